@@ -32,9 +32,23 @@ LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
 	-ffunction-sections -fdata-sections
-LDLIBS = $(shell pkg-config --libs $(LIBRARIES)) -lm
+LDLIBS = $(shell $(PKG_CONFIG) --libs $(LIBRARIES)) -lm
+# If $(CC) compiles for another processor, $(NATIVE_CC) makes a second tool, which prints the man page.
+NATIVE_CC ?= gcc
+TARGET := $(shell $(CC) -dumpmachine)
+processor = $(firstword $(subst -, ,$1))
+NATIVE := $(or $(shell $(NATIVE_CC) -dumpmachine 2>/dev/null),$(TARGET))
+IS_CROSS := $(filter-out $(call processor,$(NATIVE)),$(call processor,$(TARGET)))
+PREFIX_OF_TOOLS := $(if $(IS_CROSS),$(TARGET)-)
+OBJCOPY ?= $(PREFIX_OF_TOOLS)objcopy
+PKG_CONFIG ?= $(if $(shell command -v $(PREFIX_OF_TOOLS)pkg-config),$(PREFIX_OF_TOOLS))pkg-config
+ifeq ($(origin AR),default)
+AR := $(PREFIX_OF_TOOLS)ar
+endif
+# The processor, as BPF programs call it: see ABI_LOADS_IN_ORDER.
+BPF_ARCH := $(patsubst x86_64,x86,$(call processor,$(TARGET)))
 # BTF names the source files: the same in every folder.
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-map=$(CURDIR)=. -Iinclude -Ibpf \
+BPF_CFLAGS = -O2 -g -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-map=$(CURDIR)=. -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
@@ -42,6 +56,7 @@ OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
 GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h
 TOOL := $(BUILD)/xdp-cuckoo
+NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
 LAYERS := $(shell sed 's/\#.*//' user/layers)
 LIBRARY_FOLDERS := $(patsubst %*,%,$(filter %*,$(LAYERS)))
 USER_SOURCES := user/main.c $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$(LAYERS))))
@@ -51,7 +66,6 @@ LIBRARY_OBJECTS := $(foreach folder,$(LIBRARY_FOLDERS),$(filter $(BUILD)/user/$(
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)
 ARCHIVE := $(BUILD)/libxdp-cuckoo.a
-OBJCOPY ?= objcopy
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
@@ -108,7 +122,7 @@ $(TOOL): $(USER_OBJECTS)
 $(SHARED): $(LIBRARY_OBJECTS) user/library/xdp-cuckoo.map
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(filter-out -pie,$(LDFLAGS)) -pthread -shared -Wl,--gc-sections -Wl,-soname,$(SONAME) \
 		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/library/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
-		$$(pkg-config --libs $(LIBRARY_NEEDS)) -o $@
+		$$($(PKG_CONFIG) --libs $(LIBRARY_NEEDS)) -o $@
 
 # One object, so that what is hidden can be local to it.
 $(ARCHIVE): $(LIBRARY_OBJECTS)
@@ -116,9 +130,13 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 	$(Q)$(OBJCOPY) --localize-hidden $(@:.a=.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
 
-$(MAN_PAGE): $(TOOL) $(wildcard user/package/man/*)
+$(MAN_PAGE): $(NATIVE_TOOL) $(wildcard user/package/man/*)
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)sh user/package/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
+	$(call say,MAN,$@)sh user/package/man/make.sh $(NATIVE_TOOL) $(PREFIX)/lib/systemd/system > $@
+
+$(BUILD)/native/xdp-cuckoo: $(TOOL)
+	$(Q)env -u CPPFLAGS -u CFLAGS -u LDFLAGS -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR -u MAKEFLAGS -u MAKEOVERRIDES \
+		make -s -j "$$(nproc)" CC=$(NATIVE_CC) BUILD=$(BUILD)/native V=$(V) $@
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)

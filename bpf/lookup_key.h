@@ -6,8 +6,13 @@
  *
  * Why there are several tries: the writer may move an entry from one bucket to the other during a look-up. It
  * copies the entry, increments the table's sequence, then overwrites the source. A reader that saw neither
- * copy sees that the sequence changed, and tries again. This needs loads that stay in order, as on x86. On
- * other machines the writer waits for a grace period before it overwrites the source.
+ * copy sees that the sequence changed, and tries again.
+ *
+ * Why that works where processors reorder loads: a load whose address is computed from the value of an earlier load
+ * comes after it, on Armv8 and RISC-V. A try loads the sequence, then both buckets, then the records of slots that
+ * match, then the sequence again. Each address depends on the loads of the step before: see lookup_after(). The
+ * record of the first try needs no help, because its slot is computed from both buckets. tests/dependencies.py
+ * checks this in the object code, tests/memory_order.py checks that it is enough.
  *
  * What the verifier needs: each outcome has its own return. If a variable kept the result for a later test, the
  * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global
@@ -41,7 +46,27 @@ struct lookup_answer {
 struct lookup_view {
 	__u64 sequence;
 	struct bucket first, second;
+	__u64 after; /* of all loads of buckets and records so far: see lookup_after() */
 };
+
+/*
+ * Returns 0, but computes it from `seen`, in a way that compilers cannot know. If you add it to an address, a load
+ * from there comes after the load of `seen`. Call it before you compare `seen` with anything: after a comparison, a
+ * compiler may use the equal value instead. The verifier knows that the result is 0.
+ */
+FLOW_INLINE __u64 lookup_after(__u64 seen)
+{
+#if ABI_LOADS_IN_ORDER
+	(void)seen;
+	return 0;
+#elif defined(__bpf__)
+	asm volatile("%0 &= 0" : "+r"(seen));
+	return seen;
+#else
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* tests on the host */
+	return seen & 0;
+#endif
+}
 
 /* Copies each member by itself: clang 14 would copy the struct byte by byte. */
 FLOW_INLINE struct bucket_geometry lookup_geometry(const struct abi_table *table)
@@ -74,29 +99,38 @@ FLOW_INLINE int lookup_buckets(const struct abi_table *table, struct bucket_pair
 	const void *first = lookup_locate(table, pair.first, format);
 	const void *second = lookup_locate(table, pair.second, format);
 
+	__u64 after;
+
 	if (!first || !second)
 		return 0;
 	view->sequence = READ_ONCE(table->sequence);
-	view->first = lookup_read(first, pair.first, format);
-	view->second = lookup_read(second, pair.second, format);
+	after = lookup_after(view->sequence);
+	view->first = lookup_read(first + after, pair.first, format);
+	view->second = lookup_read(second + after, pair.second, format);
+	view->after =
+		lookup_after(view->first.word[0] | view->first.word[1] | view->second.word[0] | view->second.word[1]);
 	return 1;
 }
 
 /* The result of a try that did not find the key. */
 FLOW_INLINE enum lookup_result lookup_missed(const struct abi_table *table, const struct lookup_view *view)
 {
-	return READ_ONCE(table->sequence) == view->sequence ? LOOKUP_MISS : LOOKUP_UNSETTLED;
+	const struct abi_table *again = (const void *)table + view->after;
+
+	return READ_ONCE(again->sequence) == view->sequence ? LOOKUP_MISS : LOOKUP_UNSETTLED;
 }
 
 /* Whether the record of this slot has the tag. If so, *end is the record's end. */
-FLOW_INLINE int lookup_record(__u32 slot, __u64 tag, __u32 *end)
+FLOW_INLINE int lookup_record(__u32 slot, __u64 tag, struct lookup_view *view, __u32 *end)
 {
-	const __u64 *record = maps_record(slot);
-	__u64 difference;
+	const __u64 *at = maps_record(slot);
+	__u64 record, difference;
 
-	if (!record)
+	if (!at)
 		return 0;
-	difference = READ_ONCE(*record) ^ tag;
+	record = READ_ONCE(*at);
+	view->after |= lookup_after(record);
+	difference = record ^ tag;
 	*end = difference;
 	return difference <= ABI_END_MAX;
 }
@@ -174,7 +208,7 @@ FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, _
 		__u32 slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
 
 		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
-		    !lookup_record(slot, tag, &end))
+		    !lookup_record(slot + view.after, tag, &view, &end))
 			continue;
 		if (lookup_has_ended(table, end))
 			break;
@@ -274,7 +308,7 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 		lookup_touch(lookup_slot(table, pair.second * BUCKET_SLOTS));
 		slot = lookup_slot(table, lookup_first_match(pair, first, second));
 		tag = hash_tag(input, hash);
-		if (!lookup_record(slot, tag, &end))
+		if (!lookup_record(slot, tag, &view, &end))
 			return lookup_retry(table, hash, tag, LOOKUP_MISS);
 		if (!lookup_has_ended(table, end))
 			return (struct lookup_answer){ LOOKUP_HIT, slot };

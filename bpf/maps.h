@@ -20,6 +20,7 @@ const volatile struct abi_options xc_options = {
 	.format = BUCKET_16,
 	.is_exact = 1,
 	.has_counts = 1,
+	.orders_loads = !ABI_LOADS_IN_ORDER,
 };
 
 /* For bucket_get(). The tool fills this if the format is BUCKET_17. */

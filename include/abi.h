@@ -97,6 +97,16 @@ enum abi_run {
 };
 
 /*
+ * Whether the processor keeps loads in order. If not, look-ups keep them in order by address dependencies: see
+ * bpf/lookup_key.h. Only the Makefile knows for which processor the BPF program is built: it defines __TARGET_ARCH_...
+ */
+#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_s390x) || defined(__x86_64__) || defined(__s390x__)
+#define ABI_LOADS_IN_ORDER 1
+#else
+#define ABI_LOADS_IN_ORDER 0
+#endif
+
+/*
  * What the program does: constants in its read-only data. The tool sets them before it loads the program, and the
  * verifier removes all other code. The defaults are 16 bits, exact, counting.
  */
@@ -105,7 +115,9 @@ struct abi_options {
 	__u8 is_exact;   /* each slot has a record; else only fingerprints decide. BUCKET_16 only */
 	__u8 has_counts; /* packets are counted by rule; exact only */
 	__u8 is_alone;   /* for the tool: the maps have no room for a second table */
-	__u8 reserved[4];
+	/* For the tool: look-ups order their loads by address dependencies. ABI_LOADS_IN_ORDER decides at build time. */
+	__u8 orders_loads;
+	__u8 reserved[3];
 };
 
 /*

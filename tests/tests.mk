@@ -33,8 +33,12 @@ $(BUILD)/tests/%.bpf.o: BPF_CFLAGS += -Itests
 $(BUILD)/tests/%.bpf.o: tests/%.bpf.c
 	$(compile_bpf)
 
-# The object by another compiler, which the file is named after.
-$(BUILD)/verify/%.bpf.o: override CLANG = $*
+# The object by another compiler, which the file is named after, also for arm64.
+$(BUILD)/verify/%.bpf.o $(BUILD)/verify/%-arm64.bpf.o: override CLANG = $*
+$(BUILD)/verify/%-arm64.bpf.o: BPF_ARCH := arm64
+$(BUILD)/verify/%-arm64.bpf.o: bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
 $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 

@@ -208,7 +208,8 @@ static __always_inline struct rival_answer rival_cuckoo(const struct abi_config 
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (!(first | second) || !xc_options.is_exact)
 		return (struct rival_answer){ read, (first | second) != 0 };
-	if (!lookup_record(lookup_slot(table, lookup_first_match(pair, first, second)), hash_tag(&input, hash), &end))
+	if (!lookup_record(lookup_slot(table, lookup_first_match(pair, first, second)), hash_tag(&input, hash), &view,
+			   &end))
 		return (struct rival_answer){ read, 0 };
 	return (struct rival_answer){ read ^ end, 1 };
 }

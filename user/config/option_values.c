@@ -58,6 +58,7 @@ struct abi_options load_table(const struct load_options *load)
 		.is_exact = !load->is_compact,
 		.has_counts = !load->is_compact && !load->has_no_counters,
 		.is_alone = load->has_no_spare,
+		.orders_loads = !ABI_LOADS_IN_ORDER,
 	};
 }
 

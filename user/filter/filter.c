@@ -94,11 +94,17 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 	return error;
 }
 
+bool filter_waits_for_readers(const struct filter *filter)
+{
+	return !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads && !filter->shares_maps;
+}
+
 int filter_open_own(struct filter *filter, struct bucket_geometry geometry)
 {
 	const int error = open_table(&filter->kernel, filter_own(filter), geometry, &filter->table);
 
 	filter->table.reach = reach;
+	filter->table.waits_for_readers = filter_waits_for_readers(filter);
 	return error;
 }
 

@@ -98,6 +98,9 @@ FLOW_INLINE __u8 *filter_hints(const struct filter *filter)
 	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_own(filter)->first_hint;
 }
 
+/* Whether packets read the table by programs that do not order their loads, which this processor reorders. */
+bool filter_waits_for_readers(const struct filter *filter);
+
 /* Opens table number filter->which. Records and counters are mapped when they are first used. */
 int filter_open_own(struct filter *filter, struct bucket_geometry geometry);
 

@@ -93,6 +93,7 @@ static struct kernel_sizes plan_room(const struct abi_options *options, __u64 sl
 				     .slots = table_slots_of(geometry),
 				     .bucket_bytes = table_bucket_bytes(options->format, geometry) };
 
+	plan.options.orders_loads = !ABI_LOADS_IN_ORDER; /* of the built-in programs */
 	if (!options->is_alone && kernel_sizes_bytes(&plan) <= ROOM_BYTES_MOST)
 		plan.tables = ABI_TABLES;
 	return plan;
@@ -245,7 +246,7 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	config->magic = config->run = 0;
 	config->listener = config->active = 0;
 	config->geometry = geometry;
-	config->options = *options;
+	config->options = plan.options;
 	return 0;
 }
 
@@ -348,6 +349,7 @@ int filter_succeed(struct filter *filter, struct reason *reason)
 	if (new->shares_maps) {
 		table_close(&filter->table);
 		new->shares_maps = false;
+		new->table.waits_for_readers = filter_waits_for_readers(new);
 	} else {
 		filter_close(filter);
 	}

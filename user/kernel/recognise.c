@@ -113,7 +113,7 @@ static bool is_set_up_by_other(const struct abi_config *config)
 static bool are_options(const struct abi_options *options)
 {
 	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
-	       (!options->is_exact || options->format == BUCKET_16);
+	       (!options->is_exact || options->format == BUCKET_16) && options->orders_loads <= 1;
 }
 
 /* Whether the tool may rely on config and maps. From then on, only the writer, who has the lock, changes them. */
@@ -136,7 +136,10 @@ static bool is_sound(const struct kernel_filter *filter)
 	return true;
 }
 
-/* The options of an object that another loader loaded and nobody has set up. */
+/*
+ * The options of an object that another loader loaded and nobody has set up. It may have been built for a processor
+ * that keeps loads in order.
+ */
 static const struct abi_options options_as_built = {
 	.format = BUCKET_16,
 	.is_exact = true,

@@ -158,17 +158,16 @@ FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
 }
 
 /*
- * Increments the sequence after an entry is copied and before the source is overwritten. On machines that reorder
- * the loads of readers, also waits until every reader that has started is over: 8 to 16 ms.
+ * Increments the sequence after an entry is copied and before the source is overwritten. Readers that may reorder their
+ * loads can miss the change: then also waits until every reader that has started is over, 8 to 16 ms.
  */
 static inline void table_announce(struct table *table)
 {
 	__u64 *sequence = table->memory.sequence;
 
 	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
-#ifndef __x86_64__
-	grace_wait();
-#endif
+	if (table->waits_for_readers)
+		grace_wait();
 }
 
 /*

@@ -50,6 +50,7 @@ struct table {
 	__u64 moves;               /* entries moved since table_open() */
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
 	const __u16 *prefixes;     /* for BUCKET_17: see bucket_get() */
+	bool waits_for_readers;    /* the table has readers that may reorder their loads: see table_announce() */
 	struct table_search *search;
 	/* Maps the records and counters of slots before their first use. 0 or -ENOMEM. NULL: all are mapped. */
 	int (*reach)(const struct table *table, __u64 slot, __u64 slots);

@@ -281,7 +281,9 @@ SCENE_TEST(test_counts)
 /* The options and sizes of the object as other loaders load it; the tool can adopt such a filter. */
 TEST(test_defaults)
 {
-	static const struct abi_options exact = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
+	static const struct abi_options exact = {
+		.format = BUCKET_16, .is_exact = 1, .has_counts = 1, .orders_loads = !ABI_LOADS_IN_ORDER
+	};
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
 	struct raw_filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 

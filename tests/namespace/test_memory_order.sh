@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Look-ups find every key on processors that reorder loads: the order of the writer's stores and of the reader's loads is
+# enough, each part of it is needed, and compilers keep it in the object code for arm64.
+. tests/lib.sh
+
+PAIRS='sequence:bucket bucket:record bucket:again record:again'
+
+# try_all [PAIR...]: all executions of the loads, beside the stores of the engine in $STATE/stores.
+try_all() {
+	python3 tests/memory_order.py "$@" <"$STATE/stores"
+}
+
+list_stores() {
+	"$HELPERS/store_order" "$@" >"$STATE/stores" || fail "no stores"
+}
+
+test_no_execution_misses_a_key() {
+	list_stores
+	assert_status 0 try_all
+	assert_equal 3 "$(grep -c ': right in [0-9]* executions$' "$STATE/out")" "changes tried"
+}
+
+test_every_pair_is_needed() {
+	list_stores
+	for pair in $PAIRS; do
+		# shellcheck disable=SC2046,SC2086 # one word a pair
+		assert_status 1 try_all $(printf '%s\n' $PAIRS | grep -v "^$pair\$")
+		assert_output '^exact tenant: K is missed'
+	done
+	assert_status 1 try_all :
+}
+
+test_swapped_writer() {
+	list_stores swapped
+	assert_status 1 try_all
+	assert_equal 3 "$(grep -c ': K is missed' "$STATE/out")" "changes that go wrong"
+}
+
+# check_clang CLANG: uses the compiler or, without it, an object that it made before.
+check_clang() {
+	made=build/verify/$1-arm64.bpf.o
+	if command -v "$1" >/dev/null; then
+		make -s --no-print-directory "$made" || fail "cannot build $made"
+	elif [ ! -e "$made" ]; then
+		skip "no $1; on Debian: apt-get install $1"
+	fi
+	assert_status 0 python3 tests/dependencies.py "$made"
+	note "$(cat "$STATE/out")"
+}
+
+test_clang_14() {
+	check_clang clang-14
+}
+
+test_clang_16() {
+	check_clang clang-16
+}
+
+test_clang_19() {
+	check_clang clang-19
+}
+
+# compile_changed SCRIPT [FLAG...]: the program for arm64, its look-up changed by sed, as $STATE/changed.bpf.o.
+compile_changed() {
+	command -v "${CLANG:-clang}" >/dev/null || skip "no ${CLANG:-clang} here"
+	mkdir -p "$STATE/bpf"
+	cp bpf/* "$STATE/bpf"
+	sed "$1" bpf/lookup_key.h >"$STATE/bpf/lookup_key.h"
+	! cmp -s bpf/lookup_key.h "$STATE/bpf/lookup_key.h" || fail "nothing changed: $1"
+	"${CLANG:-clang}" -O2 -g -target bpf -D__TARGET_ARCH_arm64 -mcpu=v3 -std=gnu11 -Iinclude -I"$STATE/bpf" \
+		-idirafter "/usr/include/$(gcc -print-multiarch)" -c "$STATE/bpf/xdp_cuckoo.bpf.c" \
+		-o "$STATE/changed.bpf.o"
+}
+
+test_folded_dependency() {
+	compile_changed 's/asm volatile("%0 &= 0".*/seen \&= 0;/'
+	assert_status 1 python3 tests/dependencies.py "$STATE/changed.bpf.o"
+	for need in 'bucket at [0-9]+ does not depend on sequence' 'again at [0-9]+ does not depend on bucket' \
+		'again at [0-9]+ does not depend on record' 'record at [0-9]+ does not depend on bucket'; do
+		assert_output ": $need at [0-9]+\$"
+	done
+}
+
+# After a comparison for equality, compilers use the other value.
+test_dependency_after_a_comparison() {
+	compile_changed 's/^	view->after |= lookup_after(record);//
+s/^	return difference <= ABI_END_MAX;/	if (record == tag)\
+		view->after |= lookup_after(record);\
+&/'
+	assert_status 1 python3 tests/dependencies.py "$STATE/changed.bpf.o"
+	assert_output ': again at [0-9]+ does not depend on record at [0-9]+$'
+}
+
+test_other_files() {
+	assert_fails 2 'not a little-endian BPF object$' python3 tests/dependencies.py /bin/sh
+	assert_fails 2 'No such file' python3 tests/dependencies.py "$STATE/none.bpf.o"
+}
+
+run_tests "$0" "$@"
