@@ -27,6 +27,11 @@ options() {
 	sed 's/\\-/-/g; /^systemctl/d; /^cc /d; /^jq /d; /gobgp /d; /^setpriv/,/-caps/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
 }
 
+# A page without commands would be installed if nobody noticed that the tool is for another processor.
+test_tool_does_not_run() {
+	assert_fails 1 '^cannot make the man page: /bin/false does not run here$' sh user/package/man/make.sh /bin/false units
+}
+
 test_commands() {
 	commands >"$STATE/program"
 	sed -n 's/^\.SS //p' "$PAGE" | sort >"$STATE/page"

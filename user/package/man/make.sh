@@ -6,6 +6,7 @@ here=$(dirname "$0")
 tool=$1 units=$2
 
 version=$("$tool" version | awk '$1 == "xdp-cuckoo:" || $1 == "xdp-cuckoo" { print $2 }')
+[ -n "$version" ] || { echo "cannot make the man page: $tool does not run here" >&2; exit 1; }
 
 commands() {
 	"$tool" help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | while read -r command; do
