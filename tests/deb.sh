@@ -53,7 +53,7 @@ test_install_upgrade_remove_purge() {
 		IN_NET
 		dpkg -P xdp-cuckoo
 		[ ! -e /var/lib/xdp-cuckoo ]
-		[ -z "$(find / -xdev -name '*xdp*cuckoo*' -not -path '/debs/*' -not -path '/proc/*')" ]
+		[ -z "$(find / -xdev -name '*xdp*cuckoo*' -not -path '/debs/*' -not -path '/units/*' -not -path '/proc/*')" ]
 	END
 }
 
