@@ -194,7 +194,9 @@ test_confinement() {
 	noted=
 	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
 		xdp-cuckoo-exporter; do
-		assert_status 0 systemd-analyze security --threshold=25 --no-pager "$unit.service"
+		# A follower needs the network, and must become another user for what it reads there.
+		case $unit in *-follow@*) limit=35 ;; *) limit=25 ;; esac
+		assert_status 0 systemd-analyze security --threshold="$limit" --no-pager "$unit.service"
 		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
 	done
 	note "systemd-analyze security:$noted"
