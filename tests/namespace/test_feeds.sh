@@ -22,9 +22,9 @@ certificates() {
 	done
 }
 
-# serve PORT ADDRESS [PLAIN_PORT]: with the certificate of the address.
+# serve PORT ADDRESS [PLAIN_PORT]: with the certificate of the address. Not by in_rx: $! must be the server.
 serve() {
-	in_rx python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
+	nsenter --net="/run/netns/$RX" python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
 		>"$STATE/server" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$STATE/server wait_for "a publisher" [ -e "$STATE/www/ready.$1" ]
@@ -235,11 +235,11 @@ test_metrics() {
 test_who_fetches() {
 	fetched
 	configure slow 'fetch-time = 20s'
-	refresh feed >"$STATE/slow" 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" refresh feed --config "$STATE/conf" >"$STATE/slow" 2>&1 &
 	parent=$!
-	wait_for "a process that fetches" pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")"
-	child=$(pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")")
+	on_exit "kill $parent 2>/dev/null; wait $parent 2>/dev/null"
+	wait_for "a process that fetches" pgrep -u nobody -P "$parent"
+	child=$(pgrep -u nobody -P "$parent")
 	assert_equal 0000000000000000 "$(sed -n 's/^Cap\(Inh\|Prm\|Eff\|Amb\):[[:space:]]*//p' "/proc/$child/status" | sort -u)" \
 		"capabilities"
 	assert_equal '65534 65534 65534 65534' "$(awk '/^Uid:/ { print $2, $3, $4, $5 }' "/proc/$child/status")" "users"
@@ -255,10 +255,10 @@ test_who_fetches() {
 	wait "$parent" || :
 	grep -q 'the process that fetches it has ended early; it keeps its 3 rules' "$STATE/slow" || fail "$(cat "$STATE/slow")"
 	assert_equal '7 8' "$(listed)" "rules"
-	refresh feed >"$STATE/slow" 2>&1 &
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" refresh feed --config "$STATE/conf" >"$STATE/slow" 2>&1 &
 	parent=$!
-	wait_for "a process that fetches" pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")"
-	kill -9 "$(pgrep -P "$parent" -f refresh || echo "$parent")"
+	wait_for "a process that fetches" pgrep -u nobody -P "$parent"
+	kill -9 "$parent"
 	wait "$parent" || :
 	assert_shows 'failed fetches:.*feed: a fetch has begun, and has not ended' xc status
 	assert_equal '7 8' "$(listed)" "rules"
