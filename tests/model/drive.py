@@ -162,7 +162,7 @@ class Course:
         """What the tool lists is what the model has; else how not."""
         there = {}
         for row in json.loads(listed.out or "[]"):
-            rule = rules.read((row["rule"] + (" action pass" if row["action"] == "pass" else "")).split())
+            rule = rules.of_row(row)
             if rule in there:
                 return "listed twice: %s" % row
             if " ".join(row["rule"].split()) != rules.canonical(rule._replace(action="drop")):
@@ -230,7 +230,9 @@ class Course:
         if model.panic:
             return "panic", "passed", []
         outcome, drops, deciding = model.outcome(flow, otherwise, alive)
-        return outcome, ("would_drop" if model.monitor_only else "dropped") if drops else "passed", deciding
+        if drops or outcome == "monitor-rule":
+            return outcome, "would_drop" if model.monitor_only or not drops else "dropped", deciding
+        return outcome, "passed", deciding
 
     def judge(self, flow, otherwise, frame, dropped, alive, how):
         """Counts the packet, and compares its fate; the outcome is known by the counters alone."""

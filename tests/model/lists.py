@@ -11,7 +11,7 @@ from rules import BITS, NAMES, PORTS, address, canonical, prefix, rule, spell, s
 FORMATS = ("text", "csv", "ipset", "nft", "spamhaus")
 COMMENTS = ("", "", "", "a", "two words", "with, comma; and #", "\u00fc\u4e2d", "x" * 100)
 BAD = ("nonsense", "192.0.2.1/24/3", "src 300.1.1.1", "sport 1 sport 2 proto tcp", "proto tcp type 8", "dport 65536 proto udp",
-       "src 192.0.2.1 dst 2001:db8::1", "192.0.2.7 timeout 0", "proto gre sport 1", "sport", "192.0.2.9-192.0.2.1",
+       "src 192.0.2.1 dst 2001:db8::1", "192.0.2.7 timeout 0", "proto gre sport 1", "dst 192.0.2.1 sport", "192.0.2.9-192.0.2.1",
        "proto icmp type 256", "proto icmp src 2001:db8::1", "192.0.2.4 action reject", "proto 255", "192.0.2.4/33")
 
 
@@ -56,6 +56,14 @@ def text(rng, universe, few):
     return "\n".join(out) + rng.choice(("\n", "")), lines, bad
 
 
+def trial(rng, universe):
+    """A list without actions, for --monitor-only."""
+    some = {one._replace(action="drop"): (timeouts(rng, False), rng.choice(COMMENTS[:5])) for one in universe.some(rng, 25)}
+    return "text", "".join(canonical(one) + (" timeout %us" % timeout if timeout else "") +
+                           (' comment "%s"' % comment if comment else "") + "\n" for one, (timeout, comment) in some.items()), \
+        [(one._replace(action="monitor"), timeout, comment) for one, (timeout, comment) in some.items()], 0
+
+
 def quoted(rng, value):
     return '"%s"' % value if "," in value or rng.random() < 0.2 else value
 
@@ -74,7 +82,7 @@ def csv(rng, universe, few):
                  "dst": spell_prefix(rng, family, one.dst) if one.dst[1] else "",
                  "sport": "" if is_icmp else first, "dport": "" if is_icmp else second,
                  "type": first if is_icmp else "", "code": second if is_icmp else "",
-                 "action": one.action if one.action == "pass" else rng.choice(("", "drop")),
+                 "action": one.action if one.action != "drop" else rng.choice(("", "drop")),
                  "timeout": spell_time(rng, timeout) if timeout else "", "comment": comment}
         lines.append((one, timeout, comment))
         rows.append(",".join(quoted(rng, cells[column]) for column in columns))
@@ -109,7 +117,7 @@ def ipset(rng, universe, few):
                                      prefix(one.family, one.dst))
         else:
             continue
-        if one.action == "pass" and key[0] == "hash:ip,port,ip":
+        if one.action == "monitor" or one.action == "pass" and key[0] == "hash:ip,port,ip":
             continue
         key += (bool(timeout) or rng.random() < 0.3,)
         lines.append((one, timeout if timeout or not key[2] else 0, comment))
@@ -133,7 +141,7 @@ def nft_net(family, net):
 def nft(rng, universe, few):
     lines, sets = [], {}
     for one in universe.some(rng, 25):
-        if one.action == "pass" or not (by_source(one) or by_service(one) and not one.dst[1]):
+        if one.action != "drop" or not (by_source(one) or by_service(one) and not one.dst[1]):
             continue
         timeout, comment = timeouts(rng, few), rng.choice(COMMENTS[:6])
         source, kind = nft_net(one.family, one.src), "ipv4_addr" if one.family == 4 else "ipv6_addr"

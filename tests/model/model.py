@@ -7,6 +7,7 @@ between a command's start and its end; which of them have passed is what the dri
 from rules import matches
 
 HAND = ""  # the owner that is no list
+OTHER_WAY = {"drop": "monitor", "monitor": "drop"}  # of two such rules, an import leaves the one of the file
 POLICIES = ("no-rule", "later-fragment", "not-ip", "truncated", "malformed", "too-many-headers", "unsettled")
 
 
@@ -65,11 +66,11 @@ class Model:
             self.rules[rule] = Entry([] if end else [owner], [owner] if end else [], end,
                                      [comment] if comment or not entry else entry.comments | {""})
             return "again" if entry else "added"
+        was = owner in entry.good
+        if was and (not replace or not end and entry.good | entry.timed != {owner}):
+            return "kept"  # also what others had for a time that is over
         if entry.timed and self.passed(entry.end):
             entry.timed, entry.end = frozenset(), None
-        was = owner in entry.good
-        if was and not replace:
-            return "kept"
         is_alone = entry.good | entry.timed == {owner}
         if is_alone and (replace or comment and not entry.good):
             entry.comments = frozenset([comment])
@@ -119,6 +120,10 @@ class Model:
                     del self.rules[rule]
                 elif self.has(rule, owner):
                     self.give_up(owner, rule)
+        for rule in [] if replace else wanted:
+            twin = rule._replace(action=OTHER_WAY.get(rule.action))
+            if twin not in wanted and self.has(twin, owner):
+                self.give_up(owner, twin)
         for rule, timeout, comment in lines:
             if replace and owner == HAND:
                 self.rules.pop(rule, None)  # everything is as the file says
@@ -147,4 +152,7 @@ class Model:
                 deciding = self.matching(flow, action, rules)
                 if deciding:
                     return action + "-rule", action == "drop", deciding
+            deciding = self.matching(flow, "monitor", rules) if self.policy[otherwise] == "pass" else []
+            if deciding:
+                return "monitor-rule", False, deciding
         return otherwise, self.policy[otherwise] == "drop", []

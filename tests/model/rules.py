@@ -79,7 +79,7 @@ def canonical(one):
         words += ["dst", prefix(one.family, one.dst)]
     if one.second is not None:
         words += ["code" if one.kind == "icmp" else "dport", str(one.second)]
-    return " ".join(words + (["action", "pass"] if one.action == "pass" else []))
+    return " ".join(words + (["action", one.action] if one.action != "drop" else []))
 
 
 def read(words):
@@ -96,6 +96,11 @@ def read(words):
     return rule(said.get("action", "drop"), proto=None if proto is None else PROTOCOLS.get(proto) or int(proto),
                 kind="icmp" if "type" in said or "code" in said else "ports",
                 first=None if first is None else int(first), second=None if second is None else int(second), **nets)
+
+
+def of_row(row):
+    """The rule of a row of `list --json`."""
+    return read((row["rule"] + " action " + row["action"]).split())
 
 
 def spell_address(rng, family, number):
@@ -143,7 +148,7 @@ def spell(rng, one, timeout_s=None, comment=""):
         pairs.append(["dst", spell_prefix(rng, one.family, one.dst)])
     names = ("type", "code") if one.kind == "icmp" else ("sport", "dport")
     pairs += [[name, str(value)] for name, value in zip(names, (one.first, one.second)) if value is not None]
-    if one.action == "pass" or rng.random() < 0.1:
+    if one.action != "drop" or rng.random() < 0.1:
         pairs.append(["action", one.action])
     if timeout_s:
         pairs.append(["timeout", spell_time(rng, timeout_s)])

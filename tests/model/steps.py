@@ -10,6 +10,7 @@ from frames import draw as draw_flow
 from model import HAND, POLICIES
 
 LISTS = ("a", "b", "feed-3")
+MONITORED = "not blocked: only monitored"
 
 
 def force(course):
@@ -85,6 +86,9 @@ def importing(course, begins=None):
     kind, text, lines, bad = lists.draw(rng, course.universe, course.ends_soon())
     owner = rng.choice((HAND,) + LISTS * 2)
     is_replace, is_strict, is_dry = rng.random() < 0.45, rng.random() < 0.2, rng.random() < 0.1
+    is_trial = rng.random() < 0.2
+    if is_trial:
+        kind, text, lines, bad = lists.trial(rng, course.universe)
     while begins and bad:  # what it changes must not be in doubt
         kind, text, lines, bad = lists.draw(rng, course.universe, False)
     default = rng.choice((None, None, None, rng.randint(3600, 90000)))
@@ -94,6 +98,7 @@ def importing(course, begins=None):
     lines = [(rule, default if timeout is None else timeout, comment) for rule, timeout, comment in lines]
     argv = ["import"] + (["--list", owner] if owner else []) + (["--replace"] if is_replace else []) + \
         (["--strict"] if is_strict else []) + (["--dry-run"] if is_dry else []) + \
+        (rng.choice((["--monitor-only"], ["--action", "monitor"])) if is_trial else []) + \
         (["--timeout", rules.spell_time(rng, default)] if default else []) + (["--force"] if forced else []) + \
         (["--format", kind] if rng.random() < 0.3 or not lines else [])
     stdin = text if rng.random() < 0.3 else None
@@ -126,20 +131,32 @@ def importing(course, begins=None):
     return Step(argv, apply, check, stdin)
 
 
+def give_up(model, owner, rule):
+    """What batch may answer if the list gives the rule up."""
+    if owner not in model.lists or not model.has(rule, owner):
+        return ("no such rule",)
+    entry = model.rules[rule]
+    if entry.timed and model.passed(entry.end):
+        model.give_up(owner, rule)
+        return ("deleted", "left to others", "no such rule")
+    return ("deleted" if model.give_up(owner, rule) else "left to others",)
+
+
 def batch(course):
     rng = course.rng
     ops, text, is_strict = [], [], rng.random() < 0.2
     default = rng.choice((None, None, rng.randint(3600, 90000)))
     for _ in range(rng.randint(1, 30)):
-        rule, chance = a_rule(course), rng.random()
+        rule, chance, owner = a_rule(course), rng.random(), whose(rng)
+        of_owner = " list " + owner if owner else ""
         if chance < 0.55:
             timeout = lists.timeouts(rng, False)
             comment = rng.choice(lists.COMMENTS[:5])
-            ops.append(("add", rule, timeout or default, comment))
-            text.append("add " + rules.spell(rng, rule, timeout, comment))
+            ops.append(("add", owner, rule, timeout or default, comment))
+            text.append("add " + rules.spell(rng, rule, timeout, comment) + of_owner)
         elif chance < 0.8:
-            ops.append(("del", rule))
-            text.append("del " + rules.spell(rng, rule))
+            ops.append(("del", owner, rule))
+            text.append("del " + rules.spell(rng, rule) + of_owner)
         elif chance < 0.92:
             flow = draw_flow(rng, course.universe.pool, course.universe)
             if sayable(flow):
@@ -152,10 +169,14 @@ def batch(course):
             text.append(rng.choice(("add ", "del ", "")) + rng.choice([word for word in lists.BAD if "-" not in word]))
     def line(model, op):
         if op[0] == "add":
+            if op[1] != HAND:
+                model.lists.add(op[1])
             return {"added": ("added",), "again": ("added", "updated"), "updated": ("updated",), "kept": ("already there",)}[
-                model.put(HAND, op[1], model.end_of(op[2]), op[3])]
+                model.put(op[1], op[2], model.end_of(op[3]), op[4])]
+        if op[0] == "del" and op[1] != HAND:
+            return give_up(model, op[1], op[2])
         if op[0] == "del":
-            return {"there": ("deleted",), None: ("no such rule",), "ended": ("deleted", "no such rule")}[model.delete(op[1])]
+            return {"there": ("deleted",), None: ("no such rule",), "ended": ("deleted", "no such rule")}[model.delete(op[2])]
         if op[0] == "test":
             return (tested(model, op[1]),)
         return ("error",)
@@ -167,7 +188,7 @@ def batch(course):
         model.answers = said = [line(model, op) for op in ops]
         if ("bad",) in ops:
             return 2
-        no = ("already there", "no such rule", "not blocked", "passed")
+        no = ("already there", "no such rule", "not blocked", MONITORED, "passed")
         return 1 if any(one[0] in no for one in said) else (0, 1) if any(len(one) > 1 for one in said) else 0
 
     def check(model, seen):
@@ -177,7 +198,7 @@ def batch(course):
         if len(out) != len(model.answers):
             return "%d answers, expected %d" % (len(out), len(model.answers))
         for got, expected, op in zip(out, model.answers, ops):
-            if not any(got.startswith(one) for one in expected):
+            if not any(got.startswith(one) for one in expected) or "not blocked" in expected and MONITORED in got:
                 return "answer '%s', expected %s to %s" % (got, expected, op)
         return None
     content = "\n".join(text) + "\n"
@@ -244,7 +265,9 @@ def tested(model, flow):
         return "passed"
     if model.matching(flow, "drop", alive):
         return "blocked"
-    return "not blocked" if model.policy["no-rule"] == "pass" else "blocked: no rule passes it"
+    if model.policy["no-rule"] == "drop":
+        return "blocked: no rule passes it"
+    return MONITORED if model.matching(flow, "monitor", alive) else "not blocked"
 
 
 def test(course):
@@ -265,10 +288,13 @@ def test(course):
         running = answer.get("running_filter") or field(seen.out, "running filter")
         if not verdict.startswith(expected):
             return "'%s', expected '%s'" % (verdict, expected)
-        if expected in ("passed", "blocked"):
+        action = {"passed": "pass", "blocked": "drop", MONITORED: "monitor"}.get(expected)
+        if action:
             named = rules.read(re.sub(r" timeout .*| comment .*", "", rule).split())
-            if named not in model.matching(flow, "pass" if expected == "passed" else "drop", model.alive()):
+            if named not in model.matching(flow, action, model.alive()):
                 return "by '%s', which does not match" % rule
+        elif rule and expected == "not blocked":
+            return "by '%s', where there is none" % rule
         if model.table in ("exact", "uncounted") and not model.panic and running.split(",")[0] != "agrees":
             late = any(entry.end and model.has_ended(entry) for entry in model.rules.values())
             return None if late else "running filter: %s" % running
@@ -325,8 +351,8 @@ def export(course):
     expected, got = halved(rows.values(), kind), halved(
         json.loads(course.tool("list", "--json", name=other).out or "[]"), kind)
     for text in [re.sub(" timeout .*| comment .*", "", text) for text in left]:
-        for rule in halved([{"rule": text.replace(" action pass", ""), "action": "pass" if "action pass" in text else "drop"}],
-                           kind):
+        match, _, action = text.partition(" action ")
+        for rule in halved([{"rule": match, "action": action or "drop"}], kind):
             if rule in got or (rule not in expected and rule.src[1] != 1):
                 raise Wrong("export: '%s' is left out" % text)
             expected.pop(rule, None)
@@ -353,7 +379,7 @@ def halved(rows, kind):
     """
     found = {}
     for row in rows:
-        rule = rules.read((row["rule"] + (" action pass" if row["action"] == "pass" else "")).split())
+        rule = rules.of_row(row)
         parts = [rule]
         if kind == "ipset":
             parts = [rule._replace(family=family) for family in ((rule.family,) if rule.family else (4, 6))]
@@ -473,7 +499,7 @@ def counters(course):
 
     def read():
         out = course.tool("list", "--json", "--counters").out
-        return {rules.read((row["rule"] + (" action pass" if row["action"] == "pass" else "")).split()): row["packets"]
+        return {rules.of_row(row): row["packets"]
                 for row in json.loads(out)}
     course.await_ends(0)
     before = read()

@@ -59,7 +59,7 @@ class Universe:
                    for wanted in (first, second)]
         if kind == "icmp" and numbers[0] is not None and rng.random() < 0.5:
             numbers[0] = rng.choice((8, 0, 3, 128))
-        one = rule(rng.choices(("drop", "pass"), (5, 1))[0], family if has_src or has_dst else 0,
+        one = rule(rng.choices(("drop", "pass", "monitor"), (10, 2, 1))[0], family if has_src or has_dst else 0,
                    None if proto == "" else proto, src, dst, kind, *numbers)
         self.pool.append(one)
         return one

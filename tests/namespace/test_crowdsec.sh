@@ -10,6 +10,7 @@ CROWDSEC=${CROWDSEC:-$PWD/$BUILD/packages/crowdsec}
 CUSTOM_BOUNCER=${CUSTOM_BOUNCER:-$PWD/$BUILD/packages/crowdsec-custom-bouncer}
 
 # bouncer ARGUMENT...: with the test's tool and store.
+# shellcheck disable=SC2120 # assert_status passes the arguments
 bouncer() {
 	in_rx env XDP_CUCKOO="$PWD/$TOOL" XDP_CUCKOO_OPTIONS="--state $STATE/store" "$BOUNCER" "$@"
 }

@@ -121,6 +121,8 @@ test_lists() {
 	answers 0 lists rm feed -- '^removed: +0$'
 	answers 2 lists show other -- 'xdp-cuckoo list NAME'
 	answers 2 export json -- 'xdp-cuckoo list --json'
+	gzip <"$STATE/list" >"$STATE/list.gz"
+	answers 2 import "$STATE/list.gz" -- 'zcat .*list.gz . xdp-cuckoo import -$'
 	# What `import $FILE --force` means if the variable is empty.
 	assert_status 2 xc import --list other --replace --force </dev/null
 	: | xc import --list other --replace --force 2>/dev/null && fail "the list is emptied"
@@ -148,6 +150,15 @@ test_advice() {
 		add blacklist 192.0.2.1|leave out names of sets
 		add 192.0.2.1 timeout -5|is not negative
 		add 192.0.2.1 -exist|leave it out
+		add not 192.0.2.1|action pass
+		add any|xdp-cuckoo policy; .*xdp-cuckoo flush
+		add fe80::1%vrx|leave out the interface
+		add 02:00:00:00:00:01|not those of Ethernet
+		add 192.0.2.1 timeout never|leave the timeout out
+		add 192.0.2.1 timeout 1 hour|like 1h30m
+		add icmp type echo-request|ping is type 8
+		test 192.0.2.1 feed|proto, src, sport
+		test feed 192.0.2.1|a list is --list NAME
 		import x.netset replace|--replace
 		import https://example.com/list|curl -fsS https://example.com/list . xdp-cuckoo import -
 		export --format json|xdp-cuckoo list --json

@@ -30,8 +30,7 @@ const struct command command_flowspec = {
 		"xdp-cuckoo-flowspec@NAME.service runs it. Status 3: the input has ended.\n"
 		"\n"
 		"  gobgp monitor global rib -a ipv4-flowspec --current -j | xdp-cuckoo flowspec -\n"
-		"  gobgp monitor global rib -a ipv4-flowspec --current -j |\n"
-		"      xdp-cuckoo flowspec - --print | xdp-cuckoo publish batch - --list flowspec\n",
+		"  xdp-cuckoo flowspec - --print | xdp-cuckoo publish batch - --list flowspec\n",
 	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
 	.min = 1,
 	.max = 1,

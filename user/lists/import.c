@@ -129,6 +129,15 @@ static void refuse_rest(const struct import *import, const struct list *list, __
 	import->refuse(more.text);
 }
 
+/* By the first byte of gzip's format, which no text has. */
+static bool is_compressed(const struct reader *reader)
+{
+	const int first = getc(reader->file);
+
+	ungetc(first, reader->file);
+	return first == 0x1f;
+}
+
 static int read_list(struct import *import, const char *path, struct reason *reason)
 {
 	const struct import_options *options = import->options;
@@ -153,6 +162,12 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
 	if (options->source)
 		list.reader.name = options->source;
+	if (is_compressed(&list.reader)) {
+		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
+				   list.reader.name, path);
+		reader_close(&list.reader);
+		return error;
+	}
 	error = list_read(&list);
 	output_progress_end();
 	if (error || is_interrupted)

@@ -80,6 +80,10 @@ static const char *advise_address(const char *text)
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
 	if (*text == '[' || (is_number && strchr(text, '.') && strchr(text, ':')))
 		return "; write the port as a field of its own: dport 443";
+	if (strchr(text, '%'))
+		return "; leave out the interface: a rule holds on all interfaces of the filter";
+	if (strlen(text) == 17 && text[2] == ':' && text[5] == ':' && text[14] == ':')
+		return "; rules match IP addresses, not those of Ethernet";
 	if (!is_number && !strchr(text, ':') && strchr(text, '.'))
 		return "; names are not looked up: write the address";
 	return "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
@@ -174,7 +178,9 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 			    word, value);
 	else if (parse_number(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
-			    is_port && isalpha((unsigned char)*value) ? ", or a name in /etc/services" : "");
+			    !isalpha((unsigned char)*value) ? "" :
+			    is_port                         ? ", or a name in /etc/services" :
+							      "; ping is type 8, in IPv6 type 128");
 	rule->port_kind = keyword->kind;
 	rule->fields |= keyword->is_dst ? RULE_DPORT : RULE_SPORT;
 	*(keyword->is_dst ? &rule->dport : &rule->sport) = htons(number);
@@ -200,8 +206,10 @@ static int parse_timeout(struct parser *parser, const struct keyword *keyword, c
 {
 	if (!rule_time_parse(value, &parser->rule->timeout_ms))
 		return 0;
-	if (value[strspn(value, "0smhdw")] == '\0' && strchr(value, '0'))
-		return fail(parser, "'%s %s': must be at least a second; for a rule that stays, leave the timeout out",
+	/* "0", "never", "permanent" */
+	if ((value[strspn(value, "0smhdw")] == '\0' && strchr(value, '0')) || isalpha((unsigned char)*value))
+		return fail(parser,
+			    "'%s %s': must be a time of at least a second; for a rule that stays, leave the timeout out",
 			    keyword->word, value);
 	return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", keyword->word,
 		    value);

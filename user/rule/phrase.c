@@ -73,6 +73,17 @@ static const struct {
 	{ "limit", "is no field of a rule: a rule drops or passes all its packets" },
 	{ "rate", "is no field of a rule: a rule drops or passes all its packets" },
 	{ "log", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+	{ "not", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "!", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "host", "is the sender or the receiver: write src or dst" },
+	{ "country", "is not looked up: import a list of its prefixes" },
+	{ "any", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "all", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "until", "is no field of a rule: write timeout TIME, from now on" },
+	{ "hour", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "hours", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "minutes", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "days", "is not a word of a rule: a time is one word, like 2d" },
 };
 
 /* nft writes these around the fields; they mean nothing here. */
@@ -336,7 +347,7 @@ static int say_unknown(struct reading *reading, const char *word)
 	if (isalpha((unsigned char)*word) && !reading->phrase->count && reading->next < reading->count)
 		return fail(reading,
 			    "'%.80s' is not a word of a rule; leave out names of sets, tables and chains: add ADDRESS, or "
-			    "add tcp dport 443",
+			    "add tcp dport 443; a list is --list NAME",
 			    word);
 	if (isdigit((unsigned char)*word) && word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
 		return fail(reading, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);

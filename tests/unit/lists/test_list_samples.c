@@ -219,7 +219,8 @@ static const struct {
 	{ "{\"typeof\": {\"concat\": [{\"payload\": {\"protocol\": \"ip6\", \"field\": \"saddr\"}}, "
 	  "{\"payload\": {\"protocol\": \"icmpv6\", \"field\": \"type\"}}]}}",
 	  "{\"concat\": [\"2001:db8::1\", \"nd-redirect\"]}, {\"concat\": [\"2001:db8::1\", \"nothing\"]}",
-	  "proto ipv6-icmp src 2001:db8::1 type 137\n", "1: 'type nothing': must be a number 0 to 255\n" },
+	  "proto ipv6-icmp src 2001:db8::1 type 137\n",
+	  "1: 'type nothing': must be a number 0 to 255; ping is type 8, in IPv6 type 128\n" },
 	{ "{\"typeof\": {\"meta\": {\"key\": \"mark\"}}}", "1", "",
 	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 	{ "\"ipv4_addr\"", "1.2.3", "", "1: '1.2.3' is not JSON\n" },
