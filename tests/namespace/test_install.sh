@@ -121,7 +121,7 @@ test_the_example_is_right() {
 	assert_status 0 xc check-config "$STATE/conf"
 	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/integrations/examples/default.conf >"$STATE/conf"
 	grep -q '^\[list spamhaus\]' "$STATE/conf" || fail "what is commented out was not found"
-	assert_shows '^lists: +2$' xc check-config "$STATE/conf"
+	assert_shows '^lists: +3$' xc check-config "$STATE/conf"
 }
 
 run_tests "$0" "$@"
