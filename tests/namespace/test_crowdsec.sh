@@ -55,7 +55,7 @@ test_a_process_for_each_decision() {
 	{ verdicts pass 192.0.2.66 203.0.113.1; verdicts drop 2001:db8::66; } | traffic || fail "wrong verdicts"
 	case_begin "what cannot be done is said"
 	assert_fails 1 'would block' bouncer add 10.99.0.2 3600 x "$(decision '' Ip 10.99.0.2 1h0m0s)"
-	assert_fails 1 '192.0.2.1/8' bouncer add 192.0.2.1/8 3600 x "$(decision '' Range 192.0.2.1/8 1h0m0s)"
+	assert_fails 1 '192.0.2.1/33' bouncer add 192.0.2.1/33 3600 x "$(decision '' Range 192.0.2.1/33 1h0m0s)"
 }
 
 # feed_begin: the script, fed by descriptor 7.
