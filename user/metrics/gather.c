@@ -311,7 +311,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		metrics_family(metrics, "xdp_cuckoo_list_failed_fetches", METRIC_GAUGE,
 			       "Fetches of a list by URL that failed since the last that succeeded."),
 		metrics_family(metrics, "xdp_cuckoo_list_fetch_timestamp_seconds", METRIC_GAUGE,
-			       "When a list by URL was last fetched, or known to be unchanged: seconds since 1970."),
+			       "When a list by URL was last fetched: seconds since 1970."),
 	};
 
 	for (size_t i = 0; i < groups->count; i++) {
