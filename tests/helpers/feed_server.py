@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A publisher of lists that also misbehaves: python3 feed_server.py DIR PORT CERTIFICATE KEY [PLAIN_PORT]. The path says
+A provider of lists that also misbehaves: python3 feed_server.py DIR PORT CERTIFICATE KEY [PLAIN_PORT]. The path says
 what it does. It serves files of DIR, and adds a line to DIR/log for each request: path, If-None-Match, the user agent.
 """
 import gzip
@@ -17,7 +17,7 @@ PORT = int(sys.argv[2])
 PLAIN_PORT = int(sys.argv[5]) if len(sys.argv) > 5 else 0
 
 
-class Publisher(http.server.BaseHTTPRequestHandler):
+class Provider(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *ignored):
@@ -137,11 +137,11 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 if PLAIN_PORT:
-    plain = Server(("127.0.0.1", PLAIN_PORT), Publisher)
+    plain = Server(("127.0.0.1", PLAIN_PORT), Provider)
     threading.Thread(target=plain.serve_forever, daemon=True).start()
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[3], sys.argv[4])
-server = Server(("127.0.0.1", PORT), Publisher)
+server = Server(("127.0.0.1", PORT), Provider)
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 with open(os.path.join(DIR, "ready.%d" % PORT), "w", encoding="ascii"):
     pass

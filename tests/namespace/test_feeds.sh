@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Lists by URL, from a publisher in the namespace that also misbehaves. Whatever it does: the old list stays, there is one
+# Lists by URL, from a provider in the namespace that also misbehaves. Whatever it does: the old list stays, there is one
 # clear line, and status, lists and metrics show it until a fetch succeeds.
 . tests/lib.sh
 
 PORT=8443
 PLAIN=8080
-OTHER=8444 # the publisher's certificate is for another host there
+OTHER=8444 # the provider's certificate is for another host there
 
 # certificates: an authority, a certificate for 127.0.0.1, and one for another address.
 certificates() {
@@ -27,10 +27,10 @@ serve() {
 	nsenter --net="/run/netns/$RX" python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
 		>"$STATE/server" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
-	WAIT_LOG=$STATE/server wait_for "a publisher" [ -e "$STATE/www/ready.$1" ]
+	WAIT_LOG=$STATE/server wait_for "a provider" [ -e "$STATE/www/ready.$1" ]
 }
 
-publisher() {
+provider() {
 	command -v openssl >/dev/null || skip "no openssl"
 	ldconfig -p | grep -q 'libcurl\.so\.4' || skip "no libcurl.so.4"
 	mkdir "$STATE/www"
@@ -39,7 +39,7 @@ publisher() {
 	publish 1 2 3
 }
 
-# publish N...: the file `list` of the publisher.
+# publish N...: the file `list` of the provider.
 publish() {
 	printf '203.0.113.%s\n' "$@" >"$STATE/www/list.new"
 	mv "$STATE/www/list.new" "$STATE/www/list"
@@ -65,7 +65,7 @@ listed() {
 	xc list --list feed | sed 's/^src 203\.0\.113\.//' | tr '\n' ' ' | sed 's/ $//'
 }
 
-# requests: how many the publisher had.
+# requests: how many the provider had.
 requests() {
 	grep -c . "$STATE/www/log"
 }
@@ -82,7 +82,7 @@ refused() {
 # fetched N...: a list that was fetched once.
 fetched() {
 	xc load vrx >/dev/null 2>&1
-	publisher
+	provider
 	configure list
 	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
 	assert_equal '1 2 3' "$(listed)" "rules"
@@ -93,7 +93,7 @@ test_fetch() {
 	flows drop 203.0.113.1 203.0.113.3 pass 203.0.113.4 | traffic || fail "packets meet other rules"
 	assert_shows "^feed +3 .*https://127.0.0.1:$PORT/list" xc lists
 	! xc status | grep -q 'failed fetches' || fail "status shows a failure"
-	# It is not due, and says nothing. By its name it is fetched; the publisher knows that nothing has changed.
+	# It is not due, and says nothing. By its name it is fetched; the provider knows that nothing has changed.
 	assert_status 0 refresh
 	assert_equal '' "$(cat "$STATE/out" "$STATE/err")" "what it says"
 	assert_equal 1 "$(requests)" "requests"
@@ -192,7 +192,7 @@ test_bad_answers() {
 	refused 'more rules than max-rules = 2'
 	configure pass 'strict = yes'
 	refused 'a pass rule'
-	# The publisher is well again.
+	# The provider is well again.
 	configure list
 	assert_status 0 refresh feed
 	! xc status | grep -q 'failed fetches' || fail "status shows a failure that is over"
@@ -200,13 +200,13 @@ test_bad_answers() {
 
 # A feed that never worked is seen, too. A server that asks to wait is not asked again, but for --force.
 test_a_server_asks_to_wait() {
-	publisher
+	provider
 	configure 429
 	assert_fails 3 'this host comes too often; .*; it was never fetched$' refresh
 	assert_shows '^feed +0 .*429' xc lists
 	assert_equal 1 "$(requests)" "requests"
 	assert_status 0 refresh
-	assert_fails 1 "'feed': its publisher allows the next fetch in (2h|1h5[0-9]m)[0-9ms]*; --force" refresh feed
+	assert_fails 1 "'feed': its provider allows the next fetch in (2h|1h5[0-9]m)[0-9ms]*; --force" refresh feed
 	assert_equal 1 "$(requests)" "requests"
 	assert_fails 3 'this host comes too often' refresh feed --force
 	assert_equal 2 "$(requests)" "requests"
@@ -285,10 +285,10 @@ test_beside_an_import() {
 }
 
 test_up_does_not_wait() {
-	publisher
+	provider
 	configure slow
 	sed -i 's/^ca = .*//' "$STATE/conf"
-	assert_notes "the list 'feed' was not fetched yet; xdp-cuckoo refresh does it" xc up "$STATE/conf"
+	assert_notes "the list 'feed' was not fetched yet; run xdp-cuckoo refresh, or" xc up "$STATE/conf"
 	assert_status 0 xc check-config "$STATE/conf" --strict
 	assert_equal 0 "$(grep -c . "$STATE/www/log" 2>/dev/null || echo 0)" "requests"
 	xc unload vrx >/dev/null
@@ -308,7 +308,7 @@ test_presets() {
 			sed 's/,/\n/g; s/=/ = /g' >"$STATE/conf"
 		assert_fails 2 "$pattern" xc check-config "$STATE/conf"
 	done <<-END
-		preset=spamhaus-drop,every=10m every must be at least 1h, as its publisher asks
+		preset=spamhaus-drop,every=10m every must be at least 1h, as its provider asks
 		preset=nobody must be a name that xdp-cuckoo lists presets shows
 		preset=tor-exits,file=/a must have one of these: file = /PATH, url = https://..., preset = NAME
 		file=/a,every=1h has a file: every, fetch-time, sha256-url

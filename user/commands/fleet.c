@@ -19,20 +19,21 @@ const struct command command_fleet = {
 	.group = COMMAND_FLEET,
 	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
 	.summary = "make a fleet on a broker, or show its hosts",
-	.help = "A fleet is one set of lists on many hosts, by a broker (Redis 7 or valkey): see\n"
-		"xdp-cuckoo-fleet(7). The section [fleet] of the configuration names the broker.\n"
+	.help = "A fleet is one set of lists on many hosts. A broker (Redis 7 or valkey) sends\n"
+		"the lists to the hosts: see xdp-cuckoo-fleet(7). The section [fleet] of the\n"
+		"configuration names the broker.\n"
 		"  init         load xdp-cuckoo's functions into the broker, and make the fleet\n"
-		"               of the --name if there is none; again after each upgrade\n"
+		"               of this --name if there is none. Run it again after each upgrade\n"
 		"  status       show lists and hosts: level, behind, diverged, held, wiped, or\n"
 		"               silent for 20 seconds; and packets dropped since `load`\n"
-		"  metrics      the same for Prometheus; metrics FILE replaces FILE at once, as\n"
-		"               `metrics` does\n"
+		"  metrics      print the same for Prometheus; metrics FILE replaces FILE in one\n"
+		"               step, as the command `metrics` does\n"
 		"  check        connect, log in, and look for mistakes in the broker's settings\n"
-		"  forget HOST  delete the report of a host that is gone (after 7 days it goes\n"
-		"               by itself)\n"
+		"  forget HOST  delete the report of a host that is gone. The broker deletes a\n"
+		"               report by itself after 7 days\n"
 		"\n"
 		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
-		"Status 1: not all hosts are level, or check has found something.\n"
+		"Status 1: not all hosts are level, or `check` has found a mistake.\n"
 		"\n"
 		"  xdp-cuckoo fleet init\n"
 		"  xdp-cuckoo fleet status --json\n"
@@ -258,7 +259,7 @@ static enum command_status check(const struct invocation *invocation, const stru
 	if (reply->type == REDIS_REPLY_STRING) {
 		if (!info_has(reply->str, "aof_enabled:1"))
 			status = command_error(STATUS_NO,
-					       "the broker loses what it has when it restarts: set appendonly yes");
+					       "the broker loses its data when it restarts: set appendonly yes");
 		if (strstr(reply->str, "maxmemory_policy:") && !info_has(reply->str, "maxmemory_policy:noeviction"))
 			status = command_error(STATUS_NO,
 					       "the broker drops keys when memory is short: set maxmemory-policy "

@@ -17,13 +17,13 @@ const struct command command_flowspec = {
 	.group = COMMAND_RULES,
 	.usage = "- [--list NAME] [--print] [--config FILE]",
 	.summary = "keep a list equal to the flows that BGP announces",
-	.help = "Reads from standard input what GoBGP prints, and makes drop rules of the flows of\n"
+	.help = "Reads from standard input what GoBGP prints. Makes drop rules of the flows of\n"
 		"BGP FlowSpec (RFC 8955, RFC 8956) that ask for a drop. A rule never matches more\n"
-		"than the flow announces: a flow that rules cannot match is refused, and named.\n"
-		"The section [flowspec] of the configuration says which destinations are one's\n"
-		"own, and sets limits: see xdp-cuckoo-flowspec(7), which has a GoBGP to start with.\n"
-		"The rules have an end, which is moved on as long as the input lasts. If it ends,\n"
-		"or this process is killed, they end after the stale time, as configured.\n"
+		"packets than its flow: a flow that rules cannot match exactly is refused, and\n"
+		"named. The section [flowspec] of the configuration says which destinations are\n"
+		"yours, and sets limits. xdp-cuckoo-flowspec(7) shows how to set up GoBGP.\n"
+		"The rules have a timeout, which is renewed while the input lasts. When the input\n"
+		"ends, or this process is killed, the rules stay for the configured stale time.\n"
 		"  --list NAME    the list (default: list of [flowspec], or " FLOWSPEC_LIST_DEFAULT ")\n"
 		"  --print        change nothing: print the lines for `publish batch - --list NAME`\n"
 		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"

@@ -16,20 +16,20 @@ const struct command command_lists = {
 	.name = "lists",
 	.group = COMMAND_RULES,
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | presets]",
-	.summary = "show the named lists, delete one, or show lists of well-known publishers",
-	.help = "Shows the lists that `import --list NAME` and `add --list NAME` made: how many\n"
-		"rules each list has, alone or with others, when it was last imported, and from\n"
-		"which file. A list that was only fed by `add` has no such time. There can be 63\n"
-		"lists. If a timeout that a list gave has ended, but others still have the\n"
-		"rule, the list still counts it until the next import.\n"
+	.summary = "show the named lists, delete one, or show lists of well-known providers",
+	.help = "Shows the named lists, which `import --list NAME`, `add --list NAME`, `refresh`,\n"
+		"`follow` and `flowspec` make: how many rules each list has, alone or with\n"
+		"others, when it was last imported, and from which source. A list that only `add`\n"
+		"filled has no such time. There can be 63 lists. If a timeout that a list gave has\n"
+		"ended, but others still have the rule, the list counts it until the next import.\n"
+		"For a list by URL (help refresh), shows when it was last fetched, and why the\n"
+		"last fetch failed, if it did.\n"
 		"`flush NAME` empties a list and keeps it. `lists delete NAME` drops the rules of\n"
 		"the list at once. Rules that other lists have, or that were added by hand too,\n"
-		"stay; if all of these have timeouts, until the latest end that any of them, or\n"
-		"this list, asked for.\n"
-		"A list by URL (help refresh) also has the time of its last fetch, and why the\n"
-		"last fetch failed, if it did.\n"
-		"`lists presets` shows lists of well-known publishers, which preset = NAME in\n"
-		"the configuration names: how often they may be fetched, and on which terms.\n"
+		"stay. If all of these have timeouts, the rule stays until the latest end that\n"
+		"any of them, or the deleted list, asked for.\n"
+		"`lists presets` shows lists of well-known providers, how often they may be\n"
+		"fetched, and on which terms. Write preset = NAME into the configuration.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
 		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
 		"  --force         even if this deletes a pass rule without which this host would\n"

@@ -33,27 +33,30 @@ const struct command command_publish = {
 		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv] "
 		 "[--strict] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
-	.help = "Every host of the fleet applies the change, within a second as a rule. The change\n"
+	.help = "Every host of the fleet applies the change, usually within a second. The change\n"
 		"is on disk here before it is sent, and stays there until the broker's replicas\n"
-		"have it; what was cut off is sent again by the next `publish` of the list.\n"
+		"have it. The next `publish` of the list sends again what could not be sent.\n"
 		"  add RULE      block or pass; see help add for rules\n"
-		"  del RULE      take the rule out of the list\n"
-		"  batch FILE    lines `add RULE` and `del RULE`; - is standard input, and lines\n"
-		"                are sent as they come\n"
+		"  del RULE      delete the rule from the list\n"
+		"  batch FILE    read lines `add RULE` and `del RULE`, and send each as it comes;\n"
+		"                - is standard input\n"
 		"  import FILE   add the rules of a list in any format that `import` reads\n"
-		"  release LIST  move the staged rules of the list into it; abort LIST drops them\n"
-		"  resend        send again what an earlier `publish` of the list could not\n"
+		"  release LIST  move the staged rules of the list into it\n"
+		"  abort LIST    delete the staged rules of the list\n"
+		"  resend        send again what an earlier `publish` of the list could not send\n"
 		"  panic on|off  pass everything on all hosts; filter again\n"
 		"\n"
 		"  --list NAME      the list of the fleet: 1 to 26 letters, digits, . _ -\n"
 		"  --replace        import: also delete the rules that the file does not have\n"
 		"  --stage          only for hosts with staged = yes, until `publish release`\n"
 		"  --timeout TIME   for rules without a timeout\n"
-		"  --wait PERCENT   until so many of the hosts that report have it, at most 1m\n"
+		"  --wait PERCENT   wait until this share of the hosts that report has the\n"
+		"                   change, at most 1m\n"
 		"  --force          import --replace: even if the file has no rule\n"
 		"  --config FILE    the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
-		"Status 1: --wait was in vain. Status 3: no broker; then nothing is published, or\n"
-		"it waits to be sent again, and the message says which.\n"
+		"Status 1: after --wait too few hosts have the change. Status 3: there is no\n"
+		"broker. Then nothing is published, or it waits to be sent again: the message\n"
+		"says which.\n"
 		"\n"
 		"  xdp-cuckoo publish add 192.0.2.1 timeout 1h --list bad\n"
 		"  xdp-cuckoo publish import drop.txt --list spamhaus --replace\n",
@@ -83,7 +86,7 @@ static enum command_status open_publisher(struct publishing *publishing, const c
 				   list, publishing->dir, &reason);
 
 	if (!error && publishing->publisher.resent)
-		output_note("has sent again %llu entries of an earlier publish",
+		output_note("sent again %llu entries of an earlier publish",
 			    (unsigned long long)publishing->publisher.resent);
 	return error ? fleet_failed(error, &reason) : STATUS_DONE;
 }
@@ -161,11 +164,12 @@ static enum command_status print_result(struct publishing *publishing)
 	}
 	output_print(answer);
 	if (publisher->is_late)
-		output_note("fewer than %u replicas have it so far; it stays in the outbox",
+		output_note("fewer than %u replicas have the change so far; it stays in the outbox",
 			    publisher->options->replicas);
 	if (status == STATUS_NO)
-		return command_error(STATUS_NO, "%zu of %zu hosts have it after %d s; see xdp-cuckoo fleet status",
-				     done, followers, WAIT_MS / 1000);
+		return command_error(STATUS_NO,
+				     "%zu of %zu hosts have the change after %d s; see xdp-cuckoo fleet status", done,
+				     followers, WAIT_MS / 1000);
 	return status;
 }
 
@@ -322,7 +326,7 @@ static bool is_wanted_so(const struct rule *present, const struct rule *wanted)
 	return present->timeout_ms == wanted->timeout_ms && !strcmp(present->comment, wanted->comment);
 }
 
-/* Queues what makes `present` equal to `wanted`. First what is added: nothing that stays is ever unblocked. */
+/* Queues the changes that make `present` equal to `wanted`. Adds come first: what stays is never unblocked. */
 static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
 			  struct reason *reason)
 {
@@ -352,7 +356,7 @@ static int put_difference(struct publisher *publisher, const struct rule_set *pr
 	return error;
 }
 
-/* Tries again where others have changed the list since it was read. */
+/* Tries again if others have changed the list since it was read. */
 static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
 {
 	struct publisher *publisher = &publishing->publisher;

@@ -21,19 +21,19 @@ const struct command command_refresh = {
 	.name = "refresh",
 	.group = COMMAND_RULES,
 	.usage = "[NAME...] [--config FILE] [--force]",
-	.summary = "fetch the lists by URL that are due, or those of these names",
-	.help = "The configuration says where a list comes from: url or preset in [list NAME],\n"
-		"see xdp-cuckoo.conf(5). Each list that is due is fetched, and imported with\n"
-		"--list NAME --replace. The timer xdp-cuckoo-fetch@NAME.timer runs this each\n"
-		"minute. With names, these lists are fetched now.\n"
-		"A process without privileges fetches and reads the list. If that fails, or if\n"
-		"the list is suspicious (it lost more than max-shrink, it has more rules than\n"
-		"max-rules, more bad lines than rules, pass rules), then the old list stays,\n"
-		"`refresh` says why, and the status is 3. `lists` and `status` show it until a\n"
-		"fetch succeeds. The next try is in a minute, then in two, four, ...\n"
-		"A server that knows that the list has not changed sends nothing.\n"
-		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as curl(1) says.\n"
-		"  --force  fetch earlier than the publisher allows, and accept a list that lost\n"
+	.summary = "fetch the lists by URL that are due, or the lists of these names",
+	.help = "Without names, fetches each list by URL that is due. With names, fetches these\n"
+		"lists now. Imports each one as `import --list NAME --replace` does. A section\n"
+		"[list NAME] with url or preset makes a list by URL: see xdp-cuckoo.conf(5).\n"
+		"The timer xdp-cuckoo-fetch@NAME.timer runs `refresh` every minute.\n"
+		"A process without privileges fetches and reads the list. The old rules stay if\n"
+		"the fetch fails or the list is suspicious: it lost more than max-shrink, it has\n"
+		"more rules than max-rules, or more bad lines than rules. Then `refresh` says\n"
+		"why, and the status is 3. `lists` and `status` show the failure until a fetch\n"
+		"succeeds. The next try is after a minute, then after two, four, ...\n"
+		"If the list has not changed, the server does not send it again.\n"
+		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as in curl(1).\n"
+		"  --force  fetch earlier than the provider allows, and accept a list that lost\n"
 		"           more than max-shrink\n"
 		"\n"
 		"  xdp-cuckoo refresh\n"
@@ -72,7 +72,7 @@ static int read_store(struct refresh *refresh, struct reason *reason)
 	error = store_lists(store, &lists);
 	if (!error)
 		error = store_feed(store, refresh->list->name, &refresh->feed);
-	/* A damaged entry counts as none. */
+	/* A damaged entry counts as a missing one. */
 	if (error == -ENOENT || error == -EBADMSG)
 		error = 0;
 	store_close(store);
@@ -102,7 +102,7 @@ static int close_written(struct store *store, int error, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/* The list is made if it is not there yet, so that a feed that never worked is seen. */
+/* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
 	struct store_feed feed = refresh->feed;
@@ -122,8 +122,8 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 }
 
 /*
- * After an import, or if the server has nothing newer. In that case the list counts as imported now, unless somebody has
- * changed it in the meantime: then the next fetch asks for all of it.
+ * Notes a fetch that succeeded. If the server had nothing newer, the list counts as imported now, unless somebody has
+ * changed it in the meantime. Then the next fetch asks for the whole list.
  */
 static int note_fetched(struct refresh *refresh, const struct feed_message *message, struct reason *reason)
 {
@@ -169,7 +169,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 
 /* ---- one list ---- */
 
-/* As `import --list NAME --replace`, of what the process without privileges has made of the list. */
+/* Imports what the process without privileges sent, as `import --list NAME --replace` does. */
 static int import_text(const struct refresh *refresh, int text, json_t **answer, struct reason *reason)
 {
 	const struct invocation *invocation = refresh->invocation;
@@ -195,7 +195,7 @@ static int import_text(const struct refresh *refresh, int text, json_t **answer,
 	return error;
 }
 
-/* Reports a failure in one line, and keeps it. */
+/* Reports a failure in one line, and stores it. */
 static enum command_status fail(struct refresh *refresh, enum command_status status, const char *why,
 				__s64 retry_after_s)
 {
@@ -235,7 +235,7 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 			       message->bad_lines == 1 ? "" : "s", message->first_bad);
 }
 
-/* The failure that is noted first stays if this process does not come to the end: so it does not try again at once. */
+/* First stores a failure. It stays if this process is killed, so that the next one does not try again at once. */
 static enum command_status fetch(struct refresh *refresh)
 {
 	const bool is_level = feed_is_level(&refresh->feed, refresh->list, &refresh->stored, time(NULL));
@@ -266,7 +266,7 @@ static enum command_status fetch(struct refresh *refresh)
 	return status;
 }
 
-/* `is_asked`: by its name. */
+/* `is_asked`: the user has named the list. */
 static enum command_status refresh_list(const struct invocation *invocation, const struct config_list *list,
 					bool is_asked)
 {
@@ -283,7 +283,7 @@ static enum command_status refresh_list(const struct invocation *invocation, con
 	forbidden_s = invocation->is_forced ? 0 : feed_forbidden_s(&refresh.feed, list, time(NULL));
 	if (is_asked && forbidden_s)
 		return command_error(STATUS_NO,
-				     "list '%s': its publisher allows the next fetch in %s; --force fetches it now",
+				     "list '%s': its provider allows the next fetch in %s; --force fetches it now",
 				     list->name, rule_time_format(1000 * forbidden_s, least));
 	if (!is_asked && (forbidden_s || !feed_is_due(&refresh.feed, list, time(NULL))))
 		return STATUS_DONE;
@@ -300,7 +300,7 @@ static const struct config_list *find_list(const struct config *config, const ch
 	return NULL;
 }
 
-/* A list that is not fetched any more has no failures. */
+/* Deletes what is noted about lists that the configuration does not fetch any more. */
 static int forget_others(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const struct refresh refresh = { .invocation = invocation };

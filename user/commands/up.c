@@ -222,7 +222,7 @@ static void bring_fetched_list(struct up *up, const struct config_list *list)
 	store_close(store);
 	is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
 	if (!is_there)
-		output_note("the list '%s' was not fetched yet; xdp-cuckoo refresh does it, and the timer "
+		output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
 			    "xdp-cuckoo-fetch@%s.timer",
 			    list->name, up->invocation->name);
 	json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",

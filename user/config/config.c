@@ -224,7 +224,7 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 		list->rules_max = FETCHED_RULES_MAX;
 	if (list->every_ms < every_min_ms)
 		config_refuse(reading, list->line, "[list %s]: every must be at least %s%s", list->name,
-			      rule_time_format(every_min_ms, time), preset ? ", as its publisher asks" : "");
+			      rule_time_format(every_min_ms, time), preset ? ", as its provider asks" : "");
 	if (list->fetch_ms > FETCH_MS_MAX)
 		config_refuse(reading, list->line, "[list %s]: fetch-time must be at most %s", list->name,
 			      rule_time_format(FETCH_MS_MAX, time));

@@ -5,7 +5,7 @@
 
 #define MINUTES(n) ((n)*60 * 1000LL)
 #define HOURS(n) MINUTES(60 * (n))
-#define FIREHOL "collected from many publishers: the terms of each of them apply"
+#define FIREHOL "collected from many providers: the terms of each of them apply"
 #define SPAMHAUS "free, also for companies; name Spamhaus in a product"
 
 static const struct list_preset presets[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Lists of well-known publishers, by name: where they are, and what the publishers ask of those who fetch them. */
+/* Lists of well-known providers, by name: their URLs, and what the providers ask of those who fetch them. */
 #ifndef XDP_CUCKOO_LIST_PRESETS_H
 #define XDP_CUCKOO_LIST_PRESETS_H
 
@@ -9,7 +9,7 @@
 
 struct list_preset {
 	const char *name, *url, *format;
-	__s64 every_ms; /* the shortest time between two fetches that the publisher allows, or that is of use */
+	__s64 every_ms; /* the shortest time between two fetches that the provider allows, or that is useful */
 	const char *terms;
 	const char *about;
 };

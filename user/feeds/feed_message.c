@@ -54,7 +54,7 @@ static __s64 now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* At most `count` bytes; -errno. */
+/* Receives at most `count` bytes. Returns their number; -errno. */
 static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count)
 {
 	struct pollfd file = { .fd = fd, .events = POLLIN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the process that fetches a list sends to the one that imports it: a struct feed_message, then rules in their
- * canonical text, one a line. The sender has read hostile bytes, so the receiver trusts nothing.
+ * The process that fetches a list by URL sends this to the process that imports it: a struct feed_message, then rules
+ * in their canonical text, one per line. The sender has read hostile bytes, so the receiver trusts nothing.
  */
 #ifndef XDP_CUCKOO_FEED_MESSAGE_H
 #define XDP_CUCKOO_FEED_MESSAGE_H
@@ -19,19 +19,19 @@ struct feed_message {
 	__u64 bytes;     /* of the text that follows */
 	__s64 retry_after_s;
 	char etag[STORE_ETAG_BYTES], modified[STORE_MODIFIED_BYTES];
-	char why[STORE_WHY_BYTES]; /* it failed */
+	char why[STORE_WHY_BYTES]; /* why the fetch failed; "": it did not */
 	char first_bad[STORE_WHY_BYTES];
 };
 
-/* Sends it, and `text` of message->bytes. 0; -errno. */
+/* Sends the message, then message->bytes of `text`. 0; -errno. */
 int feed_send(int fd, const struct feed_message *message, const char *text);
 
 /* Whether the message is one that feed_send() could have sent. Shortens times that are too long. */
 bool feed_message_is_sound(struct feed_message *message);
 
 /*
- * Receives a message. The text goes to *text, a file in memory that the caller closes; -1: there is none. 0; -EPROTO:
- * it is not sound; -ETIMEDOUT: it is not there by `deadline_ms` of CLOCK_MONOTONIC; -ECONNRESET; other -errno.
+ * Receives a message. Writes the text to *text, a file in memory that the caller closes; -1: there is none. 0; -EPROTO:
+ * not sound; -ETIMEDOUT: not here by `deadline_ms` of CLOCK_MONOTONIC; -ECONNRESET; other -errno.
  */
 int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *text);
 

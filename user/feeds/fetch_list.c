@@ -20,7 +20,7 @@
 
 #define CA_BYTES_MAX (1 << 20)
 #define SHA256_PAGE_BYTES 65536
-#define READ_MS 60000 /* for the reading of what was fetched */
+#define READ_MS 60000 /* to read the list after it was fetched */
 
 /* ---- the bytes of a list ---- */
 
@@ -33,14 +33,14 @@ const char *fetch_find_sha256(const char *text)
 
 		if (length == FETCH_SHA256_HEX && (!text[length] || isspace((unsigned char)text[length])))
 			return text;
-		/* A word that merely contains such digits is none. */
+		/* A longer word that contains such digits is not a hash. */
 		text += strcspn(text, " \t\r\n");
 		text += strspn(text, " \t\r\n");
 	}
 	return NULL;
 }
 
-/* What is no list at all, by its first bytes. */
+/* Refuses archives and web pages, by their first bytes. */
 static int check_kind(const char *bytes, size_t count, struct reason *reason)
 {
 	const char *text = text_behind_mark(bytes ? bytes : "");
@@ -87,7 +87,7 @@ static int go_on(struct list *list)
 	return 0;
 }
 
-/* Some rules may be there twice: those are counted after all has been read. */
+/* Allows twice as many rules as rules_max, because a list may repeat rules. The exact count follows after sorting. */
 static int take(struct list *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
@@ -241,7 +241,7 @@ static void fill(char *to, size_t room, const char *text)
 	text_make_utf8(to);
 }
 
-/* A larger core or more memory than a list needs is a fault of a library that the list makes use of. */
+/* A hostile list may exploit a fault of a library: then it gets no core dump, and a limited amount of memory. */
 static void limit_memory(void)
 {
 	const struct rlimit none = {}, memory = { 4ULL << 30, 4ULL << 30 };
@@ -282,7 +282,7 @@ static void run(const void *context, int fd)
 
 /* ---- in the process that imports ---- */
 
-/* Only root may be able to read the file. */
+/* Reads the file here: the process without privileges may not be allowed to. */
 static int read_ca(struct fetching *fetching, const char *path, struct reason *reason)
 {
 	FILE *file = fopen(path, "re");
@@ -298,7 +298,7 @@ static int read_ca(struct fetching *fetching, const char *path, struct reason *r
 		       reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", path);
 }
 
-/* The two URLs and the reading have their own times. */
+/* Waits as long as both URLs and the reading of the list may take. */
 static int receive(const struct fetch_request *request, int fd, struct feed_message *message, int *text,
 		   struct reason *reason)
 {

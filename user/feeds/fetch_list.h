@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fetches a list by URL, and reads it. A process without privileges does both. This process gets the rules in their
- * canonical text, which is to be read strictly: the list may be the work of an attacker.
+ * Fetches a list by URL, and reads it. An attacker may have made the list, so a process without privileges does both.
+ * It sends the rules in their canonical text. The caller must read this text strictly.
  */
 #ifndef XDP_CUCKOO_FETCH_LIST_H
 #define XDP_CUCKOO_FETCH_LIST_H
@@ -24,7 +24,7 @@ void fetch_list(const struct fetch_request *request, struct feed_message *messag
 
 /* In the process without privileges: makes rules of the bytes of a list. 0; -errno. The caller frees *rules. */
 struct fetch_rules {
-	char *text; /* a rule a line, sorted */
+	char *text; /* one rule per line, sorted */
 	size_t bytes, count;
 	__u64 bad_lines;
 	struct reason first_bad;
@@ -34,7 +34,7 @@ int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, 
 
 #define FETCH_SHA256_HEX 64
 
-/* Finds the hash in what a sha256-url has: "HASH", "HASH  NAME" or "SHA256 (NAME) = HASH". NULL: there is none. */
+/* Finds the hash in the page of sha256-url: "HASH", "HASH  NAME" or "SHA256 (NAME) = HASH". NULL: there is none. */
 const char *fetch_find_sha256(const char *text);
 
 #endif

@@ -47,7 +47,7 @@ static int load(struct reason *reason)
 	return lib.curl_global_init(CURL_GLOBAL_DEFAULT) ? reason_set(reason, -ENOMEM, "not enough memory") : 0;
 }
 
-/* Another number than `count` ends the transfer. */
+/* If it does not return `count`, libcurl ends the transfer. */
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
 	struct transfer *transfer = context;
@@ -74,7 +74,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 	return count;
 }
 
-/* Bytes as they come, before they are unpacked. */
+/* Limits the bytes received, before they are unpacked. */
 static int check_progress(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
 {
 	struct transfer *transfer = context;
@@ -141,7 +141,7 @@ static void set_options(struct transfer *transfer)
 	transfer->is_out_of_memory |= failed != 0;
 }
 
-/* Copies a header of the last answer. One that does not fit is left out. */
+/* Copies a header of the last answer. Leaves out a header that does not fit. */
 static void take_header(struct transfer *transfer, const char *name, char *value, size_t room)
 {
 	struct curl_header *header;
@@ -158,7 +158,7 @@ static int say_transfer(const struct transfer *transfer, CURLcode code, struct r
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	if (transfer->is_too_large)
 		return reason_set(reason, -EFBIG, "it is larger than %zu MiB", transfer->get->bytes_max >> 20);
-	/* libcurl says so of a header that is too long, too. */
+	/* libcurl reports headers that are too long in the same way. */
 	if (code == CURLE_OUT_OF_MEMORY)
 		return reason_set(reason, -EPROTO, "its headers are too large, or there is not enough memory");
 	if (code == CURLE_UNSUPPORTED_PROTOCOL)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CLOCK_WRONG_S (2 * 86400) /* no fetch is planned for so much later than `every` */
+#define CLOCK_WRONG_S (2 * 86400) /* a next time that is later than `every` by this much was set by a wrong clock */
 
-/* FNV-1a, 64 bits; with the final 0. */
+/* FNV-1a, 64 bits, including the final 0. */
 static __u64 hash_text(__u64 hash, const char *text)
 {
 	for (const char *c = text ? text : "";; c++) {
@@ -84,7 +84,7 @@ void feed_note_failure(struct store_feed *feed, const struct config_list *list, 
 	const __u64 hash = feed_config_hash(list);
 	__s64 wait_s = FEED_RETRY_MIN_S;
 
-	/* What another URL answered is of no use any more. */
+	/* The URL has changed: forget what the old one answered. */
 	if (feed->config != hash)
 		*feed = (struct store_feed){ .config = hash };
 	for (__u32 i = 0; i < feed->failures && wait_s < FEED_RETRY_MAX_S; i++)

@@ -35,7 +35,7 @@ bool apply_read_source(const struct apply *apply, const char *text, struct apply
 	return !strcmp(name, apply->fleet) && !fleet_position_parse(position, &source->at);
 }
 
-/* No store: no lists. */
+/* Without a store there are no lists. */
 static int read_lists(const struct apply *apply, struct store_lists *lists, struct reason *reason)
 {
 	char dir[4096];
@@ -110,7 +110,7 @@ void apply_close(struct apply *apply)
 
 /* ---- refusals ---- */
 
-/* `rule` NULL: a line that is none. */
+/* `rule` NULL: a line that cannot be read. */
 void apply_refuse(struct apply_list *list, const struct rule *rule)
 {
 	list->refused_count++;
@@ -133,7 +133,7 @@ static bool is_same_rule(const struct rule *a, const struct rule *b)
 	return length == rule_encode(b, b_bytes) && !memcmp(a_bytes, b_bytes, length);
 }
 
-/* The rule is not refused any more: it has come again, or is deleted. */
+/* Forgets the refusal of a rule that has come again, was applied or was deleted. */
 static void forget_refused(struct apply_list *list, const struct rule *rule)
 {
 	for (size_t i = 0; i < list->refused_kept; i++) {
@@ -188,7 +188,7 @@ static int take_line(struct apply *apply, struct apply_list *list, const char *l
 	forget_refused(list, &rule);
 	if (is_added && rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &list->why)) {
 		apply_refuse(list, &rule);
-		/* An older form of the rule must not stay. */
+		/* If the store has an older form of the rule, it must go. */
 		is_added = false;
 	}
 	if (!is_added || rule.timeout_ms < 0)
@@ -224,7 +224,7 @@ void apply_begin(struct apply_list *list)
 
 /* ---- the session ---- */
 
-/* The packets of the broker must stay, as those of gateways. */
+/* Protects the broker's packets as those of gateways. */
 static void guard_broker(const struct apply *apply, struct guard *guard)
 {
 	struct guard_flow *grown;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Makes the lists of this host what a fleet says. A list of the fleet is a named list of the store, beside rules by hand
- * and other lists. Its source names the fleet and the position, so that rules and position change in one transaction:
+ * Makes the lists of this host equal to those of a fleet. A list of the fleet is a named list of the store. Its source
+ * names the fleet and the position, so that rules and position change in one transaction:
  *
  *   fleet NAME ID POSITION refused N
  *
- * Rules that this host must not have are left out and counted as refused. They are tried again now and then.
+ * Rules that this host must not have are left out and counted as refused. apply_retry_refused() tries them again.
  */
 #ifndef XDP_CUCKOO_APPLY_H
 #define XDP_CUCKOO_APPLY_H
@@ -15,7 +15,7 @@
 #include "host/protected_flows.h"
 #include "rule/rule_set.h"
 
-#define APPLY_REFUSED_KEPT 1000 /* refused rules of a list that are tried again; more are only counted */
+#define APPLY_REFUSED_KEPT 1000 /* refused rules of a list that are tried again; others are only counted */
 
 struct apply_refused {
 	struct rule rule;
@@ -26,18 +26,21 @@ struct apply_list {
 	char name[ABI_NAME_BYTES];
 	struct fleet_position at; /* of the store */
 	__u64 rules;              /* of the store */
-	bool is_moved;            /* `at` is another than the reader believes */
+	bool is_moved;            /* another command has changed `at`; the reader must start there */
 
-	/* What came since the last apply. A negative timeout: the rule is to be deleted. */
+	/*
+	 * What has come since the last commit. A negative timeout: delete the rule. is_whole: `changes` is the whole state;
+	 * is_complete: its end has come.
+	 */
 	struct rule_set changes;
 	struct fleet_position changes_at;
-	bool has_changes, is_whole, is_complete; /* is_whole: `changes` is all that the list has */
+	bool has_changes, is_whole, is_complete;
 
 	struct apply_refused *refused;
 	size_t refused_kept;
 	__u64 refused_count;
 	struct reason why; /* of the last refusal */
-	bool is_held;      /* the last whole state was refused: it would drop too much */
+	bool is_held;      /* the last whole state was refused: it would delete too many rules */
 };
 
 struct apply {
@@ -45,32 +48,32 @@ struct apply {
 	const char *fleet, *state, *name; /* `state` and `name` of the filter: see session_open() */
 	char id[FLEET_ID_BYTES];          /* of the fleet; "": no contact yet */
 	__s64 offset_ms;                  /* the broker's clock minus fleet_now_ms() */
-	bool is_accepted;                 /* no limit to what a whole state drops */
-	char broker[96];                  /* rule text of the broker's packets, which must stay; "": not known */
+	bool is_accepted;                 /* a whole state may delete any number of rules */
+	char broker[96];                  /* a rule that matches the broker's packets, which must pass; "": not known */
 	struct apply_list lists[FOLLOW_LISTS_MAX];
 	size_t count;
 	__u64 changed;        /* rules added or deleted so far */
-	struct reason undone; /* what became of an unconfirmed change whose time was over; "": nothing to say */
+	struct reason undone; /* what became of a change that was not confirmed in time; "": there was none */
 };
 
 /* Reads positions from the store; there may be none yet. -EEXIST: a list of that name comes from elsewhere. */
 int apply_open(struct apply *apply, struct reason *reason);
 void apply_close(struct apply *apply);
 
-/* Take what the reader sends. 0; -ENOMEM. apply_begin(): a whole state follows. */
+/* Take what the reader sends, or drop it. 0; -ENOMEM. apply_begin(): a whole state follows. */
 int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_t bytes);
 void apply_begin(struct apply_list *list);
 void apply_forget(struct apply_list *list);
 
 /*
- * Applies what came of all lists, each as one change. *failed: lists that were not applied, as bits; the reason is that
- * of the last one. 0; -errno: the store cannot be opened, nothing was applied.
+ * Applies what has come, each list as one change. *failed: the lists that failed, as bits; *reason is for the last one.
+ * 0; -errno: the store cannot be opened, and nothing was applied.
  */
 int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
 
 /*
- * Looks whether the store has the lists as believed: another command may have deleted one. -ESTALE: then at least one list
- * has is_moved; other -errno.
+ * Checks whether the store still has each list at its position. -ESTALE: another command has changed or deleted a list,
+ * which now has is_moved; other -errno.
  */
 int apply_look(struct apply *apply, struct reason *reason);
 

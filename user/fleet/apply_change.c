@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Applies what came of one list as one change: its rules, and the position that they make. */
+/* Applies what has come for one list as one change of the store: the rules, and the position that follows from them. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- one change ---- */
 
-/* Adding cannot give a permanent rule an end, nor another comment: then the list gives the old one up first. */
+/* change_add() cannot give a permanent rule a timeout or another comment. Then the list first gives up the old rule. */
 static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
 {
 	struct rule present = *rule;
@@ -66,7 +66,7 @@ static int change_rules(struct session *session, const struct rule_set *rules, _
 	return error;
 }
 
-/* Both orders: rules to delete come first in `obsolete`, then `changes` has those to add. */
+/* First deletes the rules in `obsolete`, then makes the changes in list->changes. */
 static int make_change(struct apply *apply, struct session *session, struct apply_list *list,
 		       const struct rule_set *obsolete, __u64 *changed, struct reason *reason)
 {
@@ -90,7 +90,7 @@ static int make_change(struct apply *apply, struct session *session, struct appl
 
 /* ---- rules that could lock this host out ---- */
 
-/* Alone, so that its refusal concerns no other rule. The position stays: a rule that comes twice does no harm. */
+/* If the rule is refused, no other rule is. The position does not change: adding a rule twice does no harm. */
 int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
 		    struct reason *reason)
 {
@@ -108,8 +108,8 @@ int apply_try_alone(struct apply *apply, struct session *session, struct apply_l
 }
 
 /*
- * Takes the drop rules that concern the guard out of `changes` and tries each alone. Rules that the store has already
- * need no try: they block nothing new. 0; -errno: the store failed.
+ * Adds each drop rule that concerns the guard as a change of its own, and takes the refused ones out of `changes`. 0;
+ * -errno: the store failed.
  */
 static int try_dangerous(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
@@ -166,7 +166,7 @@ static int compare(struct apply_list *list, struct session *session, struct rule
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	owner = store_lists_find(&lists, list->name);
 	drop_deleted(&list->changes);
-	/* Without a list of that name, no rule has its owner: any number will do. */
+	/* If there is no list of that name, no rule belongs to it. */
 	rule_diff_begin(diff, &list->changes, owner ? 1ULL << owner : 0, false);
 	diff->near_ms = ENDS_NEAR_MS;
 	error = owner ? store_each(session->store, rule_diff_visit, diff) : 0;

@@ -17,11 +17,11 @@ void apply_write_source(const struct apply *apply, const struct apply_list *list
 /* Whether the text is the source of a list of this fleet. */
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source);
 
-/* -ESTALE, with list->is_moved: the store has another position than believed, which is believed now; -EEXIST. */
+/* -ESTALE, with list->is_moved: the store has another position than list->at, which is updated; -EEXIST. */
 int apply_check_position(const struct apply *apply, const struct store_lists *lists, struct apply_list *list,
 			 struct reason *reason);
 
-/* Notes a rule that is left out. `rule` NULL: a line that is none. */
+/* Notes a rule that is left out. `rule` NULL: a line that cannot be read. */
 void apply_refuse(struct apply_list *list, const struct rule *rule);
 
 /* Adds the rule as a change of its own. -ECANCELED: it would lock this host out. */

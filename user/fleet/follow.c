@@ -20,9 +20,9 @@
 #include "fleet/service_notify.h"
 #include "io/signals.h"
 
-#define SILENT_MS 120000       /* a reader that says nothing for so long hangs */
+#define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
 #define DROPS_MS 5000          /* between two looks at the counters */
-#define RETRY_REFUSED_MS 10000 /* and to look whether the store is as believed */
+#define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define ONCE_MS 30000          /* --once gives up after so long without a broker */
 #define STATUS_BYTES 8192
 
@@ -39,7 +39,7 @@ struct following {
 	char said[REASON_BYTES]; /* the last note, which is not repeated */
 	bool is_stopped;         /* the broker must not be followed */
 	bool is_panic;           /* the fleet's panic is on here */
-	bool has_panic;          /* the broker has told whether it is on */
+	bool has_panic;          /* the broker has said whether it is on */
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
@@ -76,7 +76,7 @@ static int start_reader(struct following *following, struct reason *reason)
 	return unprivileged_start(&following->reader, run_reader, &following->start, reason);
 }
 
-/* The reader cannot read files of root. A password may have been changed at the broker and then in its file. */
+/* Reads the files of secrets again, because they may have changed. The reader itself cannot read files of root. */
 static void renew_secrets(struct following *following)
 {
 	struct broker_secrets now;
@@ -159,7 +159,7 @@ static void panic_path(const struct following *following, char *path, size_t siz
 	snprintf(path, size, "%s/fleet-panic", dir);
 }
 
-/* Whether this is the fleet of the first contact, in a form that this version knows. */
+/* Stops if the fleet is not that of the first contact, or if this version does not know its format. */
 static void meet(struct following *following, const struct follow_message *message)
 {
 	struct apply *apply = &following->apply;
@@ -187,7 +187,7 @@ static void meet(struct following *following, const struct follow_message *messa
 		snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
 }
 
-/* This file says that the panic of the filter is the fleet's, also to a later process. */
+/* Notes in a file that the fleet has set the panic of the filter. A later process needs to know this. */
 static void write_panic(const struct following *following, bool is_on)
 {
 	char path[4200];
@@ -203,7 +203,7 @@ static void write_panic(const struct following *following, bool is_on)
 		close(fd);
 }
 
-/* Sets the panic of the fleet. It ends a panic only if it has set it: an operator's own stays. */
+/* Sets or ends the panic of the fleet. A panic that an operator has set on this host stays. */
 static void set_panic(struct following *following, bool is_on)
 {
 	struct reason reason;
@@ -226,7 +226,7 @@ static void set_panic(struct following *following, bool is_on)
 	say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");
 }
 
-/* `where` is followed by a line: the broker's packets as a rule, since they must stay. */
+/* `where` has two lines: the broker's address, and a rule that matches its packets, which must pass. */
 static void note_broker(struct following *following, char *where)
 {
 	char *flow = strchr(where, '\n'), text[REASON_BYTES];
@@ -257,7 +257,7 @@ static void note_state(struct following *following, const struct follow_message 
 	snprintf(text, sizeof(text), "list '%s': %s", name,
 		 message->number == FOLLOW_LAGGING  ? "lagging: this replica of the broker has not received all yet" :
 		 message->number == FOLLOW_RESTORED ? "restored: the broker's state is older than this host's" :
-		 message->number == FOLLOW_WIPED    ? "wiped: the broker has it no more; it stays as it is" :
+		 message->number == FOLLOW_WIPED    ? "wiped: the broker no longer has it; it stays as it is" :
 		 message->number == FOLLOW_GAP ? "gap: the log no longer has what comes next; reads the whole list" :
 		 message->number == FOLLOW_DIVERGED   ? "diverged: the broker has lost entries that this host has" :
 		 message->number == FOLLOW_INCOMPLETE ? "rules were left out; reads the whole list to try them again" :

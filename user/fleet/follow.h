@@ -11,9 +11,9 @@
 
 struct follow {
 	const struct fleet_options *options;
-	const char *state, *name;       /* of the filter, and the name of the fleet */
-	bool is_once;                   /* end when all lists are level */
-	bool is_accepted;               /* follow another fleet, lists that are gone, and states that drop much */
+	const char *state, *name; /* of the filter, and the name of the fleet */
+	bool is_once;             /* end when all lists are level */
+	bool is_accepted;         /* follow another fleet, lists that are gone, and states that delete many rules */
 	void (*note)(const char *text); /* prints what an operator should know */
 };
 

@@ -11,9 +11,9 @@
 #include "fleet/log_entry.h"
 
 #define SENT_AT_ONCE 16    /* entries on their way to the broker */
-#define RECONNECT_MS 30000 /* for so long, tries to find a master again */
+#define RECONNECT_MS 30000 /* to find a master again */
 #define RETRY_MS 100
-#define REPLICAS_MS 500     /* for so long, waits for the replicas */
+#define REPLICAS_MS 500     /* to wait for the replicas */
 #define REPLICAS_LATE_MS 20 /* the same if the last wait was in vain */
 
 /* ---- sending ---- */
@@ -37,7 +37,7 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 	int count = 8;
 
 	snprintf(counter, sizeof(counter), "%" PRIu64, (uint64_t)entry->counter);
-	/* After a failover, an answered entry must come back whatever the list is now. */
+	/* An entry that the broker took before a failover must get into the list again, whatever the list is now. */
 	if (entry->has_expected && !entry->is_sent)
 		fleet_position_format(entry->expected, position);
 	for (int i = 0; i < count; i++)
@@ -79,7 +79,7 @@ static int get_answer(struct publisher *publisher, struct reason *reason)
 	return error;
 }
 
-/* How many replicas have all that was sent. */
+/* Asks how many replicas have all that was sent, and waits for them. */
 static int wait_for_replicas(struct publisher *publisher, struct reason *reason)
 {
 	char wanted[16], patience[16];
@@ -97,7 +97,7 @@ static int wait_for_replicas(struct publisher *publisher, struct reason *reason)
 	return 0;
 }
 
-/* The server cannot serve now: it is a replica, loads its data, or is out of memory. The reply's first word says so. */
+/* Whether the server cannot serve now: it is a replica, loads its data, is out of memory, ... */
 static bool is_of_server(const struct reason *reason)
 {
 	static const char *const words[] = {
@@ -111,7 +111,7 @@ static bool is_of_server(const struct reason *reason)
 	return false;
 }
 
-/* What the broker has refused, and why it refused the last one. */
+/* The entries that the broker has refused, and why it refused the last of them. */
 struct refusals {
 	__u64 counters[SENT_AT_ONCE];
 	size_t count;
@@ -226,7 +226,7 @@ int publisher_open(struct publisher *publisher, const struct fleet_options *opti
 	publisher->lines = malloc(FLEET_ENTRY_BYTES);
 	if (!publisher->lines)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	/* First the broker, which may be slow: the outbox is locked. */
+	/* Connects first, because that may be slow and an open outbox is locked. */
 	error = connect_master(publisher, reason);
 	if (!error)
 		error = outbox_open(&publisher->outbox, dir, list, reason);
@@ -260,7 +260,7 @@ static int close_entry(struct publisher *publisher, struct reason *reason)
 	return error;
 }
 
-/* Sends what waits. With `expected`, only the first entry, whose answer decides about the others. */
+/* Sends what waits. With `expected`, that is only the first entry: its answer decides about the others. */
 static int send_queued(struct publisher *publisher, struct reason *reason)
 {
 	size_t first = 0;

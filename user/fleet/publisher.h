@@ -24,7 +24,7 @@ struct publisher {
 	__u64 changed, rules;       /* rules that the broker changed for this process; rules of the list */
 	__u64 resent;               /* entries of earlier processes */
 	unsigned int replicas;      /* that have the last entry */
-	bool is_late;               /* the last WAIT was in vain */
+	bool is_late;               /* the last WAIT ended with too few replicas */
 };
 
 /*

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of both trees. They are balanced, so no choice of flows makes them slow. */
+/* A node of either tree. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
 	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules */
 	__u32 bytes;
-	const void *key; /* `copy`, but not of a node that is only searched for */
+	const void *key; /* points to `copy`, except in the node that find() makes to search */
 	__u8 copy[];
 };
 
@@ -30,7 +30,7 @@ static struct node *find(void *const *tree, const void *key, size_t bytes)
 	return found ? *found : NULL;
 }
 
-/* A new node with this key, which no other has. NULL: no memory. */
+/* Adds a node. No other may have this key. NULL: no memory. */
 static struct node *add(void **tree, const void *key, size_t bytes)
 {
 	struct node *node = malloc(sizeof(*node) + bytes);
@@ -93,8 +93,8 @@ static int add_rules(struct announced *announced, const struct route *route, FIL
 }
 
 /*
- * Takes the rules of the flow back. If it had none in this run, an earlier run may have left them in the list: then all
- * that no other flow needs are deleted.
+ * Deletes the rules of the flow that no other flow needs. It does so even if the flow had no rules in this run, because
+ * an earlier run may have left them in the list.
  */
 static void drop_rules(struct announced *announced, const struct route *route, bool had_rules, FILE *to)
 {
@@ -145,7 +145,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 		return 0;
 	if (is_wanted)
 		is_wanted = has_room(announced, route, flow);
-	/* A unicast route that never was a blackhole: there may be a million of these. */
+	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if (!is_wanted && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, route, had_rules, to);
 	announced->refused_count -= flow && !had_rules;

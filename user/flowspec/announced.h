@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flows that are announced now, and the rules that they need. Several flows may need the same rule. What changes is
- * written as the lines `add RULE` and `del RULE` of xdp-cuckoo(8), batch.
+ * The flows that are announced now, and the rules that they need. Several flows may need the same rule. Each change is
+ * written as a line `add RULE` or `del RULE`, as the command `batch` reads them.
  */
 #ifndef XDP_CUCKOO_ANNOUNCED_H
 #define XDP_CUCKOO_ANNOUNCED_H
@@ -20,12 +20,11 @@ struct announced {
 void announced_close(struct announced *announced);
 
 /*
- * Takes a route. *is_refused: it is announced, but no rules are made of it, and that is new; route->why says why. 0;
- * -ENOMEM.
+ * Takes a route. *is_refused: the route is announced and newly refused; route->why says why. 0; -ENOMEM.
  */
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused);
 
-/* Writes all rules again, so that they get a new end. */
+/* Writes all rules again, so that their timeouts start anew. */
 void announced_renew(const struct announced *announced, FILE *to);
 
 #endif

@@ -19,7 +19,7 @@ enum component {
 	SOURCE_PORT,
 	ICMP_TYPE,
 	ICMP_CODE,
-	COMPONENTS, /* the first of those that no rule can match */
+	COMPONENTS, /* rules cannot match components from here on */
 };
 
 /* The bits of a numeric operator: RFC 8955 section 4.2.1.1. */
@@ -135,7 +135,7 @@ static int add_range(struct values *values, unsigned int kind, unsigned int firs
 
 /*
  * Takes `==V`, or a closed range `>=A&<=B` in either order, which starts at element *i. An operator without AND starts
- * the next one: RFC 8955 section 4.2.1.1.
+ * the next value or range: RFC 8955 section 4.2.1.1.
  */
 static int add_values(struct values *values, unsigned int kind, const json_t *list, size_t *i, struct reason *reason)
 {
@@ -217,7 +217,7 @@ static int read_components(struct announcement *flow, const json_t *components, 
 
 /* ---- making the rules ---- */
 
-/* Leaves the protocols that can have the other components: a packet of any other one matches no such flow. */
+/* Keeps only protocols `a` and `b`, which have the flow's other components: no other packet matches the flow. */
 static int choose_protocols(struct announcement *flow, unsigned int a, unsigned int b, const char *what,
 			    struct reason *reason)
 {
@@ -243,7 +243,7 @@ static int check(struct announcement *flow, struct reason *reason)
 	const bool has_icmp = of[ICMP_TYPE].count || of[ICMP_CODE].count;
 	const unsigned int icmp = flow->is_ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
 
-	/* Such a rule would match both families. */
+	/* A rule without an address would match both families. */
 	if (!*flow->prefix[DESTINATION] && !*flow->prefix[SOURCE])
 		return reason_set(reason, -EINVAL, "it names neither a destination nor a source");
 	if (of[PORT].count && (of[SOURCE_PORT].count || of[DESTINATION_PORT].count))
@@ -263,13 +263,13 @@ struct making {
 	struct reason *reason;
 };
 
-/* One word and value of a rule; nothing without values. */
+/* Appends a word and a value; nothing if there are no values. */
 static size_t put(char *text, size_t used, const char *word, const struct values *values, size_t i)
 {
 	return values->count ? used + sprintf(text + used, " %s %u", word, values->value[i]) : used;
 }
 
-/* Adds the rule with these values. The text of rules is the one way to make a rule that is sound. */
+/* Adds the rule with these values. It makes the rule from text, because rule_parse() checks all of it. */
 static int add_rule(struct making *making, const char *prefixes, const char *words, enum flow_family family)
 {
 	char text[RULE_TEXT_BYTES];
@@ -280,7 +280,7 @@ static int add_rule(struct making *making, const char *prefixes, const char *wor
 	error = rule_parse(text, &rule, making->reason);
 	if (error)
 		return error;
-	/* A mapped IPv4 address, or a prefix of length 0. */
+	/* The flow has a mapped IPv4 address, or a prefix of length 0. */
 	if (rule.family != family || (!rule.src_len && !rule.dst_len))
 		return reason_set(making->reason, -EINVAL, "a rule cannot match just this prefix");
 	if (making->rules->count >= making->most)

@@ -8,8 +8,8 @@
 #include "rule/rule_set.h"
 
 /*
- * `components`: the array of gobgp. Adds the rules to `rules`. 0; -EINVAL: no rules match just these packets, or they
- * would be more than `most`; -ENOMEM.
+ * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -EINVAL: rules cannot match exactly these
+ * packets, or need more than `most` rules; -ENOMEM.
  */
 int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,
 	       struct reason *reason);
@@ -17,7 +17,7 @@ int flow_rules(const json_t *components, enum rule_action action, size_t most, s
 /* Names the flow by its prefixes and the kinds of its other components. */
 void flow_name(const json_t *components, char *name, size_t size);
 
-/* The text of a prefix; NULL: it is none. *has_colon: it is of IPv6. */
+/* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);
 
 #endif

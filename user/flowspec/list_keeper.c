@@ -12,10 +12,10 @@
 #include "host/protected_flows.h"
 #include "io/line_pipe.h"
 
-#define GROUP_LINES 32768 /* of one change */
-#define GATHER_MS 20      /* lines that come so soon after others are of the same change, */
-#define GATHER_READS 20   /* up to so many times */
-#define NOTES_MAX 10      /* rules that are named for each group */
+#define GROUP_LINES 32768 /* at most in one change */
+#define GATHER_MS 20      /* lines that arrive within this time join the same change, */
+#define GATHER_READS 20   /* at most so many times */
+#define NOTES_MAX 10      /* refused rules that are named per group */
 
 struct line {
 	size_t text; /* offset of the rule in feed.bytes */
@@ -88,7 +88,7 @@ static int change_lines(struct keeping *keeping, size_t first, size_t end, struc
 
 /* ---- a group ---- */
 
-/* Whether the line may be refused because it would lock this host out. Then it is a change of its own. */
+/* Whether the line may be refused because it would lock this host out. Such a line is applied alone. */
 static bool is_dangerous(const struct keeping *keeping, const struct line *line)
 {
 	struct reason ignored;
@@ -97,7 +97,7 @@ static bool is_dangerous(const struct keeping *keeping, const struct line *line)
 	return line->is_added && !read_rule(keeping, line, &rule, &ignored) && guard_concerns(&keeping->guard, &rule);
 }
 
-/* Makes one change of the lines if possible, so that only lines at fault fail. */
+/* Applies the lines as one change. If that fails, tries each half, until only the lines at fault fail. */
 static void apply_range(struct keeping *keeping, size_t first, size_t end)
 {
 	struct reason reason;
@@ -124,7 +124,7 @@ static void apply_lines(struct keeping *keeping)
 		apply_range(keeping, i, i + 1);
 		first = i + 1;
 	}
-	/* Even without lines, this notes when the reader was last heard of, and its counts. */
+	/* Without lines, this stores the counts of flows and the time of the reader's last message. */
 	if (first < keeping->count || !keeping->count)
 		apply_range(keeping, first, keeping->count);
 }

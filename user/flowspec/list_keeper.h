@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Keeps a named list equal to what the translator says. The translator runs in a process without privileges, and is not
- * trusted: only rules with an end, an allowed destination and the configured action are added.
+ * Keeps a named list equal to the lines of the translator. The translator runs in a process without privileges. It is
+ * not trusted: a rule is added only if it has a timeout, an allowed destination and the configured action.
  */
 #ifndef XDP_CUCKOO_LIST_KEEPER_H
 #define XDP_CUCKOO_LIST_KEEPER_H

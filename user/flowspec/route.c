@@ -62,7 +62,7 @@ static const char *action_of(const json_t *community, bool *is_drop)
 	const json_int_t type = integer(community, "type"), subtype = integer(community, "subtype");
 	const json_t *rate = json_object_get(community, "rate");
 
-	/* Route targets and origins. */
+	/* Route targets and route origins ask for nothing. */
 	if (json_is_number(json_object_get(community, "type")) && type >= 0 && type <= 2 &&
 	    (subtype == 2 || subtype == 3))
 		return NULL;
@@ -85,7 +85,7 @@ static const char *action_of(const json_t *community, bool *is_drop)
 	}
 }
 
-/* Whether a flow is to be dropped, and nothing else. */
+/* Whether the flow asks for a drop, and for no other action. */
 static bool is_drop(struct route *route, const json_t *json)
 {
 	const char *other = attribute(json, ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES) ? "the action redirect" : NULL;
@@ -112,7 +112,7 @@ static bool is_blackhole(const json_t *json)
 
 /* ---- rules ---- */
 
-/* A flow whose destination is not one's own must not become a rule: RFC 8955 section 6. */
+/* Whether the destination is within own-prefixes. Other flows must not become rules: RFC 8955 section 6. */
 static bool is_own(const struct route *route, const struct flowspec_options *options)
 {
 	struct rule rule;
@@ -158,7 +158,7 @@ static int read_blackhole(struct route *route, const json_t *json, const json_t 
 	route->key = strdup(route->name);
 	error = route->key ? make_blackhole(route, prefix, options) : -ENOMEM;
 	route->is_drop = !error && is_blackhole(json);
-	/* Other unicast routes, of which there may be a million, are none of our business. */
+	/* A route without the community may have had it before, so it counts as withdrawn. */
 	if (!is_blackhole(json) && !route->is_withdrawn)
 		route->is_withdrawn = true;
 	return error == -EINVAL ? 0 : error;
@@ -194,7 +194,7 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	int error = 0;
 
 	*route = (struct route){};
-	/* Numbers of any size, and texts with NUL bytes: a route of another family must not end the reading. */
+	/* Accepts numbers of any size and texts with NUL bytes: a route of another family must not end the reading. */
 	json = json_loads(text, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
 	nlri = json_object_get(json, "nlri");
 	if (json_is_string(json_object_get(json, "error")))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One route as gobgp prints it, and the rules that match what the route announces, never more. Routes of other families
- * are skipped.
+ * One route as gobgp prints it, and the rules that match exactly the packets that the route announces. Routes of other
+ * families are skipped.
  */
 #ifndef XDP_CUCKOO_ROUTE_H
 #define XDP_CUCKOO_ROUTE_H
@@ -16,18 +16,18 @@
 enum route_kind {
 	ROUTE_OTHER,      /* of no concern here */
 	ROUTE_FLOW,       /* of FlowSpec */
-	ROUTE_BLACKHOLE,  /* unicast; whether it asks for a drop is another question */
-	ROUTE_UNREADABLE, /* gobgp cannot print its NLRI, and never could: no rules were made of it */
+	ROUTE_BLACKHOLE,  /* unicast; is_drop says whether it asks for a drop */
+	ROUTE_UNREADABLE, /* gobgp cannot print its NLRI, so no rules were ever made of it */
 };
 
 struct route {
 	enum route_kind kind;
 	bool is_withdrawn;
 	bool is_drop;                /* the route asks for a drop, and `rules` has it */
-	char *key;                   /* two routes with the same key announce the same flow; NULL: of another kind */
+	char *key;                   /* two routes with the same key announce the same flow; NULL: of no concern */
 	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
-	struct rule_set rules;       /* that match the flow; none: no rules can. Sorted, each is there once */
-	struct reason why;           /* is_drop is false */
+	struct rule_set rules; /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
+	struct reason why;     /* why is_drop is false */
 };
 
 /*

@@ -22,7 +22,7 @@ static int refuse(const struct route_stream *stream, struct reason *reason, cons
 			  (unsigned long long)stream->line, what);
 }
 
-/* A character of a route. Whether it was the last one. */
+/* Takes a character of a route. Returns whether it was the last one. */
 static bool take_inside(struct route_stream *stream, char c)
 {
 	stream->route[stream->used++] = c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cuts what `gobgp monitor global rib --current -j` prints into routes. It prints a line for each event: an array of
- * routes. The first line has all present routes, so it may have any length: only a route is kept in memory.
+ * Cuts what `gobgp monitor global rib --current -j` prints into routes. gobgp prints one line per event: an array of
+ * routes. The first line has all present routes and may have any length, so only one route is kept in memory.
  */
 #ifndef XDP_CUCKOO_ROUTE_STREAM_H
 #define XDP_CUCKOO_ROUTE_STREAM_H
@@ -13,7 +13,7 @@
 
 #include "base/error_reason.h"
 
-/* A route fits into one message of BGP, which has 4,096 bytes; as JSON, each of these takes up to 25 bytes, twice. */
+/* A route fits into one BGP message, of 4,096 bytes. JSON needs up to 25 bytes for each of these, twice. */
 #define ROUTE_STREAM_BYTES (256 << 10)
 
 struct route_stream {

@@ -14,7 +14,7 @@
 
 #define READ_BYTES 65536
 #define NOTES_MAX 10 /* refused flows that are named between two renewals */
-#define RENEWALS 4   /* in the stale time */
+#define RENEWALS 4   /* in each stale time */
 #define RENEWAL_MIN_MS 1000
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
 
@@ -32,7 +32,7 @@ static __s64 now_ms(void)
 {
 	struct timespec now;
 
-	/* Rules end by a clock that runs on while the host sleeps. */
+	/* The timeouts of rules also run while the host sleeps. */
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
@@ -73,7 +73,7 @@ static void renew(struct translator *translator)
 	translator->notes = 0;
 	translator->renewed_ms = now_ms();
 	announced_renew(&translator->announced, translator->to);
-	/* Even without a flow, this shows that the reader lives. */
+	/* Sends the counts too: even without a flow, they show that the reader is alive. */
 	translator->told_flows = ~0ULL;
 }
 
@@ -175,7 +175,7 @@ void translator_run(const void *context, int out)
 
 	translator.announced.lease_ms = stale_ms + translator.period_ms;
 	error = run(&translator, &reason);
-	/* What was whole is applied; nobody waits for the lines of a reader that has gone. */
+	/* Sends the lines of all complete routes, unless nobody reads them any more. */
 	if (error != -EPIPE) {
 		if (translator.to)
 			send_lines(&translator);

@@ -2,7 +2,7 @@
 /*
  * Turns what gobgp prints into lines for the list, until the input ends. It needs no privileges. The lines:
  *
- *   add RULE timeout TIME	the rule is needed; sent again in time, as long as this is so
+ *   add RULE timeout TIME	a flow needs the rule; sent again before the timeout, while this is so
  *   del RULE			no flow needs the rule
  *   # flows N refused N	how many flows are announced, and how many of them have no rules
  */
@@ -21,8 +21,8 @@ struct translator_start {
 };
 
 /*
- * Reads standard input, and writes to `out` what is at hand, before it waits for more. Returns when the input ends, or
- * is not what gobgp prints. Each is worth a note: see unprivileged.h for the form of this function.
+ * Reads standard input. Writes the lines at hand to `out` before it waits for more input. When the input ends, or is
+ * not what gobgp prints, notes this and returns. Its form is that of unprivileged_start().
  */
 void translator_run(const void *start, int out);
 

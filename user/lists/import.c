@@ -298,7 +298,7 @@ static int open_list(struct session *session, const struct import *import, struc
 	return change_open_list(session, name, source, reason);
 }
 
-/* A list that loses most of its rules at once is more likely a mistake of its publisher than meant. */
+/* A list that loses most of its rules at once is more likely a mistake of its provider than meant. */
 static int check_shrink(struct session *session, const struct import *import, struct reason *reason)
 {
 	const unsigned int least = import->options->least_percent;
