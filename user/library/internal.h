@@ -64,11 +64,10 @@ bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kern
 
 /*
  * Finds the number of a list, or STORE_BY_HAND. 0; -ENOENT: there is no such list; -EINVAL: the name is not
- * valid; other -errno. public_open_list() makes the list if necessary. `source` NULL: an existing list stays as
- * it is.
+ * valid; other -errno. public_open_list() is change_open_list() for a name of the caller.
  */
 int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, const char *name, unsigned int *number);
-int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source, unsigned int *number);
+int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source);
 
 /* Converts a rule of the caller, who may have made mistakes; and back. 0; -EINVAL with the reason. */
 int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason);

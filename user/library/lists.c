@@ -14,19 +14,23 @@ _Static_assert(sizeof(struct xdp_cuckoo_list) == 312 && sizeof(struct xdp_cuckoo
 
 /* ---- a list by its name ---- */
 
+static int check_name(const char *name, struct reason *reason)
+{
+	if (name && (!*name || session_is_name(name)))
+		return 0;
+	return reason_set(reason, -EINVAL,
+			  "list '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting with none of '.' and '-'",
+			  name ? name : "", ABI_NAME_BYTES - 1);
+}
+
 int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, const char *name, unsigned int *number)
 {
 	struct store_lists lists;
-	int error;
+	int error = check_name(name, &filter->reason);
 
 	*number = STORE_BY_HAND;
-	if (!name || (*name && !session_is_name(name)))
-		return reason_set(&filter->reason, -EINVAL,
-				  "list '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting with none of '.' "
-				  "and '-'",
-				  name ? name : "", ABI_NAME_BYTES - 1);
-	if (!*name)
-		return 0;
+	if (error || !*name)
+		return error;
 	error = store_lists(store, &lists);
 	if (error)
 		return store_say_unread(error, &filter->reason);
@@ -34,19 +38,11 @@ int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, cons
 	return *number ? 0 : reason_set(&filter->reason, -ENOENT, "no list '%s'", name);
 }
 
-int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source, unsigned int *number)
+int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source)
 {
-	struct store *store = filter->session.store;
-	int error = public_find_list(filter, store, name, number);
+	int error = check_name(name, &filter->reason);
 
-	if (error == -EINVAL || (!error && (!*name || !source)))
-		return error;
-	if (!error || error == -ENOENT)
-		error = store_list_open(store, name, source, number);
-	if (error == -EUSERS)
-		return reason_set(&filter->reason, error, "there are %d lists already; delete one first",
-				  STORE_LISTS_MAX);
-	return error ? reason_set(&filter->reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+	return error ? error : change_open_list(&filter->session, *name ? name : NULL, source, &filter->reason);
 }
 
 int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *lists, size_t room, size_t *count)
@@ -143,7 +139,7 @@ int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, 
 		return public_leave(filter, error);
 	error = read_rules(filter, rules, count, &wanted);
 	if (!error)
-		error = public_open_list(filter, list, source ? source : SOURCE_DEFAULT, &filter->session.owner);
+		error = public_open_list(filter, list, source ? source : SOURCE_DEFAULT);
 	if (!error)
 		error = replace(&filter->session, &wanted, &diff, &filter->reason);
 	if (!error && replaced)

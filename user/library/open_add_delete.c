@@ -294,7 +294,7 @@ int xdp_cuckoo_list_add(struct xdp_cuckoo_filter *filter, const char *list, cons
 
 	if (error)
 		return public_leave(filter, error);
-	error = public_open_list(filter, list, NULL, &filter->session.owner);
+	error = public_open_list(filter, list, NULL);
 	if (!error)
 		error = change_add(&filter->session, &rule, &added, &filter->reason);
 	if (!error && added == STORE_UNCHANGED)
