@@ -169,6 +169,16 @@ static void check_lists(struct store *store)
 	}
 }
 
+static void check_feed(struct store *store)
+{
+	struct store_feed feed;
+	int error = store_feed(store, "a", &feed);
+
+	fuzz_check(!error || error == -ENOENT || is_refusal(error), "%d", error);
+	fuzz_check(error || (feed.next_s >= 0 && memchr(feed.why, 0, sizeof(feed.why)) && rule_is_utf8(feed.why)),
+		   "a feed");
+}
+
 static void check_reading(struct store *store, struct seen *seen)
 {
 	struct store_info info;
@@ -182,6 +192,7 @@ static void check_reading(struct store *store, struct seen *seen)
 	check_shapes(store);
 	check_settings(store);
 	check_lists(store);
+	check_feed(store);
 }
 
 /* ---- changing it ---- */

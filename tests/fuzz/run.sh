@@ -27,6 +27,8 @@ sources() {
 	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;
 	store) echo user/store/*.c user/rule/shapes.c user/rule/validate.c ;;
 	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;
+	feed) echo user/feeds/feed_message.c user/base/safe_text.c ;;
+	flowspec) echo user/flowspec/*.c ;;
 	fleet) echo user/fleet/redis_codec.c user/fleet/log_entry.c user/fleet/snapshot.c ;;
 	change) echo user/commands/batch_line.c user/change/commit.c user/change/rules.c user/store/rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
@@ -34,12 +36,17 @@ sources() {
 }
 
 input_bytes_max() {
-	case $1 in parse | store) echo 2048 ;; *) echo 1024 ;; esac
+	case $1 in parse | store) echo 2048 ;; feed | flowspec) echo 4096 ;; *) echo 1024 ;; esac
 }
 
-# The words of its input.
+# dictionary TARGET OPTION: the option with the file of the words of its input, if there is one.
 dictionary() {
-	case $1 in change) echo tests/fuzz/batch.dict ;; *) echo "tests/fuzz/$1.dict" ;; esac
+	case $1 in
+	change) words=tests/fuzz/batch.dict ;;
+	fleet) words=tests/fuzz/rule.dict ;;
+	*) words=tests/fuzz/$1.dict ;;
+	esac
+	[ ! -e "$words" ] || echo "$2$words"
 }
 
 # Where what was found before stands, if anything was.
@@ -67,7 +74,7 @@ run_libfuzzer() {
 	# shellcheck disable=SC2046 # one word or none
 	timeout $((seconds + 120)) build/fuzz/libfuzzer/fuzz_"$1" -max_total_time="$seconds" \
 		-timeout="$INPUT_S" -rss_limit_mb="$MEMORY_MB" -max_len="$(input_bytes_max "$1")" \
-		-dict="$(dictionary "$1")" -artifact_prefix="build/fuzz/findings/$1/" -print_final_stats=1 \
+		$(dictionary "$1" -dict=) -artifact_prefix="build/fuzz/findings/$1/" -print_final_stats=1 \
 		"build/fuzz/corpus/$1" "$SEEDS/$1" $(found_before "$1") >"build/fuzz/$1.log" 2>&1 || :
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$1.log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "build/fuzz/$1.log" | tail -1)
@@ -81,9 +88,10 @@ run_afl() {
 	for file in "build/fuzz/corpus/$1"/* tests/fuzz/found/"$1"/*; do
 		[ ! -f "$file" ] || cp "$file" "$work.in"
 	done
+	# shellcheck disable=SC2046 # one word or none
 	AFL_SKIP_CPUFREQ=1 AFL_NO_AFFINITY=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_UI=1 \
 		timeout $((seconds + 120)) afl-fuzz -i "$work.in" -o "$work" -V "$seconds" \
-		-t $((INPUT_S * 1000)) -x "$(dictionary "$1")" build/fuzz/afl/fuzz_"$1" \
+		-t $((INPUT_S * 1000)) $(dictionary "$1" -x) build/fuzz/afl/fuzz_"$1" \
 		>"build/fuzz/$1.log" 2>&1 || :
 	[ -e "$work/default/fuzzer_stats" ] || return 0
 	runs=$(sed -n 's/^execs_done *: *//p' "$work/default/fuzzer_stats")
@@ -114,7 +122,7 @@ for target; do
 	"run_$flavour" "$target"
 	findings=$(find "build/fuzz/findings/$target" -type f | wc -l)
 	[ -n "$runs" ] || { tail -20 "build/fuzz/$target.log"; findings=$((findings + 1)); }
-	printf '%-6s %10s runs, %6s edges, %6d inputs kept, %d found%s\n' "$target" "${runs:-?}" "${edges:-?}" \
+	printf '%-8s %10s runs, %6s edges, %6d inputs kept, %d found%s\n' "$target" "${runs:-?}" "${edges:-?}" \
 		"$(find "build/fuzz/corpus/$target" -type f | wc -l)" "$findings" \
 		"$([ "$findings" -eq 0 ] || echo ": build/fuzz/findings/$target, build/fuzz/$target.log")"
 	coverage "$target"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes the seeds that are bytes: the frames of tests/packets.c, for fuzz_parse.c, into DIR/parse, and what a
- * store keeps, for fuzz_store.c, into DIR/store. Seeds that are text stand in tests/lists and are made by
- * seeds.sh.
+ * Writes the seeds that are bytes: the frames of tests/packets.c into DIR/parse, what a store keeps into DIR/store, and
+ * what a process that fetches a list sends into DIR/feed. seeds.sh makes the seeds that are text.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "feeds/feed_message.h"
 #include "packets.h"
 #include "rule/rule.h"
 #include "store/internal.h"
@@ -40,6 +40,32 @@ static void write_packets(void)
 
 		packet_build(&packets[i], &frame);
 		fwrite(frame.byte, 1, frame.length, file);
+		fclose(file);
+	}
+}
+
+static void write_feeds(void)
+{
+	static const char text[] = "src 192.0.2.1\nsrc 2001:db8::/32 dport 53 proto udp\n";
+	static const struct feed_message messages[] = {
+		{ .outcome = FEED_FETCHED,
+		  .bad_lines = 1,
+		  .bytes = sizeof(text) - 1,
+		  .etag = "\"1a2b3c\"",
+		  .modified = "Mon, 23 Nov 2026 06:00:00 GMT",
+		  .first_bad = "line 3: 'x' is no address" },
+		{ .outcome = FEED_UNMODIFIED, .etag = "W/\"1\"" },
+		{ .outcome = FEED_FAILED, .retry_after_s = 7200, .why = "the server answers 429" },
+		{ .outcome = FEED_FAILED, .retry_after_s = FEED_WAIT_MAX_S + 1, .why = "wait" },
+		{ .outcome = FEED_FAILED, .why = "\033[2J" },
+		{ .outcome = FEED_FETCHED, .bytes = sizeof(text) },
+	};
+
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		FILE *file = create("feed", "message", i);
+
+		fwrite(&messages[i], 1, sizeof(messages[i]), file);
+		fwrite(text, 1, sizeof(text) - 1, file);
 		fclose(file);
 	}
 }
@@ -86,11 +112,14 @@ static int put(struct store *store, const char *text, size_t number)
 /* What waits to be confirmed has undo records; the second change makes it wait. */
 static void fill(const char *dir, const char *const *texts)
 {
+	static const struct store_feed feed = { .tried_s = 1, .failures = 1, .etag = "\"1\"", .why = "it is empty" };
 	struct reason reason;
 	struct store *store;
 
 	if (store_open(dir, STORE_WRITE, &store, &reason))
 		fail(reason.text);
+	if (store_begin(store) || store_feed_put(store, "a", &feed) || store_commit(store))
+		fail("a feed");
 	for (size_t i = 0; i < 4 && texts[i]; i++) {
 		if (store_begin(store) || (i == 1 && store_set_pending(store, 60000)) || put(store, texts[i], i) ||
 		    store_commit(store))
@@ -152,6 +181,7 @@ int main(int argc, char **argv)
 	}
 	top = argv[1];
 	write_packets();
+	write_feeds();
 	for (size_t i = 0; i < STORES; i++) {
 		char dir[4096];
 

@@ -6,7 +6,10 @@ export LC_ALL=C
 cd "$(dirname "$0")/../.."
 dir=$1
 rm -rf "$dir"
-mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change" "$dir/fleet" "$dir/flowspec"
+for target in tests/fuzz/fuzz_*.c; do
+	target=$(basename "$target" .c)
+	mkdir -p "$dir/${target#fuzz_}"
+done
 
 build/tests/fuzz/seeds "$dir"
 rm -rf "$dir"/state-*

@@ -8,7 +8,8 @@
 
 #define RECORD_HEAD_BYTES 4
 
-static const char *const record_databases[] = { "meta", "rules", "shapes", "deadlines", "undo", "lists", "undo_lists" };
+static const char *const record_databases[] = { "meta", "rules", "shapes",     "deadlines",
+						"undo", "lists", "undo_lists", "feeds" };
 
 #define RECORD_DATABASES (sizeof(record_databases) / sizeof(record_databases[0]))
 

@@ -46,4 +46,8 @@ test_fleet() {
 	replay fleet
 }
 
+test_feed() {
+	replay feed
+}
+
 run_tests "$0" "$@"
