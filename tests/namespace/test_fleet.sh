@@ -106,6 +106,28 @@ test_lists_of_files_are_published() {
 	dropped 192.0.2.1 || fail "the good lines were not applied"
 }
 
+# What gobgp was seen to print, by the pipe of xdp-cuckoo-flowspec(7).
+test_flows_are_published() {
+	fleet
+	follow_start
+	printf '%s\n' '[flowspec]' 'own-prefixes = 198.51.100.0/24 2001:db8::/32' 'rtbh = yes' 'stale = 1h' >"$STATE/flowspec.conf"
+	flowspec_publish() {
+		{ xc flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/flowspec.err" || :; } | tee "$STATE/lines" |
+			publish batch - --list bad --wait 100
+	}
+	assert_status 0 flowspec_publish <tests/fuzz/flowspec.jsonl
+	assert_same_rules
+	sed -n 's/ timeout .*//; s/^add //p' "$STATE/lines" | LC_ALL=C sort -u | diff - "$STATE/host.rules" ||
+		fail "the host has other rules than the flows"
+	assert_equal 21 "$(wc -l <"$STATE/host.rules")" "rules"
+	echo 'drop it proto tcp src 192.0.2.1 dst 198.51.100.1 sport 1 dport 2' | traffic || fail "a flow is not dropped"
+	case_begin "withdrawn"
+	sed 'p; s/"stale":false/&,"withdrawal":true/' tests/fuzz/flowspec.jsonl >"$STATE/withdrawn"
+	assert_status 0 flowspec_publish <"$STATE/withdrawn"
+	assert_prints '' xc list --list bad
+	assert_same_rules
+}
+
 test_dangerous_and_strange_rules_are_left_out() {
 	fleet 'min-prefix = 16 32'
 	follow_start

@@ -47,7 +47,7 @@ test_quick_start() {
 }
 
 test_pages_and_completion() {
-	for page in '8 xdp-cuckoo' '7 xdp-cuckoo' '7 xdp-cuckoo-fleet' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
+	for page in '8 xdp-cuckoo' '7 xdp-cuckoo' '7 xdp-cuckoo-fleet' '7 xdp-cuckoo-flowspec' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
 		# shellcheck disable=SC2086 # two words
 		assert_status 0 man -w $page
 	done
@@ -193,9 +193,9 @@ test_follow() {
 test_confinement() {
 	noted=
 	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
-		xdp-cuckoo-exporter; do
-		# A follower needs the network, and must become another user for what it reads there.
-		case $unit in *-follow@*) limit=35 ;; *) limit=25 ;; esac
+		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-exporter; do
+		# These three need the network, and must become another user for what they read there.
+		case $unit in *-follow@* | *-fetch@* | *-flowspec@*) limit=35 ;; *) limit=25 ;; esac
 		assert_status 0 systemd-analyze security --threshold="$limit" --no-pager "$unit.service"
 		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
 	done
