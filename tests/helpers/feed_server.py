@@ -80,6 +80,8 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.answer(302, Location="http://127.0.0.1:%d/list" % PLAIN_PORT)
         elif path == "to-tls":
             self.answer(302, Location=here + "/list")
+        elif path == "there-and-back":
+            self.answer(302, Location=here + "/to-plain")
         elif path == "to-file":
             self.answer(302, Location="file:///etc/hostname")
         elif path == "empty":
@@ -96,6 +98,12 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.answer(200, gzip.compress(listed), Content_Encoding="gzip")
         elif path == "bad-gzip":
             self.answer(200, gzip.compress(listed)[:-8] + bytes(8), Content_Encoding="gzip")
+        elif path == "short-gzip":
+            self.answer(200, gzip.compress(listed)[:-8], Content_Encoding="gzip")
+        elif path == "long-gzip":
+            self.answer(200, gzip.compress(listed) + b"203.0.113.9\n", Content_Encoding="gzip")
+        elif path == "brotli":
+            self.answer(200, listed, Content_Encoding="br")
         elif path == "bomb":
             self.answer(200, gzip.compress(bytes(300 << 20), 1), Content_Encoding="gzip")
         elif path == "huge-line":

@@ -24,6 +24,7 @@ certificates() {
 
 # serve PORT ADDRESS [PLAIN_PORT]: with the certificate of the address. Not by in_rx: $! must be the server.
 serve() {
+	# shellcheck disable=SC2086 # one word or none
 	nsenter --net="/run/netns/$RX" python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
 		>"$STATE/server" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
@@ -152,14 +153,17 @@ test_bad_answers() {
 		429 429: this host comes too often; it asks to wait for 7200 s
 		503 503: it has a problem; it asks to wait for (7200|71[0-9][0-9]) s
 		loop [Rr]edirects
-		to-plain redirects to a URL that is not https
-		to-file redirects to a URL that is not https
+		to-plain redirects from https to http
+		to-file redirects to a URL that is not http or https
 		empty it is empty
 		html a page of HTML
 		text 3 bad lines and 1 rules: it is no list; the first: line 1: 'Sorry
 		zip a zip archive
 		gz a gzip file
-		bad-gzip [Ee]rror
+		bad-gzip gzip data is damaged or incomplete
+		short-gzip gzip data is damaged or incomplete
+		long-gzip gzip data is damaged or incomplete
+		brotli Content-Encoding is 'br', not gzip
 		huge-line line 1 is longer than 65536 bytes
 		header headers?
 		missing 404: there is no such page
@@ -196,6 +200,21 @@ test_bad_answers() {
 	configure list
 	assert_status 0 refresh feed
 	! xc status | grep -q 'failed fetches' || fail "status shows a failure that is over"
+}
+
+# refresh_trusting: in a view of the files in which the system trusts the authority of the test.
+refresh_trusting() {
+	in_rx unshare --mount sh -c 'mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@"' "$STATE/tls/ca.crt" \
+		"$TOOL" --state "$STATE/store" refresh feed --config "$STATE/conf"
+}
+
+test_from_http_to_https_and_back() {
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || skip "no ca-certificates"
+	fetched
+	configure "http://127.0.0.1:$PLAIN/to-tls"
+	assert_shows '^feed: added 0' refresh_trusting
+	configure "http://127.0.0.1:$PLAIN/there-and-back"
+	assert_fails 3 'redirects from https to http, which is not followed; it keeps its 3 rules$' refresh_trusting
 }
 
 # A feed that never worked is seen, too. A server that asks to wait is not asked again, but for --force.

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <zlib.h>
 
 #include "base/version.h"
 
@@ -18,6 +20,7 @@
 	X(curl_easy_perform) X(curl_easy_strerror) X(curl_easy_header) X(curl_slist_append) X(curl_slist_free_all)
 /* clang-format on */
 
+#define ENCODING_BYTES 32
 #define MEMBER(name) __typeof__(name) *(name);
 #define LOAD(name) (lib.name = (__typeof__(lib.name))dlsym(library, #name)) &&
 
@@ -31,7 +34,8 @@ struct transfer {
 	CURL *curl;
 	struct curl_slist *headers;
 	size_t room;
-	bool is_too_large, is_out_of_memory;
+	bool is_secure; /* the last request went by https */
+	bool is_downgraded, is_too_large, is_out_of_memory;
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -74,16 +78,18 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 	return count;
 }
 
-/* Limits the bytes received, before they are unpacked. */
-static int check_progress(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
+/* Comes before each request, so also after each redirect. */
+static int check_scheme(void *context, char *to, char *from, int to_port, int from_port)
 {
 	struct transfer *transfer = context;
+	const bool was_secure = transfer->is_secure;
+	char *url = NULL;
 
-	(void)up_total;
-	(void)up;
-	transfer->is_too_large |= now > (curl_off_t)transfer->get->bytes_max ||
-				  total > (curl_off_t)transfer->get->bytes_max;
-	return transfer->is_too_large;
+	(void)to, (void)from, (void)to_port, (void)from_port;
+	lib.curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
+	transfer->is_secure = url && !strncasecmp(url, "https:", 6);
+	transfer->is_downgraded = was_secure && !transfer->is_secure;
+	return transfer->is_downgraded ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static void add_header(struct transfer *transfer, const char *name, const char *value)
@@ -103,7 +109,6 @@ static void add_header(struct transfer *transfer, const char *name, const char *
 static void set_options(struct transfer *transfer)
 {
 	const struct http_get *get = transfer->get;
-	const bool is_secure = !strncmp(get->url, "https:", 6);
 	const long connect_ms = get->time_ms < HTTP_CONNECT_MS ? get->time_ms : HTTP_CONNECT_MS;
 	struct curl_blob ca = { (void *)get->ca, get->ca_bytes, CURL_BLOB_COPY };
 	CURLcode failed = 0;
@@ -113,9 +118,10 @@ static void set_options(struct transfer *transfer)
 #define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
 	SET(CURLOPT_URL, get->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
-	SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
 	SET(CURLOPT_FOLLOWLOCATION, 1L);
 	SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
+	SET(CURLOPT_PREREQFUNCTION, check_scheme);
+	SET(CURLOPT_PREREQDATA, transfer);
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -126,17 +132,16 @@ static void set_options(struct transfer *transfer)
 	SET(CURLOPT_USERAGENT, "xdp-cuckoo/" VERSION);
 	SET(CURLOPT_HTTPHEADER, transfer->headers);
 	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+	SET(CURLOPT_HTTP_CONTENT_DECODING, 0L); /* unpack() does it */
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_TIMEOUT_MS, (long)get->time_ms);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
 	SET(CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_SLOW_BYTES);
 	SET(CURLOPT_LOW_SPEED_TIME, (long)HTTP_SLOW_S);
+	SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)get->bytes_max);
 	SET(CURLOPT_ERRORBUFFER, transfer->error);
 	SET(CURLOPT_WRITEFUNCTION, take_bytes);
 	SET(CURLOPT_WRITEDATA, transfer);
-	SET(CURLOPT_NOPROGRESS, 0L);
-	SET(CURLOPT_XFERINFOFUNCTION, check_progress);
-	SET(CURLOPT_XFERINFODATA, transfer);
 #undef SET
 	transfer->is_out_of_memory |= failed != 0;
 }
@@ -156,15 +161,51 @@ static int say_transfer(const struct transfer *transfer, CURLcode code, struct r
 
 	if (transfer->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	if (transfer->is_too_large)
+	if (transfer->is_too_large || code == CURLE_FILESIZE_EXCEEDED)
 		return reason_set(reason, -EFBIG, "it is larger than %zu MiB", transfer->get->bytes_max >> 20);
 	/* libcurl reports headers that are too long in the same way. */
 	if (code == CURLE_OUT_OF_MEMORY)
 		return reason_set(reason, -EPROTO, "its headers are too large, or there is not enough memory");
+	if (transfer->is_downgraded)
+		return reason_set(reason, -EPROTO, "it redirects from https to http, which is not followed");
 	if (code == CURLE_UNSUPPORTED_PROTOCOL)
-		return reason_set(reason, -EPROTO, "it redirects to a URL that is not %s, which is not followed",
-				  strncmp(transfer->get->url, "https:", 6) ? "http or https" : "https");
+		return reason_set(reason, -EPROTO, "it redirects to a URL that is not http or https");
 	return reason_set(reason, -EIO, "%s", text);
+}
+
+/*
+ * libcurl takes a gzip body that ends early for a whole one, so it does not unpack. Here the end of the gzip data, with
+ * its checksum, must be there, and nothing after it.
+ */
+static int unpack(struct transfer *transfer, struct reason *reason)
+{
+	struct http_page *page = transfer->page;
+	char encoding[ENCODING_BYTES] = "", piece[65536], *packed = page->bytes;
+	z_stream stream = { .next_in = (Bytef *)packed, .avail_in = page->count };
+	int status;
+
+	take_header(transfer, "Content-Encoding", encoding, sizeof(encoding));
+	if (!*encoding || !strcasecmp(encoding, "identity"))
+		return 0;
+	if (strcasecmp(encoding, "gzip") && strcasecmp(encoding, "x-gzip"))
+		return reason_set(reason, -EPROTO, "its Content-Encoding is '%s', not gzip", encoding);
+	page->bytes = NULL;
+	page->count = transfer->room = 0;
+	status = inflateInit2(&stream, MAX_WBITS + 16); /* of gzip */
+	while (status == Z_OK && !transfer->is_too_large && !transfer->is_out_of_memory) {
+		stream.next_out = (Bytef *)piece;
+		stream.avail_out = sizeof(piece);
+		status = inflate(&stream, Z_NO_FLUSH);
+		take_bytes(piece, 1, sizeof(piece) - stream.avail_out, transfer);
+	}
+	inflateEnd(&stream);
+	free(packed);
+	transfer->is_out_of_memory |= status == Z_MEM_ERROR;
+	if (transfer->is_too_large || transfer->is_out_of_memory)
+		return say_transfer(transfer, CURLE_OK, reason);
+	if (status != Z_STREAM_END || stream.avail_in)
+		return reason_set(reason, -EPROTO, "its gzip data is damaged or incomplete");
+	return 0;
 }
 
 static int say_status(const struct transfer *transfer, long status, struct reason *reason)
@@ -202,7 +243,7 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 		return say_status(transfer, status, reason);
 	take_header(transfer, "ETag", page->etag, sizeof(page->etag));
 	take_header(transfer, "Last-Modified", page->modified, sizeof(page->modified));
-	return 0;
+	return page->is_unmodified ? 0 : unpack(transfer, reason);
 }
 
 int http_get(const struct http_get *get, struct http_page *page, struct reason *reason)

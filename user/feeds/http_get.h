@@ -2,7 +2,8 @@
 /*
  * Fetches a URL with libcurl, which is loaded at the first use. Call it only in a process without privileges
  * (base/unprivileged.h), because the bytes are hostile. Limits the bytes received, the bytes unpacked, time, speed and
- * redirects. Refuses a redirect from https to http. Takes proxies from the environment, as curl(1) does.
+ * redirects. Refuses a redirect from https to http, and gzip data that is not complete. Takes proxies from the environment,
+ * as curl(1) does.
  */
 #ifndef XDP_CUCKOO_HTTP_GET_H
 #define XDP_CUCKOO_HTTP_GET_H
