@@ -125,12 +125,12 @@ test_decisions_are_a_list_of_their_own() {
 	printf '192.0.2.67\n' >"$STATE/feed"
 	xc import "$STATE/feed" --list feed >/dev/null 2>&1
 	for i in 66 67 68 69; do
-		decision add Ip 192.0.2.$i 4h0m0s
+		decision add Ip "192.0.2.$i" 4h0m0s
 	done >"$STATE/json"
 	bouncer <"$STATE/json" || fail "status $?"
 	assert_shows '^crowdsec +4 ' xc lists
 	for i in 66 67 68; do
-		decision del Ip 192.0.2.$i -1s
+		decision del Ip "192.0.2.$i" -1s
 	done >"$STATE/json"
 	bouncer <"$STATE/json" || fail "status $?"
 	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.69 pass 192.0.2.68

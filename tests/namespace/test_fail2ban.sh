@@ -268,7 +268,7 @@ test_bans_leave_the_rules_of_others() {
 	assert_shows 'fail2ban-all +4 ' xc lists
 	assert_shows 'fail2ban-proxy +1 ' xc lists
 	for address in 66 67 68 69; do
-		f2b client set all unbanip 192.0.2.$address >/dev/null
+		f2b client set all unbanip "192.0.2.$address" >/dev/null
 	done
 	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 198.51.100.1 pass 192.0.2.69
 	attack all 192.0.2.67

@@ -280,6 +280,7 @@ test_bad_input() {
 	case_begin "endless"
 	# Memory is limited to what one route may need.
 	(
+		# shellcheck disable=SC3045 # dash has it
 		ulimit -v 65536
 		{ echo "$good"; printf '[{"nlri":"'; head -c 100000000 /dev/zero | tr '\0' a; } | printed >"$STATE/seen"
 	)
@@ -290,6 +291,7 @@ test_bad_input() {
 	route=${route#[}
 	route=${route%]}
 	(
+		# shellcheck disable=SC3045 # dash has it
 		ulimit -v 65536
 		{
 			printf '[%s' "$route"
@@ -382,12 +384,12 @@ test_gobgp_announces() {
 	router_begin
 	local_begin
 	wait_for "the session" is_up
-	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' discard
 	follow
 	wait_for "a flow of the snapshot" judge drop 198.51.100.1
-	announce ipv4-flowspec add match destination 198.51.100.2/32 protocol udp destination-port 2 then discard
-	announce ipv6-flowspec add match destination 2001:db8::1/128 source 2001:db8:1::/48 protocol udp port 53 then discard
-	announce ipv6-flowspec add match destination 2001:db8::/64 32 then discard
+	announce ipv4-flowspec add match destination 198.51.100.2/32 protocol udp destination-port 2 'then' discard
+	announce ipv6-flowspec add match destination 2001:db8::1/128 source 2001:db8:1::/48 protocol udp port 53 'then' discard
+	announce ipv6-flowspec add match destination 2001:db8::/64 32 'then' discard
 	announce ipv4 add 198.51.100.66/32 community blackhole
 	wait_for "a flow" judge drop 198.51.100.2
 	wait_for "a flow of IPv6" v6 drop 2001:db8::1
@@ -400,9 +402,9 @@ test_gobgp_announces() {
 	announce ipv4 del 198.51.100.66/32
 	wait_for "the withdrawals" judge pass 198.51.100.2 198.51.100.66
 	case_begin "a drop becomes a rate limit"
-	announce ipv4-flowspec add match destination 198.51.100.1/32 then rate-limit 1000
+	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' rate-limit 1000
 	wait_for "the rate limit" judge pass 198.51.100.1
-	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' discard
 	wait_for "the drop" judge drop 198.51.100.1
 	case_begin "the router is killed"
 	kill -9 "$ROUTER"
@@ -415,7 +417,7 @@ test_gobgp_announces() {
 	case_begin "the router is back"
 	router_begin
 	wait_for "the session" is_up
-	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' discard
 	wait_for "the flow" judge drop 198.51.100.1
 	case_begin "the local daemon is killed"
 	kill -9 "$LOCAL"

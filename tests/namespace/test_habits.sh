@@ -113,6 +113,7 @@ test_lists() {
 	printf '192.0.2.1\n' >"$STATE/list"
 	answers 2 import -- 'which FILE. - is standard input'
 	assert_status 0 xc restore --list feed <"$STATE/list"
+	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"
 	answers 0 flush feed -- '^left to others: 1$'
 	answers 1 flush nosuch -- "no list 'nosuch'"
