@@ -328,6 +328,56 @@ test_other_commands_change_the_list() {
 	passed 198.51.100.9 || fail "the pass rule does not win"
 }
 
+# follow keeps store and tables open between changes: it must see that they are others, and give them to nobody.
+test_store_and_filter_change_beneath_it() {
+	fleet
+	follow_start
+	keeps() {
+		grep -q "$1" "/proc/${2:-$FOLLOW_PID}/maps"
+	}
+	keeps_none() {
+		! keeps "$@"
+	}
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	keeps bpf-map && keeps data.mdb || fail "nothing is kept: this tests nothing"
+	case_begin "another size of the table"
+	assert_status 0 xc resize 100000
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
+	dropped 192.0.2.2 || fail "the rule is not in the new table"
+	case_begin "another filter"
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
+	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
+	dropped 192.0.2.3 || fail "the rule is not in the new filter"
+	case_begin "no filter"
+	assert_status 0 xc unload vrx
+	wait_for "the table to be freed" keeps_none bpf-map
+	assert_status 0 publish add 192.0.2.4 --list bad --wait 100
+	assert_status 0 xc load vrx
+	dropped 192.0.2.4 || fail "the rule is not in the store"
+	assert_status 0 publish add 192.0.2.5 --list bad --wait 100
+	dropped 192.0.2.5 || fail "the rule is not applied"
+	keeps bpf-map || fail "nothing is kept: this tests nothing"
+	case_begin "another reader: it must have none of this"
+	read -r reader <"/proc/$FOLLOW_PID/task/$FOLLOW_PID/children" || :
+	: >"$STATE/follow.log"
+	kill -9 "${reader% }"
+	wait_for "another reader" followed 'follows the fleet'
+	assert_status 0 publish add 192.0.2.6 --list bad --wait 100
+	read -r reader <"/proc/$FOLLOW_PID/task/$FOLLOW_PID/children" || :
+	keeps_none 'bpf-map\|data.mdb\|lock.mdb' "${reader% }" || fail "the reader has store or tables"
+	case_begin "another store"
+	assert_status 0 xc unload vrx
+	mv "$STATE/store" "$STATE/store.moved"
+	wait_for "the follower to notice" followed "another command has changed the list 'bad'"
+	wait_level
+	assert_same_rules
+	assert_status 0 xc load vrx
+	assert_status 0 publish add 192.0.2.7 --list bad --wait 100
+	dropped 192.0.2.7 || fail "the rule is not applied"
+	wait_for "the old store to be freed" keeps_none store.moved
+}
+
 test_tls_needs_the_right_certificate() {
 	needs_redis
 	command -v openssl >/dev/null || skip "no openssl"

@@ -57,6 +57,8 @@ struct session {
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	struct change *change;
 	struct change_undone undone;
+	struct kernel_filter *paused; /* the filters of a paused session, or those that were seen to run since then */
+	size_t paused_count;
 };
 
 /* Whether `name` is valid for a filter: 1 to 31 of A-Z a-z 0-9 . _ -, and the first is neither . nor -. */
@@ -85,6 +87,14 @@ int session_open_to_load(struct session *session, const char *state, const char 
 			 struct reason *reason);
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason);
 void session_close(struct session *session);
+
+/*
+ * For a process that makes one change after the other. session_pause() ends the session: others can write.
+ * session_resume() does what session_open() does, but faster: the files of the store and the memory of the filters
+ * are still open, if they are the same. It accepts a zeroed struct. Close a session after an error, and before a fork().
+ */
+void session_pause(struct session *session);
+int session_resume(struct session *session, const char *state, const char *name, struct reason *reason);
 
 /* Closes the store, so that others can write. After this call the caller may only read the filters. */
 void session_unlock(struct session *session);

@@ -73,8 +73,26 @@ void session_close(struct session *session)
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_close(&session->filters[i]);
 	free(session->filters);
+	kernel_filters_free(session->paused, session->paused_count);
 	store_close(session->store);
 	*session = (struct session){};
+}
+
+void session_pause(struct session *session)
+{
+	struct session paused = {};
+
+	change_forget(session);
+	paused.paused = calloc(session->filters_count, sizeof(*paused.paused));
+	for (size_t i = 0; paused.paused && i < session->filters_count; i++)
+		filter_give_back(&session->filters[i], &paused.paused[paused.paused_count++]);
+	if (paused.paused)
+		session->filters_count = 0;
+	store_pause(&session->store);
+	paused.store = session->store;
+	session->store = NULL;
+	session_close(session);
+	*session = paused;
 }
 
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface)
@@ -89,23 +107,28 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 	return NULL;
 }
 
-/* `unseen`: see session_open_to_load(); NULL: a program that cannot be inspected is an error. */
+/*
+ * `session` is paused or zeroed. `unseen`: see session_open_to_load(); NULL: a program that cannot be inspected is an
+ * error.
+ */
 static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
 		   struct reason *unseen, struct reason *reason)
 {
-	struct kernel_filter *filters = NULL;
-	size_t count = 0;
+	struct kernel_filter *filters = session->paused;
+	size_t count = session->paused_count;
 	char dir[PATH_MAX];
 	int error;
 
-	*session = (struct session){};
+	session->paused = NULL;
+	session->paused_count = 0;
 	strncpy(session->name, name, sizeof(session->name) - 1);
 	error = session_state_dir(state, name, dir, sizeof(dir));
 	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
-	error = store_open(dir, mode, &session->store, reason);
+		reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
+	else
+		error = store_resume(dir, mode, &session->store, reason);
 	if (!error) {
-		error = kernel_find_all(name, &filters, &count, reason);
+		error = kernel_find_all_again(name, &filters, &count, reason);
 		if (error == -EPERM && unseen) {
 			*unseen = *reason;
 			error = 0;
@@ -121,20 +144,28 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	return error;
 }
 
+int session_resume(struct session *session, const char *state, const char *name, struct reason *reason)
+{
+	return open_in(STORE_WRITE, session, state, name, NULL, reason);
+}
+
 int session_open(struct session *session, const char *state, const char *name, struct reason *reason)
 {
+	*session = (struct session){};
 	return open_in(STORE_WRITE, session, state, name, NULL, reason);
 }
 
 int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
 			 struct reason *reason)
 {
+	*session = (struct session){};
 	unseen->text[0] = '\0';
 	return open_in(STORE_WRITE, session, state, name, unseen, reason);
 }
 
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason)
 {
+	*session = (struct session){};
 	return open_in(STORE_TRY, session, state, name, NULL, reason);
 }
 

@@ -142,6 +142,13 @@ void filter_close(struct filter *filter)
 		kernel_close(&filter->kernel);
 }
 
+void filter_give_back(struct filter *filter, struct kernel_filter *kernel)
+{
+	*kernel = filter->kernel;
+	filter->kernel = (struct kernel_filter){};
+	filter_close(filter);
+}
+
 void filter_note_counts(struct filter *filter)
 {
 	struct abi_table *own = filter_own(filter);

@@ -61,6 +61,9 @@ struct filter {
 int filter_open(struct filter *filter, struct kernel_filter *kernel, struct reason *reason);
 void filter_close(struct filter *filter);
 
+/* Closes the filter, but gives *kernel back, which filter_open() took. */
+void filter_give_back(struct filter *filter, struct kernel_filter *kernel);
+
 /* Opens the active table again, after something else wrote its memory. On failure the filter is closed. */
 int filter_reopen(struct filter *filter, struct reason *reason);
 

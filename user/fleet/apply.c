@@ -36,20 +36,20 @@ bool apply_read_source(const struct apply *apply, const char *text, struct apply
 }
 
 /* Without a store there are no lists. */
-static int read_lists(const struct apply *apply, struct store_lists *lists, struct reason *reason)
+static int read_lists(struct apply *apply, struct store_lists *lists, struct reason *reason)
 {
+	struct store **store = &apply->session.store;
 	char dir[4096];
-	struct store *store;
 	int error = session_state_dir(apply->state, apply->name, dir, sizeof(dir));
 
 	*lists = (struct store_lists){};
 	if (error)
 		return reason_set(reason, error, "the path of the store is too long");
-	error = store_open(dir, STORE_READ, &store, reason);
+	error = store_resume(dir, STORE_READ, store, reason);
 	if (error)
 		return error == -ENOENT ? 0 : error;
-	error = store_lists(store, lists);
-	store_close(store);
+	error = store_lists(*store, lists);
+	store_pause(store);
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
@@ -99,8 +99,14 @@ void apply_forget(struct apply_list *list)
 	list->has_changes = list->is_whole = list->is_complete = false;
 }
 
+void apply_let_go(struct apply *apply)
+{
+	session_close(&apply->session);
+}
+
 void apply_close(struct apply *apply)
 {
+	apply_let_go(apply);
 	for (size_t i = 0; i < apply->count; i++) {
 		apply_forget(&apply->lists[i]);
 		free(apply->lists[i].refused);
@@ -241,16 +247,16 @@ static void guard_broker(const struct apply *apply, struct guard *guard)
 	snprintf(grown[guard->count++].what, sizeof(grown->what), "the fleet's broker, %.70s", apply->broker);
 }
 
-/* Both must be closed even after an error. */
-static int open_session(struct apply *apply, struct session *session, struct guard *guard, struct reason *reason)
+/* After this, leave_session() must be called, even after an error. */
+static int open_session(struct apply *apply, struct guard *guard, struct reason *reason)
 {
+	struct session *session = &apply->session;
 	int error = guard_open(guard, reason);
 
-	*session = (struct session){};
 	if (error)
 		return error;
 	guard_broker(apply, guard);
-	error = session_open(session, apply->state, apply->name, reason);
+	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;
 	if (session->undone.error)
 		apply->undone = session->undone.reason;
@@ -260,9 +266,18 @@ static int open_session(struct apply *apply, struct session *session, struct gua
 	return error;
 }
 
+/* After an error everything is opened anew for the next change. */
+static void leave_session(struct apply *apply, struct guard *guard, bool is_sound)
+{
+	if (is_sound)
+		session_pause(&apply->session);
+	else
+		session_close(&apply->session);
+	guard_close(guard);
+}
+
 int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 {
-	struct session session;
 	struct guard guard;
 	size_t wanted = 0;
 	int error;
@@ -277,22 +292,20 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 	}
 	if (!wanted)
 		return 0;
-	error = open_session(apply, &session, &guard, reason);
+	error = open_session(apply, &guard, reason);
 	for (size_t i = 0; i < apply->count; i++) {
 		struct apply_list *list = &apply->lists[i];
 
-		if (list->has_changes && (error || apply_change_list(apply, &session, list, reason)))
+		if (list->has_changes && (error || apply_change_list(apply, &apply->session, list, reason)))
 			*failed |= 1ULL << i;
 		apply_forget(list);
 	}
-	session_close(&session);
-	guard_close(&guard);
+	leave_session(apply, &guard, !error && !*failed);
 	return error;
 }
 
 int apply_retry_refused(struct apply *apply, struct reason *reason)
 {
-	struct session session;
 	struct guard guard;
 	size_t kept = 0;
 	int error;
@@ -301,7 +314,7 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 		kept += apply->lists[i].refused_kept;
 	if (!kept)
 		return 0;
-	error = open_session(apply, &session, &guard, reason);
+	error = open_session(apply, &guard, reason);
 	for (size_t i = 0; i < apply->count && !error; i++) {
 		struct apply_list *list = &apply->lists[i];
 
@@ -317,13 +330,12 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 			}
 			if (!is_allowed(apply->options, &rule, &why))
 				continue;
-			error = apply_try_alone(apply, &session, list, &rule, reason);
+			error = apply_try_alone(apply, &apply->session, list, &rule, reason);
 			if (!error)
 				forget_refused(list, &list->refused[j--].rule);
 			error = error == -ECANCELED ? 0 : error;
 		}
 	}
-	session_close(&session);
-	guard_close(&guard);
+	leave_session(apply, &guard, !error);
 	return error;
 }

@@ -52,13 +52,17 @@ struct apply {
 	char broker[96];                  /* a rule that matches the broker's packets, which must pass; "": not known */
 	struct apply_list lists[FOLLOW_LISTS_MAX];
 	size_t count;
-	__u64 changed;        /* rules added or deleted so far */
-	struct reason undone; /* what became of a change that was not confirmed in time; "": there was none */
+	__u64 changed;          /* rules added or deleted so far */
+	struct reason undone;   /* what became of a change that was not confirmed in time; "": there was none */
+	struct session session; /* paused between changes, or closed */
 };
 
 /* Reads positions from the store; there may be none yet. -EEXIST: a list of that name comes from elsewhere. */
 int apply_open(struct apply *apply, struct reason *reason);
 void apply_close(struct apply *apply);
+
+/* Closes what stays open between changes. Call it before a fork(), and if no change may come for long. */
+void apply_let_go(struct apply *apply);
 
 /* Take what the reader sends, or drop it. 0; -ENOMEM. apply_begin(): a whole state follows. */
 int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_t bytes);

@@ -73,6 +73,7 @@ static int start_reader(struct following *following, struct reason *reason)
 		list->is_incomplete = following->apply.lists[i].refused_count > following->apply.lists[i].refused_kept;
 	}
 	following->heard_ms = fleet_now_ms();
+	apply_let_go(&following->apply); /* the reader must not have it */
 	return unprivileged_start(&following->reader, run_reader, &following->start, reason);
 }
 
@@ -271,7 +272,8 @@ static int answer(struct following *following, __u64 failed)
 	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
 
 	if (!following->drops_ms || fleet_now_ms() - following->drops_ms >= DROPS_MS) {
-		following->drops = host_drops(following->follow->name);
+		following->drops = host_drops(following->follow->name, &following->apply.session.paused,
+					      &following->apply.session.paused_count);
 		following->drops_ms = fleet_now_ms();
 	}
 	write_status(following, status);
@@ -335,6 +337,7 @@ static int take(struct following *following, const struct follow_message *messag
 		return 0;
 	case FOLLOW_LOST:
 		following->is_connected = false;
+		apply_let_go(&following->apply);
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
 		renew_secrets(following);

@@ -3,19 +3,16 @@
 
 #include "counters/tally.h"
 
-__u64 host_drops(const char *name)
+__u64 host_drops(const char *name, struct kernel_filter **filters, size_t *count)
 {
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS] = {};
-	struct kernel_filter *filters;
 	struct tally tally = {};
 	struct reason ignored;
-	size_t count;
 
-	kernel_look(name, &filters, &count, &ignored);
-	for (size_t i = 0; i < count; i++)
-		if (tally_is_named(&filters[i], name))
-			tally_add(&tally, &filters[i], &ignored);
-	kernel_filters_free(filters, count);
+	kernel_look_again(name, filters, count, &ignored);
+	for (size_t i = 0; i < *count; i++)
+		if (tally_is_named(&(*filters)[i], name))
+			tally_add(&tally, &(*filters)[i], &ignored);
 	if (tally.filters) {
 		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
 		tally_verdicts(counters, verdicts);

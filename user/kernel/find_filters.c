@@ -20,6 +20,8 @@ static const char name_of_frags[] = "xdp_cuckoo_frags";
 struct search {
 	struct kernel_filter *filters;
 	size_t count;
+	struct kernel_filter *earlier; /* found by an earlier search: their memory is taken over */
+	size_t earlier_count;
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
@@ -28,6 +30,23 @@ struct search {
 	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": no such interface */
 	struct reason *reason;
 };
+
+/* A mapped map keeps its id, so the same id is the same map. */
+static void take_memory(const struct search *search, struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < search->earlier_count; i++) {
+		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+			struct kernel_map *from = &search->earlier[i].map[name], *to = &filter->map[name];
+
+			if (!from->memory || from->id != to->id || to->memory)
+				continue;
+			to->memory = from->memory;
+			to->part = from->part;
+			from->memory = NULL;
+			from->part = NULL;
+		}
+	}
+}
 
 /* Adds an attachment to a filter that is known, or adds the filter. If it is added, *filter is zeroed. */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
@@ -47,6 +66,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 	for (size_t i = 0; i < search->count; i++)
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);
+	take_memory(search, filter);
 	error = kernel_recognise(filter, search->interface->name, search->reason);
 	if (error)
 		return error;
@@ -173,7 +193,9 @@ static int search_interfaces(struct search *search)
 	do {
 		missed = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		*search = (struct search){ .reason = search->reason };
+		*search = (struct search){ .reason = search->reason,
+					   .earlier = search->earlier,
+					   .earlier_count = search->earlier_count };
 		error = interfaces_list(&interfaces, &count);
 		if (error)
 			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
@@ -190,14 +212,16 @@ static bool is_named(const struct kernel_filter *filter, const char *name)
 	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
 }
 
+/* *filters, *count: filters of an earlier search, which this closes, and then those found. */
 static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
 		struct reason *reason)
 {
-	struct search search = { .reason = reason };
+	struct search search = { .reason = reason, .earlier = *filters, .earlier_count = *count };
 	bool is_found = false;
 	int error = search_interfaces(&search);
 	size_t kept = 0;
 
+	kernel_filters_free(search.earlier, search.earlier_count);
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
 		search = (struct search){};
@@ -229,21 +253,35 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 	return error;
 }
 
+int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	return find(name, false, filters, count, reason);
+}
+
 int kernel_look(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
+	*filters = NULL;
+	*count = 0;
 	return find(name, false, filters, count, reason);
 }
 
 int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	kernel_unpin_unused();
-	return find(name, false, filters, count, reason);
+	return kernel_look(name, filters, count, reason);
+}
+
+int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	kernel_unpin_unused();
+	return find(name, true, filters, count, reason);
 }
 
 int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
-	kernel_unpin_unused();
-	return find(name, true, filters, count, reason);
+	*filters = NULL;
+	*count = 0;
+	return kernel_find_all_again(name, filters, count, reason);
 }
 
 double kernel_age(const struct kernel_filter *filter)

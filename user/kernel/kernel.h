@@ -116,6 +116,14 @@ int kernel_look(const char *name, struct kernel_filter **filters, size_t *count,
  */
 int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
+/*
+ * The same for a caller that has found filters before: *filters, *count. Takes over the memory of those that still run,
+ * since mapping takes longer than finding them, and closes all else of them. Mapped memory of a filter that no longer
+ * runs stays in the kernel until then. Close the filters before a fork().
+ */
+int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+
 /* Says that there is no such interface, and which name may be meant. -ENODEV. */
 int kernel_say_no_interface(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);

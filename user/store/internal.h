@@ -80,6 +80,7 @@ struct store {
 	struct open_once *opened;
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
+	ino_t lock_mdb; /* the file that `env` has locked */
 	MDB_dbi meta_db, rules_db, shapes_db;
 	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */

@@ -114,7 +114,8 @@ static int environment_try(const char *dir, unsigned int flags, size_t bytes, MD
 	mdb_env_set_maxdbs(*env, ENVIRONMENT_DATABASES);
 	mdb_env_set_maxreaders(*env, ENVIRONMENT_READERS);
 	mdb_env_set_mapsize(*env, bytes);
-	status = mdb_env_open(*env, dir, flags, 0600);
+	/* MDB_NOTLS: a transaction that ends gives up its place among the readers, even if the environment stays open. */
+	status = mdb_env_open(*env, dir, flags | MDB_NOTLS, 0600);
 	if (!status)
 		status = mdb_env_get_fd(*env, &fd);
 	/* LMDB 0.9 leaves data.mdb open on exec. */

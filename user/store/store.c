@@ -3,9 +3,11 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/internal.h"
@@ -88,6 +90,7 @@ static void describe_others(int fd, struct reason *text)
 /* LMDB's locks are in shared memory: a process that is stopped while it has one blocks the others. */
 static int environment_attach(struct store *store, int dir_fd, enum store_mode mode)
 {
+	struct stat lock_mdb = {};
 	char path[32];
 	int error;
 
@@ -101,6 +104,8 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 		/* Forget readers that were killed: they keep old pages from being used again. */
 		mdb_reader_check(store->env, NULL);
 		error = databases_attach(store, mode);
+		fstatat(dir_fd, "lock.mdb", &lock_mdb, AT_SYMLINK_NOFOLLOW);
+		store->lock_mdb = lock_mdb.st_ino;
 	}
 	waiting_end();
 	return error;
@@ -145,6 +150,79 @@ void store_close(struct store *store)
 		close(store->lock); /* last: the next writer must find the environment closed */
 	open_once_end(store->opened);
 	free(store);
+}
+
+/* ---- pausing ---- */
+
+void store_pause(struct store **store)
+{
+	struct store *paused = *store;
+	unsigned int flags;
+
+	if (!paused)
+		return;
+	if (mdb_env_get_flags(paused->env, &flags) || flags & MDB_RDONLY) {
+		store_close(paused);
+		*store = NULL;
+		return;
+	}
+	store_abort(paused);
+	mdb_txn_abort(paused->read);
+	paused->read = NULL;
+	if (paused->lock >= 0)
+		close(paused->lock);
+	paused->lock = -1;
+}
+
+/* Whether the directory still has the files of the store, not others of their names. */
+static bool has_files(const struct store *store, int dir_fd)
+{
+	struct stat own, data, lock;
+	int fd;
+
+	return !mdb_env_get_fd(store->env, &fd) && !fstat(fd, &own) &&
+	       !fstatat(dir_fd, "data.mdb", &data, AT_SYMLINK_NOFOLLOW) &&
+	       !fstatat(dir_fd, "lock.mdb", &lock, AT_SYMLINK_NOFOLLOW) && own.st_dev == data.st_dev &&
+	       own.st_ino == data.st_ino && store->lock_mdb == lock.st_ino;
+}
+
+/* What environment_attach() does beside opening. */
+static int environment_resume(struct store *store)
+{
+	struct store_meta meta;
+	MDB_txn *txn;
+	int error;
+
+	waiting_begin(describe_others, -1);
+	mdb_reader_check(store->env, NULL);
+	error = store_meta_view(store, &txn, &meta);
+	waiting_end();
+	if (error)
+		return error;
+	store_view_end(store);
+	return store_clock_set(&store->clock, &meta);
+}
+
+int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
+{
+	int dir_fd, error;
+	bool is_same;
+
+	if (!*store)
+		return store_open(dir, mode, store, reason);
+	error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
+	if (!error && mode != STORE_READ)
+		error = store_dir_lock(dir_fd, mode != STORE_TRY, &(*store)->lock);
+	is_same = !error && has_files(*store, dir_fd);
+	if (is_same)
+		error = environment_resume(*store);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	if (!error && is_same)
+		return 0;
+	store_close(*store);
+	*store = NULL;
+	return error ? store_dir_explain(error, dir, reason) : store_open(dir, mode, store, reason);
 }
 
 /* ---- transactions ---- */

@@ -111,6 +111,14 @@ enum store_mode {
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
 
+/*
+ * store_pause() gives up the lock, but keeps the files open, so that store_resume() is faster than store_open() and does
+ * the same. It closes a store that was opened to read: then *store is NULL. Both accept *store NULL. store_resume()
+ * opens the store anew if DIR has other files now. A paused store keeps no old state alive. Close it before a fork().
+ */
+void store_pause(struct store **store);
+int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
+
 /* Sets the reason if `error` (0 or -errno of a function below) says that the store cannot be read. Returns `error`. */
 int store_say_unread(int error, struct reason *reason);
 

@@ -330,6 +330,107 @@ DIRECTORY_TEST(test_killed_writers)
 	kill_writers(f);
 }
 
+/* ---- a store that is paused ---- */
+
+static void resume(struct fixture *f, enum store_mode mode)
+{
+	int error = store_resume(f->dir, mode, &f->store, &f->reason);
+
+	if (error)
+		fail_msg("store_resume: %d: %s", error, f->reason.text);
+	assert_int_equal(is_locked(f), mode != STORE_READ);
+}
+
+/* By another process, which must not have to wait. */
+static void add_elsewhere(struct fixture *f, unsigned int n)
+{
+	struct store *own = f->store;
+	int status;
+	pid_t pid = fork();
+
+	assert_int_not_equal(pid, -1);
+	if (pid == 0)
+		_exit(store_open(f->dir, STORE_TRY, &f->store, &f->reason) || commit_number(f->store, n));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_ptr_equal(f->store, own);
+}
+
+static int note_reader(const char *text, void *readers)
+{
+	*(bool *)readers |= strchr(text, '\n') && !strstr(text, "no active readers") && !strstr(text, "thread");
+	return 0;
+}
+
+/* Asked in another process, since LMDB allows a process to open each environment only once. */
+static bool has_readers(struct fixture *f)
+{
+	bool readers = false;
+	MDB_txn *txn;
+	int status;
+	pid_t pid = fork();
+
+	assert_int_not_equal(pid, -1);
+	if (pid == 0) {
+		txn = lmdb_begin(f);
+		mdb_reader_list(mdb_txn_env(txn), note_reader, &readers);
+		_exit(readers);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+STORE_TEST(test_others_write_while_a_store_is_paused)
+{
+	assert_int_equal(commit_number(f->store, 0), 0);
+	holds_numbers(f, 1);
+	assert_true(has_readers(f));
+	for (unsigned int n = 1; n < 20; n += 2) {
+		store_pause(&f->store);
+		assert_false(is_locked(f));
+		assert_false(has_readers(f));
+		add_elsewhere(f, n);
+		resume(f, STORE_READ);
+		holds_numbers(f, n + 1);
+		store_pause(&f->store);
+		resume(f, n % 3 ? STORE_WRITE : STORE_TRY);
+		assert_int_equal(commit_number(f->store, n + 1), 0);
+		holds_numbers(f, n + 2);
+	}
+	store_pause(&f->store);
+	close_store(f);
+	resume(f, STORE_READ);
+	store_pause(&f->store);
+	assert_null(f->store);
+}
+
+/* Files that are gone must not be changed: nobody would see the change. */
+STORE_TEST(test_the_files_of_a_paused_store_are_replaced)
+{
+	char path[64];
+
+	assert_int_equal(commit_number(f->store, 0), 0);
+	store_pause(&f->store);
+	snprintf(path, sizeof(path), "%s/moved", f->top);
+	assert_int_equal(rename(f->dir, path), 0);
+	assert_int_equal(store_resume(f->dir, STORE_READ, &f->store, &f->reason), -ENOENT);
+	assert_null(f->store);
+	assert_int_equal(rename(path, f->dir), 0);
+	resume(f, STORE_WRITE);
+	holds_numbers(f, 1);
+	for (int file = 0; file < 2; file++) {
+		store_pause(&f->store);
+		snprintf(path, sizeof(path), "%s/%s", f->dir, file ? "data.mdb" : "lock.mdb");
+		assert_int_equal(unlink(path), 0);
+		add_elsewhere(f, !file);
+		resume(f, STORE_WRITE);
+		holds_numbers(f, 2 - file);
+	}
+}
+
+/* ---- many readers ---- */
+
 /* Opens the store, says so, and keeps it open until its end of the pipe is closed. */
 static int stay_open(struct fixture *f, int ready, int until)
 {
