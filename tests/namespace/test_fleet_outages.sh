@@ -234,7 +234,7 @@ test_a_failover_that_loses_entries() {
 		while [ "$i" -lt 3 ]; do
 			i=$((i + 1))
 			assert_status 0 publish add "10.$failover.0.$i" --list bad
-			assert_error 'fewer than 1 replicas have it'
+			assert_error 'fewer than 1 replicas have the change'
 		done
 		wait_for "the follower" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q 10.$failover.0.$i\$"
 		eval "end \$node_$master"
