@@ -4,7 +4,7 @@
 DEMO_PACKAGES := iproute2 procps
 DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump redis-tools
+	groff-base zsh tcpdump openssl redis-tools
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox
