@@ -270,14 +270,23 @@ test_a_link_that_is_down() {
 	follow_start
 	seq 1 50 | sed 's/^/add 198.51.100./' >"$STATE/lines"
 	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	mkfifo "$STATE/lines.pipe"
 	ip -n "$TX" link set vtx down
-	seq 1 200 | sed 's/^/add 203.0.113./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad
+	awk -v seconds="${DOWN_S:-1}" 'BEGIN {
+		for (i = 0; i < 1000 * seconds; i++) {
+			printf "add 11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256
+			if (i % 1000 == 999 && i > 999)
+				system("sleep 1") # flushes the lines, too
+		}
+	}' >"$STATE/lines.pipe" &
+	assert_status 0 publish batch "$STATE/lines.pipe" --list bad
 	wait_for "the follower to notice" followed 'lost|does not answer|cannot connect'
+	run in_tx "$TOOL" --state "$STATE/publisher" fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +behind '
 	ip -n "$TX" link set vtx up
 	start=$(date +%s%3N)
 	wait_level
-	note "level $(($(date +%s%3N) - start)) ms after the link was back"
+	note "${DOWN_S:-1} s without a link: $((${DOWN_S:-1} * 1000)) rules behind, level after $(($(date +%s%3N) - start)) ms"
 	assert_same_rules
 	! followed 'gap|diverged' || fail "that was no gap"
 }

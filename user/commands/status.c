@@ -203,7 +203,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 static json_t *failed_fetches(const struct stored *stored)
 {
 	json_t *failed = json_array();
-	char text[REASON_BYTES + ABI_NAME_BYTES];
+	char text[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		if (!*stored->feeds.feed[i].why)

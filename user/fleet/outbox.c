@@ -126,7 +126,7 @@ static int read_whole(int fd, char **text, size_t *length)
 	ssize_t got;
 
 	if (fstat(fd, &status))
-		return -errno;
+		return -EIO;
 	*length = 0;
 	*text = malloc(status.st_size + 1);
 	if (!*text)
