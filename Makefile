@@ -205,4 +205,4 @@ export BUILD
 
 include tests/tests.mk
 -include $(shell find $(BUILD) \
-	\( $(foreach other,deb rpm roots systemd,-path $(BUILD)/$(other) -o) -false \) -prune -o -name '*.d' -type f -print 2>/dev/null)
+	\( $(foreach other,deb rpm roots systemd kernels,-path $(BUILD)/$(other) -o) -false \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -11,8 +11,8 @@ BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 # For virtual machines with other kernels, and the compilers that tests/verify.sh knows.
-KERNEL_PACKAGES := qemu-system-x86 kmod cpio
-KERNELS := bookworm bookworm-backports
+KERNEL_PACKAGES := qemu-system-x86 kmod cpio $(if $(filter arm64,$(ARCH)),gcc-aarch64-linux-gnu)
+KERNELS := bookworm bookworm-backports $(if $(filter arm64,$(ARCH)),bookworm-backports-16k)
 VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/verify.sh)
 LINT_PACKAGES := clang-tidy clang-format cppcheck shellcheck
 FULL_PACKAGES := valgrind gcovr
@@ -55,23 +55,23 @@ $(BUILD)/tests/%.so: tests/%.so.c
 
 # ---- fault injection: the tool once more, such that it fails where it is told to: tests/fault/runtime.c ----
 
-FAULTY_TOOL := build/tests/fault/xdp-cuckoo
-FAULTY_OBJECTS := $(USER_SOURCES:%.c=build/tests/fault/%.o)
-FAULTS := build/tests/fault/faults
+FAULTY_TOOL := $(BUILD)/tests/fault/xdp-cuckoo
+FAULTY_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/tests/fault/%.o)
+FAULTS := $(BUILD)/tests/fault/faults
 
-build/tests/fault/user/kernel/load_program.o: build/xdp_cuckoo.skel.h
-build/tests/fault/user/kernel/bench_program.o: build/bench.skel.h
-build/tests/fault/user/fleet/functions.o: build/fleet.lua.h
+$(BUILD)/tests/fault/user/kernel/load_program.o: $(BUILD)/xdp_cuckoo.skel.h
+$(BUILD)/tests/fault/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
+$(BUILD)/tests/fault/user/fleet/functions.o: $(BUILD)/fleet.lua.h
 
-build/tests/fault/user/%.o: user/%.c
+$(BUILD)/tests/fault/user/%.o: user/%.c
 	@mkdir -p $(@D)
 	$(call say,FAULT,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fsanitize=thread -Wno-tsan -MMD -MP -c $< -o $@
 
-build/tests/fault/runtime.o: tests/fault/runtime.c
+$(BUILD)/tests/fault/runtime.o: tests/fault/runtime.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
 
-$(FAULTY_TOOL): $(FAULTY_OBJECTS) build/tests/fault/runtime.o
+$(FAULTY_TOOL): $(FAULTY_OBJECTS) $(BUILD)/tests/fault/runtime.o
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
 		$(LDLIBS) -o $@
 
@@ -122,18 +122,27 @@ test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS)
 
 unit-programs: $(UNIT_TESTS)
 
+machine-programs: all $(filter $(BUILD)/tests/unit/packets/%,$(UNIT_TESTS)) $(HELPERS) $(SOAKS) $(FAULTY_TOOL) $(FAULTS)
+
+# The same for the processor arm64, with Debian's headers and libraries for it.
+ARM64_ROOT := $(CURDIR)/build/kernels/arm64/root
+machine-programs-arm64: all
+	$(Q)env PKG_CONFIG_SYSROOT_DIR=$(ARM64_ROOT) PKG_CONFIG_LIBDIR=$(ARM64_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig \
+		$(MAKE) --no-print-directory CC='aarch64-linux-gnu-gcc --sysroot=$(ARM64_ROOT)' BUILD=build/kernels/arm64/build \
+		NATIVE_TOOL=$(TOOL) machine-programs unit-programs
+
 N ?= 10000
 test-faults: packages ## kill the tool N times, at its steps, and see what is left: make test-faults [N=10000]
 	$(Q)$(MAKE) --no-print-directory -s all $(FAULTY_TOOL) $(FAULTS) $(HELPERS)
 	$(Q)sh tests/faults.sh $(N)
 
-test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: make test-kernels [SUITES='growth ...']
+test-kernels: packages ## run tests on Debian's kernels, emulated: make test-kernels [ARCH=arm64] [SUITES='growth ...']
 	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
-	$(Q)sh tests/kernels/fetch.sh --emulator $(KERNELS)
-	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
+	$(Q)ARCH='$(ARCH)' sh tests/kernels/fetch.sh --emulator $(KERNELS)
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" machine-programs$(if $(filter arm64,$(ARCH)),-arm64)
 	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
 		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
-	$(Q)KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
+	$(Q)ARCH='$(ARCH)' KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
 
 test-full: test ## make test, then again on builds that look on: sanitizers, valgrind, coverage
 	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
@@ -207,5 +216,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
+.PHONY: packages test test-programs unit-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model

@@ -1,65 +1,98 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# fetch.sh [--emulator] RELEASE...: the kernel that cloud images of a Debian release run, its newest version, unpacked
-# under build/kernels/RELEASE unless one is there; with --emulator, the QEMU of Debian 12's backports, too, under
-# build/kernels/emulator. Nothing is installed, and what the system's APT knows stays as it is.
+# fetch.sh [--emulator] RELEASE...: the kernel of a Debian release for ARCH (see arch.sh), its newest version, unpacked
+# under build/kernels unless one is there; RELEASE-16k is the kernel with pages of 16 KiB. With --emulator, the QEMU of
+# Debian 12's backports, too. For another processor than this host's, also what its machines are made of. Nothing is
+# installed, and what the system's APT knows stays as it is.
 set -eu
 cd "$(dirname "$0")/../.."
+. tests/kernels/arch.sh
 
 MIRROR=${MIRROR:-http://deb.debian.org/debian}
 SECURITY=${SECURITY:-http://security.debian.org/debian-security}
-METAPACKAGE=linux-image-cloud-amd64
 
-# Sets APT_CONFIG: sources, lists and cache of the release's own.
+# configure DIR RELEASE ARCHITECTURE: sets APT_CONFIG: sources, lists and cache of their own, in DIR.
 configure() {
-	apt=$PWD/build/kernels/$1/apt
+	apt=$PWD/$1/apt
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-	echo "deb $MIRROR $1 main" >"$apt/sources.list"
-	case $1 in
+	echo "deb $MIRROR $2 main" >"$apt/sources.list"
+	case $2 in
 	*-*) ;;
-	*) echo "deb $SECURITY $1-security main" >>"$apt/sources.list" ;;
+	*) echo "deb $SECURITY $2-security main" >>"$apt/sources.list" ;;
 	esac
+	: >"$apt/status"
 	cat >"$apt/apt.conf" <<-END
-		APT::Architecture "amd64";
+		APT::Architecture "$3";
+		APT::Architectures { "$3"; };
 		APT::Sandbox::User "root";
 		Dir::Etc::sourcelist "$apt/sources.list";
 		Dir::Etc::sourceparts "-";
 		Dir::State "$apt";
 		Dir::State::lists "$apt/lists";
-		Dir::State::status "/dev/null";
+		Dir::State::status "$apt/status";
 		Dir::Cache "$apt/cache";
 	END
 	export APT_CONFIG="$apt/apt.conf"
 }
 
-# The package that the metapackage names.
+# The package that a metapackage names.
 kernel_package() {
-	apt-cache show --no-all-versions "$METAPACKAGE" |
-		sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p'
+	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p'
 }
 
+# Those for clouds are the smallest.
 fetch() {
-	configure "$1"
-	apt-get update -qq && package=$(kernel_package) && [ -n "$package" ] || return 1
-	sh tests/unpack-packages.sh "build/kernels/$1" "$package"
+	case $1 in
+	*-16k) metapackage=linux-image-$ARCH-16k ;;
+	*) metapackage=linux-image-cloud-$ARCH ;;
+	esac
+	configure "$OUT/$1" "${1%-16k}" "$ARCH"
+	apt-get update -qq && package=$(kernel_package "$metapackage") && [ -n "$package" ] || return 1
+	sh tests/unpack-packages.sh "$OUT/$1" "$package"
 	is_there "$1"
 }
 
 is_there() {
-	ls -d "build/kernels/$1"/linux-image-* >/dev/null 2>&1
+	ls -d "$OUT/$1"/linux-image-* >/dev/null 2>&1
 }
 
 # For the shared libraries that it has in common with Debian 12's QEMU, that one is to be installed.
 fetch_emulator() {
-	configure bookworm-backports
-	apt-get update -qq && sh tests/unpack-packages.sh build/kernels/emulator qemu-system-x86 qemu-system-data seabios
+	configure "$EMULATOR" bookworm-backports amd64
+	# shellcheck disable=SC2086 # one word a package
+	apt-get update -qq && sh tests/unpack-packages.sh "$EMULATOR" $EMULATOR_PACKAGES
+}
+
+has_emulator() {
+	for package in $EMULATOR_PACKAGES; do
+		[ -d "$EMULATOR/$package" ] || return
+	done
+}
+
+# What this host has installed to build and to test with, for the machines. Debian merges / into /usr only when it
+# installs, and makes the last link then, too.
+fetch_root() {
+	configure "$OUT" bookworm "$ARCH"
+	libraries=$(sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \([a-z0-9-]*-dev\).*/\1/p' user/package/debian/control)
+	# shellcheck disable=SC2086 # one word a package
+	apt-get update -qq && apt-get install -qq --download-only --no-install-recommends $MACHINE_PACKAGES \
+		$libraries libc6-dev libc-bin libcmocka-dev mawk >/dev/null || return
+	rm -rf "$ROOT"
+	mkdir -p "$ROOT.new/usr/bin" "$ROOT.new/usr/sbin" "$ROOT.new/usr/lib"
+	ln -s usr/bin usr/sbin usr/lib "$ROOT.new"
+	for deb in "$OUT"/apt/cache/archives/*.deb; do
+		dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C "$ROOT.new" || return
+	done
+	ln -s mawk "$ROOT.new/usr/bin/awk"
+	mv "$ROOT.new" "$ROOT"
 }
 
 status=0
 if [ "${1-}" = --emulator ]; then
 	shift
-	[ -d build/kernels/emulator/seabios ] || (fetch_emulator) || { echo "cannot fetch a newer QEMU" >&2; status=1; }
+	has_emulator || (fetch_emulator) || { echo "cannot fetch a newer QEMU" >&2; status=1; }
 fi
+[ -z "$ROOT" ] || [ -d "$ROOT" ] || (fetch_root) || { echo "cannot fetch packages for $ARCH" >&2; status=1; }
 for release; do
 	is_there "$release" && continue
 	(fetch "$release") || { echo "cannot fetch the kernel of $release" >&2; status=1; }

@@ -14,11 +14,13 @@ mount -t bpf bpf /sys/fs/bpf
 modprobe -a virtio_pci virtio_net veth
 ip link set lo up
 : >/etc/resolv.conf # tests put another in its place
-stty -F /dev/ttyS1 raw
+port=/dev/ttyAMA1 # of arm64
+[ -c "$port" ] || port=/dev/ttyS1
+stty -F "$port" raw
 (
 	cd /project || exit
 	sh /job.sh
 	echo "status $?"
-) >/dev/ttyS1 2>&1 </dev/null
+) >"$port" 2>&1 </dev/null
 sleep 1 # for the last characters to leave
 echo b >/proc/sysrq-trigger

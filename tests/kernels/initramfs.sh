@@ -1,18 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # initramfs.sh LINUX JOB OUT UNIT...: a root file system for the kernel unpacked in LINUX, as the cpio archive OUT:
-# this host's own commands with their libraries, the project as it is built with these unit tests, the modules that
-# tests need, and the script JOB, which init.sh runs.
+# this host's own commands with their libraries, or those that fetch.sh unpacked; the project as it is built for ARCH
+# with these unit tests, the modules that tests need, and the script JOB, which init.sh runs.
 set -eu
 linux=$1 job=$2 out=$3
 shift 3
-project=$(dirname "$0")/../..
+. tests/kernels/arch.sh
 
-# Whole packages: all commands that tests may call, without a list of them.
-PYTHON=$(basename "$(readlink -f /usr/bin/python3)")
-PACKAGES="dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
-	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin ncurses-base libmicrohttpd12
-	python3-minimal $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
+PYTHON=$(basename "$(readlink -f "$ROOT/usr/bin/python3")")
+PACKAGES="$MACHINE_PACKAGES $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 MODULES='virtio_pci virtio_net vmxnet3 igb e1000e veth bonding dummy bridge macvlan tun sch_ingress cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
 
@@ -20,11 +17,6 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-
-# put PATH...: from this host, under the same path.
-put() {
-	cp -d --parents "$@" "$root"
-}
 
 make_directories() {
 	for dir in bin sbin lib lib64; do
@@ -34,41 +26,55 @@ make_directories() {
 	chmod 755 "$root"
 	mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/root" "$root/etc"
 	printf '%s\n' 'root:x:0:0::/root:/bin/sh' 'nobody:x:65534:65534::/:/bin/sh' \
-		"$(getent passwd tcpdump || :)" >"$root/etc/passwd"
+		'tcpdump:x:100:65534::/:/bin/sh' >"$root/etc/passwd"
+}
+
+# What is in the packages of the machine, with $ROOT as the root. One that was unpacked has nothing else, but for headers.
+files() {
+	if [ -n "$ROOT" ]; then
+		find "$ROOT/usr" "$ROOT/etc" ! -type d | sed "s,^$ROOT,,"
+	else
+		# shellcheck disable=SC2086 # one word a package
+		dpkg -L $PACKAGES 2>/dev/null
+	fi
 }
 
 # What packages hold besides pages to read.
 put_packages() {
-	# shellcheck disable=SC2086 # one word a package
-	dpkg -L $PACKAGES 2>/dev/null | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3' | sort -u | while read -r file; do
-		[ -d "$file" ] || [ ! -e "$file" ] || put "$file"
-	done
-	cp -r --parents /usr/lib/locale/C.utf8 "$root"
-	cp "$(command -v awk)" "$root/usr/bin/awk"
-	cp "$(command -v dash)" "$root/usr/bin/sh"
+	files | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3' | sort -u | while read -r file; do
+		[ -d "$ROOT$file" ] || [ ! -e "$ROOT$file" ] || echo ".$file"
+	done | (cd "$ROOT/" && xargs cp -d --parents -t "$root")
+	(cd "$ROOT/" && cp -r --parents ./usr/lib/locale/C.utf8 "$root")
+	cp "$(readlink -f "$ROOT/usr/bin/awk")" "$root/usr/bin/awk"
+	cp "$ROOT/usr/bin/dash" "$root/usr/bin/sh"
 }
 
 # put_project UNIT...
 put_project() {
-	mkdir -p "$root/project/build/tests/unit/packets"
-	cp -r "$project/bpf" "$project/include" "$project/tests" "$project/user" "$root/project"
-	cp -r "$project/build/xdp-cuckoo" "$project"/build/*.bpf.o "$root/project/build"
-	[ ! -d "$project/build/verify" ] || cp -r "$project/build/verify" "$root/project/build"
-	cp -r "$project/build/man" "$root/project/build"
-	cp -r "$project/build/tests/helpers" "$project/build/tests/soak" "$root/project/build/tests"
-	mkdir "$root/project/build/tests/fault"
-	cp "$project/build/tests/fault/xdp-cuckoo" "$project/build/tests/fault/faults" "$root/project/build/tests/fault"
+	build=$root/project/build
+	mkdir -p "$build/tests/fault"
+	cp -r bpf include tests user "$root/project"
+	cp -r "$BUILD/xdp-cuckoo" "$BUILD"/*.bpf.o "$BUILD/man" "$build"
+	[ ! -d "$BUILD/verify" ] || cp -r "$BUILD/verify" "$build"
+	cp -r "$BUILD/tests/helpers" "$BUILD/tests/soak" "$build/tests"
+	cp "$BUILD/tests/fault/xdp-cuckoo" "$BUILD/tests/fault/faults" "$build/tests/fault"
 	for unit; do
-		cp "$project/build/tests/unit/packets/test_$unit" "$root/project/build/tests/unit/packets"
+		mkdir -p "$build/${unit%/*}"
+		cp "$BUILD/$unit" "$build/$unit"
 	done
-	find "$root/project/build" -type f -perm -100 -exec strip {} + # half of the archive
-	cp "$project/tests/kernels/init.sh" "$root/init"
+	find "$build" -type f -perm -100 -exec "$STRIP" {} + # half of the archive
+	if [ "$BUILD" != build ]; then # where programs look for what they load
+		mkdir -p "$root/project/${BUILD%/*}"
+		ln -s /project/build "$root/project/$BUILD"
+	fi
+	cp tests/kernels/init.sh "$root/init"
 	chmod 755 "$root/init"
 	cp "$job" "$root/job.sh"
 }
 
-# What the programs there are linked with, and the libraries that they load.
+# What the programs there are linked with, and the libraries that they load. All of those that were unpacked are there.
 put_libraries() {
+	[ -z "$ROOT" ] || return 0
 	find "$root/usr" "$root/project/build" -type f '(' -perm -100 -o -name '*.so*' ')' -exec ldd {} + 2>/dev/null |
 		grep -o '/[^ ]*\.so[^ :]*' | grep -v "^$root/" | sort -u | while read -r library; do
 		[ -e "$root$library" ] || cp -L --parents "$library" "$root"

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Runs tests on other kernels, those that fetch.sh unpacked, each in a virtual machine: sh tests/kernels/run.sh
 # [--smoke] [WORD...] runs the files whose names hold a WORD, with --smoke only the least, on the first kernel.
-# KERNELS='RELEASE...' says which, in this order. Ends with a table; it and what the machines wrote are in build/kernels.
+# KERNELS='RELEASE...' says which, in this order, ARCH for which processor (see arch.sh). Ends with a table; it and what
+# the machines wrote are in build/kernels.
 # Status: 0 passed, 1 failed, 77 there is nothing to run with, and standard error says what is missing.
 set -eu
 cd "$(dirname "$0")/../.."
 
-OUT=build/kernels
+. tests/kernels/arch.sh
+
 LIMIT_S=${LIMIT_S:-3600} # a file that takes longer has hung
 MACHINE_LIMIT_S=${MACHINE_LIMIT_S:-21600}
 ACCEL=${ACCEL:-tcg}
 
 # They need daemons, compilers, shells of their own, or machines such as these; or ask the kernel nothing.
 LEFT_OUT='fail2ban install kernels library benches fuzz exporter grafana completion terminal'
-UNITS='packets packets_hints lookup_key random_frames' # those that ask the kernel
 # Emulated, a machine is ten to twenty times as slow: fewer rounds, packets and the like, and longer waits.
 FEWER='ROUNDS=2 KILLS=4 PACKETS=50000 LINES=1000 ATTACKS=2 BLOCKS=4 CHANGES=40 LATE_S=300'
 FEWER="$FEWER AWAIT_S=300 WAIT_S=300 BENCH_S=8 SLOWER=4"
@@ -27,10 +28,12 @@ missing() {
 # Sets QEMU and CPU. Debian 12's QEMU 7.2 takes the least on 6.1; Linux 6.12 crashes in it: with cx16 at once, without
 # it after an hour or so, where it patches code that the other processor runs.
 find_emulator() {
-	newer=${EMULATOR:-$OUT/emulator}
-	if [ -d "$newer/seabios" ]; then
-		QEMU="$newer/qemu-system-x86/usr/bin/qemu-system-x86_64 -L $newer/seabios/usr/share/seabios"
-		QEMU="$QEMU -L $newer/qemu-system-data/usr/share/qemu -L $newer/qemu-system-data/usr/share/seabios"
+	if [ "$ARCH" = arm64 ]; then
+		QEMU="$EMULATOR/qemu-system-arm/usr/bin/qemu-system-aarch64 -machine virt"
+		CPU=${CPU:-max,pauth-impdef=on} # the architecture's way to sign pointers is slow to emulate
+	elif [ -d "$EMULATOR/seabios" ]; then
+		QEMU="$EMULATOR/qemu-system-x86/usr/bin/qemu-system-x86_64 -L $EMULATOR/seabios/usr/share/seabios"
+		QEMU="$QEMU -L $EMULATOR/qemu-system-data/usr/share/qemu -L $EMULATOR/qemu-system-data/usr/share/seabios"
 		CPU=${CPU:-max}
 	else
 		QEMU=qemu-system-x86_64
@@ -80,7 +83,7 @@ holds_word() {
 # wanted_files WORD...: with no WORD, all that are not left out.
 wanted_files() {
 	# shellcheck disable=SC2086 # one word a test
-	for file in tests/kernels/test_*.sh $(printf 'tests/unit/packets/test_%s.c ' $UNITS) tests/namespace/test_*.sh; do
+	for file in tests/kernels/test_*.sh $UNITS tests/namespace/test_*.sh; do
 		suite=$(suite_of "$file")
 		case " $LEFT_OUT " in *" $suite "*) continue ;; esac
 		if [ $# -eq 0 ] || holds_word "$suite" "$@"; then
@@ -98,13 +101,20 @@ boot() {
 	timeout --foreground "$MACHINE_LIMIT_S" $QEMU -accel "$ACCEL" -cpu "$CPU" -smp 2 -m 2048 \
 		-nographic -no-reboot -nodefaults -serial "file:$2/console" -serial stdio \
 		-kernel "$1"/boot/vmlinuz-* -initrd "$2/initramfs" \
-		-append 'console=ttyS0 loglevel=5 panic=-1 nowatchdog no_timer_check' \
+		-append "console=$CONSOLE loglevel=5 panic=-1 nowatchdog no_timer_check" \
 		-netdev hubport,hubid=0,id=hub0 -device "$card,netdev=hub0" \
 		-netdev hubport,hubid=0,id=hub1 -device "$card,netdev=hub1" \
 		-netdev hubport,hubid=1,id=hub2 -device "$card,netdev=hub2,mac=52:54:00:ca:4d:01" \
 		-netdev hubport,hubid=1,id=hub3 -device "vmxnet3,romfile=,netdev=hub3,mac=52:54:00:ca:4d:02" \
 		-netdev hubport,hubid=1,id=hub4 \
 		-device "$card,mrg_rxbuf=off,host_mtu=9000,netdev=hub4,mac=52:54:00:ca:4d:03" </dev/null 2>"$2/emulator"
+}
+
+# programs FILE...: those of the unit tests.
+programs() {
+	for file; do
+		case $file in *.c) echo "${file%.c}" ;; esac
+	done
 }
 
 # run_on RELEASE FILE...: what the machine writes to standard output and to $OUT/RELEASE/tests. False where a test
@@ -114,8 +124,8 @@ run_on() {
 	linux=$(linux_of "$1")
 	shift
 	echo "TESTS='$*' LIMIT_S=$LIMIT_S $FEWER sh tests/run.sh" >"$on/job.sh"
-	# shellcheck disable=SC2086 # one word a test
-	sh tests/kernels/initramfs.sh "$linux" "$on/job.sh" "$on/initramfs" $UNITS || return
+	# shellcheck disable=SC2046 # one word a program
+	sh tests/kernels/initramfs.sh "$linux" "$on/job.sh" "$on/initramfs" $(programs "$@") || return
 	boot "$linux" "$on" | tee "$on/tests"
 	rm -f "$on/initramfs"
 	if ! grep -q '^status ' "$on/tests"; then
