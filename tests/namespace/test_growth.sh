@@ -314,20 +314,6 @@ test_skb_mode() {
 	assert_shows 'vrx +skb' xc status --verbose
 }
 
-# Behind libxdp's dispatcher the tool can exchange tables, but not the program, and says who can.
-test_behind_a_dispatcher() {
-	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
-	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
-	on_exit "in_rx xdp-loader unload vrx --all"
-	assert_status 0 xc add 192.0.2.1
-	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
-		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
-	assert_status 0 xc resize 5000
-	assert_slots 8192
-	assert_fails 5 'dispatcher.*room for 524288 slots.*xdp-loader unload vrx' xc resize 5000000
-	assert_slots 8192
-}
-
 # program: what runs on vrx, with the table that it looks at.
 program() {
 	xc status --verbose | awk '$1 == "vrx" || $1 == "slots:" || $1 == "used"'

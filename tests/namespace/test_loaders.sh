@@ -128,67 +128,58 @@ test_xdp_loader() {
 	leaves_nothing
 }
 
-# load_beside FILE NAME: a program behind the dispatcher on vrx, beside those that are there.
-load_beside() {
-	in_rx xdp-loader load vrx "$1" -n "$2"
-	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
-		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
-}
-
-# id_of NAME: of a program behind the dispatcher.
-id_of() {
-	in_rx xdp-loader status vrx | awk -v name="$1" '$1 == "=>" && $3 == name { print $4 }'
-}
-
-# send_beside BEFORE AFTER LISTED: a flow to the address that each of the others drops, and one of a listed source;
-# drop or pass.
-send_beside() {
-	printf '%s\n' "$1 before proto udp src 192.0.2.2 dst 198.51.100.5 sport 1111 dport 53" \
-		"$2 after proto udp src 192.0.2.2 dst 198.51.100.6 sport 1111 dport 53" \
-		"$3 ${BLOCKED#drop }" "$INNOCENT" | traffic || fail "wrong verdicts"
-}
-
-# counted OUTCOME: packets, of the test's flows and of whatever else.
-counted() {
-	assert_status 0 xc stats
-	awk -v outcome="$1" 'index($0, outcome " ") == 1 { print $(NF - 1) }' "$STATE/out"
-}
-
-# Three programs run in a row; each sees what the ones before it have passed. They come and go in any order.
-test_xdp_loader_beside_others() {
-	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
-	bpffs
-	on_exit "in_rx xdp-loader unload vrx --all || :"
-	load_beside "$HELPERS/beside.bpf.o" after
-	load_beside "$OBJECT" xdp_cuckoo
-	assert_notes "adopted the filter on vrx as 'default'" xc add 192.0.2.1
-	remember
-	send_beside pass drop drop
-	assert_equal 1 "$(counted 'drop-rule')" "packets that the filter dropped"
-	load_beside "$HELPERS/beside.bpf.o" before
-	send_beside drop drop drop
-	assert_equal 2 "$(counted 'drop-rule')" "packets that the filter dropped"
-	assert_equal "$PROGRAM" "$(program_of vrx)" "the filter's program"
-	in_rx xdp-loader unload vrx -i "$(id_of after)"
-	send_beside drop pass drop
-	in_rx xdp-loader unload vrx -i "$PROGRAM"
-	send_beside drop pass pass
-	leaves_nothing
-	in_rx xdp-loader unload vrx --all
-	send_beside pass pass pass
-}
-
-# The tool leaves a dispatcher with other programs to xdp-loader, and says so.
-test_unload_behind_a_dispatcher() {
-	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
-	bpffs
-	on_exit "in_rx xdp-loader unload vrx --all || :"
-	load_beside "$OBJECT" xdp_cuckoo
-	load_beside "$HELPERS/beside.bpf.o" before
+# has_table KIND SLOTS [OPTION...]: an object with these options, loaded by another tool, is such a table and filters.
+has_table() {
+	kind=$1 slots=$2
+	shift 2
+	case_begin "$*"
+	assert_status 0 xc object "$STATE/object" "$@"
+	in_rx ip link set dev vrx xdp obj "$STATE/object" sec xdp
+	assert_shows "^table: +$kind\$" xc status
+	assert_output "^slots: +0 of $slots used"
 	assert_status 0 xc add 192.0.2.1
-	remember
-	assert_fails 5 "dispatcher.*xdp-loader unload vrx -i $PROGRAM" xc unload vrx
-	send_beside drop pass drop
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+	assert_shows "^  slots: +$slots\$" xc status --verbose
+	assert_status 0 xc unload vrx
+	xc del 192.0.2.1 >/dev/null 2>&1
+}
+
+test_object_of_each_kind() {
+	has_table 'exact, counted by rule' 524288
+	has_table 'exact, counted by rule' 2359296 --capacity 2000000
+	has_table 'exact, counted by rule' 655360 --capacity 600000 --no-spare
+	has_table exact 4096 --capacity 3000 --no-counters
+	has_table 'compact, 16 bits' 524288 --compact
+	has_table 'compact, 8 bits' 524288 --compact --fingerprint 8
+	has_table 'compact, 17 bits, semi-sorted' 524288 --compact --fingerprint 17
+	has_table 'compact, 32 bits' 1179648 --compact --fingerprint 32 --capacity 1000000
+	cmp "$STATE/object" "$OBJECT" >/dev/null && fail "it is the object of the build"
+	assert_fails 2 'at most 510027366 rules' xc object "$STATE/object" --capacity 600000000
+	assert_fails 3 "cannot write '$STATE/none/object'" xc object "$STATE/none/object"
+}
+
+# Rules that need more than half of the room get all of it, as one table.
+test_one_table_where_two_are_too_small() {
+	seq 5000 | awk '{ printf "10.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/rules"
+	xc import "$STATE/rules" >/dev/null 2>&1
+	assert_status 0 xc object "$STATE/object" --capacity 3000
+	in_rx ip link set dev vrx xdp obj "$STATE/object" sec xdp
+	program=$(program_id vrx)
+	assert_notes 'adopted' xc load vrx
+	assert_shows '^  slots: +8192$' xc status --verbose
+	assert_output '^  spare table: +no$'
+	assert_equal "$program" "$(program_id vrx)" "the program"
+	assert_verdict drop 10.0.0.1 10.0.19.136 pass 10.0.19.137
+}
+
+# A compact table keeps no ends, so it does not get rules that have ended.
+test_a_compact_table_of_another_loader() {
+	xc add 192.0.2.1 timeout 1s >/dev/null 2>&1
+	sleep 2
+	assert_status 0 xc object "$STATE/object" --compact
+	in_rx ip link set dev vrx xdp obj "$STATE/object" sec xdp
+	assert_status 0 xc add 192.0.2.2
+	assert_verdict drop 192.0.2.2 pass 192.0.2.1
 }
 
 test_load_adopts_what_another_tool_loaded() {

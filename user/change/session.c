@@ -37,11 +37,52 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
 
 /* ---- the filters of a store ---- */
 
+/* A compact table stores no ends: rules that have ended would match again. */
+static int forget_ended(struct session *session, struct reason *reason)
+{
+	__u64 ignored;
+	int error = change_begin(session, reason);
+
+	return error ? error : change_end(session, change_expire(session, &ignored, reason), reason);
+}
+
+/* Whether an interface that runs `old` also runs a filter of this version that has, or gets, the same rules. */
+static bool has_newer_beside(const struct session *session, const struct kernel_filter *kernels, size_t count,
+			     const struct kernel_filter *old)
+{
+	if (session_attachment_on(session, old->attachments->interface))
+		return true;
+	for (size_t i = 0; i < count; i++) {
+		const struct kernel_filter *kernel = &kernels[i];
+
+		/* No config: it is among the session's filters by now. */
+		if (!kernel->config || kernel->is_other_version ||
+		    (kernel->config->magic && strncmp(kernel->config->name, session->name, sizeof(session->name))))
+			continue;
+		for (size_t k = 0; k < kernel->attachments_count; k++)
+			if (kernel->attachments[k].ifindex == old->attachments->ifindex)
+				return true;
+	}
+	return false;
+}
+
+/* Compact filters that another tool loaded get the rules for the first time. */
+static int prepare_compact(struct session *session, const struct kernel_filter *kernels, size_t count,
+			   struct reason *reason)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!kernels[i].is_other_version && !kernels[i].config->magic && !kernels[i].options.is_exact)
+			return forget_ended(session, reason);
+	return 0;
+}
+
 /* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
 static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count, struct reason *reason)
 {
-	int error = 0;
+	int error = prepare_compact(session, kernels, count, reason);
 
+	if (error)
+		return error;
 	/* One more than there are, for session_load(). */
 	session->filters = calloc(count + 1, sizeof(*session->filters));
 	if (!session->filters)
@@ -51,6 +92,10 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		const struct abi_config *config = kernels[i].config;
 
 		if (config->magic && strncmp(config->name, session->name, sizeof(session->name)))
+			continue;
+		/* An operator exchanges it by hand, behind libxdp's dispatcher, and will take it off. */
+		if (kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
+		    has_newer_beside(session, kernels, count, &kernels[i]))
 			continue;
 		error = kernels[i].is_other_version ? filter_take_over(filter, &kernels[i], session->store, reason) :
 						      filter_open(filter, &kernels[i], reason);
@@ -202,15 +247,6 @@ static int read_info(struct session *session, struct store_info *info, struct re
 	return error ? store_say_unread(error, reason) : 0;
 }
 
-/* A compact table stores no ends: rules that have ended would match again. */
-static int forget_ended(struct session *session, struct reason *reason)
-{
-	__u64 ignored;
-	int error = change_begin(session, reason);
-
-	return error ? error : change_end(session, change_expire(session, &ignored, reason), reason);
-}
-
 int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
 		 struct reason *reason)
 {
@@ -273,7 +309,11 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		error = kernel_runs_own_programs(&filter->kernel, &is_own, reason);
 		if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
 			continue;
-		error = filter_rebuild_as(filter, session->store, options, slots < least ? least : slots, reason);
+		/* Equal programs can use the room of the present maps. */
+		error = is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) ?
+				filter_rebuild(filter, session->store, least, reason) :
+				filter_rebuild_as(filter, session->store, options, slots < least ? least : slots,
+						  reason);
 		*renewed += !error;
 	}
 	return error;

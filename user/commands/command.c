@@ -70,7 +70,7 @@ enum command_status command_error(enum command_status status, const char *format
 
 const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 {
-	const bool is_named = strcmp(name, SESSION_NAME_DEFAULT);
+	const bool is_named = *name && strcmp(name, SESSION_NAME_DEFAULT);
 
 	snprintf(text, COMMAND_NAME_BYTES, "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1,
 		 is_named ? name : "");

@@ -154,7 +154,7 @@ enum command_status command_close_idle(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
-/* " --name NAME", as part of a command to type; "" for the default name. */
+/* " --name NAME", as part of a command to type; "" for the default name, and for a filter without a name yet. */
 #define COMMAND_NAME_BYTES (ABI_NAME_BYTES + 8)
 const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES]);
 

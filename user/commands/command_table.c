@@ -13,7 +13,9 @@ extern const struct command command_policy, command_monitor_only, command_panic,
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
 extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
 extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh;
+extern const struct command command_object;
 
+/* clang-format off */
 const struct command *const command_table[] = {
 	&command_load,
 	&command_unload,
@@ -44,6 +46,7 @@ const struct command *const command_table[] = {
 	&command_down,
 	&command_check_config,
 	&command_resize,
+	&command_object,
 	&command_check,
 	&command_bench,
 	&command_metrics,
@@ -53,6 +56,7 @@ const struct command *const command_table[] = {
 	&command_complete,
 	NULL,
 };
+/* clang-format on */
 
 /* What other tools call these commands. Each name means one command, with the same words after it. */
 static const struct {

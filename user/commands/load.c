@@ -127,6 +127,7 @@ static int load_one(const struct invocation *invocation, struct session *session
 static int check_running(const struct invocation *invocation, const struct session *session, struct reason *reason)
 {
 	const struct filter *filter = session->filters;
+	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	const struct abi_options wanted = load_table(&invocation->load);
 	__u64 slots = table_slots(&filter->table);
 
@@ -134,12 +135,17 @@ static int check_running(const struct invocation *invocation, const struct sessi
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its capacity",
 				  session->name, slots);
-	if (load_describes_table(&invocation->load) && memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
-		return reason_set(reason, -EINVAL,
-				  "the filter '%s' runs with another --compact, --fingerprint, "
-				  "--no-counters or --no-spare; unload it to change them",
-				  session->name);
-	return 0;
+	if (!load_describes_table(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
+		return 0;
+	if (held)
+		return kernel_say_held(&filter->kernel, held, " with these options", -EBUSY, reason,
+				       "the filter '%s' runs with another --compact, --fingerprint, --no-counters or "
+				       "--no-spare",
+				       session->name);
+	return reason_set(reason, -EINVAL,
+			  "the filter '%s' runs with another --compact, --fingerprint, "
+			  "--no-counters or --no-spare; unload it to change them",
+			  session->name);
 }
 
 /* Sets *before to the number of interfaces that ran the filter, session->filters[0], before. */

@@ -62,7 +62,7 @@ static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 
 static void add_interfaces(json_t *status, const struct kernel_filter *filter)
 {
-	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array();
+	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array();
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
@@ -74,9 +74,11 @@ static void add_interfaces(json_t *status, const struct kernel_filter *filter)
 			json_array_append_new(bypassed, command_interface(attachment));
 		if (kernel_is_mtu_too_large(attachment))
 			json_array_append_new(mtu_too_large, command_interface(attachment));
+		if (kernel_is_held(attachment))
+			json_array_append_new(held, command_interface(attachment));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
-						 "mtu_too_large_on", mtu_too_large));
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
+						 "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on", held));
 }
 
 static const char *condition(const struct kernel_filter *filter, const struct invocation *invocation,
@@ -86,6 +88,8 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 
 	if (!config->magic)
 		return "not set up";
+	if (filter->is_other_version && kernel_held_attachment(filter))
+		return "of another version, behind libxdp's dispatcher: xdp-cuckoo help object says how to exchange it";
 	if (filter->is_other_version)
 		return "of another version: load, up or the next change replaces it by this one while packets are filtered";
 	if (strcmp(config->name, invocation->name))
@@ -273,12 +277,20 @@ static double number_of(const json_t *status, const char *name)
 /* "eth0 native", ... */
 static json_t *brief_interfaces(const json_t *filter)
 {
+	const json_t *held = json_object_get(filter, "behind_dispatcher_on"), *row;
 	json_t *names = json_array();
-	const json_t *row;
-	size_t i;
+	size_t i, k;
 
 	json_array_foreach(json_object_get(filter, "interfaces"), i, row)
-		json_array_append_new(names, json_sprintf("%s %s", text_of(row, "interface"), text_of(row, "mode")));
+	{
+		const char *where = "";
+		const json_t *name;
+
+		json_array_foreach(held, k, name) if (json_equal(name, json_object_get(row, "interface")))
+			where = " behind libxdp's dispatcher";
+		json_array_append_new(names,
+				      json_sprintf("%s %s%s", text_of(row, "interface"), text_of(row, "mode"), where));
+	}
 	return names;
 }
 

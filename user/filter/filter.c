@@ -25,7 +25,7 @@ struct bucket_geometry filter_geometry(const struct kernel_filter *kernel)
 {
 	if (abi_active(kernel->config)->geometry.buckets)
 		return abi_active(kernel->config)->geometry;
-	return table_geometry(filter_all_slots(kernel) / ABI_TABLES);
+	return table_geometry(filter_all_slots(kernel) / (kernel->options.is_alone ? 1 : ABI_TABLES));
 }
 
 bool filter_is_in_use(const struct filter *filter)

@@ -67,7 +67,7 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel);
 /* Opens the active table again, after something else wrote its memory. On failure the filter is closed. */
 int filter_reopen(struct filter *filter, struct reason *reason);
 
-/* The geometry of a filter's active table. If the filter is not set up: half of the room of its maps. */
+/* The geometry of a filter's active table. If the filter is not set up: half of the room, or all if there is no spare. */
 struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 
 /* How many tables the maps have room for (1 or ABI_TABLES), and how many slots each of these tables can have. */
@@ -85,6 +85,13 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table);
  * is not enough memory for it and for filling it with `keys` keys.
  */
 int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
+		  struct reason *reason);
+
+/*
+ * Makes an object file from which other loaders load a filter: with room for two tables of at least `slots` slots, or
+ * for one if options->is_alone. 0: *file is for free(), *plan has the sizes; -errno.
+ */
+int filter_object(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file, size_t *bytes,
 		  struct reason *reason);
 
 /* Like filter_create(), but the maps get the sizes that the maps of `kernel` have. */

@@ -4,6 +4,7 @@
  * of the same maps, or it is in new maps with new programs.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -97,6 +98,18 @@ static struct kernel_sizes plan_room(const struct abi_options *options, __u64 sl
 	if (!options->is_alone && kernel_sizes_bytes(&plan) <= ROOM_BYTES_MOST)
 		plan.tables = ABI_TABLES;
 	return plan;
+}
+
+int filter_object(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file, size_t *bytes,
+		  struct reason *reason)
+{
+	const struct bucket_geometry geometry = table_geometry(slots);
+
+	*plan = (struct kernel_sizes){ .options = *options,
+				       .tables = options->is_alone ? 1 : ABI_TABLES,
+				       .slots = table_slots_of(geometry),
+				       .bucket_bytes = table_bucket_bytes(options->format, geometry) };
+	return kernel_object(plan, file, bytes, reason);
 }
 
 /* `keys`: the number of keys that will be filled in, which takes memory of this process. */
@@ -250,6 +263,22 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	return 0;
 }
 
+/* The dispatcher that holds the program keeps its maps. */
+static int refuse_new_maps(const struct filter *filter, const struct kernel_attachment *held, __u64 slots,
+			   struct reason *reason)
+{
+	const unsigned long long room = filter_room(&filter->kernel);
+	const bool is_alone = filter_tables(&filter->kernel) == 1;
+	char options[64];
+
+	if (slots <= room && !is_alone)
+		return kernel_say_held(&filter->kernel, held, " with the options of load", -EBUSY, reason,
+				       "the filter is of another kind or build");
+	snprintf(options, sizeof(options), " --capacity %llu", slots * TABLE_LOAD_PERCENT / 100);
+	return kernel_say_held(&filter->kernel, held, options, -EBUSY, reason,
+			       "the maps have room for %s of %llu slots", is_alone ? "one table" : "two tables", room);
+}
+
 static int prepare(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		   bool shares_maps, struct reason *reason)
 {
@@ -269,12 +298,7 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_say_full(filter, info.keys, reason);
 	else if (held)
-		error = reason_set(reason, -EBUSY,
-				   "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
-				   "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again "
-				   "with --capacity",
-				   held->interface, (unsigned long long)filter_room(&filter->kernel), held->interface,
-				   held->prog_id);
+		error = refuse_new_maps(filter, held, slots, reason);
 	else
 		error = prepare_new_maps(filter, &successor->filter, options, slots, info.keys, reason);
 	if (!error)

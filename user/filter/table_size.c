@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* How many keys a table may hold, and how large its successor must be. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "filter/internal.h"
 
@@ -45,13 +46,14 @@ int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reas
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 
-	if (held)
-		return reason_set(reason, -ENOSPC,
-				  "table full: %llu keys do not fit into %llu slots, and on '%s' libxdp's dispatcher "
-				  "holds the filter; take it off (xdp-loader unload %s -i %u), then load it "
-				  "with --capacity %llu or more",
-				  (unsigned long long)keys, (unsigned long long)table_slots(&filter->table),
-				  held->interface, held->interface, held->prog_id, 2 * (unsigned long long)keys);
+	if (held) {
+		char options[64];
+
+		snprintf(options, sizeof(options), " --capacity N, N at least %llu", 2 * (unsigned long long)keys);
+		return kernel_say_held(&filter->kernel, held, options, -ENOSPC, reason,
+				       "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
+				       (unsigned long long)table_slots(&filter->table));
+	}
 	return reason_set(reason, -ENOSPC,
 			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
 			  "delete rules first",

@@ -81,19 +81,42 @@ static int grow(struct filter *filter, struct store *store, const struct store_i
 	return error;
 }
 
+/*
+ * The maps are as another loader made them: lays out two tables. If half of the room is too small for the keys, and
+ * only then, one table gets all of it.
+ */
+static int lay_out(struct filter *filter, const struct store_info *info, struct reason *reason)
+{
+	const __u64 all = filter_all_slots(&filter->kernel);
+	const struct bucket_geometry whole = table_geometry(all);
+	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
+	int error;
+
+	if (filter_tables(&filter->kernel) != 1 || 2 * table_slots(&filter->table) > all)
+		return 0;
+	if (filter_holds(filter, info->keys) || !fits_whole) {
+		filter_lay_out(filter->kernel.config, ABI_TABLES, all / ABI_TABLES);
+		return 0;
+	}
+	table_close(&filter->table);
+	error = filter_open_own(filter, whole);
+	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot use all of the maps: %s",
+				  strerror(-error)) :
+		       0;
+}
+
 /* Sets ABI_RUN_SET_UP last, because from then on packets use the table. */
 static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
 		  struct reason *reason)
 {
 	struct abi_config *config = filter->kernel.config;
 	struct filter_entries entries;
-	int error;
+	int error = lay_out(filter, info, reason);
 
+	if (error)
+		return error;
 	config->version = ABI_VERSION;
 	config->options = filter->kernel.options;
-	/* The maps are as another loader made them: lay out two tables. */
-	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= filter_all_slots(&filter->kernel))
-		filter_lay_out(config, ABI_TABLES, filter_all_slots(&filter->kernel) / ABI_TABLES);
 	config->geometry = filter_own(filter)->geometry = filter->table.geometry;
 	filter_own(filter)->plan = info->plan;
 	memcpy(config->store_id, info->id, sizeof(config->store_id));

@@ -21,11 +21,8 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	if (memcmp(old->store_id, info.id, sizeof(info.id)))
 		return filter_say_other_store(kernel, reason);
 	if (held)
-		return reason_set(reason, -EBUSY,
-				  "on '%s' libxdp's dispatcher holds a filter of another version of "
-				  "xdp-cuckoo, which cannot be exchanged there; take it off (xdp-loader unload %s -i %u) "
-				  "and load it again",
-				  held->interface, held->interface, held->prog_id);
+		return kernel_say_held(kernel, held, "", -EBUSY, reason,
+				       "the filter is of another version of xdp-cuckoo");
 	if (slots < 1ULL << ABI_SLOTS_MIN_LOG2 || slots > 1ULL << ABI_SLOTS_MAX_LOG2)
 		slots = 1ULL << ABI_SLOTS_DEFAULT_LOG2; /* the old config makes no sense */
 	error = filter_create(filter, &kernel->options, slots, info.keys, reason);

@@ -61,6 +61,15 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 /* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
 int kernel_program_info(int fd, struct bpf_prog_info *info);
 
+/* ---- object_file.c ---- */
+
+/*
+ * Makes an ELF file of the built-in object (`built_in`, `size` bytes), with the sizes of maps in `object` and the
+ * values of the map `constants`. 0: *file is for free(); -errno.
+ */
+int kernel_object_file(const struct bpf_object *object, const struct bpf_map *constants, const char *built_in,
+		       size_t size, char **file, size_t *bytes);
+
 /* ---- pins.c ---- */
 
 enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
@@ -112,9 +121,6 @@ extern const __u32 kernel_mode_flags[INTERFACE_MODES];
 
 /* Replaces program `old` by `new` (-1: by none), if `old` still runs there. 0 or -errno. */
 int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new);
-
-/* Whether libxdp's dispatcher runs the program, so we cannot replace it. */
-bool kernel_is_held(const struct kernel_attachment *attachment);
 
 /* ---- attach.c ---- */
 

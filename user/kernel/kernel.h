@@ -62,6 +62,7 @@ struct xdp_cuckoo; /* the generated skeleton */
 
 struct kernel_filter {
 	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
+	__u32 constants_id;                 /* of the map of constants, if the program was found by id; else 0 */
 	struct abi_config *config;          /* the memory of KERNEL_CONFIG */
 	struct abi_options options;         /* with which its programs were loaded */
 	bool is_other_version;              /* of the ABI: see kernel_find_all() */
@@ -139,6 +140,9 @@ __u64 kernel_filter_bytes(const struct kernel_filter *filter);
 int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason);
 void kernel_close(struct kernel_filter *filter);
 
+/* The object file from which another loader makes such maps and loads the programs. 0: *file is for free(); -errno. */
+int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason);
+
 /*
  * Runs the filter on an interface that has no XDP program. KERNEL_AUTO uses native XDP if the driver can do
  * it, else generic XDP. The new attachment becomes the last of filter->attachments. It needs neither this
@@ -199,7 +203,16 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
 int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason);
 
 /* The first attachment that libxdp's dispatcher runs, so we cannot replace it; NULL: no attachment. */
+bool kernel_is_held(const struct kernel_attachment *attachment);
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
+
+/*
+ * Says why the filter at a held attachment must be exchanged, that the tool cannot do it, and how to do it with an object
+ * written with these options (" --capacity N", or ""). Returns `error`.
+ */
+__attribute__((format(printf, 6, 7))) int kernel_say_held(const struct kernel_filter *filter,
+							  const struct kernel_attachment *held, const char *options,
+							  int error, struct reason *reason, const char *why, ...);
 
 /*
  * The kernel's present tick (abi.h), and ticks per second, which is not an integer. Only a BPF program can

@@ -116,24 +116,56 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 	return error;
 }
 
-int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
+/* Opens the built-in object and gives its maps the sizes of the plan. On failure NULL, and *reason is set. */
+static struct xdp_cuckoo *open_sized(const struct kernel_sizes *plan, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
-	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
-	struct xdp_cuckoo *skeleton;
+	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
 	int error;
 
-	*filter = (struct kernel_filter){ .options = plan->options };
-	skeleton = open_object(&plan->options, reason);
-	if (!skeleton) {
-		kernel_close(filter);
-		return -ENOMEM;
-	}
+	if (!skeleton)
+		return NULL;
 	error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
 						 kernel_sizes_entries(plan, sized[i]));
+	if (!error)
+		return skeleton;
+	kernel_refuse(reason, error, "cannot size the filter's maps", "");
+	xdp_cuckoo__destroy(skeleton);
+	return NULL;
+}
+
+int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason)
+{
+	struct xdp_cuckoo *skeleton = open_sized(plan, reason);
+	const void *built_in;
+	size_t size;
+	int error;
+
+	if (!skeleton)
+		return -ENOMEM;
+	built_in = xdp_cuckoo__elf_bytes(&size);
+	error = kernel_object_file(skeleton->obj, skeleton->maps.rodata, built_in, size, file, bytes);
+	xdp_cuckoo__destroy(skeleton);
+	return error ? reason_set(reason, error, "cannot make an object of the built-in program: %s",
+				  strerror(-error)) :
+		       0;
+}
+
+int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
+{
+	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
+	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
+	struct xdp_cuckoo *skeleton;
+	int error = 0;
+
+	*filter = (struct kernel_filter){ .options = plan->options };
+	skeleton = open_sized(plan, reason);
+	if (!skeleton) {
+		kernel_close(filter);
+		return -ENOMEM;
+	}
 	for (size_t i = 0; plan->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
 		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), plan->predecessor->map[shared[i]].fd);
 	if (!error)

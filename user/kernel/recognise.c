@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Recognises a filter of ours among programs: by the names and layout of its maps, and by its config. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 
 #include "kernel/internal.h"
 
@@ -44,6 +46,14 @@ static bool has_head(const struct bpf_map_info *info)
 	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_HEAD_BYTES;
 }
 
+/* The map of the program's constants. libbpf names it after the object and the section. */
+static bool has_constants(const struct bpf_map_info *info)
+{
+	const char *section = strrchr(info->name, '.');
+
+	return section && !strcmp(section, ".rodata") && info->btf_value_type_id;
+}
+
 /* Keeps the descriptor if the map is a filter's; else closes it. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
@@ -57,6 +67,8 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 		filter->is_other_version = true;
 		return name != KERNEL_CONFIG || has_head(info) ? 0 : -EPROTO;
 	}
+	if (has_constants(info))
+		filter->constants_id = info->id;
 	close(fd);
 	return 0;
 }
@@ -113,7 +125,8 @@ static bool is_set_up_by_other(const struct abi_config *config)
 static bool are_options(const struct abi_options *options)
 {
 	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
-	       (!options->is_exact || options->format == BUCKET_16) && options->orders_loads <= 1;
+	       (!options->is_exact || options->format == BUCKET_16) && options->is_alone <= 1 &&
+	       options->orders_loads <= 1;
 }
 
 /* Whether the tool may rely on config and maps. From then on, only the writer, who has the lock, changes them. */
@@ -137,14 +150,51 @@ static bool is_sound(const struct kernel_filter *filter)
 }
 
 /*
- * The options of an object that another loader loaded and nobody has set up. It may have been built for a processor
- * that keeps loads in order.
+ * The options of an object that another loader loaded and nobody has set up, if its constants cannot be read. It may
+ * have been built for a processor that keeps loads in order.
  */
 static const struct abi_options options_as_built = {
 	.format = BUCKET_16,
 	.is_exact = true,
 	.has_counts = true,
 };
+
+/* Where the constant xc_options is in the map of constants; -ENOENT. */
+static int find_options(const struct bpf_map_info *info)
+{
+	struct btf *btf = btf__load_from_kernel_by_id(info->btf_id);
+	const struct btf_type *section = btf ? btf__type_by_id(btf, info->btf_value_type_id) : NULL;
+	int offset = -ENOENT;
+
+	for (int i = 0; section && btf_is_datasec(section) && i < btf_vlen(section); i++) {
+		const struct btf_var_secinfo *variable = &btf_var_secinfos(section)[i];
+		const struct btf_type *type = btf__type_by_id(btf, variable->type);
+
+		if (!strcmp(btf__name_by_offset(btf, type->name_off), "xc_options") &&
+		    variable->size == sizeof(struct abi_options) &&
+		    variable->offset + variable->size <= info->value_size)
+			offset = variable->offset;
+	}
+	btf__free(btf);
+	return offset;
+}
+
+static struct abi_options read_options(__u32 constants_id)
+{
+	struct abi_options options = options_as_built;
+	struct bpf_map_info info = {};
+	__u32 length = sizeof(info), zero = 0;
+	const int fd = constants_id ? kernel_open_id(KERNEL_OBJECT_MAP, constants_id) : -ENOENT;
+	const int offset = fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &length) ? -ENOENT : find_options(&info);
+	char *constants = offset < 0 ? NULL : malloc(info.value_size);
+
+	if (constants && !bpf_map_lookup_elem(fd, &zero, constants))
+		memcpy(&options, constants + offset, sizeof(options));
+	free(constants);
+	if (fd >= 0)
+		close(fd);
+	return options;
+}
 
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
@@ -169,7 +219,7 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 	}
 	if (config->magic && (config->magic != ABI_MAGIC || config->version != ABI_VERSION))
 		return kernel_say_unknown_version(interface, reason);
-	filter->options = config->magic ? config->options : options_as_built;
+	filter->options = config->magic ? config->options : read_options(filter->constants_id);
 	if (is_sound(filter))
 		return 0;
 	return reason_set(reason, -EPROTO,

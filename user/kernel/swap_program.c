@@ -76,6 +76,25 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
 	return NULL;
 }
 
+int kernel_say_held(const struct kernel_filter *filter, const struct kernel_attachment *held, const char *options,
+		    int error, struct reason *reason, const char *why, ...)
+{
+	const bool is_frags = held->is_frags || kernel_is_mtu_too_large(held);
+	const char *name = filter->config->name;
+	struct reason text;
+	va_list arguments;
+
+	va_start(arguments, why);
+	reason_print(&text, why, arguments);
+	va_end(arguments);
+	return reason_set(reason, error,
+			  "%s, and on '%s' libxdp's dispatcher holds the filter; put another beside it (xdp-cuckoo object "
+			  "FILE%s; xdp-loader load %s FILE -n xdp_cuckoo%s; xdp-cuckoo%s%s load %s), then take this one "
+			  "off (xdp-loader unload %s -i %u)",
+			  text.text, held->interface, options, held->interface, is_frags ? "_frags" : "",
+			  *name ? " --name " : "", name, held->interface, held->interface, held->prog_id);
+}
+
 /* ---- every interface of a filter ---- */
 
 static int refuse_replace(int error, const char *interface, struct reason *reason)
@@ -195,11 +214,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	int error, pins;
 
 	if (held)
-		return reason_set(reason, -EBUSY,
-				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
-				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
-				  "--capacity",
-				  held->interface, held->interface, held->prog_id);
+		return kernel_say_held(old, held, "", -EBUSY, reason, "the filter needs a new program");
 	error = kernel_load_programs_of(old, filter, reason);
 	if (error)
 		return error;
@@ -230,9 +245,10 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 {
 	int error, lock, old;
 
-	if (!kernel_is_mtu_too_large(attachment) || kernel_is_held(attachment) ||
-	    !interfaces_may_take_frags(attachment->ifindex))
+	if (!kernel_is_mtu_too_large(attachment) || !interfaces_may_take_frags(attachment->ifindex))
 		return 0;
+	if (kernel_is_held(attachment))
+		return kernel_say_held(filter, attachment, "", -EBUSY, reason, "the filter needs the other program");
 	error = kernel_load_program(filter, true, reason);
 	if (error)
 		return error;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* object: the BPF program as a file for other loaders, with a table of any size and kind. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+#include "io/whole_file.h"
+
+static enum command_status run_object(const struct invocation *invocation);
+
+const struct command command_object = {
+	.name = "object",
+	.group = COMMAND_RUN,
+	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
+	.summary = "write the program to a file, for xdp-loader and other loaders",
+	.help = "Writes an object file with the BPF programs xdp_cuckoo and xdp_cuckoo_frags (for\n"
+		"jumbo frames). A loader makes the maps as the file says: with room for two\n"
+		"tables of N rules (default: 498,073), or for one with --no-spare. The other\n"
+		"options mean the same as those of `load`. The next `load`, `add` or `import`\n"
+		"fills the table.\n"
+		"Behind the dispatcher of xdp-loader, xdp-cuckoo cannot exchange maps and\n"
+		"programs. To have larger ones there, put them beside the old ones, and then\n"
+		"take the old ones off. At every moment at least one of the two filters:\n"
+		"\n"
+		"  xdp-cuckoo object big.o --capacity 2000000\n"
+		"  xdp-loader load eth0 big.o -n xdp_cuckoo   # passes everything until it is filled\n"
+		"  xdp-cuckoo load eth0                       # fills it; from now on both filter\n"
+		"  xdp-loader status eth0                     # shows the ID of the old one\n"
+		"  xdp-loader unload eth0 -i ID\n"
+		"\n"
+		"The counters of the old one are gone then.\n",
+	.options = OPTION_CAPACITY | OPTION_FORMAT,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_WRITE,
+	.run = run_object,
+};
+
+static int write_file(const char *path, const char *bytes, size_t length)
+{
+	struct whole_file file;
+	int error = whole_file_open(&file, path);
+
+	if (error)
+		return error;
+	return whole_file_close(&file, fwrite(bytes, 1, length, file.to) == length ? 0 : -errno);
+}
+
+static enum command_status run_object(const struct invocation *invocation)
+{
+	const struct abi_options options = load_table(&invocation->load);
+	const __u64 capacity = invocation->load.capacity;
+	const __u64 slots = capacity ? table_slots_for(capacity) : (1ULL << ABI_SLOTS_DEFAULT_LOG2) / ABI_TABLES;
+	const __u64 most = (1ULL << ABI_SLOTS_MAX_LOG2) / (options.is_alone ? 1 : ABI_TABLES);
+	const char *path = invocation->operands[0];
+	struct kernel_sizes sizes;
+	struct reason reason;
+	size_t length;
+	char *bytes;
+	int error;
+
+	if (command_check_format(&invocation->load))
+		return STATUS_USAGE;
+	if (slots > most)
+		return command_error(STATUS_USAGE, "--capacity: a table of such an object holds at most %llu rules",
+				     most * TABLE_LOAD_PERCENT / 100);
+	error = filter_object(&options, slots, &sizes, &bytes, &length, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	error = write_file(path, bytes, length);
+	free(bytes);
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+	output_print(json_pack("{s:o, s:s, s:I, s:I, s:I}", "object", output_string(path), "table",
+			       command_format_name(&options), "tables", (json_int_t)sizes.tables, "slots_of_each",
+			       sizes.slots, "table_bytes", kernel_sizes_bytes(&sizes)));
+	return STATUS_DONE;
+}
