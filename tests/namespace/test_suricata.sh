@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Suricata's alerts (eve.json) become bans by the lines of xdp-cuckoo(7): on recorded events, which a file grows by.
+# Suricata's alerts become bans by the lines of xdp-cuckoo(7): on recorded events, which a file (eve.json) grows by, or
+# which come by a socket to the units of integrations/README.md.
 . tests/lib.sh
 
 PAGE=user/package/man/xdp-cuckoo.7
@@ -14,14 +15,19 @@ event() {
 	printf '"flow":{"pkts_toserver":4,"bytes_toserver":600,"start":"2026-11-22T10:11:12.000000+0000"}}\n'
 }
 
-# follow: the page's lines, on the file $STATE/eve.json, until the test ends.
-follow() {
+# page_lines: writes the page's lines, on the file $STATE/eve.json, to $STATE/run; makes the tool that they call.
+page_lines() {
 	sed 's/\\-/-/g; s/\\e/\\/g' "$PAGE" | sed -n '/eve\.json |$/,/xdp-cuckoo batch/p' |
 		sed "s,/var/log/suricata/eve.json,$STATE/eve.json," >"$STATE/run"
 	[ "$(wc -l <"$STATE/run")" -eq 3 ] || fail "the page has no lines for Suricata"
 	mkdir "$STATE/bin"
 	printf '#!/bin/sh\nexec %s --state %s "$@"\n' "$PWD/$TOOL" "$STATE/store" >"$STATE/bin/xdp-cuckoo"
 	chmod +x "$STATE/bin/xdp-cuckoo"
+}
+
+# follow: runs the lines until the test ends.
+follow() {
+	page_lines
 	# A group of its own, so that all three end with the test.
 	in_rx env PATH="$STATE/bin:$PATH" setsid sh -c 'echo $$ >"$0.group"; . "$0"' "$STATE/run" >"$STATE/answers" 2>&1 &
 	on_exit 'kill -- "-$(cat "$STATE/run.group")" 2>/dev/null'
@@ -66,6 +72,91 @@ test_alerts_become_bans() {
 	wait_for "an alert after that" has_answers 7
 	assert_verdict drop 192.0.2.71 192.0.2.73 192.0.2.74 pass 192.0.2.70
 	assert_shows '^src 192.0.2.66 timeout (1h|59m[0-9]+s) comment "suricata 2019401"$' xc list --list suricata
+}
+
+# unit NAME: a unit of the integrations' page, to standard output.
+unit() {
+	sed -n "/^    # .*\/$1\$/,/^[^ ]/p" user/integrations/README.md | sed -n 's/^    //p; /^$/p' | awk 'NR > 1 && /^# /{ exit } 1'
+}
+
+# listen: does what the units say, without a systemd: listens, and starts the page's last two lines for each connection.
+listen() {
+	page_lines
+	sed 1d "$STATE/run" >"$STATE/suricata.sh"
+	for name in xdp-cuckoo-eve.socket xdp-cuckoo-eve@.service; do
+		unit "$name" | sed "s,/etc/xdp-cuckoo/suricata.sh,$STATE/suricata.sh," >"$STATE/$name"
+	done
+	# An instance's process group is its own, so that the test can kill it alone.
+	cat >"$STATE/instance" <<-END
+		exec >>"$STATE/answers" 2>&1
+		echo \$\$ >"$STATE/instance.group"
+		exec $(sed -n 's/^ExecStart=//p' "$STATE/xdp-cuckoo-eve@.service")
+	END
+	grep -q '^Accept=yes' "$STATE/xdp-cuckoo-eve.socket" || fail "no unit"
+	: >"$STATE/answers"
+	nsenter --net="/run/netns/$RX" env PATH="$STATE/bin:$PATH" systemd-socket-activate --accept --inetd -l "$STATE/eve.sock" \
+		setsid sh "$STATE/instance" >"$STATE/listener" 2>&1 &
+	on_exit "kill $! 2>/dev/null"
+	WAIT_LOG=$STATE/answers
+	wait_for "the socket" test -S "$STATE/eve.sock"
+}
+
+# alerts FIRST COUNT: events of that many sources.
+alerts() {
+	event alert 1 SOURCE >"$STATE/event"
+	seq "$1" "$(($1 + $2 - 1))" | while read -r i; do
+		sed "s/SOURCE/198.18.$((i / 256)).$((i % 256))/" "$STATE/event"
+	done
+}
+
+are_banned() {
+	[ "$(xc list --list suricata | wc -l)" -eq "$1" ]
+}
+
+send_events() {
+	python3 tests/helpers/eve_sender.py "$STATE/eve.sock"
+}
+
+test_alerts_by_a_socket() {
+	command -v jq >/dev/null || skip "no jq"
+	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
+	xc load vrx >/dev/null
+	listen
+	case_begin "Suricata ends at once after its last alert, and comes again"
+	for round in 0 1 2; do
+		alerts $((round * 100)) 100 | send_events >"$STATE/sent"
+		assert_equal 'dropped 0' "$(cat "$STATE/sent")" "alerts"
+	done
+	wait_for "300 bans" are_banned 300
+	case_begin "the lines are killed"
+	mkfifo "$STATE/events"
+	send_events <"$STATE/events" >"$STATE/sent" &
+	SENDER=$!
+	exec 5>"$STATE/events"
+	alerts 300 10 >&5
+	wait_for "bans" are_banned 310
+	kill -s KILL -- "-$(cat "$STATE/instance.group")"
+	wait_for "their end" sh -c "! kill -s 0 -- -$(cat "$STATE/instance.group") 2>/dev/null"
+	alerts 310 10 >&5
+	wait_for "bans by new lines" are_banned 320
+	case_begin "bad input"
+	{ event alert 1 192.0.2.70 | head -c 100; echo; echo 5; event dns 1 192.0.2.71; event alert 1 192.0.2.72; } >&5
+	wait_for "the ban" are_banned 321
+	exec 5>&-
+	wait "$SENDER"
+	assert_equal 'dropped 0' "$(cat "$STATE/sent")" "alerts"
+	assert_verdict drop 198.18.0.0 198.18.1.63 192.0.2.72 pass 192.0.2.70 192.0.2.71
+}
+
+test_units_are_sound() {
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	page_lines
+	mkdir "$STATE/units"
+	for name in xdp-cuckoo-eve.socket xdp-cuckoo-eve@.service; do
+		unit "$name" >"$STATE/units/$name"
+	done
+	assert_status 0 systemd-analyze verify "$STATE/units/xdp-cuckoo-eve.socket" "$STATE/units/xdp-cuckoo-eve@.service"
+	assert_equal '' "$(grep xdp-cuckoo-eve "$STATE/err")" "what systemd says of the units"
 }
 
 run_tests "$0" "$@"
