@@ -198,6 +198,22 @@ test_another_version() {
 	assert_shows 'equal to the store' xc status
 }
 
+passes() {
+	flows pass 192.0.2.1 | traffic
+}
+
+# Only xdp-loader can take it off, but after the trial it passes everything.
+test_on_trial() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	load_beside "$OBJECT" xdp_cuckoo
+	assert_notes 'adopted the filter on vrx' xc load vrx --confirm 15s
+	assert_verdict drop 192.0.2.1
+	wait_for "the end of the trial" passes
+	assert_fails 1 'too late.*confirm --force lets it filter' xc confirm
+	assert_status 0 xc confirm --force
+	assert_verdict drop 192.0.2.1
+}
+
 # The program for larger frames comes by xdp-loader, too.
 test_the_mtu_grows() {
 	load_beside "$OBJECT" xdp_cuckoo

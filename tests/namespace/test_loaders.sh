@@ -189,6 +189,27 @@ test_load_adopts_what_another_tool_loaded() {
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
 }
 
+passes() {
+	flows pass 192.0.2.1 | traffic
+}
+
+# `load` puts the stored rules in force there, so it can be on trial like any other.
+test_what_another_tool_loaded_is_on_trial() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_notes 'adopted the filter on vrx' xc load vrx --confirm 5s
+	assert_error 'confirm'
+	assert_verdict drop 192.0.2.1
+	wait_for "the end of the trial" passes
+	wait_for "its removal" sh -c "! ip -n $RX link show vrx | grep -q xdp"
+	assert_fails 1 'nothing waits' xc confirm
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc load vrx --confirm 1m
+	assert_status 0 xc confirm
+	assert_verdict drop 192.0.2.1
+	assert_fails 2 '.-confirm has nothing to undo' xc load vrx --confirm 1m
+}
+
 test_two_interfaces_share_one_filter() {
 	second_pair
 	assert_status 0 xc load vrx vrx2

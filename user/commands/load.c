@@ -148,7 +148,10 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
-/* Sets *before to the number of interfaces that ran the filter, session->filters[0], before. */
+/*
+ * Sets *before to the number of interfaces that ran the filter, session->filters[0], before. One that another tool loaded
+ * filters from now on, so --confirm is for all of its interfaces.
+ */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows, size_t *before,
 		    struct reason *reason)
 {
@@ -156,6 +159,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 	struct filter *filter = session->filters;
 	bool sets_monitor_only;
 	struct reason ignored;
+	size_t attached;
 	int error;
 
 	if (session->filters_count)
@@ -171,7 +175,8 @@ static int load_all(const struct invocation *invocation, struct session *session
 				  "xdp-cuckoo status",
 				  session->name);
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR);
-	*before = filter->kernel.attachments_count;
+	attached = filter->kernel.attachments_count;
+	*before = filter->state == FILTER_SET_UP ? 0 : attached;
 	command_fit_mtu(session);
 	/* Monitor-only and the deadline must be set before the filter gets its first packet. */
 	if (sets_monitor_only)
@@ -185,7 +190,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 				   "the filter runs there already, so --confirm has nothing to undo: unload it first, or "
 				   "leave --confirm out");
 	/* Undo the load after a failure. */
-	for (size_t i = *before; error && i < filter->kernel.attachments_count; i++)
+	for (size_t i = attached; error && i < filter->kernel.attachments_count; i++)
 		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
 	if (invocation->confirm_ms && error)
 		filter_confirm(filter);
