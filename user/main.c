@@ -42,8 +42,8 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 
 		if (!longer)
 			return command_error(STATUS_FULL, "no memory for the words of the command");
-		memcpy(longer, words + 1, (count - 1) * sizeof(*longer));
-		longer[count - 1] = (char *)command_alias_word(words[0]);
+		longer[0] = (char *)command_alias_word(words[0]);
+		memcpy(longer + 1, words + 1, (count - 1) * sizeof(*longer));
 		arguments->invocation.operands = longer;
 		arguments->invocation.count = count;
 	}

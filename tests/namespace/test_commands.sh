@@ -213,8 +213,9 @@ test_import_names_bad_lines_and_takes_the_good() {
 	assert_output '\bbad lines 3\b'
 	assert_equal 2 "$(xc list | wc -l)" "rules"
 	head -c 100000 /dev/urandom >"$STATE/noise"
+	{ echo 192.0.2.1; seq 25; } >"$STATE/many"
+	assert_fails 2 'many: 5 more bad lines' xc import "$STATE/many" --dry-run
 	assert_status 2 xc import "$STATE/noise"
-	assert_error 'more bad lines'
 	assert_error 'no line of .*noise is a rule; nothing was changed; see the formats in xdp-cuckoo help import'
 	assert_fails 3 'No such file or directory; name a file, or - for standard input$' xc import "$STATE/nosuch"
 	assert_fails 3 'directory' xc import "$STATE"

@@ -27,6 +27,7 @@ test_words_of_rules() {
 	answers 0 allow 192.0.2.9 -- '^added: src 192.0.2.9 action pass$'
 	answers 0 ban 192.0.2.3,tcp:22 -- '^added: proto tcp src 192.0.2.3 dport 22$'
 	answers 0 unban 192.0.2.3,tcp:22 -- '^deleted: proto tcp src 192.0.2.3 dport 22$'
+	answers 0 ADD SRC 192.0.2.4 TCP 443 ACTION PASS COMMENT list -- '^added: proto tcp .* action pass comment "list"$'
 	assert_verdict drop 192.0.2.1 pass 192.0.2.9
 }
 
@@ -102,9 +103,15 @@ test_names_of_commands() {
 	answers 0 monitor dev vrx --seconds 1 -- '0 shown'
 	answers 0 log --seconds 1 -- '0 shown'
 	answers 0 stat -- '^outcome '
+	answers 0 stats dev vrx -- '^outcome '
+	answers 2 default deny -- "'no-rule drop' drops everything"
+	answers 2 -nvL -- "unknown option '-L'; write the command: xdp-cuckoo list"
+	answers 0 man add -- 'Other names: .*ban'
 	answers 0 status -v -- '^ *false positive rate ipv6: '
 	assert_prints '' xc -q add 192.0.2.9
 	answers 0 list -n -- '^src 192.0.2.9$'
+	answers 0 BANNED -- '^src 192.0.2.9$'
+	answers 3 up lo -- 'xdp-cuckoo load lo'
 	answers 3 fleet status --config /nosuch -- 'section .fleet. with broker'
 	answers 0 detach vrx -- '^unloaded: vrx$'
 }
@@ -115,11 +122,23 @@ test_lists() {
 	assert_status 0 xc restore --list feed <"$STATE/list"
 	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"
+	answers 0 add feed 192.0.2.7 timeout 60 -- '^list:  feed$'
+	answers 0 test feed 192.0.2.7 -- '^verdict: listed$'
+	answers 0 add 192.0.2.7 list=feed timeout=60 -- '^updated: src 192.0.2.7'
+	answers 0 del feed 192.0.2.7 -- '^list: +feed$'
+	answers 1 test feed 192.0.2.7 -- '^verdict: not listed$'
+	answers 2 export feed -- 'export --list feed'
+	answers 2 save feed --format csv -- 'export --list feed'
+	[ ! -e feed ] || fail "a file is written"
 	answers 0 flush feed -- '^left to others: 1$'
 	answers 1 flush nosuch -- "no list 'nosuch'"
 	answers 2 flush 192.0.2.1 -- 'xdp-cuckoo del 192.0.2.1$'
 	answers 2 flush feed --list other -- "'feed': --list names another list"
 	answers 0 lists rm feed -- '^removed: +0$'
+	answers 0 add list feed2 192.0.2.9 -- '^list: +feed2$'
+	answers 0 destroy feed2 -- '^removed: +1$'
+	answers 1 destroy feed2 -- "no list 'feed2'"
+	answers 2 destroy -- 'which list'
 	answers 2 lists show other -- 'xdp-cuckoo list NAME'
 	answers 2 export json -- 'xdp-cuckoo list --json'
 	gzip <"$STATE/list" >"$STATE/list.gz"
@@ -166,14 +185,85 @@ test_advice() {
 		export -j|xdp-cuckoo list --json
 		unload --all --force|leave it out
 		unload all|--all
-		stats eth0|stats --by interface
-		top eth0|stats --by interface
 		status eth0|leave it out
 		check 192.0.2.1|xdp-cuckoo test ADDRESS
 		import x -n|--dry-run
 		top -n 1|--count N
+		top eth0|stats --by interface
 		stats -i 1|--interval TIME
+		stats rules|stats --by interface.cpu.rule
+		stats 192.0.2.1|xdp-cuckoo list 192.0.2.1 --counters
+		stats lo --by rule|--by rule is for all interfaces
+		flush set inet filter bl|xdp-cuckoo flush NAME
+		flush --all|xdp-cuckoo flush$
+		unban --all|xdp-cuckoo flush$
+		load -i vrx|xdp-cuckoo load IFACE
+		load vrx mode=skb|write --mode=skb
+		load vrx --generic|--mode generic
+		load vrx -f ipv4|named without an option
+		unload vrx -k|leave it out
+		-f nft.conf|xdp-cuckoo import FILE
+		-c status|--count 'status': .*--dry-run
+		-br status|output is short
+		-6 list|by its address
+		-jp status|"error": "unknown option '-p'
+		-jt status|"error": "unknown option '-t'
+		-exist add 192.0.2.1|leave it out
+		list -name|xdp-cuckoo lists
+		--add-source=192.0.2.1 --zone=drop|xdp-cuckoo add ADDRESS
+		import --check x|--dry-run
+		resize --capacity 1M|xdp-cuckoo resize N
+		rule add 192.0.2.1|xdp-cuckoo add RULE
+		syncconf eth0 x|xdp-cuckoo up
+		panic=on|did you mean 'panic'
+		monitor-only=on|did you mean 'monitor-only'
+		unbann 192.0.2.1|did you mean 'unban'
+		delete 3|rules have no numbers
+		allow ssh|tcp ssh
+		add file list.netset|xdp-cuckoo import FILE
+		add list.netset|xdp-cuckoo import FILE
+		add !192.0.2.1|action pass
+		add 192.0.2.0 255.255.255.0|write 192.0.2.0/255.255.255.0
+		add tcp dport 80:90|written like 80-90
+		add 192.0.2.1 on vrx|leave out the interface
+		add proto tcp flags syn|nft does
 	END
+}
+
+# The command of another tool counts more than its options.
+test_command_before_options() {
+	for words in 'create bl hash:net -exist' 'ip 192.0.2.1 -m src' 'port 80 -p tcp'; do
+		# shellcheck disable=SC2086 # words
+		assert_fails 2 "no command '${words%% *}'; " "$TOOL" $words
+	done
+}
+
+# Each line of batch may start with the word of another tool.
+test_lines_of_batch() {
+	printf '%s\n' 'ban 192.0.2.1' 'Block 192.0.2.2' 'allow 192.0.2.3 tcp 22' 'unban 192.0.2.1' 'get 192.0.2.2' \
+		>"$STATE/lines"
+	assert_prints "$(printf '%s\n' added added added deleted 'blocked by src 192.0.2.2')" xc batch "$STATE/lines"
+	assert_prints "$(printf '%s\n' 'src 192.0.2.2' 'proto tcp src 192.0.2.3 dport 22 action pass')" xc list
+	printf '%s\n' 'list' 'add 192.0.2.1 --list x' >"$STATE/lines"
+	assert_status 2 xc batch "$STATE/lines"
+	assert_output "lines:1: 'list': a line starts with add, del or test"
+	assert_output "lines:2: .*no dashes: list$"
+}
+
+# A file that is no list gets one line, and a list with bad lines one for each.
+test_no_list() {
+	printf '192.0.2.1\n' >"$STATE/list"
+	head -c 20000 "$TOOL" >"$STATE/binary"
+	printf 'add element inet filter bl { 192.0.2.1 }\n' >"$STATE/nft"
+	answers 2 import "$STATE/binary" -- 'no line of .*/binary is a rule; .*; the first: .*/binary:1: a NUL byte'
+	answers 2 import "$STATE/list" "$STATE/binary" -- 'no line of .*/binary is a rule'
+	answers 2 import "$STATE/nft" -- 'nft -j list set'
+	printf 'bad\nworse\n192.0.2.1\nworst\n' >"$STATE/list"
+	assert_status 2 xc import "$STATE/list"
+	assert_equal 3 "$(grep -c '/list:[124]: ' "$STATE/err")" "bad lines"
+	printf 'bad\nworse\n' >"$STATE/list"
+	assert_status 2 xc import "$STATE/list" --strict
+	assert_equal 3 "$(wc -l <"$STATE/err")" "lines under --strict"
 }
 
 # nft without -j

@@ -135,7 +135,7 @@ test_endless_lines() {
 		case_begin "/dev/zero $format"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 timeout 60 "$TOOL" --state "$STATE/store" import /dev/zero --replace $format
-		assert_error '/dev/zero:1: a NUL byte'
+		assert_error '/dev/zero:1: (a NUL byte|the line is longer)'
 	done
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	awk 'BEGIN { printf "{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"192.0.2.1\""

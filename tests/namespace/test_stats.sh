@@ -67,6 +67,10 @@ test_interfaces_and_cpus() {
 	assert_dropped 1000 all
 	assert_sums
 	assert_shows '^vrx2 +[0-9]+ +[0-9]+ +400 +23200$' xc stats --by interface
+	assert_shows '^drop-rule +0 +0 +400 +23200$' xc stats vrx2
+	assert_status 0 xc stats vrx --json --by cpu
+	assert_dropped 600 0
+	assert_dropped 600 all
 }
 
 # Another loader has loaded the program, and nobody has set it up.
@@ -385,7 +389,8 @@ test_wrong_usage() {
 		do not go together|--by rule --interval 1s
 		do not go together|--by list --interval 1s
 		takes no other options|--reset --by cpu
-		--by interface|vrx
+		is for all interfaces|vrx --by interface
+		--by interface|nosuch
 	END
 }
 

@@ -33,9 +33,9 @@ const struct command command_batch = {
 	.group = COMMAND_RULES,
 	.usage = "FILE|- [--list NAME] [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
-	.help = "Each line is as on the command line. Each has one answer line, in order, written\n"
-		"as soon as the answer is durable and active. Empty lines and lines that start\n"
-		"with # have no answer. The lines and their answers:\n"
+	.help = "Each line is as on the command line, where `ban` is `add` too. Each has one\n"
+		"answer line, in order, written as soon as the answer is durable and active. Empty\n"
+		"lines and lines that start with # have no answer. The lines and their answers:\n"
 		"  add RULE    added | updated (the rule has a new end, or one more owner: a list,\n"
 		"              or by hand) | already there\n"
 		"  del RULE    deleted | no such rule\n"

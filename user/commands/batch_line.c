@@ -9,6 +9,8 @@
 #include "io/output.h"
 #include "base/suggest.h"
 
+extern const struct command command_add, command_del, command_test;
+
 static const struct {
 	const char *text;
 	enum command_status status;
@@ -24,12 +26,19 @@ static const struct {
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
 };
 
-static int parse_rules(const char *text, const char *list, bool is_strict, struct batch_request *request,
-		       struct reason *reason)
+/* `first`: a word of the rule before those of the text; NULL: none. */
+static int parse_rules(const char *first, const char *text, const char *list, bool is_strict,
+		       struct batch_request *request, struct reason *reason)
 {
 	struct rule_words words;
 	int error = rule_words_split(&words, text, reason);
 
+	if (!error && first && words.count == RULE_WORDS_MAX)
+		error = reason_set(reason, -EINVAL, "too many words for a rule");
+	if (!error && first) {
+		memmove(words.word + 1, words.word, words.count++ * sizeof(*words.word));
+		words.word[0] = first;
+	}
 	if (!error)
 		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
 	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
@@ -43,21 +52,21 @@ static int parse_rules(const char *text, const char *list, bool is_strict, struc
 int batch_line_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
 		     struct reason *reason)
 {
-	static const char *const verbs[] = {
-		[BATCH_ADD] = "add",
-		[BATCH_DEL] = "del",
-		[BATCH_TEST] = "test",
+	static const struct command *const verbs[] = {
+		[BATCH_ADD] = &command_add,
+		[BATCH_DEL] = &command_del,
+		[BATCH_TEST] = &command_test,
 	};
-	size_t length = strcspn(text, BATCH_WHITE);
-	char near[SUGGEST_TEXT_BYTES];
+	const size_t length = strcspn(text, BATCH_WHITE);
+	char verb[SUGGEST_WORD_BYTES], near[SUGGEST_TEXT_BYTES];
+	const struct command *command;
 	struct suggest suggest;
 
-	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST; request->verb++) {
-		const char *verb = verbs[request->verb];
-
-		if (strlen(verb) == length && !memcmp(verb, text, length))
-			return parse_rules(text + length, list, is_strict, request, reason);
-	}
+	snprintf(verb, sizeof(verb), "%.*s", (int)(length < sizeof(verb) ? length : 0), text);
+	command = !strcmp(verb, "add") ? &command_add : command_find(verb);
+	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST; request->verb++)
+		if (verbs[request->verb] == command)
+			return parse_rules(command_alias_word(verb), text + length, list, is_strict, request, reason);
 	suggest = suggest_for_part(text, length);
 	suggest_offer_choices(&suggest, "add|del|test");
 	return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",

@@ -196,26 +196,28 @@ static int take_list(const char **words, size_t *count, const char **list, struc
 	size_t kept = 0;
 
 	for (size_t i = 0; i < *count; i++) {
-		const bool is_list = !strcmp(words[i], "list");
+		const bool has_equals = !strncasecmp(words[i], "list=", 5);
+		const char *name;
 
-		if (is_list && has_list)
+		if (!has_equals && strcasecmp(words[i], "list")) {
+			words[kept++] = words[i];
+			/* The text of a comment may be the word list. */
+			if (!strcasecmp(words[i], "comment") && i + 1 < *count)
+				words[kept++] = words[++i];
+			continue;
+		}
+		if (has_list)
 			return reason_set(reason, -EINVAL, "'list' is given twice");
-		if (is_list && ++i == *count)
+		if (!has_equals && ++i == *count)
 			return reason_set(reason, -EINVAL, "'list' needs a value after it: NAME");
-		if (is_list && !session_is_name(words[i]))
+		name = words[i] + (has_equals ? 5 : 0);
+		if (!session_is_name(name))
 			return reason_set(reason, -EINVAL,
 					  "'list %.40s': a name has 1 to %d letters, digits, '.', '_' or '-', and does "
 					  "not start with '.' or '-'",
-					  words[i], ABI_NAME_BYTES - 1);
-		if (is_list) {
-			has_list = true;
-			*list = words[i];
-			continue;
-		}
-		words[kept++] = words[i];
-		/* The text of a comment may be the word list. */
-		if (!strcmp(words[i], "comment") && i + 1 < *count)
-			words[kept++] = words[++i];
+					  name, ABI_NAME_BYTES - 1);
+		has_list = true;
+		*list = name;
 	}
 	*count = kept;
 	return 0;
@@ -227,6 +229,20 @@ int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *
 	int error = list ? take_list(words->word, &words->count, list, reason) : 0;
 
 	return error ? error : rules_parse(rules, words->word, words->count, is_strict, reason);
+}
+
+bool command_is_list(const struct invocation *invocation, const char *name)
+{
+	struct store_lists lists = {};
+	struct store *store;
+	struct reason ignored;
+	bool is_there;
+
+	if (!session_is_name(name) || rule_is_word(name) || command_open_store(invocation, &store, &ignored))
+		return false;
+	is_there = store && !store_lists(store, &lists) && store_lists_find(&lists, name);
+	store_close(store);
+	return is_there;
 }
 
 enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list)
@@ -245,6 +261,11 @@ enum command_status command_read_rules(const struct invocation *invocation, stru
 		memcpy(words.word, invocation->operands, words.count * sizeof(*words.word));
 	if (list)
 		*list = invocation->list_name;
+	/* ipset's "add SET ADDRESS" */
+	if (!error && list && !*list && words.count > 1 && command_is_list(invocation, words.word[0])) {
+		*list = words.word[0];
+		memmove(words.word, words.word + 1, --words.count * sizeof(*words.word));
+	}
 	if (!error)
 		error = command_parse_rules(&words, false, rules, list, &reason);
 	if (error)

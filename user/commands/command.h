@@ -107,8 +107,8 @@ struct command {
 	enum command_status (*run)(const struct invocation *invocation);
 };
 
-/* For `stats eth0`, which shows more. */
-#define INSTEAD_INTERFACES "counters of each interface are printed by: xdp-cuckoo stats --by interface"
+/* For `stats rules`, `top eth0`. */
+#define INSTEAD_INTERFACES "more counters are printed by: xdp-cuckoo stats --by interface|cpu|rule|list|prefix"
 
 /* ---- command_table.c ---- */
 
@@ -124,7 +124,7 @@ bool command_is_known(const char *name);
 /* Alias number `index`, and the name of its command. NULL after the last. */
 const char *command_alias(size_t index, const char **command);
 
-/* The word that an alias adds to those of its command: `allow A` is `add A pass`. NULL: none. */
+/* The word that an alias puts before those of its command: `allow A` is `add pass A`. NULL: none. */
 const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
@@ -184,6 +184,9 @@ enum command_status command_read_rule(const struct invocation *invocation, struc
  */
 int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
 			struct reason *reason);
+
+/* Whether this cannot be a word of a rule, and the store has a list of that name. */
+bool command_is_list(const struct invocation *invocation, const char *name);
 
 /* The names of the owners of a stored rule: its lists, and "by hand". NULL: it cannot be read. */
 json_t *command_owners_of(struct store *store, const struct rule *rule);

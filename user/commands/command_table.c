@@ -61,20 +61,49 @@ const struct command *const command_table[] = {
 /* What other tools call these commands. Each name means one command, with the same words after it. */
 static const struct {
 	const char *name, *command;
-	const char *word; /* comes last; NULL: none */
+	const char *word; /* comes before them; NULL: none */
 } aliases[] = {
-	{ "attach", "load", NULL },   { "start", "load", NULL },     { "detach", "unload", NULL },
-	{ "insert", "add", NULL },    { "block", "add", NULL },      { "ban", "add", NULL },
-	{ "deny", "add", NULL },      { "drop", "add", NULL },       { "rm", "del", NULL },
-	{ "remove", "del", NULL },    { "delete", "del", NULL },     { "unblock", "del", NULL },
-	{ "unban", "del", NULL },     { "show", "list", NULL },      { "ls", "list", NULL },
-	{ "rules", "list", NULL },    { "get", "test", NULL },       { "query", "test", NULL },
-	{ "lookup", "test", NULL },   { "banip", "add", NULL },      { "unbanip", "del", NULL },
-	{ "count", "stats", NULL },   { "check-ip", "test", NULL },  { "save", "export", NULL },
-	{ "dump", "export", NULL },   { "restore", "import", NULL }, { "clear", "flush", NULL },
-	{ "watch", "monitor", NULL }, { "info", "status", NULL },    { "counters", "stats", NULL },
-	{ "allow", "add", "pass" },   { "log", "monitor", NULL },    { "logs", "monitor", NULL },
+	{ "attach", "load", NULL },
+	{ "start", "load", NULL },
+	{ "detach", "unload", NULL },
+	{ "insert", "add", NULL },
+	{ "block", "add", NULL },
+	{ "ban", "add", NULL },
+	{ "deny", "add", NULL },
+	{ "drop", "add", NULL },
+	{ "rm", "del", NULL },
+	{ "remove", "del", NULL },
+	{ "delete", "del", NULL },
+	{ "unblock", "del", NULL },
+	{ "unban", "del", NULL },
+	{ "show", "list", NULL },
+	{ "ls", "list", NULL },
+	{ "rules", "list", NULL },
+	{ "get", "test", NULL },
+	{ "query", "test", NULL },
+	{ "lookup", "test", NULL },
+	{ "banip", "add", NULL },
+	{ "unbanip", "del", NULL },
+	{ "count", "stats", NULL },
+	{ "check-ip", "test", NULL },
+	{ "save", "export", NULL },
+	{ "dump", "export", NULL },
+	{ "restore", "import", NULL },
+	{ "clear", "flush", NULL },
+	{ "watch", "monitor", NULL },
+	{ "info", "status", NULL },
+	{ "counters", "stats", NULL },
+	{ "allow", "add", "pass" },
+	{ "log", "monitor", NULL },
+	{ "logs", "monitor", NULL },
 	{ "stat", "stats", NULL },
+	{ "banned", "list", NULL },
+	{ "policies", "policy", NULL },
+	{ "filters", "status", NULL },
+	{ "interfaces", "status", NULL },
+	{ "man", "help", NULL },
+	{ "destroy", "lists", "delete" },
+	{ "default", "policy", "no-rule" },
 };
 
 /* Words for which no single command is right, and what to type. */
@@ -101,7 +130,6 @@ static const struct {
 	{ "swap", "an import replaces a list at once: xdp-cuckoo import FILE --list NAME --replace" },
 	{ "rename", "import it under the new name, then: xdp-cuckoo lists delete NAME" },
 	{ "create", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
-	{ "destroy", "to drop a list: xdp-cuckoo lists delete NAME; to delete all rules: xdp-cuckoo flush" },
 	{ "set", "a rule: xdp-cuckoo add RULE; a setting: xdp-cuckoo policy, or the configuration file" },
 	{ "interface", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
 	{ "net", "xdp-cuckoo status shows the filters and their interfaces" },
@@ -115,6 +143,16 @@ static const struct {
 	{ "panic-on", "write: xdp-cuckoo panic, which passes everything" },
 	{ "panic-off", "write: xdp-cuckoo panic off" },
 	{ "link", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
+	{ "rule", "write the command first: xdp-cuckoo add RULE, or list, del, test" },
+	{ "limit", "a rule drops or passes all its packets; nft has limits" },
+	{ "ether", "rules match IP addresses, not those of Ethernet; nft matches both" },
+	{ "logging", "xdp-cuckoo monitor shows dropped packets" },
+	{ "poll", "write: xdp-cuckoo top, or xdp-cuckoo stats --interval 1s" },
+	{ "ping", "xdp-cuckoo status says whether packets reach the filter" },
+	{ "is-active", "xdp-cuckoo status says whether packets reach the filter" },
+	{ "showconf", "the rules are printed by: xdp-cuckoo export; the settings by: xdp-cuckoo status, and policy" },
+	{ "setconf", "write: xdp-cuckoo up [FILE]; for a list: xdp-cuckoo import FILE --list NAME --replace" },
+	{ "syncconf", "write: xdp-cuckoo up [FILE]; for a list: xdp-cuckoo import FILE --list NAME --replace" },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -122,10 +160,10 @@ static const struct {
 const struct command *command_find(const char *name)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++)
-		if (!strcmp(aliases[i].name, name))
+		if (!strcasecmp(aliases[i].name, name))
 			name = aliases[i].command;
 	for (const struct command *const *command = command_table; *command; command++)
-		if (!strcmp((*command)->name, name))
+		if (!strcasecmp((*command)->name, name))
 			return *command;
 	return NULL;
 }
@@ -141,27 +179,44 @@ const char *command_alias(size_t index, const char **command)
 const char *command_alias_word(const char *name)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++)
-		if (!strcmp(aliases[i].name, name))
+		if (!strcasecmp(aliases[i].name, name))
 			return aliases[i].word;
+	return NULL;
+}
+
+static const char *find_advice(const char *name)
+{
+	for (size_t i = 0; i < COUNT(advices); i++)
+		if (!strcasecmp(advices[i].name, name))
+			return advices[i].advice;
 	return NULL;
 }
 
 bool command_is_known(const char *name)
 {
-	for (size_t i = 0; i < COUNT(advices); i++)
-		if (!strcmp(advices[i].name, name))
-			return true;
-	return command_find(name);
+	return find_advice(name) || command_find(name);
+}
+
+/* The nearest command, or what another tool calls it. "panic=on" is near to panic. */
+static struct suggest nearest_of(const char *name)
+{
+	struct suggest suggest = suggest_for_part(name, strcspn(name, "="));
+
+	for (const struct command *const *command = command_table; *command; command++)
+		if ((*command)->group != COMMAND_HIDDEN)
+			suggest_offer(&suggest, (*command)->name);
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		suggest_offer(&suggest, aliases[i].name);
+	return suggest;
 }
 
 enum command_status command_say_unknown(const char *name)
 {
-	struct suggest suggest = suggest_for(name);
+	struct suggest suggest;
 	char text[SUGGEST_TEXT_BYTES];
 
-	for (size_t i = 0; i < COUNT(advices); i++)
-		if (!strcmp(advices[i].name, name))
-			return command_error(STATUS_USAGE, "no command '%s'; %s", name, advices[i].advice);
+	if (find_advice(name))
+		return command_error(STATUS_USAGE, "no command '%s'; %s", name, find_advice(name));
 	if (rule_keyword_of(name))
 		return command_error(STATUS_USAGE,
 				     "no command '%s'; write: xdp-cuckoo add %s ..., or xdp-cuckoo test %s ...", name,
@@ -171,8 +226,6 @@ enum command_status command_say_unknown(const char *name)
 		return command_error(STATUS_USAGE,
 				     "'%.60s' is no command; write: xdp-cuckoo add %.60s, or xdp-cuckoo test %.60s",
 				     name, name, name);
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group != COMMAND_HIDDEN)
-			suggest_offer(&suggest, (*command)->name);
+	suggest = nearest_of(name);
 	return command_error(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));
 }

@@ -26,7 +26,7 @@ const struct command command_flush = {
 		"  xdp-cuckoo --name web flush --force\n",
 	.options = OPTION_LIST | OPTION_FORCE,
 	.max = 1,
-	.instead = "to delete a rule: xdp-cuckoo del RULE",
+	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_flush,
 };
@@ -77,6 +77,8 @@ static enum command_status flush_list(const struct invocation *invocation, const
 	error = command_import_list(&emptying, NULL, 0, &result, &reason);
 	if (error) {
 		json_decref(result.answer);
+		if (error == -ESRCH)
+			return command_error(STATUS_NO, "%s; xdp-cuckoo flush deletes all rules", reason.text);
 		return command_list_failed(error, &reason);
 	}
 	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",

@@ -103,9 +103,11 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 		invocation->count = 0;
 		return STATUS_DONE;
 	}
-	if (session_is_name(name) && !strpbrk(name, ".:") && !rule_keyword_of(name))
-		return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists; xdp-cuckoo list prints all rules",
-				     name);
+	if (invocation->count && session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
+		return command_error(STATUS_NO,
+				     "no list '%s'; see xdp-cuckoo lists; xdp-cuckoo list prints all rules, status "
+				     "the interfaces",
+				     invocation->operands[has_set]);
 	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }
 

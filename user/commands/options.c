@@ -67,7 +67,8 @@ const struct option_row options_table[] = {
 	{ "interval", OPTION_INTERVAL, "TIME", "print rates after each TIME", VALUE_TIME, .to = INTO(interval_ms),
 	  .max = INTERVAL_MS_MAX },
 	{ "count", OPTION_COUNT, "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count),
-	  .max = COUNT_MAX, .unit = "intervals or packets", .letter = 'c' },
+	  .max = COUNT_MAX, .unit = "intervals or packets", .letter = 'c',
+	  .elsewhere = "; to try an import write --dry-run; there are no colours" },
 	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "interface", OPTION_INTERFACE, "IFACE", "only packets of this interface", VALUE_TEXT, .to = INTO(interface),
@@ -136,8 +137,8 @@ static enum command_status take_value(const struct option_row *row, const char *
 	case VALUE_WHOLE:
 		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
-		return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value,
-				     row->unit, row->max);
+		return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
+				     row->unit, row->max, row->elsewhere ? row->elsewhere : "");
 	case VALUE_TIME:
 		if (rule_time_parse(value, to))
 			return command_error(STATUS_USAGE,
@@ -151,51 +152,79 @@ static enum command_status take_value(const struct option_row *row, const char *
 	return STATUS_USAGE;
 }
 
-/* Letters that other tools use. Where one would mean several of our options, none is taken. */
+/* Options of other tools. Where a letter would mean several of our options, none is taken. */
 static const struct {
-	char letter;
-	const char *advice;
-} foreign_letters[] = {
-	{ 'A', "write the command: xdp-cuckoo add RULE" },
-	{ 'I', "write the command: xdp-cuckoo add RULE" },
-	{ 'D', "write the command: xdp-cuckoo del RULE" },
-	{ 'L', "write the command: xdp-cuckoo list" },
-	{ 'S', "write the command: xdp-cuckoo list" },
-	{ 'F', "write the command: xdp-cuckoo flush" },
-	{ 'Z', "write the command: xdp-cuckoo stats --reset" },
-	{ 'T', "write the command: xdp-cuckoo test RULE" },
-	{ 'N', "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
-	{ 'X', "to drop a list, write: xdp-cuckoo lists delete NAME" },
-	{ 'P', "write the command: xdp-cuckoo policy OUTCOME pass|drop" },
-	{ 's', "words of a rule have no dashes: src ADDRESS" },
-	{ 'd', "words of a rule have no dashes: dst ADDRESS" },
-	{ 'p', "words of a rule have no dashes: proto tcp" },
-	{ 'f', "write --force; a file is named without an option" },
-	{ 'a', "write --all" },
-	{ 'e', "leave it out: if the rule is there already, the status is 1" },
-	{ '!', "leave it out: if the rule is there already, the status is 1" },
-	{ 't', "write --timeout TIME" },
-	{ 'r', "write --replace, --reset or --rate N" },
-	{ 'l', "write --list NAME, or the command: xdp-cuckoo list" },
-	{ 'o', "output goes to standard output, and --json makes it JSON" },
+	const char *name, *advice;
+} foreign_options[] = {
+	{ "A", "write the command: xdp-cuckoo add RULE" },
+	{ "I", "write the command: xdp-cuckoo add RULE" },
+	{ "D", "write the command: xdp-cuckoo del RULE" },
+	{ "C", "write the command: xdp-cuckoo test RULE" },
+	{ "L", "write the command: xdp-cuckoo list" },
+	{ "S", "write the command: xdp-cuckoo list" },
+	{ "F", "write the command: xdp-cuckoo flush" },
+	{ "Z", "write the command: xdp-cuckoo stats --reset" },
+	{ "T", "write the command: xdp-cuckoo test RULE" },
+	{ "N", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
+	{ "X", "to drop a list, write: xdp-cuckoo lists delete NAME" },
+	{ "P", "write the command: xdp-cuckoo policy OUTCOME pass|drop" },
+	{ "s", "words of a rule have no dashes: src ADDRESS; packets are counted by: xdp-cuckoo stats" },
+	{ "d", "words of a rule have no dashes: dst ADDRESS; an interval of stats is --interval TIME" },
+	{ "p", "words of a rule have no dashes: proto tcp; what no rule matches: xdp-cuckoo policy" },
+	{ "f", "a file is named without an option: xdp-cuckoo import FILE; to insist write --force" },
+	{ "a", "write --all, with unload; list shows everything" },
+	{ "e", "leave it out: if the rule is there already, the status is 1" },
+	{ "!", "leave it out: if the rule is there already, the status is 1" },
+	{ "exist", "leave it out: if the rule is there already, the status is 1" },
+	{ "t", "write --timeout TIME" },
+	{ "r", "write --replace, --reset or --rate N" },
+	{ "l", "write --list NAME, or the command: xdp-cuckoo list" },
+	{ "o", "output goes to standard output, and --json makes it JSON" },
+	{ "k", "leave it out: the rules stay in the store" },
+	{ "4", "leave it out: a rule is IPv4 or IPv6 by its address" },
+	{ "6", "leave it out: a rule is IPv4 or IPv6 by its address" },
+	{ "br", "leave it out: output is short, and --json makes it JSON" },
+	{ "name", "the names of lists are printed by: xdp-cuckoo lists; a filter is --name NAME" },
+	{ "terse", "the names of lists are printed by: xdp-cuckoo lists" },
+	{ "line-numbers", "leave it out: rules have no numbers" },
+	{ "file", "a file is named without an option: xdp-cuckoo import FILE" },
+	{ "check", "to try an import write --dry-run; a table is checked by: xdp-cuckoo check" },
+	{ "type", "in a rule write type N; the format of a list is --format FORMAT" },
+	{ "generic", "write --mode generic" },
+	{ "native", "write --mode native" },
+	{ "skb", "write --mode skb" },
+	{ "add-source", "write the command: xdp-cuckoo add ADDRESS" },
+	{ "add-entry", "write the command: xdp-cuckoo add ADDRESS --list NAME" },
+	{ "ipset", "write --list NAME" },
+	{ "zone", "leave it out: a rule holds on all interfaces of the filter" },
 };
 
-/* `word` is -x, --xyz or --xyz=value. */
+/* What to type for an option of another tool: `name`, up to '='. NULL: not known. */
+static const char *advise_foreign(const char *name)
+{
+	const size_t length = strcspn(name, "=");
+
+	for (size_t i = 0; i < sizeof(foreign_options) / sizeof(foreign_options[0]); i++)
+		if (strlen(foreign_options[i].name) == length && !memcmp(foreign_options[i].name, name, length))
+			return foreign_options[i].advice;
+	return NULL;
+}
+
+/* `word` is -x, -xyz, --xyz or --xyz=value. */
 static enum command_status refuse_option(const char *word)
 {
-	const char *name = word + strspn(word, "-");
+	const char *name = word + strspn(word, "-"), *advice = advise_foreign(name);
 	struct suggest suggest = suggest_for_part(name, strcspn(name, "=")), shown;
 	char text[SUGGEST_TEXT_BYTES];
 	size_t matches = 0, used = 0;
 
+	if (advice)
+		return command_error(STATUS_USAGE, "unknown option '%s'; %s", word, advice);
 	if (word[1] >= '0' && word[1] <= '9')
 		return command_error(STATUS_USAGE,
 				     "'%s': a number or a time is not negative; to delete a rule write: xdp-cuckoo del "
 				     "RULE",
 				     word);
-	for (size_t i = 0; i < sizeof(foreign_letters) / sizeof(foreign_letters[0]) && word[1] != '-'; i++)
-		if (foreign_letters[i].letter == word[1])
-			return command_error(STATUS_USAGE, "unknown option '%s'; %s", word, foreign_letters[i].advice);
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (!strncmp(options_table[i].name, name, suggest.length) && used < sizeof(text))
 			used += snprintf(text + used, sizeof(text) - used, "%s--%s", matches++ ? ", " : "",
@@ -220,6 +249,20 @@ static enum command_status refuse_option(const char *word)
 			     suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
+/* A word like -nvL is several letters, of which `letter` is unknown. A word like -exist is one option of another tool. */
+static enum command_status refuse_letter(char letter, char **argv)
+{
+	const char *next = argv[optind], *at = next && *next == '-' ? strchr(next + 1, letter) : NULL;
+	/* getopt moves past such a word only after its last letter. */
+	const char *word = at && at[1] ? next : argv[optind - 1];
+	const char alone[] = { '-', letter, '\0' };
+	bool is_option = advise_foreign(word + 1) || rule_keyword_of(word + 1) || command_is_known(word + 1);
+
+	for (size_t i = 0; i < OPTIONS; i++)
+		is_option |= !strcmp(options_table[i].name, word + 1);
+	return refuse_option(is_option ? word : alone);
+}
+
 /* `code`: of a long option, or a letter. NULL: unknown. */
 static const struct option_row *find_option(int code)
 {
@@ -236,12 +279,9 @@ static enum command_status take_option(struct options_arguments *arguments, int 
 {
 	const int code = option == '?' || option == ':' ? optopt : option;
 	const struct option_row *row = find_option(code);
-	const char *last = argv[optind - 1];
 
-	/* getopt moves past a word like -xy only after its last letter. */
 	if (!row)
-		return refuse_option(optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] :
-												    last);
+		return optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
 	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
 				     row->value);
@@ -272,6 +312,9 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "-j"))
 			output_use_json(true);
+	/* The advice for a command of another tool is better than that for its options. */
+	if (argc > 1 && *argv[1] != '-' && !command_find(argv[1]))
+		return command_say_unknown(argv[1]);
 	opterr = 0;
 	while (status == STATUS_DONE && (option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		status = take_option(arguments, option, argv);
@@ -285,39 +328,67 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 	return status;
 }
 
+/* Options that only other commands take, and what to type instead. */
+static const struct {
+	const char *command, *option, *advice;
+} strays[] = {
+	{ "load", "interface", "name the interface without an option: xdp-cuckoo load IFACE" },
+	{ "unload", "interface", "name the interface without an option: xdp-cuckoo unload IFACE" },
+	{ "stats", "interface", "write stats IFACE, --by interface or --interval TIME" },
+	{ "top", "interface", "write --interval TIME, or xdp-cuckoo stats --by interface" },
+	{ "import", "numeric", "to try it write --dry-run" },
+	{ "lists", "numeric", "to try it write --dry-run" },
+	{ "stats", "numeric", "write --count N" },
+	{ "top", "numeric", "write --count N" },
+	{ "del", "all", "to delete all rules: xdp-cuckoo flush" },
+	{ "flush", "all", "to delete all rules: xdp-cuckoo flush" },
+	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
+	{ "list", "verbose", "packets of each rule are printed by: xdp-cuckoo list --counters" },
+};
+
+static enum command_status refuse_stray(const struct command *command, const struct option_row *row)
+{
+	const char letter[] = { row->letter, '\0' };
+
+	for (size_t i = 0; i < sizeof(strays) / sizeof(strays[0]); i++)
+		if (!strcmp(strays[i].command, command->name) && !strcmp(strays[i].option, row->name))
+			return command_error(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
+					     row->name, *letter ? " or -" : "", letter, strays[i].advice);
+	return command_error(STATUS_USAGE, "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
+			     command->name, row->name, command->name, *command->usage ? " " : "", command->usage);
+}
+
+/* "import FILE replace", "load eth0 mode=skb": options have dashes. An interface or a file may have that name. */
+static enum command_status refuse_bare(const struct command *command, const char *word)
+{
+	const size_t length = strcspn(word, "=");
+
+	for (size_t i = 0; i < OPTIONS; i++) {
+		const struct option_row *row = &options_table[i];
+		const bool has_more = row->value && !word[length];
+
+		if (row->bit & command->options && strlen(row->name) == length && !memcmp(row->name, word, length) &&
+		    access(word, F_OK) && !interfaces_is_there(word))
+			return command_error(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
+					     command->name, word, word, has_more ? " " : "",
+					     has_more ? row->value : "");
+	}
+	return STATUS_DONE;
+}
+
 enum command_status options_check(const struct command *command, const struct options_arguments *arguments)
 {
 	const bool takes_rule = strstr(command->usage, "RULE");
-	int count = arguments->invocation.count;
+	const int count = arguments->invocation.count;
+	enum command_status status = STATUS_DONE;
 
-	/* "import FILE replace", "unload all": options have dashes. An interface or a file may have that name. */
-	for (int k = 0; k < count && !takes_rule; k++)
-		for (size_t i = 0; i < OPTIONS; i++) {
-			const char *word = arguments->invocation.operands[k];
-
-			if (options_table[i].bit & command->options && !strcmp(options_table[i].name, word) &&
-			    access(word, F_OK) && !interfaces_is_there(word))
-				return command_error(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
-						     command->name, word, word, options_table[i].value ? " " : "",
-						     options_table[i].value ? options_table[i].value : "");
-		}
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (!(arguments->given & 1ULL << i) || options_are_of(&options_table[i], command))
-			continue;
-		else if (options_table[i].bit == OPTION_INTERFACE && command->options & OPTION_INTERVAL)
-			return command_error(STATUS_USAGE,
-					     "%s: -i is --interface, of monitor: write --interval %s, or --by interface",
-					     command->name, "TIME");
-		else if (options_table[i].letter == 'n')
-			return command_error(STATUS_USAGE, "%s: -n is --numeric, of list: %s", command->name,
-					     command->options & OPTION_DRY_RUN ? "for a trial write --dry-run" :
-					     command->options & OPTION_COUNT   ? "write --count N" :
-										 "leave it out");
-		else
-			return command_error(STATUS_USAGE,
-					     "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
-					     command->name, options_table[i].name, command->name,
-					     *command->usage ? " " : "", command->usage);
+	for (int k = 0; k < count && !takes_rule && status == STATUS_DONE; k++)
+		status = refuse_bare(command, arguments->invocation.operands[k]);
+	for (size_t i = 0; i < OPTIONS && status == STATUS_DONE; i++)
+		if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
+			status = refuse_stray(command, &options_table[i]);
+	if (status != STATUS_DONE)
+		return status;
 	if (command->instead && count > command->max)
 		return command_error(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
 				     arguments->invocation.operands[command->max], command->instead);

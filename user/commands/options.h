@@ -40,7 +40,8 @@ struct option_row {
 	size_t to; /* offset of the destination in struct options_arguments */
 	__u64 max;
 	const char *unit;
-	char letter; /* the short form, as -j; 0: none */
+	char letter;           /* the short form, as -j; 0: none */
+	const char *elsewhere; /* what to type for what the letter means in other tools, if its value is wrong; or NULL */
 };
 
 /* Ends with a row without a name. */

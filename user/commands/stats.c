@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 #include "commands/stats.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
+#include "kernel/interfaces.h"
 #include "base/suggest.h"
 #include "counters/tally.h"
 
@@ -20,11 +22,11 @@ static enum command_status run_stats(const struct invocation *invocation);
 const struct command command_stats = {
 	.name = "stats",
 	.group = COMMAND_LOOK,
-	.usage = "[--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
+	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
-	.help = "Counts since the filter was loaded or last reset, over all its interfaces and\n"
-		"CPUs:\n"
+	.help = "Counts since the filter was loaded or last reset, over all its interfaces, or of\n"
+		"IFACE, and over all CPUs:\n"
 		"@\n"
 		"With `monitor-only`, packets that would be dropped are passed, and have columns\n"
 		"of their own. These columns, and rare outcomes, are shown only if they are not\n"
@@ -53,11 +55,13 @@ const struct command command_stats = {
 		"  --reset            count from 0 from now on, by rule too\n"
 		"\n"
 		"  xdp-cuckoo stats\n"
+		"  xdp-cuckoo stats eth0 --interval 1s\n"
 		"  xdp-cuckoo --name web stats --json\n"
 		"  xdp-cuckoo stats --by interface --interval 1s\n"
 		"  xdp-cuckoo stats --by prefix=16 --top 5\n",
 	.explain = explain_outcomes,
 	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
+	.max = 2, /* "dev IFACE" */
 	.instead = INSTEAD_INTERFACES,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_stats,
@@ -84,6 +88,12 @@ static int read_tally(const struct invocation *invocation, bool is_quiet, struct
 }
 
 /* ---- rows ---- */
+
+/* What to show. */
+struct view {
+	enum stats_by by;
+	unsigned int row; /* of the only interface; TALLY_ALL: all */
+};
 
 /* Which columns rows have. */
 struct form {
@@ -162,23 +172,24 @@ static void add_interfaces(json_t *rows, const struct tally *counts, const struc
 }
 
 /* CPUs that have filtered a packet. */
-static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, const struct form *form)
+static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, unsigned int row,
+		     const struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	char name[16];
 
 	for (unsigned int cpu = 0; cpu < counts->cpus; cpu++) {
-		tally_sum(sums, TALLY_ALL, cpu, counters);
+		tally_sum(sums, row, cpu, counters);
 		if (!tally_has_packets(counters))
 			continue;
-		tally_sum(counts, TALLY_ALL, cpu, counters);
+		tally_sum(counts, row, cpu, counters);
 		snprintf(name, sizeof(name), "%u", cpu);
 		add_sums(rows, "cpu", name, counters, form);
 	}
 }
 
 /* `counts` is `sums`, or the growth of `sums` in an interval. */
-static json_t *rows_of(enum stats_by by, const struct tally *counts, const struct tally *sums, double seconds)
+static json_t *rows_of(const struct view *view, const struct tally *counts, const struct tally *sums, double seconds)
 {
 	static const char *const columns[] = {
 		[STATS_BY_OUTCOME] = "outcome",
@@ -189,26 +200,26 @@ static json_t *rows_of(enum stats_by by, const struct tally *counts, const struc
 	struct form form = { .seconds = seconds };
 	json_t *rows = json_array();
 
-	tally_sum(sums, TALLY_ALL, TALLY_ALL, all);
+	tally_sum(sums, view->row, TALLY_ALL, all);
 	tally_verdicts(all, verdicts);
 	form.has_would_drop = output_is_json() || sums->is_monitor_only || verdicts[VERDICT_WOULD_DROP].packets;
 	form.has_dropped = output_is_json() || !sums->is_monitor_only || verdicts[VERDICT_DROP].packets;
-	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
-	if (by == STATS_BY_INTERFACE)
+	tally_sum(counts, view->row, TALLY_ALL, counters);
+	if (view->by == STATS_BY_INTERFACE)
 		add_interfaces(rows, counts, &form);
-	else if (by == STATS_BY_CPU)
-		add_cpus(rows, counts, sums, &form);
+	else if (view->by == STATS_BY_CPU)
+		add_cpus(rows, counts, sums, view->row, &form);
 	else
 		add_outcomes(rows, counters, all, &form);
-	add_sums(rows, columns[by], "all", counters, &form);
+	add_sums(rows, columns[view->by], "all", counters, &form);
 	return rows;
 }
 
 /* ---- intervals ---- */
 
 /* Waits for one interval after the reading *before, and replaces that reading by a new one. */
-static enum command_status run_interval(const struct invocation *invocation, enum stats_by by, struct tally *before,
-					bool is_first)
+static enum command_status run_interval(const struct invocation *invocation, const struct view *view,
+					struct tally *before, bool is_first)
 {
 	struct timespec left = { invocation->interval_ms / 1000, invocation->interval_ms % 1000 * 1000000 };
 	struct tally now = {}, growth = {};
@@ -222,7 +233,7 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 	if (!error && now.filters && tally_since(before, &now, &growth))
 		error = reason_set(&reason, -ENOMEM, "not enough memory");
 	if (!error && now.filters) {
-		rows = rows_of(by, &growth, &now, growth.seconds);
+		rows = rows_of(view, &growth, &now, growth.seconds);
 		if (!output_is_json() && !is_first)
 			putchar('\n');
 		if (output_is_json())
@@ -297,21 +308,48 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		text, suggest_text(&suggest, NULL, near));
 }
 
+static enum command_status check_interface(const char *interface)
+{
+	struct reason reason;
+
+	if (interfaces_is_there(interface))
+		return STATUS_DONE;
+	if (strpbrk(interface, ".:"))
+		return command_error(STATUS_USAGE,
+				     "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
+				     interface, interface);
+	kernel_say_no_interface(interface, &reason);
+	return command_error(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
+}
+
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
 {
-	if (invocation->is_reset && (invocation->by || invocation->top || invocation->interval_ms))
-		return command_error(STATUS_USAGE, "stats --reset takes no other options");
+	if (invocation->is_reset && (invocation->count || invocation->by || invocation->top || invocation->interval_ms))
+		return command_error(STATUS_USAGE, "stats --reset takes no other options, and no interface");
+	if (invocation->count && by != STATS_BY_OUTCOME && by != STATS_BY_CPU)
+		return command_error(STATUS_USAGE, "stats %s: --by %s is for all interfaces: leave out one of them",
+				     invocation->operands[0], invocation->by);
 	if (invocation->end_count && !invocation->interval_ms)
 		return command_error(STATUS_USAGE, "--count needs --interval");
 	if (invocation->top && by < STATS_BY_RULE)
 		return command_error(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
 	if (invocation->interval_ms && by >= STATS_BY_RULE)
 		return command_error(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
-	return STATUS_DONE;
+	return invocation->count ? check_interface(invocation->operands[0]) : STATUS_DONE;
+}
+
+/* The row of counters of an interface. */
+static enum command_status find_row(const struct tally *tally, const char *interface, unsigned int *row)
+{
+	*row = abi_counter_row(if_nametoindex(interface));
+	if (*tally->interfaces[*row])
+		return STATUS_DONE;
+	return command_error(STATUS_USAGE, "no filter runs on '%s'; see xdp-cuckoo status", interface);
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
 {
+	struct view view = { .by = by, .row = TALLY_ALL };
 	enum command_status status = STATUS_DONE;
 	struct tally tally;
 	struct reason reason;
@@ -321,22 +359,30 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 		status = command_failed(error, &reason);
 	else if (!tally.filters)
 		status = command_say_not_running(invocation->name);
-	else if (!invocation->interval_ms)
-		output_print(rows_of(by, &tally, &tally, 0));
+	else if (invocation->count)
+		status = find_row(&tally, invocation->operands[0], &view.row);
+	if (status == STATUS_DONE && !invocation->interval_ms)
+		output_print(rows_of(&view, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {
 		if (invocation->end_count && i == invocation->end_count)
 			break;
-		status = run_interval(invocation, by, &tally, i == 0);
+		status = run_interval(invocation, &view, &tally, i == 0);
 	}
 	tally_close(&tally);
 	return status;
 }
 
-static enum command_status run_stats(const struct invocation *invocation)
+static enum command_status run_stats(const struct invocation *words)
 {
+	struct invocation copy = *words;
+	const struct invocation *invocation = &copy;
 	struct stats_prefix prefix = {};
 	enum stats_by by;
 
+	command_skip_dev(&copy);
+	if (copy.count > 1)
+		return command_error(STATUS_USAGE, "stats: too many words: '%s'; " INSTEAD_INTERFACES,
+				     copy.operands[1]);
 	if (read_by(invocation, &by, &prefix) || check_together(invocation, by))
 		return STATUS_USAGE;
 	if (invocation->is_reset)

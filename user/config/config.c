@@ -16,6 +16,7 @@
 #include "base/safe_text.h"
 #include "change/change.h"
 #include "config/internal.h"
+#include "kernel/interfaces.h"
 
 #define LINE_BYTES 4094
 #define SPACE " \t\r\n"
@@ -305,6 +306,8 @@ static int say_cannot_open(const char *path, int error, struct reason *reason)
 				 error == -EACCES ? "; run it as root, or name a FILE" :
 						    "";
 
+	if (error == -ENOENT && interfaces_is_there(path))
+		return reason_set(reason, error, "'%s' is an interface, and no file: xdp-cuckoo load %s", path, path);
 	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
 

@@ -2,13 +2,13 @@
 #include "lists/import.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lists/import_internal.h"
 #include "lists/list.h"
 #include "io/output.h"
 
-#define BAD_LINES_SHOWN 20
 #define STEPS_A_PROGRESS 65536
 
 /* ---- interruption, progress ---- */
@@ -51,15 +51,30 @@ static int go_on(struct list *list)
 	return is_interrupted ? -EINTR : 0;
 }
 
+/* Forgets the lines that are held; shows them first if the file is a list. */
+static void release_held(struct import *import, bool is_list)
+{
+	for (size_t i = 0; i < import->held_count; i++) {
+		if (is_list && import->held[i])
+			import->refuse(import->held[i]);
+		free(import->held[i]);
+	}
+	import->held_count = 0;
+}
+
+/* A file without any rule gets one message, however many lines it has. So lines before the first rule are held. */
 static void refuse(struct list *list, const char *text)
 {
 	struct import *import = list->context;
 	struct reason line;
 
-	if (++import->bad > BAD_LINES_SHOWN)
+	if (++import->bad > IMPORT_BAD_LINES_SHOWN)
 		return;
 	reason_set(&line, 0, "%s:%llu: %s", list->reader.name, (unsigned long long)list->reader.number, text);
-	import->refuse(line.text);
+	if (import->has_rule)
+		import->refuse(line.text);
+	else
+		import->held[import->held_count++] = strdup(line.text);
 }
 
 static void note(struct list *list, const char *text)
@@ -75,6 +90,9 @@ static int take(struct list *list, const struct rule *rule)
 		refuse(list, "a pass rule, which would open the filter; to allow it: action = pass");
 		return 0;
 	}
+	if (!import->has_rule)
+		release_held(import, true);
+	import->has_rule = true;
 	import_warnings_check(&import->warnings, &import->guard, rule);
 	return rule_set_add(&import->rules, rule);
 }
@@ -102,25 +120,30 @@ static int check_set(const struct list *list, struct reason *reason)
 }
 
 /* A file without a rule is more likely a failed download than meant. */
-static int check_rules(const struct import *import, const struct list *list, bool has_bad, struct reason *reason)
+static int check_rules(struct import *import, const struct list *list, bool has_bad, struct reason *reason)
 {
 	const struct import_options *options = import->options;
+	const char *first = import->held_count && import->held[0] ? import->held[0] : "";
 
-	if (options->is_forced || (has_bad && options->is_strict))
+	if (options->is_forced || (has_bad && options->is_strict)) {
+		release_held(import, true);
 		return 0;
-	return reason_set(reason, -EINVAL,
-			  has_bad ?
+	}
+	if (has_bad)
+		return reason_set(reason, -EINVAL,
 				  "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
-				  "import, and choose one with --format" :
-				  "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
-				  "configuration: force = yes)",
+				  "import, and choose one with --format%s%.160s",
+				  list->reader.name, *first ? "; the first: " : "", first);
+	return reason_set(reason, -EINVAL,
+			  "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
+			  "configuration: force = yes)",
 			  list->reader.name);
 }
 
 /* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */
 static void refuse_rest(const struct import *import, const struct list *list, __u64 before)
 {
-	const __u64 shown = before < BAD_LINES_SHOWN ? BAD_LINES_SHOWN : before;
+	const __u64 shown = before < IMPORT_BAD_LINES_SHOWN ? IMPORT_BAD_LINES_SHOWN : before;
 	struct reason more;
 
 	if (import->bad <= shown)
@@ -168,11 +191,12 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 		reader_close(&list.reader);
 		return error;
 	}
+	import->has_rule = false;
 	error = list_read(&list);
 	output_progress_end();
 	if (error || is_interrupted)
 		error = say_read_error(&list, error, reason);
-	else
+	else if (import->has_rule)
 		refuse_rest(import, &list, bad);
 	if (!error && list.masked.count)
 		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
@@ -181,6 +205,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 		error = check_set(&list, reason);
 	if (!error && import->rules.count == rules)
 		error = check_rules(import, &list, import->bad > bad, reason);
+	release_held(import, false);
 	reader_close(&list.reader);
 	return error;
 }

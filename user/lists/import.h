@@ -41,6 +41,7 @@ struct import_report {
 	double seconds;  /* since import_open() */
 };
 
+#define IMPORT_BAD_LINES_SHOWN 20
 #define IMPORT_WARNINGS_MAX 16
 
 /* Rules in a list that are rarely meant, counted before they block anything. */
@@ -66,6 +67,9 @@ struct import {
 	struct import_warnings warnings;
 	struct guard guard; /* in a dry run: what to warn about */
 	__u64 bad, steps, total;
+	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
+	size_t held_count;
+	bool has_rule;         /* the file that is being read has one */
 	struct rule_diff diff; /* its numbers are used without --replace too */
 	struct timespec start, storing;
 	struct sigaction before[IMPORT_SIGNALS];

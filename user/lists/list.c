@@ -175,15 +175,15 @@ static enum list_format format_of(const char *line)
 	if (*line == '{')
 		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
 		return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
+	/* nft without -j: a ruleset, or commands */
+	if ((!strncmp(line, "table ", 6) || !strncmp(line, "add ", 4)) && strchr(line, '{'))
+		return LIST_NFT;
 	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++) {
 		const size_t length = strlen(ipset_words[i]);
 
 		if (!strncmp(line, ipset_words[i], length) && (line[length] == ' ' || line[length] == '\t'))
 			return LIST_IPSET;
 	}
-	/* nft without -j */
-	if (!strncmp(line, "table ", 6) && strchr(line, '{'))
-		return LIST_NFT;
 	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
 }
 

@@ -27,8 +27,8 @@ int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_
 int rule_phrase_parse(const struct rule_phrase *phrase, struct rule *rule, struct rule_masked *masked,
 		      struct reason *reason);
 
-/* Whether the word is a keyword. */
-bool rule_is_keyword(const char *word);
+/* The keyword that the word is, in small letters or capitals; NULL: none. */
+const char *rule_keyword(const char *word);
 
 /* ---- ranges ---- */
 

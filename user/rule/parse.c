@@ -80,12 +80,14 @@ static const char *advise_address(const char *text)
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
 	if (*text == '[' || (is_number && strchr(text, '.') && strchr(text, ':')))
 		return "; write the port as a field of its own: dport 443";
+	if (*text == '!')
+		return "; a rule has no negation: write what to drop, and rules with action pass for what must pass";
 	if (strchr(text, '%'))
 		return "; leave out the interface: a rule holds on all interfaces of the filter";
 	if (strlen(text) == 17 && text[2] == ':' && text[5] == ':' && text[14] == ':')
 		return "; rules match IP addresses, not those of Ethernet";
 	if (!is_number && !strchr(text, ':') && strchr(text, '.'))
-		return "; names are not looked up: write the address";
+		return "; names are not looked up: write the address; a file is read by: xdp-cuckoo import FILE";
 	return "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
 }
 
@@ -178,6 +180,7 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 			    word, value);
 	else if (parse_number(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
+			    is_port && strchr(value, ':')   ? "; a range is written like 80-90" :
 			    !isalpha((unsigned char)*value) ? "" :
 			    is_port                         ? ", or a name in /etc/services" :
 							      "; ping is type 8, in IPv6 type 128");
@@ -253,14 +256,16 @@ const char *rule_word(size_t index, const char **value)
 static const struct keyword *find_keyword(const char *word)
 {
 	for (size_t i = 0; i < KEYWORDS; i++)
-		if (*keywords[i].word == *word && !strcmp(keywords[i].word, word))
+		if (*keywords[i].word == tolower((unsigned char)*word) && !strcasecmp(keywords[i].word, word))
 			return &keywords[i];
 	return NULL;
 }
 
-bool rule_is_keyword(const char *word)
+const char *rule_keyword(const char *word)
 {
-	return find_keyword(word);
+	const struct keyword *keyword = find_keyword(word);
+
+	return keyword ? keyword->word : NULL;
 }
 
 /* Checks that the words of a rule fit together. ICMP implies IPv4 and ICMPv6 implies IPv6. */

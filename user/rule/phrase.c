@@ -60,25 +60,30 @@ static const struct {
 } strangers[] = {
 	{ "port", "is the sender's or the receiver's: write sport or dport" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
-	{ "flags", "is no field of a rule: rules do not look at TCP flags" },
-	{ "ct", "is no field of a rule: each packet is judged alone, without its connection" },
-	{ "state", "is no field of a rule: each packet is judged alone, without its connection" },
-	{ "iif", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
-	{ "iifname", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
-	{ "dev", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
-	{ "on", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
+	{ "flags", "is no field of a rule: rules do not look at TCP flags; nft does" },
+	{ "ct", "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
+	{ "state",
+	  "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
+	{ "iif", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "iifname", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "dev", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "on", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
 	{ "in", "is no field of a rule: only received packets are filtered; leave it out" },
 	{ "out", "is no field of a rule: only received packets are filtered" },
 	{ "mac", "is no field of a rule: rules match IP addresses" },
-	{ "limit", "is no field of a rule: a rule drops or passes all its packets" },
-	{ "rate", "is no field of a rule: a rule drops or passes all its packets" },
+	{ "limit", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
+	{ "rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
 	{ "log", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
 	{ "not", "is not possible: write what to drop, and rules with action pass for what must pass" },
 	{ "!", "is not possible: write what to drop, and rules with action pass for what must pass" },
 	{ "host", "is the sender or the receiver: write src or dst" },
 	{ "country", "is not looked up: import a list of its prefixes" },
 	{ "any", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
 	{ "all", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "*", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
+	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
 	{ "until", "is no field of a rule: write timeout TIME, from now on" },
 	{ "hour", "is not a word of a rule: a time is one word, like 1h30m" },
 	{ "hours", "is not a word of a rule: a time is one word, like 1h30m" },
@@ -103,7 +108,7 @@ const char *rule_keyword_of(const char *word)
 {
 	const struct synonym *synonym = find_synonym(word);
 
-	return rule_is_keyword(word) ? word : synonym && !synonym->value ? synonym->keyword : NULL;
+	return rule_keyword(word) ? rule_keyword(word) : synonym && !synonym->value ? synonym->keyword : NULL;
 }
 
 static bool is_filler(const struct reading *reading, const char *word)
@@ -125,6 +130,20 @@ static bool is_protocol(const char *word)
 	return isalpha((unsigned char)*word) && !rule_protocol_number(word, &number);
 }
 
+static bool is_address(const char *word)
+{
+	return strpbrk(word, ".:") != NULL;
+}
+
+bool rule_is_word(const char *word)
+{
+	bool is_filler = false;
+
+	for (size_t i = 0; i < COUNT(fillers); i++)
+		is_filler |= !strcmp(fillers[i], word);
+	return is_filler || rule_keyword(word) || find_synonym(word) || is_protocol(word) || is_address(word);
+}
+
 static bool is_port(const char *word)
 {
 	const struct synonym *synonym = find_synonym(word);
@@ -132,12 +151,7 @@ static bool is_port(const char *word)
 
 	return isdigit((unsigned char)*word) ?
 		       !strpbrk(word, ".:/") :
-		       !rule_is_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(word, &number);
-}
-
-static bool is_address(const char *word)
-{
-	return strpbrk(word, ".:") != NULL;
+		       !rule_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(word, &number);
 }
 
 /* ---- the phrase ---- */
@@ -188,6 +202,8 @@ static int add_source(struct reading *reading, const char *word)
 			continue;
 		if (reading->is_of_file)
 			return fail(reading, "'src %s': src is given twice; write a rule for each", word);
+		if (!strncmp(word, "255.", 4))
+			return fail(reading, "'%s' is a netmask: write %s/%s", word, before, word);
 		list = keep(reading, before, strlen(before));
 		if (!list || !keep(reading, word, strlen(word)))
 			return -EINVAL;
@@ -338,11 +354,19 @@ static int say_unknown(struct reading *reading, const char *word)
 	struct suggest suggest = suggest_for(word);
 	const char *known, *ignored;
 	__s64 time_ms;
+	__u16 port;
 	char text[SUGGEST_TEXT_BYTES];
 
 	for (size_t i = 0; i < COUNT(strangers); i++)
 		if (!strcasecmp(strangers[i].word, word))
 			return fail(reading, "'%s' %s", word, strangers[i].advice);
+	if (*word == '-')
+		return fail(reading, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
+			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
+									word + strspn(word, "-"));
+	if (!rule_service_port(word, &port))
+		return fail(reading, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
+			    word);
 	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
 	if (isalpha((unsigned char)*word) && !reading->phrase->count && reading->next < reading->count)
 		return fail(reading,
@@ -353,7 +377,8 @@ static int say_unknown(struct reading *reading, const char *word)
 		return fail(reading, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
 	if (isdigit((unsigned char)*word))
 		return fail(reading,
-			    "'%.80s' is not a word of a rule; a port is dport %.20s, an address is written like 192.0.2.1",
+			    "'%.80s' is not a word of a rule; rules have no numbers; a port is dport %.20s, an address is "
+			    "written like 192.0.2.1",
 			    word, word);
 	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
 		return fail(reading,
@@ -421,7 +446,7 @@ int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_
 	while (!error && reading.next < count) {
 		const char *word = words[reading.next++];
 
-		error = rule_is_keyword(word) ? add_next(&reading, word) : read_word(&reading, word);
+		error = rule_keyword(word) ? add_next(&reading, rule_keyword(word)) : read_word(&reading, word);
 	}
 	return error;
 }

@@ -36,7 +36,7 @@ int rule_protocol_number(const char *word, __u8 *number)
 	char *end;
 
 	for (size_t i = 0; i < PROTOCOLS; i++) {
-		if (!strcmp(protocols[i].name, word)) {
+		if (!strcasecmp(protocols[i].name, word)) {
 			*number = protocols[i].number;
 			return 0;
 		}

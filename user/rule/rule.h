@@ -137,6 +137,9 @@ void rules_free(struct rules *rules);
 /* The keyword that a word means, for example src for saddr; NULL: none. */
 const char *rule_keyword_of(const char *word);
 
+/* Whether a rule may start with this word, so that it cannot be the name of a list. */
+bool rule_is_word(const char *word);
+
 /* Sets the port of a service in /etc/services. 0; -ENOENT. */
 int rule_service_port(const char *name, __u16 *port);
 
