@@ -17,6 +17,7 @@
  *   -EPERM, -EACCES     the process lacks privileges: see below
  *   -ENOENT             nothing was ever stored under that name
  *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version
+ *   -ENOEXEC            the store is of a machine with another byte order or word size
  *   -ENOSPC, -ENOMEM    the disk, a table that cannot grow, or memory is full
  *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active; so
  *                       a `visit` function cannot use its handle

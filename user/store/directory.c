@@ -264,6 +264,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 	} known[] = {
 		{ -ENOENT, "no rules are there", "add one, or name another directory with --state" },
 		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo", "move it away and load the rules again" },
+		{ -ENOEXEC, "data.mdb is of a machine with another byte order or word size",
+		  "there, write the rules to a file with export; here, move data.mdb away and import that file" },
 		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },

@@ -156,7 +156,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason);
 
 /*
  * Opens the environment in DIR. 0; -ENOENT: no environment to read; -EBADMSG: its file is not LMDB's, or
- * damaged; other -errno. On failure *env is NULL.
+ * damaged; -ENOEXEC: a machine of another kind wrote it; other -errno. On failure *env is NULL.
  */
 int environment_open(const char *dir, bool is_read_only, MDB_env **env);
 

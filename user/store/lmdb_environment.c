@@ -3,8 +3,10 @@
  * Runs an LMDB environment safely: opens it even with little address space or few permissions, converts
  * LMDB's statuses to -errno, and handles full disks. Knows nothing of rules.
  */
+#include <byteswap.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
 #define ENVIRONMENT_READERS 1022            /* processes; a process whose output nobody reads may stay for long */
 #define ENVIRONMENT_LOCK_BYTES 65536        /* size of lock.mdb for so many readers, by mdb.c */
+#define ENVIRONMENT_MAGIC 0xBEEFC0DE        /* MDB_MAGIC of mdb.c */
 
 int environment_error(int status)
 {
@@ -105,6 +108,32 @@ static int files_make(const char *dir)
 	return -error;
 }
 
+/*
+ * LMDB calls a file of another machine damaged if that machine has another byte order or word size. The magic number
+ * is at the end of the header of the first page, which is 8 bytes and one word.
+ */
+static bool is_of_other_machine(const char *dir)
+{
+	__u32 header[5] = { 0 };
+	char path[64];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/data.mdb", dir);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = read(fd, header, sizeof(header));
+	close(fd);
+	for (size_t at = 3; at <= 4 && length == sizeof(header); at++) {
+		const bool is_own_word = at * sizeof(*header) == 8 + sizeof(size_t);
+
+		if (bswap_32(header[at]) == ENVIRONMENT_MAGIC || (header[at] == ENVIRONMENT_MAGIC && !is_own_word))
+			return true;
+	}
+	return false;
+}
+
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
 {
 	int fd, status = mdb_env_create(env);
@@ -147,6 +176,8 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 		return -ENOENT;
 	case EISDIR:
 		return -EBADMSG;
+	case MDB_INVALID:
+		return is_of_other_machine(dir) ? -ENOEXEC : -EBADMSG;
 	default:
 		return environment_error(status);
 	}

@@ -58,7 +58,7 @@ DIRECTORY_TEST(test_lock_is_a_link)
 }
 
 /* Refused for reading and for writing, and not changed. */
-static void refuses(struct fixture *f, const void *bytes, size_t length)
+static void refuses(struct fixture *f, const void *bytes, size_t length, int error)
 {
 	char again[16384];
 	int fd;
@@ -68,8 +68,8 @@ static void refuses(struct fixture *f, const void *bytes, size_t length)
 	fd = creat(f->data, 0600);
 	assert_int_equal(write(fd, bytes, length), length);
 	close(fd);
-	open_fails(f, STORE_READ, -EBADMSG);
-	open_fails(f, STORE_WRITE, -EBADMSG);
+	open_fails(f, STORE_READ, error);
+	open_fails(f, STORE_WRITE, error);
 	fd = open(f->data, O_RDONLY);
 	assert_int_equal(read(fd, again, sizeof(again)), length);
 	close(fd);
@@ -83,12 +83,38 @@ DIRECTORY_TEST(test_foreign_file)
 
 	for (size_t i = 0; i < sizeof(noise); i++)
 		noise[i] = i * i >> 3 ^ i;
-	refuses(f, text, sizeof(text) - 1);
-	refuses(f, noise, sizeof(noise));
+	refuses(f, text, sizeof(text) - 1, -EBADMSG);
+	refuses(f, noise, sizeof(noise), -EBADMSG);
 	assert_int_equal(unlink(f->data), 0);
 	assert_int_equal(mkdir(f->data, 0700), 0);
 	open_fails(f, STORE_READ, -EBADMSG);
 	open_fails(f, STORE_WRITE, -EBADMSG);
+}
+
+/* The first page of an environment, as LMDB writes it there: its header, of which the flags count, and the magic number. */
+DIRECTORY_TEST(test_environment_of_another_machine)
+{
+	static const struct {
+		size_t flags, magic;
+		unsigned char flag[2], number[4];
+		int error;
+	} machines[] = {
+		{ 10, 16, { 0, 8 }, { 0xBE, 0xEF, 0xC0, 0xDE }, -ENOEXEC }, /* 64 bits, the highest byte first */
+		{ 6, 12, { 0, 8 }, { 0xBE, 0xEF, 0xC0, 0xDE }, -ENOEXEC },  /* 32 bits */
+		{ 6, 12, { 8, 0 }, { 0xDE, 0xC0, 0xEF, 0xBE }, -ENOEXEC },  /* the lowest byte first */
+		{ 10, 16, { 0, 8 }, { 0xDE, 0xC0, 0xEF, 0xBE }, -EBADMSG }, /* a damaged one of this machine */
+		{ 10, 16, { 8, 0 }, { 0xDE, 0xC0, 0xEF, 0xBF }, -EBADMSG },
+	};
+
+	for (size_t i = 0; i < COUNT(machines); i++) {
+		unsigned char pages[8192] = { 0 };
+
+		memcpy(pages + machines[i].flags, machines[i].flag, sizeof(machines[i].flag));
+		memcpy(pages + machines[i].magic, machines[i].number, sizeof(machines[i].number));
+		refuses(f, pages, sizeof(pages), machines[i].error);
+		assert_int_equal(strstr(f->reason.text, "another byte order") != NULL, machines[i].error == -ENOEXEC);
+		refuses(f, pages, 17, -EBADMSG);
+	}
 }
 
 DIRECTORY_TEST(test_foreign_environment)
