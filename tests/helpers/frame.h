@@ -4,7 +4,7 @@
  * rule parser or the program's packet parser, so that a mistake there is not repeated here.
  *
  * Text: proto P src A dst B [sport N dport N | type N code N] [vlan ID [vlan ID]]
- *       [fragment first|later] [broken truncated|malformed|headers]
+ *       [fragment first|later] [broken truncated|malformed|headers] [payload BYTES]
  */
 #ifndef XDP_CUCKOO_TESTS_FRAME_H
 #define XDP_CUCKOO_TESTS_FRAME_H
@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_BYTES_MAX 192 /* 14 + 2 tags of 4 + 40 + 9 * 8 + TCP 20 + trailer 16, with room */
+#define FRAME_BYTES_MAX 192 /* 14 + 2 tags of 4 + 40 + 9 * 8 + TCP 20 + trailer 16, with room; then the payload */
+#define FRAME_PAYLOAD_MAX 9000
 #define FRAME_VLAN_TAGS 2
 #define FRAME_TRAILER_MAGIC 0x7863667478636674ULL
 #define FRAME_ETHERTYPE_8021AD 0x88a8
@@ -44,6 +45,7 @@ struct frame_flow {
 	uint8_t broken;   /* enum frame_broken */
 	uint16_t port[2]; /* sport and dport, or type and code */
 	uint16_t vlan[FRAME_VLAN_TAGS];
+	uint16_t payload; /* bytes behind the transport header */
 };
 
 /* The last bytes of every frame, by which its receiver knows it. */
@@ -142,6 +144,8 @@ static bool frame_parse_field(const char *key, const char *value, struct frame_f
 		return frame_parse_fragment(value, &flow->fragment);
 	if (strcmp(key, "broken") == 0)
 		return frame_parse_broken(value, &flow->broken);
+	if (strcmp(key, "payload") == 0)
+		return frame_parse_number(value, FRAME_PAYLOAD_MAX, &flow->payload);
 	if (strcmp(key, "vlan") == 0 && flow->vlans < FRAME_VLAN_TAGS)
 		return frame_parse_number(value, 4094, &flow->vlan[flow->vlans++]);
 	return false;
@@ -197,7 +201,7 @@ static size_t frame_transport_bytes(uint8_t proto)
 	return 8;
 }
 
-/* Ports, or type and code, and zeroes: a filter reads no further, and checksums are nobody's here. */
+/* Ports, or type and code, then zeros: a filter reads no further, and nobody here looks at checksums. */
 static void frame_put_transport(struct frame_writer *to, const struct frame_flow *flow)
 {
 	uint8_t *const start = to->at;
@@ -211,7 +215,8 @@ static void frame_put_transport(struct frame_writer *to, const struct frame_flow
 		frame_put_u16(to, flow->port[0]);
 		frame_put_u16(to, flow->port[1]);
 	}
-	to->at = start + bytes;
+	memset(start + bytes, 0, flow->payload);
+	to->at = start + bytes + flow->payload;
 }
 
 static void frame_put_ipv4(struct frame_writer *to, const struct frame_flow *flow)
@@ -219,7 +224,7 @@ static void frame_put_ipv4(struct frame_writer *to, const struct frame_flow *flo
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = sizeof(ip) / 4,
-		.tot_len = htons((uint16_t)(sizeof(ip) + frame_transport_bytes(flow->proto))),
+		.tot_len = htons((uint16_t)(sizeof(ip) + frame_transport_bytes(flow->proto) + flow->payload)),
 		.ttl = 64,
 		.protocol = flow->proto,
 	};
@@ -257,7 +262,7 @@ static void frame_put_ipv6(struct frame_writer *to, const struct frame_flow *flo
 	const size_t extension_bytes = flow->fragment ? sizeof(extension) : 0;
 	struct ip6_hdr ip = {
 		.ip6_flow = htonl(6U << 28),
-		.ip6_plen = htons((uint16_t)(extension_bytes + frame_transport_bytes(flow->proto))),
+		.ip6_plen = htons((uint16_t)(extension_bytes + frame_transport_bytes(flow->proto) + flow->payload)),
 		.ip6_nxt = flow->fragment ? IPPROTO_FRAGMENT : flow->proto,
 		.ip6_hlim = 64,
 	};
@@ -283,12 +288,12 @@ static void frame_put_ethernet(struct frame_writer *to, const uint8_t mac[2][ETH
 }
 
 /*
- * Writes the frame; `mac` is destination, source. Returns its length. The trailer stands behind the
- * length that IP states: GRO then passes the frame on at once instead of holding it back, which
- * would let a later frame overtake it.
+ * Writes the frame; `mac` is destination, source. `frame` has room for FRAME_BYTES_MAX and the payload. Returns its
+ * length. The trailer stands behind the length that IP states: GRO then passes the frame on at once instead of holding
+ * it back, which would let a later frame overtake it.
  */
 static size_t frame_build(const struct frame_flow *flow, const uint8_t mac[2][ETH_ALEN],
-			  const struct frame_trailer *trailer, uint8_t frame[FRAME_BYTES_MAX])
+			  const struct frame_trailer *trailer, uint8_t *frame)
 {
 	struct frame_writer to = { .at = frame };
 

@@ -3,7 +3,7 @@
  * Sends a frame for each flow from one end of a veth pair, and checks at the other end whether it
  * arrived as expected; as often as asked for, or until it is told to stop; at full speed, or at a rate. Loss-free
  * without sleeping: a batch fits the veth's queue, a marker frame follows it, and a veth keeps the order, so once the
- * marker is there nothing is under way.
+ * marker is there nothing is under way. A card with several queues does not keep the order: use --settle MS.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include "wire.h"
 
 #define MARKER_INDEX UINT32_MAX
+#define MARKER_MS 2000
 #define MISMATCHES_SHOWN 10
 #define KIND_BYTES 24
 
@@ -38,6 +39,7 @@ struct run {
 	struct wire_end from, to;
 	uint8_t mac[2][ETH_ALEN];
 	uint32_t id;
+	long settle_ms;             /* frames may come so long after another, even after the last marker */
 	unsigned long repeat, rate; /* rate: frames a second at most; 0: as fast as it goes */
 	bool is_endless;            /* until SIGTERM; then `repeat` becomes the number of rounds */
 	const char *wrong_path;
@@ -113,27 +115,48 @@ static int flows_read(struct run *run, FILE *file)
 	return run->flows ? 0 : -EINVAL;
 }
 
-/* Counts arrivals until the marker has come. */
-static int batch_await(struct run *run)
+static long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Counts arrivals until none has come for so long: -ETIMEDOUT; or until the marker has come: 0; or other -errno. */
+static int arrivals_count(struct run *run, long quiet_ms)
 {
 	struct frame_trailer trailer[WIRE_BATCH_FRAMES];
-	bool is_complete = false;
+	long end = now_ms() + quiet_ms;
 
-	while (!is_complete) {
-		const int count = wire_receive(&run->to, trailer);
+	for (long left = quiet_ms; left > 0; left = end - now_ms()) {
+		const int count = wire_receive(&run->to, (int)left, trailer);
+		bool is_complete = false;
 
 		if (count < 0)
 			return count;
 		for (int i = 0; i < count; i++) {
 			if (trailer[i].run != run->id)
 				continue;
+			end = now_ms() + quiet_ms;
 			if (trailer[i].index == MARKER_INDEX)
 				is_complete = true;
 			else if (trailer[i].index < run->flows)
 				run->flow[trailer[i].index].passed++;
 		}
+		if (is_complete)
+			return 0;
 	}
-	return 0;
+	return -ETIMEDOUT;
+}
+
+static int batch_await(struct run *run)
+{
+	const int error = arrivals_count(run, MARKER_MS);
+
+	if (error == -ETIMEDOUT)
+		fprintf(stderr, "traffic: the marker frame did not come within %d ms\n", MARKER_MS);
+	return error;
 }
 
 static int batch_run(struct run *run, struct wire_batch *batch)
@@ -189,7 +212,12 @@ static int flows_send(struct run *run)
 		error = batch_run(run, &batch);
 		keep_pace(run, &start, i + 1);
 	}
-	return !error && batch.count ? batch_run(run, &batch) : error;
+	if (!error && batch.count)
+		error = batch_run(run, &batch);
+	if (error || !run->settle_ms)
+		return error;
+	error = arrivals_count(run, run->settle_ms);
+	return error == -ETIMEDOUT ? 0 : error;
 }
 
 static void tally_add(struct tally *tally, const struct tally *more)
@@ -338,11 +366,12 @@ int main(int argc, char **argv)
 		{ .name = "repeat", .has_arg = required_argument, .val = 'r' },
 		{ .name = "rate", .has_arg = required_argument, .val = 's' },
 		{ .name = "endless", .val = 'e' },
+		{ .name = "settle", .has_arg = required_argument, .val = 'm' },
 		{ .name = "wrong", .has_arg = required_argument, .val = 'w' },
 		{ .name = "json", .val = 'j' },
 		{ 0 },
 	};
-	const char *value[UINT8_MAX + 1] = { ['r'] = "1", ['s'] = "0" };
+	const char *value[UINT8_MAX + 1] = { ['r'] = "1", ['s'] = "0", ['m'] = "0" };
 	struct run run = { 0 };
 	int option;
 
@@ -350,10 +379,11 @@ int main(int argc, char **argv)
 		value[option] = optarg ? optarg : "";
 	run.repeat = strtoul(value['r'], NULL, 10);
 	run.rate = strtoul(value['s'], NULL, 10);
+	run.settle_ms = strtol(value['m'], NULL, 10);
 	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] || !strchr(value['f'], ':') ||
 	    !strchr(value['t'], ':')) {
 		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] "
-		      "[--repeat N | --endless] [--rate FRAMES] [--wrong FILE] <flows\n",
+		      "[--repeat N | --endless] [--rate FRAMES] [--settle MS] [--wrong FILE] <flows\n",
 		      stderr);
 		return 2;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two ends of a veth pair, each in its own network namespace, as packet sockets; and how long
+ * The two ends of a veth pair or of a cable, each in its own network namespace, as packet sockets; and how long
  * the XDP program between them runs. Prints why something failed, since only test programs use it.
  */
 #ifndef XDP_CUCKOO_TESTS_WIRE_H
@@ -28,7 +28,7 @@
 #include "frame.h"
 
 #define WIRE_RECEIVE_BYTES (16 << 20)
-#define WIRE_TIMEOUT_MS 2000
+#define WIRE_FRAME_BYTES (FRAME_BYTES_MAX + FRAME_PAYLOAD_MAX)
 #define WIRE_BATCH_FRAMES 128 /* with the marker less than the 256 that a veth queue holds */
 
 struct wire_end {
@@ -44,7 +44,7 @@ struct wire_timing {
 };
 
 struct wire_batch {
-	uint8_t frame[WIRE_BATCH_FRAMES + 1][FRAME_BYTES_MAX];
+	uint8_t frame[WIRE_BATCH_FRAMES + 1][WIRE_FRAME_BYTES];
 	struct iovec part[WIRE_BATCH_FRAMES + 1];
 	struct mmsghdr message[WIRE_BATCH_FRAMES + 1];
 	unsigned int count;
@@ -165,24 +165,25 @@ static int wire_send(const struct wire_end *from, struct wire_batch *batch)
 	return 0;
 }
 
-/* Whether the message holds a frame that came in, whole; then its trailer. */
+/* Whether the message holds a frame that came in, whole; then its trailer. Cards pad shorter frames to ETH_ZLEN. */
 static bool wire_trailer(const struct mmsghdr *message, struct frame_trailer *trailer)
 {
 	const struct sockaddr_ll *from = message->msg_hdr.msg_name;
-	const struct iovec *part = message->msg_hdr.msg_iov;
+	const uint8_t *frame = message->msg_hdr.msg_iov->iov_base;
+	size_t end = message->msg_len;
 
-	if (from->sll_pkttype == PACKET_OUTGOING || message->msg_hdr.msg_flags & MSG_TRUNC ||
-	    message->msg_len < sizeof(*trailer))
+	if (from->sll_pkttype == PACKET_OUTGOING || message->msg_hdr.msg_flags & MSG_TRUNC)
 		return false;
-	memcpy(trailer, (const uint8_t *)part->iov_base + message->msg_len - sizeof(*trailer), sizeof(*trailer));
+	do {
+		if (end < sizeof(*trailer))
+			return false;
+		memcpy(trailer, frame + end - sizeof(*trailer), sizeof(*trailer));
+	} while (trailer->magic != FRAME_TRAILER_MAGIC && message->msg_len == ETH_ZLEN && !frame[--end]);
 	return trailer->magic == FRAME_TRAILER_MAGIC;
 }
 
-/*
- * Waits for frames, at most WIRE_TIMEOUT_MS, and reads what has come. Returns how many trailers, at
- * most WIRE_BATCH_FRAMES, or -errno.
- */
-static int wire_receive(const struct wire_end *to, struct frame_trailer *trailers)
+/* Waits for frames and reads what has come. Returns how many trailers, at most WIRE_BATCH_FRAMES, or -errno. */
+static int wire_receive(const struct wire_end *to, int timeout_ms, struct frame_trailer *trailers)
 {
 	static struct wire_batch batch;
 	static struct sockaddr_ll from[WIRE_BATCH_FRAMES];
@@ -191,17 +192,17 @@ static int wire_receive(const struct wire_end *to, struct frame_trailer *trailer
 
 	batch.count = 0;
 	for (unsigned int i = 0; i < WIRE_BATCH_FRAMES; i++) {
-		wire_add(&batch, FRAME_BYTES_MAX);
+		wire_add(&batch, WIRE_FRAME_BYTES);
 		batch.message[i].msg_hdr.msg_name = &from[i];
 		batch.message[i].msg_hdr.msg_namelen = sizeof(from[i]);
 	}
-	messages = poll(&ready, 1, WIRE_TIMEOUT_MS);
+	messages = poll(&ready, 1, timeout_ms);
 	if (messages > 0)
 		messages = recvmmsg(to->fd, batch.message, batch.count, MSG_DONTWAIT, NULL);
 	else if (messages == 0)
-		errno = ETIMEDOUT;
+		return -ETIMEDOUT;
 	if (messages <= 0)
-		return wire_failed("waiting for the marker frame");
+		return wire_failed("receiving");
 	for (int i = 0; i < messages; i++)
 		count += wire_trailer(&batch.message[i], &trailers[count]);
 	return count;

@@ -141,7 +141,7 @@ static inline int stream_await(struct stream *stream)
 			stream->resent++;
 			error = stream_send_marker(stream);
 		} else {
-			count = wire_receive(&stream->to, trailer);
+			count = wire_receive(&stream->to, STREAM_RESEND_MS, trailer);
 		}
 		if (count < 0)
 			error = count;
