@@ -303,6 +303,15 @@ test_no_native_support() {
 	assert_output 'lo +skb'
 }
 
+# Many drivers write their reason only to the kernel's log, and use the error of a driver without native XDP.
+test_refusal_without_words() {
+	for_reason='Operation not supported, and its driver gives no reason here; dmesg may show it'
+	assert_status 3 in_rx env LD_PRELOAD="$PWD/$HELPERS/speechless.so" "$TOOL" --state "$STATE/store" load lo --mode native
+	assert_error "'lo' does not take the filter in its driver: $for_reason; use --mode skb or --mode auto$"
+	assert_status 0 in_rx env LD_PRELOAD="$PWD/$HELPERS/speechless.so" "$TOOL" --state "$STATE/store" load lo
+	assert_error "'lo' runs the filter in generic \(skb\) mode, which is slower: $for_reason$"
+}
+
 # The program would read the first bytes of a packet as an Ethernet header and match nothing.
 test_no_ethernet_header() {
 	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"

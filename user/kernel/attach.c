@@ -23,17 +23,24 @@ static bool is_unsupported(int error)
 	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
 }
 
-/* Why the driver refused the program: the kernel's text, or else the meaning of the error. */
-static const char *why_not_native(int error)
+/*
+ * Why the driver refused the program: the kernel's text, or else the meaning of the error. The kernel always has a text
+ * where a driver has no native XDP; many drivers with native XDP write their reason only to the kernel's log.
+ */
+static const char *why_not_native(int error, struct reason *why)
 {
 	if (*kernel_error_text())
-		return kernel_error_text();
-	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
+		reason_set(why, 0, "%s", kernel_error_text());
+	else
+		reason_set(why, 0, "%s, and its driver gives no reason here; dmesg may show it", strerror(-error));
+	return why->text;
 }
 
 /* A driver's error means neither bad input nor a full table, as commands would think: it becomes -EIO. */
 static int refuse_attach(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
+	struct reason why;
+
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at; see "
@@ -48,7 +55,7 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 	if (mode == INTERFACE_NATIVE && is_unsupported(error) && error != -EACCES)
 		return reason_set(reason, error == -EOPNOTSUPP ? error : -EIO,
 				  "'%s' does not take the filter in its driver: %s; use --mode skb or --mode auto",
-				  interface, why_not_native(error));
+				  interface, why_not_native(error, &why));
 	kernel_refuse_in_words(reason, error, "cannot attach to ", interface);
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
@@ -126,7 +133,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	reason_set(&why, 0, "%s", "");
 	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, reason);
 	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		reason_set(&why, 0, "%s", why_not_native(error));
+		why_not_native(error, &why);
 		error = attach_mode(filter, INTERFACE_SKB, &attachment, reason);
 	}
 	if (error)
