@@ -218,7 +218,7 @@ test_on_trial() {
 test_the_mtu_grows() {
 	load_beside "$OBJECT" xdp_cuckoo
 	in_rx ip link set vrx mtu 3600
-	assert_notes "MTU of 'vrx' has grown .*; xdp-cuckoo load vrx fixes that, or says why it cannot" xc status
+	assert_notes "MTU of 'vrx' is .*; xdp-cuckoo load vrx fixes that, or says why it cannot" xc status
 	assert_status 0 xc add 192.0.2.1
 	assert_notes "'vrx' keeps the program for frames of one buffer: .*load vrx FILE -n xdp_cuckoo_frags;" xc load vrx
 	PROGRAM=$(program_of vrx)

@@ -152,8 +152,7 @@ bool command_report_lost(const struct kernel_filter *kernel)
 			continue;
 		snprintf(cure, sizeof(cure), "xdp-cuckoo%s load %s fixes that, or says why it cannot",
 			 command_name_option(kernel->config->name, option), attachment.interface);
-		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "%s",
+		output_note("the MTU of '%s' is %u: its driver may lose frames that do not fit into one buffer; %s",
 			    attachment.interface, attachment.mtu,
 			    interfaces_may_take_frags(attachment.ifindex) ?
 				    cure :

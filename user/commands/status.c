@@ -27,7 +27,7 @@ const struct command command_status = {
 		"or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
 		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
 		"below 5 packets per second, or behind libxdp's dispatcher. `status` warns if an\n"
-		"MTU has grown so much that the driver may lose frames; `load` fixes that if it\n"
+		"MTU is so large that the driver may lose frames; `load` fixes that if it\n"
 		"can.\n"
 		"  --verbose          everything about every filter, as --json has it: also the\n"
 		"                     kinds of rule (shapes: fields and prefix lengths) with the\n"

@@ -80,7 +80,10 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 	return error;
 }
 
-/* With a large MTU a driver refuses programs for one buffer, but may take the program for several. */
+/*
+ * Tries the program for frames in one buffer first, because it is faster. With a large MTU a driver refuses it, or
+ * virtio_net takes it and loses the largest frames.
+ */
 static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
 		       struct reason *reason)
 {
@@ -88,6 +91,13 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 
 	attachment->mode = mode;
 	attachment->is_frags = false;
+	if (kernel_is_mtu_too_large(attachment) && interfaces_takes_frags(attachment->ifindex)) {
+		attachment->is_frags = true;
+		error = attach(filter, attachment, reason);
+		if (!is_unsupported(error))
+			return error;
+		attachment->is_frags = false;
+	}
 	error = attach(filter, attachment, reason);
 	if (is_unsupported(error) && mode == INTERFACE_NATIVE && interfaces_may_take_frags(attachment->ifindex)) {
 		attachment->is_frags = true;

@@ -175,13 +175,24 @@ static int read_features(const struct nlmsghdr *message, void *features)
 	return MNL_CB_OK;
 }
 
-bool interfaces_may_take_frags(int index)
+/* The driver's xdp-features (Linux 6.3), or `unknown`. */
+static __u64 ask_features(int index, __u64 unknown)
 {
 	__u64 features = 0;
 
-	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features,
-				   &features) ||
-	       features & NETDEV_XDP_RX_SG;
+	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features, &features) ?
+		       unknown :
+		       features;
+}
+
+bool interfaces_may_take_frags(int index)
+{
+	return ask_features(index, NETDEV_XDP_RX_SG) & NETDEV_XDP_RX_SG;
+}
+
+bool interfaces_takes_frags(int index)
+{
+	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

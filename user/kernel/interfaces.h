@@ -57,9 +57,10 @@ bool interfaces_is_there(const char *name);
 
 /*
  * Whether the driver says that it supports native XDP with frames in several buffers (xdp-features, Linux
- * 6.3). Also true if the kernel does not say.
+ * 6.3). If the kernel does not say, it may, but interfaces_takes_frags() is false.
  */
 bool interfaces_may_take_frags(int index);
+bool interfaces_takes_frags(int index);
 
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);

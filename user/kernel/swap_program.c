@@ -231,14 +231,21 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 
 /* ---- MTU ---- */
 
-/* The kernel's share of a frame's page: headroom before it, struct skb_shared_info after it. */
+/*
+ * What shares a page with a frame: headroom before it, struct skb_shared_info after it. virtio_net forgets its own
+ * header and a VLAN tag when it compares the MTU with the page.
+ */
 #define HEADROOM_BYTES 256
 #define SHARED_INFO_BYTES 320
+#define VIRTIO_HEADER_BYTES 12
+#define VLAN_TAG_BYTES 4
 
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {
-	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
-	       attachment->mtu + ETH_HLEN + HEADROOM_BYTES + SHARED_INFO_BYTES > (__u64)sysconf(_SC_PAGESIZE);
+	const __u64 bytes =
+		attachment->mtu + ETH_HLEN + VLAN_TAG_BYTES + VIRTIO_HEADER_BYTES + HEADROOM_BYTES + SHARED_INFO_BYTES;
+
+	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags && bytes > (__u64)sysconf(_SC_PAGESIZE);
 }
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
