@@ -47,8 +47,10 @@ AR := $(PREFIX_OF_TOOLS)ar
 endif
 # The processor, as BPF programs call it: see ABI_LOADS_IN_ORDER.
 BPF_ARCH := $(patsubst x86_64,x86,$(call processor,$(TARGET)))
+# Its byte order. Where bpftool runs with the other one and is too old to read such objects, it says so and the build ends.
+BPF_TARGET := $(if $(shell $(CC) -dM -E - </dev/null 2>/dev/null | grep '__BYTE_ORDER__ .*BIG'),bpfeb,bpfel)
 # BTF names the source files: the same in every folder.
-BPF_CFLAGS = -O2 -g -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-map=$(CURDIR)=. -Iinclude -Ibpf \
+BPF_CFLAGS = -O2 -g -target $(BPF_TARGET) -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-map=$(CURDIR)=. -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A store that a machine with other memory pages has made: rules are read and changed as in one of this machine.
+# A store that a machine with other memory pages has made: rules are read and changed as in one of this machine. And the
+# program for a machine of the other byte order.
 . tests/lib.sh
 
 # there BYTES ARGUMENT...: the tool, on a machine with such pages.
@@ -41,6 +42,24 @@ test_pages_of_another_machine() {
 		{ echo 198.51.100.1; cat "$STATE/second"; } | sort | diff - "$STATE/listed" >"$STATE/difference" ||
 			fail "other rules, after a change"
 		assert_equal "$bytes" "$(page_bytes)" "bytes of a page"
+	done
+}
+
+# compiler ORDER: a compiler for a machine of that byte order, as far as the Makefile asks it.
+compiler() {
+	printf '#!/bin/sh\necho "#define __BYTE_ORDER__ __ORDER_%s_ENDIAN__"\n' "$1" >"$STATE/cc"
+	chmod 755 "$STATE/cc"
+}
+
+test_byte_order_of_the_program() {
+	command -v make >/dev/null || skip "no make"
+	for order in LITTLE:1 BIG:2; do
+		case_begin "$order"
+		compiler "${order%:*}"
+		object=$STATE/build/xdp_cuckoo.bpf.o
+		rm -f "$object"
+		assert_status 0 env -u MAKEFLAGS make -s CC="$STATE/cc" BUILD="$STATE/build" "$object"
+		assert_equal "${order#*:}" "$(od -A n -t u1 -j 5 -N 1 "$object" | tr -d ' ')" "byte order of the object"
 	done
 }
 
