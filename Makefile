@@ -72,7 +72,7 @@ ARCHIVE := $(BUILD)/libxdp-cuckoo.a
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
 CONCEPTS_PAGES := user/package/man/xdp-cuckoo.7 user/package/man/xdp-cuckoo-fleet.7 \
-	user/package/man/xdp-cuckoo-flowspec.7
+	user/package/man/xdp-cuckoo-flowspec.7 user/package/man/xdp-cuckoo-drivers.7
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
 INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo

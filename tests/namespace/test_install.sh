@@ -41,6 +41,7 @@ test_install_and_uninstall() {
 		./opt/xc/share/doc/xdp-cuckoo/integrations.md
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
+		./opt/xc/share/man/man7/xdp-cuckoo-drivers.7
 		./opt/xc/share/man/man7/xdp-cuckoo-fleet.7
 		./opt/xc/share/man/man7/xdp-cuckoo-flowspec.7
 		./opt/xc/share/man/man7/xdp-cuckoo.7
