@@ -163,11 +163,13 @@ static json_int_t field_number(const struct fleet_host *host, const char *name)
 static json_t *host_row(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
 {
 	const __s64 seen_ms = atoll(fleet_host_field(host, "seen"));
-	const char *why = fleet_host_field(host, "why");
+	const char *state = fleet_host_state(view, host, now_ms), *why = fleet_host_field(host, "why");
 
+	if (!strcmp(state, "silent") && fleet_host_is_behind(view, host))
+		why = "behind: it has not reported the last changes";
 	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host", output_string(host->name), "state",
-			 fleet_host_state(view, host, now_ms), "rules", field_number(host, "rules"), "refused",
-			 field_number(host, "refused"), "dropped", field_number(host, "dropped"), "seen_s",
+			 state, "rules", field_number(host, "rules"), "refused", field_number(host, "refused"),
+			 "dropped", field_number(host, "dropped"), "seen_s",
 			 now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms", field_number(host, "skew"),
 			 "version", output_string(fleet_host_field(host, "version")), "why",
 			 output_string(strcmp(why, " ") ? why : ""));
@@ -309,7 +311,7 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	if (!is_forget && !is_metrics && word)
 		return command_error(STATUS_USAGE, "fleet %s takes no other word", verb);
 	status = fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config, &broker);
-	if (status == STATUS_DONE)
+	if (status == STATUS_DONE && config)
 		status = is_init    ? init(invocation, &broker) :
 			 is_status  ? show_status(invocation, &broker, NULL) :
 			 is_metrics ? show_status(invocation, &broker, word ? word : "-") :

@@ -152,18 +152,24 @@ bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet
 	return !fleet_position_parse(fleet_host_field(host, name), at);
 }
 
+bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host *host)
+{
+	struct fleet_position at;
+
+	for (size_t i = 0; i < view->lists_count; i++)
+		if (fleet_host_at(host, view->lists[i].name, &at) &&
+		    fleet_position_compare(at, view->lists[i].head.last) < 0)
+			return true;
+	return false;
+}
+
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
 {
 	const char *state = fleet_host_field(host, "state");
-	struct fleet_position at;
 
 	if (now_ms - atoll(fleet_host_field(host, "seen")) > HOSTS_SILENT_MS)
 		return "silent";
 	if (strcmp(state, "level"))
 		return *state ? state : "unknown";
-	for (size_t i = 0; i < view->lists_count; i++)
-		if (fleet_host_at(host, view->lists[i].name, &at) &&
-		    fleet_position_compare(at, view->lists[i].head.last) < 0)
-			return "behind";
-	return state;
+	return fleet_host_is_behind(view, host) ? "behind" : state;
 }

@@ -35,6 +35,9 @@ const char *fleet_host_field(const struct fleet_host *host, const char *name);
 /* The host's position in the list. False: it does not follow it. */
 bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at);
 
+/* Whether a list that the host follows has later entries than those that it reported. */
+bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host *host);
+
 /* "level", "behind", "silent", or what else the host says of itself. */
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
 
