@@ -34,7 +34,8 @@ install_system() {
 	run_in_root "$ROOT" <<-'END_OF_STEPS'
 		apt-get -q update
 		apt-get -qy install --no-install-recommends systemd systemd-sysv udev initramfs-tools curl iputils-ping \
-			procps bash-completion man-db libmicrohttpd12 libhiredis0.14 redis-tools /debs/xdp-cuckoo_*.deb
+			procps bash-completion man-db libmicrohttpd12 libhiredis0.14 libcurl4 redis-tools \
+			gobgpd python3 /debs/xdp-cuckoo_*.deb
 		dpkg -P xdp-cuckoo
 		echo MODULES=list >/etc/initramfs-tools/conf.d/modules
 		printf '%s\n' virtio_pci virtio_blk ext4 >>/etc/initramfs-tools/modules

@@ -189,6 +189,66 @@ test_follow() {
 	passes 192.0.2.2
 }
 
+# Each list by URL, from a server on this machine. The process that fetches runs as nobody.
+test_fetch() {
+	cp "$CONF" "$STATE/conf"
+	mkdir /srv/www
+	echo 192.0.2.2 >/srv/www/list
+	systemd-run --quiet --unit=www python3 -m http.server --bind 127.0.0.1 --directory /srv/www 8000
+	wait_for "the server" curl -sSf http://127.0.0.1:8000/list
+	printf '%s\n' '[list fetched]' 'url = http://127.0.0.1:8000/list' 'every = 5m' >>"$CONF"
+	every 5 xdp-cuckoo-fetch@.timer
+	assert_status 0 systemctl enable --now xdp-cuckoo-fetch@default.timer
+	wait_for "the list" xdp-cuckoo test 192.0.2.2
+	drops 192.0.2.2
+	assert_equal success "$(systemctl show -P Result xdp-cuckoo-fetch@default.service)" "result"
+	assert_status 0 systemctl disable --now xdp-cuckoo-fetch@default.timer
+	rm -r /etc/systemd/system/xdp-cuckoo-fetch@.timer.d
+	systemctl daemon-reload
+	systemctl stop www
+	cp "$STATE/conf" "$CONF"
+	assert_status 0 xdp-cuckoo lists delete fetched
+	passes 192.0.2.2
+}
+
+# page_lines FIRST: the lines of the example in xdp-cuckoo-flowspec(7) whose first line is FIRST.
+page_lines() {
+	zcat /usr/share/man/man7/xdp-cuckoo-flowspec.7.gz | sed 's/\\-/-/g' |
+		awk -v first="$1" '$0 == first { is_in = 1 } /^\.EE/ { is_in = 0 } is_in'
+}
+
+flows() {
+	xdp-cuckoo list --list flowspec | grep -q '^proto udp sport 53 dst 198.51.100.7 action monitor'
+}
+
+no_flows() {
+	! flows
+}
+
+# The lines of the page, as they stand there, with GoBGP's own service.
+test_flowspec() {
+	cp "$CONF" "$STATE/conf"
+	page_lines '[global.config]' >/etc/gobgpd.conf
+	page_lines '[flowspec]' >>"$CONF"
+	page_lines 'gobgp global rib -a ipv4-flowspec add match destination 198.51.100.7/32 protocol udp source-port 53 then discard' \
+		>"$STATE/announce"
+	assert_equal 2 "$(wc -l <"$STATE/announce")" "lines of the page"
+	assert_status 0 systemctl restart gobgpd
+	assert_status 0 systemctl enable --now xdp-cuckoo-flowspec@default
+	wait_for "the daemon" gobgp global
+	assert_status 0 sh -c "$(sed 1q "$STATE/announce")"
+	wait_for "the rule" flows
+	follows=$(systemctl show -P MainPID xdp-cuckoo-flowspec@default)
+	systemctl restart gobgpd
+	wait_for "another monitor" sh -c "[ \"\$(systemctl show -P MainPID xdp-cuckoo-flowspec@default)\" != $follows ]"
+	assert_status 0 sh -c "$(sed 1q "$STATE/announce")"
+	wait_for "the rule" flows
+	assert_status 0 sh -c "$(sed 1d "$STATE/announce")"
+	wait_for "its end" no_flows
+	assert_status 0 systemctl disable --now xdp-cuckoo-flowspec@default gobgpd
+	cp "$STATE/conf" "$CONF"
+}
+
 # By systemd's own measure: of 10, where 0 is safest.
 test_confinement() {
 	noted=
