@@ -37,7 +37,7 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		return command_say_unknown(words[0]);
 	arguments->invocation.operands = count ? words + 1 : words;
 	arguments->invocation.count = count ? count - 1 : 0;
-	if (count && command_alias_word(words[0])) {
+	if (count && !arguments->wants_help && command_alias_word(words[0])) {
 		char **longer = calloc(count + 1, sizeof(*longer));
 
 		if (!longer)

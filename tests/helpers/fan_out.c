@@ -35,14 +35,17 @@ int main(int argc, char **argv)
 {
 	const size_t count = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
 	struct fleet_options options = { .brokers = { argc > 1 ? argv[1] : NULL }, .brokers_count = 1 };
-	struct connection *waiting = calloc(count + 1, sizeof(*waiting));
+	static struct connection *waiting;
 	struct broker_secrets secrets;
 	struct reason reason;
 	redisReply *reply;
 	__s64 start_ms;
 
-	if (!count || !waiting)
+	if (!count)
 		return fail("usage: fan_out BROKER CA COUNT");
+	waiting = calloc(count + 1, sizeof(*waiting));
+	if (!waiting)
+		return fail("not enough memory");
 	options.ca = argv[2];
 	if (broker_secrets_read(&secrets, &options, &reason))
 		return fail(reason.text);

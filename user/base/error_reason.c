@@ -20,12 +20,11 @@ const char *reason_of_write(int error)
 				 strerror(-error);
 }
 
-int reason_set(struct reason *reason, int error, const char *format, ...)
+void reason_write(struct reason *reason, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
 	reason_print(reason, format, arguments);
 	va_end(arguments);
-	return error;
 }

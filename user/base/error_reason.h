@@ -14,11 +14,16 @@ struct reason {
 	char text[REASON_BYTES];
 };
 
-/*
- * Sets the text, cut to fit, and returns `error` (0 or -errno). Control characters become '?', because the quoted
- * words may come from a list or another program.
- */
-__attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error, const char *format, ...);
+/* Sets the text, cut to fit. Control characters become '?': the quoted words may come from a list or another program. */
+__attribute__((format(printf, 2, 3))) void reason_write(struct reason *reason, const char *format, ...);
+
+/* The same, and returns `error` (0 or -errno). It is a macro so that static checkers know which value it returns. */
+#define reason_set(reason, error, ...) \
+	({ \
+		const int reason_error __attribute__((unused)) = (error); /* first: it may be -errno */ \
+		reason_write(reason, __VA_ARGS__); \
+		reason_error; \
+	})
 
 /* strerror() for a failed write. If a limit of file sizes stopped it, says what to do. `error` is -errno. */
 const char *reason_of_write(int error);

@@ -98,7 +98,8 @@ static int del(struct session *session, const struct rule *rule, bool is_listed,
 	       struct reason *reason)
 {
 	enum store_deleted deleted;
-	int error = (is_listed ? change_give_up : change_del)(session, rule, &deleted, reason);
+	int error = is_listed ? change_give_up(session, rule, &deleted, reason) :
+				change_del(session, rule, &deleted, reason);
 
 	*what = error || deleted == STORE_DELETED ? BATCH_DELETED :
 		deleted == STORE_STILL_WANTED     ? BATCH_LEFT_TO_OTHERS :

@@ -282,7 +282,7 @@ enum command_status command_read_rule(const struct invocation *invocation, struc
 	struct rules rules;
 
 	status = command_read_rules(invocation, &rules, list);
-	if (status != STATUS_DONE)
+	if (status != STATUS_DONE || !rules.count)
 		return status;
 	*rule = rules.rule[0];
 	if (rules.count > 1)

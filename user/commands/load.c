@@ -382,9 +382,7 @@ static enum command_status run_unload(const struct invocation *words)
 
 		if (is_done[i])
 			continue;
-		if (unsound == -EPERM) {
-			status = command_failed(unsound, &why);
-		} else if (unsound) {
+		if (unsound) {
 			status = command_failed(unsound, &why);
 		} else if (interfaces_is_there(interface)) {
 			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",

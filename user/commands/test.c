@@ -50,15 +50,13 @@ struct finding {
 
 static int ask_store(struct store *store, struct finding *finding)
 {
-	struct store_info info;
+	struct store_info info = {};
 	int error = query_decide(store, finding->query, &finding->rule, &finding->is_listed, &finding->decision);
 
 	if (!error && finding->is_listed)
 		finding->lists = command_lists_of(store, &finding->rule);
 	if (!error)
 		error = store_info(store, &info);
-	if (error)
-		return error;
 	finding->has_timed = info.timed;
 	return error;
 }

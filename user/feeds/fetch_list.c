@@ -43,12 +43,13 @@ const char *fetch_find_sha256(const char *text)
 /* Refuses archives and web pages, by their first bytes. */
 static int check_kind(const char *bytes, size_t count, struct reason *reason)
 {
-	const char *text = text_behind_mark(bytes ? bytes : "");
+	const char *text;
 
-	text += strspn(text, " \t\r\n");
-	if (!count)
+	if (!bytes || !count)
 		return reason_set(reason, -EINVAL, "it is empty");
-	if (!memcmp(bytes, "PK", 2) && count > 4)
+	text = text_behind_mark(bytes);
+	text += strspn(text, " \t\r\n");
+	if (count > 4 && !memcmp(bytes, "PK", 2))
 		return reason_set(reason, -EINVAL,
 				  "it is a zip archive: unpack it by another program, and import the file");
 	if ((__u8)bytes[0] == 0x1f && (__u8)bytes[1] == 0x8b)

@@ -183,7 +183,7 @@ void connection_close(struct connection *connection)
 
 const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES])
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = {};
 	socklen_t length = sizeof(address);
 	char host[64], port[8];
 

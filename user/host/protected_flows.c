@@ -17,16 +17,17 @@
 
 static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
 {
-	struct rule flow = { .family = (src ? src : dst)->family };
-	const unsigned int bits = flow.family == FLOW_IPV4 ? 32 : 128;
+	struct rule flow = {};
 
 	if (src) {
+		flow.family = src->family;
 		flow.src = src->bytes;
-		flow.src_len = bits;
+		flow.src_len = flow.family == FLOW_IPV4 ? 32 : 128;
 	}
 	if (dst) {
+		flow.family = dst->family;
 		flow.dst = dst->bytes;
-		flow.dst_len = bits;
+		flow.dst_len = flow.family == FLOW_IPV4 ? 32 : 128;
 	}
 	return flow;
 }

@@ -21,14 +21,13 @@ int kernel_cpus(void)
 static int make_room(struct abi_counter **counters, int *count, struct reason *reason)
 {
 	*count = kernel_cpus() * ABI_COUNTERS;
-	*counters = *count > 0 ? calloc(*count, sizeof(**counters)) : NULL;
-	if (*counters)
-		return 0;
-	if (*count > 0)
-		return kernel_refuse(reason, -ENOMEM, "cannot read the counters", "");
-	return reason_set(reason, -ENOTSUP,
-			  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
-			  "-t sysfs sysfs /sys)");
+	*counters = NULL;
+	if (*count <= 0)
+		return reason_set(reason, -ENOTSUP,
+				  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
+				  "-t sysfs sysfs /sys)");
+	*counters = calloc(*count, sizeof(**counters));
+	return *counters ? 0 : reason_set(reason, -ENOMEM, "cannot read the counters: not enough memory");
 }
 
 static int read_element(const struct kernel_filter *filter, __u32 element, struct abi_counter *counters)

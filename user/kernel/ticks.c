@@ -26,6 +26,7 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = sizeof(frame));
 	struct timespec jiffy = {};
 	int program, error = 0;
+	long jiffies_per_second;
 
 	kernel_listen();
 	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_tick", "GPL", tick_program,
@@ -40,7 +41,8 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 		error = -ENOTSUP;
 	if (error)
 		return kernel_refuse(reason, error, "cannot read the kernel's clock", "");
-	*ticks_per_second = (double)((NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec) / (1 << ABI_TICK_SHIFT);
+	jiffies_per_second = (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec;
+	*ticks_per_second = (double)jiffies_per_second / (1 << ABI_TICK_SHIFT);
 	return 0;
 }
 

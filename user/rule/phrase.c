@@ -271,14 +271,13 @@ static int add_next(struct reading *reading, const char *keyword)
 /* "tcp", "tcp 443", "tcp https" */
 static int add_protocol(struct reading *reading, const char *word)
 {
-	const char *next = reading->next < reading->count ? reading->words[reading->next] : "";
 	__u8 number;
 	int error = add(reading, "proto", word);
 
-	if (error || rule_protocol_number(word, &number) || !rule_has_ports(number) || !is_port(next))
+	if (error || rule_protocol_number(word, &number) || !rule_has_ports(number) ||
+	    reading->next == reading->count || !is_port(reading->words[reading->next]))
 		return error;
-	reading->next++;
-	return add(reading, "dport", next);
+	return add(reading, "dport", reading->words[reading->next++]);
 }
 
 /* "tcp:443", "tcp/443" and "443/tcp". Returns whether `word`, of `length` bytes, is one of these. */

@@ -34,7 +34,7 @@ static MDB_val key_of(const char *list)
 
 int store_feed(struct store *store, const char *list, struct store_feed *feed)
 {
-	MDB_val key = key_of(list), value;
+	MDB_val key = key_of(list), value = {};
 	MDB_txn *txn;
 	MDB_dbi db;
 	int status, error = store_view_begin(store, &txn);
