@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* publish: changes a list of a fleet, at its broker. */
+/* publish: changes a list of a fleet, at its broker. publish_lists.c has import, release and abort. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,18 +8,14 @@
 
 #include "commands/batch_line.h"
 #include "commands/fleet_config.h"
+#include "commands/publish.h"
 #include "fleet/functions.h"
 #include "fleet/hosts.h"
-#include "fleet/log_entry.h"
 #include "fleet/publisher.h"
-#include "fleet/snapshot.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
-#include "lists/import.h"
-#include "rule/rule_set.h"
 
 #define GROUP_LINES 16000    /* of `batch`: more are sent in several rounds */
-#define REPLACE_TRIES 5      /* while others change the list */
 #define WAIT_LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
 #define WAIT_LOOK_MS 64
 #define WAIT_MS 60000
@@ -68,18 +64,9 @@ const struct command command_publish = {
 	.run = run_publish,
 };
 
-struct publishing {
-	const struct invocation *invocation;
-	struct config *config;
-	char list[ABI_NAME_BYTES];
-	char dir[4096]; /* of the outboxes */
-	struct publisher publisher;
-	enum command_status status; /* of bad lines */
-};
-
 /* ---- the publisher ---- */
 
-static enum command_status open_publisher(struct publishing *publishing, const char *list)
+enum command_status publish_open(struct publishing *publishing, const char *list)
 {
 	struct reason reason;
 	int error = publisher_open(&publishing->publisher, &publishing->config->fleet, publishing->invocation->name,
@@ -91,8 +78,7 @@ static enum command_status open_publisher(struct publishing *publishing, const c
 	return error ? fleet_failed(error, &reason) : STATUS_DONE;
 }
 
-/* After publisher_flush() or publisher_put(). */
-static enum command_status say_unsent(const struct publishing *publishing, int error, const struct reason *reason)
+enum command_status publish_failed(const struct publishing *publishing, int error, const struct reason *reason)
 {
 	const size_t waiting = publishing->publisher.outbox.count;
 
@@ -146,7 +132,7 @@ static enum command_status wait_for_hosts(struct publishing *publishing, size_t 
 	}
 }
 
-static enum command_status print_result(struct publishing *publishing)
+enum command_status publish_print(struct publishing *publishing)
 {
 	const struct publisher *publisher = &publishing->publisher;
 	const bool must_wait = publishing->invocation->wait_percent;
@@ -173,13 +159,12 @@ static enum command_status print_result(struct publishing *publishing)
 	return status;
 }
 
-/* Sends what is queued, and prints the answer. */
-static enum command_status finish(struct publishing *publishing)
+enum command_status publish_finish(struct publishing *publishing)
 {
 	struct reason reason;
 	int error = publisher_flush(&publishing->publisher, &reason);
 
-	return error ? say_unsent(publishing, error, &reason) : print_result(publishing);
+	return error ? publish_failed(publishing, error, &reason) : publish_print(publishing);
 }
 
 /* ---- add, del ---- */
@@ -201,11 +186,11 @@ static enum command_status publish_rule(struct publishing *publishing, bool is_a
 		return status;
 	if (is_added && !rule.timeout_ms)
 		rule.timeout_ms = words.timeout_ms;
-	status = open_publisher(publishing, publishing->list);
+	status = publish_open(publishing, publishing->list);
 	if (status != STATUS_DONE)
 		return status;
 	error = publisher_put(&publishing->publisher, &rule, is_added, &reason);
-	return error ? say_unsent(publishing, error, &reason) : finish(publishing);
+	return error ? publish_failed(publishing, error, &reason) : publish_finish(publishing);
 }
 
 /* ---- batch ---- */
@@ -263,7 +248,7 @@ static enum command_status publish_batch(struct publishing *publishing)
 	error = feed_open(&feed, invocation->operands[1]);
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
-	status = open_publisher(publishing, publishing->list);
+	status = publish_open(publishing, publishing->list);
 	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
 		error = feed_wait(&feed, -1);
 		error = error < 0 ? error : feed_read(&feed);
@@ -273,202 +258,14 @@ static enum command_status publish_batch(struct publishing *publishing)
 		if (!error)
 			error = publisher_flush(&publishing->publisher, &reason);
 		if (error)
-			status = say_unsent(publishing, error, &reason);
+			status = publish_failed(publishing, error, &reason);
 	}
 	feed_close(&feed);
 	if (status == STATUS_DONE && error && error != -EINTR)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	if (status == STATUS_DONE)
-		status = print_result(publishing);
+		status = publish_print(publishing);
 	return status == STATUS_DONE ? publishing->status : status;
-}
-
-/* ---- import ---- */
-
-/* A line of the list's state at the broker. A deleted or ended rule gets a negative timeout. */
-struct state_reader {
-	struct rule_set rules;
-	__s64 now_ms;
-	struct reason bad;
-};
-
-static int take_state(char *line, size_t length, void *context)
-{
-	struct state_reader *state = context;
-	struct rule rule;
-	bool is_added;
-
-	(void)length;
-	/* A rule that this version cannot read stays as it is. */
-	if (log_line_parse(line, state->now_ms, &rule, &is_added, &state->bad))
-		return 0;
-	if (!is_added)
-		rule.timeout_ms = -1;
-	return rule_set_add(&state->rules, &rule);
-}
-
-static int read_state(struct publisher *publisher, const char *list, struct state_reader *state,
-		      struct fleet_position *at, struct reason *reason)
-{
-	int error = -ESTALE;
-
-	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
-		rule_set_close(&state->rules);
-		*state = (struct state_reader){ .now_ms = broker_now_ms(&publisher->broker) };
-		error = snapshot_read(&publisher->broker, publisher->fleet, list, take_state, state, at, reason);
-	}
-	rule_set_sort(&state->rules);
-	return error;
-}
-
-static bool is_wanted_so(const struct rule *present, const struct rule *wanted)
-{
-	return present->timeout_ms == wanted->timeout_ms && !strcmp(present->comment, wanted->comment);
-}
-
-/* Queues the changes that make `present` equal to `wanted`. Adds come first: what stays is never unblocked. */
-static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
-			  struct reason *reason)
-{
-	struct rule rule, other;
-	size_t j = 0;
-	int error = 0;
-
-	for (size_t i = 0; i < wanted->count && !error; i++) {
-		rule_set_get(wanted, i, &rule);
-		while (j < present->count && rule_set_compare(present, j, &rule) < 0)
-			j++;
-		if (j < present->count && !rule_set_compare(present, j, &rule)) {
-			rule_set_get(present, j, &other);
-			if (is_wanted_so(&other, &rule))
-				continue;
-		}
-		error = publisher_put(publisher, &rule, true, reason);
-	}
-	j = 0;
-	for (size_t i = 0; i < present->count && !error; i++) {
-		rule_set_get(present, i, &rule);
-		while (j < wanted->count && rule_set_compare(wanted, j, &rule) < 0)
-			j++;
-		if (rule.timeout_ms >= 0 && (j == wanted->count || rule_set_compare(wanted, j, &rule)))
-			error = publisher_put(publisher, &rule, false, reason);
-	}
-	return error;
-}
-
-/* Tries again if others have changed the list since it was read. */
-static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
-{
-	struct publisher *publisher = &publishing->publisher;
-	struct state_reader state = {};
-	int error = -ESTALE;
-
-	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
-		error = read_state(publisher, publishing->list, &state, &publisher->expected, reason);
-		publisher->has_expected = true;
-		publisher->last = publisher->expected;
-		publisher->rules = wanted->count;
-		if (!error)
-			error = put_difference(publisher, &state.rules, wanted, reason);
-		if (!error)
-			error = publisher_flush(publisher, reason);
-		rule_set_close(&state.rules);
-	}
-	return error;
-}
-
-static enum command_status publish_rules(struct publishing *publishing, const struct rule_set *rules)
-{
-	enum command_status status = open_publisher(publishing, publishing->list);
-	struct reason reason;
-	int error = 0;
-
-	if (status != STATUS_DONE)
-		return status;
-	if (rules->count > FLEET_ENTRY_LINES)
-		error = functions_reserve(&publishing->publisher.broker, publishing->invocation->name, publishing->list,
-					  rules->count, &reason);
-	if (!error && publishing->invocation->is_replace)
-		error = replace(publishing, rules, &reason);
-	for (size_t i = 0; i < rules->count && !error && !publishing->invocation->is_replace; i++) {
-		struct rule rule;
-
-		rule_set_get(rules, i, &rule);
-		error = publisher_put(&publishing->publisher, &rule, true, &reason);
-	}
-	return error ? say_unsent(publishing, error, &reason) : finish(publishing);
-}
-
-static enum command_status publish_import(struct publishing *publishing)
-{
-	const struct invocation *invocation = publishing->invocation;
-	struct import_options options = command_import_options(invocation);
-	enum command_status status;
-	struct import import;
-	struct reason reason;
-	int error;
-
-	if (invocation->count != 2)
-		return command_error(STATUS_USAGE, "publish import: which file? - is standard input");
-	error = import_open(&import, &options, invocation->operands + 1, 1, command_say_bad_line, &reason);
-	if (error)
-		status = command_failed(error, &reason);
-	else if (!import.rules.count && invocation->is_replace && !invocation->is_forced)
-		status =
-			command_error(STATUS_USAGE,
-				      "the file holds no rule, and --replace would delete all of the list '%s'; nothing was "
-				      "published; say --force",
-				      publishing->list);
-	else
-		status = publish_rules(publishing, &import.rules);
-	if (status == STATUS_DONE && import.bad)
-		status = STATUS_USAGE;
-	import_free(&import);
-	import_close(&import);
-	return status;
-}
-
-/* ---- stages ---- */
-
-/* Reads the staged rules, adds them to the list if `is_released`, then empties the stage. */
-static enum command_status end_stage(struct publishing *publishing, bool is_released)
-{
-	char staged[2 * ABI_NAME_BYTES];
-	struct state_reader state = {};
-	struct fleet_position at;
-	struct reason reason;
-	enum command_status status;
-	struct rule rule;
-	int error;
-
-	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
-	status = open_publisher(publishing, publishing->list);
-	if (status != STATUS_DONE)
-		return status;
-	error = read_state(&publishing->publisher, staged, &state, &at, &reason);
-	for (size_t i = 0; i < state.rules.count && !error && is_released; i++) {
-		rule_set_get(&state.rules, i, &rule);
-		if (rule.timeout_ms >= 0)
-			error = publisher_put(&publishing->publisher, &rule, true, &reason);
-	}
-	if (!error && is_released)
-		error = publisher_flush(&publishing->publisher, &reason);
-	status = error ? say_unsent(publishing, error, &reason) : STATUS_DONE;
-	if (status == STATUS_DONE && is_released)
-		status = print_result(publishing);
-	publisher_close(&publishing->publisher);
-	if (status == STATUS_DONE)
-		status = open_publisher(publishing, staged);
-	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
-		rule_set_get(&state.rules, i, &rule);
-		error = publisher_put(&publishing->publisher, &rule, false, &reason);
-	}
-	rule_set_close(&state.rules);
-	if (status == STATUS_DONE && !error)
-		error = publisher_flush(&publishing->publisher, &reason);
-	if (error && status == STATUS_DONE)
-		return say_unsent(publishing, error, &reason);
-	return status == STATUS_DONE && !is_released ? print_result(publishing) : status;
 }
 
 /* ---- panic ---- */
@@ -545,10 +342,10 @@ static enum command_status publish(struct publishing *publishing, const struct v
 		return publish_import(publishing);
 	case 4:
 	case 5:
-		return end_stage(publishing, !strcmp(verb->name, "release"));
+		return publish_stage_end(publishing, !strcmp(verb->name, "release"));
 	default:
-		status = open_publisher(publishing, publishing->list);
-		return status == STATUS_DONE ? finish(publishing) : status;
+		status = publish_open(publishing, publishing->list);
+		return status == STATUS_DONE ? publish_finish(publishing) : status;
 	}
 }
 

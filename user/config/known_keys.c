@@ -133,13 +133,14 @@ _Static_assert(KEYS <= 64, "`given` has a bit for each key");
 
 /* ---- values ---- */
 
-static bool take_switch(const char *value, bool *is_on)
+/* Sets it to `meaning` if the value is yes, and to the opposite if it is no. */
+static bool take_switch(const char *value, bool meaning, bool *is_set)
 {
 	static const char *const words[] = { "no", "yes", "off", "on", "false", "true" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (!strcmp(words[i], value)) {
-			*is_on = i % 2;
+			*is_set = (i % 2) == meaning;
 			return true;
 		}
 	return false;
@@ -262,22 +263,41 @@ static bool is_url(const char *text)
 	return scheme && host && !memchr(text + scheme, '@', host) && strlen(text) < CONFIG_URL_BYTES;
 }
 
+/* Whether a text is what must_be[] says. */
+static bool is_text_of(enum key_kind kind, const char *text)
+{
+	switch (kind) {
+	case VALUE_PATH:
+	case VALUE_FILE:
+		return *text == '/';
+	case VALUE_FORMAT:
+		return list_format_named(text);
+	case VALUE_WORD:
+		return strlen(text) <= 64 && !strpbrk(text, " \t");
+	case VALUE_LIST:
+		return session_is_name(text);
+	case VALUE_URL:
+		return is_url(text);
+	case VALUE_PIN:
+		return !strncmp(text, "sha256//", 8) && !strpbrk(text, " \t");
+	default:
+		return true;
+	}
+}
+
 /* Writes the value to its place. False: it is not what must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
 	struct config *config = reading->config;
 	char *object = key->section == SECTION_LIST ? (char *)&config->list[config->lists_count - 1] : (char *)config;
 	void *to = object + key->to;
-	bool is_taken;
 
 	switch (key->kind) {
 	case VALUE_SWITCH:
 		config->has_monitor_only |= to == &config->load.is_monitor_only;
-		return take_switch(value, to);
+		return take_switch(value, true, to);
 	case VALUE_OPPOSITE:
-		is_taken = take_switch(value, to);
-		*(bool *)to = !*(bool *)to;
-		return is_taken;
+		return take_switch(value, false, to);
 	case VALUE_TIME:
 		return !rule_time_parse(value, to);
 	case VALUE_INTERFACES:
@@ -291,26 +311,8 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 		return *(bool *)to || !strcmp(value, "exact");
 	case VALUE_FINGERPRINT:
 		return !load_fingerprint_parse(value, to);
-	case VALUE_PATH:
-		take_text(reading, value, to);
-		return *value == '/';
-	case VALUE_FORMAT:
-		take_text(reading, value, to);
-		return list_format_named(value);
 	case VALUE_ACTION:
 		return !rule_action_parse(value, to);
-	case VALUE_TEXT:
-		take_text(reading, value, to);
-		return true;
-	case VALUE_BROKERS:
-		return take_words(reading, value, config->fleet.brokers, &config->fleet.brokers_count,
-				  FLEET_BROKERS_MAX);
-	case VALUE_LISTS:
-		return take_words(reading, value, config->fleet.lists, &config->fleet.lists_count, FLEET_LISTS_MAX);
-	case VALUE_WORD:
-	case VALUE_FILE:
-		*(const char **)to = keep_text(reading, value);
-		return key->kind == VALUE_FILE ? *value == '/' : strlen(value) <= 64 && !strpbrk(value, " \t");
 	case VALUE_PERCENT:
 		return take_small(value, "%", 100, to);
 	case VALUE_SMALL:
@@ -319,20 +321,23 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 		return take_prefixes(reading, value, to);
 	case VALUE_OWN:
 		return take_own(reading, value, to);
-	case VALUE_LIST:
-		*(const char **)to = keep_text(reading, value);
-		return session_is_name(value);
-	case VALUE_URL:
-		*(const char **)to = keep_text(reading, value);
-		return is_url(value);
-	case VALUE_PIN:
-		*(const char **)to = keep_text(reading, value);
-		return !strncmp(value, "sha256//", 8) && !strpbrk(value, " \t");
+	case VALUE_BROKERS:
+		return take_words(reading, value, config->fleet.brokers, &config->fleet.brokers_count,
+				  FLEET_BROKERS_MAX);
+	case VALUE_LISTS:
+		return take_words(reading, value, config->fleet.lists, &config->fleet.lists_count, FLEET_LISTS_MAX);
 	case VALUE_PRESET:
 		*(const struct list_preset **)to = list_preset_named(value);
 		return list_preset_named(value);
+	case VALUE_PATH:
+	case VALUE_FORMAT:
+	case VALUE_TEXT:
+		take_text(reading, value, to);
+		return is_text_of(key->kind, value);
+	default:
+		*(const char **)to = keep_text(reading, value);
+		return is_text_of(key->kind, value);
 	}
-	return false;
 }
 
 static void take_known_key(struct config_reading *reading, const struct key *key, const char *value)

@@ -8,51 +8,21 @@
 #include <time.h>
 
 #include "fleet/log_entry.h"
+#include "fleet/log_reader_internal.h"
 #include "fleet/snapshot.h"
 
-#define BLOCK_MS 5000 /* less than CONNECTION_TIMEOUT_MS */
-#define BLOCK_ONCE_MS 50
-#define ENTRIES_AT_ONCE "64" /* of each list; panic never waits behind more */
-#define CHECK_MS 5000        /* between two looks at the ends of the logs */
+#define CHECK_MS 5000 /* between two looks at the ends of the logs */
 #define CLOCK_MS 60000
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000
-#define STOPPED_MS 5000   /* after FOLLOW_STOP */
-#define OUTBOX_MS 5000    /* a publisher has this time to send again what a failover has lost */
-#define PAUSE_MS 10000    /* after the applier could not apply a list */
-#define LINES_BYTES 60000 /* of a message with lines of a state */
-
-struct list {
-	const char *name;
-	struct fleet_position at;        /* sent to the applier */
-	struct fleet_position committed; /* applied */
-	struct fleet_position seen;      /* `at` when the log was last seen to have more */
-	bool was_read;                   /* the log was read since then */
-	enum follow_state state;
-	bool must_resync;
-	bool was_resynced;   /* since the last flush */
-	__s64 wait_until_ms; /* the list is not read before */
-};
-
-struct log_reader {
-	const struct log_reader_start *start;
-	int fd;
-	struct broker broker;
-	struct list lists[FOLLOW_LISTS_MAX];
-	size_t count;
-	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
-	__s64 checked_ms, clock_ms;
-	char text[FOLLOW_BYTES_MAX + 1]; /* the last message of the applier */
-	char lines[LINES_BYTES + 4096];
-	size_t lines_bytes;
-	__u32 lines_of;
-};
+#define STOPPED_MS 5000 /* after FOLLOW_STOP */
+#define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
+#define PAUSE_MS 10000  /* after the applier could not apply a list */
 
 /* ---- messages ---- */
 
-/* An error of the socket to the applier ends the process; -ECANCELED stands for it. */
-static int tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number, const char *text,
-		     size_t bytes)
+int log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number, const char *text,
+		  size_t bytes)
 {
 	const struct follow_message message = {
 		.kind = kind,
@@ -65,14 +35,14 @@ static int tell_list(struct log_reader *reader, enum follow_kind kind, size_t li
 	return follow_send(reader->fd, &message, text) ? -ECANCELED : 0;
 }
 
-static int tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text)
+int log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text)
 {
 	const struct follow_message message = { .kind = kind, .bytes = strlen(text), .number = number };
 
 	return follow_send(reader->fd, &message, text) ? -ECANCELED : 0;
 }
 
-static int tell_state(struct log_reader *reader, size_t i, struct fleet_position last)
+int log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last)
 {
 	const struct follow_message message = {
 		.kind = FOLLOW_STATE,
@@ -86,8 +56,7 @@ static int tell_state(struct log_reader *reader, size_t i, struct fleet_position
 
 /* ---- resync ---- */
 
-/* Plans to read the whole list. If history was lost, a publisher gets time to send it again. */
-static void plan_resync(struct log_reader *reader, struct list *list, enum follow_state why)
+void log_plan_resync(struct log_reader *reader, struct list *list, enum follow_state why)
 {
 	const __s64 jitter_ms = fleet_random_below(reader->start->options->jitter_ms + 1);
 
@@ -107,7 +76,7 @@ static int send_lines(struct log_reader *reader)
 	const size_t bytes = reader->lines_bytes;
 
 	reader->lines_bytes = 0;
-	return bytes ? tell_list(reader, FOLLOW_LINES, reader->lines_of, 0, reader->lines, bytes) : 0;
+	return bytes ? log_tell_list(reader, FOLLOW_LINES, reader->lines_of, 0, reader->lines, bytes) : 0;
 }
 
 static int take_line(char *line, size_t length, void *context)
@@ -129,8 +98,8 @@ static int resync(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
 	struct fleet_position at;
-	int error = tell_list(reader, FOLLOW_SNAPSHOT, i, 0, follow_state_name(list->state),
-			      strlen(follow_state_name(list->state)));
+	int error = log_tell_list(reader, FOLLOW_SNAPSHOT, i, 0, follow_state_name(list->state),
+				  strlen(follow_state_name(list->state)));
 
 	reader->lines_of = i;
 	reader->lines_bytes = 0;
@@ -148,7 +117,7 @@ static int resync(struct log_reader *reader, size_t i, struct reason *reason)
 	list->at = at;
 	list->must_resync = false;
 	list->was_resynced = true;
-	return tell_list(reader, FOLLOW_END, i, 0, "", 0);
+	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
 }
 
 /* Lists whose time has come. *count: how many were read. */
@@ -180,9 +149,9 @@ static int tell_fleet(struct log_reader *reader, const redisReply *reply, struct
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return reason_set(reason, -EPROTO, "the broker's meta is not that of a fleet");
 	id = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : "";
-	error = tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
+	error = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
 	if (!error && field[2]->type == REDIS_REPLY_STRING)
-		error = tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
+		error = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
 	return error;
 }
 
@@ -196,14 +165,14 @@ static void judge_head(struct log_reader *reader, struct list *list, const struc
 	list->must_resync = false;
 	list->state = (enum follow_state)found;
 	if (found == LOG_BEHIND && !list->at.epoch)
-		plan_resync(reader, list, FOLLOW_NEW);
+		log_plan_resync(reader, list, FOLLOW_NEW);
 	else if (found == LOG_RESTORED)
-		plan_resync(reader, list, FOLLOW_RESTORED);
+		log_plan_resync(reader, list, FOLLOW_RESTORED);
 	else if (found == LOG_WIPED && reader->start->is_accepted)
-		plan_resync(reader, list, FOLLOW_WIPED);
+		log_plan_resync(reader, list, FOLLOW_WIPED);
 	else if (found == LOG_BEHIND && list->was_read && list->seen.epoch &&
 		 !fleet_position_compare(list->seen, list->at))
-		plan_resync(reader, list, FOLLOW_GAP); /* the log said nothing, though there is more */
+		log_plan_resync(reader, list, FOLLOW_GAP); /* the log said nothing, though there is more */
 	list->seen = found == LOG_BEHIND ? list->at : (struct fleet_position){};
 	list->was_read = false;
 }
@@ -222,7 +191,7 @@ static int check(struct log_reader *reader, struct reason *reason)
 			return error;
 		reader->clock_ms = fleet_now_ms();
 	}
-	error = tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
+	error = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
 	if (!error && connection_put(&broker->connection, "HMGET", fleet_key(key, reader->start->fleet, "meta"), "id",
 				     "format", "panic", NULL))
 		error = reason_set(reason, -ENOMEM, "not enough memory");
@@ -243,145 +212,10 @@ static int check(struct log_reader *reader, struct reason *reason)
 		codec_free(reply);
 		if (!error) {
 			judge_head(reader, &reader->lists[i], &head);
-			error = tell_state(reader, i, head.last);
+			error = log_tell_state(reader, i, head.last);
 		}
 	}
 	reader->checked_ms = fleet_now_ms();
-	return error;
-}
-
-/* ---- the logs ---- */
-
-static int take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < entries->elements && !error; i++) {
-		const redisReply *entry = entries->element[i], *fields;
-
-		if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 ||
-		    entry->element[0]->type != REDIS_REPLY_STRING || entry->element[1]->type != REDIS_REPLY_ARRAY)
-			return reason_set(reason, -EPROTO, "an entry of ctl is not that of a fleet");
-		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", entry->element[0]->str);
-		fields = entry->element[1];
-		if (fields->elements == 2 && fields->element[0]->type == REDIS_REPLY_STRING &&
-		    fields->element[1]->type == REDIS_REPLY_STRING && !strcmp(fields->element[0]->str, "panic"))
-			error = tell(reader, FOLLOW_PANIC, !strcmp(fields->element[1]->str, "on"), "");
-	}
-	return error;
-}
-
-static int take_entries(struct log_reader *reader, size_t i, const redisReply *entries, struct reason *reason)
-{
-	struct list *list = &reader->lists[i];
-	struct log_entry entry;
-	int error = 0;
-
-	for (size_t j = 0; j < entries->elements && !error; j++) {
-		enum log_step step;
-
-		error = log_entry_of(entries->element[j], &entry);
-		if (!error && entry.rules_bytes > FOLLOW_BYTES_MAX)
-			error = -EPROTO;
-		if (error)
-			return reason_set(reason, error, "an entry of the list '%s' is not that of a fleet",
-					  list->name);
-		step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
-		if (step != LOG_NEXT) {
-			plan_resync(reader, list, step == LOG_GAP ? FOLLOW_GAP : FOLLOW_DIVERGED);
-			return tell_state(reader, i, entry.at);
-		}
-		list->at = entry.at;
-		error = tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
-	}
-	return error;
-}
-
-/* The list whose log has this key; reader->count: none. */
-static size_t find_list(const struct log_reader *reader, const char *key)
-{
-	char log[FLEET_KEY_BYTES];
-	size_t i = 0;
-
-	while (i < reader->count &&
-	       strcmp(key, fleet_list_key(log, reader->start->fleet, reader->lists[i].name, "log")))
-		i++;
-	return i;
-}
-
-static int take_streams(struct log_reader *reader, const redisReply *reply, struct reason *reason)
-{
-	int error = 0;
-
-	if (reply->type == REDIS_REPLY_NIL)
-		return 0;
-	if (reply->type != REDIS_REPLY_ARRAY)
-		return reason_set(reason, -EPROTO, "the broker's answer to XREAD is not that of Redis");
-	for (size_t i = 0; i < reply->elements && !error; i++) {
-		const redisReply *stream = reply->element[i];
-		size_t list;
-
-		if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
-		    stream->element[0]->type != REDIS_REPLY_STRING || stream->element[1]->type != REDIS_REPLY_ARRAY)
-			return reason_set(reason, -EPROTO, "the broker's answer to XREAD is not that of Redis");
-		list = find_list(reader, stream->element[0]->str);
-		error = list == reader->count ? take_panic(reader, stream->element[1], reason) :
-						take_entries(reader, list, stream->element[1], reason);
-	}
-	return error;
-}
-
-/* How long XREAD may wait, since something else is due then. */
-static __s64 block_ms(const struct log_reader *reader)
-{
-	const __s64 now_ms = fleet_now_ms();
-	__s64 left_ms = reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS;
-
-	for (size_t i = 0; i < reader->count; i++)
-		if (reader->lists[i].wait_until_ms > now_ms && reader->lists[i].wait_until_ms - now_ms < left_ms)
-			left_ms = reader->lists[i].wait_until_ms - now_ms;
-	return left_ms;
-}
-
-static int read_logs(struct log_reader *reader, struct reason *reason)
-{
-	static char keys[1 + FOLLOW_LISTS_MAX][FLEET_KEY_BYTES], ids[1 + FOLLOW_LISTS_MAX][FLEET_POSITION_BYTES];
-	const char *words[8 + 2 * FOLLOW_LISTS_MAX], *fleet = reader->start->fleet;
-	size_t count = 1;
-	int words_count = 0;
-	char block[24];
-	redisReply *reply;
-	int error;
-
-	snprintf(block, sizeof(block), "%lld", (long long)block_ms(reader));
-	fleet_key(keys[0], fleet, "ctl");
-	snprintf(ids[0], sizeof(ids[0]), "%s", reader->ctl_last);
-	for (size_t i = 0; i < reader->count; i++) {
-		struct list *list = &reader->lists[i];
-
-		if (list->must_resync || list->state == FOLLOW_WIPED || list->wait_until_ms > fleet_now_ms())
-			continue;
-		fleet_list_key(keys[count], fleet, list->name, "log");
-		fleet_position_format(list->at, ids[count++]);
-		list->was_read = true;
-	}
-	words[words_count++] = "XREAD";
-	words[words_count++] = "COUNT";
-	words[words_count++] = ENTRIES_AT_ONCE;
-	words[words_count++] = "BLOCK";
-	words[words_count++] = block;
-	words[words_count++] = "STREAMS";
-	for (size_t i = 0; i < count; i++)
-		words[words_count++] = keys[i];
-	for (size_t i = 0; i < count; i++)
-		words[words_count++] = ids[i];
-	if (connection_put_words(&reader->broker.connection, words_count, words, NULL))
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-	if (error)
-		return error;
-	error = take_streams(reader, reply, reason);
-	codec_free(reply);
 	return error;
 }
 
@@ -426,7 +260,7 @@ static int report(struct log_reader *reader, char *lines, struct reason *reason)
 static int flush(struct log_reader *reader, struct reason *reason)
 {
 	struct follow_message answer;
-	int error = tell(reader, FOLLOW_FLUSH, 0, "");
+	int error = log_tell(reader, FOLLOW_FLUSH, 0, "");
 
 	if (!error && follow_receive(reader->fd, &answer, reader->text))
 		error = -ECANCELED;
@@ -479,7 +313,7 @@ static int follow(struct log_reader *reader, struct reason *reason)
 
 	snprintf(where, sizeof(where), "%s\n%s", reader->broker.connection.where,
 		 connection_flow(&reader->broker.connection, flow));
-	error = tell(reader, FOLLOW_CONNECTED, 0, where);
+	error = log_tell(reader, FOLLOW_CONNECTED, 0, where);
 	if (!error)
 		error = find_ctl(reader, reason);
 	reader->clock_ms = fleet_now_ms();
@@ -492,7 +326,7 @@ static int follow(struct log_reader *reader, struct reason *reason)
 	while (!error) {
 		error = resync_due(reader, &resynced, reason);
 		if (!error && !resynced)
-			error = read_logs(reader, reason);
+			error = log_read_streams(reader, reason);
 		if (!error && (reader->start->is_once || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
 			error = check(reader, reason);
 		if (!error)
@@ -522,7 +356,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 		*list = (struct list){ .name = start->lists[i].name, .at = start->lists[i].at };
 		list->committed = list->at;
 		if (start->lists[i].is_incomplete)
-			plan_resync(&reader, list, FOLLOW_INCOMPLETE);
+			log_plan_resync(&reader, list, FOLLOW_INCOMPLETE);
 	}
 	while (error != -ECANCELED) {
 		error = broker_open(&reader.broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
@@ -534,7 +368,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 		}
 		if (error == -EAGAIN)
 			sleep_ms(STOPPED_MS);
-		else if (error != -ECANCELED && tell(&reader, FOLLOW_LOST, error, reason.text))
+		else if (error != -ECANCELED && log_tell(&reader, FOLLOW_LOST, error, reason.text))
 			error = -ECANCELED;
 		/* Half of the pause is random, so that hosts do not come back all at once. */
 		sleep_ms(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* publish import, release, abort: change many rules of a list, as it is at the broker. */
+#include "commands/publish.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/fleet_config.h"
+#include "fleet/functions.h"
+#include "fleet/log_entry.h"
+#include "fleet/snapshot.h"
+#include "lists/import.h"
+#include "rule/rule_set.h"
+
+#define REPLACE_TRIES 5 /* while others change the list */
+
+/* ---- the list at the broker ---- */
+
+/* A line of the list's state at the broker. A deleted or ended rule gets a negative timeout. */
+struct state_reader {
+	struct rule_set rules;
+	__s64 now_ms;
+	struct reason bad;
+};
+
+static int take_state(char *line, size_t length, void *context)
+{
+	struct state_reader *state = context;
+	struct rule rule;
+	bool is_added;
+
+	(void)length;
+	/* A rule that this version cannot read stays as it is. */
+	if (log_line_parse(line, state->now_ms, &rule, &is_added, &state->bad))
+		return 0;
+	if (!is_added)
+		rule.timeout_ms = -1;
+	return rule_set_add(&state->rules, &rule);
+}
+
+static int read_state(struct publisher *publisher, const char *list, struct state_reader *state,
+		      struct fleet_position *at, struct reason *reason)
+{
+	int error = -ESTALE;
+
+	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
+		rule_set_close(&state->rules);
+		*state = (struct state_reader){ .now_ms = broker_now_ms(&publisher->broker) };
+		error = snapshot_read(&publisher->broker, publisher->fleet, list, take_state, state, at, reason);
+	}
+	rule_set_sort(&state->rules);
+	return error;
+}
+
+static bool is_wanted_so(const struct rule *present, const struct rule *wanted)
+{
+	return present->timeout_ms == wanted->timeout_ms && !strcmp(present->comment, wanted->comment);
+}
+
+/* Queues the changes that make `present` equal to `wanted`. Adds come first: what stays is never unblocked. */
+static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
+			  struct reason *reason)
+{
+	struct rule rule, other;
+	size_t j = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < wanted->count && !error; i++) {
+		rule_set_get(wanted, i, &rule);
+		while (j < present->count && rule_set_compare(present, j, &rule) < 0)
+			j++;
+		if (j < present->count && !rule_set_compare(present, j, &rule)) {
+			rule_set_get(present, j, &other);
+			if (is_wanted_so(&other, &rule))
+				continue;
+		}
+		error = publisher_put(publisher, &rule, true, reason);
+	}
+	j = 0;
+	for (size_t i = 0; i < present->count && !error; i++) {
+		rule_set_get(present, i, &rule);
+		while (j < wanted->count && rule_set_compare(wanted, j, &rule) < 0)
+			j++;
+		if (rule.timeout_ms >= 0 && (j == wanted->count || rule_set_compare(wanted, j, &rule)))
+			error = publisher_put(publisher, &rule, false, reason);
+	}
+	return error;
+}
+
+/* Tries again if others have changed the list since it was read. */
+static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
+{
+	struct publisher *publisher = &publishing->publisher;
+	struct state_reader state = {};
+	int error = -ESTALE;
+
+	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
+		error = read_state(publisher, publishing->list, &state, &publisher->expected, reason);
+		publisher->has_expected = true;
+		publisher->last = publisher->expected;
+		publisher->rules = wanted->count;
+		if (!error)
+			error = put_difference(publisher, &state.rules, wanted, reason);
+		if (!error)
+			error = publisher_flush(publisher, reason);
+		rule_set_close(&state.rules);
+	}
+	return error;
+}
+
+/* ---- import ---- */
+
+static enum command_status publish_rules(struct publishing *publishing, const struct rule_set *rules)
+{
+	enum command_status status = publish_open(publishing, publishing->list);
+	struct reason reason;
+	int error = 0;
+
+	if (status != STATUS_DONE)
+		return status;
+	if (rules->count > FLEET_ENTRY_LINES)
+		error = functions_reserve(&publishing->publisher.broker, publishing->invocation->name, publishing->list,
+					  rules->count, &reason);
+	if (!error && publishing->invocation->is_replace)
+		error = replace(publishing, rules, &reason);
+	for (size_t i = 0; i < rules->count && !error && !publishing->invocation->is_replace; i++) {
+		struct rule rule;
+
+		rule_set_get(rules, i, &rule);
+		error = publisher_put(&publishing->publisher, &rule, true, &reason);
+	}
+	return error ? publish_failed(publishing, error, &reason) : publish_finish(publishing);
+}
+
+enum command_status publish_import(struct publishing *publishing)
+{
+	const struct invocation *invocation = publishing->invocation;
+	struct import_options options = command_import_options(invocation);
+	enum command_status status;
+	struct import import;
+	struct reason reason;
+	int error;
+
+	if (invocation->count != 2)
+		return command_error(STATUS_USAGE, "publish import: which file? - is standard input");
+	error = import_open(&import, &options, invocation->operands + 1, 1, command_say_bad_line, &reason);
+	if (error)
+		status = command_failed(error, &reason);
+	else if (!import.rules.count && invocation->is_replace && !invocation->is_forced)
+		status =
+			command_error(STATUS_USAGE,
+				      "the file holds no rule, and --replace would delete all of the list '%s'; nothing was "
+				      "published; say --force",
+				      publishing->list);
+	else
+		status = publish_rules(publishing, &import.rules);
+	if (status == STATUS_DONE && import.bad)
+		status = STATUS_USAGE;
+	import_free(&import);
+	import_close(&import);
+	return status;
+}
+
+/* ---- stages ---- */
+
+enum command_status publish_stage_end(struct publishing *publishing, bool is_released)
+{
+	char staged[2 * ABI_NAME_BYTES];
+	struct state_reader state = {};
+	struct fleet_position at;
+	struct reason reason;
+	enum command_status status;
+	struct rule rule;
+	int error;
+
+	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
+	status = publish_open(publishing, publishing->list);
+	if (status != STATUS_DONE)
+		return status;
+	error = read_state(&publishing->publisher, staged, &state, &at, &reason);
+	for (size_t i = 0; i < state.rules.count && !error && is_released; i++) {
+		rule_set_get(&state.rules, i, &rule);
+		if (rule.timeout_ms >= 0)
+			error = publisher_put(&publishing->publisher, &rule, true, &reason);
+	}
+	if (!error && is_released)
+		error = publisher_flush(&publishing->publisher, &reason);
+	status = error ? publish_failed(publishing, error, &reason) : STATUS_DONE;
+	if (status == STATUS_DONE && is_released)
+		status = publish_print(publishing);
+	publisher_close(&publishing->publisher);
+	if (status == STATUS_DONE)
+		status = publish_open(publishing, staged);
+	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
+		rule_set_get(&state.rules, i, &rule);
+		error = publisher_put(&publishing->publisher, &rule, false, &reason);
+	}
+	rule_set_close(&state.rules);
+	if (status == STATUS_DONE && !error)
+		error = publisher_flush(&publishing->publisher, &reason);
+	if (error && status == STATUS_DONE)
+		return publish_failed(publishing, error, &reason);
+	return status == STATUS_DONE && !is_released ? publish_print(publishing) : status;
+}
