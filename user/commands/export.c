@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* export: the stored rules as a list, for import, ipset or nft. */
 #include <string.h>
-#include <unistd.h>
 
 #include "commands/command.h"
 #include "lists/list.h"
@@ -129,7 +128,7 @@ static enum command_status run_export(const struct invocation *invocation)
 				     "export '%s': write --format text|ipset|nft|csv; rules as JSON are printed by: "
 				     "xdp-cuckoo list --json; a file of that name is ./%s",
 				     path, path);
-	if (invocation->count && access(path, F_OK) && command_is_list(invocation, path))
+	if (invocation->count && command_is_list(invocation, path))
 		return command_error(STATUS_USAGE,
 				     "export '%s': to print the list of this name: xdp-cuckoo export --list %s; a file of "
 				     "that name is ./%s",
