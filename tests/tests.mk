@@ -5,8 +5,10 @@ DEMO_PACKAGES := iproute2 procps
 DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
 	groff-base zsh tcpdump openssl redis-tools
-# Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter
+# Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here. Debian 12 has
+# no suricata.
+UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter \
+	$(if $(shell grep -s '=bookworm$$' /etc/os-release),,suricata)
 BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)

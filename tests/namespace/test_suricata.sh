@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Suricata's alerts become bans by the lines of xdp-cuckoo(7): on recorded events, which a file (eve.json) grows by, or
-# which come by a socket to the units of integrations/README.md.
+# which come by a socket to the units of integrations/README.md; then by Debian's suricata itself.
 . tests/lib.sh
 
+SURICATA=${SURICATA:-$BUILD/packages/suricata/usr/bin/suricata}
 PAGE=user/package/man/xdp-cuckoo.7
 
 # event TYPE SEVERITY SOURCE: a line of eve.json, as Suricata 6 writes it.
@@ -146,6 +147,60 @@ test_alerts_by_a_socket() {
 	wait "$SENDER"
 	assert_equal 'dropped 0' "$(cat "$STATE/sent")" "alerts"
 	assert_verdict drop 198.18.0.0 198.18.1.63 192.0.2.72 pass 192.0.2.70 192.0.2.71
+}
+
+# suricata RULE: watches vrx, and writes alerts to both places.
+suricata() {
+	echo "$1" >"$STATE/rules"
+	cat >"$STATE/suricata.yaml" <<-END
+		%YAML 1.1
+		---
+		default-log-dir: $STATE
+		outputs:
+		  - eve-log: { enabled: yes, filetype: regular, filename: $STATE/eve.json, types: [alert] }
+		  - eve-log: { enabled: yes, filetype: unix_stream, filename: $STATE/eve.sock, types: [alert] }
+		af-packet:
+		  - { interface: vrx, threads: 1, cluster-id: 99, cluster-type: cluster_flow, checksum-checks: no }
+	END
+	in_rx "$SURICATA" -c "$STATE/suricata.yaml" -S "$STATE/rules" --af-packet=vrx --pidfile "$STATE/suricata.pid" \
+		>"$STATE/suricata.log" 2>&1 &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	WAIT_LOG=$STATE/suricata.log
+	wait_for "Suricata" grep -q 'Engine started' "$STATE/suricata.log"
+}
+
+# knocks SOURCE: sends a packet that the rule is about. True once the filter drops what that source sends.
+knocks() {
+	in_tx python3 -c '
+import socket, sys
+knock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+knock.bind((sys.argv[1], 4000))
+knock.sendto(b"who is there?", ("10.99.0.2", 5060))' "$1"
+	echo "drop it proto udp src $1 dst 10.99.0.2 sport 4000 dport 5060" | traffic >"$STATE/verdicts" 2>&1
+}
+
+real_suricata() {
+	command -v jq >/dev/null || skip "no jq"
+	[ -x "$SURICATA" ] || skip "no suricata; Debian 13 has one, which make packages unpacks"
+	xc load vrx >/dev/null
+	ip -n "$TX" address add 192.0.2.66/32 dev vtx
+	ip -n "$TX" address add 192.0.2.67/32 dev vtx
+	"$1"
+	suricata 'alert udp any any -> any 5060 (msg:"a knock"; sid:2019401; rev:1; priority:1;)'
+	wait_for "a ban" knocks 192.0.2.66
+	wait_for "a ban" knocks 192.0.2.67
+	assert_shows '^src 192.0.2.66 timeout (1h|59m[0-9]+s) comment "suricata 2019401"$' xc list --list suricata
+	assert_verdict pass 192.0.2.68
+}
+
+test_suricata_bans_by_its_file() {
+	: >"$STATE/eve.json"
+	real_suricata follow
+}
+
+test_suricata_bans_by_a_socket() {
+	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
+	real_suricata listen
 }
 
 test_units_are_sound() {
