@@ -99,7 +99,7 @@ assert_ends() {
 	blocked=0
 	try_verdict drop "$@" && blocked=1
 	is_less "$(uptime_s)" "$earliest" || fail "too slow a machine: the time was over before the first packet"
-	[ $blocked = 1 ] || { cat "$STATE/wrong"; fail "passed before its time was over"; }
+	[ "$blocked" = 1 ] || { cat "$STATE/wrong"; fail "passed before its time was over"; }
 	until try_verdict pass "$@"; do
 		is_less "$(uptime_s)" "$(plus "$earliest" "$LATE_S")" || fail "still blocked $LATE_S s late"
 	done
@@ -441,11 +441,11 @@ test_clock_steps_change_nothing() {
 	xc load vrx >/dev/null
 	for shift_s in 86400 -86400 1000000000 -1000000000; do
 		case_begin "the clock set by $shift_s s"
-		until change_under_another_clock "$shift_s" $lasts_s; do
+		until change_under_another_clock "$shift_s" "$lasts_s"; do
 			xc flush >/dev/null
 			lasts_s=$((2 * lasts_s))
 		done
-		assert_ends "$(plus "$start" $lasts_s)" 192.0.2.1
+		assert_ends "$(plus "$start" "$lasts_s")" 192.0.2.1
 		assert_verdict drop 192.0.2.2 192.0.2.3
 		assert_left 3600 'src 192.0.2.2' xc
 		assert_left 7200 'src 192.0.2.3' xc

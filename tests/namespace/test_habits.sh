@@ -130,8 +130,9 @@ test_lists() {
 	answers 2 export feed -- 'export --list feed'
 	answers 2 save feed --format csv -- 'export --list feed'
 	[ ! -e feed ] || fail "a file is written"
+	tool=$(readlink -f "$TOOL")
 	echo kept >"$STATE/feed"
-	! (TOOL=$(readlink -f "$TOOL") && cd "$STATE" && xc export feed) 2>/dev/null || fail "a file with the name of a list is replaced"
+	! (cd "$STATE" && in_rx "$tool" --state "$STATE/store" export feed) 2>/dev/null || fail "a file with the name of a list is replaced"
 	assert_equal kept "$(cat "$STATE/feed")" "that file"
 	answers 0 flush feed -- '^left to others: 1$'
 	answers 1 flush nosuch -- "no list 'nosuch'"

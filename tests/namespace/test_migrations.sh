@@ -24,6 +24,7 @@ peers() {
 
 # answered: the addresses from which a datagram is answered. Prints them when all are, or after a second.
 answered() {
+	# shellcheck disable=SC2086 # one word an address
 	in_tx python3 - $PEERS4 $PEERS6 <<-'END'
 		import select, socket, sys, time
 		sockets = {}
