@@ -155,15 +155,18 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 
 /* ---- detach ---- */
 
-static int detach(const struct kernel_attachment *attachment)
+static int detach(const struct kernel_attachment *attachment, struct reason *reason)
 {
 	const int program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	int error;
+	int error = program;
 
-	if (program < 0)
-		return program;
-	error = kernel_swap_program(attachment, program, -1);
-	close(program);
+	kernel_listen();
+	if (program >= 0)
+		error = kernel_swap_program(attachment, program, -1);
+	if (error)
+		error = kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface);
+	if (program >= 0)
+		close(program);
 	return error;
 }
 
@@ -203,11 +206,10 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
 				  "-i %u",
 				  attachment->interface, attachment->interface, attachment->prog_id);
-	kernel_listen();
-	error = detach(&now);
+	error = detach(&now, reason);
 	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
-		error = now.prog_id ? detach(&now) : 0;
+		error = now.prog_id ? detach(&now, reason) : 0;
 	kernel_unpin_unused();
-	return error ? kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
+	return error;
 }
