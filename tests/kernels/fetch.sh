@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # fetch.sh [--emulator] RELEASE...: the kernel of a Debian release for ARCH (see arch.sh), its newest version, unpacked
-# under build/kernels unless one is there; RELEASE-16k is the kernel with pages of 16 KiB. With --emulator, the QEMU of
-# Debian 12's backports, too. For another processor than this host's, also what its machines are made of. Nothing is
-# installed, and what the system's APT knows stays as it is.
+# under build/kernels unless one is there; RELEASE-16k is the kernel with pages of 16 KiB, RELEASE-full the one with the
+# drivers of all cards. With --emulator, the QEMU of Debian 12's backports, too. For another processor than this host's,
+# also what its machines are made of. Nothing is installed, and what the system's APT knows stays as it is.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/kernels/arch.sh
@@ -44,9 +44,11 @@ kernel_package() {
 fetch() {
 	case $1 in
 	*-16k) metapackage=linux-image-$ARCH-16k ;;
+	*-full) metapackage=linux-image-$ARCH ;;
 	*) metapackage=linux-image-cloud-$ARCH ;;
 	esac
-	configure "$OUT/$1" "${1%-16k}" "$ARCH"
+	release=${1%-16k}
+	configure "$OUT/$1" "${release%-full}" "$ARCH"
 	apt-get update -qq && package=$(kernel_package "$metapackage") && [ -n "$package" ] || return 1
 	sh tests/unpack-packages.sh "$OUT/$1" "$package"
 	is_there "$1"
