@@ -93,6 +93,8 @@ test_interfaces_that_share_a_row() {
 	assert_status 0 xc stats --json --by interface
 	assert_dropped 7 vrx+vsame
 	assert_sums
+	assert_status 0 xc stats vsame
+	assert_error '^note: these are the counts of vrx.vsame together$'
 }
 
 test_an_interface_that_is_left() {
@@ -396,7 +398,7 @@ test_wrong_usage() {
 
 # names_of FILE: of the list of outcomes in a help text.
 names_of() {
-	sed -n '/^Counts since/,/^With / s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
+	sed -n '/^Shows the counts/,/^With / s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
 }
 
 test_words_are_the_same_everywhere() {

@@ -105,8 +105,8 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 	}
 	if (invocation->count && session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
 		return command_error(STATUS_NO,
-				     "no list '%s'; see xdp-cuckoo lists; xdp-cuckoo list prints all rules, status "
-				     "the interfaces",
+				     "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
+				     "rules, xdp-cuckoo status shows the interfaces",
 				     invocation->operands[has_set]);
 	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }

@@ -149,8 +149,8 @@ static int check_running(const struct invocation *invocation, const struct sessi
 }
 
 /*
- * Sets *before to the number of interfaces that ran the filter, session->filters[0], before. One that another tool loaded
- * filters from now on, so --confirm is for all of its interfaces.
+ * Sets *before to the number of interfaces on which session->filters[0] filtered before. It is 0 if another tool loaded the
+ * filter and this load sets it up: --confirm is then for all of its interfaces.
  */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows, size_t *before,
 		    struct reason *reason)

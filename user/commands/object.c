@@ -24,16 +24,16 @@ const struct command command_object = {
 		"  ip link set dev eth0 xdp obj filter.o sec xdp\n"
 		"\n"
 		"Behind the dispatcher of xdp-loader, xdp-cuckoo cannot exchange maps and\n"
-		"programs. To have larger ones there, put them beside the old ones, and then\n"
-		"take the old ones off. At every moment one of the two drops what is blocked:\n"
+		"programs. To get larger maps there, load a second filter beside the old one, and\n"
+		"then unload the old one. Blocked packets are dropped all the time:\n"
 		"\n"
+		"  xdp-loader status eth0                     # note the ID of the old one\n"
 		"  xdp-cuckoo object big.o --capacity 2000000\n"
 		"  xdp-loader load eth0 big.o -n xdp_cuckoo   # it still passes everything\n"
 		"  xdp-cuckoo load eth0                       # fills it; from now on both filter\n"
-		"  xdp-loader status eth0                     # shows the ID of the old one\n"
 		"  xdp-loader unload eth0 -i ID\n"
 		"\n"
-		"The counters of the old one are gone then.\n",
+		"The counters of the old filter are lost.\n",
 	.options = OPTION_CAPACITY | OPTION_FORMAT,
 	.min = 1,
 	.max = 1,

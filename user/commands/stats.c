@@ -25,8 +25,8 @@ const struct command command_stats = {
 	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
-	.help = "Counts since the filter was loaded or last reset, over all its interfaces, or of\n"
-		"IFACE, and over all CPUs:\n"
+	.help = "Shows the counts since the filter was loaded or last reset, the sums over all\n"
+		"CPUs and all interfaces of the filter, or only of IFACE:\n"
 		"@\n"
 		"With `monitor-only`, packets that would be dropped are passed, and have columns\n"
 		"of their own. These columns, and rare outcomes, are shown only if they are not\n"
@@ -339,12 +339,17 @@ static enum command_status check_together(const struct invocation *invocation, e
 }
 
 /* The row of counters of an interface. */
-static enum command_status find_row(const struct tally *tally, const char *interface, unsigned int *row)
+static enum command_status find_row(const struct invocation *invocation, const struct tally *tally, unsigned int *row)
 {
+	const char *interface = invocation->operands[0];
+
 	*row = abi_counter_row(if_nametoindex(interface));
+	if (*tally->interfaces[*row] && strcmp(tally->interfaces[*row], interface))
+		output_note("these are the counts of %s together", tally->interfaces[*row]);
 	if (*tally->interfaces[*row])
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "no filter runs on '%s'; see xdp-cuckoo status", interface);
+	return command_error(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
+			     invocation->name, interface);
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
@@ -360,7 +365,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	else if (!tally.filters)
 		status = command_say_not_running(invocation->name);
 	else if (invocation->count)
-		status = find_row(&tally, invocation->operands[0], &view.row);
+		status = find_row(invocation, &tally, &view.row);
 	if (status == STATUS_DONE && !invocation->interval_ms)
 		output_print(rows_of(&view, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {

@@ -81,8 +81,9 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 }
 
 /*
- * Tries the program for frames in one buffer first, because it is faster. With a large MTU a driver refuses it, or
- * virtio_net takes it and loses the largest frames.
+ * Tries the program for frames in one buffer first, because it is faster. If the MTU is too large for one page, and the
+ * driver says that it has frames in several buffers, tries the other program first: virtio_net takes the one for a single
+ * buffer even then, and loses large frames.
  */
 static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
 		       struct reason *reason)

@@ -84,7 +84,7 @@ static int set_sizes(struct btf *btf, const struct bpf_object *object)
 	return error;
 }
 
-/* Appends the new .BTF to a copy of the file, and makes the section header lead there. */
+/* Copies the file, overwrites its constants, appends the new .BTF, and points the section header there. */
 static int write_file(const char *built_in, size_t size, const struct btf *btf, const void *constants,
 		      size_t constants_bytes, char **file, size_t *bytes)
 {

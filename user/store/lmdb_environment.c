@@ -110,7 +110,7 @@ static int files_make(const char *dir)
 
 /*
  * LMDB calls a file of another machine damaged if that machine has another byte order or word size. The magic number
- * is at the end of the header of the first page, which is 8 bytes and one word.
+ * follows the header of the first page. The header has 8 bytes and one word.
  */
 static bool is_of_other_machine(const char *dir)
 {
