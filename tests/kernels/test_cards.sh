@@ -317,12 +317,11 @@ test_virtio_net_of_several_queues() {
 	assert_seen 'mtu 1500, native, as loaded: right' 'mtu 1500, native, driver loaded again: right'
 }
 
-# Frames larger than a page vanish under the program for one buffer. Without programs for several (before Linux 6.3),
-# generic mode helps.
+# Frames larger than a page vanish under the program for one buffer. Linux 6.1 has no programs for several.
 test_virtio_net() {
 	life 8 virtio_net
 	help=load
-	! is_refused 9000 || help='--mode skb'
+	! is_refused 9000 || help='smaller MTU, --mode skb'
 	assert_seen 'mtu 1500, native, as loaded: right' 'mtu 1500, native, driver loaded again: right' \
 		"mtu 1500, native, grown to 9000: MTU too large; helps: $help"
 }
