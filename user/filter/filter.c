@@ -96,7 +96,8 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 
 bool filter_waits_for_readers(const struct filter *filter)
 {
-	return !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads && !filter->shares_maps;
+	return !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads && !filter->shares_maps &&
+	       filter->kernel.config->run & ABI_RUN_SET_UP;
 }
 
 int filter_open_own(struct filter *filter, struct bucket_geometry geometry)

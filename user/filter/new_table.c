@@ -373,10 +373,10 @@ int filter_succeed(struct filter *filter, struct reason *reason)
 	if (new->shares_maps) {
 		table_close(&filter->table);
 		new->shares_maps = false;
-		new->table.waits_for_readers = filter_waits_for_readers(new);
 	} else {
 		filter_close(filter);
 	}
+	new->table.waits_for_readers = filter_waits_for_readers(new);
 	*filter = *new;
 	free(successor);
 	return error;

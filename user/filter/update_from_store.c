@@ -137,6 +137,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	config->generation = info->generation;
 	config->magic = ABI_MAGIC;
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+	filter->table.waits_for_readers = filter_waits_for_readers(filter);
 	return 0;
 }
 
