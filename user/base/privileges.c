@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 static const struct {
 	unsigned int needs;
@@ -37,15 +38,26 @@ int privileges_gain_none(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
-bool privileges_can_change_user(void)
+bool privileges_has(int capability)
 {
-	cap_flag_value_t may_set_user = CAP_CLEAR;
+	cap_flag_value_t value = CAP_CLEAR;
 	cap_t capabilities = cap_get_proc();
 
-	if (capabilities)
-		cap_get_flag(capabilities, CAP_SETUID, CAP_EFFECTIVE, &may_set_user);
+	if (capabilities && cap_get_flag(capabilities, capability, CAP_EFFECTIVE, &value))
+		value = CAP_CLEAR;
 	cap_free(capabilities);
-	return may_set_user == CAP_SET;
+	return value == CAP_SET;
+}
+
+/* Before Linux 5.11, BPF maps and programs count as locked memory. libbpf raises the limit too late for us. */
+static void raise_locked_memory(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (!setrlimit(RLIMIT_MEMLOCK, &limit) || getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
 int privileges_keep(unsigned int needs)
@@ -55,6 +67,8 @@ int privileges_keep(unsigned int needs)
 	cap_t capabilities = cap_get_proc();
 	int error = 0;
 
+	if (needs & (PRIVILEGE_KERNEL | PRIVILEGE_LOOK))
+		raise_locked_memory();
 	if (!capabilities || cap_get_flag(capabilities, CAP_SETPCAP, CAP_EFFECTIVE, &may_limit_bounds) ||
 	    cap_clear_flag(capabilities, CAP_INHERITABLE))
 		error = -errno;

@@ -22,10 +22,13 @@ enum privilege {
 /* No program that this process runs can gain privileges, even if it is setuid. 0 or -errno. */
 int privileges_gain_none(void);
 
-/* Whether this process may run as another user. */
-bool privileges_can_change_user(void);
+/* Whether a capability (CAP_...) is effective. */
+bool privileges_has(int capability);
 
-/* Keeps only the capabilities for `needs`, in every set; in the bounding set if CAP_SETPCAP allows it. 0 or -errno. */
+/*
+ * Keeps only the capabilities for `needs`, in every set; in the bounding set if CAP_SETPCAP allows it. First raises the
+ * limit of locked memory, if the command needs BPF. 0 or -errno.
+ */
 int privileges_keep(unsigned int needs);
 
 #endif

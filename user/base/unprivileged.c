@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -37,7 +38,7 @@ static int give_up(int fd)
 		return error;
 	if (setsid() < 0)
 		return -errno;
-	if (privileges_can_change_user() &&
+	if (privileges_has(CAP_SETUID) &&
 	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
 		return -errno;
 	error = privileges_keep(0);

@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/capability.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
 
 #include <bpf/libbpf.h>
 
+#include "base/privileges.h"
 #include "kernel/internal.h"
 
 /*
@@ -58,8 +62,25 @@ const char *kernel_error_text(void)
 	return kernel_message;
 }
 
+/* Whether EPERM means that the limit of locked memory is too low. */
+static bool is_locked_memory_full(void)
+{
+	struct rlimit limit;
+	unsigned int version, patch;
+	struct utsname host;
+
+	return !uname(&host) && sscanf(host.release, "%u.%u", &version, &patch) == 2 &&
+	       (version < 5 || (version == 5 && patch < 11)) && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	       limit.rlim_cur != RLIM_INFINITY && (privileges_has(CAP_BPF) || privileges_has(CAP_SYS_ADMIN));
+}
+
 static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
 {
+	if (error == -EPERM && is_locked_memory_full())
+		return reason_set(reason, error,
+				  "%s%s: Linux before 5.11 counts BPF memory as locked memory, whose limit is too low; raise "
+				  "it (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit)",
+				  what, subject);
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error,
 				  "%s%s: not permitted; run it as root, or with "

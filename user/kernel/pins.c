@@ -26,6 +26,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
+#include "base/privileges.h"
 #include "base/waiting.h"
 
 #define PIN_NAME_BYTES 32
@@ -144,13 +145,7 @@ static int search_pin(int net, enum kernel_object kind, __u32 id)
 
 bool kernel_opens_ids(void)
 {
-	cap_flag_value_t value = CAP_CLEAR;
-	cap_t set = cap_get_proc();
-
-	if (set && cap_get_flag(set, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value))
-		value = CAP_CLEAR;
-	cap_free(set);
-	return value == CAP_SET;
+	return privileges_has(CAP_SYS_ADMIN);
 }
 
 int kernel_open_id(enum kernel_object kind, __u32 id)

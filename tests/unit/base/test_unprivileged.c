@@ -66,7 +66,7 @@ TEST(test_nothing_is_left)
 	assert_int_equal(told.is_dumpable, 0);
 	assert_false(told.has_capabilities);
 	assert_int_equal(told.files, 0);
-	if (privileges_can_change_user()) {
+	if (privileges_has(CAP_SETUID)) {
 		assert_int_equal(told.real, 65534);
 		assert_int_equal(told.effective, 65534);
 		assert_int_equal(told.saved, 65534);
