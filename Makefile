@@ -55,7 +55,9 @@ BPF_CFLAGS = -O2 -g -target $(BPF_TARGET) -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -
 
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
 OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
-SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
+# For Linux 5.10 to 5.17: see bpf/kernel_has.h.
+OBJECTS_5_10 := $(OBJECTS:.bpf.o=_5_10.bpf.o)
+SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_5_10))
 GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h
 TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
@@ -88,7 +90,7 @@ ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
 VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/base/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
-all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
+all: $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
 
 define compile_bpf
 	@mkdir -p $(@D)
@@ -99,11 +101,14 @@ endef
 $(OBJECTS): $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
+$(OBJECTS_5_10): BPF_CFLAGS += -DLINUX_5_10
+$(OBJECTS_5_10): $(BUILD)/%_5_10.bpf.o: bpf/%.bpf.c
+	$(compile_bpf)
+
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(BUILD)/user/kernel/load_program.o: $(BUILD)/xdp_cuckoo.skel.h
-$(BUILD)/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
+$(BUILD)/user/kernel/load_program.o $(BUILD)/user/kernel/bench_program.o: $(SKELETONS)
 
 # The broker's functions, as one C string.
 $(BUILD)/fleet.lua.h: user/fleet/fleet.lua
@@ -142,7 +147,7 @@ $(BUILD)/native/xdp-cuckoo: $(TOOL)
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)
-	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
+	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o)
 	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf

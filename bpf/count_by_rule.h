@@ -3,6 +3,7 @@
 #ifndef XDP_CUCKOO_COUNT_BY_RULE_H
 #define XDP_CUCKOO_COUNT_BY_RULE_H
 
+#include "kernel_has.h"
 #include "maps.h"
 
 #define COUNT_SHIFT_MAX 16
@@ -10,11 +11,8 @@
 #define COUNT_RANDOM_MULTIPLIER 6364136223846793005ULL
 #define COUNT_RANDOM_STEP 1442695040888963407ULL
 
-/*
- * Starts a new jiffy: pays for the packets of the last jiffy and chooses the shift for the next packets. A global
- * function, because it is rarely called and then verified only once.
- */
-__attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
+/* Starts a new jiffy: pays for the packets of the last jiffy and chooses the shift for the next packets. */
+RARE_FUNCTION int count_begin(struct abi_pace *pace, __u64 jiffy)
 {
 	__u64 elapsed, counted, credit, expected;
 	__u32 shift = 0;

@@ -24,6 +24,7 @@
 #include "abi.h"
 #include "bucket.h"
 #include "hash.h"
+#include "kernel_has.h"
 #include "maps.h"
 
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
@@ -246,7 +247,7 @@ FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
 }
 
 /* One more try, which checks every matching slot. Returns the packed answer. */
-__attribute__((noinline)) __u64 lookup_try(const struct abi_table *table, __u64 hash, __u64 tag)
+RARE_FUNCTION __u64 lookup_try(const struct abi_table *table, __u64 hash, __u64 tag)
 {
 	if (!table)
 		return lookup_pack((struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT });
@@ -257,8 +258,7 @@ __attribute__((noinline)) __u64 lookup_try(const struct abi_table *table, __u64 
  * All tries after the first. `last` is the result of the first try. LOOKUP_MISS means here that a fingerprint
  * matched, but not its record. Returns the packed answer.
  */
-__attribute__((noinline)) __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag,
-					     enum lookup_result last)
+RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag, enum lookup_result last)
 {
 	__u64 retries = 0, packed = 0;
 	enum lookup_result result = last;
@@ -277,10 +277,24 @@ __attribute__((noinline)) __u64 lookup_again(const struct abi_table *table, __u6
 	return packed;
 }
 
+#if !KERNEL_HAS_POINTER_ARGUMENTS
+/* lookup_again() as a global function. `is_second`: in the second table. Only that table starts behind bucket 0. */
+__attribute__((noinline)) __u64 lookup_again_in(__u32 is_second, __u64 hash, __u64 tag, enum lookup_result last)
+{
+	const struct abi_config *config = maps_config();
+
+	return config ? lookup_again(&config->table[is_second & 1], hash, tag, last) : 0;
+}
+#endif
+
 FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u64 hash, __u64 tag,
 					      enum lookup_result last)
 {
+#if KERNEL_HAS_POINTER_ARGUMENTS
 	__u64 packed = lookup_again(table, hash, tag, last);
+#else
+	__u64 packed = lookup_again_in(READ_ONCE(table->first_bucket) != 0, hash, tag, last);
+#endif
 
 	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
 }

@@ -10,6 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "kernel_has.h"
 #include "parse_packet.h"
 
 static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *to, __u32 bytes)
@@ -24,8 +25,8 @@ static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enu
 	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
 }
 
-/* Returns enum parse_result. A global function, because it is rarely called and then verified only once. */
-__attribute__((noinline)) int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
+/* Returns enum parse_result. */
+RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 {
 	if (!flow)
 		return PARSE_TRUNCATED;

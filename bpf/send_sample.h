@@ -6,6 +6,7 @@
 #ifndef XDP_CUCKOO_SEND_SAMPLE_H
 #define XDP_CUCKOO_SEND_SAMPLE_H
 
+#include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
 
@@ -41,7 +42,11 @@ static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sa
 	barrier_var(bytes);
 	bytes = (bytes & (ABI_SAMPLE_BYTES - 1)) + 1;
 	sample->captured = bytes;
+#if KERNEL_HAS_FRAGS
 	return !bpf_xdp_load_bytes(ctx, 0, sample->frame, bytes);
+#else
+	return !bpf_probe_read_kernel(sample->frame, bytes, (const void *)(long)ctx->data);
+#endif
 }
 
 static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling *sampling, __u32 outcome, __u32 verdict,
@@ -65,8 +70,21 @@ static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling 
 }
 
 /*
- * Called only if there is a lease. Clears an expired lease by compare-and-swap, because the listener may extend it
- * at the same time. A global function, because it is rarely called and then verified only once.
+ * Clears an expired lease by compare-and-swap, because the listener may extend it at the same time. Without that, the
+ * listener may lose the lease, and takes it again when it next extends it.
+ */
+static __always_inline void sample_end_lease(struct abi_config *config, __u64 lease)
+{
+#if KERNEL_HAS_COMPARE_AND_SWAP
+	__sync_val_compare_and_swap(&config->listener, lease, 0);
+#else
+	(void)lease;
+	*(volatile __u64 *)&config->listener = 0;
+#endif
+}
+
+/*
+ * Called only if there is a lease. A global function, because it is rarely called and then verified only once.
  */
 __attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {
@@ -78,7 +96,7 @@ __attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, _
 		return 0;
 	lease = READ_ONCE(config->listener);
 	if (maps_tick() >= (__u32)lease) {
-		__sync_val_compare_and_swap(&config->listener, lease, 0);
+		sample_end_lease(config, lease);
 		return 0;
 	}
 	if (sampling->seen++ % READ_ONCE(config->sample_every))

@@ -3,6 +3,7 @@
 #ifndef XDP_CUCKOO_VERDICT_H
 #define XDP_CUCKOO_VERDICT_H
 
+#include "kernel_has.h"
 #include "multi_buffer.h"
 #include "parse_packet.h"
 #include "try_shapes.h"
@@ -45,10 +46,10 @@ static __always_inline struct shape_match verdict_outcome(const struct abi_confi
 }
 
 /*
- * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. It is rarely called, so it
- * is a global function: then the common path keeps its registers.
+ * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. It is not inline, so that the
+ * common path keeps its registers.
  */
-__attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
+RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {
 	__u32 run = config ? READ_ONCE(config->run) : 0;
 

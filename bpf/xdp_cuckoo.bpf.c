@@ -5,6 +5,7 @@
  * dispatcher needs to run them together with other programs.
  */
 #include "count_by_rule.h"
+#include "kernel_has.h"
 #include "maps.h"
 #include "send_sample.h"
 #include "verdict.h"
@@ -16,11 +17,6 @@ struct {
 	__uint(priority, RUN_PRIORITY);
 	__uint(XDP_PASS, 1);
 } _xdp_cuckoo RUN_CONFIG;
-
-struct {
-	__uint(priority, RUN_PRIORITY);
-	__uint(XDP_PASS, 1);
-} _xdp_cuckoo_frags RUN_CONFIG;
 
 /* A missing counter never changes a verdict. */
 static __always_inline int count(const struct xdp_md *ctx, struct verdict verdict, __u64 bytes)
@@ -56,6 +52,12 @@ int xdp_cuckoo(struct xdp_md *ctx)
 	return finish(ctx, verdict_of(data, end, NULL), bytes);
 }
 
+#if KERNEL_HAS_FRAGS
+struct {
+	__uint(priority, RUN_PRIORITY);
+	__uint(XDP_PASS, 1);
+} _xdp_cuckoo_frags RUN_CONFIG;
+
 SEC("xdp.frags")
 int xdp_cuckoo_frags(struct xdp_md *ctx)
 {
@@ -64,5 +66,6 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 
 	return finish(ctx, verdict_of(data, end, ctx), bpf_xdp_get_buff_len(ctx));
 }
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -5,7 +5,10 @@
 
 BUILD=${BUILD:-build}
 TOOL=${TOOL:-$BUILD/xdp-cuckoo}
-OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o}
+case $(uname -r) in
+5.1[0-7].*) OBJECT=${OBJECT:-$BUILD/xdp_cuckoo_5_10.bpf.o} ;; # see bpf/kernel_has.h
+*) OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o} ;;
+esac
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}

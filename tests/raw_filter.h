@@ -8,6 +8,7 @@
 #define XDP_CUCKOO_TESTS_FILTER_H
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "abi.h"
 #include "bucket.h"
 #include "filter/hints.h"
+#include "kernel/kernel.h"
 #include "random_fill.h"
 #include "rule/rule.h"
 #include "table/semisort.h"
@@ -52,6 +54,7 @@ static const char *const raw_filter_map_names[RAW_FILTER_MAPS] = {
 struct raw_filter {
 	struct bpf_object *object;
 	int program[RAW_FILTER_PROGRAMS];
+	size_t programs; /* how many of them the object has */
 	int counters;
 	struct abi_options options;
 	bool reads_hints; /* of shapes that are added from now on */
@@ -198,11 +201,22 @@ static inline int raw_filter_find_programs(struct raw_filter *filter)
 		const struct bpf_program *program =
 			bpf_object__find_program_by_name(filter->object, raw_filter_program_names[i]);
 
-		filter->program[i] = program ? bpf_program__fd(program) : -ENOENT;
-		if (filter->program[i] < 0)
-			return filter->program[i];
+		if (!program)
+			break;
+		filter->program[i] = bpf_program__fd(program);
+		filter->programs++;
 	}
-	return 0;
+	return filter->programs ? 0 : -ENOENT;
+}
+
+/* The object for this kernel, or the one that the environment names. */
+static inline const char *raw_filter_object(void)
+{
+	const char *object = getenv("OBJECT");
+
+	if (object)
+		return object;
+	return kernel_has_frags() ? XDP_CUCKOO_OBJECT : XDP_CUCKOO_BUILD "/xdp_cuckoo_5_10.bpf.o";
 }
 
 /* raw_filter_prepare(), raw_filter_load(), and the programs to run. */

@@ -61,8 +61,7 @@ FAULTY_TOOL := $(BUILD)/tests/fault/xdp-cuckoo
 FAULTY_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/tests/fault/%.o)
 FAULTS := $(BUILD)/tests/fault/faults
 
-$(BUILD)/tests/fault/user/kernel/load_program.o: $(BUILD)/xdp_cuckoo.skel.h
-$(BUILD)/tests/fault/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
+$(BUILD)/tests/fault/user/kernel/load_program.o $(BUILD)/tests/fault/user/kernel/bench_program.o: $(SKELETONS)
 $(BUILD)/tests/fault/user/fleet/functions.o: $(BUILD)/fleet.lua.h
 
 $(BUILD)/tests/fault/user/%.o: user/%.c

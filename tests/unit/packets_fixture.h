@@ -73,7 +73,7 @@ struct scene {
 /* Tests skip if the kernel refuses BPF altogether. EACCES fails the test: the verifier has rejected the program. */
 static inline int scene_open(struct scene *scene, const struct abi_options *options, __u64 slots)
 {
-	int error = raw_filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
+	int error = raw_filter_open(raw_filter_object(), options, table_geometry(slots), &scene->filter);
 
 	scene->error = error;
 	return error == -EPERM || error == -ENOSYS ? 0 : error;
@@ -204,7 +204,7 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 
 	result = packet_expect(&packets[packet], &frames[packet], length, &flow);
 	outcome = scene_expect(scene, result, &flow, &verdict);
-	for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
+	for (size_t i = 0; i < scene->filter.programs; i++) {
 		struct raw_filter_run run = raw_filter_run(&scene->filter, i, frames[packet].byte, length);
 
 		check(!run.error, name, raw_filter_program_names[i], -run.error);

@@ -92,7 +92,7 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 
 	attachment->mode = mode;
 	attachment->is_frags = false;
-	if (kernel_is_mtu_too_large(attachment) && interfaces_takes_frags(attachment->ifindex)) {
+	if (kernel_is_mtu_too_large(attachment) && kernel_has_frags() && interfaces_takes_frags(attachment->ifindex)) {
 		attachment->is_frags = true;
 		error = attach(filter, attachment, reason);
 		if (!is_unsupported(error))
@@ -100,7 +100,7 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 		attachment->is_frags = false;
 	}
 	error = attach(filter, attachment, reason);
-	if (is_unsupported(error) && mode == INTERFACE_NATIVE && interfaces_may_take_frags(attachment->ifindex)) {
+	if (is_unsupported(error) && mode == INTERFACE_NATIVE && kernel_may_take_frags(attachment)) {
 		attachment->is_frags = true;
 		error = attach(filter, attachment, reason);
 	}

@@ -9,10 +9,10 @@
 #include "bench_abi.h"
 #include "kernel/kernel.h"
 
-struct bench; /* the generated skeleton */
+struct bpf_object;
 
 struct kernel_bench {
-	struct bench *program;
+	struct bpf_object *object;
 	/* Shared with the program. The caller fills in BENCH_FLOWS flows; a frame's ethertype chooses. */
 	struct bench_flow_ipv4 *ipv4;
 	struct bench_flow_ipv6 *ipv6;

@@ -39,12 +39,21 @@ __u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name
 
 /* ---- load_program.c ---- */
 
+/* A BPF object inside this program, compiled twice: see bpf/kernel_has.h. */
+struct kernel_built_in {
+	const char *name; /* libbpf makes names of maps from it */
+	const void *(*bytes)(size_t *size), *(*bytes_5_10)(size_t *size);
+};
+
+/*
+ * Opens the object that this kernel accepts, and sets its constants. Loading it makes only maps, until the caller
+ * chooses a program by bpf_program__set_autoload(). NULL: *reason is set.
+ */
+struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, const struct abi_options *options,
+				      struct reason *reason);
+
 /* Lets an object that is not loaded yet use the maps of a running filter. */
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
-
-/* Sets the constants of bpf/maps.h in an object that is not loaded yet. */
-void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
-			  volatile const __u16 *xc_prefixes);
 
 /* Loads a program over the filter's maps unless it is loaded. The verifier takes a tenth of a second. */
 int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason);

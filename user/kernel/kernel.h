@@ -58,7 +58,7 @@ struct kernel_map {
  */
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes);
 
-struct xdp_cuckoo; /* the generated skeleton */
+struct bpf_object;
 
 struct kernel_filter {
 	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
@@ -66,7 +66,7 @@ struct kernel_filter {
 	struct abi_config *config;          /* the memory of KERNEL_CONFIG */
 	struct abi_options options;         /* with which its programs were loaded */
 	bool is_other_version;              /* of the ABI: see kernel_find_all() */
-	struct xdp_cuckoo *program[2];      /* index: is_frags; NULL until kernel_load_program() */
+	struct bpf_object *program[2];      /* index: is_frags; NULL until kernel_load_program() */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
 };
@@ -96,6 +96,12 @@ void kernel_use_pins(const char *dir);
  */
 void kernel_listen(void);
 void kernel_listen_no_more(void);
+
+/*
+ * Whether the kernel runs programs on frames in several buffers: Linux 5.18. If not, filters run programs built for
+ * Linux 5.10, and in native mode an interface must receive each frame in one buffer.
+ */
+bool kernel_has_frags(void);
 
 /*
  * Finds all filters on the interfaces of this network namespace, set up or not. Without CAP_SYS_ADMIN it
@@ -173,11 +179,14 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
 
 /*
- * kernel_is_mtu_too_large(): the MTU is too large for the program there, so the driver may lose large
- * frames. kernel_fit_mtu() then replaces it by the program for frames in several buffers, without a gap. 0,
- * also where nothing is to be done or the driver has no such frames; -EBUSY; other -errno.
+ * kernel_is_mtu_too_large(): the MTU, more than kernel_one_buffer_mtu(), is too large for the program there, so the
+ * driver may lose large frames. kernel_fit_mtu() then replaces it by the program for frames in several buffers, without
+ * a gap, if kernel and driver may take that: kernel_may_take_frags(). 0, also where nothing is to be done; -EBUSY;
+ * other -errno.
  */
+__u32 kernel_one_buffer_mtu(void);
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment);
+bool kernel_may_take_frags(const struct kernel_attachment *attachment);
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason);
 
 /*

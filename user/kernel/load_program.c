@@ -13,10 +13,20 @@
 #include "kernel/internal.h"
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
+#include "xdp_cuckoo_5_10.skel.h"
 
-static struct bpf_map *skeleton_map(const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
+static const struct kernel_built_in filter_object = { "xdp_cuckoo", xdp_cuckoo__elf_bytes, xdp_cuckoo_5_10__elf_bytes };
+
+static const char *const program_names[] = { [false] = "xdp_cuckoo", [true] = "xdp_cuckoo_frags" };
+
+static struct bpf_map *map_of(const struct bpf_object *object, enum kernel_map_name name)
 {
-	return bpf_object__find_map_by_name(skeleton->obj, kernel_map_names[name]);
+	return bpf_object__find_map_by_name(object, kernel_map_names[name]);
+}
+
+static struct bpf_program *program_of(const struct bpf_object *object, bool is_frags)
+{
+	return bpf_object__find_program_by_name(object, program_names[is_frags]);
 }
 
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object)
@@ -25,60 +35,69 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		if (filter->map[name].fd)
-			error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, kernel_map_names[name]),
-						  filter->map[name].fd);
+			error = bpf_map__reuse_fd(map_of(object, name), filter->map[name].fd);
 	return error;
 }
 
-void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
-			  volatile const __u16 *xc_prefixes)
+bool kernel_has_frags(void)
 {
-	memcpy((void *)xc_options, options, sizeof(*options));
-	if (options->format == BUCKET_17)
-		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_xdp_load_bytes, NULL);
 }
 
-/* Opens the built-in object so that loading it makes only maps. On failure NULL, and *reason is set. */
-static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
+static const void *bytes_for_kernel(const struct kernel_built_in *built_in, size_t *size)
 {
-	struct xdp_cuckoo *skeleton;
+	return (kernel_has_frags() ? built_in->bytes : built_in->bytes_5_10)(size);
+}
+
+struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, const struct abi_options *options,
+				      struct reason *reason)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = built_in->name);
+	struct xdp_cuckoo__rodata *constants; /* bpf/maps.h gives them to every object */
+	struct bpf_program *program;
+	struct bpf_object *object;
+	size_t size;
+	const void *bytes = bytes_for_kernel(built_in, &size);
 
 	kernel_listen();
-	skeleton = xdp_cuckoo__open();
-	if (!skeleton) {
+	object = bpf_object__open_mem(bytes, size, &named);
+	if (!object) {
 		kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
 		return NULL;
 	}
-	kernel_set_constants(options, &skeleton->rodata->xc_options, skeleton->rodata->xc_prefixes);
-	bpf_program__set_autoload(skeleton->progs.xdp_cuckoo, false);
-	bpf_program__set_autoload(skeleton->progs.xdp_cuckoo_frags, false);
-	return skeleton;
-}
-
-static struct bpf_program *program_of(const struct xdp_cuckoo *skeleton, bool is_frags)
-{
-	return is_frags ? skeleton->progs.xdp_cuckoo_frags : skeleton->progs.xdp_cuckoo;
+	bpf_object__for_each_program(program, object)
+	{
+		bpf_program__set_autoload(program, false);
+	}
+	constants = (void *)bpf_map__initial_value(bpf_object__find_map_by_name(object, ".rodata"), &size);
+	constants->xc_options = *options;
+	if (options->format == BUCKET_17)
+		memcpy(constants->xc_prefixes, semisort_prefixes(), sizeof(constants->xc_prefixes));
+	return object;
 }
 
 int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason)
 {
-	struct xdp_cuckoo *skeleton;
+	struct bpf_program *program;
+	struct bpf_object *object;
 	int error;
 
 	if (filter->program[is_frags])
 		return 0;
-	skeleton = open_object(&filter->options, reason);
-	if (!skeleton)
+	object = kernel_open_object(&filter_object, &filter->options, reason);
+	if (!object)
 		return -ENOMEM;
-	bpf_program__set_autoload(program_of(skeleton, is_frags), true);
-	error = kernel_reuse_maps(filter, skeleton->obj);
+	program = program_of(object, is_frags);
+	error = program ? bpf_program__set_autoload(program, true) : -EOPNOTSUPP;
 	if (!error)
-		error = xdp_cuckoo__load(skeleton);
+		error = kernel_reuse_maps(filter, object);
+	if (!error)
+		error = bpf_object__load(object);
 	if (!error) {
-		filter->program[is_frags] = skeleton;
+		filter->program[is_frags] = object;
 		return 0;
 	}
-	xdp_cuckoo__destroy(skeleton);
+	bpf_object__close(object);
 	return kernel_refuse(reason, error, "cannot load the BPF program", "");
 }
 
@@ -117,37 +136,37 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 }
 
 /* Opens the built-in object and gives its maps the sizes of the plan. On failure NULL, and *reason is set. */
-static struct xdp_cuckoo *open_sized(const struct kernel_sizes *plan, struct reason *reason)
+static struct bpf_object *open_sized(const struct kernel_sizes *plan, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
+	struct bpf_object *object = kernel_open_object(&filter_object, &plan->options, reason);
 	int error;
 
-	if (!skeleton)
+	if (!object)
 		return NULL;
-	error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
+	error = bpf_map__set_value_size(map_of(object, KERNEL_BUCKETS), kernel_bucket_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
-						 kernel_sizes_entries(plan, sized[i]));
+		error = bpf_map__set_max_entries(map_of(object, sized[i]), kernel_sizes_entries(plan, sized[i]));
 	if (!error)
-		return skeleton;
+		return object;
 	kernel_refuse(reason, error, "cannot size the filter's maps", "");
-	xdp_cuckoo__destroy(skeleton);
+	bpf_object__close(object);
 	return NULL;
 }
 
 int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason)
 {
-	struct xdp_cuckoo *skeleton = open_sized(plan, reason);
+	struct bpf_object *object = open_sized(plan, reason);
 	const void *built_in;
 	size_t size;
 	int error;
 
-	if (!skeleton)
+	if (!object)
 		return -ENOMEM;
-	built_in = xdp_cuckoo__elf_bytes(&size);
-	error = kernel_object_file(skeleton->obj, skeleton->maps.rodata, built_in, size, file, bytes);
-	xdp_cuckoo__destroy(skeleton);
+	built_in = bytes_for_kernel(&filter_object, &size);
+	error = kernel_object_file(object, bpf_object__find_map_by_name(object, ".rodata"), built_in, size, file,
+				   bytes);
+	bpf_object__close(object);
 	return error ? reason_set(reason, error, "cannot make an object of the built-in program: %s",
 				  strerror(-error)) :
 		       0;
@@ -157,32 +176,32 @@ int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter,
 {
 	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
 	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
-	struct xdp_cuckoo *skeleton;
+	struct bpf_object *object;
 	int error = 0;
 
 	*filter = (struct kernel_filter){ .options = plan->options };
-	skeleton = open_sized(plan, reason);
-	if (!skeleton) {
+	object = open_sized(plan, reason);
+	if (!object) {
 		kernel_close(filter);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; plan->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
-		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), plan->predecessor->map[shared[i]].fd);
+		error = bpf_map__reuse_fd(map_of(object, shared[i]), plan->predecessor->map[shared[i]].fd);
 	if (!error)
-		error = xdp_cuckoo__load(skeleton);
+		error = bpf_object__load(object);
 	/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++) {
 		struct bpf_map_info info = {};
 		__u32 length = sizeof(info);
 		int *fd = &filter->map[name].fd;
 
-		*fd = fcntl(bpf_map__fd(skeleton_map(skeleton, name)), F_DUPFD_CLOEXEC, 0);
+		*fd = fcntl(bpf_map__fd(map_of(object, name)), F_DUPFD_CLOEXEC, 0);
 		if (*fd < 0 || bpf_obj_get_info_by_fd(*fd, &info, &length))
 			error = -errno;
 		else
 			kernel_describe_map(&info, &filter->map[name]);
 	}
-	xdp_cuckoo__destroy(skeleton);
+	bpf_object__close(object);
 	error = error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") :
 			kernel_map_memory(filter, reason);
 	if (!error && plan->predecessor)
@@ -203,8 +222,8 @@ void kernel_close(struct kernel_filter *filter)
 		if (map->fd > 0)
 			close(map->fd);
 	}
-	xdp_cuckoo__destroy(filter->program[false]);
-	xdp_cuckoo__destroy(filter->program[true]);
+	bpf_object__close(filter->program[false]);
+	bpf_object__close(filter->program[true]);
 	free(filter->attachments);
 	*filter = (struct kernel_filter){};
 }

@@ -240,19 +240,27 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 #define VIRTIO_HEADER_BYTES 12
 #define VLAN_TAG_BYTES 4
 
+__u32 kernel_one_buffer_mtu(void)
+{
+	return sysconf(_SC_PAGESIZE) - ETH_HLEN - VLAN_TAG_BYTES - VIRTIO_HEADER_BYTES - HEADROOM_BYTES - SHARED_INFO_BYTES;
+}
+
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {
-	const __u64 bytes =
-		attachment->mtu + ETH_HLEN + VLAN_TAG_BYTES + VIRTIO_HEADER_BYTES + HEADROOM_BYTES + SHARED_INFO_BYTES;
+	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
+	       attachment->mtu > kernel_one_buffer_mtu();
+}
 
-	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags && bytes > (__u64)sysconf(_SC_PAGESIZE);
+bool kernel_may_take_frags(const struct kernel_attachment *attachment)
+{
+	return kernel_has_frags() && interfaces_may_take_frags(attachment->ifindex);
 }
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
 	int error, lock, old;
 
-	if (!kernel_is_mtu_too_large(attachment) || !interfaces_may_take_frags(attachment->ifindex))
+	if (!kernel_is_mtu_too_large(attachment) || !kernel_may_take_frags(attachment))
 		return 0;
 	if (kernel_is_held(attachment))
 		return kernel_say_held(filter, attachment, "", -EBUSY, reason, "the filter needs the other program");

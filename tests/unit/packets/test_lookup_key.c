@@ -268,12 +268,12 @@ SCENE_TEST(test_counts)
 			size_t packet = packet_of(family);
 
 			scene_check(scene, packet);
-			bytes[family] += RAW_FILTER_PROGRAMS * frames[packet].length;
+			bytes[family] += scene->filter.programs * frames[packet].length;
 		}
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_counter *counter = &table->memory.counter[scene->filter.slot[family]];
 
-		check(counter->packets == 10 * RAW_FILTER_PROGRAMS, "rule", "packets", family);
+		check(counter->packets == 10 * scene->filter.programs, "rule", "packets", family);
 		check(counter->bytes == bytes[family], "rule", "bytes", family);
 	}
 }
@@ -285,7 +285,7 @@ TEST(test_defaults)
 		.format = BUCKET_16, .is_exact = 1, .has_counts = 1, .orders_loads = !ABI_LOADS_IN_ORDER
 	};
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
-	struct raw_filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
+	struct raw_filter filter = { .object = bpf_object__open_file(raw_filter_object(), NULL) };
 
 	assert_non_null(filter.object);
 	assert_memory_equal(raw_filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));

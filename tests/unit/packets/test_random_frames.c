@@ -97,7 +97,7 @@ static void check_run(struct scene *scene, const struct frame *frame, const stru
 	enum abi_verdict verdict;
 	const enum abi_outcome outcome = scene_expect(scene, result, flow, &verdict);
 
-	for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
+	for (size_t i = 0; i < scene->filter.programs; i++) {
 		const struct raw_filter_run run = raw_filter_run(&scene->filter, i, frame->byte, frame->length);
 		const unsigned long before = failures;
 
