@@ -282,6 +282,9 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 /* Reports a filter that does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 
+/* Reports what the filter cannot do on this kernel. */
+void command_report_kernel(void);
+
 /*
  * Reports interfaces where kernel_watch() saw that packets bypass the filter, and where the MTU has outgrown
  * the program. Returns whether packets bypass it anywhere.

@@ -2,6 +2,7 @@
 /* What commands say on stderr about filters and stores. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "commands/command.h"
@@ -134,6 +135,16 @@ void command_report_run(const struct kernel_filter *kernel)
 							 first_interface(kernel), command_effect(kernel, text));
 }
 
+void command_report_kernel(void)
+{
+	struct utsname host;
+
+	if (!kernel_has_frags() && !uname(&host))
+		output_note("Linux %s cannot filter jumbo frames in native mode (Linux 5.18 can): if the MTU of an "
+			    "interface is more than %u, use --mode skb there",
+			    host.release, kernel_one_buffer_mtu());
+}
+
 bool command_report_lost(const struct kernel_filter *kernel)
 {
 	char option[COMMAND_NAME_BYTES], cure[128];
@@ -154,7 +165,7 @@ bool command_report_lost(const struct kernel_filter *kernel)
 			 command_name_option(kernel->config->name, option), attachment.interface);
 		output_note("the MTU of '%s' is %u: its driver may lose frames that do not fit into one buffer; %s",
 			    attachment.interface, attachment.mtu,
-			    interfaces_may_take_frags(attachment.ifindex) ?
+			    kernel_may_take_frags(&attachment) ?
 				    cure :
 				    "make the MTU smaller, or unload the filter there and load it with --mode skb");
 	}

@@ -400,6 +400,8 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	size_t count;
 	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
 
+	if (count)
+		command_report_kernel();
 	kernel_watch(filters, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
