@@ -40,8 +40,7 @@ static __always_inline int finish(struct xdp_md *ctx, struct verdict verdict, __
 	return count(ctx, verdict, bytes);
 }
 
-SEC("xdp")
-int xdp_cuckoo(struct xdp_md *ctx)
+static __always_inline int filter_one_buffer(struct xdp_md *ctx)
 {
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
@@ -50,6 +49,12 @@ int xdp_cuckoo(struct xdp_md *ctx)
 	/* Computed early: if the packet pointers stayed live, the verifier could not prune. */
 	barrier_var(bytes);
 	return finish(ctx, verdict_of(data, end, NULL), bytes);
+}
+
+SEC("xdp")
+int xdp_cuckoo(struct xdp_md *ctx)
+{
+	return filter_one_buffer(ctx);
 }
 
 #if KERNEL_HAS_FRAGS
