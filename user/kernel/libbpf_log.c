@@ -62,16 +62,22 @@ const char *kernel_error_text(void)
 	return kernel_message;
 }
 
+static bool is_kernel_before(unsigned int version, unsigned int patchlevel)
+{
+	unsigned int its_version, its_patchlevel;
+	struct utsname host;
+
+	return !uname(&host) && sscanf(host.release, "%u.%u", &its_version, &its_patchlevel) == 2 &&
+	       (its_version < version || (its_version == version && its_patchlevel < patchlevel));
+}
+
 /* Whether EPERM means that the limit of locked memory is too low. */
 static bool is_locked_memory_full(void)
 {
 	struct rlimit limit;
-	unsigned int version, patch;
-	struct utsname host;
 
-	return !uname(&host) && sscanf(host.release, "%u.%u", &version, &patch) == 2 &&
-	       (version < 5 || (version == 5 && patch < 11)) && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
-	       limit.rlim_cur != RLIM_INFINITY && (privileges_has(CAP_BPF) || privileges_has(CAP_SYS_ADMIN));
+	return is_kernel_before(5, 11) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	       (privileges_has(CAP_BPF) || privileges_has(CAP_SYS_ADMIN));
 }
 
 static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
@@ -80,6 +86,10 @@ static int set_reason(struct reason *reason, int error, const char *what, const 
 		return reason_set(reason, error,
 				  "%s%s: Linux before 5.11 counts BPF memory as locked memory, whose limit is too low; raise "
 				  "it (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit)",
+				  what, subject);
+	/* The kernel has no word for a kind of map, a flag or an instruction that it does not know. */
+	if ((error == -EINVAL || error == -EACCES) && is_kernel_before(5, 10))
+		return reason_set(reason, -EIO, "%s%s: this kernel is too old; xdp-cuckoo needs Linux 5.10 or newer",
 				  what, subject);
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error,

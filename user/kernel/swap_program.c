@@ -242,7 +242,8 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 
 __u32 kernel_one_buffer_mtu(void)
 {
-	return sysconf(_SC_PAGESIZE) - ETH_HLEN - VLAN_TAG_BYTES - VIRTIO_HEADER_BYTES - HEADROOM_BYTES - SHARED_INFO_BYTES;
+	return sysconf(_SC_PAGESIZE) - ETH_HLEN - VLAN_TAG_BYTES - VIRTIO_HEADER_BYTES - HEADROOM_BYTES -
+	       SHARED_INFO_BYTES;
 }
 
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
