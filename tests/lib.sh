@@ -170,6 +170,11 @@ skip() {
 	exit "$EXIT_SKIP"
 }
 
+# needs_linux VERSION: skips the test on an older kernel.
+needs_linux() {
+	printf '%s\n' "$1" "$(uname -r)" | sort -C -V || skip "needs Linux $1"
+}
+
 # note TEXT: what a test that passes has measured, shown beside its name.
 note() {
 	echo "$*" >"$TMPDIR/note"

@@ -138,8 +138,6 @@ static int verify(const char *path, size_t table, const char *name)
 	program = prepare(path, &tables[table].options, name, &filter, &result);
 	if (program)
 		result = report(tables[table].name, program, filter.object);
-	if (result < 0)
-		fprintf(stderr, "verify: %s: %s, %s: %s\n", path, tables[table].name, name, strerror(-result));
 	raw_filter_close(&filter);
 	return result;
 }
@@ -157,8 +155,11 @@ int main(int argc, char **argv)
 
 			if (result == -ENOENT && i == RAW_FILTER_FRAGS)
 				continue; /* an object for Linux 5.10 */
-			if (result < 0)
+			if (result < 0) {
+				fprintf(stderr, "verify: %s: %s, %s: %s\n", argv[1], tables[table].name,
+					raw_filter_program_names[i], strerror(-result));
 				return 2;
+			}
 			is_refused |= result;
 		}
 	}

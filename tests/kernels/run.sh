@@ -127,8 +127,10 @@ card() {
 boot() {
 	taps= # where this host may not make them, the tests of their cards are skipped
 	! sh tests/kernels/taps.sh true 2>/dev/null || taps='sh tests/kernels/taps.sh'
+	# Linux 5.10 panics in bpf_dispatcher_xdp_func if a processor changes it while another one runs it.
+	case $1 in *linux-image-5.10.*) processors=1 ;; *) processors=2 ;; esac
 	# shellcheck disable=SC2046,SC2086 # words
-	$taps timeout --foreground "$MACHINE_LIMIT_S" $QEMU -accel "$ACCEL" -cpu "$CPU" -smp 2 -m 2048 \
+	$taps timeout --foreground "$MACHINE_LIMIT_S" $QEMU -accel "$ACCEL" -cpu "$CPU" -smp "$processors" -m 2048 \
 		-nographic -no-reboot -nodefaults -serial "file:$2/console" -serial stdio \
 		-kernel "$1"/boot/vmlinuz-* -initrd "$2/initramfs" \
 		-append "console=$CONSOLE loglevel=5 panic=-1 nowatchdog no_timer_check" $(cards "$taps") </dev/null 2>"$2/emulator"

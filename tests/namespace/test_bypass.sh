@@ -173,6 +173,7 @@ cured() {
 }
 
 test_grown_mtu() {
+	needs_linux 5.18
 	silence
 	assert_status 0 xc add 192.0.2.1
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
@@ -198,6 +199,7 @@ test_grown_mtu() {
 
 # virtio_net takes the program for one buffer up to an MTU of 3506, and loses the largest frames from 3491 on.
 test_mtu_that_hardly_fits() {
+	needs_linux 6.3
 	for mtu in 3490:xdp_cuckoo 3491:xdp_cuckoo_frags; do
 		ip -n "$RX" link set vrx mtu "${mtu%:*}"
 		assert_status 0 xc load vrx --mode native

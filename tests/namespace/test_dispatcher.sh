@@ -216,6 +216,7 @@ test_on_trial() {
 
 # The program for larger frames comes by xdp-loader, too.
 test_the_mtu_grows() {
+	needs_linux 5.18
 	load_beside "$OBJECT" xdp_cuckoo
 	in_rx ip link set vrx mtu 3600
 	assert_notes "MTU of 'vrx' is .*; xdp-cuckoo load vrx fixes that, or says why it cannot" xc status

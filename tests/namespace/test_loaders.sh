@@ -92,6 +92,7 @@ test_ip_link() {
 }
 
 test_ip_link_frags() {
+	needs_linux 5.18
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp.frags
 	adopts_and_filters
 	in_rx ip link set dev vrx xdp off
@@ -287,6 +288,7 @@ test_skb_mode() {
 }
 
 test_jumbo_mtu_uses_the_frags_program() {
+	needs_linux 5.18
 	in_tx ip link set vtx mtu 9000
 	in_rx ip link set vrx mtu 9000
 	assert_status 0 xc load vrx --mode native

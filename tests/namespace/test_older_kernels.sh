@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The object for Linux 5.10 gives the same verdicts on this kernel. tests/kernels/ runs it on Linux 5.10.
+# The program for Linux 5.10, on this kernel: its verdicts, and what the tool does where it has no other program.
+# tests/kernels/ runs it on Linux 5.10.
 . tests/lib.sh
 
 # judge UNIT: a unit test, with that object.
@@ -18,6 +19,90 @@ test_hints() {
 
 test_look_ups() {
 	judge lookup_key
+}
+
+# on RELEASE COMMAND...: the tool, on a kernel that is as old as that, as far as the tool can see.
+on() {
+	on_release=$1
+	shift
+	set -- "$TOOL" --state "$STATE/store" "$@"
+	in_rx ${LIMITS:+prlimit $LIMITS} ${BOUNDS:+setpriv $BOUNDS} \
+		env LD_PRELOAD="$PWD/$HELPERS/older_kernel.so" RELEASE="$on_release" "$@"
+}
+
+program_name() {
+	ip -n "$RX" -j link show vrx | jq '.[].xdp.prog.id' | xargs bpftool -j prog show id | jq -r .name
+}
+
+NOTE='cannot filter jumbo frames in native mode \(Linux 5.18 can\): if the MTU .* more than 3490, use --mode skb'
+
+test_load_and_status_say_what_is_missing() {
+	for release in 5.11.0 5.14.0 5.15.0-100-generic; do
+		case_begin "$release"
+		assert_notes "Linux $release $NOTE" on "$release" load vrx --mode native
+		assert_notes "Linux $release $NOTE" on "$release" status
+		[ "$release" != 5.11.0 ] || assert_status 0 on "$release" add 192.0.2.1
+		printf '%s\n' 'drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53' \
+			'pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53' |
+			traffic || fail "wrong verdicts"
+		assert_status 0 on "$release" resize 100000
+		assert_status 0 on "$release" unload --all
+	done
+	assert_status 0 on 5.18.0 load vrx
+	! grep jumbo "$STATE/err" || fail "a note on Linux 5.18"
+}
+
+# This kernel has the other program, and must not be asked for it.
+test_large_mtu() {
+	ip -n "$TX" link set vtx mtu 3491
+	ip -n "$RX" link set vrx mtu 3491
+	assert_notes "MTU of 'vrx' is 3491: .*; make the MTU smaller, or .* --mode skb" on 5.15.0 load vrx --mode native
+	assert_equal xdp_cuckoo "$(program_name)" "program"
+	assert_notes "MTU of 'vrx' is 3491: .*; make the MTU smaller, or .* --mode skb" on 5.15.0 status
+	assert_status 0 on 5.15.0 unload --all
+	ip -n "$TX" link set vtx mtu 9000
+	ip -n "$RX" link set vrx mtu 9000
+	assert_status 3 on 5.15.0 load vrx --mode native
+	assert_error "'vrx' does not take the filter in its driver: .*; use --mode skb or --mode auto$"
+	assert_status 0 on 5.15.0 load vrx
+	assert_output '^  vrx +skb'
+}
+
+test_object_file() {
+	assert_status 0 on 5.15.0 object "$STATE/older.o"
+	! grep -q xdp_cuckoo_frags "$STATE/older.o" || fail "a program for frames in several buffers"
+	assert_status 0 xc object "$STATE/newer.o"
+	grep -q xdp_cuckoo_frags "$STATE/newer.o" || fail "no program for frames in several buffers"
+}
+
+test_bench() {
+	assert_status 0 on 5.15.0 load vrx
+	assert_status 0 on 5.15.0 bench --seconds 1
+}
+
+# Linux before 5.11 counts BPF memory as locked memory.
+test_limit_of_locked_memory() {
+	LIMITS=--memlock=65536:65536
+	BOUNDS=--bounding-set=-sys_resource
+	assert_status 3 on 5.10.0 load vrx
+	assert_error 'counts BPF memory as locked memory, .* too low; raise it \(ulimit -l unlimited, or LimitMEMLOCK=infinity'
+	assert_status 0 on 5.11.0 load vrx
+	for unit in user/package/systemd/*.service; do
+		! grep -q '^CapabilityBoundingSet=.*CAP_BPF' "$unit" ||
+			assert_equal 1 "$(grep -c '^LimitMEMLOCK=infinity$' "$unit")" "$unit"
+	done
+}
+
+test_limit_of_locked_memory_is_raised() {
+	prlimit --memlock=unlimited:unlimited true 2>/dev/null || skip "no CAP_SYS_RESOURCE here"
+	LIMITS=--memlock=65536:65536
+	assert_status 0 on 5.10.0 load vrx
+}
+
+test_too_old() {
+	assert_status 3 on 5.4.0-26-generic load vrx
+	assert_error "this kernel is too old; xdp-cuckoo needs Linux 5.10 or newer$"
+	assert_shows 'running: +none' xc status
 }
 
 run_tests "$0" "$@"
