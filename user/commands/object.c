@@ -15,10 +15,10 @@ const struct command command_object = {
 	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
 	.summary = "write the program to a file, for xdp-loader and other loaders",
 	.help = "Writes an object file with the BPF programs xdp_cuckoo and xdp_cuckoo_frags (for\n"
-		"jumbo frames). A loader makes the maps as the file says: with room for two\n"
-		"tables of N rules (default: 498,073), or for one with --no-spare. The other\n"
-		"options mean the same as those of `load`. The next `load`, `add` or `import`\n"
-		"fills the table.\n"
+		"jumbo frames; Linux before 5.18 has no such programs). A loader makes the maps\n"
+		"as the file says: with room for two tables of N rules (default: 498,073), or\n"
+		"for one with --no-spare. The other options mean the same as those of `load`.\n"
+		"The next `load`, `add` or `import` fills the table.\n"
 		"\n"
 		"  xdp-cuckoo object filter.o --capacity 100000\n"
 		"  ip link set dev eth0 xdp obj filter.o sec xdp\n"
