@@ -87,12 +87,13 @@ int kernel_say_held(const struct kernel_filter *filter, const struct kernel_atta
 	va_start(arguments, why);
 	reason_print(&text, why, arguments);
 	va_end(arguments);
-	return reason_set(reason, error,
-			  "%s, and on '%s' libxdp's dispatcher holds the filter; load a second one beside it (xdp-cuckoo object "
-			  "FILE%s; xdp-loader load %s FILE -n xdp_cuckoo%s; xdp-cuckoo%s%s load %s), then unload the old "
-			  "one (xdp-loader unload %s -i %u)",
-			  text.text, held->interface, options, held->interface, is_frags ? "_frags" : "",
-			  *name ? " --name " : "", name, held->interface, held->interface, held->prog_id);
+	return reason_set(
+		reason, error,
+		"%s, and on '%s' libxdp's dispatcher holds the filter; load a second one beside it (xdp-cuckoo object "
+		"FILE%s; xdp-loader load %s FILE -n xdp_cuckoo%s; xdp-cuckoo%s%s load %s), then unload the old "
+		"one (xdp-loader unload %s -i %u)",
+		text.text, held->interface, options, held->interface, is_frags ? "_frags" : "", *name ? " --name " : "",
+		name, held->interface, held->interface, held->prog_id);
 }
 
 /* ---- every interface of a filter ---- */
