@@ -79,7 +79,7 @@ $(FAULTY_TOOL): $(FAULTY_OBJECTS) $(BUILD)/tests/fault/runtime.o
 # ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_CHECKS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_CHECKS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 FUZZ_T = $(or $(T),60)
 
 # $1: the way; $2: its compiler; $3: flags of what is fuzzed; $4: flags of linking; $5: main(), where it needs one

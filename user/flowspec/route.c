@@ -25,25 +25,28 @@ enum {
 
 #define COMMUNITY_BLACKHOLE 0xffff029a /* 65535:666, RFC 7999 */
 
-static json_int_t integer(const json_t *object, const char *name)
+/* A number of one byte. -1: it is larger; 0: it is no number. */
+static int byte_of(const json_t *object, const char *name)
 {
-	return json_number_value(json_object_get(object, name));
+	const double number = json_number_value(json_object_get(object, name));
+
+	return number >= 0 && number <= 255 ? (int)number : -1;
 }
 
 /* The attribute with this number; NULL: the route does not have it. */
-static const json_t *attribute(const json_t *route, json_int_t type)
+static const json_t *attribute(const json_t *route, int type)
 {
 	json_t *found;
 	size_t i;
 
-	json_array_foreach(json_object_get(route, "attrs"), i, found) if (integer(found, "type") == type) return found;
+	json_array_foreach(json_object_get(route, "attrs"), i, found) if (byte_of(found, "type") == type) return found;
 	return NULL;
 }
 
 static enum route_kind kind_of(const json_t *route, const json_t *nlri)
 {
 	const json_t *reach = attribute(route, ATTRIBUTE_MP_REACH);
-	const json_int_t safi = integer(reach, "safi");
+	const int safi = byte_of(reach, "safi");
 
 	if (json_object_get(nlri, "rd"))
 		return ROUTE_OTHER;
@@ -59,7 +62,7 @@ static enum route_kind kind_of(const json_t *route, const json_t *nlri)
 /* What an extended community asks for; NULL: nothing that concerns packets. *is_drop: it asks for a drop. */
 static const char *action_of(const json_t *community, bool *is_drop)
 {
-	const json_int_t type = integer(community, "type"), subtype = integer(community, "subtype");
+	const int type = byte_of(community, "type"), subtype = byte_of(community, "subtype");
 	const json_t *rate = json_object_get(community, "rate");
 
 	/* Route targets and route origins ask for nothing. */
