@@ -19,6 +19,7 @@ most_processed() {
 # judge_within CLANG|OBJECT [PROGRAM]: the programs of the object; PROGRAM: it has only that one.
 judge_within() {
 	assert_status 0 sh tests/verify.sh "$1"
+	# shellcheck disable=SC2086 # one word a program
 	set -- ${2:-xdp_cuckoo xdp_cuckoo_frags}
 	for kind in $KINDS; do
 		for program; do
