@@ -348,7 +348,7 @@ test_wrong_usage() {
 		1|no filter 'other' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo --name other load|--name other panic
 		1|no such rule: src 192.0.2.9; xdp-cuckoo list shows|del 192.0.2.9
 		2|'src' needs a value after it: ADDRESS|add src
-		1|no list 'x'; see xdp-cuckoo lists|list x
+		1|no list 'x'; xdp-cuckoo lists shows the lists|list x
 		2|version: too many words; usage: xdp-cuckoo version$|version x
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
 		2|runs with another --compact|load vrx --compact
