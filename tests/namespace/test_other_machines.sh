@@ -47,7 +47,11 @@ test_pages_of_another_machine() {
 
 # compiler ORDER: a compiler for a machine of that byte order, as far as the Makefile asks it.
 compiler() {
-	printf '#!/bin/sh\necho "#define __BYTE_ORDER__ __ORDER_%s_ENDIAN__"\n' "$1" >"$STATE/cc"
+	cat >"$STATE/cc" <<-END
+		#!/bin/sh
+		[ "\$1" != -dumpmachine ] || exec cc -dumpmachine
+		echo "#define __BYTE_ORDER__ __ORDER_$1_ENDIAN__"
+	END
 	chmod 755 "$STATE/cc"
 }
 
