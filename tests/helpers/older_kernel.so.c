@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <bpf/libbpf.h>
 
@@ -16,6 +20,15 @@ static int is_before(int minor)
 
 	sscanf(getenv("RELEASE"), "%d.%d", &major, &its_minor);
 	return major < 5 || (major == 5 && its_minor < minor);
+}
+
+/* Without CAP_BPF libbpf supposes that the kernel has everything. */
+static int may_ask(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &head, data) && data[CAP_TO_INDEX(CAP_BPF)].effective & CAP_TO_MASK(CAP_BPF);
 }
 
 int uname(struct utsname *host)
@@ -33,7 +46,7 @@ int libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id helper, co
 		(int (*)(enum bpf_prog_type, enum bpf_func_id, const void *))dlsym(RTLD_NEXT,
 										   "libbpf_probe_bpf_helper");
 
-	return helper == BPF_FUNC_xdp_load_bytes && is_before(18) ? 0 : next(type, helper, options);
+	return helper == BPF_FUNC_xdp_load_bytes && is_before(18) && may_ask() ? 0 : next(type, helper, options);
 }
 
 int bpf_object__load(struct bpf_object *object)

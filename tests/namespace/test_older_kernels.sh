@@ -52,6 +52,14 @@ test_load_and_status_say_what_is_missing() {
 	! grep jumbo "$STATE/err" || fail "a note on Linux 5.18"
 }
 
+test_object_for_this_kernel() {
+	command -v readelf >/dev/null || skip "no readelf"
+	assert_status 0 on 5.15.0 object "$STATE/object"
+	! readelf -SW "$STATE/object" | grep -q ' xdp.frags ' || fail "it is for Linux 5.18"
+	assert_status 0 on 5.18.0 object "$STATE/object"
+	readelf -SW "$STATE/object" | grep -q ' xdp.frags ' || fail "it is for Linux 5.10"
+}
+
 # This kernel has the other program, and must not be asked for it.
 test_large_mtu() {
 	ip -n "$TX" link set vtx mtu 3491

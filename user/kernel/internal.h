@@ -10,6 +10,9 @@
 
 /* ---- libbpf_log.c ---- */
 
+/* Whether the kernel's release is lower than that. */
+bool kernel_is_before(unsigned int version, unsigned int patchlevel);
+
 /* The kernel's error text since kernel_listen(); "" where there was none. */
 const char *kernel_error_text(void);
 

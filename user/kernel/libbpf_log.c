@@ -62,7 +62,7 @@ const char *kernel_error_text(void)
 	return kernel_message;
 }
 
-static bool is_kernel_before(unsigned int version, unsigned int patchlevel)
+bool kernel_is_before(unsigned int version, unsigned int patchlevel)
 {
 	unsigned int its_version, its_patchlevel;
 	struct utsname host;
@@ -76,7 +76,7 @@ static bool is_locked_memory_full(void)
 {
 	struct rlimit limit;
 
-	return is_kernel_before(5, 11) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	return kernel_is_before(5, 11) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	       (privileges_has(CAP_BPF) || privileges_has(CAP_SYS_ADMIN));
 }
 
@@ -88,7 +88,7 @@ static int set_reason(struct reason *reason, int error, const char *what, const 
 				  "it (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit)",
 				  what, subject);
 	/* The kernel has no word for a kind of map, a flag or an instruction that it does not know. */
-	if ((error == -EINVAL || error == -EACCES) && is_kernel_before(5, 10))
+	if ((error == -EINVAL || error == -EACCES) && kernel_is_before(5, 10))
 		return reason_set(reason, -EIO, "%s%s: this kernel is too old; xdp-cuckoo needs Linux 5.10 or newer",
 				  what, subject);
 	if (error == -EPERM || error == -EACCES)

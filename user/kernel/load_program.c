@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/privileges.h"
 #include "kernel/internal.h"
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
@@ -39,8 +41,11 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 	return error;
 }
 
+/* Without CAP_BPF the probe says yes; then the release decides. */
 bool kernel_has_frags(void)
 {
+	if (!privileges_has(CAP_BPF) && kernel_is_before(5, 18))
+		return false;
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_xdp_load_bytes, NULL);
 }
 
