@@ -94,7 +94,7 @@ test_interfaces_that_share_a_row() {
 	assert_dropped 7 vrx+vsame
 	assert_sums
 	assert_status 0 xc stats vsame
-	assert_error '^note: these are the counts of vrx.vsame together$'
+	assert_error '^note: these are the counts of vrx.vsame$'
 }
 
 test_an_interface_that_is_left() {

@@ -345,7 +345,7 @@ static enum command_status find_row(const struct invocation *invocation, const s
 
 	*row = abi_counter_row(if_nametoindex(interface));
 	if (*tally->interfaces[*row] && strcmp(tally->interfaces[*row], interface))
-		output_note("these are the counts of %s together", tally->interfaces[*row]);
+		output_note("these are the counts of %s", tally->interfaces[*row]);
 	if (*tally->interfaces[*row])
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",

@@ -334,10 +334,15 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_TEXT:
 		take_text(reading, value, to);
 		return is_text_of(key->kind, value);
-	default:
+	case VALUE_WORD:
+	case VALUE_FILE:
+	case VALUE_LIST:
+	case VALUE_URL:
+	case VALUE_PIN:
 		*(const char **)to = keep_text(reading, value);
 		return is_text_of(key->kind, value);
 	}
+	return false;
 }
 
 static void take_known_key(struct config_reading *reading, const struct key *key, const char *value)
