@@ -109,4 +109,47 @@ test_taken_off_while_tables_are_exchanged() {
 	assert_equal 8 "$(wc -l <"$STATE/exchanged")" "exchanges"
 }
 
+# above KIND: makes the interface vup above vrx.
+above() {
+	case $1 in
+	bridge)
+		ip -n "$RX" link add vup type bridge
+		ip -n "$RX" link set vrx master vup
+		;;
+	macvlan) ip -n "$RX" link add vup link vrx type macvlan ;;
+	vlan) ip -n "$RX" link add vup link vrx type vlan id 5 ;;
+	esac 2>"$STATE/above" || return 1
+	ip -n "$RX" link set vup up
+}
+
+runs_none() {
+	! ip -n "$RX" -d link show | grep -q prog/xdp
+}
+
+# While an interface above runs a program, the kernel takes none off the one below, and puts none there.
+test_one_interface_above_the_other() {
+	needs_linux 5.15
+	silence
+	xc add 192.0.2.66 >/dev/null 2>&1
+	for kind in bridge macvlan vlan; do
+		case_begin "$kind"
+		above "$kind" || continue
+		assert_status 0 xc load vrx vup --no-spare
+		assert_fails 5 'replace the program on vrx: an interface above it .* unload that one first$' xc resize 100000
+		assert_fails 5 'detach from vrx: an interface above it .* unload that one first$' xc unload vrx
+		expect drop
+		assert_status 0 xc check
+		assert_shows '^unloaded: +vup; vrx$' xc unload --all
+		runs_none || fail "they run still"
+		assert_status 0 xc load vup
+		assert_fails 5 'attach to vrx: an interface above it .* unload that one first$' xc load vrx
+		assert_status 0 xc down
+		assert_fails 2 "no interface 'nosuch0'" xc load vrx vup nosuch0
+		runs_none || fail "a load that failed stays"
+		assert_status 0 xc load vrx vup --confirm 5s
+		wait_for "the end of the trial" runs_none
+		ip -n "$RX" link del vup
+	done
+}
+
 run_tests "$0" "$@"

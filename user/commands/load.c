@@ -189,8 +189,8 @@ static int load_all(const struct invocation *invocation, struct session *session
 		error = reason_set(reason, -EINVAL,
 				   "the filter runs there already, so --confirm has nothing to undo: unload it first, or "
 				   "leave --confirm out");
-	/* Undo the load after a failure. */
-	for (size_t i = attached; error && i < filter->kernel.attachments_count; i++)
+	/* Undo the load after a failure; in this order, because an interface above keeps the programs below. */
+	for (size_t i = filter->kernel.attachments_count; error && i-- > attached;)
 		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
 	if (invocation->confirm_ms && error)
 		filter_confirm(filter);

@@ -41,6 +41,8 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 {
 	struct reason why;
 
+	if (kernel_says_above())
+		return kernel_refuse_in_words(reason, error, "cannot attach to ", interface);
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at; see "

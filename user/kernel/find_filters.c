@@ -199,6 +199,7 @@ static int search_interfaces(struct search *search)
 		error = interfaces_list(&interfaces, &count);
 		if (error)
 			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
+		interfaces_keep_running(interfaces, &count);
 		for (size_t i = 0; i < count && !error; i++)
 			error = inspect_interface(search, &interfaces[i]);
 		free(interfaces);

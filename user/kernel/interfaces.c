@@ -55,6 +55,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
 	const struct nlattr *attribute, *program;
 	struct interface *interface = context;
+	bool is_link_elsewhere = false;
 
 	*interface = (struct interface){
 		.index = header->ifi_index,
@@ -73,6 +74,12 @@ static int read_link(const struct nlmsghdr *message, void *context)
 		case IFLA_MASTER:
 			interface->master = mnl_attr_get_u32(attribute);
 			break;
+		case IFLA_LINK:
+			interface->link = mnl_attr_get_u32(attribute);
+			break;
+		case IFLA_LINK_NETNSID:
+			is_link_elsewhere = true;
+			break;
 		case IFLA_STATS64: /* aligned to 4 bytes only, so copied */
 			memcpy(&interface->received, payload + offsetof(struct rtnl_link_stats64, rx_packets),
 			       sizeof(interface->received));
@@ -85,6 +92,8 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			break;
 		}
 	}
+	if (is_link_elsewhere)
+		interface->link = 0;
 	return MNL_CB_OK;
 }
 
@@ -116,6 +125,45 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	*count = listing.count;
 	/* Commands take -EINTR for a signal, but there was none. */
 	return error == -EINTR ? -EAGAIN : error;
+}
+
+static bool runs_program(const struct interface *interface)
+{
+	for (int mode = 0; mode < INTERFACE_MODES; mode++)
+		if (interface->prog_id[mode])
+			return true;
+	return false;
+}
+
+/* The ends of a veth pair are linked to each other, and neither is above. */
+static bool is_above(const struct interface *above, const struct interface *below)
+{
+	return below->master == above->index || (above->link == below->index && below->link != above->index);
+}
+
+void interfaces_keep_running(struct interface *interfaces, size_t *count)
+{
+	size_t kept = 0;
+	bool is_ordered = false;
+
+	for (size_t i = 0; i < *count; i++)
+		if (runs_program(&interfaces[i]))
+			interfaces[kept++] = interfaces[i];
+	*count = kept;
+	/* Bounded, because a tunnel's link may close a circle. */
+	for (size_t pass = 0; pass < kept && !is_ordered; pass++) {
+		is_ordered = true;
+		for (size_t i = 0; i < kept; i++)
+			for (size_t k = i + 1; k < kept; k++) {
+				const struct interface below = interfaces[i];
+
+				if (!is_above(&interfaces[k], &below))
+					continue;
+				interfaces[i] = interfaces[k];
+				interfaces[k] = below;
+				is_ordered = false;
+			}
+	}
 }
 
 struct names {

@@ -27,6 +27,7 @@ struct interface {
 	bool has_ethernet; /* headers; the loopback interface has them; tunnels, PPP and some modems do not */
 	__u32 prog_id[INTERFACE_MODES]; /* 0: no program */
 	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
+	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
 	__u32 mtu;
 	__u64 received; /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 };
@@ -45,6 +46,12 @@ void interface_clean_name(char *name);
  * other -errno. On failure *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
+
+/*
+ * Keeps only interfaces that run programs, each before those below it. While an interface runs a program, the kernel
+ * takes none off the ports of a bridge, the slaves of a bond, or what carries a VLAN or macvlan.
+ */
+void interfaces_keep_running(struct interface *interfaces, size_t *count);
 
 /* Visits all names of all interfaces, also alternative names. Ignores errors: the names are for suggestions. */
 void interfaces_names(void (*visit)(const char *name, void *context), void *context);

@@ -16,6 +16,9 @@ bool kernel_is_before(unsigned int version, unsigned int patchlevel);
 /* The kernel's error text since kernel_listen(); "" where there was none. */
 const char *kernel_error_text(void);
 
+/* Whether it says that an interface above (a bridge, bond, VLAN, ...) runs a program, which keeps those below. */
+bool kernel_says_above(void);
+
 /*
  * Sets the reason for a refused system call: `what` failed for `subject`. Returns `error`; -EINVAL becomes
  * -EIO. The second function adds the kernel's text: call kernel_listen() before, and nothing else that may

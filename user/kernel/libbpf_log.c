@@ -62,6 +62,11 @@ const char *kernel_error_text(void)
 	return kernel_message;
 }
 
+bool kernel_says_above(void)
+{
+	return strstr(kernel_message, "upper device");
+}
+
 bool kernel_is_before(unsigned int version, unsigned int patchlevel)
 {
 	unsigned int its_version, its_patchlevel;
@@ -82,6 +87,11 @@ static bool is_locked_memory_full(void)
 
 static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
 {
+	if (error == -EEXIST && *words && kernel_says_above())
+		return reason_set(reason, -EBUSY,
+				  "%s%s: an interface above it (a bridge, bond, VLAN or macvlan) runs an XDP program, and "
+				  "meanwhile the kernel changes none below; unload that one first",
+				  what, subject);
 	if (error == -EPERM && is_locked_memory_full())
 		return reason_set(reason, error,
 				  "%s%s: Linux before 5.11 counts BPF memory as locked memory, whose limit is too low; raise "

@@ -100,7 +100,7 @@ int kernel_say_held(const struct kernel_filter *filter, const struct kernel_atta
 
 static int refuse_replace(int error, const char *interface, struct reason *reason)
 {
-	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
+	if ((error == -EBUSY || error == -EEXIST || error == -ENOENT) && !kernel_says_above())
 		return reason_set(reason, -EBUSY,
 				  "'%s' no longer runs the program it ran a moment ago; "
 				  "try again",
