@@ -123,6 +123,7 @@ try_end() {
 	assert_ends "$(plus "$start" 3)" 192.0.2.1 2001:db8::1 203.0.113.7
 	assert_verdict drop 192.0.2.2 192.0.2.3
 	assert_status 1 xc test 192.0.2.1
+	assert_output 'running filter: agrees'
 	assert_status 0 xc test 192.0.2.2
 	assert_left 3600 'src 192.0.2.2' xc
 	assert_left never 'src 192.0.2.3' xc

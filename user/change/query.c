@@ -5,6 +5,7 @@
 #include "change/change.h"
 #include "filter/hints.h"
 #include "filter/rule_entries.h"
+#include "kernel/ticks.h"
 
 #define ANY_OWNER (~0ULL)
 
@@ -95,6 +96,20 @@ enum query_blocker query_blocks_undone(struct store *store, const struct rule *q
 	return blocks(store, store_get_undone, query, rule);
 }
 
+/* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */
+static bool has_entry(const struct kernel_filter *filter, const struct table *table, const struct rule_key *key)
+{
+	const struct abi_table *active = abi_active(filter->config);
+	const struct hash_value value = rule_hash(key, &active->secret);
+	__u32 slot, end;
+	__s64 left_ms;
+
+	if (!table_find(table, &value, &slot))
+		return false;
+	end = table->memory.record ? abi_record_end(table->memory.record[slot]) : 0;
+	return !end || ticks_left(active->epoch + end, &left_ms, &(struct reason){}) || left_ms > 0;
+}
+
 /* Looks the flows up under one shape as the packet path does: first the hints, then the table. */
 static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
 			  const struct abi_shape_list *list, size_t i, enum flow_family family)
@@ -103,7 +118,6 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
-	struct hash_value value;
 
 	if (!rule_generalise(query, &shape, rules))
 		return false;
@@ -111,8 +125,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	rule_keys(rules, keys);
 	if (list->reads_hints && !hints_allow(filter_hints_of(filter), keys, compiled->hint))
 		return false;
-	value = rule_hash(keys, &abi_active(filter->config)->secret);
-	return table_find(table, &value, NULL);
+	return has_entry(filter, table, keys);
 }
 
 bool query_matches(const struct kernel_filter *filter, const struct rule *query)
@@ -140,10 +153,9 @@ struct finding {
 static int find_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct finding *finding = context;
-	const struct hash_value value = rule_hash(key, &abi_active(finding->filter->config)->secret);
 
 	(void)is_shared;
-	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
+	return has_entry(finding->filter, finding->table, key) ? 0 : -ENOENT;
 }
 
 bool query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)

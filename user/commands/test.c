@@ -97,7 +97,9 @@ static const char *running_text(const struct finding *finding)
 		return "unconfirmed: passes everything, since nobody confirmed the change in time";
 	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
-	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
+	if (!finding->is_listed && finding->matching && !finding->is_compact)
+		return "matches, though no rule does; if it still does in a second, xdp-cuckoo check repairs it";
+	if (!finding->is_listed && finding->matching && finding->has_timed)
 		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
 	if (!finding->is_listed && finding->matching)
 		return "false positive: matches, though no rule does";
