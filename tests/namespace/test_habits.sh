@@ -70,6 +70,26 @@ test_inside_a_network() {
 	answers 1 list nosuch -- "no list 'nosuch'"
 }
 
+# Rules that block a port, or a part of a network, of what is asked about.
+test_a_part_is_blocked() {
+	printf 'add %s\n' 'tcp dport 80' '203.0.113.0/24 udp dport 53' '203.0.113.7 udp dport 53 action pass' \
+		'198.51.100.9' 'proto icmp' >"$STATE/lines"
+	xc batch "$STATE/lines" >/dev/null 2>&1
+	assert_prints "$(printf '%s\n' 'proto icmp' 'proto udp src 203.0.113.0/24 dport 53' 'proto tcp dport 80')" \
+		xc list 203.0.113.9
+	assert_prints 'proto tcp dport 80' xc list 2001:db8::1
+	answers 1 test 203.0.113.9 -- '^verdict: +not blocked$'
+	assert_output '^blocked part: +proto .* src 203.0.113.9'
+	assert_error '^note: all rules that match some of these packets: xdp-cuckoo list src 203.0.113.9$'
+	answers 1 test 203.0.113.7 udp -- '^verdict: +not blocked$'
+	! grep -q 'part' "$STATE/out" || fail "a part that a pass rule lets through: $(cat "$STATE/out")"
+	answers 1 test 198.51.100.0/24 udp -- '^blocked by: +src 198.51.100.9$'
+	answers 0 test 203.0.113.9 udp 53 -- '^verdict: +blocked$'
+	answers 1 test 203.0.113.9 sctp -- '^verdict: +not blocked$'
+	! grep -q 'part' "$STATE/out" || fail "no rule matches: $(cat "$STATE/out")"
+	answers 1 del 203.0.113.9 -- "but '.*' blocks some of its packets; all such rules: xdp-cuckoo list src 203.0.113.9"
+}
+
 # Only received packets are filtered.
 test_a_destination_elsewhere() {
 	answers 0 add dst 203.0.113.99 -- 'note: only received packets are filtered'

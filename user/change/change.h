@@ -222,6 +222,12 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 		 enum query_decision *decision);
 
 /*
+ * Finds a drop rule that matches some packets of these flows, but not all. *part: those packets; no pass rule matches
+ * all of them. 0; -ENOENT; another -errno. Reads all rules, unless no rule names more than `query` does.
+ */
+int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule);
+
+/*
  * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, flows that were
  * already blocked before the change do not count. It also checks what an undo of the pending change would leave,
  * because the undo may remove pass rules.

@@ -73,6 +73,47 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 	return error;
 }
 
+struct part_search {
+	struct store *store;
+	const struct rule *query;
+	struct rule *part, *rule;
+	bool is_found;
+};
+
+/* Stops at the first rule that blocks a part. */
+static int try_part(const struct rule *rule, void *context)
+{
+	struct part_search *search = context;
+
+	if (rule->action != RULE_DROP || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
+	    !rule_meet(rule, search->query, search->part) || query_test(search->store, search->part, search->rule) ||
+	    search->rule->action != RULE_DROP)
+		return 0;
+	search->is_found = true;
+	return 1;
+}
+
+/* Whether a drop rule of this shape may match a part of these flows. */
+static bool is_narrower(const struct rule_shape *shape, const struct rule *query)
+{
+	return shape->action == RULE_DROP && (query->family == FLOW_NO_FAMILY || shape->family == query->family) &&
+	       (shape->fields & ~query->fields || shape->src_len > query->src_len || shape->dst_len > query->dst_len);
+}
+
+int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule)
+{
+	struct part_search search = { .store = store, .query = query, .part = part, .rule = rule };
+	struct shape_list shapes;
+	bool has_narrower = false;
+	int error = store_shapes(store, &shapes);
+
+	for (size_t i = 0; !error && i < shapes.count; i++)
+		has_narrower |= is_narrower(&shapes.entry[i].shape, query);
+	if (has_narrower)
+		error = store_each(store, try_part, &search);
+	return search.is_found ? 0 : error ? error : -ENOENT;
+}
+
 static enum query_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
 				 const struct rule *query, struct rule *rule)
 {

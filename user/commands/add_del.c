@@ -187,17 +187,25 @@ static int change_all(struct session *session, const struct rules *rules, const 
 	return error && outcome->last.is_refused && outcome->refused < rules->count ? 0 : error;
 }
 
-/* A rule that is not there may still be blocked, by the rule of a network. */
+/* The packets of a rule that is not there may still be blocked: by the rule of a network, or some of them by their port. */
 static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
 {
 	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
-	struct rule network;
+	struct rule network, part;
 
 	*text = '\0';
-	if (rule->action == RULE_DROP && !query_test(session->store, rule, &network) && network.action == RULE_DROP)
+	if (rule->action != RULE_DROP)
+		return text;
+	if (!query_test(session->store, rule, &network)) {
+		if (network.action == RULE_DROP)
+			snprintf(text, 3 * RULE_TEXT_BYTES,
+				 ", but '%s' blocks it; to let it pass: xdp-cuckoo add %s action pass",
+				 rule_format(&network, covering), rule_format(rule, match));
+	} else if (!query_find_part(session->store, rule, &part, &network)) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
-			 ", but '%s' blocks it; to let it pass: xdp-cuckoo add %s action pass",
+			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
 			 rule_format(&network, covering), rule_format(rule, match));
+	}
 	return text;
 }
 

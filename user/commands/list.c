@@ -23,9 +23,9 @@ const struct command command_list = {
 		"added by hand. After a change that was not confirmed in time and is not undone\n"
 		"yet, a running filter passes everything: a note says so, and with --json each\n"
 		"rule has not_confirmed_in_time, true.\n"
-		"With a RULE, such as an address, prints only rules that match it or a part of\n"
-		"it. With the name of a LIST, prints its rules, like --list. --numeric changes\n"
-		"nothing: addresses and ports are always numbers.\n"
+		"With a RULE, such as an address, prints only rules that match some of its\n"
+		"packets. With the name of a LIST, prints its rules, like --list. --numeric\n"
+		"changes nothing: addresses and ports are always numbers.\n"
 		"\n"
 		"  xdp-cuckoo list\n"
 		"  xdp-cuckoo list 192.0.2.77\n"
@@ -75,7 +75,7 @@ static int print_rule(const struct rule *rule, void *context)
 
 	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
-	if (printing->query && !rule_covers(rule, printing->query) && !rule_covers(printing->query, rule))
+	if (printing->query && !rule_overlaps(rule, printing->query))
 		return 0;
 	rule_format(rule, line);
 	row = output_is_json() ? rule_row(printing, rule) : NULL;

@@ -17,8 +17,10 @@ const struct command command_test = {
 	.help = "Says whether the filter drops such packets when an interface receives them. It\n"
 		"does not filter what this host sends.\n"
 		"The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
-		"blocked; 1: not blocked. Also says whether the running filter agrees. It may\n"
-		"match packets that no rule names: a false positive of its fingerprints.\n"
+		"blocked; 1: not blocked. If rules block only some of these packets, for example\n"
+		"one port, that is 1 too, and the answer names one such part. Also says whether\n"
+		"the running filter agrees. A --compact table may match packets that no rule\n"
+		"names: a false positive of its fingerprints.\n"
 		"  --list NAME  only say whether the list NAME has a rule for these packets; also\n"
 		"             as the words `list NAME`. Status 0: it has one; 1: it has none\n"
 		"\n"
@@ -38,6 +40,8 @@ struct finding {
 	struct rule rule; /* the rule that decides, if is_listed */
 	json_t *lists;    /* the lists that have this rule */
 	bool is_listed;
+	bool has_part; /* not all of these packets pass: `part_rule` blocks `part` of them */
+	struct rule part, part_rule;
 	enum query_decision decision;
 	bool has_timed;          /* the store has rules with a timeout */
 	bool is_known;           /* this process may look at the running filters */
@@ -55,6 +59,11 @@ static int ask_store(struct store *store, struct finding *finding)
 
 	if (!error && finding->is_listed)
 		finding->lists = command_lists_of(store, &finding->rule);
+	if (!error && (finding->decision == QUERY_NO_RULE || finding->decision == QUERY_MONITORED)) {
+		error = query_find_part(store, finding->query, &finding->part, &finding->part_rule);
+		finding->has_part = !error;
+		error = error == -ENOENT ? 0 : error;
+	}
 	if (!error)
 		error = store_info(store, &info);
 	finding->has_timed = info.timed;
@@ -139,7 +148,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 
 static enum command_status run_test(const struct invocation *invocation)
 {
-	char text[RULE_TEXT_BYTES];
+	char text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
 	struct finding finding = {};
 	const char *list;
 	struct reason reason;
@@ -170,7 +179,14 @@ static enum command_status run_test(const struct invocation *invocation)
 	if (json_array_size(finding.lists))
 		json_object_set(answer, "lists", finding.lists);
 	json_decref(finding.lists);
+	if (finding.has_part) {
+		json_object_set_new(answer, "blocked_part", json_string(rule_format(&finding.part, text)));
+		json_object_set_new(answer, "blocked_by", json_string(rule_format(&finding.part_rule, text)));
+	}
 	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
 	output_print(answer);
+	if (finding.has_part)
+		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
+			    command_name_option(invocation->name, option), rule_format(&query, text));
 	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }

@@ -167,6 +167,53 @@ bool rule_covers(const struct rule *rule, const struct rule *flow)
 	       rule_is_network_of(&rule->dst, rule->dst_len, &flow->dst);
 }
 
+/* Whether the ports of `a`, if it names some, go with the protocol of `b`. */
+static bool ports_go_with(const struct rule *a, const struct rule *b)
+{
+	return a->port_kind != FLOW_PORTS || !(b->fields & RULE_PROTO) || rule_has_ports(b->proto);
+}
+
+static bool prefixes_overlap(const union flow_addr *a, unsigned int a_len, const union flow_addr *b, unsigned int b_len)
+{
+	const unsigned int length = a_len < b_len ? a_len : b_len;
+	const union flow_addr network = rule_network(a, length);
+
+	return rule_is_network_of(&network, length, b);
+}
+
+bool rule_overlaps(const struct rule *a, const struct rule *b)
+{
+	const __u8 both = a->fields & b->fields;
+
+	if ((a->family != b->family && a->family != FLOW_NO_FAMILY && b->family != FLOW_NO_FAMILY) ||
+	    (a->port_kind != b->port_kind && a->port_kind != FLOW_NO_PORTS && b->port_kind != FLOW_NO_PORTS) ||
+	    !ports_go_with(a, b) || !ports_go_with(b, a))
+		return false;
+	return (!(both & RULE_PROTO) || a->proto == b->proto) && (!(both & RULE_SPORT) || a->sport == b->sport) &&
+	       (!(both & RULE_DPORT) || a->dport == b->dport) &&
+	       prefixes_overlap(&a->src, a->src_len, &b->src, b->src_len) &&
+	       prefixes_overlap(&a->dst, a->dst_len, &b->dst, b->dst_len);
+}
+
+bool rule_meet(const struct rule *a, const struct rule *b, struct rule *both)
+{
+	const struct rule *src = a->src_len > b->src_len ? a : b, *dst = a->dst_len > b->dst_len ? a : b;
+
+	if (!rule_overlaps(a, b))
+		return false;
+	*both = (struct rule){ .family = a->family != FLOW_NO_FAMILY ? a->family : b->family,
+			       .fields = a->fields | b->fields,
+			       .port_kind = a->port_kind != FLOW_NO_PORTS ? a->port_kind : b->port_kind,
+			       .proto = a->fields & RULE_PROTO ? a->proto : b->proto,
+			       .sport = a->fields & RULE_SPORT ? a->sport : b->sport,
+			       .dport = a->fields & RULE_DPORT ? a->dport : b->dport,
+			       .src_len = src->src_len,
+			       .src = src->src,
+			       .dst_len = dst->dst_len,
+			       .dst = dst->dst };
+	return true;
+}
+
 /* ---- prefix expansion ---- */
 
 bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)

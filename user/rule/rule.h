@@ -259,6 +259,10 @@ size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
 /* Whether `rule` matches every packet that `flow` matches. */
 bool rule_covers(const struct rule *rule, const struct rule *flow);
 
+/* Whether some packets match both rules. rule_meet() also makes the rule that matches just these packets. */
+bool rule_overlaps(const struct rule *a, const struct rule *b);
+bool rule_meet(const struct rule *a, const struct rule *b, struct rule *both);
+
 /* The text of a shape for status: "ipv4 proto src/24 dport". Returns `text`. */
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES]);
 

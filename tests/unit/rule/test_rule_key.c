@@ -56,6 +56,42 @@ static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum fl
 	return flow;
 }
 
+/* Whether some packets match both; if so, `both` matches just these. */
+static bool meet(const char *first, const char *second, const char *both)
+{
+	const struct rule a = parse(first), b = parse(second);
+	char text[RULE_TEXT_BYTES];
+	struct rule met, other;
+
+	assert_int_equal(rule_overlaps(&a, &b), rule_overlaps(&b, &a));
+	assert_int_equal(rule_meet(&a, &b, &met), rule_overlaps(&a, &b));
+	if (!rule_meet(&b, &a, &other))
+		return false;
+	assert_string_equal(rule_format(&met, text), both);
+	assert_string_equal(rule_format(&other, text), both);
+	assert_true(rule_covers(&a, &met) && rule_covers(&b, &met));
+	return true;
+}
+
+TEST(test_rules_that_some_packets_match)
+{
+	assert_true(meet("192.0.2.1", "proto tcp dport 80", "proto tcp src 192.0.2.1 dport 80"));
+	assert_true(meet("192.0.2.1", "192.0.2.0/24 proto udp", "proto udp src 192.0.2.1"));
+	assert_true(meet("192.0.2.0/24", "dst 198.51.100.0/28", "src 192.0.2.0/24 dst 198.51.100.0/28"));
+	assert_true(meet("sport 53", "proto udp dport 53", "proto udp sport 53 dport 53"));
+	assert_true(meet("2001:db8::/32", "2001:db8:1::/48", "src 2001:db8:1::/48"));
+	assert_true(meet("proto icmp", "proto icmp type 8", "proto icmp type 8"));
+	assert_false(meet("192.0.2.1", "192.0.3.0/24", ""));
+	assert_false(meet("192.0.2.1", "2001:db8::/32", ""));
+	assert_false(meet("192.0.2.1", "proto ipv6-icmp", ""));
+	assert_false(meet("proto tcp", "proto udp", ""));
+	assert_false(meet("dport 80", "dport 81", ""));
+	assert_false(meet("dport 80", "proto gre", ""));
+	assert_false(meet("proto icmp", "sport 8", ""));
+	assert_false(meet("proto icmp type 8", "dport 8", ""));
+	assert_false(meet("dst 192.0.2.1", "dst 192.0.2.2/31", ""));
+}
+
 TEST(test_keys_match_the_right_flows)
 {
 	const struct flow tcp = flow_of("192.0.2.1", "198.51.100.7", 6, FLOW_PORTS, 1234, 443);
