@@ -57,6 +57,22 @@ test_unconfirmed_load_is_undone() {
 	expect drop
 }
 
+# Nobody here can take the filter off there.
+test_an_interface_leaves_the_namespace() {
+	block
+	second_pair
+	namespace "$TX-other"
+	assert_status 0 xc load vrx vrx2 --confirm 2s
+	watchdog
+	in_rx ip link set vrx2 netns "$TX-other"
+	in_ns "$TX-other" ip link set vrx2 up
+	watchdog_has_ended
+	has_program vrx && fail "it runs still"
+	assert_status 0 in_ns "$TX-other" "$TOOL" --state "$STATE/store" status
+	assert_output 'effect: +UNCONFIRMED: passes everything;'
+	echo "pass blocked $BLOCKED" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$TX-other:vrx2" || fail "it filters there"
+}
+
 # The command to type names the filter.
 test_what_to_type() {
 	assert_status 0 xc --name web load vrx --confirm 1s

@@ -61,17 +61,26 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
 	       config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == watchdog->confirm_by;
 }
 
-/* On other interfaces, where it ran before, the filter continues. */
+/*
+ * On other interfaces, where it ran before, the filter continues. Without them it keeps passing everything, on an
+ * interface that has moved to another network namespace.
+ */
 static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
 {
+	bool continues = false;
 	struct reason ignored;
 	int error = 0;
 
-	for (size_t i = 0; i < filter->attachments_count; i++)
-		for (size_t k = 0; k < watchdog->ifindex_count && !error; k++)
-			if (watchdog->ifindex[k] == filter->attachments[i].ifindex)
-				error = kernel_detach(filter, &filter->attachments[i], &ignored);
-	if (!error)
+	for (size_t i = 0; i < filter->attachments_count && !error; i++) {
+		bool is_new = false;
+
+		for (size_t k = 0; k < watchdog->ifindex_count; k++)
+			is_new |= watchdog->ifindex[k] == filter->attachments[i].ifindex;
+		if (is_new)
+			error = kernel_detach(filter, &filter->attachments[i], &ignored);
+		continues |= !is_new;
+	}
+	if (!error && continues)
 		__atomic_fetch_and(&filter->config->run, ~ABI_RUN_UNCONFIRMED, __ATOMIC_RELEASE);
 	return error;
 }
