@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* To be preloaded: the kernel says that it is Linux $RELEASE, and refuses what that one refuses. */
+/*
+ * To be preloaded: the kernel says that it is Linux $RELEASE, and refuses what that one refuses. With $BACKPORTS its
+ * distributor has added the programs for frames in several buffers.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include <linux/capability.h>
 
 #include <bpf/libbpf.h>
 
@@ -22,15 +21,6 @@ static int is_before(int minor)
 	return major < 5 || (major == 5 && its_minor < minor);
 }
 
-/* Without CAP_BPF libbpf supposes that the kernel has everything. */
-static int may_ask(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	return !syscall(SYS_capget, &head, data) && data[CAP_TO_INDEX(CAP_BPF)].effective & CAP_TO_MASK(CAP_BPF);
-}
-
 int uname(struct utsname *host)
 {
 	int (*next)(struct utsname *) = (int (*)(struct utsname *))dlsym(RTLD_NEXT, "uname");
@@ -40,13 +30,24 @@ int uname(struct utsname *host)
 	return error;
 }
 
-int libbpf_probe_bpf_helper(enum bpf_prog_type type, enum bpf_func_id helper, const void *options)
-{
-	int (*next)(enum bpf_prog_type, enum bpf_func_id, const void *) =
-		(int (*)(enum bpf_prog_type, enum bpf_func_id, const void *))dlsym(RTLD_NEXT,
-										   "libbpf_probe_bpf_helper");
+/* <bpf/bpf.h> is not included, because libbpf 1.1 has a const more there. */
+int bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *program,
+		  size_t count, void *options);
 
-	return helper == BPF_FUNC_xdp_load_bytes && is_before(18) && may_ask() ? 0 : next(type, helper, options);
+/* Refuses a helper of Linux 5.18. */
+int bpf_prog_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *program,
+		  size_t count, void *options)
+{
+	int (*next)(enum bpf_prog_type, const char *, const char *, const struct bpf_insn *, size_t, void *) =
+		(int (*)(enum bpf_prog_type, const char *, const char *, const struct bpf_insn *, size_t,
+			 void *))dlsym(RTLD_NEXT, "bpf_prog_load");
+	const int fd = next(type, name, license, program, count, options);
+
+	if (fd < 0 || program->imm != BPF_FUNC_xdp_get_buff_len || !is_before(18) || getenv("BACKPORTS"))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -EINVAL;
 }
 
 int bpf_object__load(struct bpf_object *object)

@@ -60,6 +60,30 @@ test_object_for_this_kernel() {
 	readelf -SW "$STATE/object" | grep -q ' xdp.frags ' || fail "it is for Linux 5.10"
 }
 
+# RHEL 9 has a 5.14 with most of the BPF of later kernels. A process that may not ask goes by the release.
+test_backports() {
+	export BACKPORTS=1
+	assert_status 0 on 5.14.0-570.el9 object "$STATE/object"
+	grep -q xdp_cuckoo_frags "$STATE/object" || fail "no program for frames in several buffers"
+	in_rx ip link set vrx mtu 9000
+	for bounds in '' --bounding-set=-bpf,-perfmon; do
+		case_begin "$bounds"
+		BOUNDS=$bounds
+		assert_status 0 on 5.14.0-570.el9 load vrx --mode native
+		assert_equal xdp_cuckoo_frags "$(program_name)" "program"
+		assert_status 0 on 5.14.0-570.el9 status
+		! grep jumbo "$STATE/err" || fail "a note"
+		assert_status 0 on 5.14.0-570.el9 unload vrx
+	done
+	case_begin 'without the capabilities'
+	BOUNDS=--bounding-set=-bpf,-perfmon,-sys_admin
+	assert_status 0 on 5.14.0-570.el9 object "$STATE/object"
+	! grep -q xdp_cuckoo_frags "$STATE/object" || fail "a program for frames in several buffers"
+	BOUNDS=--bounding-set=-net_admin,-sys_admin
+	assert_status 0 on 5.14.0-570.el9 object "$STATE/object"
+	! grep -q xdp_cuckoo_frags "$STATE/object" || fail "a program for frames in several buffers"
+}
+
 # This kernel has the other program, and must not be asked for it.
 test_large_mtu() {
 	ip -n "$TX" link set vtx mtu 3491

@@ -376,7 +376,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$store" check
 	keeps "$store" bench --seconds 1
 	keeps 'dac_read_search dac_override fowner chown' export "$STATE/exported"
-	keeps 'dac_override fowner chown' object "$STATE/object"
+	keeps "$kernel dac_override fowner chown" object "$STATE/object"
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	keeps "$guarded" up "$STATE/conf"
 	keeps 'dac_read_search' check-config "$STATE/conf"

@@ -38,7 +38,7 @@ const struct command command_object = {
 	.options = OPTION_CAPACITY | OPTION_FORMAT,
 	.min = 1,
 	.max = 1,
-	.needs = PRIVILEGE_WRITE,
+	.needs = PRIVILEGE_WRITE | PRIVILEGE_KERNEL, /* to ask which program the kernel accepts */
 	.run = run_object,
 };
 

@@ -4,14 +4,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/privileges.h"
 #include "kernel/internal.h"
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
@@ -41,12 +39,23 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 	return error;
 }
 
-/* Without CAP_BPF the probe says yes; then the release decides. */
+/*
+ * Loads a program that calls a helper of Linux 5.18, which a distributor may have added to an older kernel. The release
+ * decides only if the kernel does not let this process ask.
+ */
 bool kernel_has_frags(void)
 {
-	if (!privileges_has(CAP_BPF) && kernel_is_before(5, 18))
-		return false;
-	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_xdp_load_bytes, NULL);
+	static const struct bpf_insn program[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_xdp_get_buff_len },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_frags", "GPL", program,
+				     sizeof(program) / sizeof(program[0]), NULL);
+
+	if (fd < 0)
+		return fd != -EINVAL && !kernel_is_before(5, 18);
+	close(fd);
+	return true;
 }
 
 static const void *bytes_for_kernel(const struct kernel_built_in *built_in, size_t *size)
