@@ -358,6 +358,13 @@ test_without_privilege() {
 	assert_error '(run it as root|[Pp]ermission)'
 }
 
+# Root of a user namespace has all capabilities, but the kernel wants those of the host.
+test_root_of_a_rootless_container() {
+	assert_fails 3 'not permitted, though this process has CAP_BPF, .*user namespace' unshare -Urn sh -c '
+		ip link add v0 type veth peer name v1 || exit
+		exec "$@"' sh "$TOOL" --state "$STATE/store" load v0
+}
+
 test_a_removed_interface_takes_the_filter_along() {
 	assert_status 0 xc load vrx
 	remember

@@ -101,6 +101,13 @@ static int set_reason(struct reason *reason, int error, const char *what, const 
 	if ((error == -EINVAL || error == -EACCES) && kernel_is_before(5, 10))
 		return reason_set(reason, -EIO, "%s%s: this kernel is too old; xdp-cuckoo needs Linux 5.10 or newer",
 				  what, subject);
+	if ((error == -EPERM || error == -EACCES) && privileges_has(CAP_BPF) && privileges_has(CAP_NET_ADMIN) &&
+	    privileges_has(CAP_PERFMON))
+		return reason_set(reason, error,
+				  "%s%s: not permitted, though this process has CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: a "
+				  "user namespace (rootless container), a security module or the kernel's verifier forbids "
+				  "it; dmesg may say more",
+				  what, subject);
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error,
 				  "%s%s: not permitted; run it as root, or with "
