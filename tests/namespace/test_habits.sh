@@ -29,6 +29,14 @@ test_words_of_rules() {
 	answers 0 unban 192.0.2.3,tcp:22 -- '^deleted: proto tcp src 192.0.2.3 dport 22$'
 	answers 0 ADD SRC 192.0.2.4 TCP 443 ACTION PASS COMMENT list -- '^added: proto tcp .* action pass comment "list"$'
 	assert_verdict drop 192.0.2.1 pass 192.0.2.9
+	answers 0 add udp src port 1900 -- '^added: proto udp sport 1900$'
+	answers 0 add tcp and source port 25 and dst port 80 -- '^added: proto tcp sport 25 dport 80$'
+	answers 0 add 192.0.2.5 udp dst-port 53 duration 4h reason scan -- '^added: .* dport 53 timeout 4h comment "scan"$'
+	assert_status 0 xc add 198.51.100.0 - 198.51.100.255
+	assert_output '^added: src 198.51.100.0/24$'
+	printf '%s\n' '203.0.113.0 - 203.0.113.127 # whois' 'src 2001:db8:: - 2001:db8::ff proto udp' >"$STATE/list"
+	assert_shows '^added 2,' xc import "$STATE/list"
+	assert_verdict drop 198.51.100.255 203.0.113.127 2001:db8::ff pass 203.0.113.128 2001:db8::100
 }
 
 # A range is one change: if it must not be made, none of its rules is there.
@@ -132,6 +140,7 @@ test_names_of_commands() {
 	answers 0 list -n -- '^src 192.0.2.9$'
 	answers 0 BANNED -- '^src 192.0.2.9$'
 	answers 3 up lo -- 'xdp-cuckoo load lo'
+	answers 3 down vrx -- 'xdp-cuckoo unload vrx'
 	answers 3 fleet status --config /nosuch -- 'section .fleet. with broker'
 	answers 0 detach vrx -- '^unloaded: vrx$'
 }
@@ -164,6 +173,10 @@ test_lists() {
 	answers 1 destroy feed2 -- "no list 'feed2'"
 	answers 2 destroy -- 'which list'
 	answers 2 lists show other -- 'xdp-cuckoo list NAME'
+	answers 2 del other -- 'xdp-cuckoo flush other; .*xdp-cuckoo lists delete other'
+	answers 2 del list other -- 'xdp-cuckoo flush other'
+	answers 1 show stats -- 'xdp-cuckoo stats'
+	answers 1 show interfaces -- 'xdp-cuckoo status'
 	answers 2 export json -- 'xdp-cuckoo list --json'
 	gzip <"$STATE/list" >"$STATE/list.gz"
 	answers 2 import "$STATE/list.gz" -- 'zcat .*list.gz . xdp-cuckoo import -$'
@@ -250,6 +263,29 @@ test_advice() {
 		add 192.0.2.0 255.255.255.0|write 192.0.2.0/255.255.255.0
 		add tcp dport 80:90|written like 80-90
 		add 192.0.2.1 on vrx|leave out the interface
+		add 192.0.2.0/24 except 192.0.2.5|action pass
+		add 192.0.2.1 comment ssh bruteforce|quote a comment of several words: comment "ssh bruteforce"
+		add [2001:db8::1]|write it without brackets
+		add 10/8|four numbers
+		add proto icmp 8|is type 8,
+		add proto any src 192.0.2.1|leave proto out
+		add 192.0.2.1 --reason x|no dashes: comment
+		add vlan 5|VLAN tags do not matter
+		add ping from 192.0.2.1|proto icmp type 8
+		whitelist 192.0.2.1|add ADDRESS action pass
+		blackhole 192.0.2.1|add ADDRESS
+		fetch|xdp-cuckoo refresh
+		replace feed x|--replace
+		bypass|xdp-cuckoo panic
+		why 192.0.2.1|xdp-cuckoo test ADDRESS
+		repair|xdp-cuckoo check
+		grow|xdp-cuckoo resize
+		commit|xdp-cuckoo confirm
+		monitor --follow|leave it out
+		stats --watch|--interval TIME
+		import x --flush|--replace
+		import x --append|leave it out
+		check --fix|leave it out
 		add proto tcp flags syn|nft does
 	END
 }

@@ -2,6 +2,7 @@
 /* add, del: one rule. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commands/command.h"
 #include "io/output.h"
@@ -323,10 +324,16 @@ static enum command_status run_add(const struct invocation *invocation)
 
 static enum command_status run_del(const struct invocation *invocation)
 {
+	const char *list = invocation->operands[invocation->count - 1];
+	const bool has_word = invocation->count == 2 && !strcmp(invocation->operands[0], "list");
 	enum command_status status;
 	struct rules rules;
-	const char *list;
 
+	if (invocation->count == 1 + has_word && command_is_list(invocation, list))
+		return command_error(STATUS_USAGE,
+				     "'%s' is a list; to delete its rules: xdp-cuckoo flush %s; to delete it, too: "
+				     "xdp-cuckoo lists delete %s",
+				     list, list, list);
 	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;

@@ -103,6 +103,9 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 		invocation->count = 0;
 		return STATUS_DONE;
 	}
+	if (invocation->count == 1 && command_find(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
+		return command_error(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s",
+				     invocation->operands[0], command_find(invocation->operands[0])->name);
 	if (invocation->count && session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
 		return command_error(STATUS_NO,
 				     "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "

@@ -307,7 +307,9 @@ static int say_cannot_open(const char *path, int error, struct reason *reason)
 						    "";
 
 	if (error == -ENOENT && interfaces_is_there(path))
-		return reason_set(reason, error, "'%s' is an interface, and no file: xdp-cuckoo load %s", path, path);
+		return reason_set(reason, error,
+				  "'%s' is an interface, and no file: xdp-cuckoo load %s, or xdp-cuckoo unload %s",
+				  path, path, path);
 	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
 

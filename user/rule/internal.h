@@ -15,6 +15,9 @@ struct rule_phrase {
 	size_t used;
 };
 
+/* Says what to do about a word that no rule has; `phrase`: the words before it; `has_more`: words follow. -EINVAL. */
+int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason);
+
 /*
  * Reads words as operators write them: ours, and those of ipset, nft, ufw and ip. The phrase points into the
  * words. `is_of_file`: refuses several addresses without a keyword, which could be columns of anything. 0; -EINVAL

@@ -78,6 +78,8 @@ static const char *advise_address(const char *text)
 
 	if (strchr(text, ',') || (is_number && strchr(text, '-')))
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
+	if (*text == '[' && (text[strlen(text) - 1] == ']' || strstr(text, "]/")))
+		return "; write it without brackets";
 	if (*text == '[' || (is_number && strchr(text, '.') && strchr(text, ':')))
 		return "; write the port as a field of its own: dport 443";
 	if (*text == '!')
@@ -142,6 +144,9 @@ static int say_unknown_protocol(struct parser *parser, const char *value)
 	struct suggest suggest = suggest_for(value);
 	char text[SUGGEST_TEXT_BYTES];
 
+	if (!strcasecmp(value, "any") || !strcasecmp(value, "all") || !strcasecmp(value, "ip"))
+		return fail(parser, "'%s' is not a protocol: leave proto out, then the rule matches all of them",
+			    value);
 	for (int number = 0; number <= RULE_PROTO_MAX; number++)
 		if (rule_protocol_name(number))
 			suggest_offer(&suggest, rule_protocol_name(number));

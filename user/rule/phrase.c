@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "rule/internal.h"
 
 struct reading {
@@ -38,10 +37,14 @@ static const struct synonym {
 	{ "nexthdr", "proto", NULL },
 	{ "source-port", "sport", NULL },
 	{ "destination-port", "dport", NULL },
+	{ "src-port", "sport", NULL },
+	{ "dst-port", "dport", NULL },
 	{ "ttl", "timeout", NULL },
 	{ "bantime", "timeout", NULL },
 	{ "expires", "timeout", NULL },
 	{ "for", "timeout", NULL },
+	{ "duration", "timeout", NULL },
+	{ "reason", "comment", NULL },
 	{ "drop", "action", "drop" },
 	{ "deny", "action", "drop" },
 	{ "block", "action", "drop" },
@@ -54,45 +57,8 @@ static const struct synonym {
 	{ "monitor", "action", "monitor" },
 };
 
-/* Words of other tools that no rule has, and what to do. */
-static const struct {
-	const char *word, *advice;
-} strangers[] = {
-	{ "port", "is the sender's or the receiver's: write sport or dport" },
-	{ "reject", "is not possible: no answer is sent; write action drop" },
-	{ "flags", "is no field of a rule: rules do not look at TCP flags; nft does" },
-	{ "ct", "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
-	{ "state",
-	  "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
-	{ "iif", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "iifname", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "dev", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "on", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "in", "is no field of a rule: only received packets are filtered; leave it out" },
-	{ "out", "is no field of a rule: only received packets are filtered" },
-	{ "mac", "is no field of a rule: rules match IP addresses" },
-	{ "limit", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
-	{ "rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
-	{ "log", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
-	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
-	{ "not", "is not possible: write what to drop, and rules with action pass for what must pass" },
-	{ "!", "is not possible: write what to drop, and rules with action pass for what must pass" },
-	{ "host", "is the sender or the receiver: write src or dst" },
-	{ "country", "is not looked up: import a list of its prefixes" },
-	{ "any", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
-	{ "all", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
-	{ "*", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
-	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
-	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
-	{ "until", "is no field of a rule: write timeout TIME, from now on" },
-	{ "hour", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "hours", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "minutes", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "days", "is not a word of a rule: a time is one word, like 2d" },
-};
-
-/* nft writes these around the fields; they mean nothing here. */
-static const char *const fillers[] = { "counter", "{", "}", "ip", "ip6", "th" };
+/* nft and tcpdump write these around the fields; they mean nothing here. */
+static const char *const fillers[] = { "counter", "and", "{", "}", "ip", "ip6", "th" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -118,7 +84,8 @@ static bool is_filler(const struct reading *reading, const char *word)
 	for (size_t i = 0; i < COUNT(fillers); i++)
 		if (!strcmp(fillers[i], word))
 			/* "ip saddr", "th dport" */
-			return !isalpha((unsigned char)*word) || !strcmp(word, "counter") || rule_keyword_of(next);
+			return !isalpha((unsigned char)*word) || !strcmp(word, "counter") || !strcmp(word, "and") ||
+			       rule_keyword_of(next);
 	return false;
 }
 
@@ -200,10 +167,10 @@ static int add_source(struct reading *reading, const char *word)
 
 		if (strcmp(phrase->words[i], "src"))
 			continue;
-		if (reading->is_of_file)
-			return fail(reading, "'src %s': src is given twice; write a rule for each", word);
 		if (!strncmp(word, "255.", 4))
 			return fail(reading, "'%s' is a netmask: write %s/%s", word, before, word);
+		if (reading->is_of_file)
+			return fail(reading, "'src %s': src is given twice; write a rule for each", word);
 		list = keep(reading, before, strlen(before));
 		if (!list || !keep(reading, word, strlen(word)))
 			return -EINVAL;
@@ -245,6 +212,24 @@ static int add_braced(struct reading *reading, const char *keyword)
 	return add(reading, keyword, value);
 }
 
+/* "192.0.2.0 - 192.0.2.255", as whois prints it. Returns 1 if the last words are no address and a dash. */
+static int add_end_of_range(struct reading *reading)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	const char *first = phrase->count ? phrase->words[phrase->count - 1] : NULL, *last;
+	char *range;
+
+	if (!first || !is_address(first) || strpbrk(first, ",-/") || reading->next == reading->count)
+		return 1;
+	last = reading->words[reading->next++];
+	range = keep(reading, first, strlen(first));
+	if (!range || !keep(reading, last, strlen(last)))
+		return -EINVAL;
+	range[strlen(first)] = '-';
+	phrase->words[phrase->count - 1] = range;
+	return 0;
+}
+
 /* `keyword` is not the word itself where that is a synonym. */
 static int add_next(struct reading *reading, const char *keyword)
 {
@@ -256,6 +241,9 @@ static int add_next(struct reading *reading, const char *keyword)
 	if (*value == '{' && strcmp(keyword, "comment"))
 		return add_braced(reading, keyword);
 	reading->next++;
+	/* tcpdump's "src port 53" */
+	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) && !strcasecmp(value, "port"))
+		return add_next(reading, strcmp(keyword, "src") ? "dport" : "sport");
 	if (!strcmp(keyword, "action")) {
 		const struct synonym *synonym = find_synonym(value);
 
@@ -348,50 +336,6 @@ static int add_element(struct reading *reading, const char *word)
 	return error;
 }
 
-static int say_unknown(struct reading *reading, const char *word)
-{
-	struct suggest suggest = suggest_for(word);
-	const char *known, *ignored;
-	__s64 time_ms;
-	__u16 port;
-	char text[SUGGEST_TEXT_BYTES];
-
-	for (size_t i = 0; i < COUNT(strangers); i++)
-		if (!strcasecmp(strangers[i].word, word))
-			return fail(reading, "'%s' %s", word, strangers[i].advice);
-	if (*word == '-')
-		return fail(reading, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
-			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
-									word + strspn(word, "-"));
-	if (!rule_service_port(word, &port))
-		return fail(reading, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
-			    word);
-	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
-	if (isalpha((unsigned char)*word) && !reading->phrase->count && reading->next < reading->count)
-		return fail(reading,
-			    "'%.80s' is not a word of a rule; leave out names of sets, tables and chains: add ADDRESS, or "
-			    "add tcp dport 443; a list is --list NAME",
-			    word);
-	if (isdigit((unsigned char)*word) && word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
-		return fail(reading, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
-	if (isdigit((unsigned char)*word))
-		return fail(reading,
-			    "'%.80s' is not a word of a rule; rules have no numbers; a port is dport %.20s, an address is "
-			    "written like 192.0.2.1",
-			    word, word);
-	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
-		return fail(reading,
-			    "'%.80s' is the number of a network operator, which is not looked up; import a list of its "
-			    "prefixes",
-			    word);
-	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
-		suggest_offer(&suggest, known);
-	return fail(reading,
-		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
-		    "timeout, comment%s",
-		    word, suggest_text(&suggest, NULL, text));
-}
-
 static int read_word(struct reading *reading, const char *word)
 {
 	const struct synonym *synonym;
@@ -413,6 +357,8 @@ static int read_word(struct reading *reading, const char *word)
 					add_next(reading, synonym->keyword);
 	if (is_filler(reading, word))
 		return 0;
+	if (!strcmp(word, "-") && (error = add_end_of_range(reading)) <= 0)
+		return error;
 	if (is_protocol(word))
 		return add_protocol(reading, word);
 	if (equals) {
@@ -427,7 +373,9 @@ static int read_word(struct reading *reading, const char *word)
 	error = add_port(reading, word, strlen(word));
 	if (error <= 0)
 		return error;
-	return is_address(word) ? add_source(reading, word) : say_unknown(reading, word);
+	return is_address(word) ?
+		       add_source(reading, word) :
+		       rule_say_unknown(reading->phrase, word, reading->next < reading->count, reading->reason);
 }
 
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,

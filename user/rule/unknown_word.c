@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What to do about a word that no rule has: most of these are words of other tools. */
+#include <ctype.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "rule/internal.h"
+
+#define fail(reason, ...) reason_set(reason, -EINVAL, __VA_ARGS__)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Words of other tools that no rule has, and what to do. */
+static const struct {
+	const char *word, *advice;
+} strangers[] = {
+	{ "port", "is the sender's or the receiver's: write sport or dport" },
+	{ "reject", "is not possible: no answer is sent; write action drop" },
+	{ "flags", "is no field of a rule: rules do not look at TCP flags; nft does" },
+	{ "ct", "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
+	{ "state",
+	  "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
+	{ "iif", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "iifname", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "dev", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "on", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "in", "is no field of a rule: only received packets are filtered; leave it out" },
+	{ "out", "is no field of a rule: only received packets are filtered" },
+	{ "mac", "is no field of a rule: rules match IP addresses" },
+	{ "limit", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
+	{ "rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
+	{ "log", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+	{ "not", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "!", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "except", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "fragments", "is no field of a rule: what later fragments do says xdp-cuckoo policy later-fragment" },
+	{ "syn", "is no field of a rule: rules do not look at TCP flags; nft does" },
+	{ "vlan", "is no field of a rule: leave it out, VLAN tags do not matter" },
+	{ "ping", "is not a word of a rule: write proto icmp type 8, in IPv6 proto ipv6-icmp type 128" },
+	{ "-", "is not a word of a rule: a range is written without spaces, like 192.0.2.1-192.0.2.9 or 80-90" },
+	{ "host", "is the sender or the receiver: write src or dst" },
+	{ "geoip", "is not looked up: import a list of its prefixes" },
+	{ "country", "is not looked up: import a list of its prefixes" },
+	{ "any", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "all", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "*", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
+	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
+	{ "until", "is no field of a rule: write timeout TIME, from now on" },
+	{ "hour", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "hours", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "minutes", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "days", "is not a word of a rule: a time is one word, like 2d" },
+};
+
+/* Whether a word before is a protocol with types instead of ports. */
+static bool is_about_icmp(const struct rule_phrase *phrase)
+{
+	__u8 number;
+
+	for (size_t i = 0; i < phrase->count; i += 2)
+		if (!strcmp(phrase->words[i], "proto") && phrase->words[i + 1] &&
+		    !rule_protocol_number(phrase->words[i + 1], &number))
+			return number == IPPROTO_ICMP || number == IPPROTO_ICMPV6;
+	return false;
+}
+
+static int say_number(const struct rule_phrase *phrase, const char *word, struct reason *reason)
+{
+	__s64 time_ms;
+
+	if (word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
+		return fail(reason, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
+	if (strchr(word, '/'))
+		return fail(reason,
+			    "'%.80s' is not a word of a rule; an address has four numbers, like 10.0.0.0/8 or 0.0.0.0/0",
+			    word);
+	return fail(reason,
+		    "'%.80s' is not a word of a rule; rules have no numbers; a %s %.20s, an address is written like "
+		    "192.0.2.1",
+		    word, is_about_icmp(phrase) ? "type of ICMP is type" : "port is dport", word);
+}
+
+int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason)
+{
+	struct suggest suggest = suggest_for(word);
+	const char *known, *ignored;
+	__u16 port;
+	char text[SUGGEST_TEXT_BYTES];
+
+	if (phrase->count && !strcmp(phrase->words[phrase->count - 2], "comment"))
+		return fail(reason,
+			    "'%.80s' is not a word of a rule; quote a comment of several words: comment \"%.40s %.40s\"",
+			    word, phrase->words[phrase->count - 1], word);
+	for (size_t i = 0; i < COUNT(strangers); i++)
+		if (!strcasecmp(strangers[i].word, word))
+			return fail(reason, "'%s' %s", word, strangers[i].advice);
+	if (word[strspn(word, "-")] && *word == '-')
+		return fail(reason, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
+			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
+									word + strspn(word, "-"));
+	if (!rule_service_port(word, &port))
+		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
+			    word);
+	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
+	if (isalpha((unsigned char)*word) && !phrase->count && has_more)
+		return fail(reason,
+			    "'%.80s' is not a word of a rule; leave out names of sets, tables and chains: add ADDRESS, or "
+			    "add tcp dport 443; a list is --list NAME",
+			    word);
+	if (isdigit((unsigned char)*word))
+		return say_number(phrase, word, reason);
+	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
+		return fail(reason,
+			    "'%.80s' is the number of a network operator, which is not looked up; import a list of its "
+			    "prefixes",
+			    word);
+	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
+		suggest_offer(&suggest, known);
+	return fail(reason,
+		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "timeout, comment%s",
+		    word, suggest_text(&suggest, NULL, text));
+}
