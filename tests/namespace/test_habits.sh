@@ -304,6 +304,9 @@ test_lines_of_batch() {
 		>"$STATE/lines"
 	assert_prints "$(printf '%s\n' added added added deleted 'blocked by src 192.0.2.2')" xc batch "$STATE/lines"
 	assert_prints "$(printf '%s\n' 'src 192.0.2.2' 'proto tcp src 192.0.2.3 dport 22 action pass')" xc list
+	printf '%s\n' 'add 192.0.2.8 # a comment, "quoted' 'add 192.0.2.9 comment "a # in it"' '  # no answer' >"$STATE/lines"
+	assert_prints "$(printf '%s\n' added added)" xc batch "$STATE/lines"
+	assert_prints 'src 192.0.2.9 comment "a # in it"' xc list 192.0.2.9
 	printf '%s\n' 'list' 'add 192.0.2.1 --list x' >"$STATE/lines"
 	assert_status 2 xc batch "$STATE/lines"
 	assert_output "lines:1: 'list': a line starts with add, del or test"
@@ -318,6 +321,10 @@ test_no_list() {
 	answers 2 import "$STATE/binary" -- 'no line of .*/binary is a rule; .*; the first: .*/binary:1: a NUL byte'
 	answers 2 import "$STATE/list" "$STATE/binary" -- 'no line of .*/binary is a rule'
 	answers 2 import "$STATE/nft" -- 'nft -j list set'
+	printf 'add 192.0.2.1 timeout 1h\ndel 192.0.2.2\n' >"$STATE/list"
+	answers 2 import "$STATE/list" -- 'xdp-cuckoo batch FILE'
+	printf 'add src 192.0.2.1\nadd 192.0.2.0/24 192.0.2.3\n' >"$STATE/list"
+	answers 2 import "$STATE/list" -- 'xdp-cuckoo batch FILE'
 	printf 'bad\nworse\n192.0.2.1\nworst\n' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list"
 	assert_equal 3 "$(grep -c '/list:[124]: ' "$STATE/err")" "bad lines"

@@ -35,7 +35,8 @@ const struct command command_batch = {
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Each line is as on the command line, where `ban` is `add` too. Each has one\n"
 		"answer line, in order, written as soon as the answer is durable and active. Empty\n"
-		"lines and lines that start with # have no answer. The lines and their answers:\n"
+		"lines and comments, which start with #, have no answer. The lines and their\n"
+		"answers:\n"
 		"  add RULE    added | updated (the rule has a new end, or one more owner: a list,\n"
 		"              or by hand) | already there\n"
 		"  del RULE    deleted | no such rule\n"
@@ -87,6 +88,18 @@ struct batch {
 
 /* ---- the lines at hand ---- */
 
+/* A # after white space starts a comment, unless it is quoted. */
+static void cut_comment(char *line)
+{
+	bool is_quoted = false;
+
+	for (char *c = line; *c; c++) {
+		is_quoted ^= *c == '"';
+		if (*c == '#' && !is_quoted && c > line && strchr(BATCH_WHITE, c[-1]))
+			*c = '\0';
+	}
+}
+
 /* 1: took a line, or skipped an empty one; 0: no line is at hand; -ENOMEM. */
 static int take_line(struct batch *batch)
 {
@@ -97,6 +110,7 @@ static int take_line(struct batch *batch)
 	if (!got)
 		return 0;
 	text += strspn(batch->feed.bytes + text, BATCH_WHITE);
+	cut_comment(batch->feed.bytes + text);
 	if (got > 0 && (!batch->feed.bytes[text] || batch->feed.bytes[text] == '#'))
 		return 1;
 	if (batch->count == batch->room) {

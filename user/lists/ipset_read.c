@@ -5,6 +5,7 @@
  * nomatch makes a pass rule.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,11 +287,27 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 	return 0;
 }
 
+/* Whether a rule may follow "add": then this is a line of batch. */
+static bool is_of_rule(const char *word)
+{
+	const size_t length = strcspn(word, "/");
+	const char *keyword = rule_keyword_of(word);
+	char address[INET6_ADDRSTRLEN];
+	union flow_addr ignored;
+
+	snprintf(address, sizeof(address), "%.*s", length < sizeof(address) ? (int)length : 0, word);
+	return rule_address_parse(address, &ignored) != FLOW_NO_FAMILY || (keyword && !strcmp(keyword, word));
+}
+
 static int read_add(struct ipset_list *in)
 {
 	struct list_row row = { .count = 0 };
+	const char *name = in->words_count > 1 ? in->words[1] : "";
 	const struct ipset *set;
 
+	if (!find_set(in, name) && is_of_rule(name))
+		return list_refuse(in->list, "'%s %s': this is a line of batch, and no set: xdp-cuckoo batch FILE",
+				   in->words[0], name);
 	if (in->words_count < 3)
 		return list_refuse(in->list, "'%s': needs the name of a set and an element", in->words[0]);
 	set = find_set(in, in->words[1]);
