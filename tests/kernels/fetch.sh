@@ -17,7 +17,7 @@ configure() {
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 	echo "deb $MIRROR $2 main" >"$apt/sources.list"
 	case $2 in
-	*-*) ;;
+	*-* | sid) ;; # without security updates
 	*) echo "deb $SECURITY $2-security main" >>"$apt/sources.list" ;;
 	esac
 	: >"$apt/status"
@@ -37,7 +37,7 @@ configure() {
 
 # The package that a metapackage names.
 kernel_package() {
-	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p'
+	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends:.*\(linux-image-[^ ,]*\).*/\1/p'
 }
 
 # Those for clouds are the smallest.
