@@ -168,11 +168,22 @@ take() {
 
 # --- the events
 
+# virtio_net loses large frames in buffers from before the load. With several queues this is seen too seldom to be tested.
+assert_old_buffers() {
+	case $(in_rx ethtool -i vrx | sed -n 's/^driver: //p') in
+	virtio_net) assert_error "^note: 'vrx' may lose frames of more than 3500 bytes until " ;;
+	*) ! grep 'may lose frames of more than' "$STATE/err" || fail "told of old buffers" ;;
+	esac
+}
+
 # load_native: false where the driver refuses. Then the tool says why, and takes generic mode if it may.
 load_native() {
 	MODE=native
 	run xc load vrx --mode native
-	[ "$STATUS" -ne 0 ] || return 0
+	if [ "$STATUS" -eq 0 ]; then
+		[ "$MTU" -lt 9000 ] || assert_old_buffers
+		return 0
+	fi
 	assert_equal 3 "$STATUS" "status of a refusal"
 	assert_error "^xdp-cuckoo: 'vrx' does not take the filter in its driver: .*; use --mode skb or --mode auto$"
 	seen "mtu $MTU, native: refused: $(sed -n 's/.*in its driver: \(.*\); use --mode.*/\1/p' "$STATE/err")"

@@ -152,6 +152,8 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	*reason = why;
+	/* virtio_net renews a receive buffer only after a packet came in it: see its mergeable_xdp_get_buf(). */
+	attachment.has_old_buffers = found.is_virtio_net && attachment.is_frags && found.mtu > kernel_one_buffer_mtu();
 	error = kernel_add_attachment(filter, &attachment);
 	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }

@@ -71,6 +71,9 @@ static int read_link(const struct nlmsghdr *message, void *context)
 		case IFLA_MTU:
 			interface->mtu = mnl_attr_get_u32(attribute);
 			break;
+		case IFLA_PARENT_DEV_BUS_NAME:
+			interface->is_virtio_net = !strcmp(payload, "virtio");
+			break;
 		case IFLA_MASTER:
 			interface->master = mnl_attr_get_u32(attribute);
 			break;

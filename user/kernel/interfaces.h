@@ -29,7 +29,8 @@ struct interface {
 	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
 	__u32 mtu;
-	__u64 received; /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
+	bool is_virtio_net; /* as its bus says: since Linux 5.14 */
+	__u64 received;     /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 };
 
 /* "native", "skb", "offload". */
