@@ -40,6 +40,20 @@ kernel_package() {
 	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends:.*\(linux-image-[^ ,]*\).*/\1/p'
 }
 
+# put_parts RELEASE PACKAGE: since Debian 14 a kernel is in several packages, below /usr. They are put where it was before.
+put_parts() {
+	parts=$(apt-cache show --no-all-versions "$2" | sed -n 's/^Depends: //p' | grep -o -E 'linux-(base|binary|modules)-[^ ,]*') ||
+		return 0
+	# shellcheck disable=SC2086 # one word a package
+	sh tests/unpack-packages.sh "$OUT/$1/parts" $parts
+	cp -a "$OUT/$1"/parts/*/. "$OUT/$1/$2"
+	rm -rf "$OUT/$1/parts"
+	ln -s usr/lib "$OUT/$1/$2/lib"
+	mkdir -p "$OUT/$1/$2/boot"
+	version=$(ls "$OUT/$1/$2/lib/modules")
+	ln -s "../lib/modules/$version/vmlinuz" "$OUT/$1/$2/boot/vmlinuz-$version"
+}
+
 # Those for clouds are the smallest.
 fetch() {
 	case $1 in
@@ -51,6 +65,7 @@ fetch() {
 	configure "$OUT/$1" "${release%-full}" "$ARCH"
 	apt-get update -qq && package=$(kernel_package "$metapackage") && [ -n "$package" ] || return 1
 	sh tests/unpack-packages.sh "$OUT/$1" "$package"
+	put_parts "$1" "$package"
 	is_there "$1"
 }
 
