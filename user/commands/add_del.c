@@ -210,16 +210,43 @@ static const char *advise_network(struct session *session, const struct rule *ru
 	return text;
 }
 
+/* One rule is shown, of several the numbers. Frees what `outcome` has. */
+static void print_outcome(const struct rules *rules, const char *list, const char *done, const char *refused,
+			  struct outcome *outcome)
+{
+	char text[RULE_TEXT_BYTES], key[32];
+	json_t *answer;
+
+	if (rules->count == 1) {
+		output_print(json_pack("{s:s, s:s*, s:o*}",
+				       outcome->last.left_to ? "given_up" :
+				       outcome->updated      ? "updated" :
+							       done,
+				       rule_format(&outcome->last.rule, text), "list", list, "left_to",
+				       outcome->last.left_to));
+		return;
+	}
+	json_decref(outcome->last.left_to);
+	snprintf(key, sizeof(key), "%s_rules", done);
+	answer = json_pack("{s:I}", key, (json_int_t)outcome->done);
+	if (outcome->given_up)
+		json_object_set_new(answer, "given_up_rules", json_integer(outcome->given_up));
+	if (outcome->updated)
+		json_object_set_new(answer, "updated_rules", json_integer(outcome->updated));
+	if (outcome->refused)
+		json_object_set_new(answer, refused, json_integer(outcome->refused));
+	output_print(answer);
+}
+
 static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
 					const char *list, const char *done, const char *refused,
 					int (*make)(struct session *, struct rule_change *, struct reason *))
 {
-	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "", key[32];
+	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "";
 	struct outcome outcome = {};
 	struct reason reason;
 	struct guard guard;
 	struct session session;
-	json_t *answer;
 	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error) {
@@ -251,24 +278,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		json_decref(outcome.last.left_to);
 		return command_list_failed(error, &reason);
 	}
-	if (rules->count == 1) {
-		output_print(json_pack("{s:s, s:s*, s:o*}",
-				       outcome.last.left_to ? "given_up" :
-				       outcome.updated      ? "updated" :
-							      done,
-				       text, "list", list, "left_to", outcome.last.left_to));
-		return STATUS_DONE;
-	}
-	json_decref(outcome.last.left_to);
-	snprintf(key, sizeof(key), "%s_rules", done);
-	answer = json_pack("{s:I}", key, (json_int_t)outcome.done);
-	if (outcome.given_up)
-		json_object_set_new(answer, "given_up_rules", json_integer(outcome.given_up));
-	if (outcome.updated)
-		json_object_set_new(answer, "updated_rules", json_integer(outcome.updated));
-	if (outcome.refused)
-		json_object_set_new(answer, make == add ? "already_there" : "not_there", json_integer(outcome.refused));
-	output_print(answer);
+	print_outcome(rules, list, done, make == add ? "already_there" : "not_there", &outcome);
 	return STATUS_DONE;
 }
 
