@@ -312,6 +312,11 @@ test_refusal_without_words() {
 	assert_error "'lo' does not take the filter in its driver: $for_reason; use --mode skb or --mode auto$"
 	assert_status 0 in_rx env LD_PRELOAD="$PWD/$HELPERS/speechless.so" "$TOOL" --state "$STATE/store" load lo
 	assert_error "'lo' runs the filter in generic \(skb\) mode, which is slower: $for_reason$"
+	# This driver says "no space".
+	ip -n "$TX" link add vmany numtxqueues 4 type veth peer name vfew numrxqueues 1 netns "$RX"
+	for_reason="No space left on device, ${for_reason#*, }"
+	assert_status 0 in_rx env LD_PRELOAD="$PWD/$HELPERS/speechless.so" "$TOOL" --state "$STATE/store" load vfew
+	assert_error "'vfew' runs the filter in generic \(skb\) mode, which is slower: $for_reason$"
 }
 
 # The program would read the first bytes of a packet as an Ethernet header and match nothing.

@@ -62,7 +62,9 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
-static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
+/* *refused: the error of the driver or the kernel; stays if the program was not even tried. */
+static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, int *refused,
+		  struct reason *reason)
 {
 	int lock, error = kernel_load_program(filter, attachment->is_frags, reason);
 
@@ -75,8 +77,10 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 		if (!error)
 			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
 					       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-		if (error)
+		if (error) {
+			*refused = error;
 			error = refuse_attach(error, attachment->interface, attachment->mode, reason);
+		}
 	}
 	kernel_pin_done(lock);
 	return error;
@@ -88,7 +92,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
  * buffer even then, and loses large frames.
  */
 static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
-		       struct reason *reason)
+		       int *refused, struct reason *reason)
 {
 	int error;
 
@@ -96,15 +100,15 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 	attachment->is_frags = false;
 	if (kernel_is_mtu_too_large(attachment) && kernel_has_frags() && interfaces_takes_frags(attachment->ifindex)) {
 		attachment->is_frags = true;
-		error = attach(filter, attachment, reason);
+		error = attach(filter, attachment, refused, reason);
 		if (!is_unsupported(error))
 			return error;
 		attachment->is_frags = false;
 	}
-	error = attach(filter, attachment, reason);
+	error = attach(filter, attachment, refused, reason);
 	if (is_unsupported(error) && mode == INTERFACE_NATIVE && kernel_may_take_frags(attachment)) {
 		attachment->is_frags = true;
-		error = attach(filter, attachment, reason);
+		error = attach(filter, attachment, refused, reason);
 	}
 	return error;
 }
@@ -129,7 +133,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	struct kernel_attachment attachment = { .has_ethernet = true };
 	struct interface found;
 	struct reason why;
-	int error = interfaces_find(interface, &found);
+	int refused = 0, error = interfaces_find(interface, &found);
 
 	if (error == -ENODEV)
 		return kernel_say_no_interface(interface, reason);
@@ -144,10 +148,11 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	attachment.ifindex = found.index;
 	attachment.mtu = found.mtu;
 	reason_set(&why, 0, "%s", "");
-	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, reason);
+	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, &refused,
+			    reason);
 	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		why_not_native(error, &why);
-		error = attach_mode(filter, INTERFACE_SKB, &attachment, reason);
+		why_not_native(refused ? refused : error, &why);
+		error = attach_mode(filter, INTERFACE_SKB, &attachment, &refused, reason);
 	}
 	if (error)
 		return error;
