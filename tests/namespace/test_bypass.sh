@@ -212,6 +212,34 @@ test_mtu_that_hardly_fits() {
 	done
 }
 
+# limited ARGUMENT...: the tool, where drivers say that they have no frames in several buffers.
+limited() {
+	in_rx env LD_PRELOAD="$PWD/$HELPERS/one_buffer.so" "$TOOL" --state "$STATE/store" "$@"
+}
+
+# assert_quiet COMMAND...: no word of the MTU.
+assert_quiet() {
+	assert_status 0 "$@"
+	! grep MTU "$STATE/err" || fail "a note"
+}
+
+# ena takes an MTU of 3498, hv_netvsc one of 3506: those limits are right.
+test_mtu_that_the_driver_limits() {
+	needs_linux 6.3
+	ip -n "$RX" link set vrx mtu 3840
+	assert_quiet limited load vrx --mode native
+	assert_quiet limited status
+	ip -n "$RX" link set vrx mtu 3841
+	assert_notes "MTU of 'vrx' is 3841: .*; make the MTU smaller" limited status
+}
+
+test_tap_of_any_mtu() {
+	ip -n "$RX" tuntap add dev tap0 mode tap 2>/dev/null || skip "no tap devices here"
+	ip -n "$RX" link set tap0 mtu 9000 up
+	assert_quiet xc load tap0 --mode native
+	assert_shows '^  mtu too large on: +none$' xc status --verbose
+}
+
 # ---- refusals ----
 
 # The tool shows the driver's own words and exits with the status of a refusing system. This driver says "no space".

@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 
 #include "kernel/netlink.h"
 #include "base/safe_text.h"
@@ -244,6 +248,20 @@ bool interfaces_may_take_frags(int index)
 bool interfaces_takes_frags(int index)
 {
 	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
+}
+
+bool interfaces_is_tap(const char *name)
+{
+	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq request = { .ifr_data = (char *)&driver };
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool is_tap;
+
+	strncpy(request.ifr_name, name, IF_NAMESIZE - 1);
+	is_tap = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(driver.driver, "tun");
+	if (fd >= 0)
+		close(fd);
+	return is_tap;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

@@ -70,6 +70,9 @@ bool interfaces_is_there(const char *name);
 bool interfaces_may_take_frags(int index);
 bool interfaces_takes_frags(int index);
 
+/* Whether a driver for taps (tun) runs it. */
+bool interfaces_is_tap(const char *name);
+
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
 

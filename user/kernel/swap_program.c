@@ -247,10 +247,16 @@ __u32 kernel_one_buffer_mtu(void)
 	       SHARED_INFO_BYTES;
 }
 
+/*
+ * A tap runs the program on frames of any size. Drivers that have no frames in several buffers, ena for example, take an
+ * MTU up to a limit of their own, which nothing but the headroom bounds here.
+ */
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {
 	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
-	       attachment->mtu > kernel_one_buffer_mtu();
+	       attachment->mtu > kernel_one_buffer_mtu() && !interfaces_is_tap(attachment->interface) &&
+	       (attachment->mtu > sysconf(_SC_PAGESIZE) - HEADROOM_BYTES ||
+		interfaces_may_take_frags(attachment->ifindex));
 }
 
 bool kernel_may_take_frags(const struct kernel_attachment *attachment)
