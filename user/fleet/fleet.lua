@@ -6,7 +6,7 @@
 --
 -- A list is a log and a state, and a function here always changes both together:
 --
---   L:LIST:meta   hash    run, epoch, seq: the last entry of the log is EPOCH-SEQ, written by the server RUN
+--   L:LIST:meta   hash    run, epoch, seq: the last entry of the log is EPOCH-SEQ, written by the master RUN
 --                         rules, buckets: their numbers; p:PUBLISHER: the last counter of each publisher
 --   L:LIST:log    stream  entries EPOCH-SEQ; EPOCH-0 has the field "base", all others the field "rules"
 --   L:LIST:b:N    hash    bucket N of the state: rule -> END, or END COMMENT; END is in ms, 0: never
@@ -16,11 +16,11 @@
 -- no part of its name in the state.
 --
 -- Epochs. Replication is asynchronous: after a failover the new master may lack the last entries of the old one, and
--- its next entries would get the same ids. So a server that finds another server's run id in the meta starts a new
+-- its next entries would get the same ids. So a master that finds another master's RUN in the meta starts a new
 -- epoch, which is the time in ms. Its entry EPOCH-0 says after which entry the list goes on ("base"). A follower
 -- that has more than the base has seen entries that are gone.
 
-local VERSION = 1      -- of this file; fleet init replaces an older one
+local VERSION = 2      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
@@ -37,9 +37,11 @@ local function integer(number)
   return string.format('%.0f', number)
 end
 
--- The server's run id changes with each start, and each replica has its own.
+-- The server's run id changes with each start, and each replica has its own. The replication id changes each time that
+-- a server becomes the master: one that was a replica meanwhile has lost what its replicas did not have.
 local function run_id()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. ':' ..
+         string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 end
 
 -- ---- the state: buckets by linear hashing, so that growth moves few rules at a time ----
