@@ -88,7 +88,7 @@ static int put_difference(struct publisher *publisher, const struct rule_set *pr
 	return error;
 }
 
-/* Tries again if others have changed the list since it was read. */
+/* Tries again if others have changed the list since it was read, or between two entries: a mixture is nobody's list. */
 static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
 {
 	struct publisher *publisher = &publishing->publisher;
@@ -100,10 +100,14 @@ static int replace(struct publishing *publishing, const struct rule_set *wanted,
 		publisher->has_expected = true;
 		publisher->last = publisher->expected;
 		publisher->rules = wanted->count;
+		publisher->is_mixed = false;
 		if (!error)
 			error = put_difference(publisher, &state.rules, wanted, reason);
 		if (!error)
 			error = publisher_flush(publisher, reason);
+		if (!error && publisher->is_mixed)
+			error = reason_set(reason, -ESTALE, "others keep changing the list '%s'; it is a mixture now",
+					   publishing->list);
 		rule_set_close(&state.rules);
 	}
 	return error;

@@ -109,6 +109,7 @@ static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 	    entry.bytes > FLEET_ENTRY_BYTES)
 		return -EBADMSG;
 	entry.counter = counter;
+	entry.may_be_seen = true;
 	entry.has_expected = strcmp(expected, "-");
 	if (entry.has_expected && fleet_position_parse(expected, &entry.expected))
 		return -EBADMSG;

@@ -23,6 +23,7 @@ struct outbox_entry {
 	__u64 counter;
 	bool has_expected; /* to be refused unless the last entry of the list is this one */
 	bool is_sent;
+	bool may_be_seen; /* it was sent before, perhaps by an earlier process: the broker may have it */
 	struct fleet_position expected;
 	char *lines; /* separated by '\n' */
 	size_t bytes;

@@ -52,9 +52,17 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 	return connection_put_words(&publisher->broker.connection, count, words, lengths);
 }
 
-/* The answer to one entry. 0; -ESTALE: the list has moved on; other -errno. */
-static int get_answer(struct publisher *publisher, struct reason *reason)
+/* Whether the list went from `before` to publisher->last by the entry just answered, and by no other. */
+static bool is_next(const struct publisher *publisher, struct fleet_position before, bool has_changed)
 {
+	before.seq += has_changed;
+	return !fleet_position_compare(before, publisher->last);
+}
+
+/* The answer to one entry. 0; -ESTALE: the list has moved on; other -errno. */
+static int get_answer(struct publisher *publisher, const struct outbox_entry *entry, struct reason *reason)
+{
+	const struct fleet_position before = publisher->last;
 	redisReply *reply;
 	int error = connection_expect(&publisher->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 
@@ -71,7 +79,14 @@ static int get_answer(struct publisher *publisher, struct reason *reason)
 		error = reason_set(reason, -ESTALE,
 				   "somebody else has changed the list '%s' meanwhile; nothing was changed",
 				   publisher->list);
+	} else if (!strcmp(reply->element[0]->str, "seen") && !entry->may_be_seen) {
+		error = reason_set(
+			reason, -EREMOTEIO,
+			"nothing was published: the broker has other changes with the numbers of this outbox, which is "
+			"a copy or was restored; delete '%s', and publish again",
+			publisher->outbox.path);
 	} else {
+		publisher->is_mixed |= !is_next(publisher, before, reply->element[2]->integer);
 		publisher->changed += reply->element[2]->integer;
 		publisher->rules = reply->element[3]->integer;
 	}
@@ -129,7 +144,7 @@ static int get_answers(struct publisher *publisher, size_t first, size_t count, 
 	for (size_t i = first; i < first + count && !error; i++) {
 		const struct outbox_entry *entry = &publisher->outbox.entries[i];
 
-		error = get_answer(publisher, reason);
+		error = get_answer(publisher, entry, reason);
 		if ((error != -EREMOTEIO && error != -ESTALE) || is_of_server(reason) || entry->is_sent)
 			continue;
 		refusals->counters[refusals->count++] = entry->counter;
@@ -197,6 +212,8 @@ static int resend(struct publisher *publisher, struct reason *reason)
 	do {
 		nanosleep(&pause, NULL);
 		broker_close(&publisher->broker);
+		for (size_t i = 0; i < publisher->outbox.count; i++)
+			publisher->outbox.entries[i].may_be_seen = true;
 		error = connect_master(publisher, reason);
 		if (!error)
 			error = send_entries(publisher, 0, reason);

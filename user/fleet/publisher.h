@@ -21,6 +21,7 @@ struct publisher {
 	bool has_expected; /* the next entry is only for a list whose last entry is `expected` */
 	struct fleet_position expected;
 	struct fleet_position last; /* of the list, as the broker answered */
+	bool is_mixed;              /* somebody else has changed the list between entries of this process */
 	__u64 changed, rules;       /* rules that the broker changed for this process; rules of the list */
 	__u64 resent;               /* entries of earlier processes */
 	unsigned int replicas;      /* that have the last entry */
