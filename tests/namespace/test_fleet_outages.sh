@@ -264,6 +264,68 @@ test_a_failover_that_loses_entries() {
 	note "$runs failovers, publishing again after $(sort -n "$STATE/times" | tail -n 1) ms at most"
 }
 
+# The broker becomes a replica and then the master again, all in one process, and loses what it alone had.
+test_a_server_that_is_master_again() {
+	fleet
+	follow_start
+	mkdir -p "$STATE/node"
+	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no --save '' \
+		--dir "$STATE/node" --repl-diskless-sync-delay 0 --replicaof "$BROKER" 6379 >>"$STATE/servers.log" 2>&1 </dev/null &
+	on_exit "end $!"
+	linked() {
+		redis -p "$1" INFO replication | grep -q 'master_link_status:up'
+	}
+	replica_has_it() {
+		[ "$(redis -p 6380 XLEN xc:default:L:bad:log)" = 2 ]
+	}
+	WAIT_LOG=$STATE/servers.log
+	wait_for "replication" linked 6380
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	wait_for "the replica to have it" replica_has_it
+	redis -p 6380 REPLICAOF NO ONE >/dev/null
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
+	redis REPLICAOF "$BROKER" 6380 >/dev/null
+	wait_for "the other direction" linked 6379
+	redis REPLICAOF NO ONE >/dev/null
+	assert_status 0 publish add 192.0.2.3 --list bad
+	WAIT_LOG=$STATE/follow.log
+	wait_for "the rule that has the place of another" dropped 192.0.2.3
+	assert_same_rules
+}
+
+# Its counters go back, so that the broker takes new changes for those that it has.
+test_an_outbox_from_a_backup() {
+	fleet
+	assert_status 0 publish add 192.0.2.1 --list bad
+	cp -r "$STATE/publisher" "$STATE/backup"
+	assert_status 0 publish add 192.0.2.2 --list bad
+	rm -r "$STATE/publisher"
+	cp -r "$STATE/backup" "$STATE/publisher"
+	assert_status 3 publish add 192.0.2.3 --list bad
+	assert_error "nothing was published: .* delete '$STATE/publisher/default/outbox/bad', and publish again"
+	rm "$STATE/publisher/default/outbox/bad"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	assert_output '^changed: +1$'
+	assert_equal 3 "$(broker_rules | wc -l)" "rules"
+}
+
+# One answer of the broker takes longer than a dead link may be silent.
+test_a_slow_link() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	follow_kill
+	awk 'BEGIN { for (i = 0; i < 64000; i++) printf "add 11.%d.%d.%d comment \"%032d\"\n", i / 65536, i / 256 % 256, i % 256, i }' \
+		>"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	ip netns exec "$TX" tc qdisc add dev vtx root tbf rate 2mbit burst 64k latency 1s
+	start=$(date +%s%3N)
+	follow_start
+	WAIT_S=60 wait_level
+	note "level after $(($(date +%s%3N) - start)) ms, by 2 Mbit/s"
+	! followed 'does not answer|gap' || fail "the follower gave up: $(cat "$STATE/follow.log")"
+}
+
 # A link that is down, so that nothing answers: the filter goes on, and the host catches up when the link is back.
 test_a_link_that_is_down() {
 	fleet

@@ -18,6 +18,7 @@
 #define READ_BYTES 65536
 #define REPLY_BYTES_MAX (256 << 20) /* XREAD of all lists, each with 64 entries of 64 KB, is half of it */
 #define WORDS_MAX 16                /* of connection_put() */
+#define SLOW_FACTOR 10              /* a link that is slow, but not silent, gets up to so many times the timeout */
 
 /* ---- waiting ---- */
 
@@ -264,8 +265,17 @@ static ssize_t write_bytes(struct connection *connection, const char *bytes, siz
 	return written < 0 ? -errno : written;
 }
 
-static int flush(struct connection *connection, __s64 deadline_ms)
+/* When the connection counts as silent: bytes that move give it more time, up to `last_ms`. */
+static __s64 silent_ms(int timeout_ms, __s64 last_ms)
 {
+	const __s64 next_ms = fleet_now_ms() + timeout_ms;
+
+	return next_ms < last_ms ? next_ms : last_ms;
+}
+
+static int flush(struct connection *connection, int timeout_ms, __s64 last_ms)
+{
+	__s64 deadline_ms = silent_ms(timeout_ms, last_ms);
 	size_t sent = 0;
 	int error = 0;
 
@@ -274,9 +284,10 @@ static int flush(struct connection *connection, __s64 deadline_ms)
 		const ssize_t written =
 			write_bytes(connection, connection->out + sent, connection->out_used - sent, &events);
 
-		if (written > 0)
+		if (written > 0) {
 			sent += written;
-		else if (written == -EAGAIN)
+			deadline_ms = silent_ms(timeout_ms, last_ms);
+		} else if (written == -EAGAIN)
 			error = wait_for(connection->fd, events, deadline_ms);
 		else if (written != -EINTR)
 			error = written ? written : -ECONNRESET;
@@ -308,12 +319,12 @@ static int read_more(struct connection *connection, __s64 deadline_ms)
 
 int connection_get(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason)
 {
-	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
-	int error = flush(connection, deadline_ms);
+	const __s64 last_ms = fleet_now_ms() + SLOW_FACTOR * timeout_ms;
+	int error = flush(connection, timeout_ms, last_ms);
 
 	*reply = NULL;
 	while (!error && !(error = codec_next(&connection->codec, reply)) && !*reply)
-		error = read_more(connection, deadline_ms);
+		error = read_more(connection, silent_ms(timeout_ms, last_ms));
 	connection->unread = 0;
 	if (error == -ETIMEDOUT)
 		return reason_set(reason, error, "the broker at %s does not answer", connection->where);

@@ -15,9 +15,10 @@
 #define CLOCK_MS 60000
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000
-#define STOPPED_MS 5000 /* after FOLLOW_STOP */
-#define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
-#define PAUSE_MS 10000  /* after the applier could not apply a list */
+#define STOPPED_MS 5000  /* after FOLLOW_STOP */
+#define OUTBOX_MS 5000   /* a publisher has this time to send again what a failover has lost */
+#define STATUS_FIELDS 16 /* of a host, at most, besides one for each list */
+#define PAUSE_MS 10000   /* after the applier could not apply a list */
 
 /* ---- messages ---- */
 
@@ -225,14 +226,15 @@ static int check(struct log_reader *reader, struct reason *reason)
 static int report(struct log_reader *reader, char *lines, struct reason *reason)
 {
 	char host[FLEET_HOST_BYTES], what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES], expire[16];
-	const char *words[64];
+	const char *words[2 + 2 * (FOLLOW_LISTS_MAX + STATUS_FIELDS)];
+	const int words_max = sizeof(words) / sizeof(words[0]);
 	int count = 0, error;
 	redisReply *reply;
 
 	snprintf(what, sizeof(what), "host:%s", fleet_host_name(reader->start->options, host));
 	words[count++] = "HSET";
 	words[count++] = fleet_key(key, reader->start->fleet, what);
-	for (char *line = strtok(lines, "\n"); line && count + 2 < 64; line = strtok(NULL, "\n")) {
+	for (char *line = strtok(lines, "\n"); line && count + 2 <= words_max; line = strtok(NULL, "\n")) {
 		char *space = strchr(line, ' ');
 
 		if (!space)
@@ -317,8 +319,10 @@ static int follow(struct log_reader *reader, struct reason *reason)
 	if (!error)
 		error = find_ctl(reader, reason);
 	reader->clock_ms = fleet_now_ms();
-	for (size_t i = 0; i < reader->count; i++)
+	for (size_t i = 0; i < reader->count; i++) {
 		reader->lists[i].at = reader->lists[i].committed;
+		reader->lists[i].was_read = false; /* by this connection */
+	}
 	if (!error)
 		error = check(reader, reason);
 	if (!error)
