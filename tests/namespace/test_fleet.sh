@@ -160,6 +160,47 @@ src 192.0.2.2' xc list --list bad
 	redis PING >/dev/null
 }
 
+# One waits between two of its entries, while the other replaces the list.
+test_two_replace_one_list() {
+	fleet
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/long"
+	printf '192.0.2.%s\n' 1 2 3 >"$STATE/short"
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher2" publish --config "$FLEET_CONF" \
+		import "$STATE/long" --list bad --replace >"$STATE/long.out" 2>&1 &
+	long=$!
+	on_exit "end $long"
+	until [ "$(redis XLEN xc:default:L:bad:log)" -gt 2 ]; do :; done
+	kill -STOP "$long"
+	assert_status 0 publish import "$STATE/short" --list bad --replace
+	kill -CONT "$long"
+	wait "$long" || fail "$(cat "$STATE/long.out")"
+	assert_equal 60000 "$(broker_rules | grep -c '^src 11\.')" "rules of the last one"
+	assert_equal 60000 "$(redis HGET xc:default:L:bad:meta rules)" "rules"
+}
+
+test_the_limit_of_the_host() {
+	fleet 'max-rules = 10'
+	follow_start
+	seq 1 8 | sed 's/.*/add 192.0.2.& timeout 1h/' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	case_begin "renewals are no more rules, nor are deletions"
+	seq 1 8 | sed 's/.*/add 192.0.2.& timeout 3h/' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	assert_equal 8 "$(xc list --list bad | grep -c ' timeout [23]h')" "renewed rules"
+	seq 1 6 | sed 's/.*/del 192.0.2.&/' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	assert_same_rules
+	case_begin "over the limit"
+	seq 101 109 | sed 's/.*/add 192.0.2.&/' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	wait_for "the refusal" followed 'would have over 10 rules'
+	passed 192.0.2.101 || fail "a rule beyond the limit"
+	assert_status 0 publish del 192.0.2.101 --list bad
+	wait_level
+	assert_same_rules
+	! followed 'would drop' || fail "the list is held"
+}
+
 test_panic_reaches_the_host() {
 	fleet
 	follow_start
@@ -195,6 +236,18 @@ test_panic_does_not_wait_behind_a_backlog() {
 	wait_level
 	! followed gap || fail "the backlog was no gap"
 	dropped 192.0.2.1 || fail "the filter does not filter again"
+}
+
+# So many lists that the host's report is as long as it can be.
+test_as_many_lists_as_can_be() {
+	fleet 'staged = yes'
+	sed -i "s/^lists = .*/lists = $(seq -s ' ' 15) bad/" "$FLEET_CONF"
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	reported() {
+		xc fleet status --config "$FLEET_CONF" | grep -Eq '^h1 +level +1 '
+	}
+	wait_for "the report" reported
 }
 
 test_staged_rules_are_for_staged_hosts() {

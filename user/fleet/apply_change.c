@@ -66,6 +66,40 @@ static int change_rules(struct session *session, const struct rule_set *rules, _
 	return error;
 }
 
+static __u64 rules_of_all(const struct apply *apply)
+{
+	__u64 rules = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		rules += apply->lists[i].rules;
+	return rules;
+}
+
+/* Whether the host's limit allows `rules` rules in the list. A list that does not grow is always allowed. */
+static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 rules, struct reason *reason)
+{
+	const __u64 most = apply->options->rules_max;
+
+	if (!most || rules <= list->rules || rules_of_all(apply) - list->rules + rules <= most)
+		return 0;
+	return reason_set(reason, -EDQUOT,
+			  "list '%s': with it, the fleet's lists would have over %llu rules, the max-rules of "
+			  "this host",
+			  list->name, (unsigned long long)most);
+}
+
+/* Checks the limit for what the open change makes of the list: lines that renew or delete rules do not count. */
+static int check_changed(const struct apply *apply, struct session *session, const struct apply_list *list,
+			 struct reason *reason)
+{
+	struct store_lists lists;
+	int error = store_lists(session->store, &lists);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	return check_limit(apply, list, lists.list[store_lists_find(&lists, list->name)].rules, reason);
+}
+
 /* First deletes the rules in `obsolete`, then makes the changes in list->changes. */
 static int make_change(struct apply *apply, struct session *session, struct apply_list *list,
 		       const struct rule_set *obsolete, __u64 *changed, struct reason *reason)
@@ -85,6 +119,8 @@ static int make_change(struct apply *apply, struct session *session, struct appl
 	}
 	if (!error)
 		error = change_rules(session, &list->changes, changed, reason);
+	if (!error)
+		error = check_changed(apply, session, list, reason);
 	return change_end(session, error, reason);
 }
 
@@ -177,28 +213,6 @@ static int compare(struct apply_list *list, struct session *session, struct rule
 
 /* ---- applying ---- */
 
-static __u64 rules_of_all(const struct apply *apply)
-{
-	__u64 rules = 0;
-
-	for (size_t i = 0; i < apply->count; i++)
-		rules += apply->lists[i].rules;
-	return rules;
-}
-
-/* Whether the host's limit allows so many more rules. */
-static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 more, struct reason *reason)
-{
-	const __u64 most = apply->options->rules_max;
-
-	if (!most || rules_of_all(apply) + more <= most)
-		return 0;
-	return reason_set(reason, -EDQUOT,
-			  "list '%s': with it, the fleet's lists would have over %llu rules, the max-rules of "
-			  "this host",
-			  list->name, (unsigned long long)most);
-}
-
 static int apply_whole(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
 	const unsigned int most = apply->options->shrink_max;
@@ -214,7 +228,7 @@ static int apply_whole(struct apply *apply, struct session *session, struct appl
 				   list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
 	list->is_held = error == -EBADE;
 	if (!error)
-		error = check_limit(apply, list, diff.added > dropped ? diff.added - dropped : 0, reason);
+		error = check_limit(apply, list, list->rules + diff.added - dropped, reason);
 	session->is_whole = diff.obsolete.count + list->changes.count > 1000;
 	if (!error)
 		error = make_change(apply, session, list, &diff.obsolete, &changed, reason);
@@ -228,10 +242,8 @@ static int apply_entries(struct apply *apply, struct session *session, struct ap
 {
 	const struct rule_set nothing = {};
 	__u64 changed = 0;
-	int error = check_limit(apply, list, list->changes.count, reason);
+	const int error = make_change(apply, session, list, &nothing, &changed, reason);
 
-	if (!error)
-		error = make_change(apply, session, list, &nothing, &changed, reason);
 	apply->changed += error ? 0 : changed;
 	return error;
 }
@@ -256,7 +268,6 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 int apply_change_list(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
 	struct store_lists lists;
-	unsigned int number;
 	int error = store_lists(session->store, &lists);
 
 	if (error)
@@ -264,6 +275,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	error = apply_check_position(apply, &lists, list, reason);
 	if (error)
 		return error;
+	list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
 	rule_set_sort(&list->changes);
 	if (list->is_whole)
 		drop_deleted(&list->changes);
@@ -273,9 +285,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 					 apply_entries(apply, session, list, reason);
 	if (!error)
 		list->at = list->changes_at;
-	if (!store_lists(session->store, &lists)) {
-		number = store_lists_find(&lists, list->name);
-		list->rules = number ? lists.list[number].rules : 0;
-	}
+	if (!store_lists(session->store, &lists))
+		list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
 	return error;
 }
