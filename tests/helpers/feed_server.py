@@ -63,6 +63,12 @@ class Provider(http.server.BaseHTTPRequestHandler):
         elif path == "truncated":
             self.answer(200, listed, Content_Length=1000)
             self.close_connection = True
+        elif path in ("cut", "closed"):
+            self.send_response(200)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(listed + (b"203.0.113.0/2" if path == "cut" else b""))
+            self.close_connection = True
         elif path == "too-short":
             self.answer(200, listed, Content_Length=12)
             self.close_connection = True

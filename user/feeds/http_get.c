@@ -174,6 +174,22 @@ static int say_transfer(const struct transfer *transfer, CURLcode code, struct r
 }
 
 /*
+ * Whether the body may be a part of the list that ends within a line. In HTTP/1 only the end of the connection ends a body
+ * whose server sends no length. Half a line may be another rule: of 203.0.113.0/24 remains 203.0.113.0/2.
+ */
+static bool may_be_cut(const struct transfer *transfer)
+{
+	const struct http_page *page = transfer->page;
+	struct curl_header *ignored;
+	long version = 0;
+
+	lib.curl_easy_getinfo(transfer->curl, CURLINFO_HTTP_VERSION, &version);
+	return version <= CURL_HTTP_VERSION_1_1 && page->count && page->bytes[page->count - 1] != '\n' &&
+	       lib.curl_easy_header(transfer->curl, "Content-Length", 0, CURLH_HEADER, -1, &ignored) &&
+	       lib.curl_easy_header(transfer->curl, "Transfer-Encoding", 0, CURLH_HEADER, -1, &ignored);
+}
+
+/*
  * libcurl takes a gzip body that ends early for a whole one, so it does not unpack. Here the end of the gzip data, with
  * its checksum, must be there, and nothing after it.
  */
@@ -186,7 +202,11 @@ static int unpack(struct transfer *transfer, struct reason *reason)
 
 	take_header(transfer, "Content-Encoding", encoding, sizeof(encoding));
 	if (!*encoding || !strcasecmp(encoding, "identity"))
-		return 0;
+		return may_be_cut(transfer) ?
+			       reason_set(reason, -EPROTO,
+					  "it ends within a line, and its server does not send its length: "
+					  "it may be cut") :
+			       0;
 	if (strcasecmp(encoding, "gzip") && strcasecmp(encoding, "x-gzip"))
 		return reason_set(reason, -EPROTO, "its Content-Encoding is '%s', not gzip", encoding);
 	page->bytes = NULL;
