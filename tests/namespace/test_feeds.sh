@@ -122,6 +122,8 @@ test_good_answers() {
 	assert_shows '^feed: added 0' refresh feed
 	configure gzip
 	assert_shows '^feed: added 0' refresh feed
+	configure closed
+	assert_shows '^feed: added 0' refresh feed
 	configure "http://127.0.0.1:$PLAIN/to-tls"
 	echo "ca = $STATE/tls/ca.crt" >"$STATE/ca"
 	assert_fails 3 'certificate' refresh feed
@@ -138,6 +140,20 @@ test_good_answers() {
 	! xc lists | grep -q '[[:cntrl:]]' || fail "a control character of a header"
 }
 
+# Each of the answers says that nothing has changed. The rules must be renewed all the same.
+test_unmodified_rules_do_not_end() {
+	fetched
+	configure list 'timeout = 6s'
+	assert_status 0 refresh feed
+	end=$(($(date +%s) + 9))
+	while [ "$(date +%s)" -lt "$end" ]; do
+		assert_status 0 refresh feed
+		assert_equal 3 "$(xc list --list feed | grep -c timeout)" "rules"
+		sleep 0.5
+	done
+	grep -q '^/list "' "$STATE/www/log" || fail "the provider was never asked whether the list has changed"
+}
+
 test_bad_answers() {
 	fetched
 	serve "$OTHER" 192.0.2.1
@@ -148,6 +164,7 @@ test_bad_answers() {
 	done <<-END
 		slow timed out
 		truncated bytes remaining
+		cut ends within a line.* may be cut
 		too-short 1 rules instead of 3: it lost more than max-shrink
 		304 the server answers 304
 		429 429: this host comes too often; it asks to wait for 7200 s

@@ -123,7 +123,8 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 
 /*
  * Notes a fetch that succeeded. If the server had nothing newer, the list counts as imported now, unless somebody has
- * changed it in the meantime. Then the next fetch asks for the whole list.
+ * changed it in the meantime. Then the next fetch asks for the whole list. A list with a timeout keeps the time of its
+ * import: feed_is_level() must see how old its rules are.
  */
 static int note_fetched(struct refresh *refresh, const struct feed_message *message, struct reason *reason)
 {
@@ -144,7 +145,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 	if (!error && is_unmodified) {
 		refresh->stored = lists.list[store_lists_find(&lists, name)];
 		is_level = feed_is_level(feed, refresh->list, &refresh->stored, time(NULL));
-		if (is_level)
+		if (is_level && !refresh->list->timeout_ms)
 			error = store_list_open(store, name, refresh->source, &number);
 		if (!error)
 			error = store_lists(store, &lists);
