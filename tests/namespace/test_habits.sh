@@ -98,6 +98,18 @@ test_a_part_is_blocked() {
 	answers 1 del 203.0.113.9 -- "but '.*' blocks some of its packets; all such rules: xdp-cuckoo list src 203.0.113.9"
 }
 
+# A mistyped name has no rules; it is not said to have none to show.
+test_a_name_without_rules() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	for words in list 'test 192.0.2.1' 'export -' "export $STATE/backup"; do
+		# shellcheck disable=SC2086 # words
+		run xc --name web $words
+		assert_error "^note: no rules are stored in $STATE/store/web; --name and --state name another place$"
+	done
+	assert_prints 'src 192.0.2.1' xc list
+	assert_prints '' cat "$STATE/err"
+}
+
 # Only received packets are filtered.
 test_a_destination_elsewhere() {
 	answers 0 add dst 203.0.113.99 -- 'note: only received packets are filtered'

@@ -327,6 +327,14 @@ int command_open_store(const struct invocation *invocation, struct store **store
 	return error == -ENOENT ? 0 : error;
 }
 
+void command_note_no_store(const struct invocation *invocation)
+{
+	char dir[PATH_MAX];
+
+	if (!session_state_dir(invocation->state, invocation->name, dir, sizeof(dir)))
+		output_note("no rules are stored in %s; --name and --state name another place", dir);
+}
+
 int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
 			 struct reason *reason)
 {

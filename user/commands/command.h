@@ -149,6 +149,9 @@ enum command_status command_say_choices(const char *what, const char *word, cons
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
 enum command_status command_say_not_running(const char *name);
 
+/* Notes, for a command that found no store, that nothing is stored under this name: it may be mistyped. */
+void command_note_no_store(const struct invocation *invocation);
+
 /* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
 enum command_status command_close_idle(struct session *session);
 

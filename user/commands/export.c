@@ -146,6 +146,8 @@ static enum command_status run_export(const struct invocation *invocation)
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
+	if (!store)
+		command_note_no_store(invocation);
 	status = command_find_list(invocation, store, &lists, &export.list);
 	if (status == STATUS_DONE)
 		status = write_all(&export, store, path);

@@ -167,6 +167,8 @@ static enum command_status run_list(const struct invocation *invocation)
 
 	if (error)
 		return command_failed(error, &reason);
+	if (!store)
+		command_note_no_store(invocation);
 	status = wants_counters ? command_open_counts(invocation, &counts) : STATUS_DONE;
 	if (status == STATUS_DONE)
 		status = print_all(invocation, store, wants_counters ? &counts : NULL);

@@ -165,6 +165,8 @@ static enum command_status run_test(const struct invocation *invocation)
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
+	if (!store)
+		command_note_no_store(invocation);
 	error = store ? store_say_unread(ask_store(store, &finding), &reason) : 0;
 	/* The store is still open, so that the filters are asked about the same rules. */
 	if (!error)
