@@ -128,6 +128,11 @@ test_the_advice_makes_way() {
 		follow_advice --name web add "$rule"
 	done
 	assert_prints '' xc list
+	case_begin "a name server"
+	assert_status 2 xc_host add 10.98.0.0/16
+	assert_error ' add src 10.98.0.53 sport 53 action pass$'
+	assert_status 0 xc_host add src 10.98.0.53 sport 53 action pass
+	assert_status 0 xc_host add 10.98.0.0/16
 }
 
 # A timed pass rule counts only until it ends. The check looks at the present rules.

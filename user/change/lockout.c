@@ -36,7 +36,13 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	const bool is_named = strcmp(session->name, SESSION_NAME_DEFAULT);
 	const char *option = is_named ? " --name " : "", *name = is_named ? session->name : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
+	struct rule pass = flow->flow;
 
+	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
+	if (pass.fields == (RULE_PROTO | RULE_SPORT) && pass.port_kind == FLOW_PORTS) {
+		pass.fields = RULE_SPORT;
+		pass.proto = 0;
+	}
 	if (blocker == QUERY_RULE) {
 		rule->comment[0] = '\0';
 		snprintf(who, sizeof(who), "'%s'", rule_format(rule, text));
@@ -49,7 +55,7 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	return reason_set(reason, -ECANCELED,
 			  "%s would block %s; nothing was changed; say --force, or first: "
 			  "xdp-cuckoo%s%s add %s action pass",
-			  who, flow->what, option, name, rule_format(&flow->flow, text));
+			  who, flow->what, option, name, rule_format(&pass, text));
 }
 
 int change_check_guard(struct session *session, struct reason *reason)
