@@ -188,7 +188,7 @@ test_on_a_read_only_file_system() {
 			"$STATE/store" "$TOOL" --state "$STATE/store" "$@"
 	}
 	assert_shows '^src 192.0.2.66$' read_only list
-	assert_fails 3 'Read-only file system: name another directory with --state' read_only add 192.0.2.9
+	assert_fails 3 'Read-only file system: make it writable, or copy this directory' read_only add 192.0.2.9
 }
 
 run_tests "$0" "$@"

@@ -198,7 +198,7 @@ test_full_disk() {
 	on_exit "umount $STATE/store"
 	block_one
 	many_addresses 20000 >"$STATE/list"
-	refused 4 'cannot write to the store: No space left' xc import "$STATE/list"
+	refused 4 'cannot write to the store: No space left .*; free some space' xc import "$STATE/list"
 	refused 4 'cannot write to the store: No space left' xc import --replace "$STATE/list"
 	all_is_well
 	case_begin "to the last byte"
@@ -214,7 +214,7 @@ test_read_only_disk() {
 	block_one
 	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"
 	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
-	refused 3 'store .*: Read-only file system: name another directory with --state' xc add 192.0.2.77
+	refused 3 'store .*: Read-only file system: make it writable, or copy this directory' xc add 192.0.2.77
 	assert_shows '^src 192.0.2.66$' xc list
 	assert_status 0 xc status --verbose
 	assert_status 0 xc panic

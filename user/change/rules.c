@@ -9,7 +9,8 @@
 
 int change_say_unwritten(int error, struct reason *reason)
 {
-	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+	return reason_set(reason, error, "cannot write to the store: %s%s", reason_of_write(error),
+			  error == -ENOSPC ? "; free some space on the disk with the rules (--state)" : "");
 }
 
 /* ---- lists ---- */

@@ -280,6 +280,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
+		{ -EROFS, "Read-only file system",
+		  "make it writable, or copy this directory elsewhere and name the place with --state" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
 		{ -EDEADLK, "this thread has it open", "end its open change or reading first" },
