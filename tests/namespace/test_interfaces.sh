@@ -152,4 +152,23 @@ test_one_interface_above_the_other() {
 	done
 }
 
+# One interface keeps the filter, because somebody else's program runs above it. All others lose theirs.
+test_one_interface_keeps_the_filter() {
+	needs_linux 5.15
+	above bridge
+	second_pair
+	silence
+	for command in 'unload --all' 'unload lo vrx vrx2' down; do
+		case_begin "$command"
+		assert_status 0 xc load vrx vrx2
+		ip -n "$RX" link set dev vup xdpgeneric obj "$HELPERS/beside.bpf.o" sec xdp || fail "no program for the bridge"
+		# shellcheck disable=SC2086 # words
+		assert_fails 5 'detach from vrx: an interface above it' xc $command
+		assert_output '^unloaded: +vrx2$'
+		assert_shows '^interfaces: +vrx native$' xc status
+		ip -n "$RX" link set dev vup xdpgeneric off
+		assert_status 0 xc unload vrx
+	done
+}
+
 run_tests "$0" "$@"

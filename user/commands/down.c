@@ -27,7 +27,9 @@ const struct command command_down = {
 	.run = run_down,
 };
 
-static int take_off(const struct invocation *invocation, json_t *done, struct reason *reason)
+/* Reports the interfaces that keep it. -errno: nothing could be done. */
+static int take_off(const struct invocation *invocation, json_t *done, enum command_status *status,
+		    struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
@@ -38,9 +40,12 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 
 		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
 			continue;
-		for (size_t k = 0; k < filter->attachments_count && !error; k++) {
-			error = kernel_detach(filter, &filter->attachments[k], reason);
-			if (!error)
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			const int kept = kernel_detach(filter, &filter->attachments[k], reason);
+
+			if (kept)
+				*status = command_failed(kept, reason);
+			else
 				json_array_append_new(done, command_interface(&filter->attachments[k]));
 		}
 	}
@@ -53,6 +58,7 @@ static enum command_status run_down(const struct invocation *invocation)
 	struct config *config = NULL;
 	struct reason reason;
 	bool is_meant = true;
+	enum command_status status = STATUS_DONE;
 	json_t *done = json_array();
 	int error = 0;
 
@@ -63,6 +69,11 @@ static enum command_status run_down(const struct invocation *invocation)
 		is_meant = config->detaches_on_stop;
 	config_close(config);
 	if (!error && is_meant)
-		error = take_off(invocation, done, &reason);
-	return command_answer(error, &reason, json_pack("{s:o}", "unloaded", done));
+		error = take_off(invocation, done, &status, &reason);
+	if (error) {
+		json_decref(done);
+		return command_failed(error, &reason);
+	}
+	output_print(json_pack("{s:o}", "unloaded", done));
+	return status;
 }

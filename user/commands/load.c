@@ -316,54 +316,57 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-/* Takes a filter off the interfaces of the command. Sets is_done[] for each operand that it was on. */
-static int unload_filter(const struct invocation *invocation, const struct kernel_filter *kernel, bool *is_done,
-			 json_t *names, struct reason *reason)
+/*
+ * Takes a filter off the interfaces of the command, and reports those that keep it. Sets is_done[] for each operand that
+ * it was on.
+ */
+static void unload_filter(const struct invocation *invocation, const struct kernel_filter *kernel, bool *is_done,
+			  json_t *names, enum command_status *status)
 {
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &kernel->attachments[i];
 		bool is_wanted = invocation->is_all;
+		struct reason reason;
 		int error;
 
-		for (int k = 0; k < invocation->count; k++)
-			is_wanted |= interfaces_are_one(invocation->operands[k], attachment->interface);
+		for (int k = 0; k < invocation->count; k++) {
+			const bool is_meant = interfaces_are_one(invocation->operands[k], attachment->interface);
+
+			is_done[k] |= is_meant;
+			is_wanted |= is_meant;
+		}
 		if (!is_wanted)
 			continue;
-		error = kernel_detach(kernel, attachment, reason);
+		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
-			return error;
-		for (int k = 0; k < invocation->count; k++)
-			is_done[k] |= interfaces_are_one(invocation->operands[k], attachment->interface);
-		json_array_append_new(names, command_interface(attachment));
+			*status = command_failed(error, &reason);
+		else
+			json_array_append_new(names, command_interface(attachment));
 	}
-	return 0;
 }
 
 /* Unloads the filters that it can. *unsound: -errno if another filter cannot be seen or used; *why says why. */
 static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
-		      struct reason *why, struct reason *reason)
+		      struct reason *why, enum command_status *status)
 {
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find_all(NULL, &filters, &count, why);
 
 	*unsound = error == -EPROTO || error == -EPERM ? error : 0;
-	if (error && !*unsound) {
-		*reason = *why;
+	if (error && !*unsound)
 		return error;
-	}
-	error = 0;
-	for (size_t i = 0; i < count && !error; i++)
-		error = unload_filter(invocation, &filters[i], is_done, names, reason);
+	for (size_t i = 0; i < count; i++)
+		unload_filter(invocation, &filters[i], is_done, names, status);
 	kernel_filters_free(filters, count);
-	return error;
+	return 0;
 }
 
 static enum command_status run_unload(const struct invocation *words)
 {
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
-	enum command_status status = STATUS_DONE;
+	enum command_status status = STATUS_DONE, missing = STATUS_DONE;
 	struct reason reason, why;
 	bool *is_done;
 	json_t *names;
@@ -378,9 +381,9 @@ static enum command_status run_unload(const struct invocation *words)
 	if (!is_done)
 		return command_error(STATUS_FULL, "no memory for the list of interfaces");
 	names = json_array();
-	error = unload_all(invocation, is_done, names, &unsound, &why, &reason);
+	error = unload_all(invocation, is_done, names, &unsound, &why, &status);
 	if (error)
-		status = command_failed(error, &reason);
+		status = command_failed(error, &why);
 	else if (unsound && invocation->is_all)
 		status = command_failed(unsound, &why);
 	for (int i = 0; i < invocation->count && !error; i++) {
@@ -389,13 +392,13 @@ static enum command_status run_unload(const struct invocation *words)
 		if (is_done[i])
 			continue;
 		if (unsound) {
-			status = command_failed(unsound, &why);
+			missing = command_failed(unsound, &why);
 		} else if (interfaces_is_there(interface)) {
-			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
-					       interface);
+			missing = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
+						interface);
 		} else {
 			kernel_say_no_interface(interface, &reason);
-			status = command_error(STATUS_NO, "%s", reason.text);
+			missing = command_error(STATUS_NO, "%s", reason.text);
 		}
 	}
 	free(is_done);
@@ -403,5 +406,5 @@ static enum command_status run_unload(const struct invocation *words)
 		json_decref(names);
 	else
 		output_print(json_pack("{s:o}", "unloaded", names));
-	return status;
+	return status == STATUS_DONE ? missing : status;
 }
