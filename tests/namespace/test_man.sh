@@ -39,6 +39,18 @@ test_commands() {
 	assert_same commands
 }
 
+# A text that goes on in the next line of help, or that one space parts from its tag, is no tag.
+test_texts_of_options_stay_together() {
+	grep -Eq '^.fB.-.-list NAME.fP$' "$PAGE" || fail "the page has other marks"
+	sed 's/\\-/-/g; s/\\f[BP]//g' "$PAGE" | tr '\n' ' ' >"$STATE/page"
+	for text in 'made if there is none. You can also write list NAME in the rule' \
+		'also as the words list NAME of the rule. The rule stays' 'added by hand too, stays. flush NAME is the same' \
+		'.TP action drop|pass|monitor default: drop;' '.TP --action ACTION for rules that name no action:' \
+		'drop, pass or monitor. nomatch, and the names'; do
+		grep -Fq -e "$text" "$STATE/page" || fail "not together: $text"
+	done
+}
+
 test_options() {
 	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/commands/options.c | sort >"$STATE/program"
 	options <"$PAGE" >"$STATE/page"

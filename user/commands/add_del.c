@@ -72,9 +72,9 @@ const struct command command_del = {
 	.help = "Write the rule as `list` shows it. The action must match; comment and timeout\n"
 		"may differ. Status 1: there is no such rule. If a list has the rule, the next\n"
 		"import of that list brings it back.\n"
-		"  --list NAME  only the list NAME gives the rule up; also as the words `list NAME`\n"
-		"             of the rule. The rule stays while other lists have it, or while it is\n"
-		"             also added by hand. Status 1: the list does not have it\n" FORCE_HELP "\n"
+		"  --list NAME  only the list NAME gives the rule up; also as the words\n"
+		"             `list NAME` of the rule. The rule stays while other lists have it, or\n"
+		"             while it is also added by hand. Status 1: the list does not have it\n" FORCE_HELP "\n"
 		"  xdp-cuckoo del 192.0.2.1\n"
 		"  xdp-cuckoo del 203.0.113.9 --list bans\n"
 		"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",

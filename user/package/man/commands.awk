@@ -24,7 +24,7 @@ function is_tagged(line) {
 }
 
 # end_block: prints the block of indented lines that was collected.
-function end_block(    i, tagged, indent, at, text, rest, column) {
+function end_block(    i, tagged, indent, at, text, rest, column, tag_indent) {
 	for (i = 1; i <= lines; i++)
 		tagged += is_tagged(line[i])
 	if (lines && tagged < lines / 2) {
@@ -39,13 +39,17 @@ function end_block(    i, tagged, indent, at, text, rest, column) {
 		indent = RLENGTH
 		text = substr(line[i], indent + 1)
 		at = match(text, /  +/)
-		if (i > 1 && indent >= column) {
+		# One space is enough behind a tag that reaches to the column of the texts above.
+		if (!at && column > indent && substr(text, column - indent, 1) == " ")
+			at = match(substr(text, 1, column - indent), / $/)
+		if (i > 1 && indent > tag_indent) {
 			if (indent > column)
 				print ".br"
 			put(text)
 			continue
 		}
-		if (!at) { # a tag without text, or a less indented line
+		tag_indent = indent
+		if (!at) { # a tag without text
 			print ".TP"
 			put("`" text "`")
 			column = indent + 2
