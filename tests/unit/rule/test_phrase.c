@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What operators type who know ipset, nft, ufw, iptables or ip: the rules that it means, or the way to say it. */
+#include <errno.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "unit/rule_fixture.h"
@@ -127,6 +129,24 @@ TEST(test_service_names)
 	assert_string_equal(rules_of("udp sport domain", result), "proto udp sport 53");
 	assert_string_equal(rules_of("dport ssh,http-alt", result), "dport 22, dport 8080");
 	assert_non_null(strstr(rules_of("dport nosuch-service", result), "or a name in /etc/services"));
+}
+
+/* The file is read once, not for each word: a long list may name a service in each line. */
+TEST(test_services_are_read_once)
+{
+	char result[LINE_BYTES];
+	struct rlimit files;
+	__u16 port;
+
+	if (access("/etc/services", R_OK))
+		skip();
+	assert_int_equal(rule_service_port("https", &port), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, files.rlim_max }), 0);
+	rules_of("tcp DOMAIN", result);
+	assert_int_equal(rule_service_port("nosuch-service", &port), -ENOENT);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_string_equal(result, "proto tcp dport 53");
 }
 
 /* Where words could be the columns of any file, only keywords tell. */
