@@ -367,6 +367,13 @@ test_without_root() {
 	done
 }
 
+# Root gives up the right to pass other users' directories, so `run as root` would be no advice.
+test_root_in_the_directory_of_another_user() {
+	mkdir -m 700 "$STATE/home"
+	chown 65534 "$STATE/home"
+	assert_fails 3 'permission denied: run as its owner, or name a directory' xc --state "$STATE/home/rules" add 192.0.2.1
+}
+
 test_help_fits_80_columns() {
 	for command in $(in_rx "$TOOL" help --json | sed -n 's/.*"command": "\([^"]*\)".*/\1/p'); do
 		in_rx "$TOOL" help "$command" | awk 'length > 80 { print; bad = 1 } END { exit bad }' ||

@@ -269,7 +269,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },
-		{ -EACCES, "permission denied", "run as root, or name a directory of your own with --state" },
+		{ -EACCES, "permission denied", "run as its owner, or name a directory of your own with --state" },
 		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
 		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
 		{ -ELOOP, "it, or a file in it, is a symbolic link", "name the directory itself with --state" },
