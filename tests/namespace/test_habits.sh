@@ -31,6 +31,8 @@ test_words_of_rules() {
 	assert_verdict drop 192.0.2.1 pass 192.0.2.9
 	answers 0 add udp src port 1900 -- '^added: proto udp sport 1900$'
 	answers 0 add tcp and source port 25 and dst port 80 -- '^added: proto tcp sport 25 dport 80$'
+	answers 0 add src host 192.0.2.6 and dst port 80 -- '^added: src 192.0.2.6 dport 80$'
+	[ ! -r /etc/services ] || answers 0 add 192.0.2.6 tcp http,https -- '^added rules: 2$'
 	answers 0 add 192.0.2.5 udp dst-port 53 duration 4h reason scan -- '^added: .* dport 53 timeout 4h comment "scan"$'
 	assert_status 0 xc add 198.51.100.0 - 198.51.100.255
 	assert_output '^added: src 198.51.100.0/24$'
@@ -298,6 +300,16 @@ test_advice() {
 		import x --flush|--replace
 		import x --append|leave it out
 		check --fix|leave it out
+		add 192.0.2.1 --timeout 1h|no dashes: timeout TIME$
+		add 192.0.2.1 --action pass|no dashes: action drop
+		add 192.0.2.1 --confirm 1m|write timeout TIME
+		add 192.0.2.1 --monitor-only|write action monitor
+		add 192.0.2.1 --dry-run|only import and lists delete can be tried
+		flush --dry-run|lists delete NAME --dry-run
+		load vrx --dry-run|--monitor-only
+		up --confirm 1m|load IFACE --confirm TIME
+		add ports 80|dport 80,443
+		add tcp/udp 53|written proto tcp,udp
 		add proto tcp flags syn|nft does
 	END
 }

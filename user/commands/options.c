@@ -179,7 +179,8 @@ static const struct {
 	{ "t", "write --timeout TIME" },
 	{ "r", "write --replace, --reset or --rate N" },
 	{ "l", "write --list NAME, or the command: xdp-cuckoo list" },
-	{ "o", "output goes to standard output, and --json makes it JSON" },
+	{ "o",
+	  "output goes to standard output, and --json makes it JSON; a file is written by: xdp-cuckoo export FILE" },
 	{ "k", "leave it out: the rules stay in the store" },
 	{ "4", "leave it out: a rule is IPv4 or IPv6 by its address" },
 	{ "6", "leave it out: a rule is IPv4 or IPv6 by its address" },
@@ -339,7 +340,10 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 	return status;
 }
 
-/* Options that only other commands take, and what to type instead. */
+/*
+ * Options that only other commands take, and what to type instead. A command of NULL: any. To leave out what makes a
+ * change a trial would make it in earnest.
+ */
 static const struct {
 	const char *command, *option, *advice;
 } strays[] = {
@@ -354,6 +358,17 @@ static const struct {
 	{ "del", "all", "to delete all rules: xdp-cuckoo flush" },
 	{ "flush", "all", "to delete all rules: xdp-cuckoo flush" },
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
+	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
+	{ "up", "dry-run", "to check the configuration: xdp-cuckoo check-config --strict" },
+	{ "flush", "dry-run",
+	  "xdp-cuckoo list NAME shows the rules of a list; lists delete NAME --dry-run counts them" },
+	{ NULL, "dry-run", "only import and lists delete can be tried" },
+	{ "up", "confirm", "to try the filter: xdp-cuckoo load IFACE --confirm TIME" },
+	{ "flush", "confirm", "to try it without a list: xdp-cuckoo lists delete NAME --confirm TIME" },
+	{ "add", "confirm", "to try a rule write timeout TIME, or action monitor" },
+	{ NULL, "confirm", "only load, import and lists delete can be undone" },
+	{ "add", "monitor-only", "to try a rule write action monitor" },
+	{ NULL, "monitor-only", "to drop nothing, and count: xdp-cuckoo monitor-only on" },
 	{ "list", "verbose", "packets of each rule are printed by: xdp-cuckoo list --counters" },
 };
 
@@ -361,8 +376,14 @@ static enum command_status refuse_stray(const struct command *command, const str
 {
 	const char letter[] = { row->letter, '\0' };
 
+	/* Without its timeout or its action a rule would be another. */
+	if (strstr(command->usage, "RULE") && rule_keyword_of(row->name))
+		return command_error(STATUS_USAGE,
+				     "%s does not take the option --%s: words of a rule have no dashes: %s %s",
+				     command->name, row->name, row->name, row->value);
 	for (size_t i = 0; i < sizeof(strays) / sizeof(strays[0]); i++)
-		if (!strcmp(strays[i].command, command->name) && !strcmp(strays[i].option, row->name))
+		if ((!strays[i].command || !strcmp(strays[i].command, command->name)) &&
+		    !strcmp(strays[i].option, row->name))
 			return command_error(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
 					     row->name, *letter ? " or -" : "", letter, strays[i].advice);
 	return command_error(STATUS_USAGE, "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",

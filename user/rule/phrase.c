@@ -20,6 +20,8 @@ struct reading {
 	struct reason *reason;
 };
 
+#define SERVICE_BYTES 32 /* longer than any name in /etc/services */
+
 #define fail(reading, ...) reason_set((reading)->reason, -EINVAL, __VA_ARGS__)
 
 static const struct synonym {
@@ -114,11 +116,14 @@ bool rule_is_word(const char *word)
 static bool is_port(const char *word)
 {
 	const struct synonym *synonym = find_synonym(word);
+	char first[SERVICE_BYTES];
 	__u16 number;
 
-	return isdigit((unsigned char)*word) ?
-		       !strpbrk(word, ".:/") :
-		       !rule_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(word, &number);
+	if (isdigit((unsigned char)*word))
+		return !strpbrk(word, ".:/");
+	/* "https,ssh" */
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(word, ","), word);
+	return !rule_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(first, &number);
 }
 
 /* ---- the phrase ---- */
@@ -244,6 +249,10 @@ static int add_next(struct reading *reading, const char *keyword)
 	/* tcpdump's "src port 53" */
 	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) && !strcasecmp(value, "port"))
 		return add_next(reading, strcmp(keyword, "src") ? "dport" : "sport");
+	/* "src host ADDRESS", "src net PREFIX" */
+	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) &&
+	    (!strcasecmp(value, "host") || !strcasecmp(value, "net")))
+		return add_next(reading, keyword);
 	if (!strcmp(keyword, "action")) {
 		const struct synonym *synonym = find_synonym(value);
 
@@ -286,6 +295,8 @@ static bool split_port(const char *word, size_t length, const char **protocol, s
 	if (*protocol_length >= sizeof(name) || memchr(*port, ':', *port_length))
 		return false;
 	*(char *)mempcpy(name, *protocol, *protocol_length) = '\0';
+	if (!strcasecmp(word, "tcp/udp"))
+		return false;
 	return is_protocol(name);
 }
 

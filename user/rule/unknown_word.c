@@ -16,6 +16,9 @@ static const struct {
 	const char *word, *advice;
 } strangers[] = {
 	{ "port", "is the sender's or the receiver's: write sport or dport" },
+	{ "tcp/udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
+	{ "tcp,udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
+	{ "ports", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
 	{ "flags", "is no field of a rule: rules do not look at TCP flags; nft does" },
 	{ "ct", "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
