@@ -212,6 +212,26 @@ test_killed_readers_leave_nothing() {
 	judge pass 198.51.100.1 || fail "blocked, though its action is another now"
 }
 
+# The reader of its lines takes what is there for whole lines. Half a line may be a rule without an end.
+test_a_killed_printer_leaves_whole_lines() {
+	config
+	for last in $(seq 4); do
+		printf '[{"nlri":{"value":[{"type":1,"value":{"prefix":"198.51.100.%s/32"}},{"type":3,"value":[{"op":129,"value":17}]},' "$last"
+		printf '{"type":5,"value":[{"op":3,"value":1},{"op":197,"value":1000}]}]},'
+		printf '"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"rate":0}]}]}]\n'
+	done >"$STATE/flows"
+	mkfifo "$STATE/lines"
+	exec 8<>"$STATE/lines"
+	"$TOOL" flowspec - --print --config "$STATE/flowspec.conf" <"$STATE/flows" >"$STATE/lines" 2>"$STATE/printed.err" &
+	printer=$!
+	on_exit "kill -9 $printer 2>/dev/null; wait $printer 2>/dev/null"
+	WAIT_LOG=$STATE/printed.err wait_for "a full pipe" grep -q pipe "/proc/$printer/wchan"
+	kill -9 "$printer"
+	timeout 1 cat <&8 >"$STATE/seen" || :
+	[ "$(wc -l <"$STATE/seen")" -gt 100 ] || fail "no lines"
+	assert_equal '' "$(tail -c 1 "$STATE/seen")" "the end of the last line"
+}
+
 test_limits() {
 	config 'max-flows = 3' 'max-rules = 3'
 	for last in 1 2 3 4; do

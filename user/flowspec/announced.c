@@ -2,7 +2,9 @@
 #include "flowspec/announced.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <search.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,11 +62,17 @@ void announced_close(struct announced *announced)
 
 /* ---- rules ---- */
 
+/*
+ * Only whole lines leave the buffer, in pieces that a pipe takes at once: if this process is killed, half a line would be
+ * a wider rule, or one without an end.
+ */
 static void write_rule(const struct announced *announced, FILE *to, bool is_added, const struct rule *rule)
 {
 	struct rule written = *rule;
 	char text[RULE_TEXT_BYTES];
 
+	if (__fpending(to) > PIPE_BUF - 2 * RULE_TEXT_BYTES)
+		fflush(to);
 	written.timeout_ms = is_added ? announced->lease_ms : 0;
 	fprintf(to, "%s %s\n", is_added ? "add" : "del", rule_format(&written, text));
 }
