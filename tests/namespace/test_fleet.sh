@@ -238,6 +238,23 @@ test_panic_does_not_wait_behind_a_backlog() {
 	dropped 192.0.2.1 || fail "the filter does not filter again"
 }
 
+# A new host reads a long list by a slow link.
+test_panic_does_not_wait_behind_a_list() {
+	fleet
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "add 11.%d.%d.%d comment \"%032d\"\n", i / 65536, i / 256 % 256, i % 256, i }' \
+		>"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	ip netns exec "$TX" tc qdisc add dev vtx root tbf rate 2mbit burst 64k latency 1s
+	follow_start
+	wait_for "the reading" followed 'reads the whole list'
+	assert_status 0 publish panic on
+	start=$(date +%s%3N)
+	wait_for "panic" followed 'panic of the fleet'
+	sent=$(ip netns exec "$TX" tc -s qdisc show dev vtx | sed -n 's/^ Sent \([0-9]*\) bytes.*/\1/p')
+	note "panic after $(($(date +%s%3N) - start)) ms and $sent bytes"
+	[ "$sent" -lt 2500000 ] || fail "panic came after the list"
+}
+
 # So many lists that the host's report is as long as it can be.
 test_as_many_lists_as_can_be() {
 	fleet 'staged = yes'

@@ -47,7 +47,7 @@ static int read_state(struct publisher *publisher, const char *list, struct stat
 	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
 		rule_set_close(&state->rules);
 		*state = (struct state_reader){ .now_ms = broker_now_ms(&publisher->broker) };
-		error = snapshot_read(&publisher->broker, publisher->fleet, list, take_state, state, at, reason);
+		error = snapshot_read(&publisher->broker, publisher->fleet, list, take_state, NULL, state, at, reason);
 	}
 	rule_set_sort(&state->rules);
 	return error;

@@ -13,6 +13,7 @@
 
 #define CHECK_MS 5000 /* between two looks at the ends of the logs */
 #define CLOCK_MS 60000
+#define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000
 #define STOPPED_MS 5000  /* after FOLLOW_STOP */
@@ -53,6 +54,43 @@ int log_tell_state(struct log_reader *reader, size_t i, struct fleet_position la
 	};
 
 	return follow_send(reader->fd, &message, "") ? -ECANCELED : 0;
+}
+
+/* ---- the fleet's meta ---- */
+
+/* The fleet's id and format are the applier's to judge. Panic: it may have been set while nobody listened. */
+static int tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
+{
+	const redisReply *const *field = (const redisReply *const *)reply->element;
+	const char *id;
+	int error;
+
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+		return reason_set(reason, -EPROTO, "the broker's meta is not that of a fleet");
+	id = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : "";
+	error = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
+	if (!error && field[2]->type == REDIS_REPLY_STRING)
+		error = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
+	return error;
+}
+
+/* A long list may take minutes on a slow link: panic does not wait for its end. */
+static int look_at_panic(void *context, struct reason *reason)
+{
+	struct log_reader *reader = context;
+	char key[FLEET_KEY_BYTES];
+	redisReply *reply;
+	int error;
+
+	if (fleet_now_ms() - reader->panic_ms < PANIC_MS)
+		return 0;
+	error = connection_ask(&reader->broker.connection, &reply, reason, "HMGET",
+			       fleet_key(key, reader->start->fleet, "meta"), "id", "format", "panic", NULL);
+	if (!error)
+		error = tell_fleet(reader, reply, reason);
+	codec_free(reply);
+	reader->panic_ms = fleet_now_ms();
+	return error;
 }
 
 /* ---- resync ---- */
@@ -105,8 +143,8 @@ static int resync(struct log_reader *reader, size_t i, struct reason *reason)
 	reader->lines_of = i;
 	reader->lines_bytes = 0;
 	if (!error)
-		error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, reader, &at,
-				      reason);
+		error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic,
+				      reader, &at, reason);
 	if (!error)
 		error = send_lines(reader);
 	if (error == -ESTALE) {
@@ -138,23 +176,7 @@ static int resync_due(struct log_reader *reader, size_t *count, struct reason *r
 	return error;
 }
 
-/* ---- looking at the broker's meta ---- */
-
-/* The fleet's id and format are the applier's to judge. Panic: it may have been set while nobody listened. */
-static int tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
-{
-	const redisReply *const *field = (const redisReply *const *)reply->element;
-	const char *id;
-	int error;
-
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
-		return reason_set(reason, -EPROTO, "the broker's meta is not that of a fleet");
-	id = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : "";
-	error = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
-	if (!error && field[2]->type == REDIS_REPLY_STRING)
-		error = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
-	return error;
-}
+/* ---- the ends of the lists ---- */
 
 static void judge_head(struct log_reader *reader, struct list *list, const struct list_head *head)
 {

@@ -26,7 +26,7 @@ struct log_reader {
 	struct list lists[FOLLOW_LISTS_MAX];
 	size_t count;
 	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
-	__s64 checked_ms, clock_ms;
+	__s64 checked_ms, clock_ms, panic_ms;
 	char text[FOLLOW_BYTES_MAX + 1]; /* the last message of the applier */
 	char lines[LINES_BYTES + 4096];
 	size_t lines_bytes;

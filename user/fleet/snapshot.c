@@ -186,8 +186,8 @@ static int read_log(struct broker *broker, const char *fleet, const char *list, 
 	return error;
 }
 
-int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take, void *context,
-		  struct fleet_position *at, struct reason *reason)
+int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take,
+		  snapshot_between *between, void *context, struct fleet_position *at, struct reason *reason)
 {
 	struct list_head head, now;
 	__u64 bucket = 0;
@@ -201,6 +201,8 @@ int snapshot_read(struct broker *broker, const char *fleet, const char *list, sn
 
 		error = read_buckets(broker, fleet, list, bucket, end, take, context, reason);
 		bucket = end;
+		if (!error && between)
+			error = between(context, reason);
 		if (!error && bucket == now.buckets)
 			error = list_head_read(broker, fleet, list, &now, reason);
 	}

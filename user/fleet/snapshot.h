@@ -35,12 +35,14 @@ int log_entry_of(const redisReply *reply, struct log_entry *entry);
 
 /*
  * Calls `take` for each line of the list (see log_entry.h), without the line's end but with a final 0. *at is the
- * position that all of them make. 0; -ESTALE: the log was cut or has forked meanwhile: begin anew; the error of `take`,
- * or another -errno, with the reason.
+ * position that all of them make. Calls `between`, unless it is NULL, when no reply is due: it may ask the broker. 0;
+ * -ESTALE: the log was cut or has forked meanwhile: begin anew; the error of `take` or `between`, or another -errno, with
+ * the reason.
  */
 typedef int snapshot_take(char *line, size_t length, void *context);
+typedef int snapshot_between(void *context, struct reason *reason);
 
-int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take, void *context,
-		  struct fleet_position *at, struct reason *reason);
+int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take,
+		  snapshot_between *between, void *context, struct fleet_position *at, struct reason *reason);
 
 #endif

@@ -82,7 +82,7 @@ static struct seen *read_state(const struct test_broker *test)
 	struct reason reason;
 
 	if (broker_open(&broker, &test->options, NULL, BROKER_READ, 1000, &reason) ||
-	    snapshot_read(&broker, "f", "bad", see, seen, &seen->at, &reason))
+	    snapshot_read(&broker, "f", "bad", see, NULL, seen, &seen->at, &reason))
 		fail_msg("%s", reason.text);
 	broker_close(&broker);
 	return seen;
