@@ -309,6 +309,38 @@ test_an_outbox_from_a_backup() {
 	assert_equal 3 "$(broker_rules | wc -l)" "rules"
 }
 
+# `publish batch` runs for long, as behind flowspec. Others publish meanwhile, and the broker's clock is set.
+test_a_publisher_that_waits() {
+	fleet
+	follow_start
+	mkfifo "$STATE/lines"
+	exec 8<>"$STATE/lines"
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" batch "$STATE/lines" \
+		--list bad >"$STATE/batch.log" 2>&1 &
+	on_exit "end $!"
+	echo 'add 192.0.2.1' >&8
+	wait_for "the first rule" dropped 192.0.2.1
+	assert_status 0 in_tx timeout 30 "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add 192.0.2.2 --list bad
+	echo 'add 192.0.2.3' >&8
+	wait_for "the second rule" dropped 192.0.2.3
+	sleep 1.5 # it waits again
+	broker_kill
+	BROKER_SHIFT_S=3600
+	broker_start
+	echo 'add 192.0.2.4 timeout 1m' >&8
+	WAIT_LOG=$STATE/batch.log
+	wait_for "the third rule" dropped 192.0.2.4
+	xc list --list bad | grep -Eq '^src 192\.0\.2\.4 timeout (1m|[345][0-9]s)$' || fail "$(xc list --list bad)"
+	sleep 1.5
+	broker_kill
+	echo 'add 192.0.2.5 timeout 1m' >&8
+	sleep 0.5 # nobody answers it
+	broker_start
+	BROKER_SHIFT_S=
+	wait_for "the rule of an outage" dropped 192.0.2.5
+	assert_same_rules
+}
+
 # One answer of the broker takes longer than a dead link may be silent.
 test_a_slow_link() {
 	fleet

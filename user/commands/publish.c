@@ -15,6 +15,7 @@
 #include "io/line_pipe.h"
 #include "io/output.h"
 
+#define IDLE_MS 1000         /* of `batch`: then other publishers of this host get the outbox */
 #define GROUP_LINES 16000    /* of `batch`: more are sent in several rounds */
 #define WAIT_LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
 #define WAIT_LOOK_MS 64
@@ -250,11 +251,17 @@ static enum command_status publish_batch(struct publishing *publishing)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	status = publish_open(publishing, publishing->list);
 	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
-		error = feed_wait(&feed, -1);
+		error = feed_wait(&feed, IDLE_MS);
+		if (!error) {
+			publisher_pause(&publishing->publisher);
+			error = feed_wait(&feed, -1);
+		}
 		error = error < 0 ? error : feed_read(&feed);
 		if (error)
 			break;
-		error = take_lines(publishing, &feed, &reason);
+		error = publisher_resume(&publishing->publisher, &reason);
+		if (!error)
+			error = take_lines(publishing, &feed, &reason);
 		if (!error)
 			error = publisher_flush(&publishing->publisher, &reason);
 		if (error)

@@ -13,6 +13,7 @@
 #define SENT_AT_ONCE 16    /* entries on their way to the broker */
 #define RECONNECT_MS 30000 /* to find a master again */
 #define RETRY_MS 100
+#define CLOCK_MS 60000      /* between two looks at the broker's clock */
 #define REPLICAS_MS 500     /* to wait for the replicas */
 #define REPLICAS_LATE_MS 20 /* the same if the last wait was in vain */
 
@@ -192,14 +193,16 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 
 static int connect_master(struct publisher *publisher, struct reason *reason)
 {
+	publisher->clock_ms = fleet_now_ms();
 	return broker_open(&publisher->broker, publisher->options, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, reason);
 }
 
-/* Whether another try may succeed: after a restart, or a failover. */
+/* Whether another try may succeed: after a restart, or a failover. -EBADF: no connection is open. */
 static bool is_passing(int error)
 {
 	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT || error == -ECONNREFUSED ||
-	       error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH || error == -ENOTCONN;
+	       error == -EBADF || error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH ||
+	       error == -ENOTCONN;
 }
 
 /* Finds the master again and sends the whole outbox. */
@@ -238,7 +241,7 @@ int publisher_open(struct publisher *publisher, const struct fleet_options *opti
 {
 	int error;
 
-	*publisher = (struct publisher){ .options = options, .fleet = fleet, .list = list };
+	*publisher = (struct publisher){ .options = options, .fleet = fleet, .list = list, .dir = dir };
 	publisher->broker.connection.fd = publisher->outbox.fd = -1;
 	publisher->lines = malloc(FLEET_ENTRY_BYTES);
 	if (!publisher->lines)
@@ -252,6 +255,28 @@ int publisher_open(struct publisher *publisher, const struct fleet_options *opti
 		error = deliver(publisher, 0, reason);
 	publisher->changed = 0;
 	return error;
+}
+
+void publisher_pause(struct publisher *publisher)
+{
+	outbox_close(&publisher->outbox);
+}
+
+int publisher_resume(struct publisher *publisher, struct reason *reason)
+{
+	const __s64 offset_ms = publisher->broker.offset_ms;
+	const bool was_paused = publisher->outbox.fd < 0;
+
+	if (was_paused || fleet_now_ms() - publisher->clock_ms >= CLOCK_MS) {
+		publisher->clock_ms = fleet_now_ms();
+		if (broker_read_clock(&publisher->broker, reason)) {
+			/* If no master can be reached, the changes go to the outbox all the same. */
+			broker_close(&publisher->broker);
+			if (connect_master(publisher, reason))
+				publisher->broker.offset_ms = offset_ms;
+		}
+	}
+	return was_paused ? outbox_open(&publisher->outbox, publisher->dir, publisher->list, reason) : 0;
 }
 
 void publisher_close(struct publisher *publisher)

@@ -12,7 +12,7 @@
 
 struct publisher {
 	const struct fleet_options *options;
-	const char *fleet, *list;
+	const char *fleet, *list, *dir;
 	struct broker broker;
 	struct outbox outbox;
 	char *lines; /* of the next entry */
@@ -23,6 +23,7 @@ struct publisher {
 	struct fleet_position last; /* of the list, as the broker answered */
 	bool is_mixed;              /* somebody else has changed the list between entries of this process */
 	__u64 changed, rules;       /* rules that the broker changed for this process; rules of the list */
+	__s64 clock_ms;             /* when the broker's clock was read */
 	__u64 resent;               /* entries of earlier processes */
 	unsigned int replicas;      /* that have the last entry */
 	bool is_late;               /* the last WAIT ended with too few replicas */
@@ -35,6 +36,13 @@ struct publisher {
 int publisher_open(struct publisher *publisher, const struct fleet_options *options, const char *fleet,
 		   const char *list, const char *dir, struct reason *reason);
 void publisher_close(struct publisher *publisher);
+
+/*
+ * For a publisher that waits for more changes: publisher_pause() lets other processes have the outbox.
+ * publisher_resume() takes it back, and looks at the broker's clock again; call it before each group of changes.
+ */
+void publisher_pause(struct publisher *publisher);
+int publisher_resume(struct publisher *publisher, struct reason *reason);
 
 /*
  * publisher_put() queues a change of one rule, with the time that the rule has left. publisher_flush() makes all queued
