@@ -187,6 +187,7 @@ test_lists() {
 	answers 1 destroy feed2 -- "no list 'feed2'"
 	answers 2 destroy -- 'which list'
 	answers 2 lists show other -- 'xdp-cuckoo list NAME'
+	answers 2 import "$STATE/list" other -- 'write --list other$'
 	answers 2 del other -- 'xdp-cuckoo flush other; .*xdp-cuckoo lists delete other'
 	answers 2 del list other -- 'xdp-cuckoo flush other'
 	answers 1 show stats -- 'xdp-cuckoo stats'
@@ -309,6 +310,8 @@ test_advice() {
 		load vrx --dry-run|--monitor-only
 		up --confirm 1m|load IFACE --confirm TIME
 		add ports 80|dport 80,443
+		add +192.0.2.1|or prefix; write it like 192.0.2.1
+		add proto icmp type 3/4|write type N code N
 		add tcp/udp 53|written proto tcp,udp
 		add proto tcp flags syn|nft does
 	END

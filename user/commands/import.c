@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* import: adds the rules of a list, or makes the rules equal to it, in one change. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "commands/command.h"
 #include "change/confirm_watchdog.h"
@@ -226,6 +227,11 @@ static enum command_status run_import(const struct invocation *invocation)
 		return command_error(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
+	/* "import FILE LIST" */
+	for (int i = 0; i < invocation->count; i++)
+		if (access(invocation->operands[i], F_OK) && command_is_list(invocation, invocation->operands[i]))
+			return command_error(STATUS_USAGE, "import '%s': this is a list, and no file; write --list %s",
+					     invocation->operands[i], invocation->operands[i]);
 	error = command_import_list(&options, invocation->operands, invocation->count, &result, &reason);
 	print_imported(result.answer);
 	if (!error && result.deadline_ms)

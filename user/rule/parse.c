@@ -88,7 +88,7 @@ static const char *advise_address(const char *text)
 		return "; leave out the interface: a rule holds on all interfaces of the filter";
 	if (strlen(text) == 17 && text[2] == ':' && text[5] == ':' && text[14] == ':')
 		return "; rules match IP addresses, not those of Ethernet";
-	if (!is_number && !strchr(text, ':') && strchr(text, '.'))
+	if (!is_number && !strchr(text, ':') && strchr(text, '.') && !strchr("{+(<@#", *text))
 		return "; names are not looked up: write the address; a file is read by: xdp-cuckoo import FILE";
 	return "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
 }
@@ -186,6 +186,7 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 	else if (parse_number(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
 			    is_port && strchr(value, ':')   ? "; a range is written like 80-90" :
+			    !is_port && strchr(value, '/')  ? "; write type N code N" :
 			    !isalpha((unsigned char)*value) ? "" :
 			    is_port                         ? ", or a name in /etc/services" :
 							      "; ping is type 8, in IPv6 type 128");
