@@ -116,6 +116,11 @@ above() {
 		ip -n "$RX" link add vup type bridge
 		ip -n "$RX" link set vrx master vup
 		;;
+	bond)
+		ip -n "$RX" link add vup type bond mode balance-rr || return
+		ip -n "$RX" link set vrx down
+		ip -n "$RX" link set vrx master vup
+		;;
 	macvlan) ip -n "$RX" link add vup link vrx type macvlan ;;
 	vlan) ip -n "$RX" link add vup link vrx type vlan id 5 ;;
 	esac 2>"$STATE/above" || return 1
@@ -131,9 +136,10 @@ test_one_interface_above_the_other() {
 	needs_linux 5.15
 	silence
 	xc add 192.0.2.66 >/dev/null 2>&1
-	for kind in bridge macvlan vlan; do
+	for kind in bridge bond macvlan vlan; do
 		case_begin "$kind"
 		above "$kind" || continue
+		ip -n "$RX" link set vrx up
 		assert_status 0 xc load vrx vup --no-spare
 		assert_fails 5 'replace the program on vrx: an interface above it .* unload that one first$' xc resize 100000
 		assert_fails 5 'detach from vrx: an interface above it .* unload that one first$' xc unload vrx
