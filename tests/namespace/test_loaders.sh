@@ -365,6 +365,7 @@ test_without_privilege() {
 
 # Root of a user namespace has all capabilities, but the kernel wants those of the host.
 test_root_of_a_rootless_container() {
+	needs_linux 5.11 # older ones may want more locked memory first
 	assert_fails 3 'not permitted, though this process has CAP_BPF, .*user namespace' unshare -Urn sh -c '
 		ip link add v0 type veth peer name v1 || exit
 		exec "$@"' sh "$TOOL" --state "$STATE/store" load v0

@@ -62,6 +62,7 @@ test_object_for_this_kernel() {
 
 # RHEL 9 has a 5.14 with most of the BPF of later kernels. A process that may not ask goes by the release.
 test_backports() {
+	needs_linux 5.18
 	export BACKPORTS=1
 	assert_status 0 on 5.14.0-570.el9 object "$STATE/object"
 	grep -q xdp_cuckoo_frags "$STATE/object" || fail "no program for frames in several buffers"
