@@ -46,12 +46,12 @@ static int read_cost(const char *log, struct cost *cost)
 {
 	const char *time = strstr(log, LOG_FIRST_FIGURE);
 	const char *stack = time ? strstr(time, "stack depth ") : NULL;
-	const char *processed = time ? strstr(time, "processed ") : NULL;
+	const char *processed = time ? strstr(time, "\nprocessed ") : NULL;
 
 	if (!stack || !processed || sscanf(time, LOG_FIRST_FIGURE "%lu", &cost->us) != 1 ||
 	    sscanf(stack, "stack depth %63s", cost->stack) != 1 ||
 	    sscanf(processed,
-		   "processed %u insns (limit %*u) max_states_per_insn %*u total_states %*u "
+		   "\nprocessed %u insns (limit %*u) max_states_per_insn %*u total_states %*u "
 		   "peak_states %u",
 		   &cost->processed, &cost->peak_states) != 2)
 		return -EPROTO;

@@ -15,7 +15,7 @@ MACHINE_LIMIT_S=${MACHINE_LIMIT_S:-21600}
 ACCEL=${ACCEL:-tcg}
 
 # They need daemons, compilers, shells of their own, or machines such as these; or ask the kernel nothing.
-LEFT_OUT='fail2ban install kernels library benches fuzz exporter grafana completion terminal'
+LEFT_OUT='fail2ban install kernels library benches fuzz exporter grafana completion terminal older_kernels'
 # Emulated, a machine is ten to twenty times as slow: fewer rounds, packets and the like, and longer waits.
 FEWER='ROUNDS=2 KILLS=4 PACKETS=50000 LINES=1000 ATTACKS=2 BLOCKS=4 CHANGES=40 LATE_S=300'
 FEWER="$FEWER AWAIT_S=300 WAIT_S=300 BENCH_S=8 SLOWER=4"

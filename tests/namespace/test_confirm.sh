@@ -6,6 +6,8 @@
 . tests/safety.sh
 . tests/fault.sh
 
+SOON=${SLOWER:-1}s # by then a test has found the watchdog, also on a slower machine
+
 # The processes in the receiving namespace that wait to undo a change.
 watchdogs() {
 	for pid in $(ip netns pids "$RX"); do
@@ -122,7 +124,7 @@ test_cut_terminal() {
 # If the watchdog is killed, the kernel passes everything from the deadline on. A later confirmation is too late.
 test_killed_watchdog() {
 	block
-	xc load vrx --confirm 1s >/dev/null 2>&1
+	xc load vrx --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
@@ -143,7 +145,7 @@ test_killed_watchdog() {
 
 test_killed_watchdog_and_unload() {
 	block
-	xc load vrx --confirm 1s >/dev/null 2>&1
+	xc load vrx --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	xc unload vrx >/dev/null
@@ -235,7 +237,7 @@ test_a_long_wait() {
 # A watchdog undoes only its own load.
 test_a_later_load_stays() {
 	block
-	xc load vrx --confirm 1s >/dev/null 2>&1
+	xc load vrx --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	xc unload vrx >/dev/null
 	xc load vrx >/dev/null
@@ -244,7 +246,7 @@ test_a_later_load_stays() {
 	expect drop
 	case_begin 'a later one that waits too'
 	xc unload vrx >/dev/null
-	xc load vrx --confirm 1s >/dev/null 2>&1
+	xc load vrx --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	xc unload vrx >/dev/null
 	xc load vrx --confirm 60s >/dev/null 2>&1
@@ -317,7 +319,7 @@ test_unconfirmed_import_is_undone() {
 test_killed_watchdog_of_an_import() {
 	before_import
 	old=$(rules)
-	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	xc import "$STATE/list" --replace --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
@@ -335,7 +337,7 @@ UNDID='^note: undid a change of [0-9]+ rules? that was not confirmed in time: th
 
 # import_without_watchdog: makes a pending import whose time is over, so that the kernel passes everything.
 import_without_watchdog() {
-	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	xc import "$STATE/list" --replace --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	rm -f "$STATE/awaited"
@@ -428,7 +430,7 @@ test_who_undoes_it_says_so() {
 test_import_and_reboot() {
 	before_import
 	old=$(rules)
-	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	xc import "$STATE/list" --replace --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	xc unload vrx >/dev/null
@@ -566,7 +568,7 @@ test_what_an_undo_would_bring_back() {
 
 # import_unwatched ARGUMENT...: makes a pending import without a watchdog and waits until its time is over.
 import_unwatched() {
-	xc import "$@" --confirm 1s >/dev/null 2>&1
+	xc import "$@" --confirm "$SOON" >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
 	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
