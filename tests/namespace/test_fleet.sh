@@ -99,7 +99,7 @@ test_lists_of_files_are_published() {
 	: >"$STATE/list"
 	assert_status 2 publish import "$STATE/list" --list bad --replace
 	assert_same_rules
-	printf '%s\n' 'add 192.0.2.1' nonsense 'del 198.51.100.100' >"$STATE/lines"
+	printf '%s\n' 'add 192.0.2.1 # comment' nonsense 'del 198.51.100.100' >"$STATE/lines"
 	assert_status 2 publish batch "$STATE/lines" --list bad --wait 100
 	assert_error "lines:2: 'nonsense'"
 	assert_same_rules

@@ -88,18 +88,6 @@ struct batch {
 
 /* ---- the lines at hand ---- */
 
-/* A # after white space starts a comment, unless it is quoted. */
-static void cut_comment(char *line)
-{
-	bool is_quoted = false;
-
-	for (char *c = line; *c; c++) {
-		is_quoted ^= *c == '"';
-		if (*c == '#' && !is_quoted && c > line && strchr(BATCH_WHITE, c[-1]))
-			*c = '\0';
-	}
-}
-
 /* 1: took a line, or skipped an empty one; 0: no line is at hand; -ENOMEM. */
 static int take_line(struct batch *batch)
 {
@@ -109,8 +97,7 @@ static int take_line(struct batch *batch)
 
 	if (!got)
 		return 0;
-	text += strspn(batch->feed.bytes + text, BATCH_WHITE);
-	cut_comment(batch->feed.bytes + text);
+	text = batch_line_trim(batch->feed.bytes + text) - batch->feed.bytes;
 	if (got > 0 && (!batch->feed.bytes[text] || batch->feed.bytes[text] == '#'))
 		return 1;
 	if (batch->count == batch->room) {

@@ -49,6 +49,19 @@ static int parse_rules(const char *first, const char *text, const char *list, bo
 	return error;
 }
 
+char *batch_line_trim(char *line)
+{
+	bool is_quoted = false;
+
+	line += strspn(line, BATCH_WHITE);
+	for (char *c = line; *c; c++) {
+		is_quoted ^= *c == '"';
+		if (*c == '#' && !is_quoted && c > line && strchr(BATCH_WHITE, c[-1]))
+			*c = '\0';
+	}
+	return line;
+}
+
 int batch_line_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
 		     struct reason *reason)
 {

@@ -41,6 +41,9 @@ struct batch_line {
 	char *detail; /* the rule that decides, or the error; NULL: no detail, or no memory */
 };
 
+/* Cuts the comment off: a # after white space starts it, unless it is quoted. Returns the first word. */
+char *batch_line_trim(char *line);
+
 /*
  * Parses the text; `list` (NULL: none) is for a line without the words `list NAME`. `is_strict`: refuses host bits. 0,
  * and the caller frees request->rules; -EINVAL or -ENOMEM with the reason.

@@ -204,7 +204,7 @@ static int take_lines(struct publishing *publishing, struct feed *feed, struct r
 	size_t text;
 
 	for (int lines = 0; lines < GROUP_LINES && !error && (got = feed_next(feed, &text)); lines++) {
-		char *line = feed->bytes + text + strspn(feed->bytes + text, BATCH_WHITE);
+		char *line = batch_line_trim(feed->bytes + text);
 		struct reason bad;
 
 		if (got > 0 && (!*line || *line == '#'))
