@@ -215,6 +215,14 @@ test_panic_reaches_the_host() {
 	assert_status 0 publish panic on
 	follow_start
 	wait_for "panic" passed 192.0.2.1
+	case_begin "a filter that is loaded meanwhile"
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
+	wait_for "panic" passed 192.0.2.1
+	case_begin "an operator ends it on this host"
+	assert_status 0 xc panic off
+	sleep 6 # the follower looks every 5 s
+	dropped 192.0.2.1 || fail "the fleet's panic came back"
 }
 
 # The host was away while many rules were published; panic comes while it still reads them.

@@ -40,6 +40,7 @@ struct following {
 	bool is_stopped;         /* the broker must not be followed */
 	bool is_panic;           /* the fleet's panic is on here */
 	bool has_panic;          /* the broker has said whether it is on */
+	__u32 panic_newest;      /* host_newest_filter() when panic was set: later ones are not in panic */
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
@@ -207,11 +208,16 @@ static void write_panic(const struct following *following, bool is_on)
 /* Sets or ends the panic of the fleet. A panic that an operator has set on this host stays. */
 static void set_panic(struct following *following, bool is_on)
 {
+	struct session *session = &following->apply.session;
 	struct reason reason;
+	__u32 newest = 0;
 	size_t meant;
 	int error;
 
-	if (following->is_stopped || (is_on == following->is_panic && (following->has_panic || !is_on)))
+	if (is_on)
+		newest = host_newest_filter(following->follow->name, &session->paused, &session->paused_count);
+	if (following->is_stopped ||
+	    (is_on == following->is_panic && (following->has_panic || !is_on) && newest <= following->panic_newest))
 		return;
 	following->has_panic = true;
 	if (is_on)
@@ -222,6 +228,7 @@ static void set_panic(struct following *following, bool is_on)
 		return;
 	}
 	following->is_panic = is_on;
+	following->panic_newest = newest;
 	if (!is_on)
 		write_panic(following, false);
 	say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");

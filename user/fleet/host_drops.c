@@ -3,6 +3,18 @@
 
 #include "counters/tally.h"
 
+__u32 host_newest_filter(const char *name, struct kernel_filter **filters, size_t *count)
+{
+	struct reason ignored;
+	__u32 newest = 0;
+
+	kernel_look_again(name, filters, count, &ignored);
+	for (size_t i = 0; i < *count; i++)
+		if (tally_is_named(&(*filters)[i], name) && (*filters)[i].map[KERNEL_CONFIG].id > newest)
+			newest = (*filters)[i].map[KERNEL_CONFIG].id;
+	return newest;
+}
+
 __u64 host_drops(const char *name, struct kernel_filter **filters, size_t *count)
 {
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS] = {};
