@@ -140,7 +140,9 @@ test_one_interface_above_the_other() {
 		case_begin "$kind"
 		above "$kind" || continue
 		ip -n "$RX" link set vrx up
-		assert_status 0 xc load vrx vup --no-spare
+		assert_notes "'vrx' is below another interface .*; unload the one above$" xc load vrx vup --no-spare
+		assert_notes "'vrx' is below another interface" xc status
+		! grep "'vup' is below" "$STATE/err" || fail "both are below"
 		assert_fails 5 'replace the program on vrx: an interface above it .* unload that one first$' xc resize 100000
 		assert_fails 5 'detach from vrx: an interface above it .* unload that one first$' xc unload vrx
 		expect drop

@@ -159,6 +159,11 @@ bool command_report_lost(const struct kernel_filter *kernel)
 			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
 				    "it there and load it again, and if that does not help, with --mode skb",
 				    attachment.interface);
+		if (attachment.is_below)
+			output_note("'%s' is below another interface with an XDP program (a bridge, bond, VLAN or macvlan): "
+				    "since Linux 5.15 the kernel replaces no program below, so no larger table can come; "
+				    "unload the one above",
+				    attachment.interface);
 		if (!kernel_is_mtu_too_large(&attachment))
 			continue;
 		snprintf(cure, sizeof(cure), "xdp-cuckoo%s load %s fixes that, or says why it cannot",

@@ -56,6 +56,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 						.is_frags =
 							!strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1),
 						.has_ethernet = search->interface->has_ethernet,
+						.is_below = search->interface->is_below,
 						.mtu = search->interface->mtu,
 						.prog_id = program->id,
 						.root_id = search->root_id };

@@ -171,6 +171,9 @@ void interfaces_keep_running(struct interface *interfaces, size_t *count)
 				is_ordered = false;
 			}
 	}
+	for (size_t i = 0; i < kept; i++)
+		for (size_t k = 0; k < kept; k++)
+			interfaces[i].is_below |= is_above(&interfaces[k], &interfaces[i]);
 }
 
 struct names {

@@ -28,6 +28,7 @@ struct interface {
 	__u32 prog_id[INTERFACE_MODES]; /* 0: no program */
 	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
+	bool is_below;                  /* set by interfaces_keep_running(): one right above it runs a program, too */
 	__u32 mtu;
 	bool is_virtio_net; /* as its bus says: since Linux 5.14 */
 	__u64 received;     /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */

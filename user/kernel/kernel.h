@@ -20,11 +20,12 @@ struct kernel_attachment {
 	char interface[IF_NAMESIZE];
 	int ifindex;
 	enum interface_mode mode;
-	bool is_frags;        /* runs the program for frames in several buffers */
-	bool has_ethernet;    /* without Ethernet headers the program understands no packet */
-	__u32 prog_id;        /* our program */
-	__u32 root_id;        /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
-	__u32 mtu;            /* of the interface, when it was last listed */
+	bool is_frags;     /* runs the program for frames in several buffers */
+	bool has_ethernet; /* without Ethernet headers the program understands no packet */
+	bool is_below; /* one above it (a bridge, bond, VLAN, ...) runs a program: then Linux 5.15 replaces none here */
+	__u32 prog_id; /* our program */
+	__u32 root_id; /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
+	__u32 mtu;     /* of the interface, when it was last listed */
 	bool has_old_buffers; /* after kernel_attach(): the driver loses large frames in buffers from before it */
 	bool is_bypassed;     /* packets do not reach the filter: see kernel_watch() */
 };
