@@ -38,8 +38,9 @@ const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYT
 
 bool feed_is_due(const struct store_feed *feed, const struct config_list *list, __s64 now_s)
 {
+	/* The last try lies ahead: the clock has been set back. */
 	return feed->config != feed_config_hash(list) || now_s >= feed->next_s ||
-	       feed->next_s > now_s + list->every_ms / 1000 + CLOCK_WRONG_S;
+	       feed->tried_s > now_s + FEED_RETRY_MIN_S || feed->next_s > now_s + list->every_ms / 1000 + CLOCK_WRONG_S;
 }
 
 __s64 feed_forbidden_s(const struct store_feed *feed, const struct config_list *list, __s64 now_s)
@@ -63,7 +64,7 @@ bool feed_is_level(const struct store_feed *feed, const struct config_list *list
 
 	return feed->config == feed_config_hash(list) && !strcmp(feed_source(list, source), stored->source) &&
 	       feed->imported_s && stored->imported_s == feed->imported_s && stored->rules == feed->rules &&
-	       (!list->timeout_ms || now_s - feed->imported_s < list->timeout_ms / 2000);
+	       (!list->timeout_ms || (now_s >= feed->imported_s && now_s - feed->imported_s < list->timeout_ms / 2000));
 }
 
 void feed_note_success(struct store_feed *feed, const struct config_list *list, __s64 now_s, __u32 random)

@@ -27,6 +27,9 @@ TEST(test_a_feed_is_due)
 	assert_true(feed_is_due(&feed, &other, NOW_S));
 	/* The clock was years ahead. */
 	assert_true(feed_is_due(&feed, &hourly, NOW_S - 30 * 86400));
+	/* It was some hours ahead, as after a boot, or is corrected by a second. */
+	assert_true(feed_is_due(&feed, &hourly, NOW_S - 2 * HOUR_S));
+	assert_false(feed_is_due(&feed, &hourly, NOW_S - 1));
 }
 
 TEST(test_tries_after_failures)
@@ -83,6 +86,8 @@ TEST(test_the_server_need_not_send_what_is_here)
 	feed.config = feed_config_hash(&list);
 	assert_true(feed_is_level(&feed, &list, &stored, NOW_S + 1700));
 	assert_false(feed_is_level(&feed, &list, &stored, NOW_S + 1800));
+	/* Their age is not known: the clock was ahead when they came. */
+	assert_false(feed_is_level(&feed, &list, &stored, NOW_S - HOUR_S));
 }
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef"
