@@ -341,6 +341,34 @@ test_a_publisher_that_waits() {
 	assert_same_rules
 }
 
+# A change waits in the outbox. Whatever the broker lacks when it is back: the change waits on.
+test_a_broker_that_comes_back_without_functions() {
+	fleet
+	follow_start
+	mkfifo "$STATE/lines"
+	exec 8<>"$STATE/lines"
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" batch "$STATE/lines" \
+		--list bad >"$STATE/batch.log" 2>&1 &
+	batch=$!
+	on_exit "end $batch"
+	echo 'add 192.0.2.1' >&8
+	wait_for "the first rule" dropped 192.0.2.1
+	broker_kill
+	echo 'add 192.0.2.2' >&8
+	wait_for "the outbox" grep -q '^+ 0 src 192.0.2.2' "$STATE/publisher/default/outbox/bad"
+	end "$batch"
+	broker_start
+	redis FUNCTION FLUSH SYNC >/dev/null
+	assert_status 3 publish add 192.0.2.3 --list bad
+	assert_error 'refuses: ERR Function not found; 1 entries wait in the outbox'
+	assert_status 0 xc fleet init --config "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	assert_error 'sent again 1 entries'
+	wait_for "the second rule" dropped 192.0.2.2
+	wait_level
+	assert_same_rules
+}
+
 # One answer of the broker takes longer than a dead link may be silent.
 test_a_slow_link() {
 	fleet

@@ -76,14 +76,14 @@ enum command_status publish_open(struct publishing *publishing, const char *list
 	if (!error && publishing->publisher.resent)
 		output_note("sent again %llu entries of an earlier publish",
 			    (unsigned long long)publishing->publisher.resent);
-	return error ? fleet_failed(error, &reason) : STATUS_DONE;
+	return error ? publish_failed(publishing, error, &reason) : STATUS_DONE;
 }
 
 enum command_status publish_failed(const struct publishing *publishing, int error, const struct reason *reason)
 {
 	const size_t waiting = publishing->publisher.outbox.count;
 
-	if (error == -ESTALE || error == -EREMOTEIO || error == -EINVAL || !waiting)
+	if (error == -ESTALE || error == -EINVAL || !waiting)
 		return fleet_failed(error, reason);
 	return command_error(STATUS_SYSTEM, "%s; %zu entries wait in the outbox, for the next publish", reason->text,
 			     waiting);

@@ -113,18 +113,35 @@ static int wait_for_replicas(struct publisher *publisher, struct reason *reason)
 	return 0;
 }
 
+/* Whether the broker refuses with one of these words, of which the last is NULL. */
+static bool is_refusal(const struct reason *reason, const char *const *words)
+{
+	const char *reply = strstr(reason->text, " refuses: ");
+
+	for (; reply && *words; words++)
+		if (!strncmp(reply + strlen(" refuses: "), *words, strlen(*words)))
+			return true;
+	return false;
+}
+
 /* Whether the server cannot serve now: it is a replica, loads its data, is out of memory, ... */
 static bool is_of_server(const struct reason *reason)
 {
-	static const char *const words[] = {
-		"READONLY", "LOADING", "MASTERDOWN", "BUSY", "OOM", "MISCONF", "NOREPLICAS"
-	};
-	const char *reply = strstr(reason->text, " refuses: ");
+	static const char *const words[] = { "READONLY", "LOADING", "MASTERDOWN", "BUSY",
+					     "OOM",      "MISCONF", "NOREPLICAS", NULL };
 
-	for (size_t i = 0; reply && i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strncmp(reply + strlen(" refuses: "), words[i], strlen(words[i])))
-			return true;
-	return false;
+	return is_refusal(reason, words);
+}
+
+/*
+ * Whether the refused entry must wait on: somebody was told that it waits, and the broker only lacks the fleet, the
+ * functions or a permission.
+ */
+static bool is_kept(const struct outbox_entry *entry, const struct reason *reason)
+{
+	static const char *const bad_entry[] = { "XCLINE", "XCLARGE", NULL };
+
+	return entry->is_sent || (entry->may_be_seen && !is_refusal(reason, bad_entry));
 }
 
 /* The entries that the broker has refused, and why it refused the last of them. */
@@ -146,7 +163,8 @@ static int get_answers(struct publisher *publisher, size_t first, size_t count, 
 		const struct outbox_entry *entry = &publisher->outbox.entries[i];
 
 		error = get_answer(publisher, entry, reason);
-		if ((error != -EREMOTEIO && error != -ESTALE) || is_of_server(reason) || entry->is_sent)
+		if ((error != -EREMOTEIO && error != -ESTALE) || is_of_server(reason) ||
+		    (error == -EREMOTEIO ? is_kept(entry, reason) : entry->is_sent))
 			continue;
 		refusals->counters[refusals->count++] = entry->counter;
 		refusals->reason = *reason;
