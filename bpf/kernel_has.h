@@ -9,7 +9,7 @@
 #ifdef LINUX_5_10
 #define KERNEL_HAS_FRAGS 0             /* frames in several buffers, bpf_xdp_load_bytes(): Linux 5.18 */
 #define KERNEL_HAS_COMPARE_AND_SWAP 0  /* Linux 5.12 */
-#define KERNEL_HAS_POINTER_ARGUMENTS 0 /* global functions may have pointers as arguments: Linux 5.12 */
+#define KERNEL_HAS_POINTER_ARGUMENTS 0 /* of global functions: Linux 5.12 */
 #else
 #define KERNEL_HAS_FRAGS 1
 #define KERNEL_HAS_COMPARE_AND_SWAP 1
@@ -18,7 +18,8 @@
 
 /*
  * Begins a function with a pointer as argument that is rarely called. It is a global function if the kernel allows
- * that, because the verifier checks a global function only once.
+ * that, because the verifier checks a global function only once. Behind libxdp's dispatcher Linux 5.10 allows not even
+ * the context as such an argument.
  */
 #if KERNEL_HAS_POINTER_ARGUMENTS
 #define RARE_FUNCTION __attribute__((noinline))

@@ -83,10 +83,8 @@ static __always_inline void sample_end_lease(struct abi_config *config, __u64 le
 #endif
 }
 
-/*
- * Called only if there is a lease. A global function, because it is rarely called and then verified only once.
- */
-__attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
+/* Called only if there is a lease. */
+RARE_FUNCTION int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {
 	struct abi_sampling *sampling = maps_sampling();
 	struct abi_config *config = maps_config();

@@ -15,6 +15,7 @@ load_beside() {
 	in_rx xdp-loader load vrx "$1" -n "$2"
 	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
 		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
+	needs_linux 5.13 # to find the filter there
 }
 
 # load_small: the filter, with room for two tables of 4096 slots, beside another program.

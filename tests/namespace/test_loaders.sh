@@ -124,6 +124,7 @@ test_xdp_loader() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	bpffs
 	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
+	! in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' || needs_linux 5.13 # to find it there
 	adopts_and_filters
 	in_rx xdp-loader unload vrx --all
 	leaves_nothing
