@@ -178,7 +178,7 @@ int filter_say_unmapped(struct reason *reason)
 
 int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason)
 {
-	return reason_set(reason, -EEXIST,
+	return reason_set(reason, -ESTALE,
 			  "the filter '%s' on %s is filled from another store; give the --state it was "
 			  "loaded with, or unload it first",
 			  kernel->config->name, kernel->attachments[0].interface);

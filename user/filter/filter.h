@@ -99,7 +99,7 @@ int filter_create_like(struct filter *filter, const struct kernel_filter *kernel
 
 /*
  * Makes the table equal to the store, which must be open for writing. `name` is the name of the filter. A
- * table that is too small is replaced by a larger one. 0; -EEXIST: the filter belongs to another store;
+ * table that is too small is replaced by a larger one. 0; -ESTALE: the filter belongs to another store;
  * -ENOSPC: the rules do not fit, and the table cannot be replaced; other -errno.
  */
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason);

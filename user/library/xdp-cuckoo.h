@@ -18,6 +18,7 @@
  *   -ENOENT             nothing was ever stored under that name
  *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version
  *   -ENOEXEC            the store is of a machine with another byte order or word size
+ *   -ESTALE             the running filter was filled from another store, perhaps one that was deleted since
  *   -ENOSPC, -ENOMEM    the disk, a table that cannot grow, or memory is full
  *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active; so
  *                       a `visit` function cannot use its handle

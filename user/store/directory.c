@@ -254,6 +254,15 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 	return error;
 }
 
+/* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */
+void store_dir_unlock(int fd)
+{
+	if (fd < 0)
+		return;
+	flock(fd, LOCK_UN);
+	close(fd);
+}
+
 /* ---- words ---- */
 
 int store_dir_explain(int error, const char *dir, struct reason *reason)

@@ -146,8 +146,7 @@ void store_close(struct store *store)
 	mdb_txn_abort(store->read);
 	if (store->env)
 		mdb_env_close(store->env);
-	if (store->lock >= 0)
-		close(store->lock); /* last: the next writer must find the environment closed */
+	store_dir_unlock(store->lock); /* last: the next writer must find the environment closed */
 	open_once_end(store->opened);
 	free(store);
 }
@@ -169,8 +168,7 @@ void store_pause(struct store **store)
 	store_abort(paused);
 	mdb_txn_abort(paused->read);
 	paused->read = NULL;
-	if (paused->lock >= 0)
-		close(paused->lock);
+	store_dir_unlock(paused->lock);
 	paused->lock = -1;
 }
 

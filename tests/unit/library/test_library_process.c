@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <bpf/libbpf.h>
@@ -13,6 +14,7 @@
 #define RULES_EACH 8
 #define OTHER_USER 65534
 #define DESCRIPTORS 256
+#define CHILD_S 60 /* a child that is left over ends */
 
 /* ---- handles in one thread ---- */
 
@@ -182,6 +184,46 @@ LIBRARY_TEST(test_a_store_that_another_process_changes)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	xdp_cuckoo_close(filter);
+}
+
+/* The child has copies of all descriptors, also that of the lock. */
+LIBRARY_TEST(test_a_child_of_a_change_does_not_prolong_it)
+{
+	struct xdp_cuckoo_filter *filter;
+	int status;
+	pid_t pid;
+
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT);
+	is_told(filter, xdp_cuckoo_begin(filter), 0);
+	pid = fork();
+	assert_int_not_equal(pid, -1);
+	if (pid == 0) {
+		alarm(CHILD_S);
+		_exit(pause());
+	}
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	is_told(filter, xdp_cuckoo_commit(filter), 0);
+	is_told(filter, add_text(filter, "192.0.2.2"), 0);
+	assert_int_equal(kill(pid, SIGKILL) || waitpid(pid, &status, 0) != pid, 0);
+	xdp_cuckoo_close(filter);
+}
+
+/* -EEXIST would mean that the rule is in force. */
+LIBRARY_TEST(test_a_store_that_goes_away)
+{
+	struct xdp_cuckoo_filter *filter;
+	char command[128];
+
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	snprintf(command, sizeof(command), "rm -r '%s'/default", f->dir);
+	assert_int_equal(system(command), 0);
+	is_told(filter, add_text(filter, "192.0.2.2"), -ESTALE);
+	is_told(filter, del_text(filter, "192.0.2.1"), -ESTALE);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
+	is_told(filter, add_text(filter, "192.0.2.2"), 0);
 	xdp_cuckoo_close(filter);
 }
 
