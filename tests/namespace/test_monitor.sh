@@ -199,6 +199,21 @@ test_only_what_a_rule_would_match() {
 	assert_fails 2 '0 to 65535' xc monitor dport 70000
 }
 
+# Alternative names have up to 127 bytes; samples name the interface by its own.
+test_an_interface_by_another_name() {
+	other=another-name-of-this-interface
+	ip -n "$RX" link property add dev vrx altname "$other" 2>/dev/null || skip "no other names here"
+	block
+	load
+	listen_all --interface "$other" --count 1
+	drops 1
+	wait_for "the packet" heard 1
+	ended
+	assert_equal "$BLOCKED_LINE" "$(sed 's/^[^ ]* //' "$STATE/heard")" "the line"
+	assert_notes 'these are the counts of vrx' xc stats "$other"
+	assert_output '^drop-rule +0 +0 +1 +58$'
+}
+
 # The monitor names the rules that are stored now: it reads the store again each second.
 test_rules_as_they_are_stored() {
 	block

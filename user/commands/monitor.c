@@ -429,14 +429,20 @@ static enum command_status run_monitor(const struct invocation *words)
 		.rate = invocation->rate ? invocation->rate : RATE_DEFAULT,
 	};
 	struct reason reason = {};
+	struct interface interface;
 	int error;
 
 	take_interface(&copy);
 	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
-	if (invocation->interface && !interfaces_is_there(invocation->interface)) {
+	if (invocation->interface && interfaces_find(invocation->interface, &interface)) {
 		kernel_say_no_interface(invocation->interface, &reason);
 		return command_error(STATUS_USAGE, "%s", reason.text);
+	}
+	/* The operator may have typed an alternative name. */
+	if (invocation->interface) {
+		interface_clean_name(interface.name);
+		copy.interface = interface.name;
 	}
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "

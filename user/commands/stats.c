@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -341,15 +340,18 @@ static enum command_status check_together(const struct invocation *invocation, e
 /* The row of counters of an interface. */
 static enum command_status find_row(const struct invocation *invocation, const struct tally *tally, unsigned int *row)
 {
-	const char *interface = invocation->operands[0];
+	const char *name = invocation->operands[0];
+	struct interface interface;
+	const bool is_there = !interfaces_find(name, &interface);
 
-	*row = abi_counter_row(if_nametoindex(interface));
-	if (*tally->interfaces[*row] && strcmp(tally->interfaces[*row], interface))
-		output_note("these are the counts of %s", tally->interfaces[*row]);
-	if (*tally->interfaces[*row])
+	*row = is_there ? abi_counter_row(interface.index) : 0;
+	if (is_there && *tally->interfaces[*row]) {
+		if (strcmp(tally->interfaces[*row], name))
+			output_note("these are the counts of %s", tally->interfaces[*row]);
 		return STATUS_DONE;
+	}
 	return command_error(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
-			     invocation->name, interface);
+			     invocation->name, name);
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
