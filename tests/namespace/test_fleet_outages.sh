@@ -369,6 +369,21 @@ test_a_broker_that_comes_back_without_functions() {
 	assert_same_rules
 }
 
+# A key of the list was deleted or evicted.
+test_a_list_without_its_meta() {
+	fleet
+	assert_status 0 publish add 192.0.2.1 --list bad
+	redis DEL xc:default:L:bad:meta >/dev/null
+	assert_status 3 publish add 192.0.2.1 --list bad
+	assert_error 'the key xc:default:L:bad:meta is gone, .*delete all keys xc:default:L:bad:\*, then publish the whole list'
+	redis --scan --pattern 'xc:default:L:bad:*' | while read -r key; do
+		redis DEL "$key" >/dev/null
+	done
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	dropped 192.0.2.1 || fail "the rule has not reached the host"
+}
+
 # One answer of the broker takes longer than a dead link may be silent.
 test_a_slow_link() {
 	fleet

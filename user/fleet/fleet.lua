@@ -20,7 +20,7 @@
 -- epoch, which is the time in ms. Its entry EPOCH-0 says after which entry the list goes on ("base"). A follower
 -- that has more than the base has seen entries that are gone.
 
-local VERSION = 2      -- of this file; fleet init replaces an older one
+local VERSION = 3      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
@@ -209,6 +209,11 @@ local function publish(keys, args)
   end
   if expected ~= '' and expected ~= last then
     return { 'moved', last, 0, list.rules }
+  end
+  -- Without the meta nobody knows the buckets: a rule that is in them would change nothing, and no host would get it.
+  if not head[2] and #redis.call('XRANGE', log, '-', '+', 'COUNT', '1') > 0 then
+    return redis.error_reply('XCLOST the key ' .. meta .. ' is gone, and others of the list are there; delete all keys ' ..
+                             string.sub(meta, 1, -5) .. '*, then publish the whole list')
   end
   local now, own_run = now_ms(), run_id()
   if own_run ~= run then
