@@ -369,6 +369,68 @@ test_a_broker_that_comes_back_without_functions() {
 	assert_same_rules
 }
 
+# The broker has no memory left: hosts follow what it has, say what is wrong, and a change waits.
+test_a_broker_without_memory() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	redis CONFIG SET maxmemory 1 >/dev/null
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add 192.0.2.2 --list bad \
+		>"$STATE/publish.log" 2>&1 &
+	publisher=$!
+	on_exit "end $publisher"
+	wait_for "the outbox" grep -q '^+ 0 src 192.0.2.2' "$STATE/publisher/default/outbox/bad"
+	wait_for "the follower to notice" followed "refuses the report of this host, .*: OOM "
+	end "$publisher" # else it tries for long
+	dropped 192.0.2.1 || fail "the filter has stopped"
+	redis CONFIG SET maxmemory 0 >/dev/null
+	wait_for "the report" followed 'takes the report of this host again'
+	assert_equal 1 "$(grep -c 'refuses the report' "$STATE/follow.log")" "times that the follower says so"
+	passed 192.0.2.2 || fail "the change was applied without the broker"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	assert_error 'sent again 1 entries'
+	wait_for "the rule that waited" dropped 192.0.2.2
+	wait_level
+	assert_same_rules
+}
+
+# The state of a replica that lacks the newest epoch looks like that of a backup.
+test_a_replica_that_lags_behind_an_epoch() {
+	fleet
+	assert_status 0 publish add 192.0.2.1 --list bad
+	cp -r "$STATE/broker" "$STATE/old"
+	mkdir -p "$STATE/replica"
+	broker_kill
+	broker_start
+	follow_start
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
+	follow_kill
+	# A replica of a master with the old state has what a replica that lags has.
+	for options in "--port 6381 --dir $STATE/old" "--port 6380 --dir $STATE/replica --replicaof $BROKER 6381"; do
+		# shellcheck disable=SC2086 # several words
+		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --appendonly \
+			yes --repl-diskless-sync-delay 0 $options >>"$STATE/servers.log" 2>&1 </dev/null &
+		on_exit "end $!"
+	done
+	linked() {
+		redis -p 6380 INFO replication | grep -q 'master_link_status:up'
+	}
+	WAIT_LOG=$STATE/servers.log
+	wait_for "replication" linked
+	sed -i "s/^broker = .*/broker = $BROKER:6380/" "$FLEET_CONF"
+	follow_start
+	wait_for "the follower to notice" followed 'restored'
+	sleep 8 # a second more than for a master
+	dropped 192.0.2.2 || fail "the host has gone back to older rules"
+	redis -p 6380 REPLICAOF "$BROKER" 6379 >/dev/null
+	sed -i "s/^broker = .*/broker = $BROKER/" "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	WAIT_LOG=$STATE/follow.log
+	WAIT_S=15 wait_level
+	assert_same_rules
+	xc lists --json | grep -q ' refused 0' || fail "$(xc lists --json)"
+}
+
 # A key of the list was deleted or evicted.
 test_a_list_without_its_meta() {
 	fleet

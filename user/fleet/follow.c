@@ -349,6 +349,9 @@ static int take(struct following *following, const struct follow_message *messag
 		service_notify("STATUS=%s", following->text);
 		renew_secrets(following);
 		return 0;
+	case FOLLOW_NOTE:
+		say(following, following->text);
+		return 0;
 	case FOLLOW_FLUSH:
 		return flush(following);
 	default:

@@ -25,6 +25,7 @@ enum follow_kind {
 	FOLLOW_STATE,     /* list, at: the end of the broker's log; number: enum follow_state; text: more about it */
 	FOLLOW_CONNECTED, /* text: where, and in a second line the broker's packets as a rule */
 	FOLLOW_LOST,      /* text: why there is no connection */
+	FOLLOW_NOTE,      /* text: for the log of this host */
 	FOLLOW_FLUSH,     /* apply all of it, then answer */
 	/* from the applier */
 	FOLLOW_DONE, /* number: lists that were not applied, as bits; text: `FIELD VALUE` lines of the host's status */

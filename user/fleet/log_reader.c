@@ -9,7 +9,6 @@
 
 #include "fleet/log_entry.h"
 #include "fleet/log_reader_internal.h"
-#include "fleet/snapshot.h"
 
 #define CHECK_MS 5000 /* between two looks at the ends of the logs */
 #define CLOCK_MS 60000
@@ -20,6 +19,8 @@
 #define OUTBOX_MS 5000   /* a publisher has this time to send again what a failover has lost */
 #define STATUS_FIELDS 16 /* of a host, at most, besides one for each list */
 #define PAUSE_MS 10000   /* after the applier could not apply a list */
+#define PAUSE_GROWTH 30  /* the longest pause of a whole list is so many times that long */
+#define LAG_MS 60000     /* a replica that lags longer loses its master (repl-timeout) */
 
 /* ---- messages ---- */
 
@@ -106,8 +107,46 @@ void log_plan_resync(struct log_reader *reader, struct list *list, enum follow_s
 	if (why == FOLLOW_NEW || reader->start->is_once)
 		list->wait_until_ms = 0;
 	else
-		list->wait_until_ms =
-			fleet_now_ms() + jitter_ms + (why == FOLLOW_DIVERGED || why == FOLLOW_RESTORED ? OUTBOX_MS : 0);
+		list->wait_until_ms = fleet_now_ms() + jitter_ms +
+				      /* A replica that lacks the newest epoch looks like an older state. */
+				      (why == FOLLOW_RESTORED && !reader->broker.is_master ? LAG_MS :
+				       why == FOLLOW_DIVERGED || why == FOLLOW_RESTORED    ? OUTBOX_MS :
+											     0);
+}
+
+/* The applier did not apply what was sent: a whole list may be long, and many hosts may refuse it. */
+static void plan_again(const struct log_reader *reader, struct list *list)
+{
+	const __s64 shortest_ms = reader->start->is_once ? RETRY_MIN_MS : PAUSE_MS;
+	__s64 pause_ms = shortest_ms;
+
+	if (list->was_resynced) {
+		list->must_resync = true;
+		list->refused = (struct list_head){ .last = list->at, .rules = list->head.rules };
+		if (list->pause_ms)
+			pause_ms = 2 * list->pause_ms;
+		if (pause_ms > PAUSE_GROWTH * shortest_ms)
+			pause_ms = PAUSE_GROWTH * shortest_ms;
+		list->pause_ms = pause_ms;
+	}
+	list->at = list->committed;
+	/* Half of the pause is random, so that hosts do not read all at once. */
+	list->wait_until_ms = fleet_now_ms() + pause_ms / 2 + fleet_random_below(pause_ms / 2 + 1);
+}
+
+/* Shortens the pause if over 1 % of the refused list has changed: each change makes a host read 100 rules at most. */
+static void hurry(const struct log_reader *reader, struct list *list)
+{
+	const struct list_head *before = &list->refused, *now = &list->head;
+	const __u64 changed = now->last.seq - before->last.seq +
+			      (now->rules > before->rules ? now->rules - before->rules : before->rules - now->rules);
+	const __s64 due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+
+	if (now->last.epoch == before->last.epoch && now->last.seq >= before->last.seq && changed * 100 <= now->rules)
+		return;
+	list->refused = *now;
+	if (list->wait_until_ms > due_ms)
+		list->wait_until_ms = due_ms;
 }
 
 static int send_lines(struct log_reader *reader)
@@ -182,9 +221,15 @@ static void judge_head(struct log_reader *reader, struct list *list, const struc
 {
 	const enum log_head found = log_head(list->at, head->last, reader->broker.is_master);
 
-	/* Once planned, it is due: unless the publisher has sent again what was lost. */
-	if (list->must_resync && !(list->state == FOLLOW_RESTORED && (found == LOG_LEVEL || found == LOG_BEHIND)))
+	list->head = *head;
+	if (list->must_resync && list->pause_ms)
+		hurry(reader, list);
+	/* Once planned, it is due: unless the publisher has sent again what was lost, or a replica has caught up. */
+	if (list->must_resync &&
+	    !(list->state == FOLLOW_RESTORED && (found == LOG_LEVEL || found == LOG_BEHIND || found == LOG_LAGGING)))
 		return;
+	if (list->must_resync)
+		list->wait_until_ms = 0;
 	list->must_resync = false;
 	list->state = (enum follow_state)found;
 	if (found == LOG_BEHIND && !list->at.epoch)
@@ -244,6 +289,23 @@ static int check(struct log_reader *reader, struct reason *reason)
 
 /* ---- the answers of the applier ---- */
 
+/* Tells the applier when the broker begins to refuse the report of this host. */
+static int note_refusal(struct log_reader *reader, const redisReply *reply)
+{
+	const bool is_refused = reply->type == REDIS_REPLY_ERROR, is_known = reader->is_report_refused;
+	char text[REASON_BYTES];
+
+	reader->is_report_refused = is_refused;
+	if (is_refused == is_known)
+		return 0;
+	snprintf(text, sizeof(text),
+		 is_refused ?
+			 "the broker at %.200s refuses the report of this host, and 'fleet status' will call it silent: %s" :
+			 "the broker at %.200s takes the report of this host again",
+		 reader->broker.connection.where, is_refused ? reply->str : "");
+	return log_tell(reader, FOLLOW_NOTE, 0, text);
+}
+
 /* Writes the status of this host. A broker that does not allow it is followed all the same. */
 static int report(struct log_reader *reader, char *lines, struct reason *reason)
 {
@@ -275,7 +337,10 @@ static int report(struct log_reader *reader, char *lines, struct reason *reason)
 		error = connection_get(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 		if (error)
 			return error;
+		error = i ? 0 : note_refusal(reader, reply);
 		codec_free(reply);
+		if (error)
+			return error;
 	}
 	return 0;
 }
@@ -297,11 +362,9 @@ static int flush(struct log_reader *reader, struct reason *reason)
 
 		if (!(answer.number & 1LL << i)) {
 			list->committed = list->at;
+			list->pause_ms = list->was_resynced ? 0 : list->pause_ms;
 		} else {
-			/* What was sent is not applied: it is read again, after a pause. */
-			list->at = list->committed;
-			list->wait_until_ms = fleet_now_ms() + (reader->start->is_once ? RETRY_MIN_MS : PAUSE_MS);
-			list->must_resync |= list->was_resynced;
+			plan_again(reader, list);
 		}
 		list->was_resynced = false;
 	}

@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_LOG_READER_INTERNAL_H
 
 #include "fleet/log_reader.h"
+#include "fleet/snapshot.h"
 
 #define LINES_BYTES 60000 /* of a message with lines of a state */
 
@@ -17,6 +18,10 @@ struct list {
 	bool must_resync;
 	bool was_resynced;   /* since the last flush */
 	__s64 wait_until_ms; /* the list is not read before */
+
+	/* A whole state that the applier did not apply is read again after a pause, which grows. */
+	__s64 pause_ms;                 /* the last one; 0: the last state was applied */
+	struct list_head head, refused; /* of the broker: when it was last seen; when that state was read */
 };
 
 struct log_reader {
@@ -27,6 +32,7 @@ struct log_reader {
 	size_t count;
 	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
 	__s64 checked_ms, clock_ms, panic_ms;
+	bool is_report_refused;          /* and the applier knows it */
 	char text[FOLLOW_BYTES_MAX + 1]; /* the last message of the applier */
 	char lines[LINES_BYTES + 4096];
 	size_t lines_bytes;

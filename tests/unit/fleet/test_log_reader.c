@@ -245,6 +245,37 @@ TEST(test_what_is_not_applied_is_read_again)
 	close_reading(reading);
 }
 
+/* Waits until the whole list is sent, and does not take it. Returns how long that was, in ms. */
+static __s64 refuse_list(struct reading *reading)
+{
+	const __s64 since_ms = fleet_now_ms();
+
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	reading->refused = 1;
+	await(reading, FOLLOW_FLUSH, -1);
+	reading->refused = 0;
+	return fleet_now_ms() - since_ms;
+}
+
+TEST(test_a_refused_list_is_read_more_and_more_rarely)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	add_entry(reading, EPOCH "-1", "rules", "+ 0 src 192.0.2.1");
+	start_reader(reading);
+	for (int i = 0; i < 5; i++)
+		refuse_list(reading);
+	assert_true(refuse_list(reading) >= 800);
+	/* It has changed at the broker. */
+	add_entry(reading, EPOCH "-2", "rules", "+ 0 src 192.0.2.2");
+	assert_true(refuse_list(reading) < 800);
+	await(reading, FOLLOW_END, -1);
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	close_reading(reading);
+}
+
 TEST(test_a_killed_broker_is_found_again)
 {
 	struct reading *reading;
