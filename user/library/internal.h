@@ -42,6 +42,9 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error);
 /* The same for functions that change something and cannot be part of a change. */
 int public_enter_alone(struct xdp_cuckoo_filter *filter);
 
+/* -EINVAL: descriptor 0, 1 or 2 is closed. Call it before files are opened. */
+int public_check_files(struct reason *reason);
+
 /* Opens filter->session, with the guard unless XDP_CUCKOO_FORCE is set. Closing accepts a closed session. */
 int public_open_session(struct xdp_cuckoo_filter *filter);
 void public_close_session(struct xdp_cuckoo_filter *filter);

@@ -54,11 +54,22 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error)
 	return error;
 }
 
+/* A closed descriptor would be reused for the store, and output of the program would be written into it. */
+int public_check_files(struct reason *reason)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return reason_set(reason, -EINVAL, "descriptor %d is closed; open /dev/null there", fd);
+	return 0;
+}
+
 int public_open_session(struct xdp_cuckoo_filter *filter)
 {
 	const bool has_guard = !(filter->flags & XDP_CUCKOO_FORCE);
-	int error = has_guard ? guard_open(&filter->guard, &filter->reason) : 0;
+	int error = public_check_files(&filter->reason);
 
+	if (!error && has_guard)
+		error = guard_open(&filter->guard, &filter->reason);
 	if (!error)
 		error = (filter->flags & XDP_CUCKOO_NO_WAIT ?
 				 session_try_open :
@@ -84,6 +95,9 @@ int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store)
 	*store = filter->session.store;
 	if (filter->is_changing)
 		return 0;
+	error = public_check_files(&filter->reason);
+	if (error)
+		return error;
 	error = session_state_dir(filter->state, filter->name, dir, sizeof(dir));
 	if (error)
 		return reason_set(&filter->reason, error, "the state directory's name is too long");
@@ -121,15 +135,6 @@ static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
 	return filter->state ? 0 : reason_set(&filter->reason, -ENOMEM, "no memory");
 }
 
-/* A closed descriptor would be reused for the store, and output of the program would be written into it. */
-static int check_standard_files(struct reason *reason)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			return reason_set(reason, -EINVAL, "descriptor %d is closed; open /dev/null there", fd);
-	return 0;
-}
-
 /* Finds errors that every later call would meet. */
 static int try(struct xdp_cuckoo_filter *filter)
 {
@@ -150,7 +155,7 @@ static int try(struct xdp_cuckoo_filter *filter)
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter)
 {
 	struct xdp_cuckoo_filter *new = calloc(1, sizeof(*new));
-	int error;
+	int error = 0;
 
 	*filter = new;
 	if (!new)
@@ -165,8 +170,6 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 				   name, ABI_NAME_BYTES - 1);
 	else if (flags & ~FLAGS)
 		error = reason_set(&new->reason, -EINVAL, "flags %#x do not exist", flags & ~FLAGS);
-	else
-		error = check_standard_files(&new->reason);
 	if (!error) {
 		strcpy(new->name, name);
 		error = keep_state(new, state);

@@ -51,6 +51,8 @@ int xdp_cuckoo_samples_open(struct xdp_cuckoo_filter *filter, uint32_t every, ui
 	if (!error && rate > KERNEL_RATE_MAX)
 		error = reason_set(&filter->reason, -EINVAL, "a rate of %u per second: at most %d", rate,
 				   KERNEL_RATE_MAX);
+	if (!error)
+		error = public_check_files(&filter->reason);
 	if (error)
 		return public_leave(filter, error);
 	error = listener_open(&filter->listener, filter->name, every ? every : 1, rate ? rate : RATE_DEFAULT,

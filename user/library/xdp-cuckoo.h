@@ -24,6 +24,8 @@
  *                       a `visit` function cannot use its handle
  *   -EDEADLK            this thread has an active change or visit of another handle of the same name
  *   -EBADF              the handle was not opened
+ *   -EINVAL             descriptor 0, 1 or 2 is closed: open /dev/null there, since what a program prints would
+ *                       be written into the file that is opened next, for example the store's
  *
  * Privileges. The process needs to be root, or to have CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN.
  * Without CAP_SYS_ADMIN it needs the directory /sys/fs/bpf/xdp-cuckoo, owned by its user, in a BPF file
@@ -79,8 +81,7 @@ enum xdp_cuckoo_flag {
  * repairs a filter whose writer died. On failure, pass *filter to xdp_cuckoo_error() and then to
  * xdp_cuckoo_close(). After -ENOMEM it may be NULL.
  *
- * -EINVAL: the name or the flags are not valid, or descriptor 0, 1 or 2 is closed; -ENAMETOOLONG; -EBUSY,
- * with XDP_CUCKOO_NO_WAIT. Any thread may call it.
+ * -EINVAL: the name or the flags are not valid; -ENAMETOOLONG; -EBUSY, with XDP_CUCKOO_NO_WAIT. Any thread may call it.
  */
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter);
 

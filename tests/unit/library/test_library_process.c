@@ -436,6 +436,36 @@ LIBRARY_TEST(test_descriptors)
 	assert_int_equal(list_descriptors(open, before), count);
 }
 
+/* As a daemon may do it. What it printed later went into the lock file of the store. */
+LIBRARY_TEST(test_a_standard_file_that_is_closed_later)
+{
+	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
+	struct xdp_cuckoo_filter *filter;
+	int kept, begun, added, asked, samples, opened;
+	enum xdp_cuckoo_answer answer;
+
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	kept = dup(STDIN_FILENO);
+	close(STDIN_FILENO);
+	begun = xdp_cuckoo_begin(filter);
+	added = xdp_cuckoo_add(filter, &rule);
+	asked = xdp_cuckoo_test(filter, &rule, &answer, NULL);
+	opened = xdp_cuckoo_samples_open(filter, 1, 1, &samples);
+	assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+	close(kept);
+	assert_int_equal(begun, -EINVAL);
+	assert_int_equal(added, -EINVAL);
+	assert_int_equal(asked, -EINVAL);
+	assert_int_equal(opened, -EINVAL);
+	assert_int_equal(samples, -1);
+	is_told(filter, xdp_cuckoo_begin(filter), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	is_told(filter, xdp_cuckoo_commit(filter), 0);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
+	xdp_cuckoo_close(filter);
+}
+
 /* Does the same as `xdp-cuckoo import --list`. */
 static void import_list(struct fixture *f, const char *text)
 {
