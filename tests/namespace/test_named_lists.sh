@@ -169,6 +169,25 @@ test_one_list_too_many() {
 	assert_equal 63 "$(xc lists --json | grep -o '"list":' | wc -l)" "lists"
 }
 
+test_a_file_that_changes_while_it_is_read() {
+	xc load vrx >/dev/null
+	echo 192.0.2.1 >"$STATE/l"
+	assert_status 0 xc import "$STATE/l" --list a --replace
+	awk 'BEGIN { for (i = 0; i < 200000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/l"
+	while :; do
+		echo 198.51.100.1
+		sleep 0.001
+	done >>"$STATE/l" &
+	writer=$!
+	on_exit "kill $writer 2>/dev/null"
+	assert_status 3 xc import "$STATE/l" --list a --replace
+	assert_error "was changed while it was read; nothing was changed; .*rename"
+	kill "$writer"
+	wait "$writer" 2>/dev/null || :
+	assert_prints 'src 192.0.2.1' xc list --list a
+	assert_status 0 xc import "$STATE/l" --list a --replace
+}
+
 test_replace_of_all_spares_lists() {
 	two_lists
 	write_list new 7 8

@@ -22,11 +22,22 @@ int reader_open(struct reader *reader, const char *path)
 	if (!reader->file)
 		return -errno;
 	error = fstat(fileno(reader->file), &status) ? -errno : S_ISDIR(status.st_mode) ? -EISDIR : 0;
-	if (error)
+	if (error) {
 		reader_close(reader);
-	else
-		reader->bytes_total = S_ISREG(status.st_mode) ? status.st_size : 0;
-	return error;
+		return error;
+	}
+	reader->bytes_total = S_ISREG(status.st_mode) ? status.st_size : 0;
+	reader->modified = status.st_mtim;
+	return 0;
+}
+
+bool reader_is_changed(const struct reader *reader)
+{
+	struct stat now;
+
+	return !fstat(fileno(reader->file), &now) && S_ISREG(now.st_mode) &&
+	       ((__u64)now.st_size != reader->bytes_total || now.st_mtim.tv_sec != reader->modified.tv_sec ||
+		now.st_mtim.tv_nsec != reader->modified.tv_nsec);
 }
 
 void reader_close(struct reader *reader)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <linux/types.h>
 
@@ -19,11 +20,15 @@ struct reader {
 	__u64 number;     /* its line number, from 1 */
 	__u64 bytes_read;
 	__u64 bytes_total; /* 0: not known */
+	struct timespec modified;
 };
 
 /* `path` "-" is standard input. 0; -errno, then it is closed. */
 int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
+
+/* Whether a file was written to since it was opened, so that only a part of it may have been read. */
+bool reader_is_changed(const struct reader *reader);
 
 /*
  * Reads the next line into reader->line, without its end and without a byte order mark. 1; 0 at the end;

@@ -196,6 +196,11 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	output_progress_end();
 	if (error || is_interrupted)
 		error = say_read_error(&list, error, reason);
+	else if (options->is_replace && reader_is_changed(&list.reader))
+		error = reason_set(reason, -EAGAIN,
+				   "%s was changed while it was read; nothing was changed; write the list to another file, and "
+				   "rename that one",
+				   list.reader.name);
 	else if (import->has_rule)
 		refuse_rest(import, &list, bad);
 	if (!error && list.masked.count)
