@@ -300,7 +300,7 @@ static int note_refusal(struct log_reader *reader, const redisReply *reply)
 		return 0;
 	snprintf(text, sizeof(text),
 		 is_refused ?
-			 "the broker at %.200s refuses the report of this host, and 'fleet status' will call it silent: %s" :
+			 "the broker at %.200s refuses the report of this host, so 'fleet status' cannot show its state: %s" :
 			 "the broker at %.200s takes the report of this host again",
 		 reader->broker.connection.where, is_refused ? reply->str : "");
 	return log_tell(reader, FOLLOW_NOTE, 0, text);
