@@ -123,7 +123,7 @@ judge() {
 	if [ "$MODE" != skb ] && [ "$STATUS" -eq 1 ] && grep -q "^note: NOT FILTERING on 'vrx': " "$STATE/err"; then
 		heal 'NOT FILTERING' 'unload and load' '--mode skb' 'smaller MTU, --mode skb'
 	elif [ "$MODE" != skb ] && [ "$STATUS" -eq 0 ] && grep -q "^note: the MTU of 'vrx' is " "$STATE/err"; then
-		heal 'MTU too large' 'load' '--mode skb' 'smaller MTU, --mode skb'
+		heal 'MTU too large' 'load' 'load and renew the buffers' '--mode skb' 'smaller MTU, --mode skb'
 	else
 		cat "$STATE/verdicts"
 		show_run
@@ -149,7 +149,12 @@ heal() {
 # take CURE
 take() {
 	case $1 in
-	load) xc load vrx ;;
+	load)
+		run xc load vrx
+		[ "$STATUS" -eq 0 ] || return
+		! grep -q "now runs the program for frames of several buffers" "$STATE/err" || assert_old_buffers
+		;;
+	'load and renew the buffers') halve_ring && in_rx ethtool -G vrx rx "$ring" ;;
 	'unload and load') xc unload vrx && xc load vrx --mode "$MODE" ;;
 	'--mode skb')
 		xc unload vrx # fails where the load before this was refused

@@ -288,6 +288,9 @@ void command_report_run(const struct kernel_filter *filter);
 /* Reports what the filter cannot do on this kernel. */
 void command_report_kernel(void);
 
+/* After the filter was loaded or its program exchanged there: see kernel_has_old_buffers(). */
+void command_report_old_buffers(const struct kernel_attachment *attachment);
+
 /*
  * Reports interfaces where kernel_watch() saw that packets bypass the filter, and where the MTU has outgrown
  * the program. Returns whether packets bypass it anywhere.

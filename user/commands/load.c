@@ -119,11 +119,7 @@ static int load_one(const struct invocation *invocation, struct session *session
 	attachment = &kernel->attachments[kernel->attachments_count - 1];
 	if (*reason->text)
 		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
-	if (attachment->has_old_buffers)
-		output_note("'%s' may lose frames of more than 3500 bytes until a packet has come in each receive buffer; to "
-			    "renew all buffers, change the size of its RX ring and change it back: see "
-			    "xdp-cuckoo-drivers(7)",
-			    interface);
+	command_report_old_buffers(attachment);
 	add_row(rows, attachment);
 	return 0;
 }

@@ -145,6 +145,15 @@ void command_report_kernel(void)
 			    host.release, kernel_one_buffer_mtu());
 }
 
+void command_report_old_buffers(const struct kernel_attachment *attachment)
+{
+	if (kernel_has_old_buffers(attachment))
+		output_note("'%s' may lose frames of more than 3500 bytes until a packet has come in each receive buffer; to "
+			    "renew all buffers, change the size of its RX ring and change it back: see "
+			    "xdp-cuckoo-drivers(7)",
+			    attachment->interface);
+}
+
 bool command_report_lost(const struct kernel_filter *kernel)
 {
 	char option[COMMAND_NAME_BYTES], cure[128];
@@ -205,13 +214,15 @@ void command_fit_mtu(struct session *session)
 			const bool was_frags = attachment->is_frags;
 			struct reason reason;
 
-			if (kernel_fit_mtu(kernel, attachment, &reason))
+			if (kernel_fit_mtu(kernel, attachment, &reason)) {
 				output_note("'%s' keeps the program for frames of one buffer: %s",
 					    attachment->interface, reason.text);
-			else if (attachment->is_frags != was_frags)
+			} else if (attachment->is_frags != was_frags) {
 				output_note("'%s' now runs the program for frames of several buffers: its MTU has grown "
 					    "to %u",
 					    attachment->interface, attachment->mtu);
+				command_report_old_buffers(attachment);
+			}
 		}
 	}
 }

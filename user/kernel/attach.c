@@ -147,6 +147,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	memcpy(attachment.interface, found.name, sizeof(attachment.interface)); /* `interface` may be an altname */
 	attachment.ifindex = found.index;
 	attachment.mtu = found.mtu;
+	attachment.is_virtio_net = found.is_virtio_net;
 	reason_set(&why, 0, "%s", "");
 	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, &refused,
 			    reason);
@@ -157,8 +158,6 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	*reason = why;
-	/* virtio_net renews a receive buffer only after a packet came in it: see its mergeable_xdp_get_buf(). */
-	attachment.has_old_buffers = found.is_virtio_net && attachment.is_frags && found.mtu > kernel_one_buffer_mtu();
 	error = kernel_add_attachment(filter, &attachment);
 	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }

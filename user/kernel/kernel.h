@@ -26,7 +26,7 @@ struct kernel_attachment {
 	__u32 prog_id; /* our program */
 	__u32 root_id; /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
 	__u32 mtu;     /* of the interface, when it was last listed */
-	bool has_old_buffers; /* after kernel_attach(): the driver loses large frames in buffers from before it */
+	bool is_virtio_net;   /* see struct interface */
 	bool is_bypassed;     /* packets do not reach the filter: see kernel_watch() */
 };
 
@@ -184,10 +184,12 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
  * kernel_is_mtu_too_large(): the MTU, more than kernel_one_buffer_mtu(), is too large for the program there, so the
  * driver may lose large frames. kernel_fit_mtu() then replaces it by the program for frames in several buffers, without
  * a gap, if kernel and driver may take that: kernel_may_take_frags(). 0, also where nothing is to be done; -EBUSY;
- * other -errno.
+ * other -errno. kernel_has_old_buffers(): the driver may lose large frames in receive buffers from before that, or from
+ * before the filter was loaded.
  */
 __u32 kernel_one_buffer_mtu(void);
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment);
+bool kernel_has_old_buffers(const struct kernel_attachment *attachment);
 bool kernel_may_take_frags(const struct kernel_attachment *attachment);
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason);
 

@@ -259,6 +259,12 @@ bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 		interfaces_may_take_frags(attachment->ifindex));
 }
 
+/* virtio_net renews a receive buffer only after a packet came in it: see its mergeable_xdp_get_buf(). */
+bool kernel_has_old_buffers(const struct kernel_attachment *attachment)
+{
+	return attachment->is_virtio_net && attachment->is_frags && attachment->mtu > kernel_one_buffer_mtu();
+}
+
 bool kernel_may_take_frags(const struct kernel_attachment *attachment)
 {
 	return kernel_has_frags() && interfaces_may_take_frags(attachment->ifindex);
