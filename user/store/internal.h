@@ -255,6 +255,12 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 __u64 store_owners_all(const struct store_owners *owners);
 __s64 store_owners_end(const struct store_owners *owners);
 
+/*
+ * Whether a rule gets the comment of `owner`, who adds it. The first comment stays. But if no other owner is left, a
+ * ban with a timeout may bring a new one.
+ */
+bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, __s64 now_ms);
+
 /* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);

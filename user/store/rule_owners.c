@@ -21,6 +21,13 @@ static void drop_ended(struct store_owners *owners, __s64 now_ms)
 	owners->deadline_ms = 0;
 }
 
+bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, __s64 now_ms)
+{
+	const __u64 all = store_owners_all(owners);
+
+	return !all || (store_owners_end(owners) && (!(all & ~owner) || owners->deadline_ms <= now_ms));
+}
+
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms)
 {
 	drop_ended(&owners, now_ms);

@@ -97,7 +97,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 {
 	struct store_value value;
 	struct store_owners now;
-	bool is_timed, is_others;
+	bool takes_comment;
 	int error = store_value_read(store, there, &value);
 
 	if (error)
@@ -106,12 +106,10 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		*added = STORE_UNCHANGED;
 		return 0;
 	}
-	is_timed = store_owners_end(&value.owners);
-	/* The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one. */
-	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
+	takes_comment = store_owners_take_comment(&value.owners, owner, store->clock.now_ms);
 	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
-	*added = is_timed ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, key, there, &now, is_timed && !is_others ? rule->comment : "");
+	*added = store_owners_end(&value.owners) ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, key, there, &now, takes_comment ? rule->comment : "");
 }
 
 /*

@@ -108,7 +108,7 @@ int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 
 
 	if (error || old.owners.permanent & owner)
 		return error == -ENOENT ? 0 : error;
-	if (*comment && !old.owners.permanent)
+	if (*comment && store_owners_take_comment(&old.owners, owner, store->clock.now_ms))
 		strcpy(old.comment, comment);
 	old.owners = store_owners_with(old.owners, owner, deadline_ms, store->clock.now_ms);
 	return old_rule_change(store, rule, &old);

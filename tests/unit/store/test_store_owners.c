@@ -233,6 +233,29 @@ TIME_TEST(test_the_comment_of_the_first_owner_counts)
 	store_abort(f->store);
 }
 
+/* While a change is pending, too: what is left after its undo has the comment of the first owner. */
+TIME_TEST(test_the_undo_keeps_the_comment_of_the_first_owner)
+{
+	const struct rule first = rule_of("192.0.2.1 comment first timeout 1h"),
+			  later = rule_of("192.0.2.1 comment second timeout 2h");
+	unsigned int list, other;
+
+	begin(f);
+	list = open_list(f, "a");
+	other = open_list(f, "b");
+	assert_int_equal(put_rule_for(f->store, &first, STORE_BY_HAND), 0);
+	assert_int_equal(put_rule_for(f->store, &first, list), STORE_NEW_END);
+	end(f);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put_rule_for(f->store, &first, other), STORE_NEW_END);
+	end(f);
+	begin(f);
+	assert_int_equal(put_rule_for(f->store, &later, list), STORE_NEW_END);
+	end(f);
+	undo(f);
+	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
+}
+
 TIME_TEST(test_random_changes_match_the_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
