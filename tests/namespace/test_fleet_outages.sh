@@ -309,15 +309,21 @@ test_an_outbox_from_a_backup() {
 	assert_equal 3 "$(broker_rules | wc -l)" "rules"
 }
 
-# `publish batch` runs for long, as behind flowspec. Others publish meanwhile, and the broker's clock is set.
-test_a_publisher_that_waits() {
-	fleet
-	follow_start
+# publish_from_pipe: `publish batch` of what is written to descriptor 8. Sets BATCH, its process.
+publish_from_pipe() {
 	mkfifo "$STATE/lines"
 	exec 8<>"$STATE/lines"
 	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" batch "$STATE/lines" \
 		--list bad >"$STATE/batch.log" 2>&1 &
-	on_exit "end $!"
+	BATCH=$!
+	on_exit "end $BATCH"
+}
+
+# `publish batch` runs for long, as behind flowspec. Others publish meanwhile, and the broker's clock is set.
+test_a_publisher_that_waits() {
+	fleet
+	follow_start
+	publish_from_pipe
 	echo 'add 192.0.2.1' >&8
 	wait_for "the first rule" dropped 192.0.2.1
 	assert_status 0 in_tx timeout 30 "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add 192.0.2.2 --list bad
@@ -345,18 +351,13 @@ test_a_publisher_that_waits() {
 test_a_broker_that_comes_back_without_functions() {
 	fleet
 	follow_start
-	mkfifo "$STATE/lines"
-	exec 8<>"$STATE/lines"
-	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" batch "$STATE/lines" \
-		--list bad >"$STATE/batch.log" 2>&1 &
-	batch=$!
-	on_exit "end $batch"
+	publish_from_pipe
 	echo 'add 192.0.2.1' >&8
 	wait_for "the first rule" dropped 192.0.2.1
 	broker_kill
 	echo 'add 192.0.2.2' >&8
 	wait_for "the outbox" grep -q '^+ 0 src 192.0.2.2' "$STATE/publisher/default/outbox/bad"
-	end "$batch"
+	end "$BATCH"
 	broker_start
 	redis FUNCTION FLUSH SYNC >/dev/null
 	assert_status 3 publish add 192.0.2.3 --list bad

@@ -147,6 +147,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	memcpy(attachment.interface, found.name, sizeof(attachment.interface)); /* `interface` may be an altname */
 	attachment.ifindex = found.index;
 	attachment.mtu = found.mtu;
+	attachment.is_tap = found.is_tap;
 	attachment.is_virtio_net = found.is_virtio_net;
 	reason_set(&why, 0, "%s", "");
 	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, &refused,

@@ -58,6 +58,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 						.has_ethernet = search->interface->has_ethernet,
 						.is_below = search->interface->is_below,
 						.mtu = search->interface->mtu,
+						.is_tap = search->interface->is_tap,
 						.is_virtio_net = search->interface->is_virtio_net,
 						.prog_id = program->id,
 						.root_id = search->root_id };

@@ -4,15 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 
 #include "kernel/netlink.h"
 #include "base/safe_text.h"
@@ -48,6 +44,16 @@ const char *interface_mode_name(enum interface_mode mode)
 	return names[mode];
 }
 
+static bool is_of_kind(const struct nlattr *link_info, const char *kind)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each_nested(attribute, link_info)
+		if (mnl_attr_get_type(attribute) == IFLA_INFO_KIND)
+			return !strcmp(mnl_attr_get_str(attribute), kind);
+	return false;
+}
+
 static int read_link(const struct nlmsghdr *message, void *context)
 {
 	/* Since Linux 4.19 there is an attribute for the program of each mode. */
@@ -77,6 +83,9 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			break;
 		case IFLA_PARENT_DEV_BUS_NAME:
 			interface->is_virtio_net = !strcmp(payload, "virtio");
+			break;
+		case IFLA_LINKINFO:
+			interface->is_tap = is_of_kind(attribute, "tun");
 			break;
 		case IFLA_MASTER:
 			interface->master = mnl_attr_get_u32(attribute);
@@ -251,20 +260,6 @@ bool interfaces_may_take_frags(int index)
 bool interfaces_takes_frags(int index)
 {
 	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
-}
-
-bool interfaces_is_tap(const char *name)
-{
-	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
-	struct ifreq request = { .ifr_data = (char *)&driver };
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool is_tap;
-
-	strncpy(request.ifr_name, name, IF_NAMESIZE - 1);
-	is_tap = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(driver.driver, "tun");
-	if (fd >= 0)
-		close(fd);
-	return is_tap;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

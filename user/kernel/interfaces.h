@@ -30,6 +30,7 @@ struct interface {
 	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
 	bool is_below;                  /* set by interfaces_keep_running(): one right above it runs a program, too */
 	__u32 mtu;
+	bool is_tap;
 	bool is_virtio_net; /* as its bus says: since Linux 5.14 */
 	__u64 received;     /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 };
@@ -70,9 +71,6 @@ bool interfaces_is_there(const char *name);
  */
 bool interfaces_may_take_frags(int index);
 bool interfaces_takes_frags(int index);
-
-/* Whether a driver for taps (tun) runs it. */
-bool interfaces_is_tap(const char *name);
 
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);

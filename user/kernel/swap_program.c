@@ -254,7 +254,7 @@ __u32 kernel_one_buffer_mtu(void)
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {
 	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
-	       attachment->mtu > kernel_one_buffer_mtu() && !interfaces_is_tap(attachment->interface) &&
+	       attachment->mtu > kernel_one_buffer_mtu() && !attachment->is_tap &&
 	       (attachment->mtu > sysconf(_SC_PAGESIZE) - HEADROOM_BYTES ||
 		interfaces_may_take_frags(attachment->ifindex));
 }
