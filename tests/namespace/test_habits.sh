@@ -162,6 +162,7 @@ test_names_of_commands() {
 test_lists() {
 	printf '192.0.2.1\n' >"$STATE/list"
 	answers 2 import -- 'which FILE. - is standard input'
+	answers 2 object -- 'usage: xdp-cuckoo object FILE '
 	assert_status 0 xc restore --list feed <"$STATE/list"
 	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"

@@ -424,7 +424,7 @@ enum command_status options_check(const struct command *command, const struct op
 	if (command->instead && count > command->max)
 		return command_error(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
 				     arguments->invocation.operands[command->max], command->instead);
-	if (count < command->min && !strncmp(command->usage, "FILE", 4))
+	if (count < command->min && !strncmp(command->usage, "FILE", 4) && strstr(command->usage, "|-"))
 		return command_error(STATUS_USAGE, "%s: which FILE? - is standard input", command->name);
 	if (count < command->min || (command->max >= 0 && count > command->max))
 		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
