@@ -231,8 +231,11 @@ test_xdp_filter() {
 		xdp-filter ip 2001:db8::2 -m src,dst
 		xdp-filter port 123 -m src,dst -p udp
 		xdp-filter port 22 -m dst -p tcp
-		xdp-filter status' >"$STATE/filter.status" 2>"$STATE/err" || skip "xdp-filter does not load: $(cat "$STATE/err")"
-	on_exit 'ip -n "$RX" link set vrx xdpgeneric off 2>/dev/null'
+		xdp-filter status
+		# Behind the dispatcher its program runs only as long as its pin exists, and this view of the files.
+		sleep 600 >/dev/null 2>&1 &
+		echo $! >"$0"' "$STATE/holder" >"$STATE/filter.status" 2>"$STATE/err" || skip "xdp-filter does not load: $(cat "$STATE/err")"
+	on_exit 'ip -n "$RX" link set vrx xdpgeneric off 2>/dev/null; kill "$(cat "$STATE/holder")"'
 	blocks 203.0.113.2 2001:db8::2
 	migrate xdp-filter "s,^xdp-filter status,cat $STATE/filter.status,"
 	ip -n "$RX" link set vrx xdpgeneric off
