@@ -219,6 +219,35 @@ test_bad_answers() {
 	! xc status | grep -q 'failed fetches' || fail "status shows a failure that is over"
 }
 
+# A list may name this host's own address or network. The rest of the list is in force, and the fetch says what is not.
+# A rule that is left out enters later, if it does no harm then.
+test_rules_that_would_lock_out_are_left_out() {
+	fetched
+	printf '%s\n' 203.0.113.1 203.0.113.4 10.99.0.2 10.99.0.0/16 >"$STATE/www/list"
+	assert_notes "list 'feed': left out 2 rules that would lock this host out; the first: 'src 10.99.* would block .*; to have it" \
+		refresh feed
+	assert_output '^feed: added 1, removed 2; 2 rules$'
+	assert_shows '"left_out": 2' xc lists --json
+	flows drop 203.0.113.1 203.0.113.4 pass 203.0.113.3 10.99.0.1 | traffic || fail "packets meet other rules"
+	# The list has not changed, but this host: now a pass rule protects its address.
+	assert_status 0 xc add 10.99.0.0/24 action pass
+	assert_shows '^feed: added 2, removed 0; 4 rules$' refresh feed
+	! grep 'left out' "$STATE/err" || fail "still left out"
+	assert_shows '"left_out": 0' xc lists --json
+	flows drop 10.99.7.1 pass 10.99.0.1 | traffic || fail "packets meet other rules"
+	assert_shows '^feed: not modified; 4 rules$' refresh feed
+	# A rule for half of all addresses is a mistake. So is a list that has one.
+	publish 1 4
+	assert_status 0 refresh feed
+	assert_status 0 xc del 10.99.0.0/24 action pass
+	printf '%s\n' 203.0.113.1 203.0.113.4 0.0.0.0/1 >"$STATE/www/list"
+	assert_fails 3 "'src 0.0.0.0/1' would block .*; nothing was changed; .*; it keeps its 2 rules" refresh feed
+	# Where it is meant: force = yes.
+	printf '%s\n' 203.0.113.1 10.99.0.2 >"$STATE/www/list"
+	configure list 'force = yes'
+	assert_shows '^feed: added 1, removed 1; 2 rules$' refresh feed
+}
+
 # refresh_trusting: in a view of the files in which the system trusts the authority of the test.
 refresh_trusting() {
 	in_rx unshare --mount sh -c 'mount --bind "$0" /etc/ssl/certs/ca-certificates.crt && exec "$@"' "$STATE/tls/ca.crt" \

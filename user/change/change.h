@@ -234,6 +234,19 @@ int query_find_part(struct store *store, const struct rule *query, struct rule *
  */
 int change_check_guard(struct session *session, struct reason *reason);
 
+#define LEFT_OUT_PREFIX_MIN 7 /* fc00::/7 and 10.0.0.0/8 hold addresses of hosts, and lists have them */
+
+struct change_left_out {
+	__u64 count;
+	struct reason why; /* the first rule, and what it would block */
+};
+
+/*
+ * Within a change: session->owner gives up the rules for which change_commit() would refuse the change. *left_out is
+ * zeroed before. A rule without a prefix of LEFT_OUT_PREFIX_MIN bits stays, so that the change is refused. 0; -errno.
+ */
+int change_leave_out(struct session *session, struct change_left_out *left_out, struct reason *reason);
+
 /* What drops packets of these flows: a drop rule (in *rule), or the policy `no-rule drop`, or nothing. */
 enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY };
 enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule);

@@ -58,23 +58,59 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 			  who, flow->what, option, name, rule_format(&pass, text));
 }
 
+/* What newly blocks the guard's flow of this number; *is_undone: it would once the pending change is undone. */
+static enum query_blocker newly_blocks(const struct session *session, size_t flow, struct rule *rule, bool *is_undone)
+{
+	const struct rule *query = &session->guard->flows[flow].flow;
+	const struct flow_was_blocked was = session->change ? session->change->was_blocked[flow] :
+							      (struct flow_was_blocked){};
+	const enum query_blocker blocker = was.now ? QUERY_NOTHING : query_blocks(session->store, query, rule);
+
+	*is_undone = blocker == QUERY_NOTHING;
+	return !*is_undone ? blocker : was.undone ? QUERY_NOTHING : query_blocks_undone(session->store, query, rule);
+}
+
 int change_check_guard(struct session *session, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
 	enum query_blocker blocker;
 	struct rule rule;
+	bool is_undone;
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		const struct guard_flow *flow = &guard->flows[i];
-		const struct flow_was_blocked was = session->change ? session->change->was_blocked[i] :
-								      (struct flow_was_blocked){};
+		blocker = newly_blocks(session, i, &rule, &is_undone);
+		if (blocker != QUERY_NOTHING)
+			return say_refused(session, &guard->flows[i], blocker, &rule, is_undone, reason);
+	}
+	return 0;
+}
 
-		blocker = was.now ? QUERY_NOTHING : query_blocks(session->store, &flow->flow, &rule);
-		if (blocker != QUERY_NOTHING)
-			return say_refused(session, flow, blocker, &rule, false, reason);
-		blocker = was.undone ? QUERY_NOTHING : query_blocks_undone(session->store, &flow->flow, &rule);
-		if (blocker != QUERY_NOTHING)
-			return say_refused(session, flow, blocker, &rule, true, reason);
+/* Wider than any network of hosts like this one, a rule is a mistake, and the list may have more of them. */
+static bool is_narrow(const struct rule *rule)
+{
+	return rule->src_len >= LEFT_OUT_PREFIX_MIN || rule->dst_len >= LEFT_OUT_PREFIX_MIN;
+}
+
+/* Ends with the first rule that session->owner does not have, or that is too wide: change_check_guard() refuses it. */
+int change_leave_out(struct session *session, struct change_left_out *left_out, struct reason *reason)
+{
+	const struct guard *guard = session->guard;
+	char text[RULE_TEXT_BYTES];
+	enum store_deleted deleted;
+	struct rule rule;
+	bool is_undone;
+	int error;
+
+	for (size_t i = 0; guard && i < guard->count; i++) {
+		while (newly_blocks(session, i, &rule, &is_undone) == QUERY_RULE && is_narrow(&rule)) {
+			error = change_give_up(session, &rule, &deleted, reason);
+			if (error || deleted == STORE_NO_SUCH_RULE)
+				return error;
+			rule.comment[0] = '\0';
+			if (!left_out->count++)
+				reason_set(&left_out->why, 0, "'%s' would block %s", rule_format(&rule, text),
+					   guard->flows[i].what);
+		}
 	}
 	return 0;
 }

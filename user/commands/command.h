@@ -265,6 +265,7 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 struct command_imported {
 	json_t *answer; /* owned by the caller; it may exist even if the import failed */
 	__u64 bad_lines;
+	struct change_left_out left_out;
 	__s64 deadline_ms; /* to confirm the import: see change/confirm_watchdog.h; 0: it is not pending */
 };
 

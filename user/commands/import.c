@@ -182,6 +182,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 		error = watchdog_start(&watchdog, reason);
 	import_close(&import);
 	imported->bad_lines = import.bad;
+	imported->left_out = import.left_out;
 	imported->deadline_ms = watchdog.deadline_ms;
 	return error;
 }

@@ -77,9 +77,10 @@ static enum command_status show(const struct invocation *invocation)
 							      *feed->why ? output_string(feed->why) : json_null()));
 		if (feeds.is_any && output_is_json())
 			json_object_update_new(row,
-					       json_pack("{s:o, s:I}", "next_fetch",
+					       json_pack("{s:o, s:I, s:I}", "next_fetch",
 							 feed->next_s ? output_time(feed->next_s, -1) : json_null(),
-							 "failed_fetches", (json_int_t)feed->failures));
+							 "failed_fetches", (json_int_t)feed->failures, "left_out",
+							 (json_int_t)feed->left_out));
 		if (is_late && output_is_json())
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 		json_array_append_new(rows, row);

@@ -31,6 +31,7 @@ const struct command command_refresh = {
 		"more rules than max-rules, or more bad lines than rules. Then `refresh` says\n"
 		"why, and the status is 3. `lists` and `status` show the failure until a fetch\n"
 		"succeeds. The next try is after a minute, then after two, four, ...\n"
+		"Rules that would lock this host out (see help add) are left out, with a warning.\n"
 		"If the list has not changed, the server does not send it again.\n"
 		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as in curl(1).\n"
 		"  --force  fetch earlier than the provider allows, and accept a list that lost\n"
@@ -50,6 +51,7 @@ struct refresh {
 	char source[CONFIG_URL_BYTES];
 	struct store_list stored; /* of this name; all 0: there is none */
 	struct store_feed feed;   /* before the fetch */
+	struct change_left_out left_out;
 };
 
 static __u32 random_number(void)
@@ -158,7 +160,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 		if (!is_level)
 			feed->next_s = 0;
 		if (!is_unmodified)
-			feed->bad_lines = message->bad_lines;
+			feed->left_out = message->bad_lines + refresh->left_out.count;
 		if (!is_unmodified || *message->etag)
 			memcpy(feed->etag, message->etag, sizeof(feed->etag));
 		if (!is_unmodified || *message->modified)
@@ -171,7 +173,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 /* ---- one list ---- */
 
 /* Imports what the process without privileges sent, as `import --list NAME --replace` does. */
-static int import_text(const struct refresh *refresh, int text, json_t **answer, struct reason *reason)
+static int import_text(struct refresh *refresh, int text, json_t **answer, struct reason *reason)
 {
 	const struct invocation *invocation = refresh->invocation;
 	const struct config_list *list = refresh->list;
@@ -185,7 +187,8 @@ static int import_text(const struct refresh *refresh, int text, json_t **answer,
 						.source = refresh->source,
 						.rules_max = list->rules_max,
 						.least_percent = invocation->is_forced ? 0 : 100 - list->shrink_max,
-						.refuses_pass = list->action != RULE_PASS };
+						.refuses_pass = list->action != RULE_PASS,
+						.leaves_out = true };
 	char path[32], *paths[] = { path };
 	struct command_imported result;
 	int error;
@@ -193,6 +196,7 @@ static int import_text(const struct refresh *refresh, int text, json_t **answer,
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", text);
 	error = command_import_list(&options, paths, 1, &result, reason);
 	*answer = result.answer;
+	refresh->left_out = result.left_out;
 	return error;
 }
 
@@ -212,6 +216,7 @@ static enum command_status fail(struct refresh *refresh, enum command_status sta
 
 static void print_row(const struct refresh *refresh, const struct feed_message *message, json_t *answer)
 {
+	const struct change_left_out *left_out = &refresh->left_out;
 	const char *name = refresh->list->name;
 	json_t *row = json_pack("{s:s, s:s, s:I}", "list", name, "result",
 				message->outcome == FEED_FETCHED ? "fetched" : "not modified", "rules",
@@ -229,11 +234,17 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 		json_object_set(row, "added", json_object_get(answer, "added"));
 		json_object_set(row, "removed", json_object_get(answer, "removed"));
 		json_object_set_new(row, "bad_lines", json_integer(message->bad_lines));
+		json_object_set_new(row, "left_out", json_integer(left_out->count));
 	}
 	output_list_row(row, line);
 	if (message->bad_lines)
 		output_warning("list '%s': %u bad line%s left out; the first: %s", name, message->bad_lines,
 			       message->bad_lines == 1 ? "" : "s", message->first_bad);
+	if (left_out->count)
+		output_warning("list '%s': left out %llu rule%s: %s; to have it, add a pass rule for these packets",
+			       name, (unsigned long long)left_out->count,
+			       left_out->count == 1 ? "" : "s that would lock this host out; the first",
+			       left_out->why.text);
 }
 
 /* First stores a failure. It stays if this process is killed, so that the next one does not try again at once. */
@@ -258,6 +269,11 @@ static enum command_status fetch(struct refresh *refresh)
 		error = import_text(refresh, text, &answer, &reason);
 	if (text >= 0)
 		close(text);
+	/* The next fetch brings the whole list again: by then the rules that were left out may do no harm. */
+	if (refresh->left_out.count) {
+		memset(message.etag, 0, sizeof(message.etag));
+		memset(message.modified, 0, sizeof(message.modified));
+	}
 	status = error ? fail(refresh, STATUS_SYSTEM, reason.text, 0) : STATUS_DONE;
 	if (!error && note_fetched(refresh, &message, &reason))
 		status = command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);

@@ -362,6 +362,8 @@ static int make_import(struct session *session, struct import *import, struct re
 		error = delete_obsolete(session, import, reason);
 	if (!error)
 		error = add_rules(session, import, reason);
+	if (!error && options->leaves_out)
+		error = change_leave_out(session, &import->left_out, reason);
 	if (error || import->paths_count || options->keeps_list)
 		return error;
 	error = store_list_delete(session->store, session->owner);
@@ -410,14 +412,16 @@ int import_open(struct import *import, const struct import_options *options, cha
 struct import_report import_report(const struct import *import)
 {
 	const struct rule_diff *diff = &import->diff;
+	const __u64 left_out = import->left_out.count;
 
 	return (struct import_report){ .rules = import->total,
-				       .added = diff->added,
+				       .added = diff->added > left_out ? diff->added - left_out : 0,
 				       .updated = diff->updated,
 				       .kept = diff->kept,
 				       .removed = diff->removed,
 				       .left = diff->left,
 				       .bad_lines = import->bad,
+				       .left_out = left_out,
 				       .seconds = seconds_since(&import->start) };
 }
 

@@ -31,6 +31,7 @@ struct import_options {
 	__u64 rules_max;            /* refuse more rules; 0: any number */
 	unsigned int least_percent; /* with list_name: refuse fewer than so many percent of its present rules */
 	bool refuses_pass;          /* a pass rule is a bad line */
+	bool leaves_out;            /* what would lock this host out: see change_leave_out() */
 };
 
 struct import_report {
@@ -38,6 +39,7 @@ struct import_report {
 	__u64 added, updated, kept, removed;
 	__u64 left;      /* given up by the list, but other owners still have them */
 	__u64 bad_lines; /* refused */
+	__u64 left_out;  /* and not in `added` */
 	double seconds;  /* since import_open() */
 };
 
@@ -69,7 +71,8 @@ struct import {
 	__u64 bad, steps, total;
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
 	size_t held_count;
-	bool has_rule;         /* the file that is being read has one */
+	bool has_rule; /* the file that is being read has one */
+	struct change_left_out left_out;
 	struct rule_diff diff; /* its numbers are used without --replace too */
 	struct timespec start, storing;
 	struct sigaction before[IMPORT_SIGNALS];

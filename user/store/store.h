@@ -77,7 +77,7 @@ struct store_feed {
 	__u64 rules;              /* and its rules: if both are so still, nobody else changed the list */
 	__u64 config;             /* a hash of URL and options: another one means another feed */
 	__u32 failures;           /* fetches since the last that succeeded */
-	__u32 bad_lines;          /* left out of the last import */
+	__u32 left_out;           /* of the last import: bad lines, and rules that would lock this host out */
 	char etag[STORE_ETAG_BYTES], modified[STORE_MODIFIED_BYTES]; /* as the server sent them */
 	char why[STORE_WHY_BYTES];                                   /* the last fetch failed; "": it did not */
 };
