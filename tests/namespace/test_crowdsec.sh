@@ -141,17 +141,27 @@ test_decisions_are_a_list_of_their_own() {
 
 # At its start a bouncer gets all decisions at once: a hub of CrowdSec's has 15,000 and more. The limit is generous,
 # because other tests run at the same time: it takes half a second.
+# transactions: the number of the store's last one, which LMDB keeps in each of its first two pages.
+transactions() {
+	python3 -c '
+import struct, sys
+pages = open(sys.argv[1], "rb").read(8192)
+print(max(struct.unpack_from("Q", pages, page + 144)[0] for page in (0, 4096)))' "$STATE/store/default/data.mdb"
+}
+
+# The decisions that wait are stored together: a transaction each would take minutes.
 test_many_decisions_at_once() {
 	xc load vrx >/dev/null
 	awk 'BEGIN { for (i = 0; i < 20000; i++)
 		printf "{\"duration\":\"3h%dm%d.5s\",\"id\":%d,\"origin\":\"CAPI\",\"scenario\":\"crowdsecurity/http-probing\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"10.1.%d.%d\",\"action\":\"add\"}\n",
 			i % 60, i % 59, i, i / 256, i % 256 }' >"$STATE/json"
-	began=$(date +%s%N)
+	before=$(transactions)
 	bouncer <"$STATE/json" || fail "status $?"
-	took=$((($(date +%s%N) - began) / 1000000))
-	note "20,000 decisions in $took ms"
+	took=$(($(transactions) - before))
+	note "20,000 decisions in $took transactions"
 	assert_equal 20000 "$(xc list | wc -l)" "rules"
-	[ "$took" -lt 10000 ] || fail "20,000 decisions took $took ms"
+	[ "$took" -gt 0 ] || fail "no transaction is counted"
+	[ "$took" -lt 1000 ] || fail "20,000 decisions took $took transactions"
 	assert_status 0 xc check
 }
 
