@@ -42,7 +42,7 @@ files() {
 
 # What packages hold besides pages to read.
 put_packages() {
-	files | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3' | sort -u | while read -r file; do
+	files | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3|/lib/ssl/' | sort -u | while read -r file; do
 		[ -d "$ROOT$file" ] || [ ! -e "$ROOT$file" ] || echo ".$file"
 	done | (cd "$ROOT/" && xargs cp -d --parents -t "$root")
 	(cd "$ROOT/" && cp -r --parents ./usr/lib/locale/C.utf8 "$root")

@@ -33,7 +33,7 @@ serve() {
 
 provider() {
 	command -v openssl >/dev/null || skip "no openssl"
-	ldconfig -p | grep -q 'libcurl\.so\.4' || skip "no libcurl.so.4"
+	python3 -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
 	mkdir "$STATE/www"
 	certificates
 	serve "$PORT" 127.0.0.1 "$PLAIN"

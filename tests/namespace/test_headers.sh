@@ -16,15 +16,19 @@ send() {
 	sed -n 's/: stopped$//p' "$STATE/headers" >"$STATE/stopped"
 }
 
-# Without a rule Linux delivers all. The policy stops packets with more headers than the filter reads.
+# Linux 7.2 itself stops packets with more than 12 options, 6.18 delivers all. Without a rule the filter stops no more with
+# the policy pass; with drop, also those with more headers than it reads.
 test_what_linux_delivers() {
+	send
+	mv "$STATE/stopped" "$STATE/kernel"
+	assert_equal '' "$(grep -v options "$STATE/kernel")" "stopped without a filter"
 	xc load vrx >/dev/null 2>&1
 	xc policy too-many-headers pass >/dev/null
 	send
-	assert_equal '' "$(cat "$STATE/stopped")" "stopped with the policy pass"
+	assert_equal "$(cat "$STATE/kernel")" "$(cat "$STATE/stopped")" "stopped with the policy pass"
 	xc policy too-many-headers drop >/dev/null
 	send
-	assert_equal "$DEEPER" "$(cat "$STATE/stopped")" "stopped with the policy drop"
+	assert_equal "$(echo "$DEEPER" | sort - "$STATE/kernel")" "$(sort "$STATE/stopped")" "stopped with the policy drop"
 }
 
 test_no_way_around_a_rule() {
