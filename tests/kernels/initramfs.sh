@@ -10,9 +10,9 @@ shift 3
 
 PYTHON=$(basename "$(readlink -f "$ROOT/usr/bin/python3")")
 PACKAGES="$MACHINE_PACKAGES $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
-MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridge macvlan tun sch_ingress cls_bpf act_bpf
-	nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport ip_set_hash_netport
-	ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
+MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridge macvlan tun sch_ingress
+	sch_tbf cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
+	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
