@@ -12,7 +12,7 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mount -t bpf bpf /sys/fs/bpf
-modprobe -a virtio_pci virtio_net veth
+modprobe -a virtio_pci virtio_net veth tun
 ip link set lo up
 : >/etc/resolv.conf # tests put another in its place
 port=/dev/ttyAMA1 # of arm64

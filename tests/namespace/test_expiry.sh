@@ -19,11 +19,6 @@ is_less() {
 	awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'
 }
 
-# sleep_until UPTIME
-sleep_until() {
-	sleep "$(awk -v now="$(uptime_s)" -v end="$1" 'BEGIN { print (end > now) ? end - now : 0 }')"
-}
-
 # plus A B
 plus() {
 	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", a + b }'
@@ -372,12 +367,11 @@ test_what_ends_in_years_ends_by_expire() {
 # Compact tables hold no times. Only expire ends their rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1
-	start=$(uptime_s)
 	xc batch - >/dev/null <<-'END'
 		add 192.0.2.1 timeout 2s
 		add 192.0.2.2 timeout 1h
 	END
-	sleep_until "$(plus "$start" 3)"
+	sleep 3
 	assert_verdict drop 192.0.2.1 192.0.2.2
 	assert_status 1 xc test 192.0.2.1
 	assert_shows '^deleted rules: 1$' xc expire
@@ -388,10 +382,9 @@ test_compact_tables_end_rules_by_expire() {
 
 # Rules that have ended do not come back in a new compact table.
 test_compact_tables_begin_without_what_has_ended() {
-	start=$(uptime_s)
 	assert_status 0 xc add 192.0.2.1 timeout 1s
 	assert_status 0 xc add 192.0.2.2
-	sleep_until "$(plus "$start" 2)"
+	sleep 2
 	xc load vrx --compact >/dev/null 2>&1
 	assert_verdict pass 192.0.2.1
 	assert_verdict drop 192.0.2.2
@@ -400,9 +393,8 @@ test_compact_tables_begin_without_what_has_ended() {
 # A replacing list also removes rules that have ended and that `expire` would remove.
 test_a_replaced_list_leaves_nothing_that_has_ended() {
 	xc load vrx --compact >/dev/null 2>&1
-	start=$(uptime_s)
 	assert_status 0 xc add 192.0.2.1 timeout 1s
-	sleep_until "$(plus "$start" 2)"
+	sleep 2
 	assert_verdict drop 192.0.2.1
 	echo 192.0.2.2 >"$STATE/list"
 	assert_shows '\bremoved 0\b' xc import --replace "$STATE/list"
@@ -412,11 +404,10 @@ test_a_replaced_list_leaves_nothing_that_has_ended() {
 
 test_expire_reclaims_slots() {
 	xc load vrx >/dev/null
-	start=$(uptime_s)
 	awk 'BEGIN { for (i = 0; i < 20000; i++)
 		printf "add 10.%d.%d.%d%s\n", i / 65536, i / 256 % 256, i % 256, i % 4 ? " timeout 1s" : "" }' |
 		xc batch - >/dev/null
-	sleep_until "$(plus "$(uptime_s)" 2)"
+	sleep 2
 	assert_shows '^deleted rules: 15000$' xc expire
 	assert_shows 'used slots: +5000$' xc status --verbose
 	assert_status 0 xc check
@@ -505,12 +496,11 @@ test_clock_steps_before_a_reboot_do_not_count() {
 # A machine without a battery for its clock starts in 1970, until NTP sets it: rules neither come back nor end.
 test_a_wrong_clock_after_a_reboot() {
 	xc load vrx >/dev/null
-	start=$(uptime_s)
 	xc batch - >/dev/null <<-'END'
 		add 192.0.2.1 timeout 2s
 		add 192.0.2.2 timeout 2h
 	END
-	sleep_until "$(plus "$start" 3)"
+	sleep 3
 	xc add 192.0.2.3 timeout 2h >/dev/null # the store has seen the time
 	xc unload vrx >/dev/null
 	BOOT=1
