@@ -35,6 +35,8 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 {
 	const bool is_named = strcmp(session->name, SESSION_NAME_DEFAULT);
 	const char *option = is_named ? " --name " : "", *name = is_named ? session->name : "";
+	const char *insist = session->guard->insist ? session->guard->insist : "say --force",
+		   * or = *insist ? ", or " : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
 	struct rule pass = flow->flow;
 
@@ -50,12 +52,11 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	if (is_undone)
 		return reason_set(reason, -ECANCELED,
 				  "%s would block %s once the pending change is undone; "
-				  "nothing was changed; say --force, or first: xdp-cuckoo%s%s confirm",
-				  who, flow->what, option, name);
+				  "nothing was changed; %s%sfirst: xdp-cuckoo%s%s confirm",
+				  who, flow->what, insist, or, option, name);
 	return reason_set(reason, -ECANCELED,
-			  "%s would block %s; nothing was changed; say --force, or first: "
-			  "xdp-cuckoo%s%s add %s action pass",
-			  who, flow->what, option, name, rule_format(&pass, text));
+			  "%s would block %s; nothing was changed; %s%sfirst: xdp-cuckoo%s%s add %s action pass", who,
+			  flow->what, insist, or, option, name, rule_format(&pass, text));
 }
 
 /* What newly blocks the guard's flow of this number; *is_undone: it would once the pending change is undone. */

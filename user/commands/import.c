@@ -139,6 +139,7 @@ static int change(struct import *import, const struct invocation *invocation, st
 	__s64 left_ms;
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
+	guard.insist = import->options->insist;
 	if (!error) {
 		command_report_targets(&session);
 		error = import_change(import, &session, reason);

@@ -183,6 +183,7 @@ static int import_text(struct refresh *refresh, int text, json_t **answer, struc
 						.list_format = "text",
 						.is_strict = true,
 						.is_forced = list->is_forced,
+						.insist = LIST_INSIST,
 						.is_replace = true,
 						.source = refresh->source,
 						.rules_max = list->rules_max,

@@ -204,6 +204,7 @@ struct import_options command_list_import(const struct invocation *invocation, c
 					.timeout_ms = list->timeout_ms,
 					.is_strict = list->is_strict,
 					.is_forced = list->is_forced,
+					.insist = LIST_INSIST,
 					.is_replace = true,
 					.rules_max = list->rules_max,
 					.least_percent = 100 - list->shrink_max };

@@ -255,6 +255,7 @@ static int open_session(struct apply *apply, struct guard *guard, struct reason 
 
 	if (error)
 		return error;
+	guard->insist = "";
 	guard_broker(apply, guard);
 	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;

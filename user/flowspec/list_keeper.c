@@ -135,6 +135,7 @@ static void apply_group(struct keeping *keeping)
 	struct reason reason;
 	int error = guard_open(&keeping->guard, &reason);
 
+	keeping->guard.insist = "";
 	keeping->session = (struct session){};
 	keeping->notes = 0;
 	if (!error)

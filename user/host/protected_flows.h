@@ -20,6 +20,7 @@ struct guard_flow {
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
+	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
 /*

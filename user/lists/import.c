@@ -134,10 +134,8 @@ static int check_rules(struct import *import, const struct list *list, bool has_
 				  "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
 				  "import, and choose one with --format%s%.160s",
 				  list->reader.name, *first ? "; the first: " : "", first);
-	return reason_set(reason, -EINVAL,
-			  "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
-			  "configuration: force = yes)",
-			  list->reader.name);
+	return reason_set(reason, -EINVAL, "%s holds no rule; nothing was changed; if it is meant to be empty, %s",
+			  list->reader.name, options->insist ? options->insist : "say --force");
 }
 
 /* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */

@@ -31,6 +31,7 @@ struct import_options {
 	__u64 rules_max;            /* refuse more rules; 0: any number */
 	unsigned int least_percent; /* with list_name: refuse fewer than so many percent of its present rules */
 	bool refuses_pass;          /* a pass rule is a bad line */
+	const char *insist;         /* what is_forced is set by, for messages; NULL: "say --force" */
 	bool leaves_out;            /* what would lock this host out: see change_leave_out() */
 };
 
