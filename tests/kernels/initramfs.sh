@@ -12,7 +12,8 @@ PYTHON=$(basename "$(readlink -f "$ROOT/usr/bin/python3")")
 PACKAGES="$MACHINE_PACKAGES $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridge macvlan tun sch_ingress
 	sch_tbf cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
-	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
+	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set
+	xt_tcpudp ipt_REJECT'
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -48,6 +49,9 @@ put_packages() {
 	(cd "$ROOT/" && cp -r --parents ./usr/lib/locale/C.utf8 "$root")
 	cp "$(readlink -f "$ROOT/usr/bin/awk")" "$root/usr/bin/awk"
 	cp "$ROOT/usr/bin/dash" "$root/usr/bin/sh"
+	for command in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do
+		ln -s xtables-nft-multi "$root/usr/sbin/$command" # by update-alternatives, no file of the package
+	done
 }
 
 # put_project UNIT...
