@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The first process of a kernel under test: runs /job.sh with its output on the second serial port, the last line of
-# which is "status N"; then ends the machine. The first port is the kernel's.
+# The first process of a kernel under test: runs /job.sh with its output on the second serial port, the first line of
+# which is "booted" and the last one "status N"; then ends the machine. The first port is the kernel's.
 export PATH=/usr/sbin:/usr/bin HOME=/root
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -19,6 +19,7 @@ port=/dev/ttyAMA1 # of arm64
 [ -c "$port" ] || port=/dev/ttyS1
 stty -F "$port" raw
 (
+	echo booted
 	cd /project || exit
 	sh /job.sh
 	echo "status $?"
