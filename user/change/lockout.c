@@ -35,8 +35,8 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 {
 	const bool is_named = strcmp(session->name, SESSION_NAME_DEFAULT);
 	const char *option = is_named ? " --name " : "", *name = is_named ? session->name : "";
-	const char *insist = session->guard->insist ? session->guard->insist : "say --force",
-		   * or = *insist ? ", or " : "";
+	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
+	const char *separator = *insist ? ", or " : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
 	struct rule pass = flow->flow;
 
@@ -53,10 +53,10 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 		return reason_set(reason, -ECANCELED,
 				  "%s would block %s once the pending change is undone; "
 				  "nothing was changed; %s%sfirst: xdp-cuckoo%s%s confirm",
-				  who, flow->what, insist, or, option, name);
+				  who, flow->what, insist, separator, option, name);
 	return reason_set(reason, -ECANCELED,
 			  "%s would block %s; nothing was changed; %s%sfirst: xdp-cuckoo%s%s add %s action pass", who,
-			  flow->what, insist, or, option, name, rule_format(&pass, text));
+			  flow->what, insist, separator, option, name, rule_format(&pass, text));
 }
 
 /* What newly blocks the guard's flow of this number; *is_undone: it would once the pending change is undone. */

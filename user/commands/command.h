@@ -235,7 +235,8 @@ void command_say_bad_line(const char *text);
 /* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
 enum command_status command_write_metrics(const char *path, json_t *metrics);
 
-#define LIST_INSIST "write force = yes in its section" /* of the configuration */
+/* How to allow what is refused of a list of the configuration: see struct guard. */
+#define LIST_INSIST "write force = yes in its section"
 
 /* The import of a list of the configuration, as --list NAME --replace. In up.c. */
 struct config_list;

@@ -139,8 +139,8 @@ static int change(struct import *import, const struct invocation *invocation, st
 	__s64 left_ms;
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
-	guard.insist = import->options->insist;
 	if (!error) {
+		guard.insist = import->options->insist;
 		command_report_targets(&session);
 		error = import_change(import, &session, reason);
 	}

@@ -30,8 +30,8 @@ struct import_options {
 	const char *source;         /* what messages and the store call the only file; NULL: its path */
 	__u64 rules_max;            /* refuse more rules; 0: any number */
 	unsigned int least_percent; /* with list_name: refuse fewer than so many percent of its present rules */
+	const char *insist;         /* what sets is_forced, for messages; NULL: "say --force" */
 	bool refuses_pass;          /* a pass rule is a bad line */
-	const char *insist;         /* what is_forced is set by, for messages; NULL: "say --force" */
 	bool leaves_out;            /* what would lock this host out: see change_leave_out() */
 };
 
