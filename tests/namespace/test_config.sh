@@ -270,12 +270,15 @@ test_what_fails_leaves_the_rest() {
 	write_list c 3
 	printf 'bogus\n' >"$STATE/b"
 	config '[filter]' 'interfaces = vnone vrx' '[list none]' 'file = /no/such/file' '[list a]' "file = $STATE/a" \
-		'[list b]' "file = $STATE/b" 'strict = yes' '[list own]' "file = $STATE/own" '[list c]' "file = $STATE/c"
+		'[list b]' "file = $STATE/b" 'strict = yes' '[list own]' "file = $STATE/own" '[list c]' "file = $STATE/c" \
+		'[list empty]' "file = $STATE/empty"
 	echo 10.99.0.2 >"$STATE/own"
+	: >"$STATE/empty"
 	up 3
 	assert_error "there is no interface 'vnone' here"
 	assert_error "list 'none': cannot read '/no/such/file'"
 	assert_error "list 'b': 1 bad line: nothing was changed"
+	assert_error "list 'empty': .* if it is meant to be empty, write force = yes in its section"
 	assert_error "list 'own': .* would block packets from this host's address 10.99.0.2; nothing was changed; write force = yes in its section, or first: "
 	assert_verdict drop 203.0.113.1 203.0.113.3
 	# The rules of a list stay if its file cannot be read any more.
