@@ -139,17 +139,16 @@ test_decisions_are_a_list_of_their_own() {
 	assert_verdict drop 192.0.2.66 192.0.2.69 pass 192.0.2.67
 }
 
-# At its start a bouncer gets all decisions at once: a hub of CrowdSec's has 15,000 and more. The limit is generous,
-# because other tests run at the same time: it takes half a second.
-# transactions: the number of the store's last one, which LMDB keeps in each of its first two pages.
+# transactions: the number of the store's last one. LMDB writes it into its first two pages by turns.
 transactions() {
 	python3 -c '
-import struct, sys
-pages = open(sys.argv[1], "rb").read(8192)
-print(max(struct.unpack_from("Q", pages, page + 144)[0] for page in (0, 4096)))' "$STATE/store/default/data.mdb"
+import mmap, struct, sys
+pages = open(sys.argv[1], "rb").read(2 * mmap.PAGESIZE)
+print(max(struct.unpack_from("Q", pages, page + 144)[0] for page in (0, mmap.PAGESIZE)))' "$STATE/store/default/data.mdb"
 }
 
-# The decisions that wait are stored together: a transaction each would take minutes.
+# At its start a bouncer gets all decisions at once: a hub of CrowdSec's has 15,000 and more. Those that wait are stored
+# together: a transaction each would take minutes.
 test_many_decisions_at_once() {
 	xc load vrx >/dev/null
 	awk 'BEGIN { for (i = 0; i < 20000; i++)
