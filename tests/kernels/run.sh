@@ -130,6 +130,7 @@ boot() {
 	! sh tests/kernels/taps.sh true 2>/dev/null || taps='sh tests/kernels/taps.sh'
 	# Linux 5.10 panics in bpf_dispatcher_xdp_func if a processor changes it while another one runs it.
 	case $1 in *linux-image-5.10.*) processors=1 ;; *) processors=2 ;; esac
+	rm -f "$2/pid" # of a QEMU that was killed
 	# shellcheck disable=SC2046,SC2086 # words
 	$taps timeout --foreground "$MACHINE_LIMIT_S" $QEMU -accel "$ACCEL" -cpu "$CPU" -smp "$processors" -m 2048 \
 		-nographic -no-reboot -nodefaults -pidfile "$2/pid" -serial "file:$2/console" -serial stdio \
