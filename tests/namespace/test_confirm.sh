@@ -510,6 +510,54 @@ src 198.51.100.4' "$(rules)" "rules"
 	assert_status 0 xc check
 }
 
+# What a list is made equal to while a change waits is what it has after the undo: rules that it had already, rules of
+# the waiting change, one whose timeout this change took away, and one of two lists of which one is deleted.
+test_a_list_is_replaced_while_an_import_waits() {
+	silence
+	xc load vrx >/dev/null
+	printf '%s\n' 192.0.2.1 192.0.2.2 '192.0.2.3 timeout 1h' >"$STATE/one"
+	xc import "$STATE/one" --list one >/dev/null
+	printf '%s\n' 192.0.2.1 192.0.2.4 >"$STATE/by hand"
+	xc import "$STATE/by hand" --confirm 4s >/dev/null 2>&1
+	watchdog
+	printf '192.0.2.%d\n' 1 2 3 4 >"$STATE/one"
+	assert_status 0 xc import "$STATE/one" --list one --replace
+	assert_status 0 xc import "$STATE/one" --list one --replace
+	assert_output 'kept 4, removed 0'
+	watchdog_has_ended
+	assert_equal "$(sed 's/^/src /' "$STATE/one")" "$(rules)" "rules"
+	assert_shows '^one +4 ' xc lists
+	assert_verdict drop 192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4
+
+	case_begin 'lists delete --confirm'
+	xc import "$STATE/one" --list two >/dev/null
+	xc lists delete two --confirm 4s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc import "$STATE/one" --list one --replace
+	watchdog_has_ended
+	assert_shows '^one +4 ' xc lists
+	assert_shows '^two +4 ' xc lists
+	assert_status 0 xc lists delete two
+	assert_equal "$(sed 's/^/src /' "$STATE/one")" "$(rules)" "rules"
+	assert_status 0 xc check
+}
+
+# The last import says what a source gets: drop or monitor, also after an undo.
+test_monitored_while_an_import_waits() {
+	silence
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	xc add 192.0.2.2 action monitor >/dev/null
+	printf '%s\n' '192.0.2.1 action monitor' '192.0.2.2 action drop' >"$STATE/list"
+	xc import "$STATE/list" --confirm 3s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc import "$STATE/list"
+	watchdog_has_ended
+	assert_equal 'src 192.0.2.1 action monitor
+src 192.0.2.2' "$(rules)" "rules"
+	assert_verdict pass 192.0.2.1 drop 192.0.2.2
+}
+
 # The import replaces all rules, and is itself replaced.
 test_replaced_while_an_import_waits() {
 	before_import
@@ -562,6 +610,17 @@ test_what_an_undo_would_bring_back() {
 	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER once the pending change is undone"
 	assert_status 0 xc_host confirm
 	assert_status 0 xc_host del "$PEER" action pass
+
+	watchdog_has_ended
+
+	case_begin 'a kind of rule that no present rule has'
+	xc_host flush >/dev/null
+	xc add "$PEER" action pass >/dev/null
+	xc_host add 203.0.113.0/25 >/dev/null
+	xc_host import "$STATE/list" --replace --confirm 60s >/dev/null 2>&1
+	watchdog
+	assert_status 2 xc_host del "$PEER" action pass
+	assert_error "'src 203.0.113.0/25' would block this SSH session, from $PEER once the pending change is undone"
 }
 
 # --- where it cannot all be undone

@@ -66,6 +66,14 @@ test_unconfirmed_changes_beneath_it() {
 	wait_level
 	assert_same_rules
 	dropped 192.0.2.2 || fail "the rule published meanwhile is gone"
+	case_begin "a deletion that is not confirmed, and meanwhile the fleet deletes a rule"
+	assert_status 0 xc lists delete bad --confirm 4s
+	assert_status 0 publish del 192.0.2.1 --list bad
+	wait_level
+	wait_for "the end of the time to confirm" confirmed
+	wait_level
+	assert_same_rules
+	passed 192.0.2.1 || fail "the undo brings back a rule that the fleet has deleted"
 	case_begin "a deletion, and nothing is published"
 	: >"$STATE/follow.log"
 	assert_status 0 xc lists delete bad

@@ -34,7 +34,8 @@
 #define SESSION_NAME_DEFAULT "default"
 #define SESSION_STATE_DEFAULT "/var/lib/xdp-cuckoo"
 
-struct change; /* the keys of the current change */
+struct change;    /* the keys of the current change */
+struct rule_diff; /* change/rule_diff.h */
 
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {
@@ -53,7 +54,6 @@ struct session {
 	size_t filters_count;
 	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
 	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list: change_open_list() */
-	bool is_whole;             /* switch to a new table if possible, so that all takes effect at once */
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	struct change *change;
 	struct change_undone undone;
@@ -115,6 +115,9 @@ int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
 int change_end(struct session *session, int error, struct reason *reason);
 
+/* Within a change: switches to new tables where that is possible, so that all takes effect at once. */
+void change_at_once(const struct session *session);
+
 /*
  * Within a change: session->owner becomes the list `name`, so change_add() adds rules for it, and change_give_up()
  * gives up its rules. NULL: rules by hand. change_open_list() makes a missing list; with `source`, it notes an import
@@ -141,6 +144,17 @@ int change_give_up(struct session *session, const struct rule *rule, enum store_
 		   struct reason *reason);
 int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason);
 int change_clear(struct session *session, struct reason *reason);
+
+/*
+ * Within a change: makes diff->wanted, which is sorted, all rules of session->owner, or with is_alone all rules. The
+ * undo of a pending change leaves the same. First call rule_diff_begin(), then change_compare(), which counts in
+ * `diff`, then change_replace(). `go_on` (or NULL) is called before each rule that changes, `done` of `total` are
+ * changed; other than 0, it ends the change with this error.
+ */
+int change_compare(struct session *session, struct rule_diff *diff, struct reason *reason);
+int change_replace(struct session *session, const struct rule_diff *diff,
+		   int (*go_on)(size_t done, size_t total, void *context, struct reason *reason), void *context,
+		   struct reason *reason);
 
 /* Within a change: whether one more key needs a larger table. Deletions of the change are not counted. */
 bool change_is_full(const struct session *session);
@@ -251,7 +265,7 @@ int change_leave_out(struct session *session, struct change_left_out *left_out, 
 enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY };
 enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule);
 
-/* query_blocks(), as if the pending change were undone. Finds only rules whose shape is in use now. */
+/* query_blocks(), as if the pending change were undone. */
 enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
 
 /* Whether the running filter has every key of a stored rule, so that the rule's packets match. */

@@ -65,7 +65,7 @@ int change_begin(struct session *session, struct reason *reason)
 		return error;
 	session->confirm_ms = 0;
 	for (size_t i = 0; i < session->filters_count; i++)
-		filter_change_begin(session, &session->filters[i]);
+		filter_change_begin(&session->filters[i]);
 	session->change = calloc(1, sizeof(*session->change));
 	error = session->change ? store_begin(session->store) : -ENOMEM;
 	if (!error)
@@ -79,6 +79,13 @@ int change_begin(struct session *session, struct reason *reason)
 /* ---- 2. rules.c adds and deletes rules ---- */
 
 /* ---- 3. the tables get the added keys, or new tables are made ---- */
+
+void change_at_once(const struct session *session)
+{
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (filter_can_prepare(&session->filters[i], table_slots(&session->filters[i].table)))
+			filter_change_replace(&session->filters[i], FILTER_AT_ONCE);
+}
 
 bool change_can_replace_all(const struct session *session)
 {

@@ -19,12 +19,10 @@
 #include "change/change.h"
 #include "change/internal.h"
 
-void filter_change_begin(const struct session *session, struct filter *filter)
+void filter_change_begin(struct filter *filter)
 {
 	filter_forget_shapes(filter);
 	filter->change = FILTER_KEY_BY_KEY;
-	if (session->is_whole && filter_can_prepare(filter, table_slots(&filter->table)))
-		filter_change_replace(filter, FILTER_AT_ONCE);
 }
 
 void filter_change_keys_in(struct filter *filter)

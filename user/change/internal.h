@@ -64,7 +64,7 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 
 /* ---- filter_change.c, in the order of a change ---- */
 
-void filter_change_begin(const struct session *session, struct filter *filter);
+void filter_change_begin(struct filter *filter);
 void filter_change_refill(struct filter *filter);
 void filter_change_replace(struct filter *filter, enum filter_cause cause);
 void filter_change_keys_in(struct filter *filter);

@@ -10,22 +10,28 @@
 
 /* ---- one change ---- */
 
-/* change_add() cannot give a permanent rule a timeout or another comment. Then the list first gives up the old rule. */
+/*
+ * change_add() cannot give a permanent rule a timeout or another comment. Then the list first gives up the old rule.
+ * While a change is pending, it always does: the rule that the undo brings back may differ from the present one.
+ */
 static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
 {
+	enum store_added added = STORE_UNCHANGED;
 	struct rule present = *rule;
 	enum store_deleted deleted;
-	enum store_added added;
-	int error = change_add(session, rule, &added, reason);
+	int error = 0;
 
-	if (error || added != STORE_UNCHANGED) {
-		++*changed;
-		return error;
+	if (!store_has_earlier_pending(session->store)) {
+		error = change_add(session, rule, &added, reason);
+		if (!error && added == STORE_UNCHANGED &&
+		    (store_get(session->store, &present) ||
+		     (!rule->timeout_ms && !strcmp(rule->comment, present.comment))))
+			return 0;
 	}
-	if (store_get(session->store, &present) || (!rule->timeout_ms && !strcmp(rule->comment, present.comment)))
-		return 0;
-	error = change_give_up(session, rule, &deleted, reason);
 	++*changed;
+	if (error || added != STORE_UNCHANGED)
+		return error;
+	error = change_give_up(session, rule, &deleted, reason);
 	return error ? error : change_add(session, rule, &added, reason);
 }
 
@@ -100,30 +106,6 @@ static int check_changed(const struct apply *apply, struct session *session, con
 	return check_limit(apply, list, lists.list[store_lists_find(&lists, list->name)].rules, reason);
 }
 
-/* First deletes the rules in `obsolete`, then makes the changes in list->changes. */
-static int make_change(struct apply *apply, struct session *session, struct apply_list *list,
-		       const struct rule_set *obsolete, __u64 *changed, struct reason *reason)
-{
-	int error = change_begin(session, reason);
-
-	if (error)
-		return error;
-	error = open_list(apply, session, list, list->changes_at, reason);
-	for (size_t i = 0; i < obsolete->count && !error; i++) {
-		enum store_deleted deleted;
-		struct rule rule;
-
-		rule_set_get(obsolete, i, &rule);
-		error = change_give_up(session, &rule, &deleted, reason);
-		++*changed;
-	}
-	if (!error)
-		error = change_rules(session, &list->changes, changed, reason);
-	if (!error)
-		error = check_changed(apply, session, list, reason);
-	return change_end(session, error, reason);
-}
-
 /* ---- rules that could lock this host out ---- */
 
 /* If the rule is refused, no other rule is. The position does not change: adding a rule twice does no harm. */
@@ -192,58 +174,61 @@ static void drop_deleted(struct rule_set *rules)
 	rules->count = kept;
 }
 
-static int compare(struct apply_list *list, struct session *session, struct rule_diff *diff, struct reason *reason)
-{
-	struct store_lists lists;
-	unsigned int owner;
-	int error = store_lists(session->store, &lists);
-
-	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	owner = store_lists_find(&lists, list->name);
-	drop_deleted(&list->changes);
-	/* If there is no list of that name, no rule belongs to it. */
-	rule_diff_begin(diff, &list->changes, owner ? 1ULL << owner : 0, false);
-	diff->near_ms = ENDS_NEAR_MS;
-	error = owner ? store_each(session->store, rule_diff_visit, diff) : 0;
-	rule_diff_end(diff);
-	list->rules = owner ? lists.list[owner].rules : 0;
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
-}
-
 /* ---- applying ---- */
 
-static int apply_whole(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+static int replace_list(struct apply *apply, struct session *session, struct apply_list *list, struct rule_diff *diff,
+			struct reason *reason)
 {
 	const unsigned int most = apply->options->shrink_max;
-	__u64 changed = 0, dropped;
-	struct rule_diff diff = {};
-	int error = compare(list, session, &diff, reason);
+	__u64 dropped;
+	int error = open_list(apply, session, list, list->changes_at, reason);
 
-	dropped = diff.removed + diff.left;
-	if (!error && !apply->is_accepted && list->rules && dropped * 100 > list->rules * most)
-		error = reason_set(reason, -EBADE,
-				   "list '%s': the broker's state would drop %llu of %llu rules; the list stays as it is; "
-				   "if that is meant: xdp-cuckoo follow --once --accept",
-				   list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
+	rule_diff_begin(diff, &list->changes, 1ULL << session->owner, false);
+	diff->near_ms = ENDS_NEAR_MS;
+	if (!error)
+		error = change_compare(session, diff, reason);
+	if (error)
+		return error;
+	dropped = diff->removed + diff->left;
+	if (!apply->is_accepted && list->rules && dropped * 100 > list->rules * most)
+		return reason_set(reason, -EBADE,
+				  "list '%s': the broker's state would drop %llu of %llu rules; the list stays as it is; "
+				  "if that is meant: xdp-cuckoo follow --once --accept",
+				  list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
+	if (diff->obsolete.count + list->changes.count > 1000)
+		change_at_once(session);
+	error = change_replace(session, diff, NULL, NULL, reason);
+	return error ? error : check_changed(apply, session, list, reason);
+}
+
+/* `changes` is the whole state, and becomes what differs from it. */
+static int apply_whole(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+{
+	struct rule_diff diff = {};
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	error = change_end(session, replace_list(apply, session, list, &diff, reason), reason);
 	list->is_held = error == -EBADE;
-	if (!error)
-		error = check_limit(apply, list, list->rules + diff.added - dropped, reason);
-	session->is_whole = diff.obsolete.count + list->changes.count > 1000;
-	if (!error)
-		error = make_change(apply, session, list, &diff.obsolete, &changed, reason);
-	session->is_whole = false;
+	apply->changed += error ? 0 : diff.obsolete.count + list->changes.count;
 	rule_diff_close(&diff);
-	apply->changed += error ? 0 : changed;
 	return error;
 }
 
 static int apply_entries(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
-	const struct rule_set nothing = {};
 	__u64 changed = 0;
-	const int error = make_change(apply, session, list, &nothing, &changed, reason);
+	int error = change_begin(session, reason);
 
+	if (error)
+		return error;
+	error = open_list(apply, session, list, list->changes_at, reason);
+	if (!error)
+		error = change_rules(session, &list->changes, &changed, reason);
+	if (!error)
+		error = check_changed(apply, session, list, reason);
+	error = change_end(session, error, reason);
 	apply->changed += error ? 0 : changed;
 	return error;
 }

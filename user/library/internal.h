@@ -52,10 +52,10 @@ void public_close_session(struct xdp_cuckoo_filter *filter);
 /*
  * A step is a change of its own, unless a change is under way. public_begin_step() takes the place of
  * public_enter(), and if it returns 0, public_end_step() that of public_leave(). `from` NULL: the step needs no
- * rule. is_whole: see struct session.
+ * rule.
  */
 int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
-		      bool is_whole, bool *is_own);
+		      bool *is_own);
 int public_end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error);
 
 /* Gets the store of the current change, or opens the store to read; then public_close_store() closes it. */

@@ -97,32 +97,15 @@ static int read_rules(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_
 	return error ? reason_set(&filter->reason, error, "not enough memory") : 0;
 }
 
-/* Makes `wanted` all that the owner has. Leaves in `wanted` what was added. */
+/* Makes `wanted` all that the owner has. */
 static int replace(struct session *session, struct rule_set *wanted, struct rule_diff *diff, struct reason *reason)
 {
-	enum store_deleted deleted;
-	enum store_added added;
-	struct rule rule;
 	int error;
 
+	change_at_once(session);
 	rule_diff_begin(diff, wanted, 1ULL << session->owner, false);
-	error = store_each(session->store, rule_diff_visit, diff);
-	rule_diff_end(diff);
-	if (error)
-		return store_say_unread(error, reason);
-	/* The undo of a pending change must not bring back rules that the list no longer has. */
-	error = store_give_up_all(session->store, session->owner, false);
-	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
-	for (size_t i = 0; i < diff->obsolete.count && !error; i++) {
-		rule_set_get(&diff->obsolete, i, &rule);
-		error = change_give_up(session, &rule, &deleted, reason);
-	}
-	for (size_t i = 0; i < wanted->count && !error; i++) {
-		rule_set_get(wanted, i, &rule);
-		error = change_add(session, &rule, &added, reason);
-	}
-	return error;
+	error = change_compare(session, diff, reason);
+	return error ? error : change_replace(session, diff, NULL, NULL, reason);
 }
 
 int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, const char *source,
@@ -131,7 +114,7 @@ int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, 
 	struct rule_set wanted = {};
 	struct rule_diff diff = {};
 	bool is_own;
-	int error = public_begin_step(filter, NULL, NULL, true, &is_own);
+	int error = public_begin_step(filter, NULL, NULL, &is_own);
 
 	if (replaced)
 		*replaced = (struct xdp_cuckoo_replaced){};
@@ -156,7 +139,7 @@ int xdp_cuckoo_list_delete(struct xdp_cuckoo_filter *filter, const char *list)
 	struct rule_set nothing = {};
 	struct rule_diff diff = {};
 	bool is_own;
-	int error = public_begin_step(filter, NULL, NULL, true, &is_own);
+	int error = public_begin_step(filter, NULL, NULL, &is_own);
 
 	if (error)
 		return public_leave(filter, error);

@@ -199,13 +199,12 @@ const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter)
 
 /* ---- changes ---- */
 
-static int begin(struct xdp_cuckoo_filter *filter, bool is_whole)
+static int begin(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_open_session(filter);
 
 	if (error)
 		return error;
-	filter->session.is_whole = is_whole;
 	error = change_begin(&filter->session, &filter->reason);
 	if (error) {
 		public_close_session(filter);
@@ -230,7 +229,7 @@ int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_enter_alone(filter);
 
-	return public_leave(filter, error ? error : begin(filter, false));
+	return public_leave(filter, error ? error : begin(filter));
 }
 
 /* Commit and abort must also end a change that an error has ended early. */
@@ -262,7 +261,7 @@ int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
 /* ---- steps of a change, or changes of their own ---- */
 
 int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
-		      bool is_whole, bool *is_own)
+		      bool *is_own)
 {
 	int error;
 
@@ -270,7 +269,7 @@ int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_
 	error = *is_own ? public_enter_alone(filter) : public_enter(filter);
 	if (!error && from)
 		error = public_read_rule(from, rule, &filter->reason);
-	return error || !*is_own ? error : begin(filter, is_whole);
+	return error || !*is_own ? error : begin(filter);
 }
 
 /* After these errors nothing has changed. */
@@ -293,7 +292,7 @@ int xdp_cuckoo_list_add(struct xdp_cuckoo_filter *filter, const char *list, cons
 	enum store_added added;
 	struct rule rule;
 	bool is_own;
-	int error = public_begin_step(filter, from, &rule, false, &is_own);
+	int error = public_begin_step(filter, from, &rule, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
@@ -323,7 +322,7 @@ int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, cons
 	enum store_deleted deleted;
 	struct rule rule;
 	bool is_own;
-	int error = public_begin_step(filter, from, &rule, false, &is_own);
+	int error = public_begin_step(filter, from, &rule, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
@@ -340,7 +339,7 @@ int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
 	enum store_deleted deleted;
 	struct rule rule;
 	bool is_own;
-	int error = public_begin_step(filter, from, &rule, false, &is_own);
+	int error = public_begin_step(filter, from, &rule, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
@@ -354,7 +353,7 @@ int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count)
 {
 	__u64 expired = 0;
 	bool is_own;
-	int error = public_begin_step(filter, NULL, NULL, false, &is_own);
+	int error = public_begin_step(filter, NULL, NULL, &is_own);
 
 	if (error)
 		return public_leave(filter, error);

@@ -239,74 +239,51 @@ static bool has_monitor_rules(const struct shape_list *shapes)
 	return false;
 }
 
+/* Even if the twin is not there: the undo of a pending change could bring it back. */
 static int give_up_twin(struct session *session, struct import *import, size_t i, struct reason *reason)
 {
 	enum store_deleted ignored;
 	struct rule twin;
-	int error = import_find_twin(import, session->store, session->owner, i, &twin);
+	int error;
 
-	if (error)
-		return error == -ENOENT ? 0 : store_say_unread(error, reason);
-	import_count_twin(import, &twin, session->owner);
-	return change_give_up(session, &twin, &ignored, reason);
+	if (!import_has_twin(import, i, &twin))
+		return 0;
+	error = import_count_twin(import, session->store, &twin, session->owner);
+	return error ? store_say_unread(error, reason) : change_give_up(session, &twin, &ignored, reason);
+}
+
+static int go_on_storing(size_t done, size_t total, void *context, struct reason *reason)
+{
+	const struct import *import = context;
+
+	if (is_interrupted)
+		return say_interrupted(reason);
+	if (done % STEPS_A_PROGRESS == 0)
+		output_progress("storing", done, (double)done / total, seconds_since(&import->storing));
+	return 0;
 }
 
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
-	/* With --replace, the comparison with the store has already counted all changes. */
-	const bool is_replace = import->options->is_replace;
-	const bool has_monitor = !is_replace && has_monitor_rules(store_shape_list(session->store));
-
-	clock_gettime(CLOCK_MONOTONIC, &import->storing);
-	for (size_t i = 0; i < import->rules.count; i++) {
-		enum store_added added;
-		struct rule rule;
-		int error;
-
-		if (is_interrupted)
-			return say_interrupted(reason);
-		if (i % STEPS_A_PROGRESS == 0)
-			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
-		rule_set_get(&import->rules, i, &rule);
-		error = change_add(session, &rule, &added, reason);
-		if (!error && !is_replace && (has_monitor || rule.action == RULE_MONITOR))
-			error = give_up_twin(session, import, i, reason);
-		if (error)
-			return error;
-		if (!is_replace)
-			import_count_added(import, added);
-	}
-	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
-	/* The commit may need the memory for new tables. */
-	rule_set_close(&import->rules);
-	return 0;
-}
-
-/* Comes after the comparison, because a deletion would disturb its store_each(). */
-static int delete_obsolete(struct session *session, struct import *import, struct reason *reason)
-{
-	const struct rule_set *obsolete = &import->diff.obsolete;
+	const size_t count = import->rules.count;
+	const bool has_twins = has_monitor_rules(store_shape_list(session->store)) ||
+			       store_has_earlier_pending(session->store);
 	int error = 0;
 
-	for (size_t i = 0; i < obsolete->count && !error; i++) {
-		enum store_deleted ignored;
+	for (size_t i = 0; i < count && !error; i++) {
+		enum store_added added;
 		struct rule rule;
 
-		if (is_interrupted)
-			return say_interrupted(reason);
-		rule_set_get(obsolete, i, &rule);
-		error = import->diff.is_alone ? change_del(session, &rule, &ignored, reason) :
-						change_give_up(session, &rule, &ignored, reason);
+		error = go_on_storing(i, count, import, reason);
+		if (error)
+			break;
+		rule_set_get(&import->rules, i, &rule);
+		error = change_add(session, &rule, &added, reason);
+		if (!error && (has_twins || rule.action == RULE_MONITOR))
+			error = give_up_twin(session, import, i, reason);
+		import_count_added(import, added);
 	}
 	return error;
-}
-
-/* The undo of a pending change must not bring back rules of this owner that the list no longer has. */
-static int give_up_kept(struct session *session, const struct import *import, struct reason *reason)
-{
-	int error = store_give_up_all(session->store, session->owner, import->diff.is_alone);
-
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
 /* Makes the list the owner of the added rules; creates it if needed. The source names the files that fit. */
@@ -353,13 +330,14 @@ static int make_import(struct session *session, struct import *import, struct re
 	if (!error && options->least_percent)
 		error = check_shrink(session, import, reason);
 	if (!error && options->is_replace)
-		error = import_compare(import, session->store, session->owner, reason);
-	if (!error && options->is_replace)
-		error = give_up_kept(session, import, reason);
+		error = import_compare(import, session, session->store, session->owner, reason);
+	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	if (!error)
-		error = delete_obsolete(session, import, reason);
-	if (!error)
-		error = add_rules(session, import, reason);
+		error = options->is_replace ? change_replace(session, &import->diff, go_on_storing, import, reason) :
+					      add_rules(session, import, reason);
+	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
+	/* The commit may need the memory for new tables. */
+	rule_set_close(&import->rules);
 	if (!error && options->leaves_out)
 		error = change_leave_out(session, &import->left_out, reason);
 	if (error || import->paths_count || options->keeps_list)
@@ -370,10 +348,8 @@ static int make_import(struct session *session, struct import *import, struct re
 
 int import_change(struct import *import, struct session *session, struct reason *reason)
 {
-	int error;
+	int error = change_begin(session, reason);
 
-	session->is_whole = import->options->is_replace;
-	error = change_begin(session, reason);
 	if (!error)
 		error = change_end(session, make_import(session, import, reason), reason);
 	output_progress_end();

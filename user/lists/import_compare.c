@@ -23,7 +23,8 @@ static int check_replace_all(const struct import *import, const struct store_lis
 
 /* ---- with --replace ---- */
 
-int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
+int import_compare(struct import *import, struct session *session, struct store *store, unsigned int owner,
+		   struct reason *reason)
 {
 	struct store_lists lists = {};
 	int error = store ? store_lists(store, &lists) : 0;
@@ -34,6 +35,10 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 	if (error)
 		return error;
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->options->list_name);
+	if (session) {
+		change_at_once(session);
+		return change_compare(session, &import->diff, reason);
+	}
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
 	return error ? store_say_unread(error, reason) : 0;
@@ -41,29 +46,33 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 
 /* ---- without ---- */
 
-int import_find_twin(const struct import *import, struct store *store, unsigned int owner, size_t i, struct rule *twin)
+bool import_has_twin(const struct import *import, size_t i, struct rule *twin)
 {
 	const struct rule_set *rules = &import->rules;
-	int error;
 
 	rule_set_get(rules, i, twin);
 	if (twin->action == RULE_PASS)
-		return -ENOENT;
+		return false;
 	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
 	/* Rules that differ only in their action are neighbours. */
 	for (size_t j = i > 2 ? i - 2 : 0; j <= i + 2 && j < rules->count; j++)
 		if (!rule_set_compare(rules, j, twin))
-			return -ENOENT;
-	error = store_get(store, twin);
-	return error || (twin->owners.permanent | twin->owners.timed) & 1ULL << owner ? error : -ENOENT;
+			return false;
+	return true;
 }
 
-void import_count_twin(struct import *import, const struct rule *twin, unsigned int owner)
+int import_count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner)
 {
-	const bool is_others = rule_owners_now(twin) & ~(1ULL << owner);
+	struct rule present = *twin;
+	int error = store_get(store, &present);
+	bool is_others;
 
-	import->diff.removed += twin->timeout_ms >= 0 && !is_others;
+	if (error || !((present.owners.permanent | present.owners.timed) & 1ULL << owner))
+		return error == -ENOENT ? 0 : error;
+	is_others = rule_owners_now(&present) & ~(1ULL << owner);
+	import->diff.removed += present.timeout_ms >= 0 && !is_others;
 	import->diff.left += is_others;
+	return 0;
 }
 
 void import_count_added(struct import *import, enum store_added added)
@@ -77,16 +86,13 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 {
 	for (size_t i = 0; i < import->rules.count; i++) {
 		struct rule present;
-		int error = store ? import_find_twin(import, store, owner, i, &present) : -ENOENT;
+		int error = 0;
 
-		if (!error)
-			import_count_twin(import, &present, owner);
-		else if (error != -ENOENT)
-			return store_say_unread(error, reason);
-		error = -ENOENT;
+		if (store && import_has_twin(import, i, &present))
+			error = import_count_twin(import, store, &present, owner);
 		rule_set_get(&import->rules, i, &present);
-		if (store)
-			error = store_get(store, &present);
+		if (!error)
+			error = store ? store_get(store, &present) : -ENOENT;
 		if (error && error != -ENOENT)
 			return store_say_unread(error, reason);
 		import_count_added(import, error                                    ? STORE_ADDED :
@@ -122,6 +128,6 @@ int import_dry_run(struct import *import, struct store *store, struct reason *re
 
 	if (error)
 		return error;
-	return import->options->is_replace ? import_compare(import, store, owner, reason) :
+	return import->options->is_replace ? import_compare(import, NULL, store, owner, reason) :
 					     compare_each(import, store, owner, reason);
 }

@@ -7,9 +7,10 @@
 
 /*
  * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is
- * the number of the list. -EINVAL: the import would delete too much, and --force is not given.
+ * the number of the list. `session` is in a change; NULL: nothing is to be changed. -EINVAL: the import would delete too much, and --force is not given.
  */
-int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason);
+int import_compare(struct import *import, struct session *session, struct store *store, unsigned int owner,
+		   struct reason *reason);
 
 /* Checks one rule of the list. With an empty guard, it does not look for packets of this host. */
 void import_warnings_check(struct import_warnings *warnings, const struct guard *guard, const struct rule *rule);
@@ -19,13 +20,13 @@ void import_warnings_print(const struct import_warnings *warnings);
 
 /*
  * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets,
- * and a monitor rule that of the drop rule. import_find_twin(): the stored rule whose place rule number `i` takes. 0;
- * -ENOENT: there is none, or the file has both; other -errno.
+ * and a monitor rule that of the drop rule. import_has_twin(): the rule whose place rule number `i` takes; false: the
+ * files have both, or a pass rule. import_count_twin(): counts it if it is stored and the owner's; 0; -errno.
  */
-int import_find_twin(const struct import *import, struct store *store, unsigned int owner, size_t i, struct rule *twin);
+bool import_has_twin(const struct import *import, size_t i, struct rule *twin);
+int import_count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner);
 
-/* Count one added rule, or one rule whose place another takes. */
+/* Counts one added rule. */
 void import_count_added(struct import *import, enum store_added added);
-void import_count_twin(struct import *import, const struct rule *twin, unsigned int owner);
 
 #endif

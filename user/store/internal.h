@@ -206,10 +206,19 @@ void store_clock_tick(struct store_clock *clock); /* sets the clock to the prese
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta);
 void store_clock_note(const struct store_clock *clock, struct store_meta *meta);
 
+/* ---- rules.c ---- */
+
+/* When a rule that is added now ends, by the store's clock; 0: never. */
+__s64 store_deadline_of(const struct store *store, const struct rule *rule);
+
 /* ---- shapes.c ---- */
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list);
 int store_shapes_save(struct store *store);
+
+/* Keeps the shapes from before the pending change: store_undone_shapes(). */
+int store_shapes_keep(struct store *store);
+int store_shapes_forget_kept(struct store *store);
 
 /* ---- undo.c ---- */
 
@@ -221,10 +230,9 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
  * in database "undo", if it has one. These are the counterparts of store_put(), store_give_up(), store_del() and
  * store_clear(). They do nothing unless an earlier transaction made the pending change: store_has_earlier_pending().
  */
-bool store_has_earlier_pending(const struct store *store);
-int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
-int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner);
-int store_undo_del(struct store *store, const MDB_val *rule);
+int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const struct rule *rule);
+int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner);
+int store_undo_del(struct store *store, const MDB_val *key);
 int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */

@@ -39,7 +39,7 @@ static int add_shapes(struct store *store, const struct rule *rule)
 	return 0;
 }
 
-static __s64 deadline_of(const struct store *store, const struct rule *rule)
+__s64 store_deadline_of(const struct store *store, const struct rule *rule)
 {
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
@@ -107,7 +107,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		return 0;
 	}
 	takes_comment = store_owners_take_comment(&value.owners, owner, store->clock.now_ms);
-	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
+	now = store_owners_with(value.owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
 	*added = store_owners_end(&value.owners) ? STORE_NEW_END : STORE_NEW_OWNER;
 	return change_value(store, key, there, &now, takes_comment ? rule->comment : "");
 }
@@ -146,10 +146,10 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
 {
 	const struct store_owners none = {},
-				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
+				  owners = store_owners_with(none, 1ULL << owner, store_deadline_of(store, rule), 0);
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-	int error = store_undo_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
+	int error = store_undo_put(store, &key, 1ULL << owner, rule);
 
 	if (error)
 		return error;

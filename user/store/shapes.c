@@ -86,6 +86,54 @@ int store_shapes(struct store *store, struct shape_list *list)
 	return error;
 }
 
+/* ---- the shapes from before the pending change ---- */
+
+static MDB_val kept_name(void)
+{
+	return (MDB_val){ strlen("undo_shapes"), "undo_shapes" };
+}
+
+int store_shapes_keep(struct store *store)
+{
+	struct rule_shape shapes[SHAPE_LIST_MAX];
+	MDB_val key = kept_name(), value = { store->shapes.count * sizeof(*shapes), shapes };
+
+	for (size_t i = 0; i < store->shapes.count; i++)
+		shapes[i] = store->shapes.entry[i].shape;
+	return store_entry_put(store, store->meta_db, &key, &value, 0);
+}
+
+int store_shapes_forget_kept(struct store *store)
+{
+	const MDB_val key = kept_name();
+
+	return store_entry_del(store, store->meta_db, &key);
+}
+
+int store_undone_shapes(struct store *store, struct shape_list *list)
+{
+	MDB_val key = kept_name(), value;
+	MDB_txn *txn;
+	int error = store_shapes(store, list);
+
+	if (!error)
+		error = store_view_begin(store, &txn);
+	if (error)
+		return error;
+	error = environment_error(mdb_get(txn, store->meta_db, &key, &value));
+	for (size_t i = 0; !error && list->count < SHAPE_LIST_MAX && i < value.mv_size / sizeof(struct rule_shape);
+	     i++) {
+		struct shape_list_entry entry = { .keys = 1 };
+
+		memcpy(&entry.shape, (char *)value.mv_data + i * sizeof(entry.shape), sizeof(entry.shape));
+		entry.probed_as = entry.shape;
+		if (!shape_list_find(list, &entry.shape))
+			error = is_shape(&entry.shape) ? shape_list_restore(list, &entry) : -EBADMSG;
+	}
+	store_view_end(store);
+	return error == -ENOENT ? 0 : error;
+}
+
 const struct shape_list *store_shape_list(const struct store *store)
 {
 	return &store->shapes;

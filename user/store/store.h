@@ -23,6 +23,7 @@
 
 #include "base/error_reason.h"
 #include "rule/rule.h"
+#include "rule/rule_set.h"
 #include "rule/shapes.h"
 
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
@@ -150,9 +151,11 @@ __s64 store_lag_ms(const struct store *store);
  * brings the rule back. store_clear() deletes all rules.
  *
  * While the change of an earlier transaction is pending, these functions also change what its undo will bring back,
- * even if they change no rule now. store_put_back() and store_del_ended() do not. store_give_up_all() changes only
- * what the undo will bring back: it removes `owner` from the owners of all those rules, or with is_alone all those
- * rules.
+ * even if they change no rule now. store_put_back() and store_del_ended() do not.
+ *
+ * store_replace_undone() changes only what the undo will bring back: after it, `wanted` is all that `owner` has
+ * there; with is_alone the undo changes no rule. `wanted` is sorted. Call it for a list that is replaced, before the
+ * comparison with the present rules: rules that the list has already must also be there after the undo.
  */
 enum store_added {
 	STORE_ADDED,     /* the rule is new */
@@ -177,7 +180,10 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted);
 int store_del_ended(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
-int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);
+int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted);
+
+/* Within a transaction: whether the change of an earlier one is pending. */
+bool store_has_earlier_pending(const struct store *store);
 
 /*
  * store_lists_find(): the number of a list by its name, or 0. Within a transaction: store_list_open() makes
@@ -223,8 +229,11 @@ int store_info(struct store *store, struct store_info *info);
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
-/* The shapes in use. store_plan(), within a transaction, calls shape_list_plan() on them. */
+/*
+ * The shapes in use. store_undone_shapes(): of all rules that there are, or would be if the pending change were undone;
+ * perhaps more. Only the member `shape` of its entries counts. store_plan(), within a transaction, calls shape_list_plan() on them. */
 int store_shapes(struct store *store, struct shape_list *list);
+int store_undone_shapes(struct store *store, struct shape_list *list);
 int store_plan(struct store *store);
 
 /* Within a transaction: its shapes; whether it has changed anything; whether a new shape has come. */

@@ -101,34 +101,39 @@ bool store_has_earlier_pending(const struct store *store)
 	return store->meta.pending_id && !store->makes_pending && !store->is_undoing;
 }
 
-int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment)
+static void old_rule_add(const struct store *store, struct old_rule *old, __u64 owner, const struct rule *rule)
+{
+	if (*rule->comment && store_owners_take_comment(&old->owners, owner, store->clock.now_ms))
+		strcpy(old->comment, rule->comment);
+	old->owners = store_owners_with(old->owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
+}
+
+int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const struct rule *rule)
 {
 	struct old_rule old;
-	int error = old_rule_find(store, rule, &old);
+	int error = old_rule_find(store, key, &old);
 
 	if (error || old.owners.permanent & owner)
 		return error == -ENOENT ? 0 : error;
-	if (*comment && store_owners_take_comment(&old.owners, owner, store->clock.now_ms))
-		strcpy(old.comment, comment);
-	old.owners = store_owners_with(old.owners, owner, deadline_ms, store->clock.now_ms);
-	return old_rule_change(store, rule, &old);
+	old_rule_add(store, &old, owner, rule);
+	return old_rule_change(store, key, &old);
 }
 
-int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner)
+int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner)
 {
 	struct old_rule old;
-	int error = old_rule_find(store, rule, &old);
+	int error = old_rule_find(store, key, &old);
 
 	if (error || !(store_owners_all(&old.owners) & owner))
 		return error == -ENOENT ? 0 : error;
 	old.owners = store_owners_without(old.owners, owner, store->clock.now_ms);
-	return old_rule_change(store, rule, &old);
+	return old_rule_change(store, key, &old);
 }
 
 /* An undo must not bring a deleted rule back, so this deletes its entry as well. */
-int store_undo_del(struct store *store, const MDB_val *rule)
+int store_undo_del(struct store *store, const MDB_val *key)
 {
-	return store_has_earlier_pending(store) ? store_entry_del(store, store->undo_db, rule) : 0;
+	return store_has_earlier_pending(store) ? store_entry_del(store, store->undo_db, key) : 0;
 }
 
 int store_undo_clear(struct store *store)
@@ -136,35 +141,61 @@ int store_undo_clear(struct store *store)
 	return store_has_earlier_pending(store) ? store_entries_drop(store, store->undo_db) : 0;
 }
 
-struct giving_up {
+struct replacing {
 	struct store *store;
 	__u64 owner;
+	const struct rule_set *wanted;
+	size_t next; /* in `wanted` */
 };
 
-/* Copies the key first, because the key is in the page that the write changes. */
-static int give_up_entry(const struct store_entry *entry, void *context)
+/* Whether the owner has `wanted` already, as it is wanted. Like change/rule_diff.c. */
+static bool has_permanently(const struct old_rule *old, __u64 owner, const struct rule *wanted)
 {
-	const struct giving_up *giving_up = context;
-	struct store *store = giving_up->store;
+	return old->owners.permanent & owner && !wanted->timeout_ms &&
+	       (store_owners_all(&old->owners) != owner || !strcmp(old->comment, wanted->comment));
+}
+
+/* Copies the key first, because the key is in the page that the write changes. */
+static int replace_entry(const struct store_entry *entry, void *context)
+{
+	struct replacing *replacing = context;
+	struct store *store = replacing->store;
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
 	MDB_val key = { entry->key.mv_size, key_room }, value;
 	struct old_rule old;
-	int error = key.mv_size > sizeof(key_room) ? -EBADMSG : old_rule_read(store, &entry->value, &old);
+	struct rule rule;
+	int order = 1, error = rule_decode(entry->key.mv_data, key.mv_size, &rule);
 
-	if (error || !(store_owners_all(&old.owners) & giving_up->owner))
+	if (!error)
+		error = old_rule_read(store, &entry->value, &old);
+	if (error)
 		return error;
+	while (replacing->next < replacing->wanted->count) {
+		order = rule_set_compare(replacing->wanted, replacing->next, &rule);
+		if (order >= 0)
+			break;
+		replacing->next++;
+	}
+	if (order && !(store_owners_all(&old.owners) & replacing->owner))
+		return 0;
+	if (!order)
+		rule_set_get(replacing->wanted, replacing->next, &rule);
+	if (!order && has_permanently(&old, replacing->owner, &rule))
+		return 0;
+	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
+	if (!order)
+		old_rule_add(store, &old, replacing->owner, &rule);
 	memcpy(key_room, entry->key.mv_data, key.mv_size);
-	old.owners = store_owners_without(old.owners, giving_up->owner, store->clock.now_ms);
 	value = old_rule_write(&old, room);
 	return environment_write_error(store->env, mdb_cursor_put(entry->cursor, &key, &value, MDB_CURRENT));
 }
 
-int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
+int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted)
 {
 	if (is_alone || !store_has_earlier_pending(store))
 		return store_undo_clear(store);
-	return store_entries_each(store->write, store->undo_db, give_up_entry,
-				  &(struct giving_up){ store, 1ULL << owner });
+	return store_entries_each(store->write, store->undo_db, replace_entry,
+				  &(struct replacing){ store, 1ULL << owner, wanted, 0 });
 }
 
 /* ---- store_get_undone() ---- */
@@ -222,7 +253,7 @@ int store_set_pending(struct store *store, __s64 timeout_ms)
 	store->meta.pending_id = ++store->meta.last_pending_id;
 	store->meta.pending_ms = store->clock.now_ms + timeout_ms;
 	store->makes_pending = store->is_changed = true;
-	return 0;
+	return store_shapes_keep(store);
 }
 
 int store_push_pending(struct store *store, __s64 timeout_ms)
@@ -243,6 +274,8 @@ int store_forget_pending(struct store *store)
 	store->meta.pending_id = 0;
 	store->is_changed = true;
 	error = store_entries_drop(store, store->undo_db);
+	if (!error)
+		error = store_shapes_forget_kept(store);
 	return error ? error : store_lists_forget_undo(store);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Random changes of the owners of rules, compared with a model. */
 #include "unit/lists_fixture.h"
+#include "change/rule_diff.h"
 
 #define MODEL_RULES 40
 #define MODEL_OWNERS 4 /* the operator and three lists */
@@ -75,9 +76,10 @@ static struct rule numbered(unsigned int number)
 }
 
 struct change {
-	enum { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_GIVE_UP_ALL, CHANGE_CLEAR, CHANGE_PUT } kind;
+	enum { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_REPLACE, CHANGE_CLEAR, CHANGE_PUT } kind;
 	unsigned int number, owner;
 	__s64 timeout_ms;
+	__u64 wanted; /* CHANGE_REPLACE: a bit for each rule that `owner` has then */
 };
 
 static struct change random_change(void)
@@ -88,7 +90,8 @@ static struct change random_change(void)
 	return (struct change){ .kind = kind < 4 ? kinds[kind] : CHANGE_PUT,
 				.number = below(MODEL_RULES),
 				.owner = below(MODEL_OWNERS),
-				.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND };
+				.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND,
+				.wanted = (__u64)below(1 << 20) << 20 | below(1 << 20) };
 }
 
 static int model_change(struct model *model, const struct change *change)
@@ -100,9 +103,17 @@ static int model_change(struct model *model, const struct change *change)
 		return model_del(rule);
 	case CHANGE_GIVE_UP:
 		return model_give_up(model, rule, change->owner);
-	case CHANGE_GIVE_UP_ALL:
-		for (unsigned int i = 0; i < MODEL_RULES; i++)
-			model_give_up(model, &model->rules[i], change->owner);
+	case CHANGE_REPLACE:
+		for (unsigned int i = 0; i < MODEL_RULES; i++) {
+			const bool is_wanted = change->wanted >> i & 1;
+
+			rule = &model->rules[i];
+			if (is_wanted && rule->permanent[change->owner] && !change->timeout_ms)
+				continue;
+			model_give_up(model, rule, change->owner);
+			if (is_wanted)
+				model_put(model, rule, change->owner, change->timeout_ms);
+		}
 		return 0;
 	case CHANGE_CLEAR:
 		memset(model->rules, 0, sizeof(model->rules));
@@ -112,14 +123,34 @@ static int model_change(struct model *model, const struct change *change)
 	}
 }
 
-static int give_up_all(struct fixture *f, unsigned int owner)
+/* As change_replace() does it. */
+static int replace(struct fixture *f, const struct change *change)
 {
-	for (unsigned int i = 0; i < MODEL_RULES; i++) {
-		const struct rule rule = numbered(i);
+	struct rule_set wanted = {};
+	struct rule_diff diff;
+	struct rule rule;
 
-		give_up_rule(f->store, &rule, owner);
+	for (unsigned int i = 0; i < MODEL_RULES; i++) {
+		rule = numbered(i);
+		rule.timeout_ms = change->timeout_ms;
+		if (change->wanted >> i & 1)
+			assert_int_equal(rule_set_add(&wanted, &rule), 0);
 	}
-	return store_give_up_all(f->store, owner, false);
+	rule_diff_begin(&diff, &wanted, 1ULL << change->owner, false);
+	assert_int_equal(store_replace_undone(f->store, change->owner, false, &wanted), 0);
+	assert_int_equal(store_each(f->store, rule_diff_visit, &diff), 0);
+	rule_diff_end(&diff);
+	for (size_t i = 0; i < diff.obsolete.count; i++) {
+		rule_set_get(&diff.obsolete, i, &rule);
+		give_up_rule(f->store, &rule, change->owner);
+	}
+	for (size_t i = 0; i < wanted.count; i++) {
+		rule_set_get(&wanted, i, &rule);
+		put_rule_for(f->store, &rule, change->owner);
+	}
+	rule_diff_close(&diff);
+	rule_set_close(&wanted);
+	return 0;
 }
 
 static int store_change(struct fixture *f, const struct change *change)
@@ -132,8 +163,8 @@ static int store_change(struct fixture *f, const struct change *change)
 		return del_rule(f->store, &rule);
 	case CHANGE_GIVE_UP:
 		return give_up_rule(f->store, &rule, change->owner);
-	case CHANGE_GIVE_UP_ALL:
-		return give_up_all(f, change->owner);
+	case CHANGE_REPLACE:
+		return replace(f, change);
 	case CHANGE_CLEAR:
 		return store_clear(f->store);
 	default:
@@ -189,7 +220,7 @@ static void change_meanwhile(struct fixture *f, struct model *now, struct model 
 		struct change change = random_change();
 
 		if (!below(20))
-			change.kind = below(2) ? CHANGE_CLEAR : CHANGE_GIVE_UP_ALL;
+			change.kind = below(2) ? CHANGE_CLEAR : CHANGE_REPLACE;
 		assert_int_equal(store_change(f, &change), model_change(now, &change));
 		model_change(undone, &change);
 	}
