@@ -9,16 +9,24 @@
 
 #define ANY_OWNER (~0ULL)
 
+/* The rules of a store: those of now, or those that there would be if the pending change were undone. */
+struct rules_of {
+	int (*shapes)(struct store *store, struct shape_list *list);
+	int (*get)(struct store *store, struct rule *rule);
+};
+
+static const struct rules_of now = { store_shapes, store_get }, undone = { store_undone_shapes, store_get_undone };
+
 /*
- * Finds a stored rule of these owners (bits) that matches the flows and has not ended: a pass rule if there is one. 0;
+ * Finds a rule of these owners (bits) that matches the flows and has not ended: a pass rule if there is one. 0;
  * -ENOENT.
  */
-static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), __u64 owners,
-		     const struct rule *query, struct rule *rule)
+static int find_rule(struct store *store, const struct rules_of *rules, __u64 owners, const struct rule *query,
+		     struct rule *rule)
 {
 	struct rule candidates[RULE_KEYS_MAX];
 	struct shape_list shapes;
-	int error = store_shapes(store, &shapes);
+	int error = rules->shapes(store, &shapes);
 
 	if (error)
 		return error;
@@ -27,7 +35,7 @@ static int find_rule(struct store *store, int (*get)(struct store *store, struct
 
 		for (size_t k = 0; k < count; k++) {
 			*rule = candidates[k];
-			error = get(store, rule);
+			error = rules->get(store, rule);
 			if (!error && rule->timeout_ms >= 0 && rule_owners_now(rule) & owners)
 				return 0;
 			if (error && error != -ENOENT)
@@ -39,12 +47,12 @@ static int find_rule(struct store *store, int (*get)(struct store *store, struct
 
 int query_test(struct store *store, const struct rule *query, struct rule *rule)
 {
-	return find_rule(store, store_get, ANY_OWNER, query, rule);
+	return find_rule(store, &now, ANY_OWNER, query, rule);
 }
 
 int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule)
 {
-	return find_rule(store, store_get, 1ULL << owner, query, rule);
+	return find_rule(store, &now, 1ULL << owner, query, rule);
 }
 
 const char *const query_decision_words[QUERY_DECISIONS] = {
@@ -114,11 +122,11 @@ int query_find_part(struct store *store, const struct rule *query, struct rule *
 	return search.is_found ? 0 : error ? error : -ENOENT;
 }
 
-static enum query_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
-				 const struct rule *query, struct rule *rule)
+static enum query_blocker blocks(struct store *store, const struct rules_of *rules, const struct rule *query,
+				 struct rule *rule)
 {
 	struct store_settings settings;
-	const bool is_found = !find_rule(store, get, ANY_OWNER, query, rule);
+	const bool is_found = !find_rule(store, rules, ANY_OWNER, query, rule);
 
 	if (is_found && rule->action != RULE_MONITOR)
 		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;
@@ -129,12 +137,12 @@ static enum query_blocker blocks(struct store *store, int (*get)(struct store *s
 
 enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule)
 {
-	return blocks(store, store_get, query, rule);
+	return blocks(store, &now, query, rule);
 }
 
 enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
 {
-	return blocks(store, store_get_undone, query, rule);
+	return blocks(store, &undone, query, rule);
 }
 
 /* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */
