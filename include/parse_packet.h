@@ -27,6 +27,10 @@
 #define PARSE_OFFSET_MASK 0x7fff /* headers that end after this offset are not read */
 #define PARSE_NO_LIMIT 0xffffffff
 
+/* The protocols that PPP carries: linux/ppp_defs.h. */
+#define PARSE_PPP_IP 0x21
+#define PARSE_PPP_IPV6 0x57
+
 /* The UAPI headers do not have these names. */
 #define PARSE_PROTO_MOBILITY 135
 #define PARSE_PROTO_HIP 139
@@ -121,6 +125,12 @@ struct parse_ethernet {
 struct parse_vlan_tag {
 	__be16 tci;
 	__be16 ethertype;
+};
+
+struct parse_pppoe {
+	__u8 version_type, code;
+	__be16 session, length;
+	__u8 protocol[2]; /* of PPP */
 };
 
 struct parse_extension {
@@ -297,6 +307,21 @@ FLOW_INLINE int parse_is_tag(__be16 ethertype)
 	return ethertype == bpf_htons(ETH_P_8021Q) || ethertype == bpf_htons(ETH_P_8021AD);
 }
 
+/*
+ * Skips a PPPoE session header (RFC 2516) and returns the ethertype of what it carries; 0: no IP. Linux also takes a
+ * protocol of one byte (RFC 1661 section 6.5). It delivers no packet that is longer than the header's length field says.
+ */
+FLOW_INLINE __be16 parse_pppoe(struct parse_cursor *at, const struct parse_pppoe *pppoe)
+{
+	const __u8 first = pppoe->protocol[0], second = pppoe->protocol[1];
+	const __u8 protocol = first ? first : second;
+
+	parse_skip(at, sizeof(*pppoe) - (first & 1));
+	if (protocol == PARSE_PPP_IP)
+		return bpf_htons(ETH_P_IP);
+	return protocol == PARSE_PPP_IPV6 ? bpf_htons(ETH_P_IPV6) : 0;
+}
+
 FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flow *flow)
 {
 	const struct parse_ethernet *ethernet = parse_peek(at, sizeof(*ethernet));
@@ -317,6 +342,13 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 			return PARSE_TRUNCATED;
 		ethertype = tag->ethertype;
 		parse_skip(at, sizeof(*tag));
+	}
+	if (ethertype == bpf_htons(ETH_P_PPP_SES)) {
+		const struct parse_pppoe *pppoe = parse_peek(at, sizeof(*pppoe));
+
+		if (!pppoe)
+			return PARSE_TRUNCATED;
+		ethertype = parse_pppoe(at, pppoe);
 	}
 	if (ethertype == bpf_htons(ETH_P_IP))
 		return parse_ipv4(at, flow);

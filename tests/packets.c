@@ -15,6 +15,8 @@
 	{ .build = packet_##how, .number = (names), .bytes = (size), __VA_ARGS__ }
 #define ETH PIECE(ethernet, 0, 14)
 #define VLAN(tpid) PIECE(vlan, tpid, 4)
+#define PPPOE(protocol) PIECE(pppoe, ETH_P_PPP_SES, 8, .first = (protocol))
+#define PPPOE_SHORT(protocol) PIECE(pppoe, ETH_P_PPP_SES, 7, .first = (protocol))
 #define RAW(names, size) PIECE(raw, names, size)
 #define IP4(...) \
 	{ .build = packet_ipv4, .number = ETH_P_IP, .version = 4, .words = 5, ##__VA_ARGS__ }
@@ -107,6 +109,25 @@ static const struct packet packets[] = {
 	{ "ipv6 behind 65 tags", { ETH, TAGS(64), VLAN(ETH_P_8021AD), IP6(), UDP(1234, 53) },
 	  PARSE_TOO_MANY_HEADERS, NO_FLOW },
 	{ "llc behind a tag", { ETH, VLAN(ETH_P_8021Q), RAW(38, 38) }, PARSE_NOT_IP, NO_FLOW },
+
+	/* PPPoE. */
+	{ "ipv4 in pppoe", { ETH, PPPOE(PARSE_PPP_IP), IP4(), UDP(1234, 53) }, PARSE_OK, DNS4 },
+	{ "ipv6 in pppoe", { ETH, PPPOE(PARSE_PPP_IPV6), IP6(), CHAIN_3, UDP(1234, 53) }, PARSE_OK, DNS6 },
+	{ "ipv4 in pppoe in 802.1q",
+	  { ETH, VLAN(ETH_P_8021Q), PPPOE(PARSE_PPP_IP), IP4(.words = 9), UDP(1234, 53) }, PARSE_OK, DNS4 },
+	{ "ipv6 in pppoe in qinq",
+	  { ETH, VLAN(ETH_P_8021AD), VLAN(ETH_P_8021Q), PPPOE(PARSE_PPP_IPV6), IP6(), UDP(1234, 53) },
+	  PARSE_OK, DNS6 },
+	{ "ipv4 in pppoe behind 64 tags",
+	  { ETH, TAGS(64), PPPOE(PARSE_PPP_IP), IP4(), UDP(1234, 53) }, PARSE_OK, DNS4 },
+	{ "ipv4 in pppoe, protocol of one byte",
+	  { ETH, PPPOE_SHORT(PARSE_PPP_IP), IP4(), UDP(1234, 53) }, PARSE_OK, DNS4 },
+	{ "ipv6 in pppoe, protocol of one byte",
+	  { ETH, VLAN(ETH_P_8021Q), PPPOE_SHORT(PARSE_PPP_IPV6), IP6(), UDP(1234, 53) }, PARSE_OK, DNS6 },
+	{ "lcp in pppoe", { ETH, PPPOE(0xc021), RAW(0, 40) }, PARSE_NOT_IP, NO_FLOW },
+	{ "ipcp in pppoe", { ETH, PPPOE(0x8021), RAW(0, 40) }, PARSE_NOT_IP, NO_FLOW },
+	{ "other protocols that end in 0x21", { ETH, PPPOE(0x0221), RAW(0, 40) }, PARSE_NOT_IP, NO_FLOW },
+	{ "pppoe discovery", { ETH, RAW(ETH_P_PPP_DISC, 40) }, PARSE_NOT_IP, NO_FLOW },
 
 	/* Transport protocols. */
 	HAS_PORTS(IPPROTO_TCP),

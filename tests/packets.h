@@ -118,6 +118,19 @@ static inline size_t packet_vlan(struct packet_frame *frame, const struct packet
 	return frame->tags > PARSE_VLAN_TAGS ? start : frame->length;
 }
 
+/* piece->first: the protocol of PPP, in piece->bytes - 6 bytes. */
+static inline size_t packet_pppoe(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
+{
+	__u8 *at = packet_append(frame, piece->bytes);
+
+	(void)next;
+	at[0] = 0x11;
+	at[6] = piece->bytes == 7 ? piece->first : piece->first >> 8;
+	if (piece->bytes > 7)
+		at[7] = piece->first;
+	return frame->length - piece->bytes + 8;
+}
+
 /* What has no ports, or is no IP: the headers before it are needed whole, nothing of it is read. */
 static inline size_t packet_raw(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {

@@ -60,12 +60,12 @@ static void pad(struct frame *frame)
 /* Inserts a VLAN tag of any kind after the addresses. */
 static void add_tag(struct frame *frame)
 {
-	static const __u16 kinds[] = { ETH_P_8021Q, ETH_P_8021AD, 0x9100 };
+	static const __u16 kinds[] = { ETH_P_8021Q, ETH_P_8021AD, ETH_P_PPP_SES, 0x9100 };
 
 	if (frame->length < 14 || frame->length + 4 > FRAME_BYTES_MAX)
 		return;
 	memmove(frame->byte + 16, frame->byte + 12, frame->length - 12);
-	packet_put16(frame->byte + 12, kinds[below(3)]);
+	packet_put16(frame->byte + 12, kinds[below(COUNT(kinds))]);
 	frame->length += 4;
 }
 
