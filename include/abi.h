@@ -63,7 +63,7 @@
 enum abi_outcome {
 	OUTCOME_NO_RULE,          /* everything was parsed */
 	OUTCOME_LATER_FRAGMENT,   /* has addresses and a protocol, but no ports */
-	OUTCOME_NOT_IP,           /* neither IPv4 nor IPv6, after any VLAN tags */
+	OUTCOME_NOT_IP,           /* neither IPv4 nor IPv6, after any VLAN tags and PPPoE */
 	OUTCOME_TRUNCATED,        /* the frame, or the packet by IP's length, ends inside a header */
 	OUTCOME_MALFORMED,        /* a header contradicts itself */
 	OUTCOME_TOO_MANY_HEADERS, /* more than parse_packet.h reads, or the first fragment lacks some */

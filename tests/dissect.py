@@ -38,6 +38,7 @@ IPIP, IPV6 = 4, 41
 EXTENSIONS = (HOPOPTS, ROUTING, FRAGMENT, AH, DSTOPTS, MOBILITY, HIP, SHIM6)
 PORTS = (TCP, UDP, DCCP, SCTP, UDPLITE)
 TAGS = (0x8100, 0x88a8)
+PPPOE = 0x8864
 LINKTYPE_ETHERNET = 1
 TSHARK_DEPTH = 50  # layers: two for each tag
 TAGS_MAX, EXTENSIONS_MAX = 64, 182  # that the parser follows
@@ -296,6 +297,11 @@ def say(scapy, whole):
         layer = layer.payload
     kind = field(layer, "type")
     data = content(layer.payload)
+    if kind == PPPOE:  # as a frame without it; scapy does not know protocols of one byte
+        if len(data) < 8:
+            return nothing("truncated")
+        carried = {0x21: b"\x08\x00", 0x57: b"\x86\xdd"}.get(data[6] or data[7])
+        return say(scapy, whole[:12] + carried + data[8 - (data[6] & 1):]) if carried else nothing("not-ip")
     if isinstance(layer, scapy.Dot3) or kind not in (0x800, 0x86dd):
         return nothing("not-ip")
     return (say_ipv4 if kind == 0x800 else say_ipv6)(scapy, layer.payload, data)
@@ -341,7 +347,7 @@ def say_tshark(line, row, ours):
     values = {name: text.split(",") if text else [] for name, text in zip(FIELDS, row.split("|"))}
     layers = row.split("|")[0].split(":")
     depth = len(layers)
-    while layers and layers[0] in ("eth", "ethertype", "vlan", "ieee8021ad"):
+    while layers and layers[0] in ("eth", "ethertype", "vlan", "ieee8021ad", "pppoes", "ppp"):
         layers.pop(0)
     name = layers.pop(0) if layers else ""
     if depth > TSHARK_DEPTH:

@@ -3,6 +3,7 @@
 # Headers before the ports are no way around a rule: what Linux delivers to a socket behind the filter, and what no longer
 # gets there where there is a rule.
 . tests/lib.sh
+. tests/safety.sh
 
 DEEPER='65 tags
 350 tags
@@ -51,6 +52,46 @@ test_load_says_so() {
 	xc policy too-many-headers pass >/dev/null
 	assert_status 0 xc load vrx
 	assert_equal '' "$(grep 'VLAN' "$STATE/err")" "told though they pass"
+}
+
+# send_frames COUNT BEFORE [AFTER]: UDP packets from 192.0.2.7 to vrx, behind an Ethernet header of the type BEFORE, with
+# more headers in hexadecimal after it.
+send_frames() {
+	in_tx python3 -c '
+import socket, sys
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("vtx", 0))
+packet = "4500001c000000004011" "0000" "c0000207" "0a630002" "04d200350008" "0000"
+for _ in range(int(sys.argv[1])):
+    out.send(bytes.fromhex("ff" * 6 + "02" * 6 + sys.argv[2] + packet + "00" * 30))' "$@" || fail "cannot send"
+}
+
+# On an uplink that carries PPPoE, rules match what is in the session.
+test_pppoe_sessions() {
+	xc load vrx >/dev/null 2>&1
+	xc add 192.0.2.7 >/dev/null
+	send_frames 100 '8864 1100 0001 001e 0021'
+	assert_equal 100 "$(counted drop-rule dropped)" "packets dropped in PPPoE"
+	send_frames 100 '88a8 0064 8100 0065 8864 1100 0001 001e 0021'
+	assert_equal 200 "$(counted drop-rule dropped)" "packets dropped in PPPoE in two VLANs"
+	send_frames 600 '8864 1100 0001 001e c021'
+	assert_equal 200 "$(counted drop-rule dropped)" "LCP packets dropped"
+}
+
+# What rules cannot match is not called filtered.
+test_most_packets_are_no_ip_packets() {
+	silence
+	xc load vrx >/dev/null 2>&1
+	xc add 192.0.2.7 >/dev/null
+	send_frames 700 0800
+	assert_status 0 xc status
+	assert_output '^effect: +filters$'
+	send_frames 1000 '8847 00064140'
+	assert_status 1 xc status
+	assert_output '^effect: +filters, but most packets are no IP packets: rules do not match them$'
+	assert_error '^note: vrx: 59 % of the packets are no IP packets, so rules do not match them$'
+	xc flush >/dev/null
+	assert_status 0 xc status
 }
 
 run_tests "$0" "$@"

@@ -8,7 +8,11 @@
 #include "commands/command.h"
 #include "filter/run_state.h"
 #include "counters/outcome_words.h"
+#include "counters/tally.h"
 #include "io/output.h"
+
+/* Fewer packets that are no IP packets are ARP and the like of an idle interface. */
+#define NOT_IP_PACKETS_MIN 500
 
 static enum command_status run_status(const struct invocation *invocation);
 
@@ -26,9 +30,10 @@ const struct command command_status = {
 		"drivers accept the program and do not run it, or stop running it when the link\n"
 		"or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
 		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
-		"below 5 packets per second, or behind libxdp's dispatcher. `status` warns if an\n"
-		"MTU is so large that the driver may lose frames; `load` fixes that if it\n"
-		"can.\n"
+		"below 5 packets per second, or behind libxdp's dispatcher. Status 1, too: most\n"
+		"packets of an interface are no IP packets (MPLS, MACsec), so no rule matches\n"
+		"them. `status` warns if an MTU is so large that the driver may lose frames;\n"
+		"`load` fixes that if it can.\n"
 		"  --verbose          everything about every filter, as --json has it: also the\n"
 		"                     kinds of rule (shapes: fields and prefix lengths) with the\n"
 		"                     shape each is looked up as, load factor, memory, the most\n"
@@ -145,20 +150,46 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 	}
 }
 
+/* Why most packets of an interface are not filtered; NULL: they are. */
+static const char *ineffective(const struct kernel_filter *filter, const struct tally *tally,
+			       const struct store_info *info)
+{
+	const char *why = command_report_lost(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
+
+	for (unsigned int row = 0; row < ABI_COUNTER_ROWS && info->rules; row++) {
+		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
+
+		tally_sum(tally, row, TALLY_ALL, counters);
+		for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
+			struct abi_counter *sum = i / VERDICTS == OUTCOME_NOT_IP ? &other : &ip;
+
+			sum->packets += counters[i].packets;
+			sum->bytes += counters[i].bytes;
+		}
+		if (!*tally->interfaces[row] || other.packets < NOT_IP_PACKETS_MIN || other.packets <= ip.packets ||
+		    other.bytes <= ip.bytes)
+			continue;
+		output_note("%s: %.0f %% of the packets are no IP packets, so rules do not match them",
+			    tally->interfaces[row], 100. * other.packets / (ip.packets + other.packets));
+		if (!why && run_is_filtering(filter))
+			why = "filters, but most packets are no IP packets: rules do not match them";
+	}
+	return why;
+}
+
 /* Of a filter of another version, nothing more is known than the first members. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
 			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS],
-			     bool is_bypassed)
+			     const char *why)
 {
 	const struct abi_config *config = filter->config;
 	char text[COMMAND_EFFECT_BYTES];
-	json_t *status =
-		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-", "effect",
-			  is_bypassed ? "NOT FILTERING: packets do not reach it" : command_effect(filter, text),
-			  "panic", (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
-			  (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter), "condition",
-			  condition(filter, invocation, info), "table_version",
-			  (json_int_t)(config->magic ? config->version : ABI_VERSION));
+	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-",
+				   "effect", why ? why : command_effect(filter, text), "panic",
+				   (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
+				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter),
+				   "condition", condition(filter, invocation, info), "table_version",
+				   (json_int_t)(config->magic ? config->version : ABI_VERSION));
 
 	add_interfaces(status, filter);
 	if (filter->is_other_version)
@@ -390,12 +421,11 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 
 /*
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
- * *is_any_bypassed: packets bypass a filter.
+ * *is_any_ineffective: a filter does not filter most packets.
  */
 static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
-		       bool *sees_own, bool *is_any_bypassed, struct reason *reason)
+		       bool *sees_own, bool *is_any_ineffective, struct reason *reason)
 {
-	struct abi_counter counters[ABI_COUNTERS] = {};
 	struct kernel_filter *filters;
 	size_t count;
 	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
@@ -405,17 +435,23 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	kernel_watch(filters, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
-		bool is_bypassed;
+		struct abi_counter counters[ABI_COUNTERS];
+		struct tally tally = {};
+		const char *why;
 
-		error = filter->is_other_version ? 0 : kernel_counters(filter, counters, reason);
-		if (error)
+		error = filter->is_other_version ? 0 : tally_add(&tally, filter, reason);
+		if (error) {
+			tally_close(&tally);
 			break;
+		}
+		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
 		command_report_run(filter);
 		report_no_ethernet(filter);
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
-		is_bypassed = command_report_lost(filter);
-		*is_any_bypassed |= is_bypassed;
-		json_array_append_new(running, filter_status(filter, invocation, info, counters, is_bypassed));
+		why = ineffective(filter, &tally, info);
+		*is_any_ineffective |= why != NULL;
+		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
+		tally_close(&tally);
 	}
 	kernel_filters_free(filters, count);
 	return error ? error : found;
@@ -424,14 +460,14 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 static enum command_status run_status(const struct invocation *invocation)
 {
 	json_t *status, *running = json_array();
-	bool is_any_bypassed = false;
+	bool is_any_ineffective = false;
 	struct stored stored;
 	struct reason reason;
 	bool sees_own = false, is_partial;
 	int error = read_store(invocation, &stored, &reason);
 
 	if (!error)
-		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_bypassed, &reason);
+		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_ineffective, &reason);
 	/* A program that cannot be seen, on another interface, most likely belongs to somebody else. */
 	is_partial = error == -EPERM && sees_own;
 	if (is_partial)
@@ -447,5 +483,5 @@ static enum command_status run_status(const struct invocation *invocation)
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
 	if (error)
 		return command_failed(error, &reason);
-	return is_any_bypassed ? STATUS_NO : STATUS_DONE;
+	return is_any_ineffective ? STATUS_NO : STATUS_DONE;
 }
