@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 What the commands promise, after README and the man pages: who has a rule until when, and what becomes of a packet.
-By brute force: a flow is compared with every rule. Deadlines are intervals, since the tool's clock is read somewhere
+While a change waits to be confirmed there are two models, with it and as if it had never been made, and what a command
+means is done to both. By brute force: a flow is compared with every rule. Deadlines are intervals, since the tool's clock is read somewhere
 between a command's start and its end; which of them have passed is what the driver says.
 """
 from rules import matches
 
 HAND = ""  # the owner that is no list
+FLEET, FEED = "bad", "url"  # the lists of the fleet, and by URL
 OTHER_WAY = {"drop": "monitor", "monitor": "drop"}  # of two such rules, an import leaves the one of the file
 POLICIES = ("no-rule", "later-fragment", "not-ip", "truncated", "malformed", "too-many-headers", "unsettled")
 
@@ -32,17 +34,25 @@ class Model:
         self.policy = dict.fromkeys(POLICIES, "pass")
         self.monitor_only = self.panic = False
         self.table = None  # how it is loaded: "exact", "uncounted", "compact", or not
-        self.undone = None  # what there would be without the change that waits to be confirmed
-        self.pending = False  # whether there is such a change
+        self.undone = None  # what there would be without the change that waits to be confirmed; None: no change waits
+        self.now = self  # of a command, what it finds: whether it does anything is decided there, also for `undone`
+        self.made = set()  # the lists that the change that waits has made, and no later import
+        self.fleet, self.fleet_at = [], None  # the log of the fleet's list, and how far this host has read it
         self.passed = lambda end: False
 
     def copy(self):
         new = Model()
         new.__dict__.update(self.__dict__)
         new.rules = {rule: entry.copy() for rule, entry in self.rules.items()}
-        new.lists, new.policy = set(self.lists), dict(self.policy)
-        new.undone = self.undone and self.undone.copy()
+        new.lists, new.made, new.policy, new.fleet = set(self.lists), set(self.made), dict(self.policy), list(self.fleet)
+        new.undone, new.now = self.undone and self.undone.copy(), new
         return new
+
+    def undo(self):
+        """The change that waited was not confirmed. A list that it has made stays if it has rules by now."""
+        if self.undone:
+            self.__dict__.update(self.undone.__dict__, undone=None, now=self)
+            self.lists -= {name for name in self.made if not self.of(name)}
 
     def has_ended(self, entry):
         return not entry.good and self.passed(entry.end)
@@ -111,6 +121,7 @@ class Model:
         """What an import of the lines (rule, timeout, comment) does; how many rules are added, of the list before."""
         if owner != HAND:
             self.lists.add(owner)
+            self.made.discard(owner)
         wanted = {line[0] for line in lines}
         if replace:
             for rule in list(self.rules):
@@ -133,6 +144,27 @@ class Model:
         for rule in self.of(name):
             self.give_up(name, rule)
         self.lists.discard(name)
+        self.made.discard(name)
+        if name == FLEET:
+            self.fleet_at = None
+
+    def is_fleet_whole(self):
+        """Whether no other command has changed what this host has read of the fleet's list."""
+        there = dict(map(reversed, self.fleet[:self.fleet_at or 0]))
+        return self.fleet_at is None or {rule for rule in there if there[rule]} == set(self.of(FLEET))
+
+    def follow(self, end_of):
+        """What the host does with the log of the fleet's list: a list that it does not have is read as a whole."""
+        self.lists.add(FLEET)
+        if self.fleet_at is None:
+            there = dict(map(reversed, self.fleet))
+            self.take_in(FLEET, [(rule, None, "") for rule in there if there[rule]], end_of, True)
+        for is_add, rule in self.fleet[self.fleet_at or 0:] if self.fleet_at is not None else []:
+            if is_add:
+                self.put(FLEET, rule, None)
+            elif self.has(rule, FLEET):
+                self.give_up(FLEET, rule)
+        self.fleet_at = len(self.fleet)
 
     def expire(self):
         ended = [rule for rule, entry in self.rules.items() if self.has_ended(entry)]

@@ -12,11 +12,27 @@ class Seen:
         self.status, self.out, self.err = status, out, err
 
 
+class Unfit(Exception):
+    """What the test itself does about the tool has failed: in a shortened course, what it needs is not there."""
+
+
 class Step:
-    """A command, and what it does to a model: apply() returns the status, or several that are right."""
+    """
+    A command, and what it does to a model: apply() returns the status, or several that are right. It is called for what
+    would be undone, too, except where it cares for that itself.
+    """
     def __init__(self, argv, apply, check=None, stdin=None, kill_s=None):
         self.argv, self.apply, self.check, self.stdin, self.kill_s = argv, apply, check, stdin, kill_s
-        self.begins_undo, self.undo_s = False, None
+        self.has_undone = False  # apply() cares for what would be undone
+        self.is_away = False  # run where no filter is seen
+        self.is_other = False  # another program than the tool
+
+
+def other(*argv, apply=lambda model: 0):
+    """Another program; in its words {store} and {dir} are the course's."""
+    step = Step(list(argv), apply)
+    step.is_other = True
+    return step
 
 
 def count_of(out, name):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What rules are drawn from: few networks and ports, so that rules overlap, and few kinds, so that all find room."""
+from model import OTHER_WAY
 from rules import ANY, BITS, PORTS, mask, rule
 
 KINDS = [  # protocol, src, dst, kind, first, second
@@ -12,7 +13,8 @@ SAFE_LENGTH = 9  # shorter prefixes may hold this host's own addresses: so may w
 
 
 class Universe:
-    def __init__(self, rng):
+    def __init__(self, rng, size):
+        self.again = 0.7 if size > 50 else 0.97  # how often a rule is one that was drawn before
         self.is_broad = rng.random() < 0.5
         self.kinds = [KINDS[0]] * 6 + rng.sample(KINDS[1:], 6)
         if not self.is_broad:
@@ -30,7 +32,7 @@ class Universe:
             self.lengths[6] += [0, 3]
         self.ports = [rng.choice((0, 22, 53, 80, 255, 256, 443, 65535, rng.randrange(65536))) for _ in range(4)]
         self.pool = []
-        for _ in range(120):
+        for _ in range(size):
             self.pool.append(self.rule(rng))
 
     def address(self, rng, family):
@@ -44,8 +46,12 @@ class Universe:
         return (self.address(rng, family) & mask(family, length), length)
 
     def rule(self, rng):
-        if self.pool and rng.random() < 0.7:
+        if self.pool and rng.random() < self.again and len(self.pool) > 11:
             return rng.choice(self.pool)
+        twin = rng.choice(self.pool) if self.pool else None
+        if twin and twin.action in OTHER_WAY and rng.random() < 0.15:
+            self.pool.append(twin._replace(action=OTHER_WAY[twin.action]))
+            return self.pool[-1]
         proto, has_src, has_dst, kind, first, second = rng.choice(self.kinds)
         family = rng.choice((4, 4, 6))
         if proto == "i":
