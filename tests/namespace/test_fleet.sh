@@ -144,6 +144,7 @@ test_dangerous_and_strange_rules_are_left_out() {
 		add $BROKER
 		add 10.99.0.0/16
 		add 198.18.0.0/15
+		add proto sctp
 		add 192.0.2.5 action pass
 		add 192.0.2.2
 	EOF
@@ -160,7 +161,7 @@ src 192.0.2.2' xc list --list bad
 	dropped 192.0.2.3 || fail "the good line was not applied"
 	sleep 0.2
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
-	assert_output "^h1 +level +3 +6 "
+	assert_output "^h1 +level +3 +7 "
 	assert_output "this version knows no such line"
 	case_begin "a local pass rule makes it harmless"
 	xc add src "$BROKER" action pass >/dev/null 2>&1
@@ -409,6 +410,23 @@ test_other_commands_change_the_list() {
 	dropped 198.51.100.7 || fail "a rule by hand is gone"
 	dropped 203.0.113.1 || fail "a rule by hand is gone"
 	passed 198.51.100.8 || fail "a deleted rule is still there"
+	case_begin "rules are deleted by hand: the follower reads the list again"
+	: >"$STATE/follow.log"
+	assert_status 0 xc del 198.51.100.20
+	wait_for "the follower to notice" followed "another command has changed the list 'bad'"
+	wait_for "the rule" dropped 198.51.100.20
+	: >"$STATE/follow.log"
+	assert_status 0 xc flush bad
+	wait_for "the follower to notice" followed "another command has changed the list 'bad'"
+	wait_level
+	assert_same_rules
+	case_begin "a rule ends by itself: that is no reason to read again"
+	assert_status 0 publish add 198.51.100.99 timeout 1s --list bad --wait 100
+	sleep 1.5
+	: >"$STATE/follow.log"
+	assert_status 0 xc expire
+	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
+	! followed "another command has changed" || fail "it reads the list again"
 	case_begin "a pass rule by hand wins"
 	assert_status 0 xc add 198.51.100.9 action pass
 	passed 198.51.100.9 || fail "the pass rule does not win"

@@ -111,4 +111,10 @@ static inline int setup_clock(void **state)
 
 #define TIME_TEST(name) TEST_WITH(name, struct fixture *f, setup_clock, teardown)
 
+/* For store_expired(). */
+static inline int del_ended(const struct rule *rule, void *context)
+{
+	return store_del_ended(context, rule);
+}
+
 #endif

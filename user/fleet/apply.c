@@ -166,13 +166,14 @@ static bool is_allowed(const struct fleet_options *options, const struct rule *r
 		reason_set(why, 0, "'%s': pass rules need allow-pass = yes", rule_format(rule, text));
 		return false;
 	}
-	if (rule->action == RULE_PASS || rule->family == FLOW_NO_FAMILY)
-		return true;
 	shortest = options->prefix_min[rule->family == FLOW_IPV6];
+	/* A rule without a family has prefixes of length 0 in both. */
+	if (rule->family == FLOW_NO_FAMILY && shortest < options->prefix_min[1])
+		shortest = options->prefix_min[1];
+	if (rule->action == RULE_PASS || !shortest)
+		return true;
 	if ((rule->src_len >= shortest || (!rule->src_len && rule->dst_len)) &&
 	    (rule->dst_len >= shortest || (!rule->dst_len && rule->src_len)))
-		return true;
-	if (!shortest)
 		return true;
 	reason_set(why, 0, "'%s': its prefix is shorter than min-prefix, /%u", rule_format(rule, text), shortest);
 	return false;
@@ -307,6 +308,8 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 
 int apply_retry_refused(struct apply *apply, struct reason *reason)
 {
+	struct store_lists lists;
+	struct reason ignored;
 	struct guard guard;
 	size_t kept = 0;
 	int error;
@@ -316,9 +319,14 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 	if (!kept)
 		return 0;
 	error = open_session(apply, &guard, reason);
+	if (!error)
+		error = store_say_unread(store_lists(apply->session.store, &lists), reason);
 	for (size_t i = 0; i < apply->count && !error; i++) {
 		struct apply_list *list = &apply->lists[i];
 
+		/* A list that another command has changed is read again as a whole. */
+		if (apply_check_position(apply, &lists, list, &ignored))
+			continue;
 		for (size_t j = 0; j < list->refused_kept && !error; j++) {
 			struct rule rule = list->refused[j].rule;
 			struct reason why;

@@ -243,6 +243,8 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	if (number && !apply_read_source(apply, lists->list[number].source, &source))
 		return reason_set(reason, -EEXIST, "list '%s' comes from '%s' now; it stays as it is", list->name,
 				  lists->list[number].source);
+	if (lists->list[number].is_edited)
+		source = (struct apply_source){};
 	list->at = source.at;
 	list->is_moved = fleet_position_compare(list->at, believed);
 	return list->is_moved ? reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again",

@@ -66,6 +66,7 @@ struct store_lists_state {
 	struct store_lists lists;
 	/* By number: lists that exist; of these, deleted lists that an undo can restore. */
 	__u64 known, deleted;
+	__u64 imported; /* in this transaction */
 	bool is_changed;
 };
 
@@ -98,6 +99,7 @@ struct store {
 	bool is_pushed;     /* the pending change has another deadline */
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
+	bool is_expiring;   /* an ended rule is deleted */
 };
 
 /* ---- store.c ---- */

@@ -14,8 +14,8 @@
 struct list_value {
 	__u64 rules;
 	__s64 imported_s;
-	__u8 number, is_deleted;
-	__u8 reserved[6];
+	__u8 number, is_deleted, is_edited;
+	__u8 reserved[5];
 };
 
 #define LIST_VALUE_BYTES (sizeof(struct list_value) + STORE_SOURCE_BYTES)
@@ -36,7 +36,8 @@ static MDB_val list_write(const struct store_lists_state *state, size_t number, 
 	const struct list_value value = { .rules = list->rules,
 					  .imported_s = list->imported_s,
 					  .number = number,
-					  .is_deleted = state->deleted >> number & 1 };
+					  .is_deleted = state->deleted >> number & 1,
+					  .is_edited = list->is_edited };
 	__u8 *to = mempcpy(bytes, &value, sizeof(value));
 
 	to = mempcpy(to, list->source, strlen(list->source));
@@ -65,10 +66,11 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 	memcpy(list->source, (const __u8 *)bytes->mv_data + sizeof(*value), length);
 	list->rules = value->rules;
 	list->imported_s = value->imported_s;
+	list->is_edited = value->is_edited;
 	if (strlen(list->source) != length || !rule_is_plain(list->source) || !rule_is_utf8(list->source))
 		return -EBADMSG;
-	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 && value->imported_s >= 0 &&
-			       value->imported_s <= STORE_TIME_MAX_MS ?
+	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 && value->is_edited <= 1 &&
+			       value->imported_s >= 0 && value->imported_s <= STORE_TIME_MAX_MS ?
 		       0 :
 		       -EBADMSG;
 }
@@ -152,6 +154,7 @@ void store_lists_count(struct store *store, __u64 before, __u64 now)
 
 		if (is_more || list->rules)
 			list->rules += is_more ? 1 : -1;
+		list->is_edited |= !store->is_expiring && !store->is_undoing && !(store->lists.imported & left & -left);
 		store->lists.is_changed = true;
 	}
 }
@@ -199,7 +202,9 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 		return error;
 	state->known |= BIT(*number);
 	state->deleted &= ~BIT(*number);
+	state->imported |= source ? BIT(*number) : 0;
 	state->is_changed = true;
+	list->is_edited = false;
 	list->imported_s = source && time(NULL) > 0 ? time(NULL) : 0;
 	memset(list->source, 0, sizeof(list->source));
 	if (source && strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))

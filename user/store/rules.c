@@ -189,13 +189,23 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	return error;
 }
 
-int store_del_ended(struct store *store, const struct rule *rule)
+static int del_any(struct store *store, const struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
 	int error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
 
 	return error ? error : del_value(store, rule, &key, &there);
+}
+
+int store_del_ended(struct store *store, const struct rule *rule)
+{
+	int error;
+
+	store->is_expiring = true;
+	error = del_any(store, rule);
+	store->is_expiring = false;
+	return error;
 }
 
 int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
@@ -205,7 +215,7 @@ int store_del(struct store *store, const struct rule *rule, enum store_deleted *
 	int error = store_undo_del(store, &key);
 
 	if (!error)
-		error = store_del_ended(store, rule);
+		error = del_any(store, rule);
 	*deleted = error == -ENOENT ? STORE_NO_SUCH_RULE : STORE_DELETED;
 	return error == -ENOENT ? 0 : error;
 }
@@ -262,8 +272,12 @@ int store_clear(struct store *store)
 		error = store_entries_drop(store, store->deadlines_db);
 	if (error)
 		return error;
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		store->lists.lists.list[i].rules = 0;
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		struct store_list *list = &store->lists.lists.list[i];
+
+		list->is_edited |= list->rules && !(store->lists.imported >> i & 1);
+		list->rules = 0;
+	}
 	store->lists.is_changed |= store->lists.known != 0;
 	store->shapes.count = 0;
 	store->is_changed = true;

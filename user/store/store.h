@@ -62,6 +62,7 @@ struct store_list {
 	char name[ABI_NAME_BYTES]; /* "": no list has this number */
 	__u64 rules;               /* of the list; other owners may want them, too */
 	__s64 imported_s;          /* time of the last import, by the wall clock; 0: never imported */
+	bool is_edited;            /* since that, a change that was no import has added or deleted rules */
 	char source[STORE_SOURCE_BYTES];
 };
 

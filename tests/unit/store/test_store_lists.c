@@ -229,6 +229,35 @@ TIME_TEST(test_a_list_with_a_timeout)
 	assert_int_equal(rules_of(f, "b"), 0);
 }
 
+/* Changes that are no import of the list, and are not the end of a rule. */
+TIME_TEST(test_an_edited_list)
+{
+	unsigned int a, b;
+
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), STORE_NEW_OWNER);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_SECOND, b), 0);
+	end(f);
+	assert_false(lists_of(f).list[a].is_edited || lists_of(f).list[b].is_edited);
+	clock_advance(CLOCK_HOUR);
+	begin(f);
+	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
+	end(f);
+	assert_true(lists_of(f).list[a].is_edited);
+	assert_false(lists_of(f).list[b].is_edited);
+	reopen(f, STORE_WRITE);
+	begin(f);
+	assert_int_equal(open_list(f, "a"), a);
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	assert_false(lists_of(f).list[a].is_edited);
+	assert_true(lists_of(f).list[b].is_edited);
+}
+
 /* ---- undone ---- */
 
 TIME_TEST(test_lists_are_undone)
@@ -259,6 +288,8 @@ TIME_TEST(test_lists_are_undone)
 	reopen(f, STORE_WRITE);
 	undo(f);
 	after = lists_of(f);
+	assert_true(after.list[a].is_edited); /* it was deleted rule by rule; no harm comes of it */
+	after.list[a].is_edited = false;
 	assert_memory_equal(&before, &after, sizeof(before));
 	is_of(f, "192.0.2.1", BIT(a) | BIT(b), 0);
 	is_of(f, "192.0.2.2", BIT(a), 0);

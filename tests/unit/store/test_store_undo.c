@@ -292,11 +292,6 @@ TIME_TEST(test_rules_changed_while_a_change_is_pending)
 	was_before(f, expected, COUNT(expected));
 }
 
-static int del_ended(const struct rule *rule, void *context)
-{
-	return store_del_ended(context, rule);
-}
-
 /* The change made a rule end earlier; the undo takes that back, too. */
 TIME_TEST(test_a_rule_ended_while_a_change_is_pending)
 {
