@@ -9,13 +9,15 @@
 
 #define ANY_OWNER (~0ULL)
 
-/* The rules of a store: those of now, or those that there would be if the pending change were undone. */
+/* Rules and settings of a store: those of now, or those that there would be if the pending change were undone. */
 struct rules_of {
 	int (*shapes)(struct store *store, struct shape_list *list);
 	int (*get)(struct store *store, struct rule *rule);
+	int (*settings)(struct store *store, struct store_settings *settings);
 };
 
-static const struct rules_of now = { store_shapes, store_get }, undone = { store_undone_shapes, store_get_undone };
+static const struct rules_of now = { store_shapes, store_get, store_settings },
+			     undone = { store_undone_shapes, store_get_undone, store_undone_settings };
 
 /*
  * Finds a rule of these owners (bits) that matches the flows and has not ended: a pass rule if there is one. 0;
@@ -130,7 +132,7 @@ static enum query_blocker blocks(struct store *store, const struct rules_of *rul
 
 	if (is_found && rule->action != RULE_MONITOR)
 		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;
-	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+	if (!rules->settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return QUERY_POLICY;
 	return QUERY_NOTHING;
 }

@@ -212,6 +212,15 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 	return 0;
 }
 
+int store_list_put(struct store *store, const struct store_list *list, unsigned int *number)
+{
+	int error = store_list_open(store, list->name, list->source, number);
+
+	if (!error)
+		store->lists.lists.list[*number].imported_s = list->imported_s;
+	return error;
+}
+
 static void forget(struct store_lists_state *state, unsigned int number)
 {
 	state->lists.list[number] = (struct store_list){};

@@ -78,7 +78,37 @@ static struct store_settings settings_of(const struct store_meta *meta)
 	return settings;
 }
 
-int store_settings(struct store *store, struct store_settings *settings)
+static bool has_old_settings(const struct store_meta *meta)
+{
+	return meta->pending_id && meta->flags & STORE_META_OLD_SETTINGS &&
+	       meta->flags >> 16 == (meta->pending_id & 0xffff);
+}
+
+static struct store_settings undone_settings_of(const struct store_meta *meta)
+{
+	struct store_settings settings = settings_of(meta);
+
+	for (size_t i = 0; i < sizeof(settings) && has_old_settings(meta); i++)
+		((__u8 *)&settings)[i] = meta->flags >> (8 + i) & 1;
+	return settings;
+}
+
+/* The pending change keeps the first old value. A later transaction's change of a setting outlasts the undo. */
+static void keep_undo(struct store *store, const struct store_settings *before, const struct store_settings *now)
+{
+	struct store_settings old = undone_settings_of(&store->meta);
+	const __u8 *a = (const __u8 *)before, *b = (const __u8 *)now;
+
+	if (!store->makes_pending && !store_has_earlier_pending(store))
+		return;
+	store->meta.flags &= 0xff;
+	store->meta.flags |= STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
+	for (size_t i = 0; i < sizeof(old); i++)
+		store->meta.flags |= (!store->makes_pending && a[i] != b[i] ? b[i] : ((__u8 *)&old)[i]) << (8 + i);
+}
+
+static int view_settings(struct store *store, struct store_settings (*of)(const struct store_meta *meta),
+			 struct store_settings *settings)
 {
 	struct store_meta meta;
 	MDB_txn *txn;
@@ -86,15 +116,26 @@ int store_settings(struct store *store, struct store_settings *settings)
 
 	if (error)
 		return error;
-	*settings = settings_of(&meta);
+	*settings = of(&meta);
 	store_view_end(store);
 	return 0;
+}
+
+int store_settings(struct store *store, struct store_settings *settings)
+{
+	return view_settings(store, settings_of, settings);
+}
+
+int store_undone_settings(struct store *store, struct store_settings *settings)
+{
+	return view_settings(store, undone_settings_of, settings);
 }
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
 	const struct store_settings before = settings_of(&store->meta);
 
+	keep_undo(store, &before, settings);
 	store->is_changed |= memcmp(&before, settings, sizeof(before)) != 0;
 	store->meta.settings = *settings;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;

@@ -322,6 +322,18 @@ void store_view_end(struct store *store)
 		mdb_txn_reset(store->read);
 }
 
+int store_read_begin(struct store *store)
+{
+	MDB_txn *txn;
+
+	return store_view_begin(store, &txn);
+}
+
+void store_read_end(struct store *store)
+{
+	store_view_end(store);
+}
+
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 {
 	int error = store_view_begin(store, txn);

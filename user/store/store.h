@@ -196,6 +196,9 @@ unsigned int store_lists_find(const struct store_lists *lists, const char *name)
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number);
 int store_list_delete(struct store *store, unsigned int number);
 
+/* Within a transaction: makes the list equal to `list`, except its rules, or makes a new list. Errors as above. */
+int store_list_put(struct store *store, const struct store_list *list, unsigned int *number);
+
 /* By the number of the list. */
 struct store_feeds {
 	bool is_any;
@@ -222,6 +225,10 @@ int store_get_undone(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
 
+/* All reads between these two calls see the same state. 0; -errno: there is nothing to end. */
+int store_read_begin(struct store *store);
+void store_read_end(struct store *store);
+
 /*
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
  * store_each() includes rules that have ended. store_expired() visits only those that have ended, sorted by
@@ -243,6 +250,8 @@ bool store_is_changed(const struct store *store);
 bool store_has_new_shape(const struct store *store);
 
 int store_settings(struct store *store, struct store_settings *settings);
+/* As if the pending change were undone. */
+int store_undone_settings(struct store *store, struct store_settings *settings);
 /* Within a transaction. */
 int store_set_settings(struct store *store, const struct store_settings *settings);
 
@@ -256,8 +265,8 @@ int store_set_settings(struct store *store, const struct store_settings *setting
  *
  * store_undo_each() is for a later transaction. It visits each rule of the pending change as the rule was before
  * that change. First every rule is visited with `is_back` false: delete it if it is there. Then each rule that
- * existed before is visited with `is_back` true: put it back. This order makes room first. Lists are restored
- * without a visit.
+ * existed before is visited with `is_back` true: put it back. This order makes room first. Lists and settings are
+ * restored without a visit.
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);

@@ -305,11 +305,16 @@ static int undo_rule(const struct store_entry *entry, void *context)
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
+	struct store_settings settings;
 	int result = store_lists_undo(store, false);
 
 	store->is_undoing = true;
 	for (int is_back = false; is_back <= true && !result; is_back++)
 		result = store_entries_each(store->write, store->undo_db, undo_rule,
 					    &(struct undoing){ store, is_back, visit, context });
+	if (!result)
+		result = store_undone_settings(store, &settings);
+	if (!result)
+		result = store_set_settings(store, &settings);
 	return result ? result : store_lists_undo(store, true);
 }
