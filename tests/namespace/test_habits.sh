@@ -306,7 +306,7 @@ test_advice() {
 		add 192.0.2.1 --action pass|no dashes: action drop
 		add 192.0.2.1 --confirm 1m|write timeout TIME
 		add 192.0.2.1 --monitor-only|write action monitor
-		add 192.0.2.1 --dry-run|only import and lists delete can be tried
+		add 192.0.2.1 --dry-run|only import, restore and lists delete can be tried
 		flush --dry-run|lists delete NAME --dry-run
 		load vrx --dry-run|--monitor-only
 		up --confirm 1m|load IFACE --confirm TIME

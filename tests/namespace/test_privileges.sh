@@ -64,6 +64,8 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu stats --reset
 	assert_status 0 when_free xu bench
 	assert_status 0 xu export "$STATE/exported"
+	assert_status 0 xu backup "$STATE/backup"
+	assert_status 0 xu restore "$STATE/backup"
 	echo 'del 192.0.2.1' | assert_status 0 xu batch -
 	assert_status 0 xu flush
 	assert_status 0 xu unload vrx
@@ -376,6 +378,8 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$store" check
 	keeps "$store" bench --seconds 1
 	keeps 'dac_read_search dac_override fowner chown' export "$STATE/exported"
+	keeps 'dac_read_search dac_override fowner chown' backup "$STATE/backup"
+	keeps "$guarded" restore "$STATE/backup"
 	keeps "$kernel dac_override fowner chown" object "$STATE/object"
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	keeps "$guarded" up "$STATE/conf"

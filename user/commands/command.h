@@ -276,6 +276,15 @@ struct command_imported {
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
 			struct command_imported *imported, struct reason *reason);
 
+/* What `import` takes, and `restore` too. */
+#define IMPORT_USAGE \
+	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] " \
+	"[--format text|ipset|nft|spamhaus|csv] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
+	"[--confirm TIME] [--force]"
+#define IMPORT_OPTIONS \
+	(OPTION_LIST | OPTION_LIST_FORMAT | OPTION_REPLACE | OPTION_DRY_RUN | OPTION_STRICT | OPTION_TIMEOUT | \
+	 OPTION_CONFIRM | OPTION_FORCE | OPTION_ACTION | OPTION_MONITOR | OPTION_SET)
+
 /* The options of the command line that are for an import. */
 struct import_options command_import_options(const struct invocation *invocation);
 

@@ -13,7 +13,7 @@ extern const struct command command_policy, command_monitor_only, command_panic,
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
 extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
 extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh;
-extern const struct command command_object;
+extern const struct command command_object, command_backup, command_restore;
 
 /* clang-format off */
 const struct command *const command_table[] = {
@@ -29,6 +29,8 @@ const struct command *const command_table[] = {
 	&command_flush,
 	&command_import,
 	&command_export,
+	&command_backup,
+	&command_restore,
 	&command_lists,
 	&command_refresh,
 	&command_batch,
@@ -88,7 +90,6 @@ static const struct {
 	{ "check-ip", "test", NULL },
 	{ "save", "export", NULL },
 	{ "dump", "export", NULL },
-	{ "restore", "import", NULL },
 	{ "clear", "flush", NULL },
 	{ "watch", "monitor", NULL },
 	{ "info", "status", NULL },
@@ -185,7 +186,7 @@ static const struct {
 	{ "poll", "write: xdp-cuckoo top, or xdp-cuckoo stats --interval 1s" },
 	{ "ping", "xdp-cuckoo status says whether packets reach the filter" },
 	{ "is-active", "xdp-cuckoo status says whether packets reach the filter" },
-	{ "showconf", "the rules are printed by: xdp-cuckoo export; the settings by: xdp-cuckoo status, and policy" },
+	{ "showconf", "rules and settings are printed by: xdp-cuckoo backup; the state by: xdp-cuckoo status" },
 	{ "setconf", "write: xdp-cuckoo up [FILE]; for a list: xdp-cuckoo import FILE --list NAME --replace" },
 	{ "syncconf", "write: xdp-cuckoo up [FILE]; for a list: xdp-cuckoo import FILE --list NAME --replace" },
 };

@@ -29,9 +29,10 @@ const struct command command_export = {
 		"         for example xc_drop_src_4; prefixes within others have sets of their\n"
 		"         own, for example xc_drop_src_4_1\n"
 		"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
-		"Rules that have ended are left out. `list --json` shows which lists have a rule.\n"
+		"Rules that have ended are left out. An export holds rules alone: `backup` writes\n"
+		"lists, owners and policies too.\n"
 		"\n"
-		"  xdp-cuckoo export backup.txt\n"
+		"  xdp-cuckoo export rules.txt\n"
 		"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
 		"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
 	.options = OPTION_LIST_FORMAT | OPTION_LIST,
@@ -111,6 +112,21 @@ static enum command_status write_all(struct export *export, struct store *store,
 	return export->lost ? STATUS_NO : STATUS_DONE;
 }
 
+/* Not with --list, which asks for a part. */
+static void note_left_out(struct store *store, const struct store_lists *lists)
+{
+	struct store_settings settings;
+	bool has_lists = false;
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		has_lists |= lists->list[i].name[0] != '\0';
+	if (!store || store_settings(store, &settings))
+		return;
+	if (has_lists || memcmp(&settings, &store_settings_default, sizeof(settings)) != 0)
+		output_note("lists, owners of rules, policies and monitor-only are left out; all of it is written by: "
+			    "xdp-cuckoo backup FILE");
+}
+
 static enum command_status run_export(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
@@ -149,6 +165,8 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (!store)
 		command_note_no_store(invocation);
 	status = command_find_list(invocation, store, &lists, &export.list);
+	if (status == STATUS_DONE && !export.list)
+		note_left_out(store, &lists);
 	if (status == STATUS_DONE)
 		status = write_all(&export, store, path);
 	store_close(store);

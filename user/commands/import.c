@@ -13,9 +13,7 @@ static enum command_status run_import(const struct invocation *invocation);
 const struct command command_import = {
 	.name = "import",
 	.group = COMMAND_RULES,
-	.usage = "FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] "
-		 "[--format text|ipset|nft|spamhaus|csv] [--set SET] [--dry-run] [--strict] [--timeout TIME] "
-		 "[--confirm TIME] [--force]",
+	.usage = IMPORT_USAGE,
 	.summary = "add the rules of a list, or make the rules equal to it",
 	.help = "One change: when the command returns, all of it is stored and active, or none.\n"
 		"Several files are one list. A file without any rule is refused, so a failed\n"
@@ -77,8 +75,7 @@ const struct command command_import = {
 		"  ipset save | xdp-cuckoo import - --set blocked --dry-run\n"
 		"  nft -j list set inet filter blocked | xdp-cuckoo import - --confirm 30s\n"
 		"  zcat list.csv.gz | xdp-cuckoo import - --format csv --timeout 1d\n",
-	.options = OPTION_LIST | OPTION_LIST_FORMAT | OPTION_REPLACE | OPTION_DRY_RUN | OPTION_STRICT | OPTION_TIMEOUT |
-		   OPTION_CONFIRM | OPTION_FORCE | OPTION_ACTION | OPTION_MONITOR | OPTION_SET,
+	.options = IMPORT_OPTIONS,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -31,6 +31,19 @@ int reader_open(struct reader *reader, const char *path)
 	return 0;
 }
 
+bool reader_begins(struct reader *reader, const char *text)
+{
+	size_t same = 0;
+	int c;
+
+	while ((c = getc(reader->file)) != EOF && text[same] && c == text[same])
+		same++;
+	ungetc(c, reader->file);
+	for (size_t i = same; i;)
+		ungetc(text[--i], reader->file);
+	return !text[same];
+}
+
 bool reader_is_changed(const struct reader *reader)
 {
 	struct stat now;

@@ -27,6 +27,9 @@ struct reader {
 int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
+/* Whether an open file begins with `text`; nothing is read yet. glibc takes back any number of characters. */
+bool reader_begins(struct reader *reader, const char *text);
+
 /* Whether a file was written to since it was opened, so that only a part of it may have been read. */
 bool reader_is_changed(const struct reader *reader);
 

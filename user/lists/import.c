@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lists/backup.h"
 #include "lists/import_internal.h"
 #include "lists/list.h"
 #include "io/output.h"
@@ -186,6 +187,11 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	if (is_compressed(&list.reader)) {
 		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
 				   list.reader.name, path);
+		reader_close(&list.reader);
+		return error;
+	}
+	if (reader_begins(&list.reader, BACKUP_HEAD)) {
+		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s", list.reader.name, path);
 		reader_close(&list.reader);
 		return error;
 	}
