@@ -295,7 +295,7 @@ test_staged_rules_are_for_staged_hosts() {
 	wait_for "an empty stage" sh -c "! nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list --list bad.next | grep ."
 	assert_status 0 publish add 192.0.2.2 --list bad --stage
 	wait_for "the staged rule" dropped 192.0.2.2
-	assert_status 0 publish abort bad
+	assert_status 0 publish abort bad --stage
 	wait_for "the end of the staged rule" passed 192.0.2.2
 }
 
@@ -574,6 +574,26 @@ test_access_is_limited() {
 	dropped 192.0.2.1 || fail "the filter has stopped"
 }
 
+# A batch that a signal ends says how far it came.
+test_an_interrupted_batch() {
+	fleet
+	seq 0 499999 | awk '{ printf "add 10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }' >"$STATE/lines"
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" \
+		batch "$STATE/lines" --list bad \
+		>"$STATE/batch.out" 2>"$STATE/batch.err" &
+	batch=$!
+	has_begun() {
+		[ "$(redis HGET xc:default:L:bad:meta seq)" -gt 0 ]
+	}
+	wait_for "the first entry" has_begun
+	kill -TERM "$batch"
+	status=0
+	wait "$batch" || status=$?
+	assert_equal 3 "$status" "status"
+	after=$(sed -n 's/.*interrupted: the lines after \([0-9]*\) were not published$/\1/p' "$STATE/batch.err")
+	assert_equal "$after" "$(broker_rules | wc -l)" "rules at the broker"
+}
+
 test_mistakes_have_a_clear_line() {
 	fleet
 	assert_status 2 publish add 192.0.2.1 --list abcdefghijklmnopqrstuvwxyzab
@@ -581,6 +601,9 @@ test_mistakes_have_a_clear_line() {
 	assert_status 2 publish add 192.0.2.1
 	assert_error 'Say --list NAME'
 	assert_status 2 publish add nonsense --list bad
+	assert_status 2 publish batch /dev/null --list bad --replace
+	assert_error 'publish batch takes no --replace; it is for: import'
+	assert_status 2 publish panic on --list bad
 	xc add 192.0.2.9 >/dev/null 2>&1
 	printf '192.0.2.9\n' >"$STATE/list"
 	assert_status 0 xc import --list bad "$STATE/list"

@@ -196,14 +196,14 @@ static enum command_status publish_rule(struct publishing *publishing, bool is_a
 
 /* ---- batch ---- */
 
-/* Queues the lines at hand. */
-static int take_lines(struct publishing *publishing, struct feed *feed, struct reason *reason)
+/* Queues lines at hand; *has_more: there are more of them. */
+static int take_lines(struct publishing *publishing, struct feed *feed, bool *has_more, struct reason *reason)
 {
 	struct batch_request request;
-	int got = 1, error = 0;
+	int got = 1, lines, error = 0;
 	size_t text;
 
-	for (int lines = 0; lines < GROUP_LINES && !error && (got = feed_next(feed, &text)); lines++) {
+	for (lines = 0; lines < GROUP_LINES && !error && (got = feed_next(feed, &text)); lines++) {
 		char *line = batch_line_trim(feed->bytes + text);
 		struct reason bad;
 
@@ -232,6 +232,7 @@ static int take_lines(struct publishing *publishing, struct feed *feed, struct r
 		}
 		rules_free(&request.rules);
 	}
+	*has_more = lines == GROUP_LINES;
 	feed_forget(feed);
 	return error;
 }
@@ -242,6 +243,7 @@ static enum command_status publish_batch(struct publishing *publishing)
 	enum command_status status;
 	struct reason reason;
 	struct feed feed;
+	bool has_more = false;
 	int error;
 
 	if (invocation->count != 2)
@@ -251,22 +253,26 @@ static enum command_status publish_batch(struct publishing *publishing)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	status = publish_open(publishing, publishing->list);
 	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
-		error = feed_wait(&feed, IDLE_MS);
-		if (!error) {
+		error = feed_wait(&feed, has_more ? 0 : IDLE_MS);
+		if (!error && !has_more) {
 			publisher_pause(&publishing->publisher);
 			error = feed_wait(&feed, -1);
 		}
-		error = error < 0 ? error : feed_read(&feed);
+		if (error > 0)
+			error = feed_read(&feed);
 		if (error)
 			break;
 		error = publisher_resume(&publishing->publisher, &reason);
 		if (!error)
-			error = take_lines(publishing, &feed, &reason);
+			error = take_lines(publishing, &feed, &has_more, &reason);
 		if (!error)
 			error = publisher_flush(&publishing->publisher, &reason);
 		if (error)
 			status = publish_failed(publishing, error, &reason);
 	}
+	if (status == STATUS_DONE && error == -EINTR && feed_has_rest(&feed))
+		status = command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not published",
+				       (unsigned long long)feed.number);
 	feed_close(&feed);
 	if (status == STATUS_DONE && error && error != -EINTR)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
@@ -305,6 +311,30 @@ static const struct verb {
 } verbs[] = { { "add", false },    { "del", false },  { "batch", false },  { "import", false },
 	      { "release", true }, { "abort", true }, { "resend", false }, { "panic", false } };
 
+/* An option that a verb would ignore is more likely a misunderstanding than meant. */
+static enum command_status check_options(const struct invocation *invocation, const char *verb)
+{
+	const struct {
+		bool is_given;
+		const char *name, *verbs;
+	} options[] = {
+		{ invocation->list_name, "list", "add del batch import resend" },
+		{ invocation->is_replace, "replace", "import" },
+		{ invocation->is_forced, "force", "import" },
+		{ invocation->is_strict, "strict", "import" },
+		{ invocation->list_format, "format", "import" },
+		{ invocation->timeout_ms, "timeout", "add batch import" },
+		{ invocation->is_staged, "stage", "add del batch import release abort resend" },
+		{ invocation->wait_percent, "wait", "add del batch import release abort resend" },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].is_given && !strstr(options[i].verbs, verb))
+			return command_error(STATUS_USAGE, "publish %s takes no --%s; it is for: %s", verb,
+					     options[i].name, options[i].verbs);
+	return STATUS_DONE;
+}
+
 /* Fills in list and directory. */
 static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
 {
@@ -323,7 +353,9 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 				     "list '%s': a list of a fleet has 1 to %d letters, digits, '.', '_' or '-', and does not "
 				     "start with '.' or '-'",
 				     list, ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
-	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list, invocation->is_staged ? FLEET_STAGED : "");
+	/* release and abort take the name of the list itself, with --stage or without. */
+	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list,
+		 invocation->is_staged && !verb->has_list_operand ? FLEET_STAGED : "");
 	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
 		return command_error(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
 	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
@@ -368,7 +400,9 @@ static enum command_status run_publish(const struct invocation *invocation)
 	if (verb == end)
 		return command_say_choices("publish", invocation->operands[0],
 					   "add|del|batch|import|release|abort|resend|panic");
-	status = fleet_config_open(invocation, &publishing.config);
+	status = check_options(invocation, verb->name);
+	if (status == STATUS_DONE)
+		status = fleet_config_open(invocation, &publishing.config);
 	if (status != STATUS_DONE)
 		return status;
 	status = publish(&publishing, verb);

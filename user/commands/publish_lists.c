@@ -149,6 +149,8 @@ enum command_status publish_import(struct publishing *publishing)
 	if (invocation->count != 2)
 		return command_error(STATUS_USAGE, "publish import: which file? - is standard input");
 	error = import_open(&import, &options, invocation->operands + 1, 1, command_say_bad_line, &reason);
+	/* From here on a signal ends the process: what is queued is in the outbox. */
+	import_close(&import);
 	if (error)
 		status = command_failed(error, &reason);
 	else if (!import.rules.count && invocation->is_replace && !invocation->is_forced)
@@ -162,7 +164,6 @@ enum command_status publish_import(struct publishing *publishing)
 	if (status == STATUS_DONE && import.bad)
 		status = STATUS_USAGE;
 	import_free(&import);
-	import_close(&import);
 	return status;
 }
 
