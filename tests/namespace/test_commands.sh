@@ -163,8 +163,8 @@ test_32_kinds_a_family() {
 	assert_one_line_error
 	assert_equal 32 "$(xc list | wc -l)" "rules"
 	case_begin "new prefix lengths of a kind, as xdp-cuckoo(7) says"
-	assert_fails 4 'room for no more' xc add 203.0.113.0/24 dport 8
-	assert_status 0 xc add 203.0.113.0/26 dport 8
+	assert_fails 4 'room for no more' xc add 203.0.112.0/20 dport 8
+	assert_status 0 xc add 203.0.112.0/21 dport 8
 	assert_equal 32 "$(probes ipv4)" "probes"
 	case_begin ""
 	# shellcheck disable=SC2046 # words

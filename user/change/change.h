@@ -156,6 +156,12 @@ int change_replace(struct session *session, const struct rule_diff *diff,
 		   int (*go_on)(size_t done, size_t total, void *context, struct reason *reason), void *context,
 		   struct reason *reason);
 
+/*
+ * Within a change: whether change_add() would take all these rules; it calls this for each of its own. -E2BIG: they need
+ * too many shapes. The change may go on.
+ */
+int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason);
+
 /* Within a change: whether one more key needs a larger table. Deletions of the change are not counted. */
 bool change_is_full(const struct session *session);
 

@@ -80,28 +80,33 @@ int change_begin(struct session *session, struct reason *reason)
 
 /* ---- 3. the tables get the added keys, or new tables are made ---- */
 
+static bool can_replace(const struct filter *filter)
+{
+	return filter_can_prepare(filter, table_slots(&filter->table));
+}
+
 void change_at_once(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (filter_can_prepare(&session->filters[i], table_slots(&session->filters[i].table)))
+		if (can_replace(&session->filters[i]))
 			filter_change_replace(&session->filters[i], FILTER_AT_ONCE);
 }
 
 bool change_can_replace_all(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (!filter_can_prepare(&session->filters[i], table_slots(&session->filters[i].table)))
+		if (!can_replace(&session->filters[i]))
 			return false;
 	return true;
 }
 
-int change_plan_anew(struct session *session)
+void change_replace_all(struct session *session)
 {
-	int error = store_plan(session->store);
-
-	for (size_t i = 0; i < session->filters_count && !error; i++)
-		filter_change_replace(&session->filters[i], FILTER_NEW_PLAN);
-	return error;
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (can_replace(&session->filters[i]))
+			filter_change_replace(&session->filters[i], FILTER_NEW_PLAN);
+		else
+			filter_change_refill(&session->filters[i]);
 }
 
 static int prepare(struct session *session, struct reason *reason)
@@ -112,10 +117,12 @@ static int prepare(struct session *session, struct reason *reason)
 
 	if (!store_is_changed(session->store))
 		return 0;
-	/* Choose again which shapes are joined for look-up, if that saves enough look-ups or keys. */
-	if ((store_has_new_shape(session->store) || shape_list_is_expanded(shapes)) &&
-	    change_can_replace_all(session) && shape_list_plan_pays(shapes))
-		error = change_plan_anew(session);
+	/* Choose again which shapes are joined for look-up, if it must be, or saves enough look-ups or keys. */
+	if (shapes->must_plan || ((store_has_new_shape(session->store) || shape_list_is_expanded(shapes)) &&
+				  change_can_replace_all(session) && shape_list_plan_pays(shapes))) {
+		error = store_plan(session->store);
+		change_replace_all(session);
+	}
 	if (error)
 		return store_say_unread(error, reason);
 	error = entries_insert(session, reason);

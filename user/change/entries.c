@@ -196,6 +196,8 @@ int entries_insert(struct session *session, struct reason *reason)
 	const struct pending_keys *keys = &session->change->keys;
 	int error = 0;
 
+	if (!entries_matter(session))
+		return 0;
 	for (enum rule_action action = 0; action < RULE_ACTIONS && !error; action++)
 		error = note_absent(session, action, reason);
 	if (!keys->added_count && !keys->has_new_ends)

@@ -18,7 +18,6 @@ struct change {
 	struct pending_keys keys;             /* the added ones enter the tables when the change is allowed */
 	struct flow_was_blocked *was_blocked; /* for each flow of the guard */
 	__u64 steps;                          /* rules that the change has added or deleted so far */
-	bool is_out_of_kinds;                 /* no shape is free, even with prefix lengths joined anew */
 	struct shape_list shapes;             /* as committed */
 };
 
@@ -29,11 +28,11 @@ void change_forget(struct session *session);
 int change_say_unwritten(int error, struct reason *reason);
 
 /*
- * change_plan_anew() joins prefix lengths in a new way, so that shapes need fewer probes. No running table
- * fits that: all are replaced. change_can_replace_all(): whether that is possible.
+ * When prefix lengths are joined anew, no running table fits, and all are replaced. change_can_replace_all(): whether
+ * that is possible. Where it is not, change_replace_all() has the table refilled in place.
  */
 bool change_can_replace_all(const struct session *session);
-int change_plan_anew(struct session *session);
+void change_replace_all(struct session *session);
 
 /* ---- entries.c ---- */
 

@@ -92,29 +92,51 @@ static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 	return entries_touch(keying->session, key, keying->is_added, keying->reason);
 }
 
-static int put_once(struct session *session, const struct rule *rule, bool is_back, enum store_added *added)
+static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 {
-	return is_back ? store_put_back(session->store, rule, added) :
-			 store_put(session->store, rule, session->owner, added);
+	char text[RULE_TEXT_BYTES];
+
+	return reason_set(reason, -E2BIG,
+			  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its family, and there is room "
+			  "for no more; use a prefix length that other rules use",
+			  rule_format(rule, text), ABI_SHAPES_MAX);
+}
+
+int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
+{
+	const struct shape_list *list = store_shape_list(session->store);
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct shape_list trial;
+	bool is_new = false;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = rule_keys(&rules[i], keys); k-- > 0;) {
+			if (!is_new && shape_list_find(list, &keys[k].shape))
+				continue;
+			if (!is_new)
+				trial = *list;
+			is_new = true;
+			if (shape_list_add(&trial, &keys[k].shape, 1) ||
+			    (trial.must_plan && entries_matter(session) && !change_can_replace_all(session)))
+				return say_too_many_kinds(&rules[i], reason);
+		}
+	return 0;
 }
 
 static int put(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
 	       struct reason *reason)
 {
-	char text[RULE_TEXT_BYTES];
-	int error = put_once(session, rule, is_back, added);
+	int error = is_back ? 0 : change_check_kinds(session, rule, 1, reason);
 
-	if (error == -E2BIG && !session->change->is_out_of_kinds && change_can_replace_all(session) &&
-	    !change_plan_anew(session))
-		error = put_once(session, rule, is_back, added);
-	session->change->is_out_of_kinds |= error == -E2BIG;
-	if (error == -E2BIG)
-		return reason_set(reason, error,
-				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
-				  "family, and there is room for no more; use a prefix length that other "
-				  "rules use",
-				  rule_format(rule, text), ABI_SHAPES_MAX);
-	return error ? change_say_unwritten(error, reason) : 0;
+	if (error)
+		return error;
+	error = is_back ? store_put_back(session->store, rule, added) :
+			  store_put(session->store, rule, session->owner, added);
+	if (error)
+		return error == -E2BIG ? say_too_many_kinds(rule, reason) : change_say_unwritten(error, reason);
+	if (store_shape_list(session->store)->must_plan && entries_matter(session))
+		change_replace_all(session);
+	return 0;
 }
 
 static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,

@@ -243,9 +243,13 @@ static int run_line(struct span *span, struct reason *reason)
 	struct reason bad;
 	int error = read_line(batch, line, &request, &bad);
 
+	/* What is refused here undoes no other line. */
+	if (!error && !is_strict && request.verb == BATCH_ADD)
+		error = change_check_kinds(&batch->session, request.rules.rule, request.rules.count, &bad);
 	if (error && is_strict)
 		return reason_set(reason, error, "%s", bad.text);
 	if (error) {
+		rules_free(&request.rules);
 		batch_line_fail(line, error, &bad);
 		span->next++;
 		return 0;

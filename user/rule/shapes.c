@@ -55,46 +55,44 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 
 /* ---- probed shapes ---- */
 
-static bool has_before(const struct shape_list *list, size_t end, const struct rule_shape *probed_as)
-{
-	for (size_t i = 0; i < end; i++)
-		if (rule_shape_equal(&list->entry[i].probed_as, probed_as))
-			return true;
-	return false;
-}
-
-/* As a power of two, so that small changes rarely change the order of look-ups. */
-static unsigned int magnitude(const struct shape_list *list, const struct rule_shape *probed_as)
-{
-	__u64 keys = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (rule_shape_equal(&list->entry[i].probed_as, probed_as))
-			keys += list->entry[i].keys;
-	return 64 - __builtin_clzll(keys | 1);
-}
-
-static bool comes_before(const struct shape_list *list, const struct rule_shape *a, const struct rule_shape *b)
+/* The number of keys counts as a power of two, so that small changes rarely change the order of look-ups. */
+static bool comes_before(const struct rule_shape *a, __u64 a_keys, const struct rule_shape *b, __u64 b_keys)
 {
 	if (a->action != b->action)
 		return rule_action_rank(a->action) < rule_action_rank(b->action);
-	return magnitude(list, a) > magnitude(list, b);
+	return __builtin_clzll(a_keys) < __builtin_clzll(b_keys);
 }
 
 /* Shapes of equal rank keep the order of the list. */
 size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *probed)
 {
-	size_t count = 0;
+	struct rule_shape found[ABI_SHAPES_MAX];
+	__u64 keys[ABI_SHAPES_MAX];
+	size_t count = 0, at;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct rule_shape *probed_as = &list->entry[i].probed_as;
-		size_t at;
+		const struct shape_list_entry *entry = &list->entry[i];
 
-		if (probed_as->family != family || count == ABI_SHAPES_MAX || has_before(list, i, probed_as))
+		if (entry->shape.family != family)
 			continue;
-		for (at = count++; at && comes_before(list, probed_as, &probed[at - 1]); at--)
+		for (at = 0; at < count && !rule_shape_equal(&found[at], &entry->probed_as); at++)
+			;
+		if (at == ABI_SHAPES_MAX)
+			continue;
+		if (at == count)
+			keys[count++] = 0;
+		found[at] = entry->probed_as;
+		keys[at] += entry->keys;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const __u64 own = keys[i];
+
+		for (at = i; at && comes_before(&found[i], own, &probed[at - 1], keys[at - 1]); at--) {
 			probed[at] = probed[at - 1];
-		probed[at] = *probed_as;
+			keys[at] = keys[at - 1];
+		}
+		probed[at] = found[i];
+		keys[at] = own;
 	}
 	return count;
 }
@@ -115,16 +113,21 @@ __u64 shape_list_keys(const struct shape_list *list)
 	return keys < 0x1p62 ? keys : 1ULL << 62;
 }
 
-void shape_list_note_shared(struct shape_list *list)
+void shape_list_note_shared(struct shape_list *list, const struct rule_shape *probed_as)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		struct shape_list_entry *entry = &list->entry[i];
+	struct shape_list_entry *last = NULL;
+	size_t count = 0;
 
-		/* A shape without prefixes has the keys of rules for one family and of rules for both families. */
-		entry->is_shared = !entry->shape.src_len && !entry->shape.dst_len;
-		for (size_t k = 0; k < list->count && !entry->is_shared; k++)
-			entry->is_shared = k != i && rule_shape_equal(&list->entry[k].probed_as, &entry->probed_as);
+	for (size_t i = 0; i < list->count; i++) {
+		if (!rule_shape_equal(&list->entry[i].probed_as, probed_as))
+			continue;
+		last = &list->entry[i];
+		last->is_shared = true;
+		count++;
 	}
+	/* A shape without prefixes has the keys of rules for one family and of rules for both families. */
+	if (count == 1)
+		last->is_shared = !last->shape.src_len && !last->shape.dst_len;
 }
 
 /* ---- counting ---- */
@@ -134,23 +137,38 @@ static void insert(struct shape_list *list, size_t at, const struct shape_list_e
 	memmove(&list->entry[at + 1], &list->entry[at], (list->count - at) * sizeof(*entry));
 	list->entry[at] = *entry;
 	list->count++;
-	shape_list_note_shared(list);
+	shape_list_note_shared(list, &entry->probed_as);
+}
+
+static void drop(struct shape_list *list, size_t at)
+{
+	const struct rule_shape probed_as = list->entry[at].probed_as;
+
+	list->count--;
+	memmove(&list->entry[at], &list->entry[at + 1], (list->count - at) * sizeof(list->entry[0]));
+	shape_list_note_shared(list, &probed_as);
 }
 
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys)
 {
 	const size_t at = shape_place(list, shape);
 	struct shape_list_entry new = { .shape = *shape, .keys = keys };
-	int error;
+	bool has_place;
 
 	if (shape_is_at(list, at, shape)) {
 		list->entry[at].keys += keys;
 		return 0;
 	}
-	error = list->count < SHAPE_LIST_MAX ? shape_list_choose(list, shape, &new.probed_as) : -E2BIG;
-	if (!error)
-		insert(list, at, &new);
-	return error;
+	if (list->count == SHAPE_LIST_MAX)
+		return -E2BIG;
+	has_place = shape_list_choose(list, shape, &new.probed_as);
+	insert(list, at, &new);
+	if (!shape_list_fits(list, shape->family)) {
+		drop(list, at);
+		return -E2BIG;
+	}
+	list->must_plan |= !has_place;
+	return 0;
 }
 
 int shape_list_restore(struct shape_list *list, const struct shape_list_entry *entry)
@@ -170,10 +188,7 @@ int shape_list_remove(struct shape_list *list, const struct rule_shape *shape)
 
 	if (!shape_is_at(list, at, shape))
 		return -ENOENT;
-	if (--list->entry[at].keys == 0) {
-		list->count--;
-		memmove(&list->entry[at], &list->entry[at + 1], (list->count - at) * sizeof(list->entry[0]));
-		shape_list_note_shared(list);
-	}
+	if (--list->entry[at].keys == 0)
+		drop(list, at);
 	return 0;
 }

@@ -29,6 +29,17 @@ static int add_shapes(struct store *store, const struct rule *rule)
 	for (size_t i = 0; i < count; i++) {
 		int error = shape_list_add(&store->shapes, &keys[i].shape, 1);
 
+		/* The undo brings back what was held before, even if a key becomes more keys than a new rule may. */
+		if (error == -E2BIG && store->is_undoing) {
+			const struct shape_list_entry entry = { keys[i].shape, keys[i].shape, false, 1 };
+			struct shape_list planned = store->shapes;
+
+			if (!shape_list_restore(&planned, &entry) && !shape_list_plan(&planned)) {
+				store->shapes = planned;
+				store->shapes.must_plan = true;
+				error = 0;
+			}
+		}
 		if (error) {
 			while (i--)
 				shape_list_remove(&store->shapes, &keys[i].shape);

@@ -50,6 +50,7 @@ static int shape_load(const struct store_entry *there, void *list)
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
 {
 	list->count = 0;
+	list->must_plan = false;
 	return store_entries_each(txn, store->shapes_db, shape_load, list);
 }
 

@@ -109,10 +109,15 @@ TEST(test_a_probed_shape_outlives_the_shape_it_was_made_for)
 }
 
 /* Shape number n; none of them expands to another. */
-static struct rule_shape unlike(enum flow_family family, unsigned int n)
+static struct rule_shape unlike(enum flow_family family, unsigned int n, __u8 length)
 {
-	/* A longer source with a shorter destination. */
-	return (struct rule_shape){ .family = family, .src_len = 1 + n, .dst_len = 32 - n };
+	const bool has_dst = n >= RULE_ACTIONS * 8;
+
+	return (struct rule_shape){ .family = family,
+				    .action = n / 8 % RULE_ACTIONS,
+				    .fields = n % 8,
+				    .src_len = has_dst ? 0 : length,
+				    .dst_len = has_dst ? length : 0 };
 }
 
 TEST(test_33_shapes_that_cannot_join_are_refused)
@@ -121,16 +126,35 @@ TEST(test_33_shapes_that_cannot_join_are_refused)
 	struct rule_shape more = { .family = FLOW_IPV4, .fields = RULE_DPORT };
 
 	for (unsigned int n = 0; n < ABI_SHAPES_MAX; n++)
-		add(&list, unlike(FLOW_IPV4, n), 1);
+		add(&list, unlike(FLOW_IPV4, n, 32), 1);
 	before = list;
 	assert_int_equal(shape_list_add(&list, &more, 1), -E2BIG);
 	assert_unchanged(&list, &before);
 	more.family = FLOW_IPV6;
 	assert_int_equal(shape_list_add(&list, &more, 1), 0);
-	more = unlike(FLOW_IPV4, 7);
+	more = unlike(FLOW_IPV4, 7, 32);
 	assert_int_equal(shape_list_add(&list, &more, 1), 0);
 	assert_int_equal(shape_list_plan(&list), 0);
 	assert_int_equal(count_targets(&list, FLOW_IPV4), ABI_SHAPES_MAX);
+	assert_sound(&list);
+}
+
+/* Lengths of a kind join where nothing else is left, but not if that makes too many keys. */
+TEST(test_lengths_far_apart_join_when_they_must)
+{
+	const struct rule_shape too_far = unlike(FLOW_IPV4, 5, 32 - SHAPE_LIST_EXPAND_BITS - 1);
+	struct shape_list list = {}, before;
+
+	for (unsigned int n = 0; n < ABI_SHAPES_MAX; n++)
+		add(&list, unlike(FLOW_IPV4, n, 32), 1);
+	before = list;
+	assert_int_equal(shape_list_add(&list, &too_far, 1), -E2BIG);
+	assert_unchanged(&list, &before);
+	add(&list, unlike(FLOW_IPV4, 5, 32 - SHAPE_LIST_EXPAND_BITS), 3);
+	assert_true(list.must_plan);
+	assert_int_equal(shape_list_plan(&list), 0);
+	assert_false(list.must_plan);
+	assert_int_equal(shape_list_keys(&list), ABI_SHAPES_MAX + (3 << SHAPE_LIST_EXPAND_BITS));
 	assert_sound(&list);
 }
 
