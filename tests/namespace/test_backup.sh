@@ -11,6 +11,11 @@ all() {
 	xc --name "${1:-default}" backup | sed 1d
 }
 
+# untimed OPTION...: the rules, without what is left of their timeouts.
+untimed() {
+	xc list "$@" 2>&1 | sed 's/ timeout [0-9dhms]*/ timeout/'
+}
+
 # feed_of LIST: gives it, in the file `b`, what is known of fetches.
 feed_of() {
 	feed_text='"feed": {"tried": "2026-11-24T10:00:00Z", "fetched": "2026-11-24T10:00:00Z", "next": "2036-11-24T11:00:00Z",'
@@ -62,7 +67,7 @@ test_round_trip() {
 	assert_shows '^lists: +3$' xc --name other restore "$STATE/b"
 	all other | diff "$STATE/all" - || fail "another store is not equal"
 	assert_fails 1 "no list 'other'" xc --name other list --list other
-	assert_equal "$(xc list)" "$(xc --name other list)" "rules"
+	assert_equal "$(untimed)" "$(untimed --name other)" "rules"
 	assert_status 0 xc flush --force
 	assert_verdict pass 203.0.113.1 198.51.100.1
 	assert_status 0 xc restore "$STATE/b"
@@ -316,9 +321,9 @@ random_store() {
 # owned NAME: rules by list, without what is left of their timeouts.
 owned() {
 	for list in l0 l1 l2 l3 l4; do
-		xc --name "$1" list --list "$list" 2>&1
-	done | sed 's/ timeout [0-9dhms]*/ timeout/'
-	xc --name "$1" list | sed 's/ timeout [0-9dhms]*/ timeout/'
+		untimed --name "$1" --list "$list"
+	done
+	untimed --name "$1"
 }
 
 test_random_stores() {

@@ -89,6 +89,22 @@ fetched() {
 	assert_equal '1 2 3' "$(listed)" "rules"
 }
 
+# A backup knows when the list was fetched, and what the provider said of it.
+test_a_refresh_after_a_restore() {
+	fetched
+	xc lists --json >"$STATE/before"
+	assert_status 0 xc backup "$STATE/b"
+	assert_status 0 xc lists delete feed
+	assert_status 0 xc restore "$STATE/b"
+	xc lists --json | diff "$STATE/before" - || fail "the feed is not as it was"
+	assert_status 0 refresh
+	assert_equal 1 "$(requests)" "requests"
+	assert_shows '^feed: not modified; 3 rules$' refresh feed
+	publish 1 3 4
+	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
+	assert_equal '1 3 4' "$(listed)" "rules"
+}
+
 test_fetch() {
 	fetched
 	flows drop 203.0.113.1 203.0.113.3 pass 203.0.113.4 | traffic || fail "packets meet other rules"

@@ -365,39 +365,29 @@ static int restore_rules(struct backup *backup, struct session *session, struct 
 	return error;
 }
 
-static int restore_list(struct backup *backup, struct session *session, unsigned int i, struct reason *reason)
-{
-	const struct store_list *list = &backup->lists.list[i];
-	const bool has_feed = backup->feed[i].tried_s;
-	int error = store_list_put(session->store, list, &session->owner);
-
-	if (!error)
-		error = has_feed ? store_feed_put(session->store, list->name, &backup->feed[i]) :
-				   store_feed_forget(session->store, list->name);
-	if (error == -EUSERS)
-		return change_say_too_many_lists(reason);
-	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
-	return restore_rules(backup, session, &backup->rules[i], reason);
-}
-
-/* Deletes rules, and the lists that the backup does not have. */
-static int clear(const struct backup *backup, struct session *session, struct reason *reason)
+/* Deletes the other lists first. `numbers`: of the lists in the store, by those in the backup. */
+static int restore_lists(const struct backup *backup, struct store *store, unsigned int numbers[])
 {
 	struct store_lists lists;
-	int error = change_clear(session, reason);
+	int error = store_lists(store, &lists);
 
-	if (!error)
-		error = store_say_unread(store_lists(session->store, &lists), reason);
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !error; i++)
-		if (lists.list[i].name[0] && !store_lists_find(&backup->lists, lists.list[i].name) &&
-		    (error = store_list_delete(session->store, i)))
-			reason_set(reason, error, "cannot delete a list: %s", reason_of_write(error));
-	return error;
+		if (lists.list[i].name[0] && !store_lists_find(&backup->lists, lists.list[i].name))
+			error = store_list_delete(store, i);
+	for (unsigned int i = 1; i <= backup->lists_count && !error; i++) {
+		const char *name = backup->lists.list[i].name;
+
+		error = store_list_put(store, &backup->lists.list[i], &numbers[i]);
+		if (!error)
+			error = backup->feed[i].tried_s ? store_feed_put(store, name, &backup->feed[i]) :
+							  store_feed_forget(store, name);
+	}
+	return error ? error : store_set_settings(store, &backup->settings);
 }
 
 static int make_equal(struct backup *backup, struct session *session, __s64 confirm_ms, struct reason *reason)
 {
+	unsigned int numbers[1 + STORE_LISTS_MAX] = { [STORE_BY_HAND] = STORE_BY_HAND };
 	struct store_settings before;
 	struct store_pending pending;
 	int error = store_pending(session->store, &pending);
@@ -418,14 +408,18 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 	if (confirm_ms)
 		error = change_set_pending(session, confirm_ms, reason);
 	if (!error)
-		error = clear(backup, session, reason);
-	if (!error && store_set_settings(session->store, &backup->settings))
-		error = reason_set(reason, -EIO, "cannot write to the store");
-	session->owner = STORE_BY_HAND;
-	if (!error)
-		error = restore_rules(backup, session, &backup->rules[STORE_BY_HAND], reason);
-	for (unsigned int i = 1; i <= backup->lists_count && !error; i++)
-		error = restore_list(backup, session, i, reason);
+		error = change_clear(session, reason);
+	if (error)
+		return error;
+	error = restore_lists(backup, session->store, numbers);
+	if (error == -EUSERS)
+		return change_say_too_many_lists(reason);
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+	for (unsigned int i = 0; i <= backup->lists_count && !error; i++) {
+		session->owner = numbers[i];
+		error = restore_rules(backup, session, &backup->rules[i], reason);
+	}
 	return error;
 }
 

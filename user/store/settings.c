@@ -78,17 +78,13 @@ static struct store_settings settings_of(const struct store_meta *meta)
 	return settings;
 }
 
-static bool has_old_settings(const struct store_meta *meta)
-{
-	return meta->pending_id && meta->flags & STORE_META_OLD_SETTINGS &&
-	       meta->flags >> 16 == (meta->pending_id & 0xffff);
-}
-
 static struct store_settings undone_settings_of(const struct store_meta *meta)
 {
+	const bool has_old = meta->pending_id && meta->flags & STORE_META_OLD_SETTINGS &&
+			     meta->flags >> 16 == (meta->pending_id & 0xffff);
 	struct store_settings settings = settings_of(meta);
 
-	for (size_t i = 0; i < sizeof(settings) && has_old_settings(meta); i++)
+	for (size_t i = 0; i < sizeof(settings) && has_old; i++)
 		((__u8 *)&settings)[i] = meta->flags >> (8 + i) & 1;
 	return settings;
 }
@@ -107,8 +103,7 @@ static void keep_undo(struct store *store, const struct store_settings *before, 
 		store->meta.flags |= (!store->makes_pending && a[i] != b[i] ? b[i] : ((__u8 *)&old)[i]) << (8 + i);
 }
 
-static int view_settings(struct store *store, struct store_settings (*of)(const struct store_meta *meta),
-			 struct store_settings *settings)
+static int read_settings(struct store *store, struct store_settings *settings, bool is_undone)
 {
 	struct store_meta meta;
 	MDB_txn *txn;
@@ -116,19 +111,19 @@ static int view_settings(struct store *store, struct store_settings (*of)(const 
 
 	if (error)
 		return error;
-	*settings = of(&meta);
+	*settings = is_undone ? undone_settings_of(&meta) : settings_of(&meta);
 	store_view_end(store);
 	return 0;
 }
 
 int store_settings(struct store *store, struct store_settings *settings)
 {
-	return view_settings(store, settings_of, settings);
+	return read_settings(store, settings, false);
 }
 
 int store_undone_settings(struct store *store, struct store_settings *settings)
 {
-	return view_settings(store, undone_settings_of, settings);
+	return read_settings(store, settings, true);
 }
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
