@@ -623,6 +623,42 @@ test_what_an_undo_would_bring_back() {
 	assert_error "'src 203.0.113.0/25' would block this SSH session, from $PEER once the pending change is undone"
 }
 
+# --- where it fails
+
+# Whatever call of the kernel fails: after an error nothing has changed and nothing waits; else the change waits.
+test_an_import_that_fails_is_no_trial() {
+	seq 1 3000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
+	prepare() {
+		xc unload --all >/dev/null 2>&1
+		xc load vrx --capacity 1000 --no-spare >/dev/null 2>&1
+	}
+	xc add 192.0.2.66 >/dev/null
+	prepare
+	faulty "FAULT_COUNT=$STATE/count" import "$STATE/list" --confirm 90s >/dev/null 2>&1
+	watchdogs | xargs -r kill -9
+	xc confirm >/dev/null 2>&1
+	failed=0
+	for at in $(seq "$(awk '$1 == "n" { n += $2 } END { print n }' "$STATE/count")" -3 1); do
+		xc flush --force >/dev/null 2>&1
+		xc add 192.0.2.66 >/dev/null
+		prepare
+		run faulty FAULT_KINDS=n FAULT_AT="$at" FAULT_ERRNO=12 import "$STATE/list" --confirm 90s
+		watchdogs | xargs -r kill -9
+		if [ "$STATUS" -eq 0 ]; then
+			assert_equal 3001 "$(xc list | wc -l)" "rules after call $at failed, and status 0"
+			assert_status 0 xc confirm
+			continue
+		fi
+		failed=$((failed + 1))
+		assert_equal 1 "$(xc list | wc -l)" "rules after call $at failed, and status $STATUS"
+		assert_fails 1 'nothing waits' xc confirm
+		assert_shows '^effect: +filters$' xc status
+		expect drop
+	done
+	[ "$failed" -gt 0 ] || fail "no call fails"
+	note "$failed of the calls fail the import"
+}
+
 # --- where it cannot all be undone
 
 # import_unwatched ARGUMENT...: makes a pending import without a watchdog and waits until its time is over.

@@ -136,6 +136,7 @@ test_one_interface_above_the_other() {
 	needs_linux 5.15
 	silence
 	xc add 192.0.2.66 >/dev/null 2>&1
+	seq 1 60000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/big"
 	for kind in bridge bond macvlan vlan; do
 		case_begin "$kind"
 		above "$kind" || continue
@@ -144,6 +145,10 @@ test_one_interface_above_the_other() {
 		assert_notes "'vrx' is below another interface" xc status
 		! grep "'vup' is below" "$STATE/err" || fail "both are below"
 		assert_fails 5 'replace the program on vrx: an interface above it .* unload that one first$' xc resize 100000
+		assert_fails 4 'table full.* program on vrx: an interface above it .*unload that one first$' xc import "$STATE/big"
+		assert_prints 'src 192.0.2.66' xc list
+		assert_status 0 xc add 192.0.2.67
+		assert_status 0 xc del 192.0.2.67
 		assert_fails 5 'detach from vrx: an interface above it .* unload that one first$' xc unload vrx
 		expect drop
 		assert_status 0 xc check

@@ -138,26 +138,45 @@ static int prepare(struct session *session, struct reason *reason)
 
 /* ---- 4. after the commit, the tables lose the deleted keys, or new tables take over ---- */
 
-/* Called only after the commit: before it, the deleted rules are still in the store and must still match. */
+/*
+ * Called only after the commit: before it, the deleted rules are still in the store and must still match. A filter that
+ * fails does not keep the others from the change; the next change repairs it.
+ */
 static int finish(struct session *session, struct reason *reason)
 {
+	struct reason ignored;
 	struct store_info info;
-	int error = store_info(session->store, &info);
+	int error = store_info(session->store, &info), failed = 0;
 
 	if (!error)
 		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
 		return store_say_unread(error, reason);
-	for (size_t i = 0; i < session->filters_count && !error; i++) {
+	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
+		struct reason *why = failed ? &ignored : reason;
 
-		error = filter_change_finish(session, filter, reason);
+		error = filter_change_finish(session, filter, why);
 		if (!error)
-			error = filter_configure(filter, session->store, reason);
+			error = filter_configure(filter, session->store, why);
+		if (!error)
+			filter_set_generation(filter, info.generation);
+		failed = failed ? failed : error;
 	}
-	for (size_t i = 0; i < session->filters_count && !error; i++)
-		filter_set_generation(&session->filters[i], info.generation);
-	return error;
+	return failed;
+}
+
+/* A trial that failed after its commit is over. If even the undo fails, the caller lets somebody wait for the deadline. */
+static int give_back(struct session *session, __s64 confirm_ms, int error, struct reason *reason)
+{
+	const struct reason why = *reason;
+	struct reason ignored;
+	const bool is_undone = confirm_ms && !change_undo(session, &ignored);
+
+	session->confirm_ms = is_undone ? 0 : confirm_ms;
+	return reason_set(reason, error, "%.400s; %s", why.text,
+			  is_undone ? "the change is undone" :
+				      "the rules are stored, and the next change repairs the filter");
 }
 
 /* ---- the whole ---- */
@@ -165,6 +184,7 @@ static int finish(struct session *session, struct reason *reason)
 int change_commit(struct session *session, struct reason *reason)
 {
 	const bool is_changed = store_is_changed(session->store);
+	const __s64 confirm_ms = session->confirm_ms;
 	int error = change_check_guard(session, reason);
 
 	if (!error)
@@ -187,7 +207,7 @@ int change_commit(struct session *session, struct reason *reason)
 		change_start_pending(session);
 	}
 	change_forget(session);
-	return error;
+	return error ? give_back(session, confirm_ms, error, reason) : 0;
 }
 
 int change_end(struct session *session, int error, struct reason *reason)

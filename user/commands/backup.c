@@ -114,7 +114,8 @@ static int restore(struct backup *backup, const struct invocation *invocation, s
 		command_report_rebuilds(&session);
 		store_info(session.store, info);
 	}
-	if (!error && invocation->confirm_ms && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
+	/* Also after an error that came when all was stored. */
+	if (session.confirm_ms && session.store && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
 	session_close(&session);
 	guard_close(&guard);
@@ -127,7 +128,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 				invocation->is_replace || invocation->is_strict || invocation->action ||
 				invocation->timeout_ms || invocation->load.is_monitor_only;
 	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	struct reason reason;
+	struct reason reason, ignored;
 	struct backup backup;
 	struct store_info info = {};
 	int error;
@@ -147,8 +148,11 @@ static enum command_status run_restore(const struct invocation *invocation)
 		error = restore(&backup, invocation, &watchdog, &info, &reason);
 	backup_free(&backup);
 	/* Before the result is printed: a closed pipe could end this process. */
-	if (!error && watchdog.pending_id)
-		error = watchdog_start(&watchdog, &reason);
+	if (watchdog.pending_id) {
+		const int unwatched = watchdog_start(&watchdog, error ? &ignored : &reason);
+
+		error = error ? error : unwatched;
+	}
 	if (error)
 		return command_failed(error, &reason);
 	if (invocation->is_dry_run)

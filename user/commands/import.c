@@ -150,7 +150,8 @@ static int change(struct import *import, const struct invocation *invocation, st
 				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", report.seconds,
 						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
 	}
-	if (!error && import->options->confirm_ms && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
+	/* Also after an error that came when all was stored. */
+	if (session.confirm_ms && session.store && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
 	session_close(&session);
 	guard_close(&guard);
@@ -165,6 +166,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 					       .state = options->state,
 					       .is_forced = options->is_forced };
 	struct watchdog watchdog = { .state = options->state, .name = options->name };
+	struct reason ignored;
 	struct import import;
 	int error;
 
@@ -176,8 +178,11 @@ int command_import_list(const struct import_options *options, char *const *paths
 		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
 					      change(&import, &invocation, &watchdog, &imported->answer, reason);
 	import_free(&import);
-	if (!error && watchdog.pending_id)
-		error = watchdog_start(&watchdog, reason);
+	if (watchdog.pending_id) {
+		const int unwatched = watchdog_start(&watchdog, error ? &ignored : reason);
+
+		error = error ? error : unwatched;
+	}
 	import_close(&import);
 	imported->bad_lines = import.bad;
 	imported->left_out = import.left_out;

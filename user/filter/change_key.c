@@ -35,10 +35,12 @@ __u32 filter_end(const struct filter *filter, __u32 tick)
 
 bool filter_has_aged(const struct filter *filter, __u32 tick)
 {
+	const __u32 epoch = filter_own(filter)->epoch;
 	struct reason ignored;
 	__u32 now;
 
-	return tick && !ticks_now(&now, &ignored) && now - filter_own(filter)->epoch > ABI_END_MAX / 2;
+	/* Another process may have made the table, and its estimate of the tick may be ahead by one. */
+	return tick && !ticks_now(&now, &ignored) && now > epoch && now - epoch > ABI_END_MAX / 2;
 }
 
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)

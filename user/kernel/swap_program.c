@@ -71,7 +71,7 @@ bool kernel_is_held(const struct kernel_attachment *attachment)
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++)
-		if (kernel_is_held(&filter->attachments[i]))
+		if (kernel_is_held(&filter->attachments[i]) || filter->attachments[i].is_below)
 			return &filter->attachments[i];
 	return NULL;
 }
@@ -87,6 +87,11 @@ int kernel_say_held(const struct kernel_filter *filter, const struct kernel_atta
 	va_start(arguments, why);
 	reason_print(&text, why, arguments);
 	va_end(arguments);
+	if (!kernel_is_held(held))
+		return reason_set(reason, error,
+				  "%s, and the kernel cannot replace the program on %s: an interface above it (a bridge, "
+				  "bond, VLAN or macvlan) runs an XDP program; unload that one first",
+				  text.text, held->interface);
 	return reason_set(
 		reason, error,
 		"%s, and on '%s' libxdp's dispatcher holds the filter; load a second one beside it (xdp-cuckoo object "

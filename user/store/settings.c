@@ -59,6 +59,8 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 
 	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
 		return EIO;
+	/* A process that waits for the pending change of another store of this directory takes none of this one for it. */
+	meta.last_pending_id = meta.id[1] >> 16;
 	if (store_clock_set(&store->clock, &meta))
 		return EIO;
 	store_clock_note(&store->clock, &meta);
