@@ -149,6 +149,11 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	attachment.mtu = found.mtu;
 	attachment.is_tap = found.is_tap;
 	attachment.is_virtio_net = found.is_virtio_net;
+	/* Makes room for the record first: a program must not be attached and unknown. */
+	error = kernel_add_attachment(filter, &attachment);
+	if (error)
+		return kernel_refuse(reason, error, "cannot note the attachment to ", interface);
+	filter->attachments_count--;
 	reason_set(&why, 0, "%s", "");
 	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, &refused,
 			    reason);
@@ -159,8 +164,8 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	*reason = why;
-	error = kernel_add_attachment(filter, &attachment);
-	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
+	filter->attachments[filter->attachments_count++] = attachment;
+	return 0;
 }
 
 /* ---- detach ---- */
