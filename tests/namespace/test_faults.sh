@@ -540,4 +540,25 @@ test_closed_input() {
 	expect drop
 }
 
+# Whatever allocation fails, no filter runs that the tool does not know or has not filled.
+test_no_memory_to_load() {
+	xc add 203.0.113.1 >/dev/null 2>&1
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	for command in 'load vrx' "up $STATE/conf"; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 faulty FAULT_COUNT="$STATE/count" $command
+		steps=$(awk '$1 == "a" { print $2 }' "$STATE/count")
+		for at in $(seq "$steps"); do
+			case_begin "$command, allocation $at of $steps"
+			xc unload vrx >/dev/null 2>&1 || :
+			# shellcheck disable=SC2086 # words
+			run faulty FAULT_KINDS=a FAULT_AT="$at" FAULT_ERRNO=12 $command
+			failed=$STATUS
+			[ -n "$(program_id vrx)" ] || continue
+			case $command in load*) assert_equal 0 "$failed" "status, and it runs" ;; esac
+			assert_shows '^effect: +filters$' xc status
+		done
+	done
+}
+
 run_tests "$0" "$@"

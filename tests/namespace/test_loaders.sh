@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Whoever loads the program, the tool finds it, sets it up and takes it off, and leaves nothing behind.
 . tests/lib.sh
+. tests/safety.sh
 
 BLOCKED='drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53'
 INNOCENT='pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53'
@@ -210,6 +211,86 @@ test_what_another_tool_loaded_is_on_trial() {
 	assert_status 0 xc confirm
 	assert_verdict drop 192.0.2.1
 	assert_fails 2 '.-confirm has nothing to undo' xc load vrx --confirm 1m
+}
+
+# verdict_on N drop|pass: what becomes of a packet from 192.0.2.1 on vrxN.
+verdict_on() {
+	printf '%s\n' "$BLOCKED" | sed "s/^drop/$2/" | "$HELPERS/traffic" --from "$TX:vtx$1" --to "$RX:vrx$1" >/dev/null ||
+		fail "vrx$1: not $2"
+}
+
+runs_none() {
+	! ip -n "$RX" link show | grep -q xdp
+}
+
+# Eight interfaces run one foreign filter and two have their own: nothing of it stays.
+test_all_that_a_load_adopts_is_on_trial() {
+	bpffs
+	for i in 2 3 4 5 6 7 8 9 10; do
+		veth "$TX" "vtx$i" "$RX" "vrx$i"
+	done
+	xc add 192.0.2.1 >/dev/null 2>&1
+	bpftool prog load "$OBJECT" "$PIN" type xdp
+	for i in '' 2 3 4 5 6 7 8; do
+		in_rx bpftool net attach xdp pinned "$PIN" dev "vrx$i"
+	done
+	in_rx ip link set dev vrx9 xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc load vrx10 --confirm 8s
+	for i in '' 8 9 10; do
+		verdict_on "$i" drop
+	done
+	wait_for "the end of the trial" runs_none
+	assert_fails 1 'nothing waits' xc confirm
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	in_rx ip link set dev vrx9 xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc load vrx10 --confirm 1m
+	assert_status 0 xc confirm
+	for i in '' 9 10; do
+		verdict_on "$i" drop
+	done
+}
+
+test_a_failed_load_adopts_nothing() {
+	second_pair
+	xc add 192.0.2.1 >/dev/null 2>&1
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
+	for options in '' '--confirm 5s' --monitor-only '--confirm 5s --monitor-only'; do
+		case_begin "$options"
+		# shellcheck disable=SC2086 # words
+		assert_fails 2 "no interface 'nosuch0'" xc load vrx nosuch0 $options
+		verdict_on '' pass
+		verdict_on 2 pass
+		assert_shows 'not set up' xc status
+	done
+	case_begin ''
+	assert_status 0 xc load vrx --confirm 1m
+	verdict_on '' drop
+	verdict_on 2 drop
+}
+
+# Not one packet is dropped between the adoption and monitor-only.
+test_what_is_adopted_as_monitor_only_drops_nothing() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	printf '%s\n' "$BLOCKED" | sed 's/^drop/pass/' >"$STATE/flows"
+	printf '[filter]\ninterfaces = vrx\nmonitor-only = yes\n' >"$STATE/conf"
+	for command in 'load vrx --monitor-only' "up $STATE/conf"; do
+		case_begin "$command"
+		in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+		"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless <"$STATE/flows" >/dev/null 2>&1 &
+		sender=$!
+		on_exit "kill $sender 2>/dev/null"
+		# shellcheck disable=SC2086 # words
+		assert_notes 'adopted' xc $command
+		wait_for "packets that would be dropped" sh -c "nsenter --net=/run/netns/$RX $TOOL --state $STATE/store stats |
+			grep -Eq '^drop-rule .* [1-9][0-9]*$'"
+		kill "$sender"
+		wait "$sender" 2>/dev/null || :
+		assert_shows '^drop-rule ' xc stats
+		assert_equal 0 "$(counted drop-rule dropped)" "packets dropped: $(cat "$STATE/out")"
+		xc unload vrx >/dev/null
+		xc monitor-only off >/dev/null 2>&1
+	done
 }
 
 test_two_interfaces_share_one_filter() {

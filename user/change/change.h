@@ -71,7 +71,7 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
  * Opens the store for writing, and every running filter of that name. Then:
  * - sets up filters that another loader has loaded;
  * - repairs tables that differ from the store;
- * - replaces filters of another version of this tool;
+ * - replaces filters of an older version of this tool;
  * - undoes a pending change whose time is over. session->undone has the result; a failed undo is no error here.
  *
  * This process is the only writer until session_close(). session_close() also accepts a zeroed struct, and a struct
@@ -79,12 +79,16 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
  * that this process may not inspect.
  *
  * session_try_open() returns -EBUSY instead of waiting for another writer. session_open_to_load() is for callers
- * that start a filter: for them the -EPERM above is no error. They get its reason in *unseen, or "" if there was no
- * such error.
+ * that load a filter: for them the -EPERM above is no error. They get its reason in *unseen, or "" if there was no
+ * such error. Filters that another loader has loaded still pass everything, until session_start(). With is_on_trial,
+ * filters of another version are an error (-EINVAL), because nothing could undo their replacement.
+ *
+ * -EPROTO, -EPROTONOSUPPORT: a newer version of this tool has made a table or written the store. Nothing has changed.
  */
 int session_open(struct session *session, const char *state, const char *name, struct reason *reason);
-int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
-			 struct reason *reason);
+int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,
+			 struct reason *unseen, struct reason *reason);
+void session_start(struct session *session);
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason);
 void session_close(struct session *session);
 

@@ -21,7 +21,7 @@ struct watchdog {
 	const char *state, *name; /* of the store; `state` may be NULL */
 	__s64 deadline_ms;        /* from watchdog_deadline() */
 	__u64 pending_id;         /* of the change, from store_pending(); 0: a load */
-	const int *ifindex;       /* for a load: the interfaces that got the program */
+	int *ifindex;             /* for a load: the interfaces that got the program */
 	size_t ifindex_count;
 	__u32 confirm_by; /* for a load: as in the filter's config */
 };

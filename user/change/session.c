@@ -46,6 +46,12 @@ static int forget_ended(struct session *session, struct reason *reason)
 	return error ? error : change_end(session, change_expire(session, &ignored, reason), reason);
 }
 
+/* A filter that is not set up can still get any name. */
+static bool belongs(const struct session *session, const struct kernel_filter *kernel)
+{
+	return !kernel->config->magic || !strncmp(kernel->config->name, session->name, sizeof(session->name));
+}
+
 /* Whether an interface that runs `old` also runs a filter of this version that has, or gets, the same rules. */
 static bool has_newer_beside(const struct session *session, const struct kernel_filter *kernels, size_t count,
 			     const struct kernel_filter *old)
@@ -56,8 +62,7 @@ static bool has_newer_beside(const struct session *session, const struct kernel_
 		const struct kernel_filter *kernel = &kernels[i];
 
 		/* No config: it is among the session's filters by now. */
-		if (!kernel->config || kernel->is_other_version ||
-		    (kernel->config->magic && strncmp(kernel->config->name, session->name, sizeof(session->name))))
+		if (!kernel->config || kernel->is_other_version || !belongs(session, kernel))
 			continue;
 		for (size_t k = 0; k < kernel->attachments_count; k++)
 			if (kernel->attachments[k].ifindex == old->attachments->ifindex)
@@ -76,11 +81,38 @@ static int prepare_compact(struct session *session, const struct kernel_filter *
 	return 0;
 }
 
-/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
-static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count, struct reason *reason)
-{
-	int error = prepare_compact(session, kernels, count, reason);
+/* For a session that will load a filter: see session_open_to_load(). */
+struct to_load {
+	bool is_on_trial;
+	struct reason *unseen;
+};
 
+/* Refuses before anything has changed. */
+static int check_versions(const struct session *session, const struct kernel_filter *kernels, size_t count,
+			  const struct to_load *to_load, struct reason *reason)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!kernels[i].is_other_version || !belongs(session, &kernels[i]))
+			continue;
+		if (kernels[i].config->version > ABI_VERSION)
+			return kernel_say_other_version(&kernels[i], reason);
+		if (to_load && to_load->is_on_trial)
+			return reason_set(reason, -EINVAL,
+					  "the filter on '%s' is of an older version of xdp-cuckoo, and nothing can undo "
+					  "its replacement: first replace it without --confirm",
+					  kernels[i].attachments->interface);
+	}
+	return 0;
+}
+
+/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
+static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
+			const struct to_load *to_load, struct reason *reason)
+{
+	int error = check_versions(session, kernels, count, to_load, reason);
+
+	if (!error)
+		error = prepare_compact(session, kernels, count, reason);
 	if (error)
 		return error;
 	/* One more than there are, for session_load(). */
@@ -89,9 +121,7 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	for (size_t i = 0; i < count && !error; i++) {
 		struct filter *filter = &session->filters[session->filters_count];
-		const struct abi_config *config = kernels[i].config;
-
-		if (config->magic && strncmp(config->name, session->name, sizeof(session->name)))
+		if (!belongs(session, &kernels[i]))
 			continue;
 		/* An operator exchanges it by hand, behind libxdp's dispatcher, and will take it off. */
 		if (kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
@@ -100,10 +130,22 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		error = kernels[i].is_other_version ? filter_take_over(filter, &kernels[i], session->store, reason) :
 						      filter_open(filter, &kernels[i], reason);
 		session->filters_count += !error;
-		if (!error && filter->state != FILTER_TAKEN_OVER)
-			error = filter_update(filter, session->store, session->name, reason);
+		if (error || filter->state == FILTER_TAKEN_OVER)
+			continue;
+		/* A load on trial may have died before it started the filter. */
+		if (!filter->kernel.config->magic)
+			filter_confirm(filter);
+		error = filter_update(filter, session->store, session->name, reason);
 	}
+	if (!error && !to_load)
+		session_start(session);
 	return error;
+}
+
+void session_start(struct session *session)
+{
+	for (size_t i = 0; i < session->filters_count; i++)
+		filter_start(&session->filters[i]);
 }
 
 void session_unlock(struct session *session)
@@ -152,12 +194,9 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 	return NULL;
 }
 
-/*
- * `session` is paused or zeroed. `unseen`: see session_open_to_load(); NULL: a program that cannot be inspected is an
- * error.
- */
+/* `session` is paused or zeroed. `to_load` is NULL for callers that start no filter. */
 static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
-		   struct reason *unseen, struct reason *reason)
+		   const struct to_load *to_load, struct reason *reason)
 {
 	struct kernel_filter *filters = session->paused;
 	size_t count = session->paused_count;
@@ -174,13 +213,13 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		error = store_resume(dir, mode, &session->store, reason);
 	if (!error) {
 		error = kernel_find_all_again(name, &filters, &count, reason);
-		if (error == -EPERM && unseen) {
-			*unseen = *reason;
+		if (error == -EPERM && to_load) {
+			*to_load->unseen = *reason;
 			error = 0;
 		}
 	}
 	if (!error)
-		error = open_filters(session, filters, count, reason);
+		error = open_filters(session, filters, count, to_load, reason);
 	if (!error)
 		change_undo_overdue(session);
 	kernel_filters_free(filters, count);
@@ -200,12 +239,14 @@ int session_open(struct session *session, const char *state, const char *name, s
 	return open_in(STORE_WRITE, session, state, name, NULL, reason);
 }
 
-int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
-			 struct reason *reason)
+int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,
+			 struct reason *unseen, struct reason *reason)
 {
+	const struct to_load to_load = { is_on_trial, unseen };
+
 	*session = (struct session){};
 	unseen->text[0] = '\0';
-	return open_in(STORE_WRITE, session, state, name, unseen, reason);
+	return open_in(STORE_WRITE, session, state, name, &to_load, reason);
 }
 
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason)
@@ -265,11 +306,16 @@ int session_load(struct session *session, const struct abi_options *options, __u
 		error = filter_create(new, options, slots, info.keys, reason);
 	if (error)
 		return error;
+	error = filter_update(new, session->store, session->name, reason);
+	if (error) {
+		filter_close(new);
+		return error;
+	}
+	filter_start(new);
+	new->state = FILTER_UP_TO_DATE; /* nobody else has loaded it */
 	session->filters_count++;
 	*filter = new;
-	error = filter_update(new, session->store, session->name, reason);
-	new->state = FILTER_UP_TO_DATE; /* nobody else has loaded it */
-	return error;
+	return 0;
 }
 
 int session_resize(struct session *session, __u64 capacity, struct reason *reason)

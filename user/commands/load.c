@@ -149,12 +149,57 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
+/* Whether --confirm is for the filter: for the first one, which gets the interfaces, and for those that this load sets up. */
+static bool is_on_trial(const struct session *session, size_t which)
+{
+	return !which || session->filters[which].state == FILTER_SET_UP;
+}
+
 /*
- * Sets *before to the number of interfaces on which session->filters[0] filtered before. It is 0 if another tool loaded the
- * filter and this load sets it up: --confirm is then for all of its interfaces.
+ * Notes what the watchdog will undo: `added` interfaces of the first filter, and all interfaces of filters that this load
+ * sets up.
  */
-static int load_all(const struct invocation *invocation, struct session *session, json_t *rows, size_t *before,
-		    struct reason *reason)
+static int note_interfaces(const struct session *session, size_t added, struct watchdog *watchdog,
+			   struct reason *reason)
+{
+	for (size_t i = 0; i < session->filters_count; i++) {
+		const struct kernel_filter *kernel = &session->filters[i].kernel;
+		const bool is_set_up = session->filters[i].state == FILTER_SET_UP;
+		const size_t wanted = is_set_up ? kernel->attachments_count : i ? 0 : added;
+		int *grown = realloc(watchdog->ifindex, (watchdog->ifindex_count + wanted + 1) * sizeof(*grown));
+
+		if (!grown)
+			return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
+		watchdog->ifindex = grown;
+		for (size_t k = kernel->attachments_count - wanted; k < kernel->attachments_count; k++)
+			grown[watchdog->ifindex_count++] = kernel->attachments[k].ifindex;
+	}
+	if (watchdog->ifindex_count)
+		return 0;
+	return reason_set(reason, -EINVAL,
+			  "the filter runs there already, so --confirm has nothing to undo: unload it first, or leave "
+			  "--confirm out");
+}
+
+/* Nothing filters before monitor-only and the deadline are set. */
+static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
+		       struct reason *reason)
+{
+	int error = sets_monitor_only ? change_set_monitor_only(session, true, reason) : 0;
+
+	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms && !error; i++) {
+		if (!is_on_trial(session, i))
+			continue;
+		error = filter_set_unconfirmed(&session->filters[i], 0, invocation->confirm_ms, reason);
+		/* By the same tick the watchdog knows all of them. */
+		session->filters[i].kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
+	}
+	return error;
+}
+
+/* After an error nothing has changed: what another tool loaded still passes everything. */
+static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
+		    struct watchdog *watchdog, struct reason *reason)
 {
 	const struct abi_options options = load_table(&invocation->load);
 	struct filter *filter = session->filters;
@@ -170,32 +215,31 @@ static int load_all(const struct invocation *invocation, struct session *session
 	if (error)
 		return error;
 	/* Only one change at a time may wait for `confirm`. */
-	if (invocation->confirm_ms && filter->kernel.config->run & ABI_RUN_UNCONFIRMED)
-		return reason_set(reason, -EBUSY,
-				  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
-				  "xdp-cuckoo status",
-				  session->name);
+	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms; i++)
+		if (session->filters[i].kernel.config->run & ABI_RUN_UNCONFIRMED)
+			return reason_set(reason, -EBUSY,
+					  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
+					  "xdp-cuckoo status",
+					  session->name);
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR);
 	attached = filter->kernel.attachments_count;
-	*before = filter->state == FILTER_SET_UP ? 0 : attached;
 	command_fit_mtu(session);
-	/* Monitor-only and the deadline must be set before the filter gets its first packet. */
-	if (sets_monitor_only)
-		error = change_set_monitor_only(session, true, reason);
-	if (!error && invocation->confirm_ms)
-		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
+	error = start_trial(invocation, session, sets_monitor_only, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, session, invocation->operands[i], rows, reason);
-	if (invocation->confirm_ms && !error && filter->kernel.attachments_count == *before)
-		error = reason_set(reason, -EINVAL,
-				   "the filter runs there already, so --confirm has nothing to undo: unload it first, or "
-				   "leave --confirm out");
-	/* Undo the load after a failure; in this order, because an interface above keeps the programs below. */
-	for (size_t i = filter->kernel.attachments_count; error && i-- > attached;)
+	if (invocation->confirm_ms && !error)
+		error = note_interfaces(session, filter->kernel.attachments_count - attached, watchdog, reason);
+	if (!error) {
+		session_start(session);
+		return 0;
+	}
+	/* In this order, because an interface above keeps the programs below. */
+	for (size_t i = filter->kernel.attachments_count; i-- > attached;)
 		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
-	if (invocation->confirm_ms && error)
-		filter_confirm(filter);
-	if (error && sets_monitor_only)
+	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms; i++)
+		if (is_on_trial(session, i))
+			filter_confirm(&session->filters[i]);
+	if (sets_monitor_only)
 		change_set_monitor_only(session, false, &ignored);
 	return error;
 }
@@ -215,7 +259,6 @@ static json_t *load_answer(const struct session *session, json_t *rows)
 
 struct loading {
 	json_t *rows, *answer;
-	int *ifindex; /* room for all interfaces of the command */
 	struct watchdog watchdog;
 	bool drops_headers; /* a new filter drops packets with too many headers: report it */
 };
@@ -226,9 +269,9 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	const struct kernel_filter *kernel;
 	struct reason unseen;
 	struct session session;
-	size_t before = 0;
 	bool is_new;
-	int error = session_open_to_load(&session, invocation->state, invocation->name, &unseen, reason);
+	int error = session_open_to_load(&session, invocation->state, invocation->name, invocation->confirm_ms, &unseen,
+					 reason);
 
 	is_new = !error && !session.filters_count;
 	if (!error) {
@@ -236,7 +279,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		error = command_report_blocked(&session, reason);
 	}
 	if (!error)
-		error = load_all(invocation, &session, loading->rows, &before, reason);
+		error = load_all(invocation, &session, loading->rows, watchdog, reason);
 	if (error) {
 		session_close(&session);
 		return error;
@@ -255,9 +298,6 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
 		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);
 		watchdog->confirm_by = kernel->config->confirm_by;
-		watchdog->ifindex = loading->ifindex;
-		for (size_t i = before; i < kernel->attachments_count; i++)
-			loading->ifindex[watchdog->ifindex_count++] = kernel->attachments[i].ifindex;
 	} else {
 		command_report_run(kernel);
 	}
@@ -291,9 +331,7 @@ static enum command_status run_load(const struct invocation *words)
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	loading.rows = json_array();
-	loading.ifindex = calloc(invocation->count, sizeof(*loading.ifindex));
-	error = loading.ifindex ? load(invocation, &loading, &reason) :
-				  reason_set(&reason, -ENOMEM, "no memory for the list of interfaces");
+	error = load(invocation, &loading, &reason);
 	waits = !error && loading.watchdog.ifindex_count;
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
@@ -304,7 +342,7 @@ static enum command_status run_load(const struct invocation *words)
 	if (waits && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
-	free(loading.ifindex);
+	free(loading.watchdog.ifindex);
 	if (!error && !output_flush())
 		command_watch(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;

@@ -160,7 +160,8 @@ static int bring_all(struct up *up, struct reason *reason)
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
-	int error = session_open_to_load(&up->session, up->invocation->state, up->invocation->name, &unseen, reason);
+	int error =
+		session_open_to_load(&up->session, up->invocation->state, up->invocation->name, false, &unseen, reason);
 
 	if (error)
 		return error;
@@ -171,6 +172,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	for (size_t i = 0; i < up->session.filters_count; i++)
 		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
 	bring_settings(up);
+	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)

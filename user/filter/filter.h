@@ -100,9 +100,13 @@ int filter_create_like(struct filter *filter, const struct kernel_filter *kernel
 /*
  * Makes the table equal to the store, which must be open for writing. `name` is the name of the filter. A
  * table that is too small is replaced by a larger one. 0; -ESTALE: the filter belongs to another store;
- * -ENOSPC: the rules do not fit, and the table cannot be replaced; other -errno.
+ * -ENOSPC: the rules do not fit, and the table cannot be replaced; other -errno. A filter that was not set up
+ * (FILTER_SET_UP) still passes everything, until filter_start().
  */
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason);
+
+/* After filter_update(): packets use the table of a filter that was not set up. */
+void filter_start(struct filter *filter);
 
 /*
  * `kernel` is a running filter of another version. Makes a new filter from the store in *filter, and puts it in the

@@ -333,8 +333,8 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 	int error;
 
 	hand_listener_on(config, old);
-	config->magic = ABI_MAGIC;
-	__atomic_fetch_or(&config->run, old->run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+	config->magic = old->magic;
+	__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
 	filter_make_heir(config, old);
 	error = kernel_replace(&filter->kernel, &new->kernel, reason);
 	if (error)

@@ -105,7 +105,7 @@ static int lay_out(struct filter *filter, const struct store_info *info, struct 
 		       0;
 }
 
-/* Sets ABI_RUN_SET_UP last, because from then on packets use the table. */
+/* The filter passes every packet until filter_start(). */
 static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
 		  struct reason *reason)
 {
@@ -132,13 +132,20 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	if (!error)
 		error = filter_publish(filter, store, reason);
 	filter_entries_close(&entries);
-	if (error)
-		return error;
-	config->generation = info->generation;
+	if (!error)
+		config->generation = info->generation;
+	return error;
+}
+
+void filter_start(struct filter *filter)
+{
+	struct abi_config *config = filter->kernel.config;
+
+	if (filter->state != FILTER_SET_UP)
+		return;
 	config->magic = ABI_MAGIC;
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
 	filter->table.waits_for_readers = filter_waits_for_readers(filter);
-	return 0;
 }
 
 /*

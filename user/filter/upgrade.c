@@ -37,6 +37,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	/* The update may have replaced the new filter by a larger one. */
 	config = filter->kernel.config;
 	if (!error) {
+		filter_start(filter);
 		filter_make_heir(config, old);
 		error = kernel_replace(kernel, &filter->kernel, reason);
 	}

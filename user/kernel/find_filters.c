@@ -240,12 +240,7 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 			continue;
 		}
 		if (is_wanted)
-			error = reason_set(
-				reason, -EPROTO,
-				"the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of version %u, "
-				"this tool's of %u); xdp-cuckoo --name %s load %s replaces it without a gap",
-				filter->config->name, filter->attachments[0].interface, filter->config->version,
-				ABI_VERSION, filter->config->name, filter->attachments[0].interface);
+			error = kernel_say_other_version(filter, reason);
 		kernel_close(filter);
 	}
 	if (search.has_unsound && !is_found)
@@ -255,6 +250,23 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 	*filters = search.filters;
 	*count = kept;
 	return error;
+}
+
+int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason)
+{
+	const char *name = filter->config->name, *interface = filter->attachments[0].interface;
+	const __u32 version = filter->config->version;
+
+	if (version > ABI_VERSION)
+		return reason_set(
+			reason, -EPROTO,
+			"the filter '%s' on '%s' is of a newer version of xdp-cuckoo (its table is of version %u, "
+			"this tool's of %u); use that version, or go back: xdp-cuckoo unload %s, then load it here",
+			name, interface, version, ABI_VERSION, interface);
+	return reason_set(reason, -EPROTO,
+			  "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of version %u, "
+			  "this tool's of %u); xdp-cuckoo --name %s load %s replaces it without a gap",
+			  name, interface, version, ABI_VERSION, name, interface);
 }
 
 int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)

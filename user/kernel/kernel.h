@@ -133,6 +133,9 @@ int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *co
 int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
+/* Says what a running filter of another version is, and what to do. -EPROTO. */
+int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
+
 /* Says that there is no such interface, and which name may be meant. -ENODEV. */
 int kernel_say_no_interface(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
