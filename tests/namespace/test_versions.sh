@@ -60,10 +60,106 @@ test_commands_that_take_its_place() {
 	older
 	is_taken_over xc add 203.0.113.4
 	assert_output '^slots: +[0-9]+ of 32768 used'
-	xc unload vrx >/dev/null
-	case_begin "a later version, where it leaves the store readable"
+}
+
+# More rules than its table holds: the larger table is in the other half of the new maps.
+test_one_that_its_rules_have_outgrown() {
+	awk 'BEGIN { for (i = 0; i < 40000; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/rules"
+	xc import "$STATE/rules" >/dev/null 2>&1
+	for command in 'add 203.0.113.3' 'load vrx' expire; do
+		case_begin "$command"
+		older
+		# shellcheck disable=SC2086 # words
+		is_taken_over xc $command
+		assert_shows 'effect: +filters$' xc status
+		assert_verdict drop 10.0.0.0 10.0.156.63 pass 10.0.156.64
+		xc unload vrx >/dev/null
+	done
+}
+
+# Nothing could bring the old filter back, so no trial replaces it.
+test_no_trial_replaces_it() {
+	second_pair
+	older
+	before=$(program_id vrx)
+	for interface in vrx vrx2; do
+		assert_fails 2 "on 'vrx' is of an older version .* replace it without --confirm" xc load "$interface" --confirm 5s
+	done
+	assert_equal "$before $(program_id vrx2)" "$(program_id vrx) " "programs"
+	assert_verdict drop 203.0.113.200
+	is_taken_over xc load vrx
+}
+
+# refuses PATTERN: no command changes anything, also one that ran before the newer version came.
+refuses() {
+	before=$(program_id vrx)
+	xc list >"$STATE/before"
+	echo 203.0.113.9 >"$STATE/list"
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	while read -r command; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_fails 3 "$1" xc $command
+	done <<-END
+		add 203.0.113.9
+		del 203.0.113.1
+		import $STATE/list --replace
+		load vrx
+		load vrx --confirm 5s
+		up $STATE/conf
+		expire
+		resize 50000
+		monitor-only on
+		confirm
+	END
+	case_begin 'afterwards'
+	assert_equal "$before" "$(program_id vrx)" "program"
+	assert_prints "$(cat "$STATE/before")" xc list
+}
+
+# A table that a newer version has made stays, and also the tables that this version could change.
+test_a_newer_table_stays() {
+	second_pair
 	older default 9
-	is_taken_over xc add 203.0.113.5
+	refuses "of a newer version of xdp-cuckoo .* unload vrx, then load it here"
+	assert_verdict drop 203.0.113.200
+	assert_fails 3 "of a newer version" xc stats
+	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
+	assert_fails 3 "of a newer version" xc add 203.0.113.9
+	assert_shows 'condition: +of a newer version: use that one' xc status
+	assert_output 'vrx2: passes everything until the next add'
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
+	assert_verdict drop 203.0.113.1 pass 203.0.113.200
+}
+
+# An old `batch` that waits for its input while a newer version comes changes nothing any more.
+test_a_newer_store_stays() {
+	assert_status 0 xc load vrx
+	assert_status 0 xc add 203.0.113.1
+	mkfifo "$STATE/lines"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" batch - <"$STATE/lines" >"$STATE/said" 2>&1 &
+	batch=$!
+	on_exit "kill $batch 2>/dev/null"
+	exec 5>"$STATE/lines"
+	echo add 203.0.113.2 >&5
+	wait_for "the first line" sh -c "nsenter --net=/run/netns/$RX $TOOL --state $STATE/store list | grep -q 113.2"
+	"$HELPERS/newer" "$STATE/store/default" || fail "the store cannot be marked"
+	refuses "a newer version than .* has written it: use that version, or go back: "
+	echo add 203.0.113.3 >&5
+	exec 5>&-
+	STATUS=0
+	wait "$batch" || STATUS=$?
+	assert_equal 3 "$STATUS" "status of batch: $(cat "$STATE/said")"
+	grep -q 'a newer version than' "$STATE/said" || fail "batch says: $(cat "$STATE/said")"
+	assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
+	case_begin "the way back"
+	assert_status 0 xc backup "$STATE/backup"
+	assert_status 0 xc unload vrx
+	mv "$STATE/store/default/data.mdb" "$STATE/"
+	assert_status 0 xc restore "$STATE/backup"
+	assert_status 0 xc load vrx
+	assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
 }
 
 # Every packet meets the old filter or the new one.

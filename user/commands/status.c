@@ -93,6 +93,8 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 
 	if (!config->magic)
 		return "not set up";
+	if (config->version > ABI_VERSION)
+		return "of a newer version: use that one; this one can only unload it";
 	if (filter->is_other_version && kernel_held_attachment(filter))
 		return "of another version, behind libxdp's dispatcher: xdp-cuckoo help object says how to exchange it";
 	if (filter->is_other_version)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "base/waiting.h"
 #include "store/internal.h"
 
@@ -278,6 +279,9 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },
+		{ -EPROTONOSUPPORT, "a newer version than " VERSION " of xdp-cuckoo has written it",
+		  "use that version, or go back: there, write a file with backup, and unload; here, move data.mdb "
+		  "away, restore that file, and load" },
 		{ -EACCES, "permission denied", "run as its owner, or name a directory of your own with --state" },
 		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
 		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },

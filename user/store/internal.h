@@ -96,6 +96,7 @@ struct store {
 	MDB_txn *write;                  /* NULL outside a transaction */
 	MDB_cursor *appending; /* in rules_db, while all new rules sort after the others; else NULL. Ends with `write` */
 	struct store_clock clock;
+	__u32 tool; /* store_tool(), when it was opened */
 	/* State of the transaction; the commit writes it to the database. */
 	struct store_meta meta;
 	struct shape_list shapes;
@@ -196,6 +197,14 @@ int open_once_begin(int dir_fd, bool waits, struct open_once **opened);
 void open_once_end(struct open_once *opened);
 
 /* ---- settings.c ---- */
+
+/*
+ * The newest version of this tool that opened the store to write, and this version: 0x000102 for 0.1.2. An older tool
+ * must not write the store.
+ */
+__u32 store_tool(const struct store *store, MDB_txn *txn);
+__u32 store_own_tool(void);
+int store_note_tool(const struct store *store, MDB_txn *txn); /* an LMDB status */
 
 int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a store knows about itself: identity, schema and settings. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/version.h"
 #include "store/internal.h"
 
-static const char meta_name[] = "store";
+static const char meta_name[] = "store", tool_name[] = "tool";
 
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
 {
@@ -53,9 +55,36 @@ int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *
 	return is_sound(meta) ? 0 : -EBADMSG;
 }
 
+__u32 store_tool(const struct store *store, MDB_txn *txn)
+{
+	MDB_val key = { strlen(tool_name), (void *)tool_name }, value;
+	__u32 tool = 0;
+
+	if (!mdb_get(txn, store->meta_db, &key, &value) && value.mv_size == sizeof(tool))
+		memcpy(&tool, value.mv_data, sizeof(tool));
+	return tool;
+}
+
+__u32 store_own_tool(void)
+{
+	unsigned int major = 0, minor = 0, patch = 0;
+
+	sscanf(VERSION, "%u.%u.%u", &major, &minor, &patch);
+	return major << 16 | minor << 8 | patch;
+}
+
+int store_note_tool(const struct store *store, MDB_txn *txn)
+{
+	__u32 tool = store_own_tool();
+	MDB_val key = { strlen(tool_name), (void *)tool_name }, value = { sizeof(tool), &tool };
+
+	return mdb_put(txn, store->meta_db, &key, &value, 0);
+}
+
 int store_meta_create(struct store *store, MDB_txn *txn)
 {
 	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
+	int status;
 
 	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
 		return EIO;
@@ -64,7 +93,8 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 	if (store_clock_set(&store->clock, &meta))
 		return EIO;
 	store_clock_note(&store->clock, &meta);
-	return store_meta_save(store, txn, &meta);
+	status = store_meta_save(store, txn, &meta);
+	return status ? status : store_note_tool(store, txn);
 }
 
 /* ---- settings ---- */

@@ -37,6 +37,9 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 	if (!status && is_new)
 		status = store_meta_create(store, txn);
 	error = status ? environment_write_error(store->env, status) : store_meta_load(store, txn, &meta);
+	store->tool = error ? 0 : store_tool(store, txn);
+	if (mode != STORE_READ && store->tool > store_own_tool())
+		error = -EPROTONOSUPPORT;
 	if (!error)
 		error = store_clock_set(&store->clock, &meta);
 	if (error)
@@ -111,6 +114,20 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
+/* From now on older versions refuse to write. On a full disk the next process tries this again. */
+static void note_tool(struct store *store)
+{
+	MDB_txn *txn;
+
+	if (mdb_txn_begin(store->env, NULL, 0, &txn))
+		return;
+	if (store_note_tool(store, txn))
+		mdb_txn_abort(txn);
+	else if (!mdb_txn_commit(txn))
+		return;
+	environment_give_back(store->env);
+}
+
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
 	const bool waits = mode != STORE_TRY;
@@ -128,6 +145,8 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 		error = store_dir_lock(dir_fd, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
+	if (!error && mode != STORE_READ && new->tool < store_own_tool())
+		note_tool(new);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (error) {
@@ -185,7 +204,7 @@ static bool has_files(const struct store *store, int dir_fd)
 }
 
 /* What environment_attach() does beside opening. */
-static int environment_resume(struct store *store)
+static int environment_resume(struct store *store, enum store_mode mode)
 {
 	struct store_meta meta;
 	MDB_txn *txn;
@@ -197,7 +216,10 @@ static int environment_resume(struct store *store)
 	waiting_end();
 	if (error)
 		return error;
+	store->tool = store_tool(store, txn);
 	store_view_end(store);
+	if (mode != STORE_READ && store->tool > store_own_tool())
+		return -EPROTONOSUPPORT;
 	return store_clock_set(&store->clock, &meta);
 }
 
@@ -213,7 +235,7 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 		error = store_dir_lock(dir_fd, mode != STORE_TRY, &(*store)->lock);
 	is_same = !error && has_files(*store, dir_fd);
 	if (is_same)
-		error = environment_resume(*store);
+		error = environment_resume(*store, mode);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (!error && is_same)

@@ -104,8 +104,8 @@ enum store_mode {
 /*
  * Opens the store in DIR. With STORE_WRITE or STORE_TRY, the caller has an exclusive lock until
  * store_close(), so no other command changes the store or its tables meanwhile. The lock ends with the
- * process. 0; -ENOENT; -EACCES; -EBADMSG: not a store, or damaged; -EPROTO: its schema is unknown; -ENOEXEC: a
- * machine of another byte order or word size wrote it; other -errno. On failure *store is NULL. store_close()
+ * process. 0; -ENOENT; -EACCES; -EBADMSG: not a store, or damaged; -EPROTO: its schema is unknown;
+ * -EPROTONOSUPPORT: a newer version has written it, so this one may only read it; -ENOEXEC: a machine of another byte order or word size wrote it; other -errno. On failure *store is NULL. store_close()
  * accepts NULL, and aborts an open transaction.
  *
  * A process can have each store open only once. If another thread has it open, store_open() waits; if the same
