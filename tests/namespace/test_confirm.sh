@@ -558,6 +558,23 @@ src 192.0.2.2' "$(rules)" "rules"
 	assert_verdict pass 192.0.2.1 drop 192.0.2.2
 }
 
+# A rule of the waiting change that is added once more stays, although it is there already.
+test_added_again_while_an_import_waits() {
+	silence
+	xc load vrx >/dev/null
+	printf '192.0.2.%d\n' 1 2 3 >"$STATE/list"
+	xc import "$STATE/list" --confirm 3s >/dev/null 2>&1
+	watchdog
+	assert_fails 1 'already there' xc add 192.0.2.1
+	run xc batch - <<-EOF
+		add 192.0.2.2
+	EOF
+	assert_output 'already there'
+	watchdog_has_ended
+	assert_equal 'src 192.0.2.1
+src 192.0.2.2' "$(rules)" "rules"
+}
+
 # The import replaces all rules, and is itself replaced.
 test_replaced_while_an_import_waits() {
 	before_import

@@ -109,7 +109,7 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 	/* The message shows the stored rule. */
 	if (change->is_refused)
 		store_get(session->store, &change->rule);
-	return change->is_refused ? -EEXIST : 0;
+	return 0;
 }
 
 static int del(struct session *session, struct rule_change *change, struct reason *reason)
@@ -131,7 +131,7 @@ static int del(struct session *session, struct rule_change *change, struct reaso
 	if (deleted == STORE_STILL_WANTED)
 		change->left_to = command_owners_of(session->store, &change->rule);
 	change->is_refused = deleted == STORE_NO_SUCH_RULE;
-	return change->is_refused ? -ENOENT : 0;
+	return 0;
 }
 
 /* A compact table does not end rules by itself. */
@@ -165,17 +165,22 @@ struct outcome {
 	struct rule_change last;
 };
 
-/* One change: if one rule fails, none is changed. A rule that is there, or not there, is no failure of the others. */
+/*
+ * One change: if one rule fails, none is changed. A rule that is there, or not there, is no failure. Even if all are, the
+ * change goes on to its end: the undo of a pending change may have to leave another rule than before.
+ */
 static int change_all(struct session *session, const struct rules *rules, const char *list, struct outcome *outcome,
 		      int (*make)(struct session *, struct rule_change *, struct reason *), struct reason *reason)
 {
-	int error = 0;
+	for (size_t i = 0; i < rules->count; i++) {
+		int error;
 
-	for (size_t i = 0; i < rules->count && (!error || outcome->last.is_refused); i++) {
 		json_decref(outcome->last.lists);
 		json_decref(outcome->last.left_to);
 		outcome->last = (struct rule_change){ .rule = rules->rule[i], .list = list };
 		error = make(session, &outcome->last, reason);
+		if (error)
+			return error;
 		if (outcome->last.is_refused)
 			outcome->refused++;
 		else if (outcome->last.is_updated)
@@ -185,7 +190,7 @@ static int change_all(struct session *session, const struct rules *rules, const 
 		else
 			outcome->done++;
 	}
-	return error && outcome->last.is_refused && outcome->refused < rules->count ? 0 : error;
+	return 0;
 }
 
 /* The packets of a rule that is not there may still be blocked: by the rule of a network, or some of them by their port. */
@@ -247,6 +252,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	struct reason reason;
 	struct guard guard;
 	struct session session;
+	bool is_refused;
 	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error) {
@@ -255,19 +261,20 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	}
 	if (!error)
 		error = change_end(&session, change_all(&session, rules, list, &outcome, make, &reason), &reason);
-	if (!error) {
+	is_refused = !error && outcome.refused == rules->count;
+	if (is_refused && make == del && !list)
+		advise_network(&session, rules->rule, advice);
+	if (!error && !is_refused) {
 		command_report_rebuilds(&session);
 		if (make == add)
 			note_compact(&session, rules->rule);
 		note_lists(outcome.last.lists);
-	} else if (make == del && !list && outcome.refused == rules->count) {
-		advise_network(&session, rules->rule, advice);
 	}
 	json_decref(outcome.last.lists);
 	session_close(&session);
 	guard_close(&guard);
 	rule_format(&outcome.last.rule, text);
-	if (error && outcome.refused == rules->count) {
+	if (is_refused) {
 		if (list)
 			return command_error(STATUS_NO,
 					     "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",

@@ -280,8 +280,12 @@ static bool is_final(int error)
 
 int public_end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error)
 {
-	if (is_own)
-		return public_leave(filter, end(filter, error));
+	if (is_own) {
+		/* Even a rule that is there already may change what the undo of a pending change leaves. */
+		const int failed = end(filter, is_final(error) ? error : 0);
+
+		return public_leave(filter, failed ? failed : error);
+	}
 	filter->refused = is_final(error) ? error : 0;
 	return public_leave(filter, error);
 }
