@@ -162,7 +162,7 @@ int change_replace(struct session *session, const struct rule_diff *diff,
 
 /*
  * Within a change: whether change_add() would take all these rules; it calls this for each of its own. -E2BIG: they need
- * too many shapes. The change may go on.
+ * too many shapes, now or when the pending change is undone. The change may go on.
  */
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason);
 

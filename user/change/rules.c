@@ -106,19 +106,30 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 {
 	const struct shape_list *list = store_shape_list(session->store);
 	struct rule_key keys[RULE_KEYS_MAX];
-	struct shape_list trial;
+	char text[RULE_TEXT_BYTES];
+	struct shape_list trial, undone;
 	bool is_new = false;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = rule_keys(&rules[i], keys); k-- > 0;) {
 			if (!is_new && shape_list_find(list, &keys[k].shape))
 				continue;
-			if (!is_new)
+			if (!is_new) {
+				const int error = store_undone_shapes(session->store, &undone);
+
+				if (error)
+					return store_say_unread(error, reason);
 				trial = *list;
-			is_new = true;
+				is_new = true;
+			}
 			if (shape_list_add(&trial, &keys[k].shape, 1) ||
 			    (trial.must_plan && entries_matter(session) && !change_can_replace_all(session)))
 				return say_too_many_kinds(&rules[i], reason);
+			if (store_has_earlier_pending(session->store) && shape_list_add(&undone, &keys[k].shape, 1))
+				return reason_set(reason, -E2BIG,
+						  "'%s' needs the room of a kind of rule that the undo of the pending change would "
+						  "bring back; confirm that change first: xdp-cuckoo confirm",
+						  rule_format(&rules[i], text));
 		}
 	return 0;
 }
