@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 import time
 
+import events
 import frames
 import kernel
 import rules
-import steps
 from model import FEED, FLEET, HAND, Model
 from step import Seen, Unfit, Wrong
 from universe import Universe
@@ -45,11 +45,15 @@ class Course:
     def configure(self):
         """What `follow`, `publish` and `refresh` read."""
         with open(os.path.join(self.dir, "fleet.conf"), "w") as out:
-            out.write("[fleet]\nbroker = 127.0.0.1\nlists = %s\nhost = h1\nresync-jitter = 1s\nmax-shrink = 100%%\n" % FLEET)
+            out.write("[fleet]\nbroker = 127.0.0.1\nlists = %s\nhost = h1\nresync-jitter = 1s\n" % FLEET)
         with open(os.path.join(self.dir, "feed.conf"), "w") as out:
             out.write("[filter]\ninterfaces = %s\n[list %s]\nurl = http://127.0.0.1:%u/\n" % (
                 self.options.interface, FEED, self.options.provider.port))
         self.options.provider.path = os.path.join(self.dir, "provided")
+        if self.options.broker:
+            self.options.broker.ask("FLUSHALL")
+            self.run_program([self.options.tool, "--state", os.path.join(self.dir, "publisher"), "fleet", "init",
+                              "--config", os.path.join(self.dir, "fleet.conf")])
 
     # ---- the tool ----
 
@@ -336,11 +340,11 @@ class Course:
     # ---- the course ----
 
     def run(self, count):
-        steps.start(self)
+        events.start(self)
         for at in range(count):
             self.at = at
-            steps.draw(self)
-        steps.finish(self)
+            events.draw(self)
+        events.finish(self)
 
     def close(self):
         if self.program:
@@ -356,8 +360,8 @@ class Course:
         try:
             for step in log:
                 again.do(step)
-                again.check_verdicts(30)
-            again.check_verdicts(self.options.frames)
+                again.check_verdicts(0 if step.is_away else 30)
+            again.check_verdicts(0 if log and log[-1].is_away else self.options.frames)
         except Wrong as wrong:
             return str(wrong)
         except Unfit:

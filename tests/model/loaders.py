@@ -14,7 +14,7 @@ import kernel
 from course import Course
 from rules import Flow
 from step import Seen, Step, Wrong, other
-from steps import UNTIL_UNDONE
+from events import UNTIL_UNDONE
 
 INTERFACES = tuple("m%u" % number for number in range(8))
 ADDRESSES = tuple(0xc0000200 + number for number in range(1, 4))  # 192.0.2.1 and so on: none of this host

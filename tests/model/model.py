@@ -37,6 +37,7 @@ class Model:
         self.undone = None  # what there would be without the change that waits to be confirmed; None: no change waits
         self.now = self  # of a command, what it finds: whether it does anything is decided there, also for `undone`
         self.made = set()  # the lists that the change that waits has made, and no later import
+        self.saved = None  # by the last backup
         self.fleet, self.fleet_at = [], None  # the log of the fleet's list, and how far this host has read it
         self.passed = lambda end: False
 
@@ -83,7 +84,8 @@ class Model:
             entry.timed, entry.end = frozenset(), None
         is_alone = entry.good | entry.timed == {owner}
         if is_alone and (replace or comment and not entry.good):
-            entry.comments = frozenset([comment])
+            # What would be undone may keep an older comment.
+            entry.comments = frozenset([comment]) | (entry.comments if self.now is not self else frozenset())
         entry.good -= {owner}
         entry.timed -= {owner}
         if not entry.timed:

@@ -44,3 +44,29 @@ def count_of(out, name):
 def field(out, name):
     found = re.search(r"^%s: +(.*)$" % re.escape(name), out, re.M)
     return found and found.group(1)
+
+
+def to_confirm(step, seconds):
+    """The same change, which waits to be confirmed: undone, the model is as if it had never been made."""
+    if not seconds:
+        return step
+    inner = step.apply
+
+    def apply(model):
+        undone = model.copy()
+        status = inner(model)
+        if model.undone:  # refused: one waits already
+            model.__dict__.update(undone.__dict__, now=model)
+            return (status, 5) if status else 5
+        if status == 0:
+            undone.made, model.undone = model.lists - undone.lists, undone
+        return status
+
+    def check_unless_refused(model, seen):
+        if seen.status == 5:
+            return None if "waits for xdp-cuckoo confirm" in seen.err else "the error"
+        return check and check(model, seen)
+    check, step.check = step.check, check_unless_refused
+    step.apply, step.has_undone = apply, True
+    step.argv += ["--confirm", "%us" % seconds]
+    return step

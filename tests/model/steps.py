@@ -5,10 +5,9 @@ import re
 
 import lists
 import rules
-from step import Step, Wrong, count_of, field, other
 from frames import draw as draw_flow
-from kernel import XDP_PASS
 from model import FEED, FLEET, HAND, POLICIES
+from step import Step, count_of, field, to_confirm
 
 LISTS = ("a", "b", "feed-3")
 MONITORED = "not blocked: only monitored"
@@ -29,6 +28,26 @@ def words(text, rng):
 def a_rule(course):
     """One that there is, mostly, or one that was drawn before."""
     return course.universe.rule(course.rng)
+
+
+# ---- what waits to be confirmed ----
+
+def wants_pending(course):
+    """The seconds, or 0. Also a second one, which is refused."""
+    if "pending" in course.without:
+        return 0
+    return 600 if course.rng.random() < (0.05 if course.model.undone or not course.is_pending else 0.5) else 0
+
+
+def confirm(_):
+    """All of it stays, also what other commands changed since then."""
+    def apply(model):
+        status = 0 if model.undone else 1
+        model.undone = None
+        return status
+    step = Step(["confirm"], apply)
+    step.has_undone = True
+    return step
 
 
 # ---- rules ----
@@ -245,7 +264,7 @@ def list_deletion(name):
 
 
 def delete_list(course, begins=None):
-    name, is_dry = course.rng.choice(LISTS + (FLEET, FEED)), course.rng.random() < 0.1
+    name, is_dry = course.rng.choice(LISTS + (FLEET, FEED) * 2), course.rng.random() < 0.1
     begins = not is_dry and (wants_pending(course) if begins is None else begins)
 
     apply = (lambda model: 0 if name in model.lists else 1) if is_dry else list_deletion(name)
@@ -343,71 +362,6 @@ def wrong_input(course):
                 lambda model, seen: None if re.search("^xdp-cuckoo: ", seen.err, re.M) else "no message")
 
 
-# ---- export ----
-
-def export(course):
-    """Read again by a store of its own, it is the same rules."""
-    rng = course.rng
-    kind = rng.choice(("text", "csv", "nft", "ipset"))
-    name = rng.choice(sorted(course.model.lists) + [None, None])
-    course.await_ends(0)
-    path = course.file("") if rng.random() < 0.5 else "-"
-    seen = course.tool("export", path, *(["--list", name] if name else []), "--format", kind)
-    course.log.append(Step(["export", path, "--format", kind] + (["--list", name] if name else []), None))
-    content = open(path).read() if path != "-" else seen.out
-    rows = {row["rule"] + row["action"]: row for row in json.loads(
-        course.tool("list", "--json", *(["--list", name] if name else [])).out or "[]")}
-    left = set(re.findall(r"'(.+)' is left out", seen.err))
-    if seen.status != (1 if left else 0):
-        raise Wrong("export: status %d\n%s" % (seen.status, seen.err))
-    if left and kind != "ipset":
-        raise Wrong("export: %s left out by %s" % (left, kind))
-    other = "again%u" % course.files
-    again = course.tool("import", "-", "--force", "--format", kind, stdin=content, name=other)
-    if again.status:
-        raise Wrong("what was exported is not read: status %d\n%s\n%s" % (again.status, again.err, content[:3000]))
-    expected, got = halved(rows.values(), kind), halved(
-        json.loads(course.tool("list", "--json", name=other).out or "[]"), kind)
-    for text in [re.sub(" timeout .*| comment .*", "", text) for text in left]:
-        match, _, action = text.partition(" action ")
-        for rule in halved([{"rule": match, "action": action or "drop"}], kind):
-            if rule in got or (rule not in expected and rule.src[1] != 1):
-                raise Wrong("export: '%s' is left out" % text)
-            expected.pop(rule, None)
-    if expected.keys() != got.keys() and "more rules like these" not in seen.err:
-        raise Wrong("export --format %s: lost %s, won %s\n%s" % (
-            kind, sorted(map(rules.canonical, expected.keys() - got.keys())),
-            sorted(map(rules.canonical, got.keys() - expected.keys())), content[:6000]))
-    for rule, several in expected.items():
-        if len(several) == 1 and rule in got and not is_alike(several[0], got[rule][0]):
-            raise Wrong("export --format %s: %s is read again as %s" % (kind, several[0], got[rule][0]))
-    course.tool("flush", "--force", name=other)
-
-
-def is_alike(row, now):
-    """Whether two listings of a rule, one soon after the other, say the same."""
-    ends = (row["timeout_s"], now["timeout_s"])
-    return row["comment"] == now["comment"] and (ends[0] == ends[1] or None not in ends and abs(ends[0] - ends[1]) <= 3)
-
-
-def halved(rows, kind):
-    """
-    What is listed, by rule: a row, or several. ipset has no prefix of length 0, but two halves, which may be rules
-    themselves, and no rule for both families.
-    """
-    found = {}
-    for row in rows:
-        rule = rules.of_row(row)
-        parts = [rule]
-        if kind == "ipset":
-            parts = [rule._replace(family=family) for family in ((rule.family,) if rule.family else (4, 6))]
-            parts = [part._replace(src=src) for part in parts for src in
-                     ([part.src] if part.src[1] else [(half << rules.BITS[part.family] - 1, 1) for half in (0, 1)])]
-        for part in parts:
-            found.setdefault(part, []).append(row)
-    return found
-
-
 # ---- the filter ----
 
 def settings(course):
@@ -475,267 +429,6 @@ def load(course):
     return Step(["load", course.options.interface] + argv, apply)
 
 
-def stats(course):
-    """Each packet that was sent is counted, by what became of it."""
-    is_reset = course.rng.random() < 0.3
-    if not course.model.table:
-        return
-    if course.counts is None:
-        course.tool("stats", "--reset")
-        course.counts = {}
-        return
-    seen = course.tool("stats", "--json")
-    course.log.append(Step(["stats"], None))
-    total = {}
-    for row in json.loads(seen.out):
-        for verdict in ("passed", "dropped", "would_drop"):
-            if row["outcome"] != "all" and row[verdict + "_packets"]:
-                total[row["outcome"], verdict] = [row[verdict + "_packets"], row[verdict + "_bytes"]]
-    if total != course.counts and not (course.model.table == "compact" and by_verdict(total) == by_verdict(course.counts) and
-                                       unlike(total, course.counts) <= 2 * course.chances()):
-        raise Wrong("stats: counted %s, expected %s" % (sorted(total.items()), sorted(course.counts.items())))
-    if is_reset:
-        course.tool("stats", "--reset")
-        course.log.append(Step(["stats", "--reset"], None))
-        course.counts = {}
-
-
-def by_verdict(counts):
-    """Packets and bytes that passed, and that did not."""
-    return [[sum(row[i] for (_, verdict), row in counts.items() if (verdict == "dropped") == is_dropped) for i in (0, 1)]
-            for is_dropped in (False, True)]
-
-
-def unlike(one, other):
-    """How many packets are counted under another outcome: what fingerprints take for a rule's by chance."""
-    none = [0, 0]
-    return sum(abs(one.get(key, none)[0] - other.get(key, none)[0]) for key in one.keys() | other.keys())
-
-
-def counters(course):
-    """A packet is counted under one or more of the rules that match it, and no other."""
-    if course.model.table != "exact" or course.model.panic:
-        return
-
-    def read():
-        out = course.tool("list", "--json", "--counters").out
-        return {rules.of_row(row): row["packets"]
-                for row in json.loads(out)}
-    course.await_ends(0)
-    before = read()
-    course.judged = []
-    course.check_verdicts(course.options.frames, 20)
-    judged, course.judged = course.judged, None
-    after = read()
-    if course.counts is None:
-        return
-    course.log.append(Step(["list", "--json", "--counters"], None))
-    sure, possible = dict.fromkeys(after, 0), dict.fromkeys(after, 0)
-    for deciding in judged:
-        for rule in deciding:
-            possible[rule] = possible.get(rule, 0) + 1
-        if len(deciding) == 1:
-            sure[deciding[0]] = sure.get(deciding[0], 0) + 1
-    for rule, packets in after.items():
-        more = packets - before.get(rule, 0)
-        if not sure[rule] <= more <= possible[rule]:
-            raise Wrong("counters: %s has %d packets more, expected %d to %d" % (
-                rules.canonical(rule), more, sure[rule], possible[rule]))
-    more, expected = sum(after.values()) - sum(before.get(rule, 0) for rule in after), sum(map(bool, judged))
-    if more < expected and before.keys() == after.keys():
-        raise Wrong("counters: rules have %d packets more, expected %d at least" % (more, expected))
-
-
-# ---- what waits to be confirmed ----
-
-def wants_pending(course):
-    """The seconds, or 0. Also a second one, which is refused."""
-    if "pending" in course.without:
-        return 0
-    return 600 if course.rng.random() < (0.05 if course.model.undone or not course.is_pending else 0.5) else 0
-
-
-def to_confirm(step, seconds):
-    """The same change, which waits to be confirmed: undone, the model is as if it had never been made."""
-    if not seconds:
-        return step
-    inner = step.apply
-
-    def apply(model):
-        undone = model.copy()
-        status = inner(model)
-        if model.undone:  # refused: one waits already
-            model.__dict__.update(undone.__dict__, now=model)
-            return (status, 5) if status else 5
-        if status == 0:
-            undone.made, model.undone = model.lists - undone.lists, undone
-        return status
-
-    def check_unless_refused(model, seen):
-        if seen.status == 5:
-            return None if "waits for xdp-cuckoo confirm" in seen.err else "the error"
-        return check and check(model, seen)
-    check, step.check = step.check, check_unless_refused
-    step.apply, step.has_undone = apply, True
-    step.argv += ["--confirm", "%us" % seconds]
-    return step
-
-
-def confirm(_):
-    """All of it stays, also what other commands changed since then."""
-    def apply(model):
-        status = 0 if model.undone else 1
-        model.undone = None
-        return status
-    step = Step(["confirm"], apply)
-    step.has_undone = True
-    return step
-
-
-def overdue(course):
-    """Nobody confirmed it: the next command that writes undoes it first. What others changed meanwhile stays."""
-    if not course.model.undone:
-        return
-    step = course.rng.choice((check, expire, confirm, add, delete, batch, monitor_only))(course)
-    inner = step.apply
-
-    def apply(model):
-        model.undo()
-        status = inner(model)
-        return (0, 1) if step.argv[0] == "check" and status == 0 else status
-    step.apply, step.has_undone = apply, True
-    moved = other(course.options.helpers + "/overdue", "{store}/default")
-    moved.has_undone = True
-    course.do(moved)
-    course.do(step)
-
-
-UNTIL_UNDONE = 'while "$@" status --verbose 2>&1 | grep -Eq "unconfirmed( change:|: *yes)"; do sleep 0.1; done'
-
-
-def unconfirmed(course):
-    """The same by the process that watches over it, at the deadline."""
-    if course.model.undone or "pending" in course.without:
-        return
-    course.do((delete_list if course.rng.random() < 0.3 else importing)(course, 1))
-    if not course.model.undone:
-        return
-    waiting = other("timeout", "60", "sh", "-c", UNTIL_UNDONE, "sh", course.options.tool, "--state", "{store}/",
-                    apply=lambda model: model.undo() or 0)
-    waiting.has_undone = True
-    course.do(waiting)
-
-
-# ---- lists from elsewhere ----
-
-def narrow(course, most):
-    """Drop rules of few addresses, which no host refuses."""
-    return [rule for rule in course.universe.some(course.rng, most) if rule.action == "drop" and max(rule.src[1], rule.dst[1]) >= 16]
-
-
-def refresh(course):
-    """A list by URL."""
-    some = narrow(course, 12)
-    if not some:
-        return
-    course.do(other("cp", course.file("".join(rules.canonical(rule) + "\n" for rule in some)), "{dir}/provided"))
-
-    def apply(model):
-        model.take_in(FEED, [(rule, None, "") for rule in some], model.end_of, True)
-        return 0
-    course.do(Step(["refresh", FEED, "--force", "--config", "{dir}/feed.conf"], apply))
-
-
-def follow(course):
-    """The list of a fleet: something is published, and this host follows."""
-    if not course.options.broker:
-        return
-    config, model = ["--config", "{dir}/fleet.conf"], course.model
-    publish = [course.options.tool, "--state", "{dir}/publisher"]
-    if not model.fleet:
-        course.do(other("redis-cli", "-e", "FLUSHALL"))
-        course.do(other(*publish, "fleet", "init", *config))
-    for rule in narrow(course, 3):
-        there = dict(map(reversed, course.model.fleet))
-        is_add = not there.get(rule) or course.rng.random() < 0.2
-
-        def apply(model, is_add=is_add, rule=rule):
-            model.fleet.append((is_add, rule))
-            return 0
-        course.do(other(*publish, "publish", "add" if is_add else "del", rules.canonical(rule), "--list", FLEET, *config,
-                        apply=apply))
-    if not course.model.fleet:
-        return
-    # Where another command has changed the list, only a running `follow` notices.
-    if any(one and not one.is_fleet_whole() for one in (course.model, course.model.undone)):
-        course.do(Step(["lists", "delete", FLEET, "--force"], list_deletion(FLEET)))
-    course.do(Step(["follow", "--once", "--accept", *config], lambda model: model.follow(model.end_of) or 0))
-
-
-# ---- where no filter is seen, another version, another loader ----
-
-def away(course):
-    """Commands that do not see the filter: the next that does makes it equal. Perhaps it is another version's then."""
-    if not course.model.table:
-        return
-    rng = course.rng
-    if rng.random() < 0.5:
-        course.do(Step(["resize", "1"], lambda model: (0, 4)))
-    if rng.random() < 0.6:
-        course.do(other(course.options.helpers + "/corrupt", "version"))
-        course.counts = None
-    for _ in range(rng.randint(0, 3)):
-        step = rng.choice((add, delete, batch, importing, delete_list, flush, expire))(course)
-        step.is_away = True
-        course.do(step)
-    if rng.random() < 0.4:
-        count = rng.randint(1000, 2500)
-        many = [rules.rule(family=4, src=((100 << 24 | 64 << 16) + number, 32)) for number in range(count)]
-        step = Step(["import", course.file("".join(rules.canonical(rule) + "\n" for rule in many)), "--list", "many"],
-                    lambda model: model.take_in("many", [(rule, None, "") for rule in many], model.end_of, False) or 0)
-        course.universe.pool += rng.sample(many, 2)
-        step.is_away = True
-        course.do(step)
-    course.do(Step(["check"], lambda model: (0, 1)))
-    course.check_verdicts(100)
-    if "many" in course.model.lists:
-        course.do(Step(["lists", "delete", "many", "--force"], list_deletion("many")))
-
-
-def relink(course):
-    """Another loader has loaded the object: it passes everything until the tool adopts it."""
-    interface = course.options.interface
-    course.do(unload(course))
-    course.do(other("ip", "link", "set", "dev", interface, "xdp", "obj", course.options.object, "sec", "xdp"))
-    course.load()
-    for _, frame, _, _ in course.draw_frames(20, course.rng):
-        if course.program.run(frame) != XDP_PASS:
-            raise Wrong("a program that nobody set up drops a frame: %s" % frame.hex())
-    step = course.rng.choice((check, expire, add))(course)
-    inner = step.apply
-
-    def apply(model):
-        model.table = "exact"
-        status = inner(model)
-        return (0, 1) if step.argv[0] == "check" else status
-    step.apply = apply
-    course.do(step)
-    course.counts = None
-
-
-# ---- what is killed ----
-
-def killed(course):
-    """Ended by kill -9 at any moment: done, or not begun; check mends the table."""
-    if course.model.undone:
-        return  # it may be seen only in what would be undone
-    kind = course.rng.choice((add, delete, importing, importing, batch, delete_list))
-    step = kind(course)
-    step.kill_s = course.rng.choice((0.001, 0.003, 0.006, 0.01, 0.02)) * (1 + course.rng.random())
-    course.do(step)
-    course.do(Step(["check"], lambda model: (0, 1) if model.table else 1))
-
-
 # ---- configuration ----
 
 def up(course):
@@ -778,39 +471,3 @@ def down(course):
     def note(_, __):
         course.counts = {}
     return Step(["down"], apply, note)
-
-
-def start(course):
-    course.do(load(course))
-    course.check_verdicts(50, 20)
-
-
-WEIGHTS = ((add, 20), (delete, 10), (importing, 14), (batch, 8), (flush, 2), (delete_list, 3), (expire, 2), (test, 6),
-           (wrong_input, 6), (settings, 3), (monitor_only, 2), (panic, 2), (resize, 2), (check, 3), (unload, 1), (up, 2), (down, 1), (confirm, 2))
-WHOLE = ((export, 4), (stats, 4), (counters, 3), (unconfirmed, 1), (overdue, 2), (killed, 4), (refresh, 3), (follow, 2),
-         (away, 2), (relink, 1))  # that do all by themselves
-PENDING = ((add, 14), (delete, 6), (importing, 22), (batch, 5), (flush, 2), (delete_list, 8), (expire, 1), (settings, 1),
-           (monitor_only, 1), (resize, 1), (unload, 1), (confirm, 2), (refresh, 6), (follow, 4), (overdue, 8), (away, 1),
-           (relink, 1), (unconfirmed, 1))
-
-
-def draw(course):
-    rng = course.rng
-    weights = [one for one in (PENDING if course.is_pending else WEIGHTS + WHOLE) if one[0].__name__ not in course.without]
-    if not course.model.table or course.model.panic and rng.random() < 0.5:
-        kind = load if not course.model.table else panic
-    else:
-        kind = rng.choices([kind for kind, _ in weights], [weight for _, weight in weights])[0]
-    if not course.model.table:
-        kind = rng.choice((load, load, up))
-    step = kind(course)
-    if step:
-        course.do(step)
-    course.check_verdicts(course.options.frames, 40 if rng.random() < 0.2 else 0)
-
-
-def finish(course):
-    overdue(course)
-    if course.model.table:
-        course.check_verdicts(course.options.frames, 100)
-        stats(course)

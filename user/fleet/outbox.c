@@ -59,8 +59,7 @@ static void drop(struct outbox *outbox, __u64 counter)
 
 	while (gone < outbox->count && outbox->entries[gone].counter <= counter)
 		free(outbox->entries[gone++].lines);
-	if (gone)
-		memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
+	memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
 	outbox->count -= gone;
 	if (outbox->counter < counter)
 		outbox->counter = counter;
