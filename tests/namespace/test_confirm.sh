@@ -143,6 +143,29 @@ test_killed_watchdog() {
 	assert_shows 'effect: +filters$' xc status
 }
 
+# Nobody undoes the load any more: every command says that everything passes, and the service is not green.
+test_a_late_load_is_told() {
+	block
+	xc load vrx --confirm "$SOON" >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
+		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
+	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/conf"
+	assert_status 3 xc up "$STATE/conf"
+	assert_error 'UNCONFIRMED: passes everything'
+	for command in 'add 192.0.2.1' 'del 192.0.2.1' check; do
+		# shellcheck disable=SC2086 # words
+		run xc $command
+		assert_error 'UNCONFIRMED: passes everything'
+	done
+	assert_equal 1 "$STATUS" "status of check"
+	assert_status 0 xc confirm --force
+	assert_status 0 xc up "$STATE/conf"
+	assert_status 0 xc panic on
+	assert_notes 'PANIC: passes everything' xc add 192.0.2.2
+}
+
 test_killed_watchdog_and_unload() {
 	block
 	xc load vrx --confirm "$SOON" >/dev/null 2>&1

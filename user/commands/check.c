@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* check: compares the running tables with the store, and repairs them. */
 #include "commands/command.h"
+#include "filter/run_state.h"
 #include "io/output.h"
 
 static enum command_status run_check(const struct invocation *invocation);
@@ -51,7 +52,7 @@ static enum command_status run_check(const struct invocation *invocation)
 	json_t *rows;
 	struct session session;
 	struct reason reason;
-	bool differing, is_undone;
+	bool differing, is_undone, is_late = false;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (error)
@@ -62,11 +63,13 @@ static enum command_status run_check(const struct invocation *invocation)
 	rows = json_array();
 	error = check_all(&session, rows, &differing, &reason);
 	is_undone = session.undone.is_done;
+	for (size_t i = 0; i < session.filters_count; i++)
+		is_late |= run_is_confirm_late(&session.filters[i].kernel);
 	output_print(rows);
 	session_close(&session);
 	if (error)
 		return command_failed(error, &reason);
 	if (differing)
 		output_note("the differing entries have been repaired");
-	return differing || is_undone ? STATUS_NO : STATUS_DONE;
+	return differing || is_undone || is_late ? STATUS_NO : STATUS_DONE;
 }

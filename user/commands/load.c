@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands/command.h"
+#include "filter/run_state.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "change/confirm_watchdog.h"
@@ -298,7 +299,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
 		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);
 		watchdog->confirm_by = kernel->config->confirm_by;
-	} else {
+	} else if (!(kernel->config->run & ABI_RUN_PANIC) && !run_is_confirm_late(kernel)) {
 		command_report_run(kernel);
 	}
 	session_close(&session);

@@ -37,6 +37,11 @@ static const char *first_interface(const struct kernel_filter *kernel)
 	return kernel->attachments_count ? kernel->attachments[0].interface : "-";
 }
 
+static bool passes_everything(const struct kernel_filter *kernel)
+{
+	return kernel->config->run & ABI_RUN_PANIC || run_is_confirm_late(kernel);
+}
+
 void command_report_found(struct session *session)
 {
 	command_report_undone(session);
@@ -52,6 +57,9 @@ void command_report_found(struct session *session)
 		if (filter->state == FILTER_TAKEN_OVER)
 			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
 				    filter->kernel.attachments[0].interface);
+		/* A change has no effect there. If a change could not be undone, that is said already. */
+		if (passes_everything(&filter->kernel) && !session->undone.error)
+			command_report_run(&filter->kernel);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "commands/command.h"
+#include "filter/run_state.h"
 #include "config/config.h"
 #include "lists/import.h"
 #include "io/output.h"
@@ -169,8 +170,11 @@ static int bring_all(struct up *up, struct reason *reason)
 		output_note("%s", unseen.text);
 	json_array_clear(up->interfaces);
 	command_report_found(&up->session);
-	for (size_t i = 0; i < up->session.filters_count; i++)
+	for (size_t i = 0; i < up->session.filters_count; i++) {
 		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
+		if (run_is_confirm_late(&up->session.filters[i].kernel))
+			note_failure(up, STATUS_SYSTEM);
+	}
 	bring_settings(up);
 	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
