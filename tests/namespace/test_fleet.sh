@@ -170,6 +170,33 @@ src 192.0.2.2' xc list --list bad
 }
 
 # One waits between two of its entries, while the other replaces the list.
+# One rule that a host cannot take costs only itself.
+test_kinds_of_rule_that_have_no_room() {
+	fleet
+	follow_start
+	for ends in 'src 192.0.2.1' 'dst 198.18.0.9' 'src 192.0.2.1 dst 198.18.0.9'; do
+		for fields in '' 'sport 7' 'dport 9' 'sport 7 dport 9'; do
+			for proto in '' 'proto udp'; do
+				for action in drop monitor; do
+					echo "add $ends $proto $fields action $action" | tr -s ' '
+				done
+			done
+		done
+	done >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	assert_status 0 publish add 203.0.113.9 --list bad
+	wait_level
+	dropped 203.0.113.9 || fail "the rule after those that are refused is not there"
+	assert_equal 33 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +level +33 +16 '
+	case_begin "a whole state"
+	assert_status 0 xc lists delete bad
+	wait_for "the list" dropped 203.0.113.9
+	wait_level
+	assert_equal 33 "$(xc list | wc -l)" "rules"
+}
+
 test_two_replace_one_list() {
 	fleet
 	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/long"

@@ -342,7 +342,7 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 			error = apply_try_alone(apply, &apply->session, list, &rule, reason);
 			if (!error)
 				forget_refused(list, &list->refused[j--].rule);
-			error = error == -ECANCELED ? 0 : error;
+			error = error == -ECANCELED || error == -E2BIG ? 0 : error;
 		}
 	}
 	leave_session(apply, &guard, !error);

@@ -52,7 +52,9 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-static int change_rules(struct session *session, const struct rule_set *rules, __u64 *changed, struct reason *reason)
+/* A rule for which there is no kind left is refused, and the others are not. */
+static int change_rules(struct apply_list *list, struct session *session, const struct rule_set *rules, __u64 *changed,
+			struct reason *reason)
 {
 	int error = 0;
 
@@ -62,7 +64,14 @@ static int change_rules(struct session *session, const struct rule_set *rules, _
 
 		rule_set_get(rules, i, &rule);
 		if (rule.timeout_ms >= 0) {
-			error = add_rule(session, &rule, changed, reason);
+			error = change_check_kinds(session, &rule, 1, reason);
+			if (!error)
+				error = add_rule(session, &rule, changed, reason);
+			if (error == -E2BIG) {
+				list->why = *reason;
+				apply_refuse(list, &rule);
+				error = 0;
+			}
 			continue;
 		}
 		rule.timeout_ms = 0;
@@ -145,7 +154,7 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 			continue;
 		}
 		error = apply_try_alone(apply, session, list, &rule, reason);
-		if (error == -ECANCELED) {
+		if (error == -ECANCELED || error == -E2BIG) {
 			list->why = *reason;
 			apply_refuse(list, &rule);
 			error = 0;
@@ -180,7 +189,8 @@ static int replace_list(struct apply *apply, struct session *session, struct app
 			struct reason *reason)
 {
 	const unsigned int most = apply->options->shrink_max;
-	__u64 dropped;
+	struct rule_set nothing = {};
+	__u64 dropped, changed = 0;
 	int error = open_list(apply, session, list, list->changes_at, reason);
 
 	rule_diff_begin(diff, &list->changes, 1ULL << session->owner, false);
@@ -197,7 +207,11 @@ static int replace_list(struct apply *apply, struct session *session, struct app
 				  list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
 	if (diff->obsolete.count + list->changes.count > 1000)
 		change_at_once(session);
+	diff->wanted = &nothing;
 	error = change_replace(session, diff, NULL, NULL, reason);
+	diff->wanted = &list->changes;
+	if (!error)
+		error = change_rules(list, session, &list->changes, &changed, reason);
 	return error ? error : check_changed(apply, session, list, reason);
 }
 
@@ -225,7 +239,7 @@ static int apply_entries(struct apply *apply, struct session *session, struct ap
 		return error;
 	error = open_list(apply, session, list, list->changes_at, reason);
 	if (!error)
-		error = change_rules(session, &list->changes, &changed, reason);
+		error = change_rules(list, session, &list->changes, &changed, reason);
 	if (!error)
 		error = check_changed(apply, session, list, reason);
 	error = change_end(session, error, reason);
