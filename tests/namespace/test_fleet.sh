@@ -445,7 +445,10 @@ test_other_commands_change_the_list() {
 	: >"$STATE/follow.log"
 	assert_status 0 xc flush bad
 	wait_for "the follower to notice" followed "another command has changed the list 'bad'"
-	wait_level
+	has_all() {
+		[ "$(host_rules | wc -l)" -eq "$(broker_rules | wc -l)" ]
+	}
+	wait_for "the rules" has_all
 	assert_same_rules
 	case_begin "a rule ends by itself: that is no reason to read again"
 	assert_status 0 publish add 198.51.100.99 timeout 1s --list bad --wait 100

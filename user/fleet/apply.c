@@ -309,7 +309,6 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 int apply_retry_refused(struct apply *apply, struct reason *reason)
 {
 	struct store_lists lists;
-	struct reason ignored;
 	struct guard guard;
 	size_t kept = 0;
 	int error;
@@ -324,9 +323,8 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 	for (size_t i = 0; i < apply->count && !error; i++) {
 		struct apply_list *list = &apply->lists[i];
 
-		/* A list that another command has changed is read again as a whole. */
-		if (apply_check_position(apply, &lists, list, &ignored))
-			continue;
+		/* A list that another command has changed must be read again as a whole. */
+		error = apply_check_position(apply, &lists, list, reason);
 		for (size_t j = 0; j < list->refused_kept && !error; j++) {
 			struct rule rule = list->refused[j].rule;
 			struct reason why;

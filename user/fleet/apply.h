@@ -81,7 +81,7 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
  */
 int apply_look(struct apply *apply, struct reason *reason);
 
-/* Tries the refused rules again. The host's addresses may have changed. */
+/* Tries the refused rules again: the host's addresses may have changed. Errors as apply_look(). */
 int apply_retry_refused(struct apply *apply, struct reason *reason);
 
 #endif
