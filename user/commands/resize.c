@@ -27,9 +27,9 @@ const struct command command_resize = {
 
 static enum command_status run_resize(const struct invocation *invocation)
 {
-	json_t *rows = json_array();
 	struct session session;
 	struct reason reason;
+	json_t *rows;
 	__u64 capacity;
 	int error;
 
@@ -41,6 +41,7 @@ static enum command_status run_resize(const struct invocation *invocation)
 	if (!session.filters_count)
 		return command_close_idle(&session);
 	command_report_targets(&session);
+	rows = json_array();
 	error = session_resize(&session, capacity, &reason);
 	for (size_t i = 0; i < session.filters_count && !error; i++) {
 		const struct filter *filter = &session.filters[i];
