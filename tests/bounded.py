@@ -184,7 +184,7 @@ def try_list(kinds, rules, then=None):
     run(["unload", "vrx"])
     run(["load", "vrx"])
     run(["del", *rules[0].split(" timeout")[0].split()])
-    run(["flush"])
+    run(["flush", "--force"], statuses=(0,))
     run(["unload", "vrx"])
 
 
