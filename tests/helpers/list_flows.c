@@ -230,7 +230,8 @@ int main(int argc, char **argv)
 	}
 	if (list_read(argv[optind], &list))
 		return 2;
-	qsort(list.range, list.count, sizeof(*list.range), range_compare);
+	if (list.count)
+		qsort(list.range, list.count, sizeof(*list.range), range_compare);
 	printf("# seed %" PRIu64 "\n", value['s']);
 	print_inside(&list, value['h'], &value['s']);
 	error = print_outside(&list, value['o'], &value['s']);
