@@ -59,7 +59,8 @@ static void drop(struct outbox *outbox, __u64 counter)
 
 	while (gone < outbox->count && outbox->entries[gone].counter <= counter)
 		free(outbox->entries[gone++].lines);
-	memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
+	if (gone)
+		memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
 	outbox->count -= gone;
 	if (outbox->counter < counter)
 		outbox->counter = counter;
