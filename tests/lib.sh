@@ -12,6 +12,7 @@ esac
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}
+REPORTS=${REPORTS-} # where sanitizers write, see tests/full.sh
 
 TX=xc$$tx # the namespace that sends, through the interface vtx
 RX=xc$$rx # the namespace that filters and receives, on the interface vrx
@@ -293,15 +294,29 @@ run_one() {
 		set -eu
 		CLEANUP= # the parent's stays the parent's
 		export TMPDIR="$run_tests_scratch"
+		[ -z "$REPORTS" ] || report_in "$REPORTS/$run_tests_name.$1"
 		state
 		pair
 		"$1"
 	) </dev/null
 }
 
+# report_in DIR: sanitizers write there what they find. Tests look at few exit statuses of processes in the background.
+report_in() {
+	mkdir -m 1777 "$1"
+	export ASAN_OPTIONS="${ASAN_OPTIONS-}:log_path=$1/report"
+}
+
+# has_reports TEST: shows what sanitizers have written during it. A process that is killed during the search for leaks
+# leaves a line that means nothing.
+has_reports() {
+	[ -n "$REPORTS" ] && grep -hrv 'Unable to get registers from thread' "$REPORTS/$run_tests_name.$1"
+}
+
 # run_tests FILE [FUNCTION...]: runs every test_* function of FILE, or those named; prints TAP.
 run_tests() {
 	run_tests_file=$1
+	run_tests_name=$(basename "$1" .sh)
 	shift
 	# shellcheck disable=SC2046 # one word a function
 	[ $# -gt 0 ] || set -- $(sed -n 's/^\(test_[A-Za-z0-9_]*\)().*/\1/p' "$run_tests_file")
@@ -321,8 +336,10 @@ run_tests_report() {
 		return
 	fi
 	rm -f "$run_tests_scratch/note"
-	run_one "$1" >"$run_tests_scratch/log" 2>&1
-	case $? in
+	run_tests_status=0
+	run_one "$1" >"$run_tests_scratch/log" 2>&1 || run_tests_status=$?
+	! has_reports "$1" >>"$run_tests_scratch/log" || run_tests_status=1
+	case $run_tests_status in
 	0) echo "ok $1$(sed 's/^/ # /' "$run_tests_scratch/note" 2>/dev/null)" ;;
 	"$EXIT_SKIP") echo "ok $1 # SKIP $(cat "$run_tests_scratch/skip")" ;;
 	*)

@@ -123,6 +123,9 @@ test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS)
 
 unit-programs: $(UNIT_TESTS)
 
+# What is not loaded into programs of others.
+sanitized-programs: $(TOOL) $(UNIT_TESTS) $(filter-out %.so %.bpf.o,$(HELPERS)) $(SOAKS)
+
 machine-programs: all $(filter $(BUILD)/tests/unit/packets/%,$(UNIT_TESTS)) $(HELPERS) $(SOAKS) $(FAULTY_TOOL) $(FAULTS)
 
 # The same for the processor arm64, with Debian's headers and libraries for it.
@@ -148,6 +151,10 @@ test-kernels: packages ## run tests on Debian's kernels, emulated: make test-ker
 test-full: test ## make test, then again on builds that look on: sanitizers, valgrind, coverage
 	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
 	$(Q)sh tests/full.sh
+
+test-sanitized: packages ## the tests under sanitizers of addresses, undefined behaviour and leaks: make test-sanitized [SUITES='confirm ...']
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
+	$(Q)SUITES='$(SUITES)' sh tests/full.sh sanitize
 
 test-deb: deb ## install, upgrade and remove the Debian package in a bare root
 	$(Q)sh tests/install-packages.sh debootstrap
@@ -217,5 +224,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
+.PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Linked into what AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer check: the options, which hold if a
+ * test clears the environment too; and the search for leaks in processes that end by _exit().
+ */
+#include <errno.h>
+#include <sanitizer/lsan_interface.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define COMMON "exitcode=99:print_stacktrace=1:log_path=" REPORTS
+
+const char *__asan_default_options(void);
+const char *__ubsan_default_options(void);
+void __real__exit(int status) __attribute__((noreturn));
+void __wrap__exit(int status) __attribute__((noreturn));
+
+const char *__asan_default_options(void)
+{
+	return COMMON ":detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1";
+}
+
+const char *__ubsan_default_options(void)
+{
+	return COMMON;
+}
+
+/* Helpers and soaks leave it to the end of the process to free memory. */
+int __lsan_is_turned_off(void)
+{
+	return strstr(program_invocation_name, "tests/helpers/") || strstr(program_invocation_name, "tests/soak/");
+}
+
+/*
+ * LeakSanitizer stops the process as a debugger does, which one that gave up its privileges otherwise forbids. Child
+ * processes of unit tests end in the middle of a test.
+ */
+void __wrap__exit(int status)
+{
+	if (!strstr(program_invocation_name, "tests/unit/")) {
+		prctl(PR_SET_DUMPABLE, 1);
+		__lsan_do_leak_check();
+	}
+	__real__exit(status);
+}
