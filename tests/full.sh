@@ -52,7 +52,7 @@ sanitize() {
 	chmod 1777 "$reports"
 	gcc -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/sanitizers.c -o "$BUILD/sanitizers.o" || return
 	build "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all" \
-		"-static-libasan -static-libubsan -Wl,--wrap=_exit $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
+		"-static-libasan -static-libubsan -Wl,--wrap=_exit,--wrap=setrlimit $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
 	ln -sf "$ROOT"/build/tests/helpers/*.so "$ROOT"/build/tests/helpers/*.bpf.o "$BUILD/tests/helpers"
 	status=0
 	[ -n "$SUITES" ] || BUILD=$BUILD sh tests/run.sh tests/unit/ || status=1

@@ -7,6 +7,7 @@
 #include <sanitizer/lsan_interface.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define COMMON "exitcode=99:print_stacktrace=1:log_path=" REPORTS
@@ -15,6 +16,8 @@ const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 void __real__exit(int status) __attribute__((noreturn));
 void __wrap__exit(int status) __attribute__((noreturn));
+int __real_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit);
+int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit);
 
 const char *__asan_default_options(void)
 {
@@ -43,4 +46,10 @@ void __wrap__exit(int status)
 		__lsan_do_leak_check();
 	}
 	__real__exit(status);
+}
+
+/* The memory of the sanitizers themselves is beyond any limit of data. */
+int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	return resource == RLIMIT_DATA ? 0 : __real_setrlimit(resource, limit);
 }
