@@ -188,7 +188,7 @@ test_bad_lines_are_named() {
 		$a rule src 203.0.113.200|edited:[0-9]+: 'rule src 203.0.113.200': behind the line end
 	END
 	case_begin "comments and empty lines"
-	sed -e '3i\\' -e '$i# a comment' "$STATE/b" >"$STATE/edited"
+	sed '3s/^/\n# a comment\n/' "$STATE/b" >"$STATE/edited"
 	assert_status 0 xc restore "$STATE/edited"
 	all | diff "$STATE/all" - || fail "something changed"
 }
