@@ -62,6 +62,9 @@ test_drops_the_host_that_is_banned() {
 	case_begin "refusals are said"
 	assert_fails 1 'would block' notify 10.99.0.2 incoming 1 ban <"$STATE/report"
 	assert_fails 2 usage notify 198.51.100.7
+	assert_fails 2 'is no address' notify '198.51.100.7 action pass' incoming 1 ban <"$STATE/report"
+	assert_fails 2 'is no address' notify '198.51.100.7
+add 192.0.2.1 action pass' incoming 1 ban <"$STATE/report"
 }
 
 test_drops_sources_only() {

@@ -72,7 +72,13 @@ test_alerts_become_bans() {
 	event alert 1 192.0.2.74 >>"$STATE/eve.json"
 	wait_for "an alert after that" has_answers 7
 	assert_verdict drop 192.0.2.71 192.0.2.73 192.0.2.74 pass 192.0.2.70
-	assert_shows '^src 192.0.2.66 timeout (1h|59m[0-9]+s) comment "suricata 2019401"$' xc list --list suricata
+	assert_shows '^src 192.0.2.66 timeout (1h|59m[0-9]+s)$' xc list --list suricata
+	case_begin "a source that is a rule: no text opens the filter"
+	event alert 1 '192.0.2.66 action pass' >>"$STATE/eve.json"
+	event alert 1 '192.0.2.66\nadd 192.0.2.66 action pass' >>"$STATE/eve.json"
+	wait_for "the answers" has_answers 9
+	assert_verdict drop 192.0.2.66
+	! xc list | grep pass || fail "a pass rule"
 }
 
 # unit NAME: a unit of the integrations' page, to standard output.

@@ -31,7 +31,7 @@ static enum command_status run_batch(const struct invocation *invocation);
 const struct command command_batch = {
 	.name = "batch",
 	.group = COMMAND_RULES,
-	.usage = "FILE|- [--list NAME] [--timeout TIME] [--strict] [--force]",
+	.usage = "FILE|- [--addresses] [--list NAME] [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Each line is as on the command line, where `ban` is `add` too. Each has one\n"
 		"answer line, in order, written as soon as the answer is durable and active. Empty\n"
@@ -54,6 +54,9 @@ const struct command command_batch = {
 		"commands get their turn, even while answers wait for a reader. A pipe stays open\n"
 		"as long as its writer likes.\n"
 		"\n"
+		"  --addresses     each line is one address or prefix to block, perhaps with\n"
+		"                  `timeout TIME`, and nothing else. Use it for addresses that others\n"
+		"                  choose, as those of a log: no text can make another rule\n"
 		"  --list NAME     for lines without the words `list NAME`\n"
 		"  --timeout TIME  for rules without a timeout\n"
 		"  --strict        make one change of all lines; change nothing if a line is bad\n"
@@ -65,8 +68,9 @@ const struct command command_batch = {
 		"a flow was not blocked; 2: bad lines; 3 and more: lines that were refused.\n"
 		"\n"
 		"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
-		"  xdp-cuckoo batch --strict changes.txt --list bans\n",
-	.options = OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
+		"  xdp-cuckoo batch --strict changes.txt --list bans\n"
+		"  tail -F addresses.log | xdp-cuckoo batch - --addresses --timeout 1h --list log\n",
+	.options = OPTION_ADDRESSES | OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -210,8 +214,10 @@ static int read_line(struct batch *batch, const struct batch_line *line, struct 
 	if (line->unread)
 		return reason_set(reason, -EINVAL,
 				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
-	error = batch_line_parse(batch->feed.bytes + line->text, batch->invocation->list_name,
-				 batch->invocation->is_strict, request, reason);
+	error = (batch->invocation->is_addresses ? batch_address_parse :
+						   batch_line_parse)(batch->feed.bytes + line->text,
+								     batch->invocation->list_name,
+								     batch->invocation->is_strict, request, reason);
 	for (size_t i = 0; !error && request->verb == BATCH_ADD && i < request->rules.count; i++)
 		if (!request->rules.rule[i].timeout_ms)
 			request->rules.rule[i].timeout_ms = batch->invocation->timeout_ms;

@@ -49,6 +49,25 @@ static int parse_rules(const char *first, const char *text, const char *list, bo
 	return error;
 }
 
+int batch_address_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
+			struct reason *reason)
+{
+	struct rule_words words;
+	int error = rule_words_split(&words, text, reason);
+
+	request->verb = BATCH_ADD;
+	if (!error && words.count != 1 && (words.count != 3 || strcmp(words.word[1], "timeout")))
+		error = reason_set(reason, -EINVAL,
+				   "'%.60s': with --addresses a line is an address or prefix, and perhaps timeout TIME",
+				   text);
+	if (!error)
+		error = parse_rules("src", text, list, is_strict, request, reason);
+	if (error || request->rules.count == 1)
+		return error;
+	rules_free(&request->rules);
+	return reason_set(reason, -EINVAL, "'%.60s' is not one address or prefix", text);
+}
+
 char *batch_line_trim(char *line)
 {
 	bool is_quoted = false;

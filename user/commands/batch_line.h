@@ -52,6 +52,13 @@ int batch_line_parse(const char *text, const char *list, bool is_strict, struct 
 		     struct reason *reason);
 
 /*
+ * The same for a line that is an address or prefix, with `timeout TIME` or without, and nothing else: a program that
+ * writes what others have sent cannot ask for another rule than `add src ADDRESS`.
+ */
+int batch_address_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
+			struct reason *reason);
+
+/*
  * Runs the request within a change and keeps the answer. Earlier lines of the change already count. Of the answers for
  * several rules, the first in enum batch_answer is kept. 0; -errno with the reason: then the change must end.
  */

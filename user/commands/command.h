@@ -63,6 +63,7 @@ enum command_option {
 	OPTION_PUBLISH = 1 << 28, /* --stage, --wait */
 	OPTION_INTERFACE = 1 << 29,
 	OPTION_PRINT = 1 << 30,
+	OPTION_ADDRESSES = 1U << 31,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -71,7 +72,7 @@ struct invocation {
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
-	bool is_once, is_accepted, is_staged, is_printed;
+	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
 	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
 	enum rule_action action;

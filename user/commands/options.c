@@ -92,6 +92,8 @@ const struct option_row options_table[] = {
 	{ "stage", OPTION_PUBLISH, NULL, "only for hosts with staged = yes", .to = INTO(is_staged) },
 	{ "wait", OPTION_PUBLISH, "PERCENT", "wait until this share of the hosts has it", VALUE_WHOLE,
 	  .to = INTO(wait_percent), .max = 100, .unit = "percent" },
+	{ "addresses", OPTION_ADDRESSES, NULL, "lines are addresses to block, and nothing else",
+	  .to = INTO(is_addresses) },
 	{ "print", OPTION_PRINT, NULL, "only print the lines that batch takes", .to = INTO(is_printed) },
 	{ .name = NULL },
 };
