@@ -364,6 +364,7 @@ test_wrong_usage() {
 		2|'-1': must be a number of rules|resize -- -1
 		2|'many': must be a number of rules|resize many
 		2|'': must be a number of rules|resize ''
+		2|must be a number of rules|resize 00000000000000000000001garbage
 		2|'5x': must be a number of rules|resize 5x
 		2|at most 1020054732 rules|resize 99999999999999
 		2|must be a number|resize 99999999999999999999999

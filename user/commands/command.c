@@ -181,9 +181,11 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 			   !strcasecmp(text + digits, "g") ? 1000000000 :
 							     1;
 	char number_text[24];
+	const int length =
+		snprintf(number_text, sizeof(number_text), "%.*s", (int)(unit > 1 ? digits : strlen(text)), text);
 
-	snprintf(number_text, sizeof(number_text), "%.*s", (int)(unit > 1 ? digits : strlen(text)), text);
-	if (!number_parse(number_text, number) && !__builtin_mul_overflow(*number, unit, number))
+	if (length < (int)sizeof(number_text) && !number_parse(number_text, number) &&
+	    !__builtin_mul_overflow(*number, unit, number))
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more, like 5000000 or 5M", what,
 			     text);

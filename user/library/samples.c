@@ -81,7 +81,8 @@ int xdp_cuckoo_samples_close(struct xdp_cuckoo_filter *filter)
 {
 	int error = enter_sampling(filter);
 
-	if (!error)
+	/* Also within a change that was refused, whose error is returned. */
+	if (error == filter->refused && filter->listener.fd)
 		close_samples(filter);
 	return public_leave(filter, error);
 }

@@ -10,13 +10,13 @@ struct list_row {
 	const char *words[RULE_WORDS_MAX];
 	size_t count;
 	bool is_permanent; /* the input says that it has no timeout */
+	bool is_cut;       /* there was no room for a word; list_take() refuses the row */
 	char text[768];    /* memory for words from list_row_print() */
 	size_t used;
 };
 
 /*
- * Adds a keyword and its value. list_row_add() keeps the pointer; list_row_print() copies the text. Words
- * beyond RULE_WORDS_MAX are dropped.
+ * Adds a keyword and its value. list_row_add() keeps the pointer; list_row_print() copies the text.
  */
 void list_row_add(struct list_row *row, const char *keyword, const char *value);
 __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword, const char *format,

@@ -103,6 +103,11 @@ static int parse_set_options(struct list *list, struct ipset *set, const char *c
 	for (size_t i = 0; i + 1 < count; i++) {
 		const char *const value = words[i + 1];
 
+		if ((!strcmp(words[i], "timeout") && strlen(value) >= sizeof(set->timeout)) ||
+		    (!strcmp(words[i], "netmask") && strlen(value) >= sizeof(set->netmask))) {
+			list_refuse(list, "'%s %s' is too long; set '%s' is left out", words[i], value, set->name);
+			return -EINVAL;
+		}
 		if (!strcmp(words[i], "timeout")) {
 			set->has_timeout = true;
 			snprintf(set->timeout, sizeof(set->timeout), "%s", value);

@@ -62,7 +62,8 @@ int list_report(struct list *list, void (*report)(struct list *list, const char 
 
 void list_row_add(struct list_row *row, const char *keyword, const char *value)
 {
-	if (row->count + 2 > RULE_WORDS_MAX)
+	row->is_cut |= row->count + 2 > RULE_WORDS_MAX;
+	if (row->is_cut)
 		return;
 	row->words[row->count++] = keyword;
 	row->words[row->count++] = value;
@@ -78,7 +79,8 @@ void list_row_print(struct list_row *row, const char *keyword, const char *forma
 	va_start(arguments, format);
 	length = vsnprintf(value, room, format, arguments);
 	va_end(arguments);
-	row->used += (size_t)length < room ? (size_t)length + 1 : room - 1;
+	row->is_cut |= (size_t)length >= room;
+	row->used += row->is_cut ? 0 : (size_t)length + 1;
 	list_row_add(row, keyword, value);
 }
 
@@ -114,28 +116,19 @@ static int take(const struct rule *rule, void *context)
 	return taking->list->take(taking->list, &timed);
 }
 
-static bool names_action(const struct list_row *row)
-{
-	enum rule_action action;
-
-	for (size_t i = 0; i < row->count; i++) {
-		if (!strcmp(row->words[i], "comment"))
-			i++;
-		else if (!strcmp(row->words[i], "action") || !rule_action_parse(row->words[i], &action))
-			return true;
-	}
-	return false;
-}
-
 int list_take(struct list *list, struct list_row *row)
 {
 	struct taking taking = { list, row };
-	struct rule_each each = { .take = take, .context = &taking, .is_of_file = true, .is_strict = list->is_strict };
+	struct rule_each each = { .take = take,
+				  .context = &taking,
+				  .action = list->action,
+				  .is_of_file = true,
+				  .is_strict = list->is_strict };
 	struct reason reason;
 	int error;
 
-	if (list->action != RULE_DROP && !names_action(row))
-		list_row_add(row, "action", rule_action_name(list->action));
+	if (row->is_cut)
+		return list_refuse(list, "'%s': too many or too long words for a rule", row->words[1]);
 	error = rule_each(&each, row->words, row->count, &reason);
 
 	if (each.masked.count && !list->masked.count)

@@ -180,15 +180,18 @@ static int add_values(const struct nft_set *set, struct list_row *row, const jso
 	return error;
 }
 
-/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. */
-static void add_timeout(const struct nft_set *set, struct list_row *row, const json_t *element)
+/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. -EINVAL: no time. */
+static int add_timeout(const struct nft_set *set, struct list_row *row, const json_t *element)
 {
 	const json_t *expires = json_object_get(element, "expires");
 	const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
 	const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
 
+	if (timeout && !json_is_integer(timeout))
+		return -EINVAL;
 	if (seconds || expires)
 		list_row_print(row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
+	return 0;
 }
 
 /* ICMP columns imply the protocol. The name of the set may imply family and action. `action` is the default. */
@@ -225,9 +228,11 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	if (add_values(set, &row, element ? json_object_get(element, "val") : value)) {
 		error = list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
 				    set->name);
+	} else if (add_timeout(set, &row, element)) {
+		error = list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown(span),
+				    span->at);
 	} else {
 		add_implied(set, in->list->action, &row);
-		add_timeout(set, &row, element);
 		if (comment)
 			list_row_add(&row, "comment", comment);
 		error = list_take(in->list, &row);
@@ -289,7 +294,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 		else if (!strcmp(key, "name"))
 			snprintf(set.name, sizeof(set.name), "%s", text);
 		else if (!strcmp(key, "timeout"))
-			set.timeout_s = json_integer_value(value);
+			set.timeout_s = json_is_integer(value) ? json_integer_value(value) : -1;
 		else if (!strcmp(key, "type"))
 			is_fit = !parse_type(&set, value);
 		json_decref(value);

@@ -121,7 +121,7 @@ static int take_from(struct rule_each *each, struct rule_phrase *phrase, size_t 
 	int got, error = 0;
 
 	if (!find_several(phrase, &at)) {
-		error = rule_phrase_parse(phrase, &rule, each->is_strict ? NULL : &each->masked, reason);
+		error = rule_phrase_parse(phrase, each->action, &rule, each->is_strict ? NULL : &each->masked, reason);
 		return error ? error : each->take(&rule, each->context);
 	}
 	values = values_of(phrase, at);

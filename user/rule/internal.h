@@ -26,9 +26,12 @@ int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool ha
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
 		     struct reason *reason);
 
-/* Makes a rule of a phrase without such values. `masked` NULL: refuses host bits. 0; -EINVAL with the reason. */
-int rule_phrase_parse(const struct rule_phrase *phrase, struct rule *rule, struct rule_masked *masked,
-		      struct reason *reason);
+/*
+ * Makes a rule of a phrase without such values. The rule has `action` unless the phrase names one. `masked` NULL:
+ * refuses host bits. 0; -EINVAL with the reason.
+ */
+int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action, struct rule *rule,
+		      struct rule_masked *masked, struct reason *reason);
 
 /* The keyword that the word is, in small letters or capitals; NULL: none. */
 const char *rule_keyword(const char *word);

@@ -295,14 +295,15 @@ static int check_whole(struct parser *parser)
 	return 0;
 }
 
-int rule_phrase_parse(const struct rule_phrase *phrase, struct rule *rule, struct rule_masked *masked,
-		      struct reason *reason)
+int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action, struct rule *rule,
+		      struct rule_masked *masked, struct reason *reason)
 {
 	struct parser parser = { .rule = rule, .masked = masked, .reason = reason };
 	unsigned int seen = 0; /* bit i is set once keywords[i] was read */
 
 	memset(rule, 0, sizeof(*rule));
 	rule->family = FLOW_NO_FAMILY;
+	rule->action = action;
 	for (size_t i = 0; i < phrase->count; i += 2) {
 		const struct keyword *keyword = find_keyword(phrase->words[i]);
 		const unsigned int bit = 1U << (keyword - keywords);
@@ -327,7 +328,7 @@ int rule_parse_words(const char *const *words, size_t count, struct rule *rule, 
 	struct rule_phrase phrase;
 	int error = rule_phrase_read(&phrase, words, count, false, reason);
 
-	return error ? error : rule_phrase_parse(&phrase, rule, NULL, reason);
+	return error ? error : rule_phrase_parse(&phrase, RULE_DROP, rule, NULL, reason);
 }
 
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason)

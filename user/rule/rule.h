@@ -119,6 +119,7 @@ struct rule_masked {
 struct rule_each {
 	int (*take)(const struct rule *rule, void *context);
 	void *context;
+	enum rule_action action;   /* of rules whose words name none */
 	bool is_of_file;           /* refuse "A,B" and "A B" without a keyword: a file could mean anything by them */
 	bool is_strict;            /* refuse host bits in prefixes */
 	struct rule_masked masked; /* prefixes whose host bits were cleared */

@@ -264,18 +264,23 @@ LIBRARY_TEST(test_what_ends_a_change)
 	struct xdp_cuckoo_filter *filter;
 	enum xdp_cuckoo_answer answer;
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
-	int error = 0;
+	int error = 0, fd;
 
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	is_told(filter, xdp_cuckoo_samples_open(filter, 1, 1, &fd), 0);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	for (unsigned int kind = 0; kind < KINDS_TRIED && !error; kind++)
 		error = add_kind(filter, kind);
 	is_told(filter, error, -E2BIG);
 	is_told(filter, xdp_cuckoo_add(filter, &rule), -E2BIG);
 	is_told(filter, xdp_cuckoo_test(filter, &rule, &answer, NULL), -E2BIG);
+	is_told(filter, xdp_cuckoo_samples_close(filter), -E2BIG);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	is_told(filter, xdp_cuckoo_commit(filter), -E2BIG);
 	assert_int_equal(count_rules(filter), 0);
 	is_told(filter, xdp_cuckoo_add(filter, &rule), 0);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
 	xdp_cuckoo_close(filter);
 }
 

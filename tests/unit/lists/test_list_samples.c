@@ -147,6 +147,27 @@ static void assert_reads(const void *bytes, size_t length, const char *rules, co
 	free_list(&read);
 }
 
+/* A time that is cut, or no number, must not become another time, or none: that is a bad line. */
+TEST(test_no_time_or_length_is_cut)
+{
+	static const char nft[] = "{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": ["
+				  "{\"elem\": {\"val\": \"192.0.2.1\", \"timeout\": \"60\"}},\n"
+				  "{\"elem\": {\"val\": \"192.0.2.2\", \"timeout\": 60.5}},\n"
+				  "{\"elem\": {\"val\": \"192.0.2.3\", \"expires\": null}}]}}]}",
+			  set[] = "{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", "
+				  "\"timeout\": \"1h\", \"elem\": [\"192.0.2.1\"]}}]}",
+			  netmask[] = "create a hash:ip family inet6 netmask 128garbage\nadd a 2001:db8::1\n";
+	static const char *const lists[] = { nft, set, netmask };
+
+	for (size_t i = 0; i < COUNT(lists); i++) {
+		struct read_list read = read_bytes(LIST_UNKNOWN, 0, lists[i], strlen(lists[i]));
+
+		assert_string_equal(read.rules, "");
+		assert_true(*read.refused);
+		free_list(&read);
+	}
+}
+
 /* Files from Windows, truncated files, empty files, binary files. */
 TEST(test_odd_files)
 {
