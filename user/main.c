@@ -38,8 +38,9 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	arguments->invocation.operands = count ? words + 1 : words;
 	arguments->invocation.count = count ? count - 1 : 0;
 	if (count && !arguments->wants_help && command_alias_word(words[0])) {
-		char **longer = calloc(count + 1, sizeof(*longer));
+		static char **longer; /* the process needs it until it ends */
 
+		longer = calloc(count + 1, sizeof(*longer));
 		if (!longer)
 			return command_error(STATUS_FULL, "no memory for the words of the command");
 		longer[0] = (char *)command_alias_word(words[0]);
@@ -85,11 +86,12 @@ static int open_standard_files(void)
 	return fd < 0 ? -errno : close(fd);
 }
 
-#define BUS_ERROR \
-	"the store cannot be read: its data.mdb has been cut short, or the disk fails; put a copy in its place, or " \
-	"move it away and load the rules again"
+#define BUS_ERROR "cannot read the store: " REASON_DAMAGED
 
-/* LMDB maps its file as memory, so a failed read comes as this signal, not as an error. */
+/*
+ * LMDB maps its file as memory and trusts it. So a failed read comes as SIGBUS, not as an error, and a damaged page may
+ * lead LMDB to an address that does not exist: SIGSEGV.
+ */
 __attribute__((noreturn)) static void bus_error(int signal_number)
 {
 	static const char text[] = "xdp-cuckoo: " BUS_ERROR "\n";
@@ -138,6 +140,7 @@ int main(int argc, char **argv)
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
 	sigaction(SIGBUS, &on_bus_error, NULL);
+	sigaction(SIGSEGV, &on_bus_error, NULL);
 	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG */
 	status = options_read(argc, argv, &arguments);
 	if (status == STATUS_DONE) {

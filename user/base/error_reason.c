@@ -17,7 +17,8 @@ void reason_print(struct reason *reason, const char *format, va_list arguments)
 const char *reason_of_write(int error)
 {
 	return error == -EFBIG ? "the limit of file sizes is reached; raise it (ulimit -f, LimitFSIZE= of a service)" :
-				 strerror(-error);
+	       error == -EBADMSG ? REASON_DAMAGED :
+				   strerror(-error);
 }
 
 void reason_write(struct reason *reason, const char *format, ...)

@@ -25,7 +25,15 @@ __attribute__((format(printf, 2, 3))) void reason_write(struct reason *reason, c
 		reason_error; \
 	})
 
-/* strerror() for a failed write. If a limit of file sizes stopped it, says what to do. `error` is -errno. */
+/* What to do about -EBADMSG of a store. */
+#define REASON_DAMAGED \
+	"the store's data.mdb is damaged or has been cut short, or the disk fails; put a copy in its place, or move " \
+	"it away and load the rules again"
+
+/*
+ * strerror() for a failed write, or for an error of a store. If a limit of file sizes stopped a write, or a store is
+ * damaged, says what to do. `error` is -errno.
+ */
 const char *reason_of_write(int error);
 
 __attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format, va_list arguments);

@@ -154,7 +154,7 @@ static int undo_all(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_forget_pending(session->store);
 	if (error && error != -ENOENT && !reason->text[0])
-		reason_set(reason, error, "cannot undo the change: %s", strerror(-error));
+		reason_set(reason, error, "cannot undo the change: %s", reason_of_write(error));
 	return error;
 }
 

@@ -201,7 +201,7 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
 			deletion == DELETE_ANY ? store_del(session->store, rule, deleted) :
 						 store_del_ended(session->store, rule);
-	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }
 
 int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
@@ -220,7 +220,7 @@ int change_clear(struct session *session, struct reason *reason)
 
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_change_refill(&session->filters[i]);
-	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }
 
 /* ---- all rules of an owner ---- */

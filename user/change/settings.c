@@ -27,7 +27,7 @@ int change_set(struct session *session, const struct store_settings *settings, s
 		return error;
 	error = store_set_settings(session->store, settings);
 	if (error)
-		reason_set(reason, error, "cannot keep the settings: %s", strerror(-error));
+		reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
 	return change_end(session, error, reason);
 }
 

@@ -15,7 +15,7 @@ const struct command command_check = {
 		"rule needs them), or had another end than their rule, and repairs them in\n"
 		"place. A change that was not confirmed in time, and that nothing has undone\n"
 		"yet, is undone; a note says so. Status 0: all entries were right; 1: something\n"
-		"was repaired or undone.\n"
+		"was repaired or undone; 3: the store is damaged, all of which check reads.\n"
 		"\n"
 		"  xdp-cuckoo check\n"
 		"  xdp-cuckoo check --json\n",
@@ -57,6 +57,11 @@ static enum command_status run_check(const struct invocation *invocation)
 
 	if (error)
 		return command_failed(error, &reason);
+	error = session.store ? store_say_unread(store_check(session.store), &reason) : 0;
+	if (error) {
+		session_close(&session);
+		return command_failed(error, &reason);
+	}
 	if (!session.filters_count)
 		return command_close_idle(&session);
 	command_report_targets(&session);

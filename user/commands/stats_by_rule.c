@@ -235,7 +235,7 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 		return STATUS_DONE;
 	}
 	json_decref(rows);
-	return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	return command_error(STATUS_SYSTEM, "cannot read the store: %s", reason_of_write(error));
 }
 
 /* ---- both ---- */

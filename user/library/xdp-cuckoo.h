@@ -41,7 +41,8 @@
  *
  * The library does not print, exit, handle signals, start threads, or change privileges, umask or working
  * directory. Its descriptors are closed on exec; one that LMDB opens becomes so a moment later. LMDB maps the
- * store into memory: if the disk fails, or somebody truncates the file, the process gets SIGBUS. If a change
+ * store into memory: if the disk fails, or somebody truncates the file, the process gets SIGBUS; if a page
+ * is damaged, SIGBUS or SIGSEGV, or the call fails with -EBADMSG. If a change
  * needs a file larger than RLIMIT_FSIZE, the process gets SIGXFSZ; if it ignores that, the call fails with
  * -EFBIG.
  */

@@ -47,6 +47,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	struct store *store;
 
 	sigaction(SIGBUS, &on_bus_error, NULL);
+	sigaction(SIGSEGV, &on_bus_error, NULL);
 	answer->error = store_open(dir, STORE_READ, &store, &answer->reason);
 	if (!answer->error)
 		answer->error = store_info(store, &summary->info);
@@ -71,8 +72,7 @@ static int await_answer(int from, const struct answer *answer, struct reason *re
 		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
 				  READ_MS / 1000);
 	if (read(from, &whole, 1) != 1)
-		return reason_set(reason, -EIO,
-				  "the store cannot be read: its data.mdb has been cut short, or the disk fails");
+		return reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
 	*reason = answer->reason;
 	return answer->error;
 }

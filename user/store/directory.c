@@ -273,7 +273,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		const char *what, *cure;
 	} known[] = {
 		{ -ENOENT, "no rules are there", "add one, or name another directory with --state" },
-		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo", "move it away and load the rules again" },
+		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
+		  "put a copy in its place, or move it away and load the rules again" },
 		{ -ENOEXEC, "data.mdb is of a machine with another byte order or word size",
 		  "there, write the rules to a file with export; here, move data.mdb away and import that file" },
 		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
@@ -290,7 +291,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "a file in it is no plain file, has a second hard link, belongs to another user, or "
 		  "others can write to it",
 		  "see who put it there, and move it away" },
-		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
+		{ -ENOMEM, "no memory or address space for it",
+		  "raise the limit; if there is none, data.mdb is damaged: put a copy in its place" },
 		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EROFS, "Read-only file system",

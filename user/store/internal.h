@@ -130,7 +130,12 @@ struct store_entry {
 	MDB_val key, value;
 };
 
-/* Calls `visit` for all entries in order until it returns non-zero. Returns that value, 0 or -errno. */
+#define STORE_KEY_BYTES 511 /* of any database; LMDB's limit */
+
+/*
+ * Calls `visit` for all entries in order until it returns non-zero. Returns that value, 0 or -errno. -EBADMSG: the
+ * keys are out of order, on a page of another number, or some are missing.
+ */
 int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
 		       void *context);
 
@@ -170,6 +175,14 @@ int store_dir_explain(int error, const char *dir, struct reason *reason);
  * damaged; -ENOEXEC: a machine of another kind wrote it; other -errno. On failure *env is NULL.
  */
 int environment_open(const char *dir, bool is_read_only, MDB_env **env);
+
+/*
+ * environment_find_map(): learns where the file begins in memory, by the key of an entry that no transaction has changed.
+ * environment_is_own_page(): whether the page of a key has its own number. If not, the disk has written another page in
+ * its place. Without environment_find_map(), and for pages that are not in the file yet: true.
+ */
+void environment_find_map(MDB_env *env, const MDB_val *key);
+bool environment_is_own_page(MDB_env *env, const MDB_val *key);
 
 /* The -errno of an LMDB status. */
 int environment_error(int status);

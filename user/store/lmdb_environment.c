@@ -6,7 +6,9 @@
 #include <byteswap.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,12 +41,49 @@ int environment_error(int status)
 	case MDB_CORRUPTED:
 	case MDB_PAGE_NOTFOUND:
 	case MDB_PANIC:
+	case MDB_CURSOR_FULL:
+	case MDB_PAGE_FULL:
+	case MDB_BAD_TXN:
+	case MDB_BAD_VALSIZE:
 	case MDB_VERSION_MISMATCH:
 	case MDB_INCOMPATIBLE:
 		return -EBADMSG;
 	default:
 		return status < 0 ? -EIO : -status;
 	}
+}
+
+/* A page begins with its number. */
+static const char *page_of(MDB_env *env, const MDB_val *key, size_t *bytes, size_t *number)
+{
+	const char *page = key->mv_data;
+	MDB_stat tree = { .ms_psize = 4096 };
+
+	mdb_env_stat(env, &tree);
+	page -= (size_t)page % tree.ms_psize;
+	memcpy(number, page, sizeof(*number));
+	*bytes = tree.ms_psize;
+	return page;
+}
+
+void environment_find_map(MDB_env *env, const MDB_val *key)
+{
+	size_t bytes, number;
+	const char *page = page_of(env, key, &bytes, &number);
+
+	mdb_env_set_userctx(env, (void *)(page - number * bytes));
+}
+
+bool environment_is_own_page(MDB_env *env, const MDB_val *key)
+{
+	const char *map = mdb_env_get_userctx(env);
+	const size_t offset = (const char *)key->mv_data - map;
+	size_t bytes, number;
+
+	if (!map || offset >= ENVIRONMENT_MAP_BYTES)
+		return true;
+	page_of(env, key, &bytes, &number);
+	return number == offset / bytes;
 }
 
 /*
@@ -134,12 +173,21 @@ static bool is_of_other_machine(const char *dir)
 	return false;
 }
 
+/* A page is damaged. LMDB would print the text and abort; a page that cannot be read raises this signal, too. */
+static void assertion_failed(MDB_env *env, const char *text)
+{
+	(void)env;
+	(void)text;
+	raise(SIGBUS);
+}
+
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
 {
 	int fd, status = mdb_env_create(env);
 
 	if (status)
 		return status;
+	mdb_env_set_assert(*env, assertion_failed);
 	mdb_env_set_maxdbs(*env, ENVIRONMENT_DATABASES);
 	mdb_env_set_maxreaders(*env, ENVIRONMENT_READERS);
 	mdb_env_set_mapsize(*env, bytes);

@@ -11,6 +11,51 @@ static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
 }
 
+/* ---- finding ---- */
+
+static int rule_check(const struct store *store, const MDB_val *key, const MDB_val *value)
+{
+	struct rule rule;
+
+	return environment_is_own_page(store->env, key) ? store_rule_read(store, key, value, &rule) : -EBADMSG;
+}
+
+/*
+ * Finds the value of a rule. On a damaged page LMDB may search in the wrong place. Such a search ends beside the entry
+ * that misled it. So a rule counts as missing only if its two neighbours are sound and sort around it. 0; -ENOENT;
+ * -EBADMSG; other -errno.
+ */
+static int find_value(const struct store *store, MDB_txn *txn, const MDB_val *key, MDB_val *value)
+{
+	MDB_val there = *key, before;
+	MDB_cursor *cursor;
+	MDB_stat all = {};
+	bool is_after_all;
+	int order = -1, error, status = mdb_stat(txn, store->rules_db, &all);
+
+	if (!status)
+		status = mdb_cursor_open(txn, store->rules_db, &cursor);
+	if (status)
+		return environment_error(status);
+	status = mdb_cursor_get(cursor, &there, value, MDB_SET_RANGE);
+	is_after_all = status == MDB_NOTFOUND;
+	error = is_after_all ? 0 : environment_error(status);
+	if (!error && !is_after_all) {
+		order = mdb_cmp(txn, store->rules_db, key, &there);
+		error = order > 0 ? -EBADMSG : rule_check(store, &there, value);
+	}
+	if (!error && order) {
+		status = mdb_cursor_get(cursor, &there, &before, is_after_all ? MDB_LAST : MDB_PREV);
+		if (!status && mdb_cmp(txn, store->rules_db, &there, key) < 0)
+			error = rule_check(store, &there, &before);
+		else if (status != MDB_NOTFOUND || (is_after_all && all.ms_entries))
+			error = -EBADMSG;
+		error = error ? error : -ENOENT;
+	}
+	mdb_cursor_close(cursor);
+	return error;
+}
+
 /* ---- adding ---- */
 
 /* Call it before anything else moves the cursor: LMDB appends at the cursor's place without checking it. */
@@ -204,7 +249,7 @@ static int del_any(struct store *store, const struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-	int error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
+	int error = find_value(store, store->write, &key, &there);
 
 	return error ? error : del_value(store, rule, &key, &there);
 }
@@ -240,7 +285,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 	int error = store_undo_give_up(store, &key, 1ULL << owner);
 
 	if (!error)
-		error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
+		error = find_value(store, store->write, &key, &there);
 	if (!error)
 		error = store_value_read(store, &there, &value);
 	if (error == -ENOENT || (!error && !(store_owners_all(&value.owners) & 1ULL << owner))) {
@@ -306,7 +351,7 @@ int store_get(struct store *store, struct rule *rule)
 
 	if (error)
 		return error;
-	error = environment_error(mdb_get(txn, store->rules_db, &key, &value));
+	error = find_value(store, txn, &key, &value);
 	if (!error)
 		error = store_value_to_rule(store, &value, rule);
 	store_view_end(store);
@@ -339,4 +384,42 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 	result = store_entries_each(txn, store->rules_db, each_rule, &each);
 	store_view_end(store);
 	return result;
+}
+
+/* ---- checking ---- */
+
+static int touch(const struct store_entry *entry, void *sum)
+{
+	for (size_t i = 0; i < entry->value.mv_size; i++)
+		*(volatile __u8 *)sum += ((const __u8 *)entry->value.mv_data)[i];
+	return 0;
+}
+
+static int ignore_rule(const struct rule *rule, void *context)
+{
+	(void)rule, (void)context;
+	return 0;
+}
+
+int store_check(struct store *store)
+{
+	struct store_lists lists;
+	MDB_txn *txn;
+	MDB_dbi db;
+	__u8 sum = 0;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there */
+	/* Handles count up from 0, the list of free pages. */
+	for (db = 0; !error; db++)
+		error = store_entries_each(txn, db, touch, &sum);
+	error = error == -EINVAL ? 0 : error;
+	if (!error)
+		error = store_lists(store, &lists);
+	if (!error)
+		error = store_each(store, ignore_rule, NULL);
+	store_view_end(store);
+	return error;
 }

@@ -29,7 +29,8 @@ static bool is_sound(const struct store_meta *meta)
 		if (meta->settings.policy[i] > VERDICT_DROP)
 			return false;
 	return meta->settings.is_monitor_only <= 1 && is_time(meta->clock_ms) && is_time(meta->wall_ms) &&
-	       is_time(meta->seen_ms) && is_time(meta->pending_ms);
+	       is_time(meta->seen_ms) && is_time(meta->pending_ms) &&
+	       (!meta->pending_id || meta->pending_id == meta->last_pending_id);
 }
 
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)

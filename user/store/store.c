@@ -58,6 +58,8 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 /* An environment without a database is left from a process that died early. It counts as no store. */
 static int databases_attach(struct store *store, enum store_mode mode)
 {
+	MDB_val name = {}, record;
+	MDB_cursor *cursor;
 	MDB_stat root = {};
 	MDB_txn *txn;
 	MDB_dbi dbi;
@@ -69,6 +71,14 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	status = mdb_dbi_open(txn, NULL, 0, &dbi);
 	if (!status)
 		status = mdb_stat(txn, dbi, &root);
+	if (!status && root.ms_entries)
+		status = mdb_cursor_open(txn, dbi, &cursor);
+	if (!status && root.ms_entries) {
+		status = mdb_cursor_get(cursor, &name, &record, MDB_FIRST);
+		if (!status)
+			environment_find_map(store->env, &name);
+		mdb_cursor_close(cursor);
+	}
 	if (status)
 		error = environment_error(status);
 	else if (!root.ms_entries)
@@ -393,18 +403,36 @@ int store_entries_drop(struct store *store, MDB_dbi db)
 int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
 		       void *context)
 {
+	__u8 before[STORE_KEY_BYTES] __attribute__((aligned(8)));
+	MDB_val last = { 0, before };
 	struct store_entry entry = {};
-	int status = mdb_cursor_open(txn, db, &entry.cursor), result = environment_error(status);
+	MDB_stat all = {};
+	size_t visited = 0;
+	int result = 0, status = mdb_stat(txn, db, &all);
 
-	while (!result && !(status = mdb_cursor_get(entry.cursor, &entry.key, &entry.value, MDB_NEXT)))
+	if (!status)
+		status = mdb_cursor_open(txn, db, &entry.cursor);
+	if (status)
+		return environment_error(status);
+	for (; !result && !(status = mdb_cursor_get(entry.cursor, &entry.key, &entry.value, MDB_NEXT)); visited++) {
+		if (entry.key.mv_size > sizeof(before) || !environment_is_own_page(mdb_txn_env(txn), &entry.key) ||
+		    (visited && mdb_cmp(txn, db, &last, &entry.key) >= 0)) {
+			result = -EBADMSG;
+			break;
+		}
+		last.mv_size = entry.key.mv_size;
+		memcpy(before, entry.key.mv_data, last.mv_size);
 		result = visit(&entry, context);
+	}
 	mdb_cursor_close(entry.cursor);
-	return result || status == MDB_NOTFOUND ? result : environment_error(status);
+	if (result || (status && status != MDB_NOTFOUND))
+		return result ? result : environment_error(status);
+	return visited == all.ms_entries ? 0 : -EBADMSG;
 }
 
 int store_say_unread(int error, struct reason *reason)
 {
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot read the store: %s", reason_of_write(error)) : 0;
 }
 
 /* ---- store_info() ---- */

@@ -235,6 +235,10 @@ void store_read_end(struct store *store);
  * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
+
+/* Reads every page in use. -EBADMSG: one is damaged; other -errno. */
+int store_check(struct store *store);
+
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
 /*

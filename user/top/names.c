@@ -68,7 +68,8 @@ static int try_rule(const struct rule *rule, void *context)
 /* Runs in the child. Ends with its parent, or after SEARCH_S_MAX. */
 __attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
 {
-	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+	static const int signals[] = { SIGALRM, SIGBUS, SIGSEGV, SIGPIPE, SIGINT,
+				       SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
 	struct store *store;
 	struct reason reason;
 
