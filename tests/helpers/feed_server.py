@@ -58,6 +58,8 @@ class Provider(http.server.BaseHTTPRequestHandler):
         here = "https://127.0.0.1:%d" % PORT
         if path == "slow":
             self.pour(b"\n", 0.2)
+        elif path.startswith("silent"):
+            time.sleep(60)
         elif path == "endless":
             self.pour(b"203.0.113.1\n" * 10000, 0)
         elif path == "truncated":
@@ -86,6 +88,8 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.answer(302, Location="http://127.0.0.1:%d/list" % PLAIN_PORT)
         elif path == "to-tls":
             self.answer(302, Location=here + "/list")
+        elif path == "to-link-local":
+            self.answer(302, Location="http://169.254.1.1:%d/list" % PLAIN_PORT)
         elif path == "there-and-back":
             self.answer(302, Location=here + "/to-plain")
         elif path == "to-file":
@@ -151,11 +155,11 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 if PLAIN_PORT:
-    plain = Server(("127.0.0.1", PLAIN_PORT), Provider)
+    plain = Server(("", PLAIN_PORT), Provider)
     threading.Thread(target=plain.serve_forever, daemon=True).start()
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[3], sys.argv[4])
-server = Server(("127.0.0.1", PORT), Provider)
+server = Server(("", PORT), Provider)
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 with open(os.path.join(DIR, "ready.%d" % PORT), "w", encoding="ascii"):
     pass

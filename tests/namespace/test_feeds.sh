@@ -181,7 +181,7 @@ test_bad_answers() {
 		slow timed out
 		truncated bytes remaining
 		cut ends within a line.* may be cut
-		too-short 1 rules instead of 3: it lost more than max-shrink
+		too-short 1 rules instead of 3: it lost more than max-shrink.*; if it is meant: xdp-cuckoo refresh feed --force
 		304 the server answers 304
 		429 429: this host comes too often; it asks to wait for 7200 s
 		503 503: it has a problem; it asks to wait for (7200|71[0-9][0-9]) s
@@ -257,11 +257,166 @@ test_rules_that_would_lock_out_are_left_out() {
 	assert_status 0 refresh feed
 	assert_status 0 xc del 10.99.0.0/24 action pass
 	printf '%s\n' 203.0.113.1 203.0.113.4 0.0.0.0/1 >"$STATE/www/list"
+	configure list 'max-space = 100%'
 	assert_fails 3 "'src 0.0.0.0/1' would block .*; nothing was changed; write force = yes in its section, or first: .*; it keeps its 2 rules" refresh feed
 	# Where it is meant: force = yes.
 	printf '%s\n' 203.0.113.1 10.99.0.2 >"$STATE/www/list"
 	configure list 'force = yes'
 	assert_shows '^feed: added 1, removed 1; 2 rules$' refresh feed
+}
+
+# A list that would block a large part of the Internet is refused, whatever its lines look like.
+test_a_list_covers_little_of_the_internet() {
+	fetched
+	insist='; if it is meant: xdp-cuckoo refresh feed --force'
+	while IFS='|' read -r what lines pattern; do
+		case_begin "$what"
+		eval "$lines" >"$STATE/www/large"
+		configure large
+		refused "$pattern.*$insist"
+	done <<-'END'
+		half of IPv4|seq -f 8.8.%.0f.1 0 255; echo 128.0.0.0/1|it covers [45][0-9]\.[0-9]% of the public IPv4 addresses, more than max-space = 5%
+		many /8|seq -f %.0f.0.0.0/8 1 222 | sed '/^127/d'|it covers 9[0-9]\.?[0-9]*% of the public IPv4
+		nested|seq -f 20.%.0f.0.0/16 0 255; echo 20.0.0.0/8; seq -f %.0f.0.0.0/8 30 50|it covers 9\.97% of the public IPv4
+		half of IPv6|echo 2000::/4|it covers 50% of the public IPv6
+		destinations|printf 'dst %s\n' 16.0.0.0/4 32.0.0.0/4|it covers 14\.5% of the public IPv4
+		one port|echo 128.0.0.0/1 dport 443|it covers [45][0-9]
+		growth|for i in 0 1 2 3 4; do seq -f "9.9.$i.%.0f" 0 255; done|1280 rules instead of 3: it grew by more than max-grow = 400%
+	END
+	# Nested prefixes count once, and addresses that are not public do not count at all.
+	{ echo 8.0.0.0/8; for i in 0 1 2 3; do seq -f "8.$i.%.0f.0/24" 0 255; done; } >"$STATE/www/large"
+	configure large 'max-space = 1%' 'max-grow = 100000%'
+	assert_shows '^feed: added 1025, removed 3; ' refresh feed
+	printf '%s\n' 10.98.0.0/16 172.20.0.0/14 240.0.0.0/4 198.18.0.0/15 100.64.0.0/10 fd12::/16 4000::/3 3fff::/16 >"$STATE/www/large"
+	configure large 'max-space = 0%' 'max-shrink = 100%'
+	assert_fails 3 'it covers 0\.0122% of the public IPv6 addresses' refresh feed
+	sed -i /3fff/d "$STATE/www/large"
+	assert_shows '^feed: added 7, removed 1025; ' refresh feed
+	# What is meant.
+	publish 1 2 3
+	echo 64.0.0.0/4 >>"$STATE/www/list"
+	configure list 'max-shrink = 100%'
+	assert_fails 3 'it covers 7\.25%' refresh feed
+	assert_shows '^feed: added 4' refresh feed --force
+	echo 64.0.0.0/4 >"$STATE/www/list"
+	configure list 'max-shrink = 100%' 'max-space = 8%'
+	assert_shows '^feed: added 0, removed 3' refresh feed
+}
+
+# Such a line costs only itself.
+test_lines_that_hold_for_too_much() {
+	fetched
+	printf '%s\n' 203.0.113.1 203.0.113.2 203.0.113.5 203.0.113.6 203.0.113.7 'dport 443' 'proto sctp' 0.0.0.0/0 ::/0 203.0.113.4 11.0.0.0/8 12.0.0.0/7 2400::/16 >"$STATE/www/list"
+	configure list 'min-prefix = 8 32' 'max-space = 50%'
+	assert_notes '6 bad lines left out; the first: line 6: it names no address, so it holds for all; to allow it: max-space = 100%' refresh feed
+	assert_output '^feed: added 5, removed 1; 7 rules'
+	configure list 'max-space = 100%'
+	assert_fails 3 'would block .*; nothing was changed' refresh feed
+	sed -i '/\/0$/d' "$STATE/www/list"
+	assert_status 0 refresh feed
+	assert_shows '^dport 443$' xc list --list feed
+	# --force is about the whole, not about lines.
+	configure list
+	assert_notes '2 bad lines' refresh feed --force
+	! xc list --list feed | grep dport || fail "a rule for a whole service"
+}
+
+# What real lists cover is far from that. They have bogons, which do not count.
+test_real_lists_fit() {
+	[ -d "${BLOCKLISTS:-/nonexistent}" ] || skip "no BLOCKLISTS=DIR with real lists"
+	fetched
+	while read -r name options; do
+		case_begin "$name"
+		cp "$BLOCKLISTS/$name" "$STATE/www/list"
+		configure list 'max-shrink = 100%' 'max-grow = 1000000%'
+		assert_status "$options" refresh feed
+	done <<-END
+		firehol_level1.netset 0
+		firehol_level4.netset 0
+		spamhaus_drop.netset 0
+		stopforumspam_180d.ipset 0
+		country_us.netset 3
+		all_but_de.netset 3
+	END
+}
+
+# A provider may not ask this host for what only this host can reach, unless it is there itself.
+test_redirects_within() {
+	fetched
+	in_rx ip address add 192.0.2.80/32 dev lo
+	in_rx ip address add 169.254.1.1/32 dev lo
+	configure "http://127.0.0.1:$PLAIN/to-link-local"
+	assert_shows '^feed: added 0' refresh feed
+	for path in to-link-local to-tls; do
+		configure "http://192.0.2.80:$PLAIN/$path"
+		refused 'it redirects to an address that is (link-local|loopback), which is not followed'
+	done
+	configure "http://192.0.2.80:$PLAIN/list"
+	assert_shows '^feed: added 0' refresh feed
+}
+
+# What the configuration says now holds, and so does what the list has now, even if the provider has nothing newer.
+test_not_modified_is_not_enough() {
+	fetched
+	for line in 'max-rules = 2' 'max-space = 0%' "sha256-url = https://127.0.0.1:$PORT/missing"; do
+		printf '%s\n' 8.8.8.8 9.9.9.9 1.1.1.1 >"$STATE/www/list"
+		configure list
+		assert_status 0 refresh feed
+		configure list "$line"
+		assert_status 3 refresh feed
+	done
+	publish 1 2 3
+	configure list
+	assert_status 0 refresh feed
+	assert_status 0 xc del 203.0.113.2
+	assert_status 0 xc add 203.0.113.77 --list feed
+	assert_shows '^feed: added 1, removed 1; 3 rules' refresh feed
+	assert_equal '1 2 3' "$(listed)" rules
+}
+
+# silent_lists N [LINE...]: N lists whose server says nothing, then those that the lines configure.
+silent_lists() {
+	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/conf"
+	for n in $(seq "$1"); do
+		printf '%s\n' "[list silent$n]" "url = http://127.0.0.1:$PLAIN/silent$n" 'fetch-time = 10m' >>"$STATE/conf"
+	done
+	shift
+	printf '%s\n' "$@" >>"$STATE/conf"
+}
+
+# The test waits for the good list only while the other fetches, which last 60 s, are at work.
+test_slow_servers_do_not_hold_up_others() {
+	xc load vrx >/dev/null 2>&1
+	provider
+	silent_lists 5 '[list good]' "url = http://127.0.0.1:$PLAIN/list"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" refresh --config "$STATE/conf" >"$STATE/slow" 2>&1 &
+	parent=$!
+	on_exit "kill $parent 2>/dev/null; wait $parent 2>/dev/null"
+	wait_for "the good list" xc test 203.0.113.3
+	kill -0 "$parent" || fail "the other fetches have ended"
+	# A service that is stopped ends at once. That is no fault of the providers.
+	kill -TERM "$parent"
+	wait "$parent" && fail "status 0"
+	grep -q "silent1': interrupted" "$STATE/slow" || fail "$(cat "$STATE/slow")"
+	! xc status | grep 'failed fetches' || fail "a failure"
+}
+
+# The import is interrupted, and with it all of refresh: no list counts as failed, and the others are not touched.
+test_an_import_is_interrupted() {
+	xc load vrx >/dev/null 2>&1
+	provider
+	for i in $(seq 60); do seq -f "2001:db8:$i:%g::1" 1 9999; done >"$STATE/www/list"
+	silent_lists 2 '[list large]' "url = http://127.0.0.1:$PLAIN/list"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" refresh --config "$STATE/conf" >"$STATE/slow" 2>&1 &
+	parent=$!
+	on_exit "kill $parent 2>/dev/null; wait $parent 2>/dev/null"
+	# Of three processes that fetch, one has ended: its list is imported.
+	wait_for "three fetches" sh -c "[ \$(pgrep -u nobody -P $parent | grep -c .) -eq 3 ]"
+	wait_for "an import" sh -c "[ \$(pgrep -u nobody -P $parent | grep -c .) -eq 2 ]"
+	kill -TERM "$parent"
+	wait "$parent" && fail "status 0"
+	grep -q "silent1': interrupted" "$STATE/slow" || fail "$(cat "$STATE/slow")"
+	! xc status | grep 'failed fetches' || fail "a failure"
 }
 
 # refresh_trusting: in a view of the files in which the system trusts the authority of the test.
@@ -399,6 +554,9 @@ test_presets() {
 		url=https://a/b,fetch-time=1h fetch-time must be at most 10m
 		url=https://a/b,pinned-key=md5 must be sha256//BASE64
 		url=http://a/b,ca=/a pinned-key and ca need a URL with https://
+		file=/a,max-space=5% max-grow, max-space and min-prefix are for lists by URL
+		url=https://a/b,max-space=101% must be a percentage, 0% to 100%
+		url=https://a/b,max-grow=many must be a percentage, 0% to 1000000%
 	END
 	printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' 'file = /a' >"$STATE/conf"
 	assert_fails 2 'has no \[list feed\] with a url or a preset' refresh feed

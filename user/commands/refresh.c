@@ -2,6 +2,8 @@
 /* refresh: fetches the lists by URL of a configuration, and imports them. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -27,15 +29,17 @@ const struct command command_refresh = {
 		"[list NAME] with url or preset makes a list by URL: see xdp-cuckoo.conf(5).\n"
 		"The timer xdp-cuckoo-fetch@NAME.timer runs `refresh` every minute.\n"
 		"A process without privileges fetches and reads the list. The old rules stay if\n"
-		"the fetch fails or the list is suspicious: it lost more than max-shrink, it has\n"
+		"the fetch fails or the list is suspicious: it covers more of the Internet than\n"
+		"max-space, it lost more than max-shrink or grew by more than max-grow, it has\n"
 		"more rules than max-rules, or more bad lines than rules. Then `refresh` says\n"
 		"why, and the status is 3. `lists` and `status` show the failure until a fetch\n"
 		"succeeds. The next try is after a minute, then after two, four, ...\n"
+		"A slow server does not hold up the other lists.\n"
 		"Rules that would lock this host out (see help add) are left out, with a warning.\n"
 		"If the list has not changed, the server does not send it again.\n"
 		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as in curl(1).\n"
-		"  --force  fetch earlier than the provider allows, and accept a list that lost\n"
-		"           more than max-shrink\n"
+		"  --force  fetch earlier than the provider allows, and accept a list that the\n"
+		"           limits max-shrink, max-grow and max-space refuse\n"
 		"\n"
 		"  xdp-cuckoo refresh\n"
 		"  xdp-cuckoo refresh spamhaus --force\n",
@@ -45,12 +49,17 @@ const struct command command_refresh = {
 	.run = run_refresh,
 };
 
+#define FETCHES 4      /* at a time, and one more */
+#define FETCHES_MAX 16 /* for each */
+#define STALL_MS 1000  /* in which none of them ends */
+
 struct refresh {
 	const struct invocation *invocation;
 	const struct config_list *list;
 	char source[CONFIG_URL_BYTES];
 	struct store_list stored; /* of this name; all 0: there is none */
 	struct store_feed feed;   /* before the fetch */
+	struct fetch fetch;
 	struct change_left_out left_out;
 };
 
@@ -93,6 +102,8 @@ static int open_to_write(const struct refresh *refresh, struct store **store, st
 	error = store_open(dir, STORE_WRITE, store, reason);
 	if (!error)
 		error = store_begin(*store) ? reason_set(reason, -EIO, "cannot write to the store") : 0;
+	if (error)
+		store_close(*store);
 	return error;
 }
 
@@ -104,7 +115,10 @@ static int close_written(struct store *store, int error, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. */
+/*
+ * Makes the list if there is none yet, so that `lists` shows a list that was never fetched. With `why` NULL, what is noted
+ * about the fetches is again as before this one.
+ */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
 	struct store_feed feed = refresh->feed;
@@ -112,11 +126,10 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 	struct store *store;
 	int error = open_to_write(refresh, &store, reason);
 
-	if (error) {
-		store_close(store);
+	if (error)
 		return error;
-	}
-	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
+	if (why)
+		feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	error = store_list_open(store, refresh->list->name, NULL, &number);
 	if (!error)
 		error = store_feed_put(store, refresh->list->name, &feed);
@@ -139,10 +152,8 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 	bool is_level = true;
 	int error = open_to_write(refresh, &store, reason);
 
-	if (error) {
-		store_close(store);
+	if (error)
 		return error;
-	}
 	error = store_lists(store, &lists);
 	if (!error && is_unmodified) {
 		refresh->stored = lists.list[store_lists_find(&lists, name)];
@@ -177,6 +188,8 @@ static int import_text(struct refresh *refresh, int text, json_t **answer, struc
 {
 	const struct invocation *invocation = refresh->invocation;
 	const struct config_list *list = refresh->list;
+	const bool is_forced = invocation->is_forced;
+	struct list_limits limits = list->limits;
 	const struct import_options options = { .name = invocation->name,
 						.state = invocation->state,
 						.list_name = list->name,
@@ -187,13 +200,15 @@ static int import_text(struct refresh *refresh, int text, json_t **answer, struc
 						.is_replace = true,
 						.source = refresh->source,
 						.rules_max = list->rules_max,
-						.least_percent = invocation->is_forced ? 0 : 100 - list->shrink_max,
-						.refuses_pass = list->action != RULE_PASS,
+						.least_percent = is_forced ? 0 : 100 - list->shrink_max,
+						.grow_max = is_forced ? ~0U : list->grow_max,
+						.limits = &limits,
 						.leaves_out = true };
 	char path[32], *paths[] = { path };
 	struct command_imported result;
 	int error;
 
+	limits.space_max = is_forced ? 100 : limits.space_max;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", text);
 	error = command_import_list(&options, paths, 1, &result, reason);
 	*answer = result.answer;
@@ -248,24 +263,19 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 			       left_out->why.text);
 }
 
-/* First stores a failure. It stays if this process is killed, so that the next one does not try again at once. */
-static enum command_status fetch(struct refresh *refresh)
+/* -EINTR: the import was interrupted. */
+static int end(struct refresh *refresh, enum command_status *status)
 {
-	const bool is_level = feed_is_level(&refresh->feed, refresh->list, &refresh->stored, time(NULL));
-	const struct fetch_request request = { .list = refresh->list,
-					       .etag = is_level ? refresh->feed.etag : "",
-					       .modified = is_level ? refresh->feed.modified : "" };
 	struct feed_message message;
 	struct reason reason;
 	json_t *answer = NULL;
-	enum command_status status;
-	int text, error = note_failed(refresh, "a fetch has begun, and has not ended", 0, &reason);
+	int text, error = 0;
 
-	if (error)
-		return command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
-	fetch_list(&request, &message, &text);
-	if (message.outcome == FEED_FAILED)
-		return fail(refresh, STATUS_SYSTEM, message.why, message.retry_after_s);
+	fetch_end(&refresh->fetch, &message, &text);
+	if (message.outcome == FEED_FAILED) {
+		*status = fail(refresh, STATUS_SYSTEM, message.why, message.retry_after_s);
+		return 0;
+	}
 	if (message.outcome == FEED_FETCHED)
 		error = import_text(refresh, text, &answer, &reason);
 	if (text >= 0)
@@ -275,37 +285,117 @@ static enum command_status fetch(struct refresh *refresh)
 		memset(message.etag, 0, sizeof(message.etag));
 		memset(message.modified, 0, sizeof(message.modified));
 	}
-	status = error ? fail(refresh, STATUS_SYSTEM, reason.text, 0) : STATUS_DONE;
-	if (!error && note_fetched(refresh, &message, &reason))
-		status = command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
-	if (status == STATUS_DONE)
+	if (error && error != -EINTR)
+		*status = fail(refresh, STATUS_SYSTEM, reason.text, 0);
+	else if (!error && note_fetched(refresh, &message, &reason))
+		*status = command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+	else if (!error)
 		print_row(refresh, &message, answer);
 	json_decref(answer);
-	return status;
+	return error == -EINTR ? error : 0;
 }
 
-/* `is_asked`: the user has named the list. */
-static enum command_status refresh_list(const struct invocation *invocation, const struct config_list *list,
-					bool is_asked)
+/*
+ * Starts a fetch if the list is due; `is_asked`: the user has named the list. First stores a failure. It stays if this
+ * process is killed, so that the next one does not try again at once.
+ */
+static enum command_status start(struct refresh *refresh, bool is_asked)
 {
-	struct refresh refresh = { .invocation = invocation, .list = list };
+	const struct config_list *list = refresh->list;
+	const __s64 now_s = time(NULL);
+	struct fetch_request request = { .list = list, .etag = "", .modified = "" };
 	char least[RULE_TIME_BYTES];
 	struct reason reason;
 	__s64 forbidden_s;
-	int error;
+	int error = read_store(refresh, &reason);
 
-	feed_source(list, refresh.source);
-	error = read_store(&refresh, &reason);
+	feed_source(list, refresh->source);
 	if (error)
 		return command_failed(error, &reason);
-	forbidden_s = invocation->is_forced ? 0 : feed_forbidden_s(&refresh.feed, list, time(NULL));
+	forbidden_s = refresh->invocation->is_forced ? 0 : feed_forbidden_s(&refresh->feed, list, now_s);
 	if (is_asked && forbidden_s)
 		return command_error(STATUS_NO,
 				     "list '%s': its provider allows the next fetch in %s; --force fetches it now",
 				     list->name, rule_time_format(1000 * forbidden_s, least));
-	if (!is_asked && (forbidden_s || !feed_is_due(&refresh.feed, list, time(NULL))))
+	if (!is_asked && (forbidden_s || !feed_is_due(&refresh->feed, list, now_s)))
 		return STATUS_DONE;
-	return fetch(&refresh);
+	error = note_failed(refresh, "a fetch has begun, and has not ended", 0, &reason);
+	if (error)
+		return command_error(STATUS_SYSTEM, "list '%s': %s", list->name, reason.text);
+	if (feed_is_level(&refresh->feed, list, &refresh->stored, now_s)) {
+		request.etag = refresh->feed.etag;
+		request.modified = refresh->feed.modified;
+	}
+	return fetch_start(&refresh->fetch, &request, &reason) ? fail(refresh, STATUS_SYSTEM, reason.text, 0) :
+								 STATUS_DONE;
+}
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number)
+{
+	(void)signal_number;
+	is_interrupted = 1;
+}
+
+/* Waits for at most STALL_MS. *ready: the fetch that has ended or hangs; `count`: none. 0; -EINTR. */
+static int await(const struct refresh *running, size_t count, size_t *ready)
+{
+	void (*const on_int)(int) = signal(SIGINT, interrupt), (*const on_term)(int) = signal(SIGTERM, interrupt);
+	struct pollfd files[FETCHES_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		files[i] = (struct pollfd){ .fd = running[i].fetch.process.fd, .events = POLLIN };
+	poll(files, count, STALL_MS);
+	signal(SIGINT, on_int);
+	signal(SIGTERM, on_term);
+	for (*ready = 0; *ready < count; ++*ready)
+		if (files[*ready].revents || running[*ready].fetch.deadline_ms <= fetch_now_ms())
+			break;
+	return is_interrupted ? -EINTR : 0;
+}
+
+/*
+ * Fetches several lists side by side, and imports one after the other. When the servers of all running fetches are slow,
+ * they do not hold up the others.
+ */
+static enum command_status refresh_lists(const struct invocation *invocation, const struct config_list *const *lists,
+					 size_t lists_count, bool is_asked)
+{
+	struct refresh running[FETCHES_MAX];
+	enum command_status status = STATUS_DONE, one;
+	size_t begun = 0, count = 0, most = FETCHES, ready;
+	struct reason reason;
+	int error = 0;
+
+	while (!error) {
+		while (begun < lists_count && count < most) {
+			running[count] = (struct refresh){ .invocation = invocation, .list = lists[begun++] };
+			one = start(&running[count], is_asked);
+			count += running[count].fetch.process.pid != 0;
+			status = status == STATUS_DONE ? one : status;
+		}
+		if (!count)
+			return status;
+		error = await(running, count, &ready);
+		if (!error && ready == count)
+			most += most < FETCHES_MAX;
+		if (error || ready == count)
+			continue;
+		one = STATUS_DONE;
+		error = end(&running[ready], &one);
+		status = status == STATUS_DONE ? one : status;
+		if (!error)
+			running[ready] = running[--count];
+	}
+	/* What is not changed is no failure of a provider. */
+	while (count--) {
+		unprivileged_stop(&running[count].fetch.process);
+		note_failed(&running[count], NULL, 0, &reason);
+		status = command_error(STATUS_SYSTEM, "list '%s': interrupted: nothing was changed",
+				       running[count].list->name);
+	}
+	return status;
 }
 
 /* ---- all lists ---- */
@@ -339,33 +429,20 @@ static int forget_others(const struct invocation *invocation, const struct confi
 		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
 			continue;
 		error = open_to_write(&refresh, &store, reason);
-		if (error)
-			store_close(store);
-		else
+		if (!error)
 			error = close_written(store, store_feed_forget(store, lists.list[i].name), reason);
 	}
 	return error;
 }
 
-static enum command_status refresh_all(const struct invocation *invocation, const struct config *config)
-{
-	enum command_status status = STATUS_DONE, one;
-	struct reason reason;
-
-	for (size_t i = 0; i < config->lists_count; i++) {
-		one = config->list[i].url ? refresh_list(invocation, &config->list[i], false) : STATUS_DONE;
-		status = status == STATUS_DONE ? one : status;
-	}
-	if (forget_others(invocation, config, &reason))
-		status = command_error(STATUS_SYSTEM, "%s", reason.text);
-	return status;
-}
-
 static enum command_status run_refresh(const struct invocation *invocation)
 {
-	enum command_status status = STATUS_DONE, one;
+	const struct config_list *lists[STORE_LISTS_MAX];
+	enum command_status status = STATUS_DONE;
+	const bool is_asked = invocation->count;
 	struct config *config;
 	struct reason reason;
+	size_t count = 0;
 	int error = config_open(invocation->config_path, invocation->name, command_say_bad_line, &config, &reason);
 
 	if (error)
@@ -376,14 +453,19 @@ static enum command_status run_refresh(const struct invocation *invocation)
 					       "the configuration has no [list %s] with a url or a preset: see "
 					       "xdp-cuckoo.conf(5)",
 					       invocation->operands[i]);
+	for (size_t i = 0; i < config->lists_count; i++) {
+		bool is_named = !is_asked;
+
+		for (int k = 0; k < invocation->count; k++)
+			is_named |= !strcmp(invocation->operands[k], config->list[i].name);
+		if (is_named && config->list[i].url)
+			lists[count++] = &config->list[i];
+	}
 	if (status == STATUS_DONE) {
 		output_list_begin();
-		if (!invocation->count)
-			status = refresh_all(invocation, config);
-		for (int i = 0; i < invocation->count; i++) {
-			one = refresh_list(invocation, find_list(config, invocation->operands[i]), true);
-			status = status == STATUS_DONE ? one : status;
-		}
+		status = refresh_lists(invocation, lists, count, is_asked);
+		if (!is_asked && !is_interrupted && forget_others(invocation, config, &reason))
+			status = command_error(STATUS_SYSTEM, "%s", reason.text);
 		output_list_end();
 	}
 	config_close(config);

@@ -28,7 +28,9 @@
 #define FETCH_MS_MAX (600 * 1000LL)
 #define FETCHED_RULES_MAX 1000000
 #define FETCHED_SHRINK_MAX 50
-#define SHRINK_NOT_GIVEN 101
+#define FETCHED_GROW_MAX 400
+#define FETCHED_SPACE_MAX 5
+#define NOT_GIVEN ~0U
 
 void config_refuse(struct config_reading *reading, unsigned int line, const char *format, ...)
 {
@@ -102,7 +104,7 @@ static void take_list_section(struct config_reading *reading, const char *name)
 	config->lists_count++;
 	reading->section = SECTION_LIST;
 	list->line = reading->line;
-	list->shrink_max = SHRINK_NOT_GIVEN;
+	list->shrink_max = list->grow_max = list->limits.space_max = NOT_GIVEN;
 	list->name = config_copy(reading, name);
 }
 
@@ -205,14 +207,22 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 			      list->name);
 		return;
 	}
-	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca))
+	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca ||
+			   list->grow_max != NOT_GIVEN || list->limits.space_max != NOT_GIVEN ||
+			   list->limits.prefix_min[0] || list->limits.prefix_min[1]))
 		config_refuse(reading, list->line,
-			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key and ca are for lists by URL",
+			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key, ca, max-grow, max-space and "
+			      "min-prefix are for lists by URL",
 			      list->name);
-	if (list->shrink_max == SHRINK_NOT_GIVEN)
+	if (list->shrink_max == NOT_GIVEN)
 		list->shrink_max = list->file ? 100 : FETCHED_SHRINK_MAX;
 	if (list->file)
 		return;
+	if (list->grow_max == NOT_GIVEN)
+		list->grow_max = FETCHED_GROW_MAX;
+	if (list->limits.space_max == NOT_GIVEN)
+		list->limits.space_max = preset ? preset->space_max : FETCHED_SPACE_MAX;
+	list->limits.may_pass = list->action == RULE_PASS;
 	if (preset)
 		list->url = preset->url;
 	if (preset && !list->format)

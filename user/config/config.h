@@ -11,6 +11,7 @@
 #include "config/flowspec_options.h"
 #include "config/list_presets.h"
 #include "config/option_values.h"
+#include "lists/list.h"
 #include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
@@ -28,7 +29,9 @@ struct config_list {
 	const struct list_preset *preset; /* that `url` and `format` are from */
 	__s64 every_ms, fetch_ms;         /* between two fetches; the most that one may take */
 	__u64 rules_max;                  /* 0: any number */
-	unsigned int shrink_max;          /* percent of the list that an import may drop */
+	unsigned int shrink_max;          /* percent of the list that an import may drop, */
+	unsigned int grow_max;            /* and may add */
+	struct list_limits limits;        /* of a list by URL */
 	enum rule_action action;          /* of rules that name none */
 	__s64 timeout_ms;                 /* 0: not given */
 	bool is_strict, is_forced;

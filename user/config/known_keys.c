@@ -31,7 +31,8 @@ enum key_kind {
 	VALUE_LISTS,
 	VALUE_WORD, /* const char *, kept in config->texts; so is the next */
 	VALUE_FILE,
-	VALUE_PERCENT,  /* unsigned int */
+	VALUE_PERCENT, /* unsigned int; so is the next */
+	VALUE_GROWTH,
 	VALUE_SMALL,    /* unsigned int, 0 to 16 */
 	VALUE_PREFIXES, /* unsigned int[2] */
 	VALUE_OWN,      /* config->flowspec: own, own_count, is_any */
@@ -58,6 +59,7 @@ static const char *const must_be[] = {
 	[VALUE_WORD] = "one word of up to 64 characters",
 	[VALUE_FILE] = "a path that starts with /",
 	[VALUE_PERCENT] = "a percentage, 0% to 100%",
+	[VALUE_GROWTH] = "a percentage, 0% to 1000000%",
 	[VALUE_SMALL] = "a number from 0 to 16",
 	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
 	[VALUE_OWN] = "1 to 64 prefixes, or any",
@@ -98,6 +100,9 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
 	{ SECTION_LIST, "max-rules", VALUE_CAPACITY, OF_LIST(rules_max) },
 	{ SECTION_LIST, "max-shrink", VALUE_PERCENT, OF_LIST(shrink_max) },
+	{ SECTION_LIST, "max-grow", VALUE_GROWTH, OF_LIST(grow_max) },
+	{ SECTION_LIST, "max-space", VALUE_PERCENT, OF_LIST(limits.space_max) },
+	{ SECTION_LIST, "min-prefix", VALUE_PREFIXES, OF_LIST(limits.prefix_min) },
 	{ SECTION_LIST, "url", VALUE_URL, OF_LIST(url) },
 	{ SECTION_LIST, "preset", VALUE_PRESET, OF_LIST(preset) },
 	{ SECTION_LIST, "every", VALUE_TIME, OF_LIST(every_ms) },
@@ -215,7 +220,7 @@ static bool take_small(const char *value, const char *suffix, unsigned int most,
 	const size_t digits = strspn(value, "0123456789");
 
 	*number = atoi(value);
-	return digits && digits < 4 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
+	return digits && digits < 8 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
 }
 
 static bool take_prefixes(struct config_reading *reading, const char *value, unsigned int lengths[2])
@@ -315,6 +320,8 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 		return !rule_action_parse(value, to);
 	case VALUE_PERCENT:
 		return take_small(value, "%", 100, to);
+	case VALUE_GROWTH:
+		return take_small(value, "%", 1000000, to);
 	case VALUE_SMALL:
 		return take_small(value, "", 16, to);
 	case VALUE_PREFIXES:

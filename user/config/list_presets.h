@@ -12,6 +12,7 @@ struct list_preset {
 	__s64 every_ms; /* the shortest time between two fetches that the provider allows, or that is useful */
 	const char *terms;
 	const char *about;
+	unsigned int space_max; /* percent of the public addresses that it may cover */
 };
 
 /* Number `index`; NULL after the last. */

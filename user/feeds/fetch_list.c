@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ struct reading {
 	struct rule_set set;
 	__u64 rules_max;
 	struct fetch_rules *rules;
-	bool refuses_pass;
+	const struct list_limits *limits;
 };
 
 static void refuse(struct list *list, const char *text)
@@ -92,9 +93,10 @@ static int go_on(struct list *list)
 static int take(struct list *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
+	const char *unfit = list_unfit(reading->limits, rule);
 
-	if (rule->action == RULE_PASS && reading->refuses_pass) {
-		refuse(list, "a pass rule, which would open the filter; to allow it: action = pass");
+	if (unfit) {
+		refuse(list, unfit);
 		return 0;
 	}
 	if (reading->set.count >= 2 * reading->rules_max)
@@ -148,9 +150,7 @@ static int write_rules(const struct rule_set *set, struct fetch_rules *rules)
 int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, struct fetch_rules *rules,
 		     struct reason *reason)
 {
-	struct reading reading = { .rules_max = list->rules_max,
-				   .rules = rules,
-				   .refuses_pass = list->action != RULE_PASS };
+	struct reading reading = { .rules_max = list->rules_max, .rules = rules, .limits = &list->limits };
 	int error = check_kind(bytes, count, reason);
 
 	*rules = (struct fetch_rules){};
@@ -299,41 +299,44 @@ static int read_ca(struct fetching *fetching, const char *path, struct reason *r
 		       reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", path);
 }
 
-/* Waits as long as both URLs and the reading of the list may take. */
-static int receive(const struct fetch_request *request, int fd, struct feed_message *message, int *text,
-		   struct reason *reason)
+__s64 fetch_now_ms(void)
 {
 	struct timespec now;
-	int error;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	error = feed_receive(fd, now.tv_sec * 1000LL + 2 * request->list->fetch_ms + READ_MS, message, text);
-	if (error == -ETIMEDOUT)
-		return reason_set(reason, error, "the process that fetches it hangs");
-	if (error == -EPROTO || error == -ECONNRESET)
-		return reason_set(reason, error, "the process that fetches it %s",
-				  error == -EPROTO ? "sent nonsense" : "has ended early");
-	return error ? reason_set(reason, error, "cannot receive it: %s", strerror(-error)) : 0;
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-void fetch_list(const struct fetch_request *request, struct feed_message *message, int *text)
+int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
 {
 	struct fetching fetching = { .request = request };
-	struct unprivileged process = { .fd = -1 };
-	struct reason reason;
 	int error = 0;
 
-	*text = -1;
+	*fetch = (struct fetch){ .process.fd = -1,
+				 .deadline_ms = fetch_now_ms() + 2 * request->list->fetch_ms + READ_MS };
 	if (request->list->ca)
-		error = read_ca(&fetching, request->list->ca, &reason);
+		error = read_ca(&fetching, request->list->ca, reason);
 	if (!error)
-		error = unprivileged_start(&process, run, &fetching, &reason);
-	if (!error)
-		error = receive(request, process.fd, message, text, &reason);
-	unprivileged_stop(&process);
+		error = unprivileged_start(&fetch->process, run, &fetching, reason);
 	free(fetching.ca);
+	return error;
+}
+
+void fetch_end(struct fetch *fetch, struct feed_message *message, int *text)
+{
+	struct pollfd file = { .fd = fetch->process.fd, .events = POLLIN };
+	int error = -ETIMEDOUT;
+
+	*text = -1;
+	if (poll(&file, 1, 0) > 0)
+		error = feed_receive(file.fd, fetch_now_ms() + READ_MS, message, text);
+	unprivileged_stop(&fetch->process);
 	if (!error)
 		return;
 	*message = (struct feed_message){ .outcome = FEED_FAILED };
-	fill(message->why, sizeof(message->why), reason.text);
+	snprintf(message->why, sizeof(message->why), "the process that fetches it %s",
+		 error == -ETIMEDOUT  ? "hangs" :
+		 error == -EPROTO     ? "sent nonsense" :
+		 error == -ECONNRESET ? "has ended early" :
+					strerror(-error));
 }

@@ -6,6 +6,7 @@
 #ifndef XDP_CUCKOO_FETCH_LIST_H
 #define XDP_CUCKOO_FETCH_LIST_H
 
+#include "base/unprivileged.h"
 #include "config/config.h"
 #include "feeds/feed_message.h"
 
@@ -16,11 +17,22 @@ struct fetch_request {
 	const char *etag, *modified; /* of what this host has; "": fetch it in any case */
 };
 
+/* The process that fetches a list. It sends its message by `deadline_ms`, or it hangs. */
+struct fetch {
+	struct unprivileged process;
+	__s64 deadline_ms; /* as fetch_now_ms() counts */
+};
+
+__s64 fetch_now_ms(void);
+
+/* Starts the process. 0; -errno: there is none. fetch_end() and unprivileged_stop() end it. */
+int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason);
+
 /*
- * Always fills `message`; its outcome is FEED_FAILED with a reason if anything fails. *text is a file in memory with the
- * rules, which the caller closes; -1: there is none.
+ * Call it when the process has sent something, or at the deadline. Always fills `message`; its outcome is FEED_FAILED with
+ * a reason if anything fails. *text is a file in memory with the rules, which the caller closes; -1: there is none.
  */
-void fetch_list(const struct fetch_request *request, struct feed_message *message, int *text);
+void fetch_end(struct fetch *fetch, struct feed_message *message, int *text);
 
 /* In the process without privileges: makes rules of the bytes of a list. 0; -errno. The caller frees *rules. */
 struct fetch_rules {

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "feeds/http_get.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #include <zlib.h>
 
 #include "base/version.h"
+#include "host/protected_flows.h"
 
 /* clang-format off */
 #define FUNCTIONS(X) \
@@ -34,7 +37,9 @@ struct transfer {
 	CURL *curl;
 	struct curl_slist *headers;
 	size_t room;
-	bool is_secure; /* the last request went by https */
+	bool is_secure;            /* the last request went by https */
+	bool has_asked, is_public; /* there was a request; the first went to a public address */
+	const char *inner;         /* why a redirect is not followed; NULL: it is */
 	bool is_downgraded, is_too_large, is_out_of_memory;
 	char error[CURL_ERROR_SIZE];
 };
@@ -78,6 +83,31 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 	return count;
 }
 
+/*
+ * A provider must not reach by this host what only this host can reach. So it may redirect to an address that is not public
+ * only if its own is not. With a proxy, `to` is the proxy's address.
+ */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	struct transfer *transfer = context;
+	const void *address = to->family == AF_INET ? (void *)&((struct sockaddr_in *)&to->addr)->sin_addr :
+						      (void *)&((struct sockaddr_in6 *)&to->addr)->sin6_addr;
+	char text[INET6_ADDRSTRLEN] = "";
+	const char *inner = "not known";
+	struct reason ignored;
+	struct rule rule;
+
+	(void)purpose;
+	if (inet_ntop(to->family, address, text, sizeof(text)) && !rule_parse(text, &rule, &ignored))
+		inner = guard_special(&rule);
+	transfer->is_public |= !transfer->has_asked && !inner;
+	if (transfer->has_asked && transfer->is_public && inner) {
+		transfer->inner = inner;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 /* Comes before each request, so also after each redirect. */
 static int check_scheme(void *context, char *to, char *from, int to_port, int from_port)
 {
@@ -89,6 +119,7 @@ static int check_scheme(void *context, char *to, char *from, int to_port, int fr
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
 	transfer->is_secure = url && !strncasecmp(url, "https:", 6);
 	transfer->is_downgraded = was_secure && !transfer->is_secure;
+	transfer->has_asked = true;
 	return transfer->is_downgraded ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
@@ -122,6 +153,8 @@ static void set_options(struct transfer *transfer)
 	SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
 	SET(CURLOPT_PREREQFUNCTION, check_scheme);
 	SET(CURLOPT_PREREQDATA, transfer);
+	SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	SET(CURLOPT_OPENSOCKETDATA, transfer);
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -168,6 +201,9 @@ static int say_transfer(const struct transfer *transfer, CURLcode code, struct r
 		return reason_set(reason, -EPROTO, "its headers are too large, or there is not enough memory");
 	if (transfer->is_downgraded)
 		return reason_set(reason, -EPROTO, "it redirects from https to http, which is not followed");
+	if (transfer->inner)
+		return reason_set(reason, -EPROTO, "it redirects to an address that is %s, which is not followed",
+				  transfer->inner);
 	if (code == CURLE_UNSUPPORTED_PROTOCOL)
 		return reason_set(reason, -EPROTO, "it redirects to a URL that is not http or https");
 	return reason_set(reason, -EIO, "%s", text);

@@ -19,13 +19,17 @@ static __u64 hash_text(__u64 hash, const char *text)
 __u64 feed_config_hash(const struct config_list *list)
 {
 	__u64 hash = 0xcbf29ce484222325;
-	char numbers[64];
+	char numbers[128];
 
-	snprintf(numbers, sizeof(numbers), "%d %lld %d %d", list->action, (long long)list->timeout_ms, list->is_strict,
-		 list->is_forced);
+	snprintf(numbers, sizeof(numbers), "%d %lld %d %d %llu %u %u %u", list->action, (long long)list->timeout_ms,
+		 list->is_strict, list->is_forced, (unsigned long long)list->rules_max, list->limits.space_max,
+		 list->limits.prefix_min[0], list->limits.prefix_min[1]);
 	hash = hash_text(hash, list->url);
 	hash = hash_text(hash, list->format);
 	hash = hash_text(hash, list->set);
+	hash = hash_text(hash, list->sha256_url);
+	hash = hash_text(hash, list->pinned_key);
+	hash = hash_text(hash, list->ca);
 	hash = hash_text(hash, numbers);
 	return hash ? hash : 1;
 }
@@ -64,6 +68,7 @@ bool feed_is_level(const struct store_feed *feed, const struct config_list *list
 
 	return feed->config == feed_config_hash(list) && !strcmp(feed_source(list, source), stored->source) &&
 	       feed->imported_s && stored->imported_s == feed->imported_s && stored->rules == feed->rules &&
+	       !stored->is_edited &&
 	       (!list->timeout_ms || (now_s >= feed->imported_s && now_s - feed->imported_s < list->timeout_ms / 2000));
 }
 

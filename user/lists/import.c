@@ -11,6 +11,7 @@
 #include "io/output.h"
 
 #define STEPS_A_PROGRESS 65536
+#define GROW_FREE 1000 /* a list may always grow by so many rules */
 
 /* ---- interruption, progress ---- */
 
@@ -86,9 +87,10 @@ static void note(struct list *list, const char *text)
 static int take(struct list *list, const struct rule *rule)
 {
 	struct import *import = list->context;
+	const char *unfit = import->options->limits ? list_unfit(import->options->limits, rule) : NULL;
 
-	if (import->options->refuses_pass && rule->action == RULE_PASS) {
-		refuse(list, "a pass rule, which would open the filter; to allow it: action = pass");
+	if (unfit) {
+		refuse(list, unfit);
 		return 0;
 	}
 	if (!import->has_rule)
@@ -219,8 +221,24 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	return error;
 }
 
+/* The list is more likely a mistake of its provider than meant. Says how to import it. */
+static int refuse_list(const struct import *import, const struct reason *why, struct reason *reason)
+{
+	const struct import_options *options = import->options;
+
+	if (options->source)
+		return reason_set(reason, -EINVAL,
+				  "%s; nothing was changed; if it is meant: xdp-cuckoo refresh %s --force", why->text,
+				  options->list_name);
+	return reason_set(reason, -EINVAL,
+			  "%s; nothing was changed; if it is meant: xdp-cuckoo import %s --list %s --replace",
+			  why->text, import->paths[0], options->list_name);
+}
+
 static int read_lists(struct import *import, struct reason *reason)
 {
+	const struct list_limits *limits = import->options->limits;
+	struct reason why;
 	int error = 0;
 
 	for (size_t i = 0; i < import->paths_count && !error; i++)
@@ -232,6 +250,8 @@ static int read_lists(struct import *import, struct reason *reason)
 	if (import->options->rules_max && import->total > import->options->rules_max)
 		return reason_set(reason, -EINVAL, "%llu rules, and max-rules is %llu; nothing was changed",
 				  (unsigned long long)import->total, (unsigned long long)import->options->rules_max);
+	if (limits && limits->space_max < 100 && list_check_space(&import->rules, limits->space_max, &why))
+		return refuse_list(import, &why, reason);
 	return 0;
 }
 
@@ -309,19 +329,25 @@ static int open_list(struct session *session, const struct import *import, struc
 	return change_open_list(session, name, source, reason);
 }
 
-/* A list that loses most of its rules at once is more likely a mistake of its provider than meant. */
-static int check_shrink(struct session *session, const struct import *import, struct reason *reason)
+/* Compares the number of rules with that of the list now. */
+static int check_size(struct session *session, const struct import *import, struct reason *reason)
 {
-	const unsigned int least = import->options->least_percent;
+	const struct import_options *options = import->options;
 	struct store_lists lists;
 	int error = store_say_unread(store_lists(session->store, &lists), reason);
-	const __u64 rules = error ? 0 : lists.list[session->owner].rules;
+	const unsigned long long rules = error ? 0 : lists.list[session->owner].rules, total = import->total;
+	struct reason why;
 
-	if (error || 100 * import->total >= least * rules)
+	if (!error && 100 * total < options->least_percent * rules)
+		reason_set(&why, 0, "%llu rules instead of %llu: it lost more than max-shrink = %u%%", total, rules,
+			   100 - options->least_percent);
+	else if (!error && options->limits && rules && total > rules + GROW_FREE &&
+		 100 * (total - rules) > options->grow_max * rules)
+		reason_set(&why, 0, "%llu rules instead of %llu: it grew by more than max-grow = %u%%", total, rules,
+			   options->grow_max);
+	else
 		return error;
-	return reason_set(reason, -EINVAL,
-			  "%llu rules instead of %llu: it lost more than max-shrink = %u%%; nothing was changed",
-			  (unsigned long long)import->total, (unsigned long long)rules, 100 - least);
+	return refuse_list(import, &why, reason);
 }
 
 static int make_import(struct session *session, struct import *import, struct reason *reason)
@@ -333,8 +359,8 @@ static int make_import(struct session *session, struct import *import, struct re
 		error = change_set_pending(session, options->confirm_ms, reason);
 	if (!error)
 		error = open_list(session, import, reason);
-	if (!error && options->least_percent)
-		error = check_shrink(session, import, reason);
+	if (!error && (options->least_percent || options->limits))
+		error = check_size(session, import, reason);
 	if (!error && options->is_replace)
 		error = import_compare(import, session, session->store, session->owner, reason);
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);

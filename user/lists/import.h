@@ -11,6 +11,7 @@
 
 #include "change/change.h"
 #include "host/protected_flows.h"
+#include "lists/list.h"
 #include "change/rule_diff.h"
 
 struct import_options {
@@ -31,8 +32,9 @@ struct import_options {
 	__u64 rules_max;            /* refuse more rules; 0: any number */
 	unsigned int least_percent; /* with list_name: refuse fewer than so many percent of its present rules */
 	const char *insist;         /* what sets is_forced, for messages; NULL: "say --force" */
-	bool refuses_pass;          /* a pass rule is a bad line */
-	bool leaves_out;            /* what would lock this host out: see change_leave_out() */
+	unsigned int grow_max; /* with limits: refuse so many percent more than its present rules; ~0: any number */
+	const struct list_limits *limits; /* a rule that does not fit is a bad line; NULL: each fits */
+	bool leaves_out;                  /* what would lock this host out: see change_leave_out() */
 };
 
 struct import_report {

@@ -60,6 +60,20 @@ struct list {
  */
 int list_read(struct list *list);
 
+/* ---- what a list from elsewhere may hold ---- */
+
+struct list_limits {
+	bool may_pass;
+	unsigned int space_max; /* percent of the public addresses of a family; 100: also rules without an address */
+	unsigned int prefix_min[2]; /* the shortest prefix of IPv4, and of IPv6 */
+};
+
+/* Why the list may not hold this rule; NULL: it may. */
+const char *list_unfit(const struct list_limits *limits, const struct rule *rule);
+
+/* -EINVAL: the rules of the sorted set cover more of the public addresses. 0. */
+int list_check_space(const struct rule_set *set, unsigned int space_max, struct reason *reason);
+
 /* ---- writing ---- */
 
 /*

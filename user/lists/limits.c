@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How much of the Internet a list from elsewhere may hold. */
+#include <endian.h>
+#include <errno.h>
+
+#include "lists/list.h"
+
+/*
+ * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones. Public
+ * IPv6 is 2000::/3. A place is an IPv4 address, or the first half of an IPv6 address.
+ */
+static const struct range {
+	__u64 first, last;
+} not_public[FLOW_FAMILIES][9] = {
+	[FLOW_IPV4] = { { 0x00000000, 0x00ffffff },
+			{ 0x0a000000, 0x0affffff },
+			{ 0x64400000, 0x647fffff },
+			{ 0x7f000000, 0x7fffffff },
+			{ 0xa9fe0000, 0xa9feffff },
+			{ 0xac100000, 0xac1fffff },
+			{ 0xc0a80000, 0xc0a8ffff },
+			{ 0xc6120000, 0xc613ffff },
+			{ 0xe0000000, 0xffffffff } },
+	[FLOW_IPV6] = { { 0, (1ULL << 61) - 1 }, { 1ULL << 62, ~0ULL } },
+};
+
+#define RANGES (sizeof(not_public[0]) / sizeof(not_public[0][0]))
+
+static double count_public(enum flow_family family, __u64 first, __u64 last)
+{
+	double count = last - first + 1.;
+
+	for (size_t i = 0; i < RANGES && not_public[family][i].last; i++) {
+		const struct range *other = &not_public[family][i];
+		const __u64 from = first > other->first ? first : other->first;
+		const __u64 to = last < other->last ? last : other->last;
+
+		count -= from <= to ? to - from + 1. : 0;
+	}
+	return count;
+}
+
+/*
+ * One pass. In a sorted set, the rules of a family without a source come first, sorted by destination. The others are
+ * sorted by source. A prefix is either within the one counted before, or behind it.
+ */
+int list_check_space(const struct rule_set *set, unsigned int space_max, struct reason *reason)
+{
+	static const char *const names[] = { [FLOW_IPV4] = "IPv4", [FLOW_IPV6] = "IPv6" };
+	double covered[2 * FLOW_FAMILIES] = {};
+	unsigned int before = 0;
+	__u64 next = 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		struct rule rule;
+		unsigned int width, length, kind;
+		__u64 first, last;
+
+		rule_set_get(set, i, &rule);
+		if (!rule.src_len && !rule.dst_len)
+			continue; /* list_unfit() */
+		kind = 2 * rule.family + (rule.src_len != 0);
+		width = rule.family == FLOW_IPV4 ? 32 : 64;
+		length = rule.src_len ? rule.src_len : rule.dst_len;
+		first = be64toh(rule.src_len ? rule.src.word[0] : rule.dst.word[0]) >> (64 - width);
+		last = first | (length < width ? ~0ULL >> (64 - width + length) : 0);
+		if (kind == before && first < next)
+			continue;
+		covered[kind] += count_public(rule.family, first, last);
+		before = kind;
+		next = last + 1;
+	}
+	for (unsigned int kind = 0; kind < 2 * FLOW_FAMILIES; kind++) {
+		const double share =
+			100 * covered[kind] / count_public(kind / 2, 0, kind / 2 == FLOW_IPV4 ? ~0U : ~0ULL);
+
+		if (share > space_max)
+			return reason_set(reason, -EINVAL,
+					  "it covers %.3g%% of the public %s addresses, more than max-space = %u%%",
+					  share, names[kind / 2], space_max);
+	}
+	return 0;
+}
+
+const char *list_unfit(const struct list_limits *limits, const struct rule *rule)
+{
+	const unsigned int least = limits->prefix_min[rule->family == FLOW_IPV6];
+
+	if (rule->action == RULE_PASS && !limits->may_pass)
+		return "a pass rule, which would open the filter; to allow it: action = pass";
+	if (!rule->src_len && !rule->dst_len && limits->space_max < 100)
+		return "it names no address, so it holds for all; to allow it: max-space = 100%";
+	if ((rule->src_len && rule->src_len < least) || (rule->dst_len && rule->dst_len < least))
+		return "its prefix is shorter than min-prefix";
+	return NULL;
+}
