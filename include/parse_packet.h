@@ -116,6 +116,19 @@ FLOW_INLINE int parse_has(const struct parse_cursor *at, __u32 bytes)
 	return at->offset + bytes <= at->limit;
 }
 
+/*
+ * Behind a PPP protocol of one byte, headers begin at odd addresses. The processors of BPF programs allow that; C for the
+ * host does not, unless the type says so.
+ */
+#ifdef __bpf__
+#define PARSE_ANYWHERE
+#else
+#define PARSE_ANYWHERE __attribute__((aligned(1)))
+#endif
+typedef struct iphdr parse_ipv4_header PARSE_ANYWHERE;
+typedef struct ipv6hdr parse_ipv6_header PARSE_ANYWHERE;
+typedef __be16 parse_port PARSE_ANYWHERE;
+
 /* Replaces struct ethhdr, which is packed: clang would read its type byte by byte. */
 struct parse_ethernet {
 	__u8 destination[6], source[6];
@@ -139,6 +152,8 @@ struct parse_extension {
 	__be16 fragment_offset; /* fragment header only */
 };
 
+typedef struct parse_extension parse_extension_header PARSE_ANYWHERE;
+
 /* TCP, UDP, UDP-Lite, SCTP and DCCP all start with the ports. ICMP starts with type and code. */
 FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, struct flow *flow)
 {
@@ -148,7 +163,7 @@ FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, str
 	case IPPROTO_UDPLITE:
 	case IPPROTO_SCTP:
 	case IPPROTO_DCCP: {
-		const __be16 *port = parse_peek(at, 2 * sizeof(*port));
+		const parse_port *port = parse_peek(at, 2 * sizeof(*port));
 
 		if (!port || !parse_has(at, 2 * sizeof(*port)))
 			return PARSE_TRUNCATED;
@@ -175,7 +190,7 @@ FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, str
 
 FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *flow)
 {
-	const struct iphdr *ip = parse_peek(at, sizeof(*ip));
+	const parse_ipv4_header *ip = parse_peek(at, sizeof(*ip));
 	__u32 header_bytes, total_bytes;
 
 	if (!ip)
@@ -224,7 +239,7 @@ FLOW_INLINE int parse_is_extension(__u8 header)
  */
 FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct flow *flow)
 {
-	const struct parse_extension *header = parse_peek(at, sizeof(*header));
+	const parse_extension_header *header = parse_peek(at, sizeof(*header));
 	enum parse_result result = PARSE_OK;
 	__u8 type = flow->proto;
 	__u32 bytes;
@@ -277,7 +292,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 
 FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
 {
-	const struct ipv6hdr *ip = parse_peek(at, sizeof(*ip));
+	const parse_ipv6_header *ip = parse_peek(at, sizeof(*ip));
 	enum parse_result result;
 
 	if (!ip)

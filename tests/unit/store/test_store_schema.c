@@ -119,9 +119,12 @@ static void holds_all(struct fixture *f, __u64 generation)
 
 static void has_length(MDB_txn *txn, MDB_val key, MDB_val value, void *context)
 {
+	static const char *const others[] = { "undo_shapes", "tool" }; /* of newer versions, in the database meta */
+
 	(void)txn;
-	if (key.mv_size == strlen("undo_shapes") && !memcmp(key.mv_data, "undo_shapes", key.mv_size))
-		return; /* while a change is pending */
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (key.mv_size == strlen(others[i]) && !memcmp(key.mv_data, others[i], key.mv_size))
+			return;
 	assert_int_equal(value.mv_size, *(const size_t *)context);
 }
 
