@@ -56,7 +56,7 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu monitor-only on
 	assert_status 0 xu panic
 	assert_status 0 xu panic off
-	assert_notes '0 packets were dropped' xu monitor --seconds 1
+	assert_notes '0 packets were seen' xu monitor --seconds 1
 	assert_status 0 xu check
 	assert_shows 'equal to the store' xu status
 	assert_shows ' src 192.0.2.1 ' xu stats --by rule

@@ -153,6 +153,21 @@ test_count_ends_it() {
 	END
 }
 
+# What only would be dropped passes, and is never called dropped.
+test_would_drop() {
+	under_traffic --monitor-only
+	terminal 80x24 top <<-'END'
+	wait ^passed +[0-9.]+[kM]? packets/s +[0-9.]+[kMG]? bits/s; would drop +[1-9][0-9.]*[kM]? packets/s
+	wait ^dropped +0 packets/s +0 bits/s, 0.0 % of all$
+	wait ^drop [+] would drop packets/s, at most [1-9]
+	wait ^interface by dropped +drop pps +drop bps +pass pps +pass bps +would pps +would bps$
+	wait ^vrx2 +0 +0 +[0-9.]+[kM]? +[0-9.]+[kMG]? +[1-9][0-9.]*[kM]? +[1-9][0-9.]*[kMG]?$
+	key q
+	end 0
+	END
+	assert_shows '; would drop +[1-9].*; dropped +0 packets/s +0 bits/s;' xc top --count 1
+}
+
 # top shows the one rule that drops among many, and no rule if the table does not count.
 test_rules() {
 	second_pair

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* monitor: shows dropped packets as they happen. */
+/* monitor: shows packets as they are dropped, or would be. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ const struct command command_monitor = {
 	.group = COMMAND_LOOK,
 	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
 		 "[--write FILE|-] [--numeric]",
-	.summary = "show dropped packets as they happen",
+	.summary = "show packets as they are dropped, or would be",
 	.help = "Prints one line for each packet that the filters of the --name drop, or would\n"
 		"drop if they were not monitor-only: time, interface, flow, length, and the rule\n"
 		"or policy that dropped it, by the rules stored at that moment. It continues over\n"
@@ -42,7 +42,7 @@ const struct command command_monitor = {
 		"table drops a packet by chance, monitor says that no stored rule names it.\n"
 		"  --interface IFACE  only packets of this interface; instead of a bond, name its\n"
 		"                  slave, which receives them\n"
-		"  --every N       one in N of the packets that each CPU drops (default: 1, all)\n"
+		"  --every N       one in N of the packets of each CPU (default: 1, all)\n"
 		"  --rate N        at most N per second on each CPU, in bursts of up to 256\n"
 		"                  jiffies' worth; packets beyond are only counted (default:\n"
 		"                  1000)\n"
@@ -254,7 +254,7 @@ static void report_missed(struct monitoring *monitoring)
 	if (listener_count(&monitoring->listener, &sum, &ignored))
 		return;
 	if (sum.limited && !monitoring->has_reported_limit)
-		output_note("more packets are dropped than the rate of %u per second on each CPU allows to show: see "
+		output_note("more packets came than the rate of %u per second on each CPU allows to show: see "
 			    "--every and --rate",
 			    monitoring->rate);
 	monitoring->has_reported_limit |= sum.limited > 0;
@@ -353,8 +353,8 @@ static void summarise(const struct monitoring *monitoring)
 		return;
 	}
 	snprintf(text, sizeof(text),
-		 "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
-		 "lost because they were not read in time",
+		 "%llu packets were seen: %llu shown, %llu beyond the rate, %llu lost because they were not read in "
+		 "time",
 		 sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited, sum.lost);
 	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", sum.seen, "shown", monitoring->shown, "limited",
 				 sum.limited, "lost", sum.lost),

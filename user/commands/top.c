@@ -28,11 +28,11 @@ const struct command command_top = {
 	.usage = "[--interval TIME] [--count N]",
 	.summary = "watch what is passed and dropped, live",
 	.help = "Shows packets and bits per second and their course, by interface or CPU, and the\n"
-		"rules that drop most. In monitor-only mode, what would be dropped counts as\n"
-		"dropped. top finds rules by their counters. A process of its own looks up their\n"
-		"text in the store now and then, so that millions of rules delay nothing: `?`\n"
-		"stands for a rule that is not looked up yet. A table that does not count by rule\n"
-		"shows no rules.\n"
+		"rules that match most. What `monitor-only` or a monitor rule would drop is shown\n"
+		"apart from what is dropped. top finds rules by their counters. A process of its\n"
+		"own looks up their text in the store now and then, so that millions of rules\n"
+		"delay nothing: `?` stands for a rule that is not looked up yet. A table that does\n"
+		"not count by rule shows no rules.\n"
 		"  s                  sort by what is dropped, by what is passed, by name\n"
 		"  p, space           pause, and continue\n"
 		"  i, c               by interface, by CPU\n"

@@ -32,29 +32,33 @@ static double load_percent(const struct top_state *state)
 	return state->slots ? 100. * state->used / state->slots : 0;
 }
 
-static const char *head_rates(const struct top_model *model, const char *what, double pps, double bps,
-			      char text[TOP_TEXT_BYTES])
+/* Appends the rates of a verdict. */
+static const char *put_rates(const struct top_model *model, const char *separator, enum abi_verdict verdict,
+			     char text[TOP_TEXT_BYTES])
 {
+	const bool has = model->has_rates;
 	char packets[TOP_NUMBER_BYTES], bits[TOP_NUMBER_BYTES];
+	const size_t used = strlen(text);
 
-	if (!model->has_rates)
-		snprintf(text, TOP_TEXT_BYTES, "%-7s     - packets/s     - bits/s", what);
-	else
-		snprintf(text, TOP_TEXT_BYTES, "%-7s %5s packets/s %5s bits/s", what, top_number(pps, packets),
-			 top_number(bps, bits));
+	if (verdict != VERDICT_WOULD_DROP || model->has_would_drop)
+		snprintf(text + used, TOP_TEXT_BYTES - used, "%s%-7s %5s packets/s %5s bits/s", separator,
+			 verdict == VERDICT_WOULD_DROP ? "would drop" : verdict_words[verdict].done,
+			 has ? top_number(model->total.pps[verdict], packets) : "-",
+			 has ? top_number(model->total.bps[verdict], bits) : "-");
 	return text;
 }
 
 static const char *head_dropped(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
-	const double dropped = top_model_dropped_pps(&model->total), all = dropped + model->total.pps[VERDICT_PASS];
+	const double *pps = model->total.pps;
+	const double all = pps[VERDICT_PASS] + pps[VERDICT_DROP] + pps[VERDICT_WOULD_DROP];
 	char number[TOP_NUMBER_BYTES];
 	size_t used;
 
-	head_rates(model, verdict_words[VERDICT_DROP].done, dropped, top_model_dropped_bps(&model->total), text);
+	put_rates(model, "", VERDICT_DROP, text);
 	used = strlen(text);
 	if (model->has_rates && all > 0)
-		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * dropped / all);
+		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * pps[VERDICT_DROP] / all);
 	/* Smaller values are rounding errors. */
 	if (model->by_policy > 1e-3)
 		snprintf(text + used, TOP_TEXT_BYTES - used, "; %s/s by policy", top_number(model->by_policy, number));
@@ -64,11 +68,11 @@ static const char *head_dropped(const struct top_model *model, char text[TOP_TEX
 const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
 {
 	const struct top_state *state = &model->state;
-	const struct top_rates *total = &model->total;
 	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
 	char age[RULE_TIME_BYTES] = "?";
 	int length;
 
+	text[0] = '\0';
 	switch (i) {
 	case 0:
 		if (state->age_s >= 0)
@@ -77,8 +81,8 @@ const char *top_model_head(const struct top_model *model, int i, char text[TOP_T
 			 model->is_paused ? "; PAUSED" : "");
 		return text;
 	case 1:
-		return head_rates(model, verdict_words[VERDICT_PASS].done, total->pps[VERDICT_PASS],
-				  total->bps[VERDICT_PASS], text);
+		put_rates(model, "", VERDICT_PASS, text);
+		return put_rates(model, "; ", VERDICT_WOULD_DROP, text);
 	case 2:
 		return head_dropped(model, text);
 	default:
@@ -102,19 +106,17 @@ const char *top_model_ago(const struct top_model *model, int intervals, char tex
 
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
-	char pps[VERDICTS][TOP_NUMBER_BYTES], bps[VERDICTS][TOP_NUMBER_BYTES];
-	const struct top_rates *total = &model->total;
 	const time_t now = time(NULL);
-	char clock[16] = "";
 	struct tm at;
+	size_t used;
 
+	text[0] = '\0';
 	if (localtime_r(&now, &at))
-		strftime(clock, sizeof(clock), "%H:%M:%S", &at);
-	snprintf(text, TOP_TEXT_BYTES,
-		 "%s passed %5s packets/s %5s bits/s; dropped %5s packets/s %5s bits/s; load %.1f %%", clock,
-		 top_number(total->pps[VERDICT_PASS], pps[0]), top_number(total->bps[VERDICT_PASS], bps[0]),
-		 top_number(top_model_dropped_pps(total), pps[1]), top_number(top_model_dropped_bps(total), bps[1]),
-		 load_percent(&model->state));
+		strftime(text, TOP_TEXT_BYTES, "%H:%M:%S", &at);
+	put_rates(model, " ", VERDICT_PASS, text);
+	put_rates(model, "; ", VERDICT_WOULD_DROP, text);
+	used = strlen(put_rates(model, "; ", VERDICT_DROP, text));
+	snprintf(text + used, TOP_TEXT_BYTES - used, "; load %.1f %%", load_percent(&model->state));
 	return text;
 }
 

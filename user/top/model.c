@@ -20,16 +20,6 @@ void top_model_close(struct top_model *model)
 	*model = (struct top_model){};
 }
 
-double top_model_dropped_pps(const struct top_rates *rates)
-{
-	return rates->pps[VERDICT_DROP] + rates->pps[VERDICT_WOULD_DROP];
-}
-
-double top_model_dropped_bps(const struct top_rates *rates)
-{
-	return rates->bps[VERDICT_DROP] + rates->bps[VERDICT_WOULD_DROP];
-}
-
 static double per_second(double amount, double seconds)
 {
 	return seconds > 0 ? amount / seconds : 0;
@@ -67,8 +57,10 @@ static int compare_lines(const void *a, const void *b, void *by)
 	double of_x = 0, of_y = 0;
 
 	if (sort == TOP_SORT_DROPPED) {
-		of_x = top_model_dropped_pps(&x->rates);
-		of_y = top_model_dropped_pps(&y->rates);
+		const bool is_equal = x->rates.pps[VERDICT_DROP] == y->rates.pps[VERDICT_DROP];
+
+		of_x = x->rates.pps[is_equal ? VERDICT_WOULD_DROP : VERDICT_DROP];
+		of_y = y->rates.pps[is_equal ? VERDICT_WOULD_DROP : VERDICT_DROP];
 	} else if (sort == TOP_SORT_PASSED) {
 		of_x = x->rates.pps[VERDICT_PASS];
 		of_y = y->rates.pps[VERDICT_PASS];
@@ -83,22 +75,23 @@ static void sort_lines(struct top_model *model)
 
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
-	struct abi_counter counters[ABI_COUNTERS];
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
 	const __u64 at = model->intervals++ % TOP_HISTORY;
 
+	tally_sum(now, TALLY_ALL, TALLY_ALL, counters);
+	tally_verdicts(counters, verdicts);
+	model->has_would_drop = now->is_monitor_only || verdicts[VERDICT_WOULD_DROP].packets;
 	tally_sum(difference, TALLY_ALL, TALLY_ALL, counters);
 	model->has_rates = true;
 	model->seconds = difference->seconds;
 	model->total = rates_of(counters, difference->seconds);
-	model->by_policy = top_model_dropped_pps(&model->total) -
-			   per_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
-					      counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets +
-					      counters[OUTCOME_MONITOR_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
-				      difference->seconds);
+	model->by_policy =
+		model->total.pps[VERDICT_DROP] -
+		per_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets, difference->seconds);
 	model->stopped = per_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
 	model->retries = per_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
 	model->passed[at] = model->total.pps[VERDICT_PASS];
-	model->dropped[at] = top_model_dropped_pps(&model->total);
+	model->dropped[at] = model->total.pps[VERDICT_DROP] + model->total.pps[VERDICT_WOULD_DROP];
 	top_model_list(model, difference, now);
 }
 

@@ -48,9 +48,10 @@ struct top_model {
 	enum top_sort sort;
 	bool is_paused, has_help;
 	struct top_state state;
-	double interval_s; /* between two readings, as the caller wants it */
-	bool has_rates;    /* there were two readings */
-	double seconds;    /* between the last two readings */
+	double interval_s;   /* between two readings, as the caller wants it */
+	bool has_rates;      /* there were two readings */
+	bool has_would_drop; /* monitor-only mode is on, or a monitor rule has matched */
+	double seconds;      /* between the last two readings */
 	struct top_rates total;
 	double by_policy;        /* packets per second that a policy dropped, not a rule */
 	double stopped, retries; /* per second: see ABI_COUNTER_STOPPED, ABI_COUNTER_RETRIES */
@@ -63,8 +64,9 @@ struct top_model {
 	bool wants_sources;                /* show the sources inside a network */
 	char sources_note[TOP_NOTE_BYTES]; /* why there are no sources; "": there are */
 	struct top_sources sources;
-	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets per second; interval n is at n % TOP_HISTORY */
-	__u64 intervals;                                  /* so far */
+	double passed[TOP_HISTORY];  /* packets per second; interval n is at n % TOP_HISTORY */
+	double dropped[TOP_HISTORY]; /* with those that would be dropped */
+	__u64 intervals;             /* so far */
 };
 
 /* 0; -ENOMEM. */
@@ -94,10 +96,6 @@ const char *top_model_ago(const struct top_model *model, int intervals, char tex
 
 /* Handles a key that changes the view: s, p, space, i, c, a, j, k, ?, h. False: another key. */
 bool top_model_key(struct top_model *model, int key);
-
-/* What the filter drops, plus what it would drop if it were not monitor-only. */
-double top_model_dropped_pps(const struct top_rates *rates);
-double top_model_dropped_bps(const struct top_rates *rates);
 
 /* The entry of history[] `ago` intervals before the last; 0 before the first. */
 double top_model_past(const struct top_model *model, const double history[TOP_HISTORY], __u64 ago);

@@ -20,7 +20,7 @@
 #define GRAPH_ROWS 4       /* without its title and its axis */
 #define ROWS_FOR_GRAPH 19  /* a window with fewer rows has no graph */
 #define COLUMNS_FOR_TWO 60 /* a narrower window has one graph */
-#define COLUMNS_FOR_BITS 66
+#define NAME_COLUMNS 20
 #define FIGURE_COLUMNS 10
 #define RULE_INDENT 11
 #define SOURCES_SHOWN 6
@@ -145,14 +145,15 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 	draw_axis(model, row + GRAPH_ROWS + 1, left, columns);
 }
 
-static void draw_line(int row, const char *name, const char *const figures[4])
+/* A narrow window has only the packets: each second figure. */
+static void draw_line(int row, const char *name, const char *const *figures, int count)
 {
-	const int count = COLS >= COLUMNS_FOR_BITS ? 4 : 2, step = count == 4 ? 1 : 2;
-	const int room = COLS > count * FIGURE_COLUMNS ? COLS - count * FIGURE_COLUMNS : 0;
+	const int step = COLS >= NAME_COLUMNS + count * FIGURE_COLUMNS ? 1 : 2, columns = count / step * FIGURE_COLUMNS;
+	const int room = COLS > columns ? COLS - columns : 0;
 	char text[FIGURE_COLUMNS + 1];
 
 	put(row, 0, A_NORMAL, name);
-	for (int i = 0; i < 4; i += step) {
+	for (int i = 0; i < count; i += step) {
 		snprintf(text, sizeof(text), "%*s", FIGURE_COLUMNS, figures[i]);
 		put(row, room + i / step * FIGURE_COLUMNS, A_NORMAL, text);
 	}
@@ -162,24 +163,27 @@ static void draw_line(int row, const char *name, const char *const figures[4])
 static int draw_lines(const struct top_model *model, int row, int rows)
 {
 	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
-	static const char *const units[4] = { "drop pps", "drop bps", "pass pps", "pass bps" };
-	char text[TOP_TEXT_BYTES], figure[4][TOP_NUMBER_BYTES];
+	static const char *const units[] = { "drop pps", "drop bps", "pass pps", "pass bps", "would pps", "would bps" };
+	const int count = model->has_would_drop ? 6 : 4;
+	char text[TOP_TEXT_BYTES], figure[6][TOP_NUMBER_BYTES];
 
 	if (rows < 2)
 		return row;
 	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface", order[model->sort]);
 	attron(A_BOLD);
-	draw_line(row, text, units);
+	draw_line(row, text, units, count);
 	mvchgat(row, 0, -1, A_BOLD | A_UNDERLINE, 0, NULL);
 	row++;
 	for (size_t i = 0; i < model->lines && (int)i < rows - 1; i++) {
 		const struct top_rates *rates = &model->line[i].rates;
-		const char *figures[] = { top_number(top_model_dropped_pps(rates), figure[0]),
-					  top_number(top_model_dropped_bps(rates), figure[1]),
+		const char *figures[] = { top_number(rates->pps[VERDICT_DROP], figure[0]),
+					  top_number(rates->bps[VERDICT_DROP], figure[1]),
 					  top_number(rates->pps[VERDICT_PASS], figure[2]),
-					  top_number(rates->bps[VERDICT_PASS], figure[3]) };
+					  top_number(rates->bps[VERDICT_PASS], figure[3]),
+					  top_number(rates->pps[VERDICT_WOULD_DROP], figure[4]),
+					  top_number(rates->bps[VERDICT_WOULD_DROP], figure[5]) };
 
-		draw_line(row++, model->line[i].name, figures);
+		draw_line(row++, model->line[i].name, figures, count);
 	}
 	return row;
 }
@@ -243,8 +247,8 @@ static void draw_all(const struct top_model *model)
 		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
 	}
 	if (LINES >= ROWS_FOR_GRAPH) {
-		draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
-			   COLOR_PAIR(COLOR_OF_DROPPED));
+		draw_graph(model, model->dropped, model->has_would_drop ? "drop + would drop" : "dropped", row, 0,
+			   columns, COLOR_PAIR(COLOR_OF_DROPPED));
 		if (has_two)
 			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
 				   COLOR_PAIR(COLOR_OF_PASSED));
@@ -273,6 +277,7 @@ void top_screen_draw(const struct top_model *model)
 		"q         end",
 		"",
 		"pps, bps  packets, bits per second",
+		"would     passed only because of monitor-only or a monitor rule",
 		"by policy dropped by no rule: see xdp-cuckoo policy, stats",
 		"stopped   packets with the fingerprint of a rule that the",
 		"          records of the exact table cleared",

@@ -71,15 +71,20 @@ MODEL_TEST(test_rates)
 	assert_int_equal(model->lines, 2);
 }
 
-MODEL_TEST(test_monitor_only_counts_as_dropped)
+/* A packet that only would be dropped passes, and is never called dropped. */
+MODEL_TEST(test_would_drop_is_not_dropped)
 {
 	char text[TOP_TEXT_BYTES];
 
 	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
 	feed(scene);
+	assert_string_equal(top_model_head(&scene->model, 1, text),
+			    "passed    300 packets/s  240k bits/s; would drop    45 packets/s 36.0k bits/s");
 	assert_string_equal(top_model_head(&scene->model, 2, text),
-			    "dropped   100 packets/s 58.0k bits/s, 25.0 % of all");
-	assert_true(scene->model.total.pps[VERDICT_PASS] == 300);
+			    "dropped    55 packets/s 22.0k bits/s, 13.8 % of all");
+	assert_non_null(strstr(top_model_plain(&scene->model, text),
+			       "; would drop    45 packets/s 36.0k bits/s; dropped    55 packets/s 22.0k bits/s;"));
+	assert_string_equal(scene->model.line[0].name, "eth1");
 }
 
 /* Drops that are not due to a rule. */
