@@ -208,6 +208,23 @@ test_import_says_one_line_or_none() {
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines on standard error"
 }
 
+# What was asked for is not talk: a backup job may be quiet.
+test_quiet_documents() {
+	xc add 192.0.2.1 >/dev/null
+	for document in export 'export /dev/stdout' backup metrics 'metrics --json'; do
+		case_begin "$document"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc -q $document
+		assert_output '192.0.2.1|xdp.cuckoo|[a-z]+'
+		assert_equal '' "$(cat "$STATE/err")" "notes"
+	done
+	case_begin 'a full disk'
+	in_rx "$TOOL" --state "$STATE/store" -q export >/dev/full 2>"$STATE/err" && fail "a full disk is no error"
+	case_begin 'to a file'
+	assert_prints '' xc -q export "$STATE/exported"
+	assert_equal 'src 192.0.2.1' "$(cat "$STATE/exported")" "the file"
+}
+
 test_import_names_bad_lines_and_takes_the_good() {
 	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/38\r\nbogus\n192.0.2.2' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list"

@@ -84,7 +84,7 @@ static enum command_status run_backup(const struct invocation *invocation)
 	else if (!store_pending(store, &pending) && pending.id)
 		output_note("a change waits for xdp-cuckoo confirm: the backup has the rules with that change");
 	umask(077);
-	error = is_output ? backup_write(stdout, store) : whole_file_open(&file, path);
+	error = is_output ? backup_write(output_document(), store) : whole_file_open(&file, path);
 	if (!is_output && !error)
 		error = whole_file_close(&file, backup_write(file.to, store));
 	store_close(store);

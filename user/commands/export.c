@@ -98,7 +98,10 @@ static enum command_status write_all(struct export *export, struct store *store,
 {
 	const bool is_output = whole_file_is_output(path);
 	struct whole_file file;
-	int error = is_output ? write_rules(export, store) : whole_file_open(&file, path);
+	int error;
+
+	export->to = is_output ? output_document() : NULL;
+	error = is_output ? write_rules(export, store) : whole_file_open(&file, path);
 
 	if (!is_output && !error) {
 		export->to = file.to;
@@ -131,7 +134,7 @@ static enum command_status run_export(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
 	const char *format = invocation->list_format;
-	struct export export = { .to = stdout, .format = LIST_TEXT };
+	struct export export = { .format = LIST_TEXT };
 	enum command_status status;
 	struct store_lists lists;
 	struct reason reason;

@@ -36,12 +36,13 @@ const struct command command_metrics = {
 enum command_status command_write_metrics(const char *path, json_t *metrics)
 {
 	struct whole_file file = {};
+	FILE *to = whole_file_is_output(path) ? output_document() : NULL;
 	int error = 0;
 
-	if (whole_file_is_output(path) && output_is_json())
+	if (to && output_is_json())
 		output_print(json_incref(metrics));
-	else if (whole_file_is_output(path))
-		metrics_write(stdout, metrics);
+	else if (to)
+		metrics_write(to, metrics);
 	else
 		error = whole_file_open(&file, path);
 	if (file.to && !error) {

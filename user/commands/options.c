@@ -25,7 +25,7 @@
 
 const struct option_row options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json), .letter = 'j' },
-	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet), .letter = 'q' },
+	{ "quiet", 0, NULL, "print only errors, warnings and what is exported", .to = TO(wants_quiet), .letter = 'q' },
 	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
 	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,

@@ -2,6 +2,7 @@
 #include "io/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,6 +26,7 @@ static struct {
 	bool has_rows; /* of the list under way */
 	bool has_progress;
 	int flush_error; /* -errno of the first flush that failed */
+	int document;    /* standard output, while quiet */
 } output;
 
 void output_use_json(bool is_json)
@@ -345,8 +347,16 @@ void output_give_up(void)
 
 void output_be_quiet(void)
 {
+	output.document = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	output_give_up();
 	output.is_quiet = true;
+}
+
+FILE *output_document(void)
+{
+	if (output.is_quiet)
+		dup2(output.document, STDOUT_FILENO);
+	return stdout;
 }
 
 void output_summary(json_t *row, const char *text)

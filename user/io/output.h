@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <jansson.h>
 #include <linux/types.h>
@@ -53,6 +54,9 @@ void output_give_up(void);
 
 /* Discards all output and the notes from now on. Errors and warnings are still printed. */
 void output_be_quiet(void);
+
+/* Standard output for a document that was asked for, for example an export: output_be_quiet() does not discard it. */
+FILE *output_document(void);
 
 /* Passes the printed output on to its reader. 0; -errno. */
 int output_flush(void);
