@@ -285,6 +285,12 @@ test_what_fails_leaves_the_rest() {
 	rm "$STATE/a"
 	up 3
 	assert_verdict drop 203.0.113.1
+	# The good lines of a list count, and the bad one is no success.
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	printf '203.0.113.1\n203.0.113.2x\n' >"$STATE/a"
+	up 2
+	assert_error "a:2: '203.0.113.2x'"
+	assert_verdict drop 203.0.113.1
 	# A file with an error changes nothing.
 	config '[filter]' 'interfaces = vrx' '[list c]' 'file = /none' 'x = y'
 	up 2

@@ -28,9 +28,9 @@ const struct command command_up = {
 		"First reports, as `load` does, stored rules that block this host, its gateway\n"
 		"or your SSH session. At the end checks, as `status` does, whether packets reach\n"
 		"the filter.\n"
-		"If a step fails (a missing interface, an unreadable list), `up` reports it and\n"
-		"does all others; the status is then not 0. Rules, lists and policies that the\n"
-		"file does not name stay.\n"
+		"If a step fails (a missing interface, an unreadable list, a bad line in one),\n"
+		"`up` reports it and does all others; the status is then not 0. Rules, lists and\n"
+		"policies that the file does not name stay.\n"
 		"\n"
 		"  xdp-cuckoo up\n"
 		"  xdp-cuckoo --name web up /etc/web-filter.conf\n",
@@ -258,6 +258,8 @@ static int bring_list(struct up *up, const struct config_list *list)
 		answer = json_pack("{s:s}", "result", "not refreshed");
 	} else {
 		json_object_set_new(answer, "result", json_string("refreshed"));
+		if (result.bad_lines)
+			note_failure(up, STATUS_USAGE);
 	}
 	json_object_set_new(answer, "list", json_string(list->name));
 	json_array_append_new(up->lists, answer);
