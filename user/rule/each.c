@@ -155,8 +155,15 @@ static int count_rules(const struct rule_phrase *phrase, __u64 *rules, struct re
 	return 0;
 }
 
+static int take_none(const struct rule *rule, void *context)
+{
+	(void)rule, (void)context;
+	return 0;
+}
+
 int rule_each(struct rule_each *each, const char *const *words, size_t count, struct reason *reason)
 {
+	struct rule_each trial = *each;
 	struct rule_phrase phrase;
 	__u64 rules;
 	int error = rule_phrase_read(&phrase, words, count, each->is_of_file, reason);
@@ -169,7 +176,10 @@ int rule_each(struct rule_each *each, const char *const *words, size_t count, st
 		return reason_set(reason, -EINVAL,
 				  "its ranges mean %llu rules; one line may have at most %d: name fewer ports", rules,
 				  RULE_EACH_MAX);
-	return take_from(each, &phrase, 0, reason);
+	/* If one of several rules is bad, none may be taken. */
+	trial.take = take_none;
+	error = rules > 1 ? take_from(&trial, &phrase, 0, reason) : 0;
+	return error ? error : take_from(each, &phrase, 0, reason);
 }
 
 /* ---- into memory ---- */

@@ -192,15 +192,14 @@ static int add_source(struct reading *reading, const char *word)
 static int add_braced(struct reading *reading, const char *keyword)
 {
 	struct rule_phrase *phrase = reading->phrase;
-	const char *value = phrase->text + phrase->used;
-	bool is_ended = false;
+	const char *value = phrase->text + phrase->used, *after = NULL;
 
-	for (size_t first = reading->next; reading->next < reading->count && !is_ended;) {
+	while (reading->next < reading->count && !after) {
 		const char *word = reading->words[reading->next++];
 		const char *start = word + strspn(word, "{,");
 		size_t length = strcspn(start, "}");
 
-		is_ended = start[length] == '}';
+		after = start[length] ? start + length + 1 : NULL;
 		while (length && start[length - 1] == ',')
 			length--;
 		if (!length)
@@ -209,11 +208,13 @@ static int add_braced(struct reading *reading, const char *keyword)
 			phrase->text[phrase->used - 1] = ',';
 		if (!keep(reading, start, length))
 			return -EINVAL;
-		if (reading->next - first > RULE_WORDS_MAX)
-			break;
 	}
 	if (phrase->text + phrase->used == value)
 		return fail(reading, "'%s {': no value before the '}'", keyword);
+	if (!after)
+		return fail(reading, "'%s {': a '}' is missing", keyword);
+	if (after[strspn(after, ",")])
+		return fail(reading, "'}%.80s': write a space after the '}'", after);
 	return add(reading, keyword, value);
 }
 

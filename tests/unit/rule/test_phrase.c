@@ -102,6 +102,8 @@ static const struct {
 	{ "192.0.2.9-192.0.2.1", "ends before it starts" },
 	{ "192.0.2.0/255.0.255.0", "the prefix length must be 0 to 32" },
 	{ "dport {", "no value before the '}'" },
+	{ "dport { 80, 90 src 192.0.2.1", "'dport {': a '}' is missing" },
+	{ "dport {8080}tcp src 192.0.2.1", "'}tcp': write a space after the '}'" },
 	{ "src", "'src' needs a value" },
 	{ "saddr", "'src' needs a value" },
 };
