@@ -76,6 +76,16 @@ test_action_of_an_import() {
 	assert_equal 'src 192.0.2.1 action pass src 192.0.2.2' "$(xc list | xargs)" "rules"
 }
 
+# A pass rule would be no exception among rules that pass, and would change verdicts beside rules on trial.
+test_exceptions_only_of_what_drops() {
+	printf '%s\n' 'create a hash:net' 'add a 203.0.113.0/24' 'add a 203.0.113.7 nomatch' >"$STATE/list"
+	for action in pass monitor; do
+		assert_fails 2 "list:3: 'nomatch': rules with action $action can have no exceptions" \
+			xc import "$STATE/list" --replace --list a --action "$action"
+		assert_prints "src 203.0.113.0/24 action $action" xc list
+	done
+}
+
 test_columns_keep_their_side() {
 	xc load vrx >/dev/null
 	printf '%s\n' 'create a hash:ip,port,ip' 'add a 192.0.2.1,udp:53,198.51.100.7' 'create p hash:net' \

@@ -44,40 +44,47 @@ struct csv {
 
 /*
  * Cuts one field off *rest, in place. Removes its quotes, or the white space around an unquoted field. NULL
- * at the end. *open: its quote is not closed.
+ * at the end. Sets *is_bad if its quote is not closed, or text follows the closed one.
  */
-static char *next_field(char **rest, bool *open)
+static char *next_field(char **rest, bool *is_bad)
 {
 	char *field = *rest, *from, *to;
-	bool is_quoted = false, had_quotes = false;
 
 	if (!field)
 		return NULL;
 	field += strspn(field, " \t");
-	for (from = to = field; *from && (is_quoted || *from != ','); from++) {
-		had_quotes |= *from == '"';
-		if (*from != '"')
-			*to++ = *from;
-		else if (is_quoted && from[1] == '"')
-			*to++ = *from++;
-		else
-			is_quoted = !is_quoted;
-	}
-	while (!had_quotes && to > field && strchr(" \t", to[-1]))
+	from = to = field + strcspn(field, ",");
+	while (to > field && strchr(" \t", to[-1]))
 		to--;
-	*open = is_quoted;
+	if (*field == '"') {
+		for (from = field + 1, to = field; *from && (*from != '"' || from[1] == '"'); *to++ = *from++)
+			from += *from == '"';
+		*is_bad |= !*from;
+		from += *from == '"';
+		from += strspn(from, " \t");
+		*is_bad |= *from && *from != ',';
+	}
 	*rest = *from ? from + 1 : NULL;
 	*to = '\0';
 	return field;
 }
 
-static bool has_odd_quotes(const char *text)
+/* Whether a quoted field is open at the end of the line. `is_open`: one is at its start. A quote within a field opens none. */
+static bool ends_in_quotes(const char *line, bool is_open)
 {
-	bool is_odd = false;
+	bool is_start = !is_open; /* of a field */
 
-	for (; *text; text++)
-		is_odd ^= *text == '"';
-	return is_odd;
+	for (; *line; line++) {
+		if (is_open && *line == '"' && line[1] == '"') {
+			line++;
+		} else if (*line == '"' && (is_open || is_start)) {
+			is_open = !is_open;
+			is_start = false;
+		} else if (!is_open) {
+			is_start = *line == ',' || (is_start && strchr(" \t", *line));
+		}
+	}
+	return is_open;
 }
 
 /* ---- the heading ---- */
@@ -107,9 +114,9 @@ static bool names_a_flow(const char *keyword)
 bool list_is_csv_heading(const char *line)
 {
 	char *copy = strdup(line), *rest = copy, *field;
-	bool open, is_heading = false;
+	bool is_bad = false, is_heading = false;
 
-	while (copy && (field = next_field(&rest, &open)))
+	while (copy && (field = next_field(&rest, &is_bad)))
 		is_heading |= names_a_flow(keyword_of(field));
 	free(copy);
 	return is_heading;
@@ -118,10 +125,10 @@ bool list_is_csv_heading(const char *line)
 static int read_heading(struct csv *csv, char *line)
 {
 	char ignored[128] = "", *field;
-	bool open, has_flow = false, has_address = false;
+	bool is_bad = false, has_flow = false, has_address = false;
 	unsigned int own = 0;
 
-	while ((field = next_field(&line, &open))) {
+	while ((field = next_field(&line, &is_bad))) {
 		const char *keyword = keyword_of(field);
 
 		if (csv->count == COLUMNS_MAX)
@@ -146,12 +153,16 @@ static int take_record(struct csv *csv, char *rest)
 {
 	struct list_row row = { .count = 0 };
 	size_t column = 0;
-	bool open = false, has_address = false;
+	bool is_bad = false, has_address = false;
 	char *field;
 
-	while ((field = next_field(&rest, &open))) {
+	while ((field = next_field(&rest, &is_bad))) {
 		const char *keyword;
 
+		if (is_bad)
+			return list_refuse(
+				csv->list,
+				"a quote is not closed before the end of the list, or text follows the closing one");
 		if (column == csv->count)
 			return list_refuse(csv->list, "'%.40s': more fields than the heading has", field);
 		keyword = csv->keywords[column++];
@@ -163,8 +174,10 @@ static int take_record(struct csv *csv, char *rest)
 		else
 			list_row_add(&row, keyword, field);
 	}
-	if (open)
-		return list_refuse(csv->list, "a quote is not closed before the end of the list");
+	for (; column < csv->count; column++)
+		if (csv->keywords[column] && !strstr("timeout comment", csv->keywords[column]))
+			return list_refuse(csv->list, "fewer fields than the heading has: no %s; is the line cut?",
+					   csv->keywords[column]);
 	if (csv->needs_address && !has_address)
 		return list_refuse(csv->list, "no address: the row would match every source; write 0.0.0.0/0 or ::/0 "
 					      "if you mean that");
@@ -187,7 +200,7 @@ static int read_long_record(struct csv *csv)
 		return -ENOMEM;
 	fputs(reader->line, lines);
 	while (is_open && (got = list_next(csv->list, reader_line)) > 0) {
-		is_open ^= has_odd_quotes(reader->line);
+		is_open = ends_in_quotes(reader->line, true);
 		fprintf(lines, "\n%s", reader->line);
 		if (ferror(lines))
 			break;
@@ -215,7 +228,7 @@ int list_read_csv(struct list *list)
 		if (!*line || *line == '#')
 			continue;
 		if (csv.count)
-			error = has_odd_quotes(line) ? read_long_record(&csv) : take_record(&csv, line);
+			error = ends_in_quotes(line, false) ? read_long_record(&csv) : take_record(&csv, line);
 		else if (read_heading(&csv, line))
 			return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
 						 "type, code, action, timeout, comment; none of them is there");

@@ -181,8 +181,12 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 			snprintf(name, sizeof(name), "%.*s", (int)(colon - at), at);
 			is_port = list_protocol(name, protocol) && !memchr(colon + 1, ':', at + length - colon - 1);
 		}
-		if (add_column(set, is_port))
-			set->is_unfit = true;
+		set->is_unfit = add_column(set, is_port);
+		if (set->is_unfit) {
+			list_refuse(in->list, "'%s': such elements cannot be rules; set '%s' is left out", element,
+				    set->name);
+			return set;
+		}
 	}
 	take_name(in, set, "not created here");
 	return set;
@@ -270,6 +274,11 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 	for (size_t i = 3; i < in->words_count; i++) {
 		const char *word = in->words[i], *value;
 
+		if (!strcmp(word, "nomatch") && set->columns.action != RULE_DROP) {
+			list_refuse(in->list, "'nomatch': rules with action %s can have no exceptions",
+				    rule_action_name(set->columns.action));
+			return -EINVAL;
+		}
 		if (!strcmp(word, "nomatch"))
 			action = RULE_PASS;
 		if (is_one_of(word, flags) || !strcmp(word, "nomatch"))

@@ -24,6 +24,7 @@ struct nft_set {
 	char family[8], table[NAME_BYTES], name[NAME_BYTES];
 	struct list_columns columns;
 	enum list_icmp_name icmp; /* for ICMP types; for codes it is this + 1 */
+	__u8 proto;               /* of its ports; 0: any */
 	__s64 timeout_s;          /* for elements without one; 0: never */
 };
 
@@ -67,9 +68,13 @@ static const char *keyword_of_expression(struct nft_set *set, const json_t *expr
 	const json_t *payload = json_object_get(expression, "payload");
 	const json_t *meta = json_object_get(expression, "meta");
 	const char *protocol = json_string_value(json_object_get(payload, "protocol"));
+	__u8 number;
 
 	if (protocol && !strcmp(protocol, "icmpv6"))
 		set->icmp = LIST_ICMPV6_TYPE;
+	/* "tcp dport"; "th dport" is the port of any protocol. */
+	if (protocol && !rule_protocol_number(protocol, &number) && rule_has_ports(number))
+		set->proto = number;
 	return keyword_of(fields, json_string_value(payload ? json_object_get(payload, "field") :
 							      json_object_get(meta, "key")));
 }
@@ -202,6 +207,8 @@ static void add_implied(const struct nft_set *set, enum rule_action action, stru
 	if ((list_columns_have(columns, "type") || list_columns_have(columns, "code")) &&
 	    !list_columns_have(columns, "proto"))
 		list_row_add(row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
+	if (set->proto && !list_columns_have(columns, "proto"))
+		list_row_print(row, "proto", "%u", set->proto);
 	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
 		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
 	if (columns->action != action)

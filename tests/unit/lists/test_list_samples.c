@@ -209,6 +209,53 @@ TEST(test_csv_without_addresses)
 	assert_reads(none, sizeof(none) - 1, "proto udp dport 53\n", "");
 }
 
+static const char damaged[] = "2: a quote is not closed before the end of the list, or text follows the closing one\n";
+
+/* RFC 4180: a quote at the start of a field opens it; any other one is a character. A cut row is no wider rule. */
+static const struct {
+	const char *list, *rules, *refused;
+} csv_rows[] = {
+	{ "ip,note\n192.0.2.1,5\" disk\n192.0.2.2,x\n192.0.2.3,6\" disk\n",
+	  "src 192.0.2.1\nsrc 192.0.2.2\nsrc 192.0.2.3\n", "" },
+	{ "ip,note\n192.0.2.1, \"a\nb \"\"c\"\" , d\"\n\"192.0.2.2\" ,\"\"\n", "src 192.0.2.1\nsrc 192.0.2.2\n", "" },
+	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n192.0.2.3,\"c\n192.0.2.4,d\n", "src 192.0.2.4\n", damaged },
+	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n", "", damaged },
+	{ "ip,dport,proto\n192.0.2.1,22,tcp\n192.0.2.2,22\n192.0.2.2", "proto tcp src 192.0.2.1 dport 22\n",
+	  "3: fewer fields than the heading has: no proto; is the line cut?\n"
+	  "4: fewer fields than the heading has: no dport; is the line cut?\n" },
+	{ "ip,action\n192.0.2.1,pass\n192.0.2.2", "src 192.0.2.1 action pass\n",
+	  "3: fewer fields than the heading has: no action; is the line cut?\n" },
+	{ "ip,timeout,comment,other\n192.0.2.1", "src 192.0.2.1\n", "" },
+};
+
+TEST(test_rows_of_csv)
+{
+	for (size_t i = 0; i < COUNT(csv_rows); i++)
+		assert_reads(csv_rows[i].list, strlen(csv_rows[i].list), csv_rows[i].rules, csv_rows[i].refused);
+}
+
+/* A line whose first rules are fine and whose last one is bad gives none. */
+TEST(test_no_line_is_taken_in_half)
+{
+	static const char half[] = "src 192.0.2.1,2001:db8::1 dst 198.51.100.1\n"
+				   "proto tcp,icmp src 192.0.2.5 dport 80\n192.0.2.9\n";
+
+	assert_reads(half, sizeof(half) - 1, "src 192.0.2.9\n",
+		     "1: '198.51.100.1' is IPv4, but the rule's other address is not\n"
+		     "2: protocol 1 has no ports; write type and code\n");
+}
+
+/* Elements of a set that the file does not create, of more columns than a rule has. */
+TEST(test_an_unfit_set_is_told)
+{
+	static const char list[] = "add a 192.0.2.3,tcp:80,198.51.100.2,203.0.113.9\n"
+				   "add a 192.0.2.4,tcp:80,198.51.100.2,203.0.113.9\nadd b 192.0.2.9\n";
+
+	assert_reads(list, sizeof(list) - 1, "src 192.0.2.9\n",
+		     "1: '192.0.2.3,tcp:80,198.51.100.2,203.0.113.9': such elements cannot be rules; set 'a' is left "
+		     "out\n");
+}
+
 #define NFT_SET(address) \
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
@@ -242,6 +289,12 @@ static const struct {
 	  "{\"concat\": [\"2001:db8::1\", \"nd-redirect\"]}, {\"concat\": [\"2001:db8::1\", \"nothing\"]}",
 	  "proto ipv6-icmp src 2001:db8::1 type 137\n",
 	  "1: 'type nothing': must be a number 0 to 255; ping is type 8, in IPv6 type 128\n" },
+	{ "{\"typeof\": {\"concat\": [{\"payload\": {\"protocol\": \"ip\", \"field\": \"saddr\"}}, "
+	  "{\"payload\": {\"protocol\": \"tcp\", \"field\": \"dport\"}}]}}",
+	  "{\"concat\": [\"192.0.2.1\", 80]}", "proto tcp src 192.0.2.1 dport 80\n", "" },
+	{ "{\"typeof\": {\"payload\": {\"protocol\": \"udp\", \"field\": \"sport\"}}}", "5353",
+	  "proto udp sport 5353\n", "" },
+	{ "{\"typeof\": {\"payload\": {\"protocol\": \"th\", \"field\": \"dport\"}}}", "5353", "dport 5353\n", "" },
 	{ "{\"typeof\": {\"meta\": {\"key\": \"mark\"}}}", "1", "",
 	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 	{ "\"ipv4_addr\"", "1.2.3", "", "1: '1.2.3' is not JSON\n" },
