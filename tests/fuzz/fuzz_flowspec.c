@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Fuzzes what gobgp prints: what becomes of it are sound drop rules for one's own destinations, each is added before it is
- * deleted, and a reader that sees the input in two pieces writes the same lines.
+ * deleted, and a reader that sees the input in two pieces writes the same lines. A line that is not JSON is read as a
+ * packet with gobgp's text.
  */
 #include "fuzz.h"
 
@@ -36,16 +37,16 @@ static void check_line(const struct flowspec_options *options, char *line)
 	fuzz_check(is_own || *line == 'd', "%s", line);
 }
 
-static void read_route(struct reading *reading, struct reason *reason, bool *is_bad)
+static void read_route(struct reading *reading, const char *text)
 {
+	struct reason reason;
 	struct route route;
 	bool is_refused = false;
-	int error = route_read(&route, reading->stream.route, reading->announced.options, reason);
+	int error = route_read(&route, text, reading->announced.options, &reason);
 
 	fuzz_check(!error || error == -EBADMSG, "%d", error);
-	*is_bad = error;
 	if (error)
-		fuzz_check_reason(reason->text);
+		fuzz_check_reason(reason.text);
 	if (!error && route.key)
 		fuzz_check(!announced_take(&reading->announced, &route, reading->to, &is_refused), "memory");
 	if (is_refused)
@@ -54,12 +55,9 @@ static void read_route(struct reading *reading, struct reason *reason, bool *is_
 	route_close(&route);
 }
 
-/* Returns whether the input is good so far. */
-static bool read_bytes(struct reading *reading, const uint8_t *data, size_t size)
+static void read_bytes(struct reading *reading, const uint8_t *data, size_t size)
 {
-	bool is_bad = false;
-
-	while (size && !is_bad) {
+	while (size) {
 		struct reason reason;
 		size_t taken;
 		int got = route_stream_take(&reading->stream, (const char *)data, size, &taken, &reason);
@@ -69,26 +67,39 @@ static bool read_bytes(struct reading *reading, const uint8_t *data, size_t size
 		size -= taken;
 		if (got < 0)
 			fuzz_check_reason(reason.text);
-		if (got < 0)
-			return false;
 		if (got > 0)
-			read_route(reading, &reason, &is_bad);
+			read_route(reading, reading->stream.route);
 	}
-	return !is_bad;
+}
+
+/* Reads each line as a packet. */
+static void read_packets(struct reading *reading, const uint8_t *data, size_t size)
+{
+	char *text = strndup((const char *)data, size), *rest = text;
+
+	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
+		read_route(reading, line);
+	free(text);
 }
 
 /* Reads the first `middle` bytes, then the rest. Returns the lines. */
 static char *read_all(const struct flowspec_options *options, const uint8_t *data, size_t middle, size_t size)
 {
-	struct reading reading = { .announced = { .options = options, .lease_ms = 5000 } };
+	struct reading reading = {};
 	const struct announced *announced = &reading.announced;
 
+	announced_open(&reading.announced, options, 5000);
 	fuzz_check(!route_stream_open(&reading.stream), "memory");
 	reading.to = open_memstream(&reading.text, &reading.length);
-	if (read_bytes(&reading, data, middle))
+	if (size && *data != '[' && *data != '{') {
+		read_packets(&reading, data, size);
+	} else {
+		read_bytes(&reading, data, middle);
 		read_bytes(&reading, data + middle, size - middle);
-	fuzz_check(announced->flows_count <= options->flows_max && announced->rules_count <= options->rules_max,
-		   "%llu flows, %llu rules", (unsigned long long)announced->flows_count,
+	}
+	fuzz_check(!announced_take_waiting(&reading.announced, reading.to), "memory");
+	fuzz_check(announced->accepted_count <= options->flows_max && announced->rules_count <= options->rules_max,
+		   "%llu flows, %llu rules", (unsigned long long)announced->accepted_count,
 		   (unsigned long long)announced->rules_count);
 	fclose(reading.to);
 	route_stream_close(&reading.stream);

@@ -49,6 +49,7 @@ while read -r line; do
 	printf '%s\n' "$line" | sed 'p; s/"stale":false/&,"withdrawal":true/p; s/"rate":0/"rate":5/' >"$dir/flowspec/$number.changes"
 done <tests/fuzz/flowspec.jsonl
 cp tests/fuzz/flowspec.jsonl "$dir/flowspec/all"
+cp tests/fuzz/flowspec.text "$dir/flowspec/text"
 tr '\n' ' ' <tests/fuzz/flowspec.jsonl | sed 's/\[\] //; s/\] \[/,/g' >"$dir/flowspec/snapshot"
 
 # bulk TEXT...: strings as a broker sends them.

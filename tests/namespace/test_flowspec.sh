@@ -7,6 +7,9 @@
 RECORDED=tests/fuzz/flowspec.jsonl
 GOBGP=${GOBGP:-$BUILD/packages/gobgpd/usr/bin}
 STALE_S=3
+SEED=${SEED:-$(date +%s)}
+NEWLINE='
+'
 LEASE_S=4 # with a quarter, at least a second
 
 # config [LINE...]: the configuration.
@@ -25,11 +28,17 @@ printed() {
 	flowspec --print 2>"$STATE/printed.err" | sed 's/ timeout .*//; /^#/d'
 }
 
+# packets: the same for lines that arrive as packets, from a socket.
+packets() {
+	python3 tests/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
+		sed 's/ timeout .*//; /^#/d'
+}
+
 # each: for each recorded line, what becomes of it alone.
 each() {
 	while read -r line; do
 		printf '%s\n' "$line" | flowspec --print >"$STATE/each.out" 2>"$STATE/each.err" || :
-		sed -n 's/^note: refused flow //p' "$STATE/each.err"
+		sed -n 's/^note: refused flow //p; s/^note: \(unreadable\): .*/\1/p' "$STATE/each.err"
 		sed -n 's/ timeout 4s$//; s/^add //p' "$STATE/each.out"
 		echo .
 	done <"$RECORDED" | tr '\n' ';' | sed 's/;\.;/\n/g; s/^\.;//; s/\n\.;/\n/g'
@@ -75,7 +84,7 @@ test_each_row_of_the_table() {
 		destination 198.51.100.53/32: it asks for no action, not for a drop
 		destination 198.51.100.54/32: it asks for the action mark, not for a drop
 		destination 198.51.100.55/32: it asks for a rate limit above 0, not for a drop
-		?: gobgp cannot print it
+		unreadable
 		blackhole 198.51.100.80/28: it is not a route to one address
 		blackhole 203.0.113.66/32: its destination is in none of own-prefixes
 	END
@@ -87,6 +96,73 @@ test_each_row_of_the_table() {
 	printed <"$STATE/snapshot" >"$STATE/one"
 	echo >>"$STATE/snapshot"
 	printed <"$RECORDED" | diff - "$STATE/one" || fail "a snapshot is read in another way than changes"
+}
+
+# text NLRI ATTRIBUTES [TITLE]: as gobgp prints a route without -j.
+text() {
+	printf '2026-11-24T13:21:09Z [%s] %s via fictitious aspath [65001] attrs [{Origin: i} %s]\n' "${3:-ROUTE}" "$1" "$2"
+}
+
+test_gobgps_text() {
+	config
+	drop='{Extcomms: [discard]}'
+	{
+		text '[destination: 198.51.100.1/32]' "$drop"
+		text '[destination: 198.51.100.2/32][source: 203.0.113.5/32][protocol: ==tcp][destination-port: ==80 ==443][source-port: >=1024&<=1025]' "$drop"
+		text '[destination: 2001:db8::1/128/0][protocol: ==udp]' "$drop"
+		text '[destination: 2001:db8:1::/64/32]' "$drop"
+		text '[destination: 198.51.100.3/32][protocol: ==ospf ==94]' "{Extcomms: [valid], [rate: -1.000000], [100], [65000:0]} {Extcomms: [9]}"
+		text '[destination: 198.51.100.4/32]' '{Extcomms: [3377699720527872]}'
+		text '[destination: 198.51.100.5/32]' '{Extcomms: [discard(as: 65001)], [action: terminal-sample]}'
+		text '198.51.100.66/32' '{Communities: 65001:1, blackhole}'
+		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 0.000000]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' \
+			'[3377700785881088]' ''; do
+			text '[destination: 198.51.100.10/32]' "{Extcomms: $not}"
+		done
+		for not in '[protocol: true]' '[destination-port: >1023]' '[destination-port: !=80]' '[tcp-flags: =S]' '[unknown:[99 1 2]]' \
+			'[port: ==80' 'x' '[]' '[protocol: ==17]]'; do
+			text "[destination: 198.51.100.11/32]$not" "$drop"
+		done
+		text '[rd: 100:1][destination: 198.51.100.12/32]' "$drop"
+		text '100:1:198.51.100.12/32' '{Communities: blackhole}'
+		text '%!s(<nil>)' "$drop"
+		echo 'rpc error: code = Unavailable desc = transport is closing'
+		printf '%s\r' "$(text 203.0.113.0/24 '{Pmsi: type: 7, label: 5, tunnel-id: x}')" \
+			"$(text '[destination: 198.51.100.13/32]' "$drop")"
+		echo
+		text '[destination: 198.51.100.1/32]' "$drop" DELROUTE
+	} >"$STATE/text"
+	packets <"$STATE/text" | grep -v '^del dst 198.51.100.10$' >"$STATE/seen"
+	diff - "$STATE/seen" <<-'END' || fail "other rules"
+		add dst 198.51.100.1
+		add proto tcp src 203.0.113.5 sport 1024 dst 198.51.100.2 dport 80
+		add proto tcp src 203.0.113.5 sport 1024 dst 198.51.100.2 dport 443
+		add proto tcp src 203.0.113.5 sport 1025 dst 198.51.100.2 dport 80
+		add proto tcp src 203.0.113.5 sport 1025 dst 198.51.100.2 dport 443
+		add proto udp dst 2001:db8::1
+		add proto ospf dst 198.51.100.3
+		add proto 94 dst 198.51.100.3
+		add dst 198.51.100.4
+		add dst 198.51.100.5
+		add dst 198.51.100.66
+		del dst 198.51.100.1
+	END
+	while IFS='|' read -r pattern why; do
+		case_begin "$why"
+		grep -F -- "$pattern" "$STATE/text" | packets >/dev/null
+		assert_shows "^note: $why" cat "$STATE/printed.err"
+	done <<-'END'
+		NaN|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
+		+Inf|refused flow destination 198.51.100.10/32: it asks for a rate limit above 0, not for a drop
+		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for a rate limit above 0, not for a drop
+		[action: sample]|refused flow destination 198.51.100.10/32: it asks for the action sample or terminal, not for a drop
+		/64/32]|refused flow destination 2001:db8:1::/64: destination: a rule cannot match a prefix with an offset
+		[tcp-flags: =S]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: a rule cannot match it
+		[unknown:[99 1 2]]|refused flow destination 198.51.100.11/32 unknown component: unknown component: a rule cannot match it
+		[port: ==80 |unreadable: the input has a route that is not one: 2026
+		nil|unreadable: the input has a route that is not one: 2026
+		rpc|unreadable: the input has a route that is not one: rpc error: code = Unavailable
+	END
 }
 
 # with ADDRESS RATE [MORE]: the flow to an address, with a rate limit.
@@ -142,7 +218,7 @@ test_the_list_follows_the_flows() {
 	with 198.51.100.2 1000 >&7
 	wait_for "the other action" listed 0
 	judge pass 198.51.100.2 || fail "dropped though it is to be limited"
-	assert_shows 'flowspec: 1 flows, 1 refused$' xc lists
+	assert_shows 'flowspec: 1 flows, 1 refused, 0 unreadable$' xc lists
 	assert_shows '^xdp_cuckoo_list_refused_flows[{]name="default",list="flowspec"[}] 1$' xc metrics
 	case_begin "needed by two"
 	with 198.51.100.3 0 >&7
@@ -242,6 +318,23 @@ test_limits() {
 	head -n 4 "$RECORDED" | tail -n 2 | printed >"$STATE/seen"
 	assert_equal 2 "$(grep -c add "$STATE/seen")" "rules"
 	grep -q 'more rules than max-rules allows, 3' "$STATE/printed.err" || fail "$(cat "$STATE/printed.err")"
+	case_begin "a flow that is refused for want of room is taken when there is room"
+	config 'max-flows = 3' 'own-prefixes = 198.51.100.0/24'
+	{
+		for last in 11 12 13 14; do
+			with "198.51.100.$last" 1000
+		done
+		for last in 1 2 3 4 5; do
+			with "198.51.100.$last" 0
+		done
+		with 198.51.100.4 0 # again
+		withdrawn 198.51.100.2
+		withdrawn 198.51.100.11
+		with 198.51.100.5 1000
+		withdrawn 198.51.100.9 # never announced
+	} | flowspec --print 2>"$STATE/printed.err" | sed 's/ timeout .*//' >"$STATE/seen"
+	assert_equal "1 2 3 4" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows"
+	assert_equal "# flows 7 refused 4 unreadable 0" "$(grep '^#' "$STATE/seen" | tail -n 1)"
 	case_begin "a host's own addresses"
 	config 'own-prefixes = any'
 	xc load vrx >/dev/null
@@ -271,17 +364,19 @@ test_on_trial() {
 	wait "$FEEDER" || :
 }
 
+# A line that is not what gobgp prints costs only itself.
 test_bad_input() {
 	config
 	good=$(with 198.51.100.1 0)
 	while read -r line; do
 		case_begin "$line"
 		printf '%s\n%s\n%s\n' "$good" "$line" "$(with 198.51.100.2 0)" | printed >"$STATE/seen"
-		assert_equal "add dst 198.51.100.1" "$(cat "$STATE/seen")"
-		assert_equal 1 "$(grep -c '^note: \(line 2 of the input\|the input\|gobgp says\)' "$STATE/printed.err")" "reasons"
+		assert_equal "add dst 198.51.100.1${NEWLINE}add dst 198.51.100.2" "$(cat "$STATE/seen")"
+		assert_equal 1 "$(grep -c '^note: unreadable: ' "$STATE/printed.err")" "reasons"
 	done <<-'END'
 
 		x
+		2026-11-24T13:21:09Z [ROUTE] [destination: 198.51.100.9/32] via fictitious aspath [65001] attrs [{Extcomms: [discard]}]
 		null
 		[1]
 		[{"nlri":1}]
@@ -321,7 +416,7 @@ test_bad_input() {
 	)
 	assert_equal "add dst 198.51.100.1" "$(tail -n 1 "$STATE/seen")"
 	case_begin "usage"
-	assert_fails 2 'standard input only' xc flowspec lines
+	assert_fails 3 'cannot connect to lines: ' xc flowspec lines --config "$STATE/flowspec.conf"
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/flowspec.conf"
 	assert_fails 2 'no section \[flowspec\]' flowspec
 	config 'own-prefixes = 198.51.100.0/24 x'
@@ -381,14 +476,19 @@ announce() {
 	gobgp_in "$TX" global rib -a "$@" >"$STATE/announce" 2>&1 || fail "gobgp: $(head -n 1 "$STATE/announce")"
 }
 
-# follow: as the unit starts it; $PIPE is the number of the tool.
+# follow: as the units start it; $PIPE is the number of the tool.
 follow() {
-	command=$(sed -n "s,^ExecStart=/bin/bash -c '\(.*\)'$,\1,p" user/package/systemd/xdp-cuckoo-flowspec@.service |
-		sed "s,@SBINDIR@/xdp-cuckoo --name %i,$TOOL --state $STATE/store," |
-		sed "s,flowspec -,& --config $STATE/flowspec.conf,; s,gobgp ,$GOBGP/&,")
-	nsenter --net="/run/netns/$RX" bash -c "$command" >"$STATE/follow.out" 2>>"$STATE/follow.err" &
+	if [ ! -S "$STATE/gobgp" ]; then
+		command=$(sed -n "s,^ExecStart=/bin/sh -c '\(.*\)'$,\1,p" user/package/systemd/xdp-cuckoo-gobgp@.service |
+			sed "s,gobgp ,$GOBGP/&,; s,[\$][\$],\$,g")
+		nsenter --net="/run/netns/$RX" python3 tests/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
+		on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+		wait_for "the socket" test -S "$STATE/gobgp"
+	fi
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" flowspec "$STATE/gobgp" --config "$STATE/flowspec.conf" \
+		>"$STATE/follow.out" 2>>"$STATE/follow.err" &
 	PIPE=$!
-	on_exit "kill -9 $LOCAL 2>/dev/null; wait $PIPE 2>/dev/null"
+	on_exit "kill $PIPE 2>/dev/null; wait $PIPE 2>/dev/null"
 	WAIT_LOG=$STATE/follow.err
 }
 
@@ -488,19 +588,62 @@ test_ten_thousand_flows() {
 	wait "$PIPE" || :
 }
 
-# What JSON cannot say, gobgp prints as an empty line.
+# JSON cannot say a rate that is no number: gobgp then prints an empty line for the whole event.
 test_a_peer_that_sends_nonsense() {
 	needs_gobgp
 	config 'own-prefixes = any'
 	xc load vrx >/dev/null
 	local_begin
-	follow
-	peer_begin 1 nan
-	status=0
-	wait "$PIPE" || status=$?
-	assert_equal 3 "$status" "status: $(cat "$STATE/follow.err")"
-	grep -q 'is empty; is it' "$STATE/follow.err" || fail "$(cat "$STATE/follow.err")"
-	assert_prints '' xc list
+	peer_begin 6 0,nan,0,inf,-1
+	wait_for "the session" is_up
+	for start in first second; do
+		case_begin "the $start start"
+		follow
+		wait_for "all but two flows" has_last_flow 4
+		judge drop 10.0.0.0 10.0.0.2 10.0.0.4 10.0.0.5 || fail "not dropped"
+		judge pass 10.0.0.1 10.0.0.3 || fail "dropped"
+		grep -q 'refused flow destination 10.0.0.1/32 protocol: it asks for a rate that is no number' "$STATE/follow.err" ||
+			fail "$(cat "$STATE/follow.err")"
+		wait_for "the counts" shows_source 'flowspec: 6 flows, 2 refused, 0 unreadable'
+		kill "$PIPE"
+		wait "$PIPE" || fail "status $?"
+	done
+	case_begin "JSON"
+	gobgp_in "$RX" global rib -a ipv4-flowspec add match destination 10.1.0.1/32 'then' discard >/dev/null
+	{
+		with 10.0.0.0 0
+		timeout 2 nsenter --net="/run/netns/$RX" "$GOBGP/gobgp" monitor global rib -a ipv4-flowspec --current -j || :
+	} | flowspec 2>"$STATE/json.err" || :
+	grep -q 'line 2 of the input is empty: gobgp could not print' "$STATE/json.err" || fail "$(cat "$STATE/json.err")"
+	assert_shows 'flowspec: 1 flows, 0 refused, 1 unreadable$' xc lists
+	assert_shows '^xdp_cuckoo_list_unreadable_lines[{]name="default",list="flowspec"[}] 1$' xc metrics
+	kill -9 "$LOCAL"
+}
+
+shows_source() {
+	xc lists | grep -q "$1\$"
+}
+
+# Random flows and communities: what both forms say makes the same rules. So does a route that prints another's line.
+test_text_says_what_json_says() {
+	needs_gobgp
+	config 'own-prefixes = any'
+	local_begin
+	peer_begin 1000 "random:$SEED"
+	wait_for "the session" is_up
+	wait_for "the last flow" sh -c "$(printf '%s' "nsenter --net=/run/netns/$RX $GOBGP/gobgp global rib -a ipv4-flowspec") |
+		grep -q 10.0.3.231/32"
+	timeout 5 nsenter --net="/run/netns/$RX" "$GOBGP/gobgp" monitor global rib -a ipv4-flowspec --current -j \
+		>"$STATE/json" || :
+	timeout 5 nsenter --net="/run/netns/$RX" "$GOBGP/gobgp" monitor global rib -a ipv4-flowspec --current \
+		>"$STATE/text" || :
+	assert_equal 1000 "$(wc -l <"$STATE/text")" "routes"
+	printed <"$STATE/json" | sort >"$STATE/expected"
+	packets <"$STATE/text" | sort >"$STATE/seen"
+	cmp "$STATE/expected" "$STATE/seen" || fail "other rules"
+	note "$(wc -l <"$STATE/seen") rules of 1,000 flows"
+	[ "$(wc -l <"$STATE/seen")" -gt 300 ] || fail "few rules"
+	kill -9 "$LOCAL"
 }
 
 run_tests "$0" "$@"

@@ -28,6 +28,8 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-fetch@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-flowspec@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-follow@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-gobgp.socket
+		./opt/xc/lib/systemd/system/xdp-cuckoo-gobgp@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service

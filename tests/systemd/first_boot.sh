@@ -253,7 +253,7 @@ test_flowspec() {
 test_confinement() {
 	noted=
 	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
-		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-exporter; do
+		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-gobgp@default xdp-cuckoo-exporter; do
 		# These three need the network, and must become another user for what they read there.
 		case $unit in *-follow@* | *-fetch@* | *-flowspec@*) limit=35 ;; *) limit=25 ;; esac
 		assert_status 0 systemd-analyze security --threshold="$limit" --no-pager "$unit.service"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* flowspec: keeps a list equal to the flows that BGP announces. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "commands/command.h"
@@ -10,27 +13,32 @@
 #include "flowspec/translator.h"
 #include "io/output.h"
 
+#define GOBGP_SOCKET "/run/xdp-cuckoo-gobgp"
+
 static enum command_status run_flowspec(const struct invocation *invocation);
 
 const struct command command_flowspec = {
 	.name = "flowspec",
 	.group = COMMAND_RULES,
-	.usage = "- [--list NAME] [--print] [--config FILE]",
+	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
 	.summary = "keep a list equal to the flows that BGP announces",
-	.help = "Reads from standard input what GoBGP prints. Makes drop rules of the flows of\n"
-		"BGP FlowSpec (RFC 8955, RFC 8956) that ask for a drop. A rule never matches more\n"
-		"packets than its flow: a flow that rules cannot match exactly is refused, and\n"
-		"named. The section [flowspec] of the configuration says which destinations are\n"
-		"yours, and sets limits. xdp-cuckoo-flowspec(7) shows how to set up GoBGP.\n"
+	.help = "Reads what GoBGP prints. Makes drop rules of the flows of BGP FlowSpec (RFC 8955,\n"
+		"RFC 8956) that ask for a drop. A rule never matches more packets than its flow: a\n"
+		"flow that rules cannot match exactly is refused, and named. The section\n"
+		"[flowspec] of the configuration says which destinations are yours, and sets\n"
+		"limits. xdp-cuckoo-flowspec(7) shows how to set up GoBGP.\n"
 		"The rules have a timeout, which is renewed while the input lasts. When the input\n"
 		"ends, or this process is killed, the rules stay for the configured stale time.\n"
+		"  SOCKET         of packets, one for each route: that of xdp-cuckoo-gobgp.socket.\n"
+		"                 - is standard input: GoBGP's JSON, where one route that JSON\n"
+		"                 cannot say hides others\n"
 		"  --list NAME    the list (default: list of [flowspec], or " FLOWSPEC_LIST_DEFAULT ")\n"
 		"  --print        change nothing: print the lines for `publish batch - --list NAME`\n"
 		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
 		"xdp-cuckoo-flowspec@NAME.service runs it. Status 3: the input has ended.\n"
 		"\n"
-		"  gobgp monitor global rib -a ipv4-flowspec --current -j | xdp-cuckoo flowspec -\n"
-		"  xdp-cuckoo flowspec - --print | xdp-cuckoo publish batch - --list flowspec\n",
+		"  xdp-cuckoo flowspec " GOBGP_SOCKET " --print\n"
+		"  gobgp monitor global rib -a ipv4-flowspec --current -j | xdp-cuckoo flowspec -\n",
 	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
 	.min = 1,
 	.max = 1,
@@ -38,9 +46,31 @@ const struct command command_flowspec = {
 	.run = run_flowspec,
 };
 
+/* A note is lost if nobody reads standard error: rules are worth more. */
 static void note(const char *text)
 {
-	output_warning("%s", text);
+	struct pollfd errors = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (poll(&errors, 1, 0) > 0)
+		output_warning("%s", text);
+}
+
+/* Makes the socket standard input. */
+static enum command_status connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return command_error(STATUS_SYSTEM, "cannot make a socket: %s", strerror(errno));
+	if (strlen(path) >= sizeof(address.sun_path))
+		return command_error(STATUS_USAGE, "the path of the socket is too long: %s", path);
+	strcpy(address.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) || dup2(fd, STDIN_FILENO) < 0)
+		return command_error(STATUS_SYSTEM, "cannot connect to %s: %s; is xdp-cuckoo-gobgp.socket started?",
+				     path, strerror(errno));
+	close(fd);
+	return STATUS_DONE;
 }
 
 static void say_bad_line(const char *text)
@@ -80,13 +110,12 @@ static enum command_status keep_list(const struct invocation *invocation, const 
 
 static enum command_status run_flowspec(const struct invocation *invocation)
 {
+	const char *path = invocation->operands[0];
 	enum command_status status;
 	struct config *config;
 	struct reason reason;
 	int error;
 
-	if (strcmp(invocation->operands[0], "-"))
-		return command_error(STATUS_USAGE, "flowspec reads standard input only: say -");
 	error = config_open(invocation->config_path, invocation->name, say_bad_line, &config, &reason);
 	if (error)
 		return command_failed(error, &reason);
@@ -94,6 +123,8 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 		status = command_error(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
 						     "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
+		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
+	if (config->flowspec.list && !status)
 		status = invocation->is_printed ? print_lines(&config->flowspec) :
 						  keep_list(invocation, &config->flowspec);
 	config_close(config);

@@ -8,12 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REFUSED_BYTES (64 << 20) /* for refused flows. Others are only counted */
+
 /* A node of either tree. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
 	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules */
 	__u32 bytes;
-	const void *key; /* points to `copy`, except in the node that find() makes to search */
+	struct waiting *waiting; /* of a refused flow; NULL: it does not wait for room */
+	const void *key;         /* points to `copy`, except in the node that find() makes to search */
 	__u8 copy[];
+};
+
+/* A flow that waits for room, in the order of announcement. */
+struct waiting {
+	TAILQ_ENTRY(waiting) link;
+	struct node *flow;
+	struct rule_set rules;
 };
 
 static int compare(const void *a, const void *b)
@@ -53,11 +63,10 @@ static void forget(void **tree, struct node *node)
 	free(node);
 }
 
-void announced_close(struct announced *announced)
+void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms)
 {
-	tdestroy(announced->flows, free);
-	tdestroy(announced->rules, free);
-	announced->flows = announced->rules = NULL;
+	*announced = (struct announced){ .options = options, .lease_ms = lease_ms };
+	TAILQ_INIT(&announced->waiting);
 }
 
 /* ---- rules ---- */
@@ -77,15 +86,15 @@ static void write_rule(const struct announced *announced, FILE *to, bool is_adde
 	fprintf(to, "%s %s\n", is_added ? "add" : "del", rule_format(&written, text));
 }
 
-static int add_rules(struct announced *announced, const struct route *route, FILE *to)
+static int add_rules(struct announced *announced, const struct rule_set *rules, FILE *to)
 {
-	for (size_t i = 0; i < route->rules.count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		__u8 bytes[RULE_ENCODED_BYTES];
 		struct node *node;
 		struct rule rule;
 		size_t length;
 
-		rule_set_get(&route->rules, i, &rule);
+		rule_set_get(rules, i, &rule);
 		length = rule_encode(&rule, bytes);
 		node = find(&announced->rules, bytes, length);
 		if (!node)
@@ -123,59 +132,151 @@ static void drop_rules(struct announced *announced, const struct route *route, b
 	}
 }
 
+/* ---- refused flows ---- */
+
+static size_t refused_bytes(const struct node *flow)
+{
+	const struct waiting *waiting = flow->waiting;
+
+	return sizeof(*flow) + flow->bytes +
+	       (waiting ? sizeof(*waiting) + waiting->rules.room * sizeof(*waiting->rules.entries) +
+				  waiting->rules.bytes_room :
+			  0);
+}
+
+/* The flow is refused no more. */
+static void end_refusal(struct announced *announced, struct node *flow)
+{
+	announced->refused_count--;
+	announced->refused_bytes -= refused_bytes(flow);
+	if (!flow->waiting)
+		return;
+	TAILQ_REMOVE(&announced->waiting, flow->waiting, link);
+	rule_set_close(&flow->waiting->rules);
+	free(flow->waiting);
+	flow->waiting = NULL;
+}
+
+/* `rules`: what the flow waits with; NULL: it does not wait. If there is no memory for it, it is forgotten. */
+static int refuse(struct announced *announced, struct node *flow, struct rule_set *rules)
+{
+	flow->count = 0;
+	if (rules) {
+		flow->waiting = calloc(1, sizeof(*flow->waiting));
+		if (!flow->waiting)
+			return -ENOMEM;
+		*flow->waiting = (struct waiting){ .flow = flow, .rules = *rules };
+		*rules = (struct rule_set){};
+		TAILQ_INSERT_TAIL(&announced->waiting, flow->waiting, link);
+	}
+	announced->refused_count++;
+	announced->refused_bytes += refused_bytes(flow);
+	if (announced->refused_bytes <= REFUSED_BYTES)
+		return 0;
+	end_refusal(announced, flow);
+	forget(&announced->flows, flow);
+	announced->refused_count++;
+	announced->forgotten_count++;
+	return 0;
+}
+
 /* ---- flows ---- */
 
-/* Whether the limits allow rules for the flow, which has none yet. */
-static bool has_room(const struct announced *announced, struct route *route, bool is_known)
+/* Whether the limits allow a flow with so many rules. *why: the limit. */
+static bool has_room(const struct announced *announced, size_t rules, struct reason *why)
 {
 	const struct flowspec_options *options = announced->options;
 
-	if (!is_known && announced->flows_count >= options->flows_max)
-		reason_set(&route->why, 0, "there are %llu flows already, as many as max-flows allows",
-			   (unsigned long long)announced->flows_count);
-	else if (announced->rules_count + route->rules.count > options->rules_max)
-		reason_set(&route->why, 0, "all flows would have more rules than max-rules allows, %llu",
+	if (announced->accepted_count >= options->flows_max)
+		reason_set(why, 0, "there are %llu flows already, as many as max-flows allows",
+			   (unsigned long long)announced->accepted_count);
+	else if (announced->rules_count + rules > options->rules_max)
+		reason_set(why, 0, "all flows would have more rules than max-rules allows, %llu",
 			   (unsigned long long)options->rules_max);
 	else
 		return true;
 	return false;
 }
 
+static int accept_flow(struct announced *announced, struct node *flow, const struct rule_set *rules, FILE *to)
+{
+	flow->count = 1;
+	announced->accepted_count++;
+	return add_rules(announced, rules, to);
+}
+
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused)
 {
 	const size_t bytes = strlen(route->key);
 	struct node *flow = find(&announced->flows, route->key, bytes);
-	const bool had_rules = flow && flow->count;
-	bool is_wanted = route->is_drop && !route->is_withdrawn;
+	const bool had_rules = flow && flow->count, is_drop = route->is_drop && !route->is_withdrawn;
+	bool is_accepted;
 
 	*is_refused = false;
-	if (is_wanted && had_rules)
+	if (is_drop && had_rules)
 		return 0;
-	if (is_wanted)
-		is_wanted = has_room(announced, route, flow);
+	*is_refused = !route->is_withdrawn && (!flow || had_rules);
+	if (flow && !had_rules)
+		end_refusal(announced, flow);
+	is_accepted = is_drop && has_room(announced, route->rules.count, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
-	if (!is_wanted && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
+	if (!is_accepted && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, route, had_rules, to);
-	announced->refused_count -= flow && !had_rules;
-	if (flow && route->is_withdrawn) {
+	announced->accepted_count -= had_rules;
+	announced->has_more_room |= had_rules;
+	if (route->is_withdrawn && flow) {
 		forget(&announced->flows, flow);
-		announced->flows_count--;
-		return 0;
+	} else if (route->is_withdrawn && route->kind == ROUTE_FLOW && announced->forgotten_count) {
+		announced->forgotten_count--;
+		announced->refused_count--;
 	}
 	if (route->is_withdrawn)
 		return 0;
-	*is_refused = !is_wanted && (!flow || had_rules);
-	announced->refused_count += !is_wanted;
-	if (!flow && (announced->flows_count >= announced->options->flows_max || bytes > ROUTE_KEY_BYTES))
-		return 0;
-	if (!flow) {
+	if (!flow)
 		flow = add(&announced->flows, route->key, bytes);
-		announced->flows_count += flow != NULL;
-	}
 	if (!flow)
 		return -ENOMEM;
-	flow->count = is_wanted;
-	return is_wanted ? add_rules(announced, route, to) : 0;
+	*is_refused &= !is_accepted;
+	return is_accepted ? accept_flow(announced, flow, &route->rules, to) :
+			     refuse(announced, flow, is_drop ? &route->rules : NULL);
+}
+
+int announced_take_waiting(struct announced *announced, FILE *to)
+{
+	struct waiting *waiting, *next;
+	struct reason why;
+	int error = 0;
+
+	if (!announced->has_more_room)
+		return 0;
+	announced->has_more_room = false;
+	for (waiting = TAILQ_FIRST(&announced->waiting); waiting && !error; waiting = next) {
+		struct node *flow = waiting->flow;
+
+		next = TAILQ_NEXT(waiting, link);
+		if (!has_room(announced, waiting->rules.count, &why))
+			continue;
+		error = accept_flow(announced, flow, &waiting->rules, to);
+		end_refusal(announced, flow);
+	}
+	return error;
+}
+
+static void free_flow(void *node)
+{
+	struct node *flow = node;
+
+	if (flow->waiting)
+		rule_set_close(&flow->waiting->rules);
+	free(flow->waiting);
+	free(flow);
+}
+
+void announced_close(struct announced *announced)
+{
+	tdestroy(announced->flows, free_flow);
+	tdestroy(announced->rules, free);
+	announced->flows = announced->rules = NULL;
 }
 
 /* ---- renewal ---- */

@@ -73,6 +73,19 @@ static unsigned int kind_of(const json_t *component)
 	return kind < KINDS ? kind : 0;
 }
 
+unsigned int flow_kind(const char *name, size_t length)
+{
+	for (unsigned int kind = 1; kind < KINDS; kind++)
+		if (strlen(kinds[kind].name) == length && !strncmp(kinds[kind].name, name, length))
+			return kind;
+	return 0;
+}
+
+bool flow_kind_is_prefix(unsigned int kind)
+{
+	return kind == DESTINATION || kind == SOURCE;
+}
+
 const char *flow_prefix(const json_t *value)
 {
 	const char *text = json_string_value(value);

@@ -159,10 +159,10 @@ static void apply_group(struct keeping *keeping)
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const char *line = keeping->feed.bytes + text;
-	unsigned long long flows, refused;
+	unsigned long long flows, refused, unreadable;
 
-	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused) == 2)
-		snprintf(keeping->source, sizeof(keeping->source), STORE_SOURCE_FLOWSPEC, flows, refused);
+	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused, &unreadable) == 3)
+		snprintf(keeping->source, sizeof(keeping->source), STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
 	else if (!strncmp(line, "add ", 4) || !strncmp(line, "del ", 4))
 		keeping->lines[keeping->count++] = (struct line){ text + 4, *line == 'a' };
 }

@@ -2,11 +2,13 @@
 #include "flowspec/route.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flowspec/flow_rules.h"
+#include "flowspec/route_text.h"
 
 /* Path attributes and values of BGP, by their numbers. */
 enum {
@@ -16,11 +18,13 @@ enum {
 	ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES = 25,
 	SAFI_UNICAST = 1,
 	SAFI_FLOWSPEC = 133,
-	TRAFFIC_ACTION = 0x80, /* type of extended communities: RFC 8955 section 7 */
+	TRAFFIC_ACTION = 0x80, /* to 0x82: types of extended communities: RFC 8955 section 7 */
 	TRAFFIC_RATE = 6,
 	TRAFFIC_FLOW_ACTION = 7,
 	TRAFFIC_REDIRECT = 8,
 	TRAFFIC_MARKING = 9,
+	TRAFFIC_REDIRECT_IPV6 = 11,
+	TRAFFIC_PACKET_RATE = 12,
 };
 
 #define COMMUNITY_BLACKHOLE 0xffff029a /* 65535:666, RFC 7999 */
@@ -59,48 +63,76 @@ static enum route_kind kind_of(const json_t *route, const json_t *nlri)
 
 /* ---- actions ---- */
 
-/* What an extended community asks for; NULL: nothing that concerns packets. *is_drop: it asks for a drop. */
-static const char *action_of(const json_t *community, bool *is_drop)
+/*
+ * The rate of a community: 0 also if it is negative (RFC 8955 sections 7.1 and 7.2). gobgp does not know the rate of packets,
+ * and prints in base64 all bytes behind the type: the last four are the rate.
+ */
+static double rate_of(const json_t *community, int subtype)
 {
-	const int type = byte_of(community, "type"), subtype = byte_of(community, "subtype");
-	const json_t *rate = json_object_get(community, "rate");
+	const json_t *rate = json_object_get(community, "rate"), *value = json_object_get(community, "value");
+	const char *base64 = json_string_length(value) == 12 ? json_string_value(value) : NULL;
 
-	/* Route targets and route origins ask for nothing. */
-	if (json_is_number(json_object_get(community, "type")) && type >= 0 && type <= 2 &&
-	    (subtype == 2 || subtype == 3))
-		return NULL;
-	if (type != TRAFFIC_ACTION)
-		return "an extended community that is not known";
-	switch (subtype) {
-	case TRAFFIC_RATE:
-		if (!json_is_number(rate) || json_number_value(rate) != 0)
-			return "a rate limit above 0";
-		*is_drop = true;
-		return NULL;
-	case TRAFFIC_FLOW_ACTION:
-		return "the action sample or terminal";
-	case TRAFFIC_REDIRECT:
-		return "the action redirect";
-	case TRAFFIC_MARKING:
-		return "the action mark";
-	default:
-		return "an action that is not known";
-	}
+	if (subtype == TRAFFIC_RATE)
+		return json_is_number(rate) ? fmax(json_number_value(rate), 0) : NAN;
+	if (!base64)
+		return NAN;
+	return strcmp(base64 + 4, "AAAAAA==") && !strchr("ghijklmnopqrstuvwxyz0123456789+/", base64[4]);
 }
 
-/* Whether the flow asks for a drop, and for no other action. */
+/* What a flow asks for. */
+struct actions {
+	bool is_drop, is_sample;
+	const char *other; /* NULL: nothing else */
+};
+
+/* Adds what a community asks for: nothing, if it is no traffic filtering action, as a route target. */
+static void add_action(struct actions *actions, const json_t *community)
+{
+	const int type = byte_of(community, "type"), subtype = byte_of(community, "subtype");
+	const char *other = NULL;
+	double rate;
+
+	switch (type < TRAFFIC_ACTION || type > TRAFFIC_ACTION + 2 ? 0 : subtype) {
+	case TRAFFIC_RATE:
+	case TRAFFIC_PACKET_RATE:
+		rate = rate_of(community, subtype);
+		actions->is_drop |= rate == 0;
+		if (rate != 0)
+			other = isnan(rate) ? "a rate that is no number" : "a rate limit above 0";
+		break;
+	case TRAFFIC_FLOW_ACTION:
+		actions->is_sample = true;
+		break;
+	case TRAFFIC_REDIRECT:
+	case TRAFFIC_REDIRECT_IPV6:
+		other = "the action redirect";
+		break;
+	case TRAFFIC_MARKING:
+		other = "the action mark";
+	}
+	if (!actions->other)
+		actions->other = other;
+}
+
+/*
+ * Whether the flow asks for a drop, and for no other action. What is dropped cannot be sampled, and no later flow matters
+ * to it: so those bits do not change a drop.
+ */
 static bool is_drop(struct route *route, const json_t *json)
 {
-	const char *other = attribute(json, ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES) ? "the action redirect" : NULL;
-	bool has_drop = false;
+	static const int types[] = { ATTRIBUTE_EXTENDED_COMMUNITIES, ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES };
+	struct actions actions = {};
 	json_t *community;
 	size_t i;
 
-	json_array_foreach(json_object_get(attribute(json, ATTRIBUTE_EXTENDED_COMMUNITIES), "value"), i,
-			   community) if (!other) other = action_of(community, &has_drop);
-	if (other || !has_drop)
-		reason_set(&route->why, 0, "it asks for %s, not for a drop", other ? other : "no action");
-	return !other && has_drop;
+	for (size_t j = 0; j < 2; j++)
+		json_array_foreach(json_object_get(attribute(json, types[j]), "value"), i, community)
+			add_action(&actions, community);
+	if (!actions.other && !actions.is_drop)
+		actions.other = actions.is_sample ? "the action sample or terminal" : "no action";
+	if (actions.other)
+		reason_set(&route->why, 0, "it asks for %s, not for a drop", actions.other);
+	return !actions.other;
 }
 
 static bool is_blackhole(const json_t *json)
@@ -198,15 +230,17 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 
 	*route = (struct route){};
 	/* Accepts numbers of any size and texts with NUL bytes: a route of another family must not end the reading. */
-	json = json_loads(text, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
+	json = *text == '{' ?
+		       json_loads(text, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where) :
+		       route_text_read(text);
 	nlri = json_object_get(json, "nlri");
 	if (json_is_string(json_object_get(json, "error")))
 		error = reason_set(reason, -EBADMSG, "gobgp says: %s",
 				   json_string_value(json_object_get(json, "error")));
-	else if (!json_is_object(nlri) && !json_is_null(nlri))
+	else if (!json_is_object(nlri))
 		error = reason_set(reason, -EBADMSG, "the input has a route that is not one: %.100s", text);
 	if (!error) {
-		route->kind = json_is_null(nlri) ? ROUTE_UNREADABLE : kind_of(json, nlri);
+		route->kind = kind_of(json, nlri);
 		route->is_withdrawn = json_is_true(json_object_get(json, "withdrawal"));
 	}
 	if (route->kind == ROUTE_FLOW)

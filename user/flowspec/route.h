@@ -14,10 +14,9 @@
 #define ROUTE_KEY_BYTES (32 << 10)
 
 enum route_kind {
-	ROUTE_OTHER,      /* of no concern here */
-	ROUTE_FLOW,       /* of FlowSpec */
-	ROUTE_BLACKHOLE,  /* unicast; is_drop says whether it asks for a drop */
-	ROUTE_UNREADABLE, /* gobgp cannot print its NLRI, so no rules were ever made of it */
+	ROUTE_OTHER,     /* of no concern here */
+	ROUTE_FLOW,      /* of FlowSpec */
+	ROUTE_BLACKHOLE, /* unicast; is_drop says whether it asks for a drop */
 };
 
 struct route {
@@ -31,7 +30,7 @@ struct route {
 };
 
 /*
- * Reads a route. 0; -EBADMSG: it is not what gobgp prints; -ENOMEM. Call route_close() in any case; it accepts a zeroed
+ * Reads a route, as JSON or as text (route_text.h). 0; -EBADMSG: it is not what gobgp prints; -ENOMEM. Call route_close() in any case; it accepts a zeroed
  * struct.
  */
 int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason);

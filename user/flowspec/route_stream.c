@@ -16,10 +16,15 @@ void route_stream_close(struct route_stream *stream)
 	*stream = (struct route_stream){};
 }
 
-static int refuse(const struct route_stream *stream, struct reason *reason, const char *what)
+/* The rest of the line is skipped. `c`: the character at fault. */
+static int refuse(struct route_stream *stream, char c, struct reason *reason, const char *what)
 {
-	return reason_set(reason, -EBADMSG, "line %llu of the input %s; is it `gobgp monitor global rib --current -j`?",
-			  (unsigned long long)stream->line, what);
+	reason_set(reason, -EBADMSG, "line %llu of the input %s", (unsigned long long)stream->line, what);
+	stream->depth = 0;
+	stream->is_in_array = stream->has_content = stream->is_in_string = stream->is_escaped = false;
+	stream->is_skipped = c != '\n';
+	stream->line += c == '\n';
+	return -EBADMSG;
 }
 
 /* Takes a character of a route. Returns whether it was the last one. */
@@ -46,9 +51,12 @@ static int take_between(struct route_stream *stream, char c, struct reason *reas
 	case '\r':
 		return 0;
 	case '\n':
-		/* gobgp prints an empty line for routes that it cannot write as JSON. Nobody knows what has changed. */
-		if (stream->is_in_array || !stream->has_content)
-			return refuse(stream, reason, stream->is_in_array ? "ends within an array" : "is empty");
+		if (stream->is_in_array)
+			return refuse(stream, c, reason, "ends within an array");
+		if (!stream->has_content)
+			return refuse(stream, c, reason,
+				      "is empty: gobgp could not print what has changed; read its text from a "
+				      "socket: see xdp-cuckoo-flowspec(7)");
 		stream->line++;
 		stream->has_content = false;
 		return 0;
@@ -74,7 +82,7 @@ static int take_between(struct route_stream *stream, char c, struct reason *reas
 		take_inside(stream, c);
 		return 0;
 	}
-	return refuse(stream, reason, "is not an array of routes");
+	return refuse(stream, c, reason, "is not an array of routes");
 }
 
 int route_stream_take(struct route_stream *stream, const char *bytes, size_t length, size_t *taken,
@@ -84,12 +92,15 @@ int route_stream_take(struct route_stream *stream, const char *bytes, size_t len
 		const char c = bytes[(*taken)++];
 		int error = 0;
 
-		if (!stream->depth)
+		if (stream->is_skipped) {
+			stream->is_skipped = c != '\n';
+			stream->line += c == '\n';
+		} else if (!stream->depth)
 			error = take_between(stream, c, reason);
 		else if (c == '\n')
-			error = refuse(stream, reason, "ends within a route");
+			error = refuse(stream, c, reason, "ends within a route");
 		else if (stream->used + 2 > ROUTE_STREAM_BYTES)
-			error = refuse(stream, reason, "has a route of more than 256 KiB");
+			error = refuse(stream, c, reason, "has a route of more than 256 KiB");
 		else if (take_inside(stream, c)) {
 			stream->route[stream->used] = '\0';
 			return 1;
@@ -102,5 +113,5 @@ int route_stream_take(struct route_stream *stream, const char *bytes, size_t len
 
 bool route_stream_is_whole(const struct route_stream *stream)
 {
-	return !stream->depth && !stream->has_content;
+	return !stream->depth && !stream->has_content && !stream->is_skipped;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,10 +14,12 @@
 #include "flowspec/route_stream.h"
 
 #define READ_BYTES 65536
-#define NOTES_MAX 10 /* refused flows that are named between two renewals */
+#define NOTES_MAX 10 /* refused flows and unreadable lines that are named between two renewals */
 #define RENEWALS 4   /* in each stale time */
 #define RENEWAL_MIN_MS 1000
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
+
+#define STATUS_BYTES 128
 
 struct translator {
 	const struct translator_start *start;
@@ -24,8 +27,10 @@ struct translator {
 	struct announced announced;
 	FILE *to;
 	__s64 renewed_ms, sent_ms, period_ms;
-	__u64 notes; /* since the last renewal */
-	__u64 told_flows, told_refused;
+	__u64 notes;      /* since the last renewal */
+	__u64 unreadable; /* lines and routes */
+	bool has_packets; /* each packet of standard input is one write of gobgp */
+	char told[STATUS_BYTES];
 };
 
 static __s64 now_ms(void)
@@ -37,14 +42,21 @@ static __s64 now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-static void note_refused(struct translator *translator, const struct route *route)
+static void note(struct translator *translator, const char *what, const char *name, const char *why)
 {
 	struct reason text;
 
 	if (translator->notes++ >= NOTES_MAX)
 		return;
-	reason_set(&text, 0, "refused flow %s: %s", route->name, route->why.text);
+	reason_set(&text, 0, "%s%s: %s", what, name, why);
 	translator->start->note(text.text);
+}
+
+/* What it knows stays in force. If it was a withdrawal, its rules stay until gobgp is asked for all routes again. */
+static void count_unreadable(struct translator *translator, const struct reason *reason)
+{
+	translator->unreadable++;
+	note(translator, "unreadable", "", reason->text);
 }
 
 /* ---- lines ---- */
@@ -52,14 +64,16 @@ static void note_refused(struct translator *translator, const struct route *rout
 static int send_lines(struct translator *translator)
 {
 	const struct announced *announced = &translator->announced;
+	char status[STATUS_BYTES];
+	int error = announced_take_waiting(&translator->announced, translator->to);
 
-	if (translator->told_flows != announced->flows_count || translator->told_refused != announced->refused_count)
-		fprintf(translator->to, TRANSLATOR_STATUS "\n", (unsigned long long)announced->flows_count,
-			(unsigned long long)announced->refused_count);
-	translator->told_flows = announced->flows_count;
-	translator->told_refused = announced->refused_count;
+	snprintf(status, sizeof(status), TRANSLATOR_STATUS,
+		 (unsigned long long)(announced->accepted_count + announced->refused_count),
+		 (unsigned long long)announced->refused_count, (unsigned long long)translator->unreadable);
+	if (strcmp(translator->told, status))
+		fprintf(translator->to, "%s\n", strcpy(translator->told, status));
 	translator->sent_ms = now_ms();
-	return fflush(translator->to) ? -EPIPE : 0;
+	return error ? error : fflush(translator->to) ? -EPIPE : 0;
 }
 
 static void renew(struct translator *translator)
@@ -67,53 +81,65 @@ static void renew(struct translator *translator)
 	struct reason text;
 
 	if (translator->notes > NOTES_MAX) {
-		reason_set(&text, 0, "refused %llu more flows", (unsigned long long)(translator->notes - NOTES_MAX));
+		reason_set(&text, 0, "refused, or could not read, %llu more flows",
+			   (unsigned long long)(translator->notes - NOTES_MAX));
 		translator->start->note(text.text);
 	}
 	translator->notes = 0;
 	translator->renewed_ms = now_ms();
 	announced_renew(&translator->announced, translator->to);
 	/* Sends the counts too: even without a flow, they show that the reader is alive. */
-	translator->told_flows = ~0ULL;
+	*translator->told = '\0';
 }
 
 /* ---- input ---- */
 
-static int take_route(struct translator *translator, struct reason *reason)
+static int take_route(struct translator *translator, const char *text)
 {
+	struct reason reason;
 	struct route route;
 	bool is_refused = false;
-	int error = route_read(&route, translator->stream.route, translator->start->options, reason);
+	int error = route_read(&route, text, translator->start->options, &reason);
 
-	if (!error && route.kind == ROUTE_UNREADABLE) {
-		is_refused = true;
-		strcpy(route.name, "?");
-		reason_set(&route.why, 0, "gobgp cannot print it");
-	}
-	if (!error && route.key)
+	if (error == -EBADMSG)
+		count_unreadable(translator, &reason);
+	else if (!error && route.key)
 		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
 	if (is_refused)
-		note_refused(translator, &route);
+		note(translator, "refused flow ", route.name, route.why.text);
 	route_close(&route);
-	return error;
+	return error == -EBADMSG ? 0 : error;
 }
 
-static int take_bytes(struct translator *translator, const char *bytes, size_t length, struct reason *reason)
+static int take_bytes(struct translator *translator, const char *bytes, size_t length)
 {
-	int got = 1, error = 0;
+	struct reason reason;
+	int error = 0;
 	size_t taken;
 
-	while (length && got > 0 && !error) {
-		got = route_stream_take(&translator->stream, bytes, length, &taken, reason);
+	while (length && !error) {
+		const int got = route_stream_take(&translator->stream, bytes, length, &taken, &reason);
+
 		bytes += taken;
 		length -= taken;
+		if (got < 0)
+			count_unreadable(translator, &reason);
 		if (got > 0)
-			error = take_route(translator, reason);
+			error = take_route(translator, translator->stream.route);
 		/* One line may have a million routes. */
 		if (!error && now_ms() - translator->renewed_ms >= translator->period_ms)
 			renew(translator);
 	}
-	return got < 0 ? got : error;
+	return error;
+}
+
+/* Only a packet is sure to be what gobgp wrote of one route: see route_text.h. A line end within it says nothing. */
+static int take_input(struct translator *translator, char *bytes, size_t length)
+{
+	if (!translator->has_packets || *bytes == '[' || *bytes == '{')
+		return take_bytes(translator, bytes, length);
+	bytes[length] = bytes[length - (bytes[length - 1] == '\n')] = '\0';
+	return take_route(translator, bytes);
 }
 
 static bool has_input(int timeout_ms)
@@ -136,7 +162,7 @@ static int step(struct translator *translator, char *bytes, struct reason *reaso
 		got = read(STDIN_FILENO, bytes, READ_BYTES);
 		if (got < 0 && errno != EINTR && errno != EAGAIN)
 			return reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
-		error = got > 0 ? take_bytes(translator, bytes, got, reason) : 0;
+		error = got > 0 ? take_input(translator, bytes, got) : 0;
 	}
 	if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
 		error = send_lines(translator);
@@ -145,7 +171,7 @@ static int step(struct translator *translator, char *bytes, struct reason *reaso
 
 static int run(struct translator *translator, struct reason *reason)
 {
-	char *bytes = malloc(READ_BYTES);
+	char *bytes = malloc(READ_BYTES + 1);
 	int got = bytes && translator->to && !route_stream_open(&translator->stream) ? 0 : -ENOMEM;
 
 	while (!got)
@@ -162,18 +188,19 @@ void translator_run(const void *context, int out)
 {
 	const struct translator_start *start = context;
 	const __s64 stale_ms = start->options->stale_ms;
+	socklen_t length = sizeof(int);
 	struct translator translator = {
 		.start = start,
-		.announced.options = start->options,
 		.renewed_ms = now_ms(),
 		.period_ms = stale_ms / RENEWALS > RENEWAL_MIN_MS ? stale_ms / RENEWALS : RENEWAL_MIN_MS,
 		.to = fdopen(dup(out), "w"),
-		.told_flows = ~0ULL,
 	};
 	struct reason reason;
-	int error;
+	int error, type = SOCK_STREAM;
 
-	translator.announced.lease_ms = stale_ms + translator.period_ms;
+	getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length);
+	translator.has_packets = type == SOCK_SEQPACKET;
+	announced_open(&translator.announced, start->options, stale_ms + translator.period_ms);
 	error = run(&translator, &reason);
 	/* Sends the lines of all complete routes, unless nobody reads them any more. */
 	if (error != -EPIPE) {

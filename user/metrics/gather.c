@@ -244,7 +244,7 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 
 /* The families of add_rules() for lists. */
 struct list_families {
-	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *failures, *fetched;
+	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *unreadable, *failures, *fetched;
 };
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
@@ -256,15 +256,16 @@ static void add_lists(const struct list_families *families, const struct group *
 		const char *name = i == STORE_BY_HAND ? "-" : list->name;
 
 		if (*list->name) {
-			unsigned long long flows, refused;
+			unsigned long long flows, refused, unreadable;
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
 
 			metrics_sample(families->rules, json_incref(labels), list->rules);
 			if (list->imported_s)
 				metrics_sample(families->imported, json_incref(labels), list->imported_s);
-			if (sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused) == 2) {
+			if (sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused, &unreadable) == 3) {
 				metrics_sample(families->flows, json_incref(labels), flows);
 				metrics_sample(families->refused, json_incref(labels), refused);
+				metrics_sample(families->unreadable, json_incref(labels), unreadable);
 			}
 			if (summary->feeds.feed[i].config)
 				metrics_sample(families->failures, json_incref(labels),
@@ -308,6 +309,8 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			       "Flows that BGP announces for a list of `flowspec`."),
 		metrics_family(metrics, "xdp_cuckoo_list_refused_flows", METRIC_GAUGE,
 			       "How many of these have no rules."),
+		metrics_family(metrics, "xdp_cuckoo_list_unreadable_lines", METRIC_GAUGE,
+			       "Lines of GoBGP that `flowspec` could not read since it started."),
 		metrics_family(metrics, "xdp_cuckoo_list_failed_fetches", METRIC_GAUGE,
 			       "Fetches of a list by URL that failed since the last that succeeded."),
 		metrics_family(metrics, "xdp_cuckoo_list_fetch_timestamp_seconds", METRIC_GAUGE,

@@ -35,7 +35,7 @@
 #define STORE_SOURCE_BYTES 256 /* with the final 0 */
 
 /* The source of a list that `flowspec` keeps: flows that are announced, and how many of them have no rules. */
-#define STORE_SOURCE_FLOWSPEC "flowspec: %llu flows, %llu refused"
+#define STORE_SOURCE_FLOWSPEC "flowspec: %llu flows, %llu refused, %llu unreadable"
 
 struct store;
 
