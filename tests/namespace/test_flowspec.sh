@@ -228,6 +228,15 @@ test_the_list_follows_the_flows() {
 	with 198.51.100.4 0 >&7
 	wait_for "the next flow" listed 2
 	judge drop 198.51.100.3 || fail "passed though it is a blackhole"
+	case_begin "a feed without rules is alive"
+	withdrawn 198.51.100.4 >&7
+	printf '[{"nlri":{"prefix":"198.51.100.3/32"},"withdrawal":true}]\n' >&7
+	wait_for "no rules" listed 0
+	xc lists >"$STATE/lists"
+	wait_for "a later time" sh -c '! "$@" | cmp -s - "$0"' "$STATE/lists" "$TOOL" --state "$STATE/store" lists
+	printf '[{"nlri":{"prefix":"198.51.100.3/32"},"attrs":[{"type":8,"communities":[4294902426]}]}]\n' >&7
+	with 198.51.100.4 0 >&7
+	wait_for "the flows again" listed 2
 	case_begin "longer than the stale time"
 	sleep "$((LEASE_S + 2))"
 	judge drop 198.51.100.3 198.51.100.4 || fail "a rule has ended while its source lives"
@@ -347,6 +356,69 @@ test_limits() {
 		with "198.51.100.$last" 1
 	done | printed >/dev/null
 	assert_equal 10 "$(grep -c 'refused flow' "$STATE/printed.err")" "lines about refused flows"
+}
+
+# Nobody reads standard error: the rules come nevertheless, others can write, and it can be ended.
+test_a_full_pipe_of_notes() {
+	config 'own-prefixes = any'
+	xc load vrx >/dev/null
+	mkfifo "$STATE/feed" "$STATE/notes"
+	exec 8<>"$STATE/notes"
+	timeout 1 cat /dev/zero >&8 || :
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" flowspec - --config "$STATE/flowspec.conf" \
+		<"$STATE/feed" 2>"$STATE/notes" &
+	FEEDER=$!
+	on_exit "kill -9 $FEEDER 2>/dev/null; wait $FEEDER 2>/dev/null"
+	exec 7>"$STATE/feed"
+	{ echo nonsense; with 10.99.0.2 0; with 198.51.100.1 0; } >&7
+	wait_for "the flow" listed 1
+	with 198.51.100.2 0 >&7
+	wait_for "the next flow" listed 2
+	assert_status 0 timeout 10 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" add src 192.0.2.9
+	kill "$FEEDER"
+	wait_for "its end" sh -c "! kill -0 $FEEDER 2>/dev/null"
+	wait "$FEEDER" || fail "status $?"
+}
+
+# A group is cut at 32,768 lines. The other lines are at hand, and need no more input.
+test_more_than_a_group() {
+	STALE_S=600
+	config
+	xc load vrx >/dev/null
+	feed_begin
+	for last in $(seq 60); do
+		printf '[{"nlri":{"value":[{"type":1,"value":{"prefix":"198.51.100.%s/32"}},{"type":3,"value":[{"op":129,"value":17}]},' "$last"
+		printf '{"type":5,"value":[{"op":3,"value":1},{"op":197,"value":1000}]}]},'
+		printf '"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"rate":0}]}]}]\n'
+	done | tr -d '\n' | sed 's/\]\[/,/g; s/$/\n/' >&7
+	wait_for "60,000 rules" has_rules 60000
+	kill "$FEEDER"
+}
+
+has_rules() {
+	xc lists | grep -q "^flowspec *$1 "
+}
+
+# An error that no line is to blame for ends the group, and is tried again when the rules are renewed.
+test_a_full_disk() {
+	config
+	mkdir -p "$STATE/store"
+	mount -t tmpfs -o size=3m none "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount -l '$STATE/store'"
+	xc load vrx >/dev/null
+	head -c 4m /dev/zero >"$STATE/store/full" 2>/dev/null || :
+	feed_begin
+	for last in $(seq 5000); do
+		printf '[{"nlri":{"value":[{"type":1,"value":{"prefix":"198.51.100.%s/32"}},{"type":3,"value":[{"op":129,"value":17}]},' "$((last % 250))"
+		printf '{"type":5,"value":[{"op":129,"value":%s}]}]},' "$last"
+		printf '"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"rate":0}]}]}]\n'
+	done >&7
+	# Some groups: of each at most ten errors are named.
+	wait_for "the errors" sh -c "[ \"\$(grep -c 'No space left' '$STATE/feed.err')\" -ge 25 ]"
+	! grep 'refused [0-9]\{3,\} more rules' "$STATE/feed.err" || fail "each line was tried alone"
+	rm "$STATE/store/full"
+	wait_for "the rules" has_rules 5000
+	kill "$FEEDER"
 }
 
 # A trial: the rules only count.

@@ -2,9 +2,11 @@
 #include "flowspec/list_keeper.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/unprivileged.h"
 #include "change/change.h"
@@ -16,6 +18,8 @@
 #define GATHER_MS 20      /* lines that arrive within this time join the same change, */
 #define GATHER_READS 20   /* at most so many times */
 #define NOTES_MAX 10      /* refused rules that are named per group */
+#define FAILURES_MAX 64   /* failed changes in a row, without room for the rules: the disk is full, not only a table */
+#define REST_MS 1000      /* after a group with a refused rule. An honest reader seldom sends one */
 
 struct line {
 	size_t text; /* offset of the rule in feed.bytes */
@@ -30,15 +34,31 @@ struct keeping {
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
-	unsigned long long notes; /* of this group */
+	/* Of this group: */
+	struct reason notes[NOTES_MAX]; /* are printed without the lock: nobody may read standard error */
+	unsigned long long notes_count;
+	unsigned int failures; /* in a row */
+	int error;             /* other than 0: the other lines of the group wait for their next renewal */
 };
 
 /* ---- one change ---- */
 
-static void note_refused(struct keeping *keeping, const struct reason *reason)
+static void add_note(struct keeping *keeping, const struct reason *reason)
 {
-	if (keeping->notes++ < NOTES_MAX)
-		keeping->keeper->note(reason->text);
+	if (keeping->notes_count++ < NOTES_MAX)
+		keeping->notes[keeping->notes_count - 1] = *reason;
+}
+
+static void print_notes(struct keeping *keeping)
+{
+	struct reason more;
+
+	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
+		keeping->keeper->note(keeping->notes[i].text);
+	if (keeping->notes_count > NOTES_MAX) {
+		reason_set(&more, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
+		keeping->keeper->note(more.text);
+	}
 }
 
 static int read_rule(const struct keeping *keeping, const struct line *line, struct rule *rule, struct reason *reason)
@@ -97,30 +117,44 @@ static bool is_dangerous(const struct keeping *keeping, const struct line *line)
 	return line->is_added && !read_rule(keeping, line, &rule, &ignored) && guard_concerns(&keeping->guard, &rule);
 }
 
-/* Applies the lines as one change. If that fails, tries each half, until only the lines at fault fail. */
+/*
+ * Applies the lines as one change. If one of them is at fault, tries each half, until only the lines at fault fail. Any
+ * other error ends the group: each change would fail.
+ */
 static void apply_range(struct keeping *keeping, size_t first, size_t end)
 {
+	const size_t middle = first + (end - first) / 2;
 	struct reason reason;
-	int error = first < end ? change_lines(keeping, first, end, &reason) : 0;
+	int error;
 
-	if (error && end - first == 1) {
-		note_refused(keeping, &reason);
-	} else if (error) {
-		const size_t middle = first + (end - first) / 2;
-
-		apply_range(keeping, first, middle);
-		apply_range(keeping, middle, end);
+	if (!keeping->error && feed_wait(&keeping->feed, 0) == -EINTR)
+		keeping->error = -EINTR;
+	if (keeping->error)
+		return;
+	error = change_lines(keeping, first, end, &reason);
+	keeping->failures = error ? keeping->failures + 1 : 0;
+	if (!error)
+		return;
+	/* The guard, too many kinds of rule, a full table or disk. */
+	if (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX))
+		keeping->error = error;
+	if (keeping->error || end - first <= 1) {
+		add_note(keeping, &reason);
+		return;
 	}
+	apply_range(keeping, first, middle);
+	apply_range(keeping, middle, end);
 }
 
 static void apply_lines(struct keeping *keeping)
 {
 	size_t first = 0;
 
-	for (size_t i = 0; i < keeping->count; i++) {
+	for (size_t i = 0; i < keeping->count && !keeping->error; i++) {
 		if (!is_dangerous(keeping, &keeping->lines[i]))
 			continue;
-		apply_range(keeping, first, i);
+		if (first < i)
+			apply_range(keeping, first, i);
 		apply_range(keeping, i, i + 1);
 		first = i + 1;
 	}
@@ -137,21 +171,19 @@ static void apply_group(struct keeping *keeping)
 
 	keeping->guard.insist = "";
 	keeping->session = (struct session){};
-	keeping->notes = 0;
+	keeping->error = 0;
+	keeping->failures = 0;
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
 	keeping->session.guard = &keeping->guard;
 	/* What cannot be applied now is sent again at the next renewal. */
 	if (error)
-		keeper->note(reason.text);
+		add_note(keeping, &reason);
 	else
 		apply_lines(keeping);
-	if (keeping->notes > NOTES_MAX) {
-		reason_set(&reason, 0, "refused %llu more rules", keeping->notes - NOTES_MAX);
-		keeper->note(reason.text);
-	}
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
+	print_notes(keeping);
 }
 
 /* ---- lines ---- */
@@ -159,27 +191,55 @@ static void apply_group(struct keeping *keeping)
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const char *line = keeping->feed.bytes + text;
+	const struct line taken = { text + 4, *line == 'a' };
 	unsigned long long flows, refused, unreadable;
+	struct reason reason;
+	struct rule rule;
 
 	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused, &unreadable) == 3)
 		snprintf(keeping->source, sizeof(keeping->source), STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
-	else if (!strncmp(line, "add ", 4) || !strncmp(line, "del ", 4))
-		keeping->lines[keeping->count++] = (struct line){ text + 4, *line == 'a' };
+	else if ((strncmp(line, "add ", 4) && strncmp(line, "del ", 4) &&
+		  reason_set(&reason, -EINVAL, "the reader of flows sends nonsense")) ||
+		 read_rule(keeping, &taken, &rule, &reason))
+		add_note(keeping, &reason);
+	else
+		keeping->lines[keeping->count++] = taken;
+}
+
+/* The reader may be hostile. It gets at most half of the time, and less when it sends what is refused. */
+static int rest(struct keeping *keeping, const struct timespec *start)
+{
+	const __s64 most_ms = keeping->keeper->options->stale_ms / 8;
+	struct pollfd signals = { .fd = keeping->feed.signals.fd, .events = POLLIN };
+	struct timespec now;
+	__s64 rest_ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	rest_ms = (now.tv_sec - start->tv_sec) * 1000LL + (now.tv_nsec - start->tv_nsec) / 1000000;
+	if (keeping->notes_count && rest_ms < REST_MS)
+		rest_ms = REST_MS;
+	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
 }
 
 /* Applies the lines at hand. 0; -ENODATA: the translator has ended; -EINTR: a signal. */
 static int step(struct keeping *keeping)
 {
 	struct feed *feed = &keeping->feed;
+	/* Lines of a group that was full are at hand, and nothing else may come. */
+	int got = keeping->count < GROUP_LINES ? feed_wait(feed, -1) : 1;
 	bool has_lines = false;
+	struct timespec start;
 	size_t text;
-	int got = feed_wait(feed, -1);
 
 	if (got < 0)
 		return got;
 	got = 0;
-	for (int i = 0; i < GATHER_READS && !got && !feed->is_ended && (!i || feed_wait(feed, GATHER_MS) > 0); i++)
+	for (int i = 0; i < GATHER_READS && keeping->count < GROUP_LINES && !got && !feed->is_ended &&
+			(!i || feed_wait(feed, GATHER_MS) > 0);
+	     i++)
 		got = feed_read(feed);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	keeping->count = keeping->notes_count = 0;
 	while (!got && keeping->count < GROUP_LINES) {
 		const int taken = feed_next(feed, &text);
 
@@ -191,9 +251,12 @@ static int step(struct keeping *keeping)
 	}
 	if (has_lines)
 		apply_group(keeping);
-	keeping->count = 0;
 	feed_forget(feed);
-	return got ? got : feed->is_ended && !feed_has_rest(feed) ? -ENODATA : 0;
+	if (got || keeping->error == -EINTR)
+		return got ? got : -EINTR;
+	if (feed->is_ended && !feed_has_rest(feed))
+		return -ENODATA;
+	return has_lines ? rest(keeping, &start) : 0;
 }
 
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
