@@ -4,13 +4,14 @@
  * with # are comments.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lists/internal.h"
 
-#define COLUMNS_MAX 64 /* of a file */
+#define COLUMNS_MAX 512 /* of a file */
 #define COLUMN_NAMES_MAX 12
 
 /* The columns that `export` writes, in this order, and their names in other files. */
@@ -89,13 +90,26 @@ static bool ends_in_quotes(const char *line, bool is_open)
 
 /* ---- the heading ---- */
 
+/* "ipAddress" and "IP address" are ip_address, too. */
+static bool is_name(const char *field, const char *name)
+{
+	do {
+		field += strspn(field, "_- ");
+		name += strspn(name, "_");
+		if (tolower((unsigned char)*field) != *name)
+			return false;
+		name++;
+	} while (*field++);
+	return true;
+}
+
 static const char *keyword_of(const char *name)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
-		if (!strcasecmp(columns[i].keyword, name))
+		if (is_name(name, columns[i].keyword))
 			return columns[i].keyword;
 		for (size_t k = 0; k < COLUMN_NAMES_MAX && columns[i].names[k]; k++)
-			if (!strcasecmp(columns[i].names[k], name))
+			if (is_name(name, columns[i].names[k]))
 				return columns[i].keyword;
 	}
 	return NULL;
@@ -230,8 +244,11 @@ int list_read_csv(struct list *list)
 		if (csv.count)
 			error = ends_in_quotes(line, false) ? read_long_record(&csv) : take_record(&csv, line);
 		else if (read_heading(&csv, line))
-			return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
-						 "type, code, action, timeout, comment; none of them is there");
+			return list_refuse(list,
+					   csv.count == COLUMNS_MAX ?
+						   "more than 512 columns" :
+						   "the first line must name the columns: src, sport, dst, dport, proto, "
+						   "type, code, action, timeout, comment; none of them is there");
 	}
 	return error ? error : got;
 }

@@ -256,6 +256,26 @@ TEST(test_an_unfit_set_is_told)
 		     "out\n");
 }
 
+/* The names of columns as other tools spell them; a heading that is wide, and one that is too wide. */
+TEST(test_headings_of_csv)
+{
+	static const char *const headings[] = { "ipAddress,x", "IP Address,x", "src-ip,x", "\"Source_IP\",x" };
+	char file[2048];
+
+	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++) {
+		snprintf(file, sizeof(file), "%s\n192.0.2.1,1\n", headings[i]);
+		assert_reads(file, strlen(file), "src 192.0.2.1\n", "");
+	}
+	snprintf(file, sizeof(file), "ip%0500d\n192.0.2.1\n", 0);
+	for (char *at = file + 2; *at == '0'; at++)
+		*at = ',';
+	assert_reads(file, strlen(file), "src 192.0.2.1\n", "");
+	snprintf(file, sizeof(file), "ip%0600d\n192.0.2.1\n", 0);
+	for (char *at = file + 2; *at == '0'; at++)
+		*at = ',';
+	assert_reads(file, strlen(file), "", "1: more than 512 columns\n");
+}
+
 #define NFT_SET(address) \
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
