@@ -191,6 +191,7 @@ def batch(course):
         if op[0] == "add":
             if op[1] != HAND:
                 model.lists.add(op[1])
+                model.now.lists.add(op[1])  # for later lines
             return {"added": ("added",), "again": ("added", "updated"), "updated": ("updated",), "kept": ("already there",)}[
                 model.put(op[1], op[2], model.end_of(op[3]), op[4])]
         if op[0] == "del" and op[1] != HAND:
@@ -454,7 +455,7 @@ def up(course):
         wanted.append((name, [(rule, timeout if own is None else own, comment) for rule, own, comment in found]))
 
     def apply(model):
-        model.table = model.table or kind
+        model.table = kind
         model.policy.update(policies)
         model.monitor_only = monitor == "yes" if monitor else model.monitor_only
         for name, found in wanted:

@@ -5,13 +5,11 @@
 # WITHOUT=KIND,... draws no such steps.
 . tests/lib.sh
 
-WITHOUT=${WITHOUT-trial} # lists with --action: not right yet
-
 # model OPTION...: in the filter's namespace, where nothing but the test sends.
 model() {
 	silence
-	in_rx python3 -B tests/model/drive.py --tool "$PWD/$TOOL" --state "$STATE" --interface vrx --from "$TX:vtx" --helpers "$HELPERS" --object "$OBJECT" \
-		--seed "$SEED" ${TIMES:+--times} ${WITHOUT:+--without "$WITHOUT"} "$@"
+	in_rx python3 -B tests/model/drive.py --tool "$PWD/$TOOL" --helpers "$HELPERS" --object "$OBJECT" --state "$STATE" \
+		--interface vrx --from "$TX:vtx" --seed "$SEED" ${TIMES:+--times} ${WITHOUT:+--without "$WITHOUT"} "$@"
 }
 
 test_what_the_documentation_promises() {
