@@ -204,11 +204,18 @@ static int load_all(const struct invocation *invocation, struct session *session
 {
 	const struct abi_options options = load_table(&invocation->load);
 	struct filter *filter = session->filters;
-	bool sets_monitor_only;
+	bool sets_monitor_only, is_any_new = !session->filters_count;
 	struct reason ignored;
 	size_t attached;
 	int error;
 
+	for (size_t i = 0; i < session->filters_count; i++)
+		is_any_new |= session->filters[i].state == FILTER_SET_UP;
+	for (int i = 0; i < invocation->count; i++) {
+		if (!interfaces_is_there(invocation->operands[i]))
+			return kernel_say_no_interface(invocation->operands[i], reason);
+		is_any_new |= !session_attachment_on(session, invocation->operands[i]);
+	}
 	if (session->filters_count)
 		error = check_running(invocation, session, reason);
 	else
@@ -222,7 +229,9 @@ static int load_all(const struct invocation *invocation, struct session *session
 					  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
 					  session->name);
-	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR);
+	/* A filter that runs already drops less from then on, so not for a load that will be refused. */
+	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
+			    (is_any_new || !invocation->confirm_ms);
 	attached = filter->kernel.attachments_count;
 	command_fit_mtu(session);
 	error = start_trial(invocation, session, sets_monitor_only, reason);
