@@ -226,7 +226,8 @@ static int step(struct keeping *keeping)
 {
 	struct feed *feed = &keeping->feed;
 	/* Lines of a group that was full are at hand, and nothing else may come. */
-	int got = keeping->count < GROUP_LINES ? feed_wait(feed, -1) : 1;
+	const bool was_full = keeping->count + keeping->notes_count >= GROUP_LINES;
+	int got = was_full ? 1 : feed_wait(feed, -1);
 	bool has_lines = false;
 	struct timespec start;
 	size_t text;
@@ -234,13 +235,14 @@ static int step(struct keeping *keeping)
 	if (got < 0)
 		return got;
 	got = 0;
-	for (int i = 0; i < GATHER_READS && keeping->count < GROUP_LINES && !got && !feed->is_ended &&
-			(!i || feed_wait(feed, GATHER_MS) > 0);
-	     i++)
+	for (int i = 0; i < GATHER_READS && !was_full && !got && !feed->is_ended; i++) {
+		if (i && feed_wait(feed, GATHER_MS) <= 0)
+			break;
 		got = feed_read(feed);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
-	while (!got && keeping->count < GROUP_LINES) {
+	while (!got && keeping->count + keeping->notes_count < GROUP_LINES) {
 		const int taken = feed_next(feed, &text);
 
 		if (!taken)
