@@ -119,6 +119,10 @@ test_a_destination_elsewhere() {
 		xc add dst "$here" --force >"$STATE/out" 2>"$STATE/err"
 		! grep -q 'only received' "$STATE/err" || fail "a note about $here"
 	done
+	printf '10.99.0.2\n203.0.113.97\n' | sed 's/^/dst /' >"$STATE/list"
+	assert_notes "^note: only received packets are filtered; 'dst 203.0.113.97' matches" xc import "$STATE/list" --list a --force
+	printf 'dst_ip\n203.0.113.96\n' >"$STATE/list"
+	assert_notes "^note: only received packets are filtered; 'dst 203.0.113.96' matches" xc import "$STATE/list" --list b
 	in_rx sysctl -qw net.ipv4.conf.all.forwarding=1
 	xc add dst 203.0.113.98 2>"$STATE/err" >/dev/null
 	! grep -q 'only received' "$STATE/err" || fail "a note on a router"

@@ -306,9 +306,7 @@ static void note_seldom_meant(const struct rules *rules)
 	char text[RULE_TEXT_BYTES];
 
 	if (guard_is_elsewhere(rules->rule))
-		output_note("only received packets are filtered; '%s' matches packets to an address that is not this "
-			    "host's and that it does not forward to",
-			    rule_format(rules->rule, text));
+		output_note(GUARD_ELSEWHERE, rule_format(rules->rule, text));
 	for (size_t i = 0; i < rules->count; i++) {
 		const char *special = guard_special(&rules->rule[i]);
 

@@ -45,4 +45,8 @@ const char *guard_special(const struct rule *rule);
  */
 bool guard_is_elsewhere(const struct rule *rule);
 
+#define GUARD_ELSEWHERE /* the rule */ \
+	"only received packets are filtered; '%s' matches packets to an address that is not this host's and that it " \
+	"does not forward to"
+
 #endif

@@ -59,6 +59,8 @@ struct import_warning {
 struct import_warnings {
 	struct import_warning kinds[IMPORT_WARNINGS_MAX]; /* for each kind that guard_special() names */
 	struct import_warning blocking;                   /* rules that would block this host's own packets */
+	char elsewhere[RULE_TEXT_BYTES];                  /* a rule with a destination that is not here; "": none */
+	unsigned int destinations;                        /* rules that name one */
 };
 
 #define IMPORT_SIGNALS 2 /* SIGINT and SIGTERM */

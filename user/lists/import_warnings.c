@@ -5,6 +5,8 @@
 #include "lists/import_internal.h"
 #include "io/output.h"
 
+#define DESTINATIONS_CHECKED 64
+
 static void count(struct import_warning *warning, const struct rule *rule, const char *what)
 {
 	if (!warning->count++)
@@ -22,6 +24,10 @@ void import_warnings_check(struct import_warnings *warnings, const struct guard 
 			i++;
 		count(&warnings->kinds[i], rule, what);
 	}
+	/* Each check asks the kernel; a list of destinations elsewhere shows it early. */
+	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&
+	    guard_is_elsewhere(rule))
+		rule_format(rule, warnings->elsewhere);
 	if (guard->count && rule->action == RULE_DROP && guard_concerns(guard, rule))
 		count(&warnings->blocking, rule, "");
 }
@@ -36,6 +42,8 @@ void import_warnings_print(const struct import_warnings *warnings)
 		output_note("rarely meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
 			    (unsigned long long)kind->count, kind->count == 1 ? "" : "s", kind->first);
 	}
+	if (*warnings->elsewhere)
+		output_note(GUARD_ELSEWHERE, warnings->elsewhere);
 	if (blocking->count)
 		output_note("%llu rule%s would block packets to or from this host, the first is '%s'; without "
 			    "--force or pass rules the import is refused",
