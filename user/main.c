@@ -49,12 +49,13 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		arguments->invocation.count = count;
 	}
 	if (arguments->wants_help && count) {
-		arguments->invocation.operands = words;
+		/* Of `rules --help`, the command, not the topic. */
+		arguments->invocation.operands = (char *const *)&command->name;
 		arguments->invocation.count = 1;
 		arguments->given = 0;
 		command = command_find("help");
 	}
-	if (arguments->wants_version) {
+	if (arguments->wants_version || (!count && arguments->invocation.is_verbose)) {
 		arguments->invocation.count = 0;
 		arguments->given = 0;
 		command = command_find("version");

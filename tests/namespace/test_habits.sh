@@ -136,6 +136,12 @@ test_names_of_commands() {
 	answers 0 ls -j -- '^\['
 	answers 0 rm 192.0.2.1 --help -- 'Other names: rm, remove, delete'
 	answers 0 -V -- '^xdp-cuckoo: '
+	answers 0 -v -- '^xdp-cuckoo: '
+	answers 0 help timeout -- '^usage: xdp-cuckoo add RULE'
+	answers 0 help rules -- '^usage: xdp-cuckoo add RULE'
+	answers 0 rules --help -- '^usage: xdp-cuckoo list'
+	answers 0 help ipset -- '^usage: xdp-cuckoo import FILE'
+	answers 2 add - -- 'xdp-cuckoo import -;'
 	answers 0 -h -- '^usage: '
 	answers 0 list -j -- '^\['
 	answers 0 resize 20k -- 'slots'
@@ -198,6 +204,10 @@ test_lists() {
 	answers 1 show stats -- 'xdp-cuckoo stats'
 	answers 1 show interfaces -- 'xdp-cuckoo status'
 	answers 2 export json -- 'xdp-cuckoo list --json'
+	answers 2 export "$STATE/x.json" -- 'format nft, .*xdp-cuckoo list --json$'
+	answers 2 export "$STATE/x.csv" -- 'Write --format csv;'
+	[ ! -e "$STATE/x.json" ] || fail "text with the name of JSON"
+	answers 0 export "$STATE/x.json" --format nft -- '^exported:'
 	gzip <"$STATE/list" >"$STATE/list.gz"
 	answers 2 import "$STATE/list.gz" -- 'zcat .*list.gz . xdp-cuckoo import -$'
 	# What `import $FILE --force` means if the variable is empty.
@@ -247,6 +257,12 @@ test_advice() {
 		import x -n|--dry-run
 		top -n 1|--count N
 		top eth0|stats --by interface
+		top -d 1|an interval, of stats or top, is --interval TIME
+		list -t|names of lists are printed by: xdp-cuckoo lists
+		list --limit 5|xdp-cuckoo list . head
+		count|rules are counted by: xdp-cuckoo status
+		dev eth0 status|write the command first: xdp-cuckoo status
+		add [2001:db8::1]:80|without brackets, and the port as a field of its own: dport
 		stats -i 1|--interval TIME
 		stats rules|stats --by interface.cpu.rule
 		stats 192.0.2.1|xdp-cuckoo list 192.0.2.1 --counters

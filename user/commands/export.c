@@ -133,7 +133,7 @@ static void note_left_out(struct store *store, const struct store_lists *lists)
 static enum command_status run_export(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
-	const char *format = invocation->list_format;
+	const char *format = invocation->list_format, *ending = strrchr(path, '.');
 	struct export export = { .format = LIST_TEXT };
 	enum command_status status;
 	struct store_lists lists;
@@ -152,6 +152,12 @@ static enum command_status run_export(const struct invocation *invocation)
 				     "export '%s': to print the list of this name: xdp-cuckoo export --list %s; a file of "
 				     "that name is ./%s",
 				     path, path, path);
+	if (!format && ending && (!strcmp(ending, ".json") || list_format_named(ending + 1) > LIST_TEXT))
+		return command_error(STATUS_USAGE,
+				     "export '%s': which format? Write --format %s; rules as JSON are printed by: xdp-cuckoo "
+				     "list --json",
+				     path,
+				     strcmp(ending, ".json") ? ending + 1 : "nft, for nft -j -f, or --format text");
 	if (format)
 		export.format = list_format_named(format);
 	if (format && !strcmp(format, "json"))

@@ -9,19 +9,23 @@
 
 #include "commands/command.h"
 #include "commands/options.h"
+#include "lists/list.h"
 #include "io/output.h"
 #include "base/version.h"
+
+extern const struct command command_add, command_import;
 
 static enum command_status run_help(const struct invocation *invocation);
 static enum command_status run_version(const struct invocation *invocation);
 
 const struct command command_help = {
 	.name = "help",
-	.usage = "[COMMAND]",
+	.usage = "[COMMAND|rules]",
 	.summary = "explain the tool or a command",
 	.help = "\n"
 		"  xdp-cuckoo help\n"
-		"  xdp-cuckoo help add\n",
+		"  xdp-cuckoo help add\n"
+		"  xdp-cuckoo help rules\n",
 	.max = 1,
 	.run = run_help,
 };
@@ -189,9 +193,17 @@ static json_t *describe_command(const struct command *command)
 	return description;
 }
 
+/* Words of rules are explained by `add`, formats of lists by `import`. */
+static const struct command *find_topic(const char *word)
+{
+	if (!strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word))
+		return &command_add;
+	return list_format_named(word) ? &command_import : command_find(word);
+}
+
 static enum command_status run_help(const struct invocation *invocation)
 {
-	const struct command *command = invocation->count ? command_find(invocation->operands[0]) : NULL;
+	const struct command *command = invocation->count ? find_topic(invocation->operands[0]) : NULL;
 	json_t *rows;
 
 	if (invocation->count && !command)

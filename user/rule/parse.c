@@ -80,7 +80,9 @@ static const char *advise_address(const char *text)
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
 	if (*text == '[' && (text[strlen(text) - 1] == ']' || strstr(text, "]/")))
 		return "; write it without brackets";
-	if (*text == '[' || (is_number && strchr(text, '.') && strchr(text, ':')))
+	if (*text == '[')
+		return "; write it without brackets, and the port as a field of its own: dport 443";
+	if (is_number && strchr(text, '.') && strchr(text, ':'))
 		return "; write the port as a field of its own: dport 443";
 	if (*text == '!')
 		return "; a rule has no negation: write what to drop, and rules with action pass for what must pass";
