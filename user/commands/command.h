@@ -280,7 +280,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 /* What `import` takes, and `restore` too. */
 #define IMPORT_USAGE \
 	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] " \
-	"[--format text|ipset|nft|spamhaus|csv] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
+	"[--format text|ipset|nft|spamhaus|csv|iptables] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
 	"[--confirm TIME] [--force]"
 #define IMPORT_OPTIONS \
 	(OPTION_LIST | OPTION_LIST_FORMAT | OPTION_REPLACE | OPTION_DRY_RUN | OPTION_STRICT | OPTION_TIMEOUT | \

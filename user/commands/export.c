@@ -163,7 +163,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (format && !strcmp(format, "json"))
 		return command_error(STATUS_USAGE,
 				     "--format 'json': rules as JSON are printed by: xdp-cuckoo list --json");
-	if (!export.format || export.format == LIST_SPAMHAUS)
+	if (!export.format || export.format == LIST_SPAMHAUS || export.format == LIST_IPTABLES)
 		return command_say_choices("--format", format, "text|ipset|nft|csv");
 	if (output_is_json() && whole_file_is_output(path))
 		return command_error(STATUS_USAGE,

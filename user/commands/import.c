@@ -32,6 +32,8 @@ const struct command command_import = {
 		"            type, code, action, timeout, comment, or usual names for these.\n"
 		"            Other columns are ignored. A row without an address is bad, unless\n"
 		"            there are both a column src and a column dst\n"
+		"  iptables  iptables-save, and user.rules of ufw: lines that DROP or REJECT what\n"
+		"            arrives. What a rule cannot say exactly is a bad line\n"
 		"Ranges become the fewest prefixes. Bad lines are reported with file, line and\n"
 		"word, and left out; then the status is 2. If a rule is already there, its\n"
 		"timeout is updated. Without --replace, a rule without a timeout stays as it is,\n"
@@ -226,7 +228,7 @@ static enum command_status run_import(const struct invocation *invocation)
 	int error;
 
 	if (format && !list_format_named(format))
-		return command_say_choices("--format", format, "text|ipset|nft|spamhaus|csv");
+		return command_say_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables");
 	if (invocation->load.is_monitor_only && invocation->action == RULE_PASS)
 		return command_error(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
 	if (invocation->is_dry_run && invocation->confirm_ms)

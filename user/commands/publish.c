@@ -27,7 +27,7 @@ const struct command command_publish = {
 	.name = "publish",
 	.group = COMMAND_FLEET,
 	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
-		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv] "
+		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
 		 "[--strict] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
 	.help = "Every host of the fleet applies the change, usually within a second. The change\n"

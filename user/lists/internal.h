@@ -49,6 +49,7 @@ int list_read_ipset(struct list *list);
 int list_read_nft(struct list *list);
 int list_read_spamhaus(struct list *list);
 int list_read_csv(struct list *list);
+int list_read_iptables(struct list *list);
 
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);

@@ -22,6 +22,7 @@ enum list_format {
 	LIST_NFT,      /* nft -j */
 	LIST_SPAMHAUS, /* DROP, as text or JSON lines; the SBL number becomes the comment */
 	LIST_CSV,      /* the first line names the columns */
+	LIST_IPTABLES, /* iptables-save, and ufw's user.rules */
 	LIST_FORMATS,
 };
 

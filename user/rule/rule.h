@@ -108,7 +108,7 @@ int rule_words_split(struct rule_words *words, const char *text, struct reason *
 /*
  * Reads words that may mean several rules: ranges "192.0.2.1-192.0.2.9" and "80-443", and values joined by
  * commas. Calls take() for each; a result that is not 0 ends the reading and is returned. -EINVAL with the
- * reason: some rules may have been taken before.
+ * reason: no rule has been taken.
  */
 #define RULE_EACH_MAX 1024   /* rules that one line may mean */
 #define RULE_RANGE_BYTES 100 /* longest text of a range */

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Reads the output of iptables-save and ip6tables-save, and the user.rules and user6.rules of ufw. DROP and REJECT
+ * in a chain that arriving packets go through become rules. A line that a rule cannot express exactly is refused.
+ *
+ * In iptables the first line that matches decides; here the order of rules means nothing. So a line that lets packets
+ * pass makes no rule, and a later line that drops some of the same packets is refused.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lists/internal.h"
+
+/* Packets that may not reach the lines after `line`. */
+struct passed {
+	struct rule rule;
+	__u64 line;
+	const char *chain; /* if only its lines are not reached: a jump; NULL: those of every chain */
+};
+
+struct iptables {
+	struct list *list;
+	enum flow_family family; /* by the last comment of iptables-save */
+	char table[16];
+	struct passed *passed; /* of the table */
+	size_t count;
+};
+
+/* One line with -A. */
+struct line {
+	struct list_row row; /* its matches, up to `unfit` */
+	const char *target;
+	const char *unfit; /* the first word that no rule can express; NULL: none */
+	bool has_flow, has_address, is_of_loopback;
+};
+
+static const char *const chains[][2] = {
+	{ "filter", "INPUT" },
+	{ "filter", "ufw-user-input" },
+	{ "filter", "ufw6-user-input" },
+	{ "raw", "PREROUTING" },
+};
+
+static const char *const modules[] = { "tcp",  "udp",   "sctp",      "dccp",    "udplite",
+				       "icmp", "icmp6", "multiport", "comment", "iprange" };
+
+static const struct {
+	const char *option, *keyword;
+} options[] = {
+	{ "-s", "src" },
+	{ "--src-range", "src" },
+	{ "-d", "dst" },
+	{ "--dst-range", "dst" },
+	{ "-p", "proto" },
+	{ "--sport", "sport" },
+	{ "--sports", "sport" },
+	{ "--dport", "dport" },
+	{ "--dports", "dport" },
+	{ "--icmp-type", "type" },
+	{ "-m", "module" },
+	{ "--icmpv6-type", "type" },
+	{ "--comment", "comment" },
+	{ "--reject-with", "answer" },
+	{ "-j", "target" },
+	{ "-g", "target" },
+	{ "-i", "interface" },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The name of a chain that is read, from the table above; NULL: it is not read. */
+static const char *find_chain(const struct iptables *in, const char *name)
+{
+	for (size_t i = 0; i < COUNT(chains); i++)
+		if (!strcmp(chains[i][0], in->table) && !strcmp(chains[i][1], name))
+			return chains[i][1];
+	return NULL;
+}
+
+static bool is_module(const char *name)
+{
+	for (size_t i = 0; i < COUNT(modules); i++)
+		if (!strcmp(modules[i], name))
+			return true;
+	return false;
+}
+
+static void add_match(struct line *line, const char *keyword, char *value)
+{
+	char protocol[LIST_PROTOCOL_BYTES], *slash = strchr(value, '/');
+
+	line->has_flow |= strcmp(keyword, "comment") != 0;
+	line->has_address |= !strcmp(keyword, "src") || !strcmp(keyword, "dst");
+	if (strstr(keyword, "port"))
+		for (char *c = value; *c; c++)
+			*c = *c == ':' ? '-' : *c;
+	if (!strcmp(keyword, "proto") && list_protocol(value, protocol)) {
+		list_row_print(&line->row, keyword, "%s", protocol);
+		return;
+	}
+	list_row_add(&line->row, keyword, value);
+	if (!strcmp(keyword, "type") && slash) {
+		*slash = '\0';
+		list_row_add(&line->row, "code", slash + 1);
+	}
+}
+
+/* Reads the words after the name of the chain. What follows a word that no rule can express is only searched for the target. */
+static void read_options(struct line *line, const char *const *words, size_t count)
+{
+	for (size_t i = 2; i < count; i++) {
+		const char *const word = words[i], *keyword = NULL;
+		char *value;
+
+		for (size_t k = 0; k < COUNT(options); k++)
+			if (!strcmp(options[k].option, word))
+				keyword = options[k].keyword;
+		value = keyword && i + 1 < count ? (char *)words[++i] : NULL;
+		if (value && !strcmp(keyword, "target")) {
+			line->target = value;
+		} else if (line->unfit || (value && !strcmp(keyword, "answer"))) {
+			continue;
+		} else if (!value) {
+			line->unfit = word;
+		} else if (!strcmp(keyword, "interface")) {
+			line->unfit = word;
+			line->is_of_loopback = !strcmp(value, "lo");
+		} else if (strcmp(keyword, "module")) {
+			add_match(line, keyword, value);
+		} else if (!is_module(value)) {
+			line->unfit = value;
+		}
+	}
+}
+
+static int remember(struct iptables *in, const struct rule *rule, const char *chain)
+{
+	struct passed *grown = realloc(in->passed, (in->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	in->passed = grown;
+	in->passed[in->count++] = (struct passed){ *rule, in->list->reader.number, chain };
+	return 0;
+}
+
+/* A line that drops nothing: its packets may pass, or go through a chain that is not read. */
+static int read_pass(struct iptables *in, struct line *line, const char *chain)
+{
+	static const struct rule any = { .family = FLOW_NO_FAMILY };
+	const bool is_accept = !strcmp(line->target, "ACCEPT");
+	struct reason ignored;
+	struct rules rules;
+	int error;
+
+	/* The filter does not see packets of the loopback interface. */
+	if (line->is_of_loopback || !*line->target)
+		return 0;
+	if (find_chain(in, line->target) && !line->has_flow && !line->unfit)
+		return 0;
+	if (!is_accept)
+		list_refuse(in->list, "'-j %s': only DROP, REJECT and ACCEPT are read", line->target);
+	if (!strcmp(line->target, "LOG") || !strcmp(line->target, "NFLOG"))
+		return 0;
+	error = rules_parse(&rules, line->row.words, line->row.count, false, &ignored);
+	if (error)
+		return error == -ENOMEM ? error : remember(in, &any, is_accept ? NULL : chain);
+	for (size_t i = 0; i < rules.count && !error; i++)
+		error = remember(in, &rules.rule[i], is_accept ? NULL : chain);
+	rules_free(&rules);
+	return error;
+}
+
+static int read_drop(struct iptables *in, struct line *line, const char *chain)
+{
+	struct list *list = in->list;
+	const struct passed *passed = NULL;
+	struct reason reason;
+	struct rules rules;
+	int error;
+
+	if (line->unfit)
+		return list_refuse(list, "'%s': no rule can say this", line->unfit);
+	if (!line->has_flow)
+		return list_refuse(list, "'-A %s -j %s': a rule must name an address, a protocol or a port", chain,
+				   line->target);
+	if (list->action == RULE_PASS)
+		return list_refuse(list, "'-j %s' in a list with action pass", line->target);
+	if (!line->has_address && in->family == FLOW_NO_FAMILY)
+		return list_refuse(list, "IPv4 or IPv6? The line '# Generated by iptables-save' or '# Generated by "
+					 "ip6tables-save' is missing");
+	error = rules_parse(&rules, line->row.words, line->row.count, list->is_strict, &reason);
+	if (error)
+		return error == -ENOMEM ? error : list_refuse(list, "%s", reason.text);
+	for (size_t i = 0; i < rules.count && !passed; i++)
+		for (size_t k = 0; k < in->count && !passed; k++)
+			if ((!in->passed[k].chain || in->passed[k].chain == chain) &&
+			    rule_overlaps(&in->passed[k].rule, &rules.rule[i]))
+				passed = &in->passed[k];
+	rules_free(&rules);
+	if (passed)
+		return list_refuse(list,
+				   "line %llu comes first and may let some of these packets pass; delete one of the two",
+				   (unsigned long long)passed->line);
+	return list_take(list, &line->row);
+}
+
+static int read_append(struct iptables *in, const char *const *words, size_t count)
+{
+	const char *const name = count > 1 ? words[1] : "", *const chain = find_chain(in, name);
+	struct line line = { .target = "" };
+	bool is_drop;
+
+	read_options(&line, words, count);
+	is_drop = !strcmp(line.target, "DROP") || !strcmp(line.target, "REJECT");
+	/* Each file of ufw ends with "-A ufw-user-limit -j REJECT"; a line that jumps there is refused. */
+	if (!chain && (!is_drop || strstr(name, "-user-limit")))
+		return 0;
+	if (!chain)
+		return list_refuse(in->list,
+				   "'-A %s': only the chains INPUT and ufw-user-input, and PREROUTING of the table raw, "
+				   "are read",
+				   name);
+	if (!strncmp(chain, "ufw", 3))
+		in->family = chain[3] == '6' ? FLOW_IPV6 : FLOW_IPV4;
+	if (!line.has_address && in->family != FLOW_NO_FAMILY)
+		list_row_add(&line.row, "src", in->family == FLOW_IPV4 ? "0.0.0.0/0" : "::/0");
+	return (is_drop ? read_drop : read_pass)(in, &line, chain);
+}
+
+static int read_line(struct iptables *in)
+{
+	static const struct rule any = { .family = FLOW_NO_FAMILY };
+	static const char generated[] = "# Generated by ip";
+	char *text = in->list->reader.line;
+	const char *words[RULE_WORDS_MAX], *const *word = words;
+	struct reason reason;
+	size_t count;
+
+	if (!strncmp(text, generated, sizeof(generated) - 1))
+		in->family = text[sizeof(generated) - 1] == '6' ? FLOW_IPV6 : FLOW_IPV4;
+	if (*text == '#')
+		return 0;
+	if (strchr(text, '\\') ? reason_set(&reason, -EINVAL, "a backslash: add such a rule by hand") :
+				 rule_split(text, words, &count, &reason)) {
+		list_refuse(in->list, "%s", reason.text);
+		return remember(in, &any, NULL);
+	}
+	/* "[packets:bytes]" of iptables-save -c */
+	if (count && *words[0] == '[') {
+		word++;
+		count--;
+	}
+	if (!count || !strcmp(word[0], "COMMIT") || !strcmp(word[0], "-N"))
+		return 0;
+	if (*word[0] == '*') {
+		snprintf(in->table, sizeof(in->table), "%s", word[0] + 1);
+		in->count = 0;
+		return 0;
+	}
+	if (!strcmp(word[0], "-A"))
+		return read_append(in, word, count);
+	/* ":INPUT DROP [0:0]", and "-P INPUT DROP" of iptables -S */
+	if (*word[0] != ':' && (strcmp(word[0], "-P") || count < 3))
+		return list_refuse(in->list, "'%s': iptables-save writes no such line", word[0]);
+	if (find_chain(in, *word[0] == ':' ? word[0] + 1 : word[1]) && count > 1 &&
+	    !strcmp(word[1 + (*word[0] != ':')], "DROP"))
+		return list_refuse(in->list, "the policy DROP is no rule: leave it to iptables");
+	return 0;
+}
+
+int list_read_iptables(struct list *list)
+{
+	struct iptables in = { .list = list, .family = FLOW_NO_FAMILY, .table = "filter" };
+	int got, error = 0;
+
+	while (!error && (got = list_next(list, reader_line)) > 0)
+		error = read_line(&in);
+	free(in.passed);
+	return error ? error : got;
+}
