@@ -385,13 +385,20 @@ test_more_than_a_group() {
 	STALE_S=600
 	config
 	xc load vrx >/dev/null
-	feed_begin
-	for last in $(seq 60); do
+	rm -f "$STATE/feed"
+	mkfifo "$STATE/feed"
+	nsenter --net="/run/netns/$RX" env LD_PRELOAD="$PWD/$HELPERS/slow_poll.so" "$TOOL" --state "$STATE/store" flowspec - \
+		--config "$STATE/flowspec.conf" <"$STATE/feed" >"$STATE/feed.out" 2>"$STATE/feed.err" &
+	FEEDER=$!
+	on_exit "kill $FEEDER 2>/dev/null; wait $FEEDER 2>/dev/null"
+	exec 7>"$STATE/feed"
+	WAIT_LOG=$STATE/feed.err
+	for last in $(seq 40); do
 		printf '[{"nlri":{"value":[{"type":1,"value":{"prefix":"198.51.100.%s/32"}},{"type":3,"value":[{"op":129,"value":17}]},' "$last"
 		printf '{"type":5,"value":[{"op":3,"value":1},{"op":197,"value":1000}]}]},'
 		printf '"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"rate":0}]}]}]\n'
 	done | tr -d '\n' | sed 's/\]\[/,/g; s/$/\n/' >&7
-	wait_for "60,000 rules" has_rules 60000
+	wait_for "40,000 rules" has_rules 40000
 	kill "$FEEDER"
 }
 
