@@ -70,7 +70,7 @@ static char *next_field(char **rest, bool *is_bad)
 	return field;
 }
 
-/* Whether a quoted field is open at the end of the line. `is_open`: one is at its start. A quote within a field opens none. */
+/* Whether a quoted field is open at the end of the line. `is_open`: one is open at its start. */
 static bool ends_in_quotes(const char *line, bool is_open)
 {
 	bool is_start = !is_open; /* of a field */

@@ -267,6 +267,10 @@ static const struct {
 	  "3: a backslash: add such a rule by hand\n4" FIRST("3") },
 	{ SAVED "-A INPUT -s 192.0.2.1 -g other\n-A INPUT -s 192.0.2.1 -j DROP\n", "",
 	  "3: '-j other': only DROP, REJECT and ACCEPT are read\n4" FIRST("3") },
+	/* the chain may accept, in lines that come later */
+	{ SAVED "-A INPUT -j ufw-user-input\n-A INPUT -s 192.0.2.1 -j DROP\n-A ufw-user-input -s 192.0.2.1 -j ACCEPT\n"
+		"-A ufw-user-input -s 192.0.2.2 -j DROP\n",
+	  "src 192.0.2.2\n", "4" FIRST("3") },
 	/* each table has an order of its own */
 	{ SAVED "-A INPUT -j ACCEPT\nCOMMIT\n*raw\n-A PREROUTING -p tcp -m tcp --dport 22 -s 192.0.2.1 -j DROP\n",
 	  "proto tcp src 192.0.2.1 dport 22\n", "" },
