@@ -6,7 +6,6 @@
 
 #include "commands/command.h"
 #include "filter/run_state.h"
-#include "counters/outcome_words.h"
 #include "io/output.h"
 #include "change/confirm_watchdog.h"
 
@@ -258,19 +257,24 @@ static json_t *load_answer(const struct session *session, json_t *rows)
 {
 	const struct kernel_filter *kernel = &session->filters->kernel;
 	struct store_info info = {};
+	json_t *answer;
 
 	store_info(session->store, &info);
-	return json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", session->name, "rules", info.rules,
-			 "table", command_format_name(&kernel->options), "slots", table_slots(&session->filters->table),
-			 "table_bytes", kernel_filter_bytes(kernel), "false_positive_rate_ipv4",
-			 query_false_positive_rate(kernel, FLOW_IPV4), "false_positive_rate_ipv6",
-			 query_false_positive_rate(kernel, FLOW_IPV6), "interfaces", rows);
+	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:o}", "name", session->name, "rules", info.rules, "table",
+			   command_format_name(&kernel->options), "slots", table_slots(&session->filters->table),
+			   "table_bytes", kernel_filter_bytes(kernel), "interfaces", rows);
+	/* People read them in status --verbose. */
+	if (output_is_json())
+		json_object_update_new(answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
+							 query_false_positive_rate(kernel, FLOW_IPV4),
+							 "false_positive_rate_ipv6",
+							 query_false_positive_rate(kernel, FLOW_IPV6)));
+	return answer;
 }
 
 struct loading {
 	json_t *rows, *answer;
 	struct watchdog watchdog;
-	bool drops_headers; /* a new filter drops packets with too many headers: report it */
 };
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
@@ -279,11 +283,9 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	const struct kernel_filter *kernel;
 	struct reason unseen;
 	struct session session;
-	bool is_new;
 	int error = session_open_to_load(&session, invocation->state, invocation->name, invocation->confirm_ms, &unseen,
 					 reason);
 
-	is_new = !error && !session.filters_count;
 	if (!error) {
 		command_report_undone(&session);
 		error = command_report_blocked(&session, reason);
@@ -302,7 +304,6 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	if (!kernel->options.is_exact)
 		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
 			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
-	loading->drops_headers = is_new && kernel->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
 	loading->answer = load_answer(&session, json_incref(loading->rows));
 	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
 		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
@@ -345,9 +346,6 @@ static enum command_status run_load(const struct invocation *words)
 	waits = !error && loading.watchdog.ifindex_count;
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
-	if (loading.drops_headers)
-		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass lets them through",
-			    outcome_words[OUTCOME_TOO_MANY_HEADERS].meaning);
 	output_print(loading.answer);
 	if (waits && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);

@@ -24,8 +24,7 @@ const struct command command_status = {
 	.help = "Prints at most 12 lines: the number of rules, the policies that drop, a change\n"
 		"that waits for `confirm`, whether the filter of the --name filters\n"
 		"(monitor-only, panic, unconfirmed, NOT FILTERING), its interfaces, whether it is\n"
-		"equal to the store, its table, and the mean number of look-ups for a packet that\n"
-		"no rule matches. Other filters get one line together. NOT FILTERING, with\n"
+		"equal to the store, and its table. Other filters get one line together. NOT FILTERING, with\n"
 		"status 1: an interface receives packets, but the filter sees none of them. Some\n"
 		"drivers accept the program and do not run it, or stop running it when the link\n"
 		"or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
@@ -346,8 +345,6 @@ static void add_brief_filter(json_t *lines, const json_t *filter)
 	add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(filter, "used_slots"),
 		 integer_of(filter, "slots"), 100 * number_of(filter, "load_factor"),
 		 integer_of(filter, "table_bytes") / 1048576.);
-	add_text(lines, "look_ups", "%.2f per IPv4 packet that no rule matches, %.2f per IPv6 packet",
-		 number_of(filter, "mean_probes_ipv4"), number_of(filter, "mean_probes_ipv6"));
 }
 
 /* The filter of the --name, or one that is not set up yet; all others on one line. */
