@@ -105,6 +105,16 @@ test_a_refresh_after_a_restore() {
 	assert_equal '1 3 4' "$(listed)" "rules"
 }
 
+# What is added to such a list by hand is gone after the next fetch, so add and del say so.
+test_changes_by_hand() {
+	fetched
+	assert_notes "^note: the list 'feed' comes from a URL: its next fetch undoes this" xc add 203.0.113.77 --list feed
+	assert_shows '^feed: added 0, removed 1; 3 rules$' refresh feed
+	assert_notes "its next fetch undoes this" xc del 203.0.113.1 --list feed
+	assert_status 0 xc add 203.0.113.77 --list other
+	! grep 'fetch' "$STATE/err" || fail "no feed has that list"
+}
+
 test_fetch() {
 	fetched
 	flows drop 203.0.113.1 203.0.113.3 pass 203.0.113.4 | traffic || fail "packets meet other rules"

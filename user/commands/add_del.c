@@ -249,6 +249,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 {
 	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "";
 	struct outcome outcome = {};
+	struct store_feed feed;
 	struct reason reason;
 	struct guard guard;
 	struct session session;
@@ -269,6 +270,10 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		if (make == add)
 			note_compact(&session, rules->rule);
 		note_lists(outcome.last.lists);
+		if (list && !store_feed(session.store, list, &feed))
+			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
+				    "name another list",
+				    list);
 	}
 	json_decref(outcome.last.lists);
 	session_close(&session);
@@ -311,8 +316,7 @@ static void note_seldom_meant(const struct rules *rules)
 		const char *special = guard_special(&rules->rule[i]);
 
 		if (special && special != said)
-			output_note("'%s' drops addresses that are seldom meant: %s",
-				    rule_format(&rules->rule[i], text), special);
+			output_note("'%s' drops what is seldom meant: %s", rule_format(&rules->rule[i], text), special);
 		said = special ? special : said;
 	}
 }

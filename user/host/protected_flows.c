@@ -289,12 +289,27 @@ bool guard_is_elsewhere(const struct rule *rule)
 	return !is_here;
 }
 
+/* DHCP (RFC 2131) and DHCPv6 (RFC 8415), from the server to the client. */
+static bool is_about_leases(const struct rule *rule)
+{
+	const __be16 ports[][2] = { { htons(67), htons(68) }, { htons(547), htons(546) } };
+	bool is_one = false;
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+		is_one |= (!(rule->fields & RULE_SPORT) || rule->sport == ports[i][0]) &&
+			  (!(rule->fields & RULE_DPORT) || rule->dport == ports[i][1]);
+	return is_one && rule->port_kind == FLOW_PORTS && rule->fields & (RULE_SPORT | RULE_DPORT) &&
+	       (!(rule->fields & RULE_PROTO) || rule->proto == IPPROTO_UDP);
+}
+
 const char *guard_special(const struct rule *rule)
 {
 	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
 	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
 
-	/* A rule with a protocol, a port or both addresses is likely on purpose. */
+	if (rule->action == RULE_DROP && !rule->src_len && !rule->dst_len && is_about_leases(rule))
+		return "answers of DHCP servers, by which a host keeps its addresses";
+	/* Any other rule with a protocol, a port or both addresses is likely on purpose. */
 	if (rule->action != RULE_DROP || rule->fields || (rule->src_len && rule->dst_len))
 		return NULL;
 	if (!length)

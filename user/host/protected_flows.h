@@ -36,7 +36,7 @@ void guard_close(struct guard *guard);
 /* Whether the rule may change what happens to one of the flows. */
 bool guard_concerns(const struct guard *guard, const struct rule *rule);
 
-/* Why a drop rule is likely a mistake: its addresses are "private (RFC 1918)", ...; NULL: it is fine. */
+/* What a drop rule seldom means to drop: addresses that are "private (RFC 1918)", ...; NULL: it is fine. */
 const char *guard_special(const struct rule *rule);
 
 /*
