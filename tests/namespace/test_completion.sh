@@ -108,6 +108,13 @@ test_names_of_filters_are_offered() {
 	assert_equal 'default
 web' "$(offers --name '' | sort)" "names"
 	assert_offers web list --name w
+	echo 192.0.2.2 | xc import - --list feed >/dev/null 2>&1
+	echo 192.0.2.3 | xc --name web import - --list bans >/dev/null 2>&1
+	for words in 'list --list' 'flush --list' list flush 'lists delete' refresh 'import x --list'; do
+		# shellcheck disable=SC2086 # words
+		assert_offers feed $words f
+	done
+	assert_offers bans --name web flush ''
 	# A running filter is found whatever --state says, a stored one only in its --state.
 	assert_offers default --state "$STATE/nosuch" --name ''
 	mkdir -p "$STATE/other/office"

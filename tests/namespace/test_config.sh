@@ -69,6 +69,9 @@ test_what_is_right() {
 	assert_status 0 xc check-config "$STATE/conf"
 	assert_output '^interfaces: +2$'
 	assert_output '^lists: +1$'
+	assert_error "^note: no interface 'vtwo' is there now; up waits for it"
+	assert_error "^note: list 'a': cannot read '/a'"
+	! grep "'vrx'" "$STATE/err" || fail "it is there"
 	assert_fails 2 "list 'a': cannot read '/a'" xc check-config --strict "$STATE/conf"
 	printf '203.0.113.1\nbogus\n' >"$STATE/a"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"

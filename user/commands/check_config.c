@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* check-config: reads a configuration file, and says what is wrong with it. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "commands/command.h"
 #include "config/config.h"
+#include "kernel/interfaces.h"
 #include "lists/import.h"
 #include "io/output.h"
 
@@ -13,8 +18,8 @@ const struct command command_check_config = {
 	.usage = "[FILE] [--strict]",
 	.summary = "check a configuration file",
 	.help = "Changes nothing. Reports each mistake in one line, with its line number. Status\n"
-		"0: `up` would accept the file; 2: it would not. Does not check whether the\n"
-		"interfaces exist.\n"
+		"0: `up` would accept the file; 2: it would not. Notes interfaces and files of\n"
+		"lists that are not there now.\n"
 		"  --strict  also reads the lists: bad lines, and lists that cannot be read, are\n"
 		"            mistakes too\n"
 		"\n"
@@ -54,6 +59,15 @@ static enum command_status run_check_config(const struct invocation *invocation)
 
 	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++)
 		is_right &= config->list[i].url || is_list_right(invocation, &config->list[i]);
+	for (size_t i = 0; !error && i < config->interfaces_count; i++)
+		if (!interfaces_is_there(config->interfaces[i]))
+			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "
+				    "then fails",
+				    config->interfaces[i]);
+	for (size_t i = 0; !error && !invocation->is_strict && i < config->lists_count; i++)
+		if (!config->list[i].url && access(config->list[i].file, R_OK))
+			output_note("list '%s': cannot read '%s': %s", config->list[i].name, config->list[i].file,
+				    strerror(errno));
 	if (!error && is_right)
 		output_print(json_pack("{s:s, s:I, s:I}", "configuration", "right", "interfaces",
 				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));

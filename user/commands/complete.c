@@ -4,6 +4,7 @@
  * commands, the table of options and the words of rules. Prints no errors, and must be quick.
  */
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,13 +40,13 @@ struct completion {
 	const char *word;                /* the word to complete */
 	const char *start;               /* text before it to repeat in each candidate, like --mode= */
 	const struct option_row *option; /* the word is its value; NULL: it is no value */
-	const char *state;
-	__u64 given;                   /* bit i: options_table[i] was given */
-	const struct command *command; /* NULL: not typed yet */
-	bool is_lost;                  /* the typed command does not exist */
-	bool has_options_ended;        /* after -- */
-	char *const *words;            /* all words */
-	int operand[RULE_WORDS_MAX];   /* indexes of the operands in `words` */
+	const char *state, *name;        /* where the lists are */
+	__u64 given;                     /* bit i: options_table[i] was given */
+	const struct command *command;   /* NULL: not typed yet */
+	bool is_lost;                    /* the typed command does not exist */
+	bool has_options_ended;          /* after -- */
+	char *const *words;              /* all words */
+	int operand[RULE_WORDS_MAX];     /* indexes of the operands in `words` */
 	int operands;
 };
 
@@ -103,6 +104,22 @@ static void offer_names(const struct completion *completion)
 		closedir(state);
 }
 
+static void offer_lists(const struct completion *completion)
+{
+	char dir[PATH_MAX];
+	struct reason ignored;
+	struct store_lists lists;
+	struct store *store = NULL;
+
+	if (session_state_dir(completion->state, completion->name, dir, sizeof(dir)) ||
+	    store_open(dir, STORE_READ, &store, &ignored) || store_lists(store, &lists))
+		lists = (struct store_lists){};
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (*lists.list[i].name)
+			offer(completion, lists.list[i].name, "list");
+	store_close(store);
+}
+
 static void offer_spec(const struct completion *completion, const char *spec);
 
 /* Offers values for the word before, or the words that the rule does not have yet. */
@@ -132,8 +149,10 @@ static void offer_place(const struct completion *completion, const char *place)
 {
 	if (!strcmp(place, "IFACE"))
 		interfaces_names(offer_interface, (void *)completion);
-	else if (!strcmp(place, "NAME"))
+	else if (!strcmp(place, "NAME") && completion->option && !strcmp(completion->option->name, "name"))
 		offer_names(completion);
+	else if (!strcmp(place, "NAME") || (!strcmp(place, "LIST") && !completion->operands))
+		offer_lists(completion);
 	else if (!strcmp(place, "COMMAND"))
 		for (const struct command *const *command = command_table; *command; command++)
 			offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
@@ -254,6 +273,8 @@ static int take_option(struct completion *completion, int i, int last)
 		completion->option = row;
 	else if (!strcmp(row->name, "state"))
 		completion->state = completion->words[i + used];
+	else if (!strcmp(row->name, "name"))
+		completion->name = completion->words[i + used];
 	else if (!strcmp(row->name, "pins"))
 		kernel_use_pins(completion->words[i + used]);
 	return used + 1;
@@ -292,7 +313,9 @@ static void offer_all(const struct completion *completion)
 static enum command_status run_complete(const struct invocation *invocation)
 {
 	const int last = invocation->count - 1;
-	struct completion completion = { .words = invocation->operands, .state = invocation->state };
+	struct completion completion = { .words = invocation->operands,
+					 .state = invocation->state,
+					 .name = invocation->name };
 	char start[SPEC_BYTES];
 
 	completion.word = last < 0 ? "" : completion.words[last];
