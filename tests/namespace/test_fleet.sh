@@ -20,6 +20,7 @@ src 192.0.2.2 timeout 1h comment "a b"' xc list --list bad
 	passed 192.0.2.1 || fail "the packet is dropped after the deletion"
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
 	assert_output '^h1 +level +1 '
+	xc metrics | grep -q '^xdp_cuckoo_list_not_fed{name="default",list="bad"} 0$' || fail "nobody waits for the broker"
 }
 
 test_drops_and_metrics_of_all_hosts() {

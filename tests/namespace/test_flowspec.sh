@@ -254,6 +254,33 @@ test_the_list_follows_the_flows() {
 }
 
 # Whoever is killed: nothing stays, and what is announced is blocked again after a restart.
+# Nobody feeds the list any more: its rules end, and whoever looks sees both.
+test_a_dead_feed_is_seen() {
+	xc load vrx >/dev/null 2>&1
+	config
+	feed_begin
+	with 198.51.100.1 0 >&7
+	wait_for "the flow" listed 1
+	assert_status 0 xc status
+	! grep -q 'not fed' "$STATE/out" || fail "not fed"
+	xc metrics | grep -q '^xdp_cuckoo_list_not_fed{name="default",list="flowspec"} 0$' || fail "metrics: not fed"
+	exec 7>&-
+	wait_for "the end of the feed" sh -c "'$TOOL' --state '$STATE/store' lists | grep -q '^flowspec .*for '"
+	wait_for "the end of the rule" sh -c "! '$TOOL' --state '$STATE/store' test dst 198.51.100.1 src 192.0.2.1"
+	assert_shows '^flowspec +0 ' xc lists
+	assert_status 1 xc status
+	assert_output '^not fed: +flowspec: for [0-9]*s'
+	assert_output '^rules: +0'
+	xc metrics >"$STATE/metrics"
+	grep -q '^xdp_cuckoo_list_not_fed{name="default",list="flowspec"} 1$' "$STATE/metrics" || fail "metrics: fed"
+	grep -q '^xdp_cuckoo_list_rules{name="default",list="flowspec"} 0$' "$STATE/metrics" || fail "metrics: ended rules"
+	grep -q '^xdp_cuckoo_rules{name="default"} 0$' "$STATE/metrics" || fail "metrics: ended rules"
+	feed_begin
+	with 198.51.100.1 0 >&7
+	wait_for "the flow" listed 1
+	assert_status 0 xc status
+}
+
 test_killed_readers_leave_nothing() {
 	config
 	xc load vrx >/dev/null

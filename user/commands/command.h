@@ -237,6 +237,11 @@ void command_say_bad_line(const char *text);
 enum command_status command_write_metrics(const char *path, json_t *metrics);
 
 /* How to allow what is refused of a list of the configuration: see struct guard. */
+/* Writes for how long a list has not been fed: "for 5m", "never". NULL: it is fed, or has no source to wait for. */
+#define COMMAND_NOT_FED_BYTES (RULE_TIME_BYTES + 8)
+const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
+			    char text[COMMAND_NOT_FED_BYTES]);
+
 #define LIST_INSIST "write force = yes in its section"
 
 /* The import of a list of the configuration, as --list NAME --replace. In up.c. */

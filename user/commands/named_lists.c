@@ -22,6 +22,8 @@ const struct command command_lists = {
 		"others, when it was last imported, and from which source. A list that only `add`\n"
 		"filled has no such time. There can be 63 lists. If a timeout that a list gave has\n"
 		"ended, but others still have the rule, the list counts it until the next import.\n"
+		"A list is not fed, and `status` is 1, if its source is silent for too long: a URL\n"
+		"for three times `every`, `flowspec` for its stale time, `follow` for 3 minutes.\n"
 		"For a list by URL (help refresh), shows when it was last fetched, and why the\n"
 		"last fetch failed, if it did.\n"
 		"`flush NAME` empties a list and keeps it. `lists delete NAME` drops the rules of\n"
@@ -44,21 +46,38 @@ const struct command command_lists = {
 	.run = run_lists,
 };
 
+const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
+			    char text[COMMAND_NOT_FED_BYTES])
+{
+	const __s64 silent_s = store_list_silent_s(list, feed);
+	char time[RULE_TIME_BYTES];
+
+	if (!silent_s)
+		return NULL;
+	snprintf(text, COMMAND_NOT_FED_BYTES, "for %s", rule_time_format(1000 * silent_s, time));
+	return list->imported_s || feed->fetched_s ? text : strcpy(text, "never");
+}
+
 static enum command_status show(const struct invocation *invocation)
 {
 	struct store_lists lists = {};
 	struct store_feeds feeds = {};
+	struct store_info info;
 	json_t *rows = json_array();
+	char text[COMMAND_NOT_FED_BYTES];
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(invocation, &store, &reason);
+	bool has_silent = false;
 	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store)
-		error = store_say_unread(store_lists(store, &lists), &reason);
+		error = store_say_unread(store_in_force(store, &info, &lists), &reason);
 	if (!error && store)
 		error = store_say_unread(store_feeds(store, &lists, &feeds), &reason);
 	store_close(store);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		has_silent |= store_list_silent_s(&lists.list[i], &feeds.feed[i]) != 0;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];
 		const struct store_feed *feed = &feeds.feed[i];
@@ -69,6 +88,9 @@ static enum command_status show(const struct invocation *invocation)
 		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
 				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "source",
 				list->source);
+		if (has_silent)
+			json_object_set_new(row, "not_fed",
+					    command_not_fed(list, feed, text) ? json_string(text) : json_null());
 		if (feeds.is_any)
 			json_object_update_new(row, json_pack("{s:o, s:o}", "fetched",
 							      feed->fetched_s ? output_time(feed->fetched_s, -1) :

@@ -132,6 +132,8 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 		feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	error = store_list_open(store, refresh->list->name, NULL, &number);
 	if (!error)
+		store_list_expect(store, number, feed_stale_s(refresh->list));
+	if (!error)
 		error = store_feed_put(store, refresh->list->name, &feed);
 	return close_written(store, error, reason);
 }
@@ -164,7 +166,10 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 			error = store_lists(store, &lists);
 	}
 	if (!error) {
-		refresh->stored = lists.list[store_lists_find(&lists, name)];
+		number = store_lists_find(&lists, name);
+		refresh->stored = lists.list[number];
+		if (number)
+			store_list_expect(store, number, feed_stale_s(refresh->list));
 		feed_note_success(feed, refresh->list, time(NULL), random_number());
 		feed->imported_s = is_level ? refresh->stored.imported_s : 0;
 		feed->rules = refresh->stored.rules;
@@ -429,6 +434,8 @@ static int forget_others(const struct invocation *invocation, const struct confi
 		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
 			continue;
 		error = open_to_write(&refresh, &store, reason);
+		if (!error)
+			store_list_expect(store, i, 0);
 		if (!error)
 			error = close_written(store, store_feed_forget(store, lists.list[i].name), reason);
 	}

@@ -31,7 +31,8 @@ const struct command command_status = {
 		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
 		"below 5 packets per second, or behind libxdp's dispatcher. Status 1, too: most\n"
 		"packets of an interface are no IP packets (MPLS, MACsec), so no rule matches\n"
-		"them. `status` warns if an MTU is so large that the driver may lose frames;\n"
+		"them; or a list is not fed: no word from its source for longer than the source\n"
+		"ever waits (help lists). `status` warns if an MTU is so large that the driver may lose frames;\n"
 		"`load` fixes that if it can.\n"
 		"  --verbose          everything about every filter, as --json has it: also the\n"
 		"                     kinds of rule (shapes: fields and prefix lengths) with the\n"
@@ -220,7 +221,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	*stored = (struct stored){ .settings = store_settings_default };
 	if (error || !store)
 		return error;
-	error = store_info(store, &stored->info);
+	error = store_in_force(store, &stored->info, &stored->lists);
 	if (!error)
 		error = store_settings(store, &stored->settings);
 	if (!error)
@@ -228,26 +229,30 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	if (!error)
 		error = store_shapes(store, &stored->shapes);
 	if (!error)
-		error = store_lists(store, &stored->lists);
-	if (!error)
 		error = store_feeds(store, &stored->lists, &stored->feeds);
 	store_close(store);
 	return store_say_unread(error, reason);
 }
 
-/* The lists by URL whose last fetch failed, "NAME: why". */
-static json_t *failed_fetches(const struct stored *stored)
+/* The lists whose source is silent, "NAME: for 5m"; and the lists by URL whose last fetch failed, "NAME: why". */
+static void add_feeds(json_t *status, const struct stored *stored)
 {
-	json_t *failed = json_array();
-	char text[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
+	json_t *not_fed = json_array(), *failed = json_array();
+	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		if (!*stored->feeds.feed[i].why)
+		const struct store_list *list = &stored->lists.list[i];
+		const struct store_feed *feed = &stored->feeds.feed[i];
+
+		if (command_not_fed(list, feed, text))
+			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
+		if (!*feed->why)
 			continue;
-		snprintf(text, sizeof(text), "%s: %s", stored->lists.list[i].name, stored->feeds.feed[i].why);
-		json_array_append_new(failed, output_string(text));
+		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
+		json_array_append_new(failed, output_string(why));
 	}
-	return failed;
+	json_object_set_new(status, "not_fed", not_fed);
+	json_object_set_new(status, "failed_fetches", failed);
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
@@ -269,8 +274,7 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 						"keys", entry->keys, "looked_up_as",
 						rule_shape_format(&entry->probed_as, probed_as)));
 	}
-	if (stored->feeds.is_any)
-		json_object_set_new(status, "failed_fetches", failed_fetches(stored));
+	add_feeds(status, stored);
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
 				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
@@ -394,6 +398,8 @@ static json_t *brief(json_t *status)
 			 rule_time_format((__s64)(1000 * number_of(pending, "left_s")), time));
 	if (json_object_get(status, "not_seen"))
 		json_object_set(lines, "not_seen", json_object_get(status, "not_seen"));
+	if (json_array_size(json_object_get(status, "not_fed")))
+		json_object_set(lines, "not_fed", json_object_get(status, "not_fed"));
 	if (json_array_size(json_object_get(status, "failed_fetches")))
 		json_object_set(lines, "failed_fetches", json_object_get(status, "failed_fetches"));
 	/* The effect of a running filter says it too. */
@@ -479,6 +485,7 @@ static enum command_status run_status(const struct invocation *invocation)
 	if (is_partial)
 		json_object_set_new(status, "not_seen", output_string(reason.text));
 	json_object_set_new(status, "running", running);
+	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed"));
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
 	if (error)
 		return command_failed(error, &reason);

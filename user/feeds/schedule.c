@@ -6,6 +6,11 @@
 
 #define CLOCK_WRONG_S (2 * 86400) /* a next time that is later than `every` by this much was set by a wrong clock */
 
+__s64 feed_stale_s(const struct config_list *list)
+{
+	return 3 * list->every_ms / 1000;
+}
+
 /* FNV-1a, 64 bits, including the final 0. */
 static __u64 hash_text(__u64 hash, const char *text)
 {

@@ -15,6 +15,9 @@ __u64 feed_config_hash(const struct config_list *list);
 /* The source of the list in the store and in messages: its URL up to '?'. The rest may be secret. */
 const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES]);
 
+/* A list whose last fetch that succeeded is older counts as not fed. */
+__s64 feed_stale_s(const struct config_list *list);
+
 /* Whether a fetch is due. It is due at once if the configuration has changed, or if a wrong clock set the next time. */
 bool feed_is_due(const struct store_feed *feed, const struct config_list *list, __s64 now_s);
 

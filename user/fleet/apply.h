@@ -48,6 +48,7 @@ struct apply {
 	const char *fleet, *state, *name; /* `state` and `name` of the filter: see session_open() */
 	char id[FLEET_ID_BYTES];          /* of the fleet; "": no contact yet */
 	__s64 offset_ms;                  /* the broker's clock minus fleet_now_ms() */
+	__u32 stale_s;                    /* of the lists: see struct store_list */
 	bool is_accepted;                 /* a whole state may delete any number of rules */
 	char broker[96];                  /* a rule that matches the broker's packets, which must pass; "": not known */
 	struct apply_list lists[FOLLOW_LISTS_MAX];

@@ -49,6 +49,8 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 				  "list '%s': there are %d lists already; delete one: xdp-cuckoo lists delete "
 				  "NAME",
 				  list->name, STORE_LISTS_MAX);
+	if (!error)
+		store_list_expect(session->store, session->owner, apply->stale_s);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 

@@ -23,6 +23,8 @@
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
 #define DROPS_MS 5000          /* between two looks at the counters */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
+#define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
+#define STALE_S 180            /* without such a note, the lists count as not fed */
 #define ONCE_MS 30000          /* --once gives up after so long without a broker */
 #define STATUS_BYTES 8192
 
@@ -46,7 +48,7 @@ struct following {
 	struct reason stop_reason;
 	__u64 drops; /* packets that the filter has dropped, at drops_ms */
 	__s64 drops_ms;
-	__s64 heard_ms, retried_ms, started_ms;
+	__s64 heard_ms, retried_ms, started_ms, noted_ms;
 };
 
 static void say(struct following *following, const char *text)
@@ -296,6 +298,14 @@ static int flush(struct following *following)
 	__u64 failed = 0;
 	bool is_held = false;
 
+	/* A change without rules notes the time. */
+	for (size_t i = 0; i < apply->count && fleet_now_ms() - following->noted_ms >= HEARD_MS; i++)
+		if (!apply->lists[i].has_changes && state_of(following, i) == FOLLOW_LEVEL) {
+			apply->lists[i].has_changes = true;
+			apply->lists[i].changes_at = apply->lists[i].at;
+		}
+	if (fleet_now_ms() - following->noted_ms >= HEARD_MS)
+		following->noted_ms = fleet_now_ms();
 	if (following->is_stopped) {
 		for (size_t i = 0; i < apply->count; i++)
 			apply_forget(&apply->lists[i]);
@@ -410,6 +420,7 @@ static int prepare(struct following *following, const struct follow *follow, str
 	following->apply.fleet = following->start.fleet = follow->name;
 	following->apply.state = follow->state;
 	following->apply.name = follow->name;
+	following->apply.stale_s = follow->is_once ? 0 : STALE_S;
 	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
 	following->start.is_once = follow->is_once;
 	following->start.secrets = &following->secrets;

@@ -101,6 +101,9 @@ static int change_lines(struct keeping *keeping, size_t first, size_t end, struc
 	if (error)
 		return error;
 	error = change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
+	if (!error)
+		store_list_expect(keeping->session.store, keeping->session.owner,
+				  keeping->keeper->options->stale_ms / 1000);
 	while (first < end && !error)
 		error = change_line(keeping, &keeping->lines[first++], reason);
 	return change_end(&keeping->session, error, reason);

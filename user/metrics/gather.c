@@ -244,7 +244,7 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 
 /* The families of add_rules() for lists. */
 struct list_families {
-	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *unreadable, *failures, *fetched;
+	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *unreadable, *failures, *fetched, *not_fed;
 };
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
@@ -267,6 +267,9 @@ static void add_lists(const struct list_families *families, const struct group *
 				metrics_sample(families->refused, json_incref(labels), refused);
 				metrics_sample(families->unreadable, json_incref(labels), unreadable);
 			}
+			if (list->stale_s)
+				metrics_sample(families->not_fed, json_incref(labels),
+					       store_list_silent_s(list, &summary->feeds.feed[i]) != 0);
 			if (summary->feeds.feed[i].config)
 				metrics_sample(families->failures, json_incref(labels),
 					       summary->feeds.feed[i].failures);
@@ -294,7 +297,8 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 {
 	json_t *readable = metrics_family(metrics, "xdp_cuckoo_store_readable", METRIC_GAUGE,
 					  "1: the stored rules can be read; 0: they cannot.");
-	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
+	json_t *rules =
+		metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored and have not ended.");
 	json_t *timed =
 		metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE, "Rules that end by themselves.");
 	const struct list_families families = {
@@ -315,6 +319,8 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			       "Fetches of a list by URL that failed since the last that succeeded."),
 		metrics_family(metrics, "xdp_cuckoo_list_fetch_timestamp_seconds", METRIC_GAUGE,
 			       "When a list by URL was last fetched: seconds since 1970."),
+		metrics_family(metrics, "xdp_cuckoo_list_not_fed", METRIC_GAUGE,
+			       "1: the source of a list is silent for too long; see xdp-cuckoo lists."),
 	};
 
 	for (size_t i = 0; i < groups->count; i++) {

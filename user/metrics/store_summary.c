@@ -50,9 +50,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	sigaction(SIGSEGV, &on_bus_error, NULL);
 	answer->error = store_open(dir, STORE_READ, &store, &answer->reason);
 	if (!answer->error)
-		answer->error = store_info(store, &summary->info);
-	if (!answer->error)
-		answer->error = store_lists(store, &summary->lists);
+		answer->error = store_in_force(store, &summary->info, &summary->lists);
 	if (!answer->error)
 		answer->error = store_feeds(store, &summary->lists, &summary->feeds);
 	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)

@@ -89,3 +89,34 @@ int store_expired(struct store *store, int (*visit)(const struct rule *rule, voi
 	store_view_end(store);
 	return error && error != -ENOENT ? error : result;
 }
+
+struct in_force {
+	struct store_info *info;
+	struct store_lists *lists;
+};
+
+static int leave_out(const struct rule *rule, void *context)
+{
+	const struct in_force *in_force = context;
+
+	in_force->info->rules--;
+	in_force->info->timed--;
+	for (__u64 left = rule->owners.timed & ~(1ULL << STORE_BY_HAND); left; left &= left - 1)
+		in_force->lists->list[__builtin_ctzll(left)].rules--;
+	return 0;
+}
+
+int store_in_force(struct store *store, struct store_info *info, struct store_lists *lists)
+{
+	int error = store_read_begin(store);
+
+	if (error)
+		return error;
+	error = store_info(store, info);
+	if (!error)
+		error = store_lists(store, lists);
+	if (!error)
+		error = store_expired(store, leave_out, &(struct in_force){ info, lists });
+	store_read_end(store);
+	return error;
+}

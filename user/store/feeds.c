@@ -27,6 +27,14 @@ bool store_feed_is_sound(const struct store_feed *feed)
 	       text_is_safe(feed->why, sizeof(feed->why));
 }
 
+__s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed)
+{
+	const __s64 last_s = feed->fetched_s > list->imported_s ? feed->fetched_s : list->imported_s;
+	const __s64 silent_s = time(NULL) - last_s;
+
+	return list->stale_s && silent_s > list->stale_s ? silent_s : 0;
+}
+
 static MDB_val key_of(const char *list)
 {
 	return (MDB_val){ strlen(list), (void *)list };

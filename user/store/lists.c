@@ -14,8 +14,8 @@
 struct list_value {
 	__u64 rules;
 	__s64 imported_s;
-	__u8 number, is_deleted, is_edited;
-	__u8 reserved[5];
+	__u8 number, is_deleted, is_edited, reserved;
+	__u32 stale_s; /* 0 in lists of older versions */
 };
 
 #define LIST_VALUE_BYTES (sizeof(struct list_value) + STORE_SOURCE_BYTES)
@@ -37,7 +37,8 @@ static MDB_val list_write(const struct store_lists_state *state, size_t number, 
 					  .imported_s = list->imported_s,
 					  .number = number,
 					  .is_deleted = state->deleted >> number & 1,
-					  .is_edited = list->is_edited };
+					  .is_edited = list->is_edited,
+					  .stale_s = list->stale_s };
 	__u8 *to = mempcpy(bytes, &value, sizeof(value));
 
 	to = mempcpy(to, list->source, strlen(list->source));
@@ -67,6 +68,7 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 	list->rules = value->rules;
 	list->imported_s = value->imported_s;
 	list->is_edited = value->is_edited;
+	list->stale_s = value->stale_s;
 	if (strlen(list->source) != length || !rule_is_plain(list->source) || !rule_is_utf8(list->source))
 		return -EBADMSG;
 	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 && value->is_edited <= 1 &&
@@ -205,6 +207,7 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 	state->imported |= source ? BIT(*number) : 0;
 	state->is_changed = true;
 	list->is_edited = false;
+	list->stale_s = 0;
 	list->imported_s = source && time(NULL) > 0 ? time(NULL) : 0;
 	memset(list->source, 0, sizeof(list->source));
 	if (source && strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))
@@ -219,6 +222,12 @@ int store_list_put(struct store *store, const struct store_list *list, unsigned 
 	if (!error)
 		store->lists.lists.list[*number].imported_s = list->imported_s;
 	return error;
+}
+
+void store_list_expect(struct store *store, unsigned int number, __s64 stale_s)
+{
+	store->lists.lists.list[number].stale_s = stale_s < ~0U ? stale_s : ~0U;
+	store->lists.is_changed = true;
 }
 
 static void forget(struct store_lists_state *state, unsigned int number)

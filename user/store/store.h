@@ -63,6 +63,7 @@ struct store_list {
 	__u64 rules;               /* of the list; other owners may want them, too */
 	__s64 imported_s;          /* time of the last import, by the wall clock; 0: never imported */
 	bool is_edited;            /* since that, a change that was no import has added or deleted rules */
+	__u32 stale_s;             /* the longest time between two imports, while its source lives; 0: any time */
 	char source[STORE_SOURCE_BYTES];
 };
 
@@ -199,6 +200,9 @@ int store_list_delete(struct store *store, unsigned int number);
 /* Within a transaction: makes the list equal to `list`, except its rules, or makes a new list. Errors as above. */
 int store_list_put(struct store *store, const struct store_list *list, unsigned int *number);
 
+/* Within a transaction: sets stale_s of a list. store_list_open() with a source has set it to 0. */
+void store_list_expect(struct store *store, unsigned int number, __s64 stale_s);
+
 /* By the number of the list. */
 struct store_feeds {
 	bool is_any;
@@ -214,6 +218,9 @@ int store_feeds(struct store *store, const struct store_lists *lists, struct sto
 int store_feed_put(struct store *store, const char *list, const struct store_feed *feed);
 int store_feed_forget(struct store *store, const char *list);
 
+/* How long the source of a list has been silent, if that is longer than stale_s; since 1970: always. 0: it is not. */
+__s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed);
+
 /* Whether times and texts are as they must be. */
 bool store_feed_is_sound(const struct store_feed *feed);
 
@@ -224,6 +231,9 @@ int store_get(struct store *store, struct rule *rule);
 int store_get_undone(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
+
+/* store_info() and store_lists(), without the rules that have ended. They wait for a change that deletes them. */
+int store_in_force(struct store *store, struct store_info *info, struct store_lists *lists);
 
 /* All reads between these two calls see the same state. 0; -errno: there is nothing to end. */
 int store_read_begin(struct store *store);
