@@ -596,6 +596,16 @@ test_added_again_while_an_import_waits() {
 	watchdog_has_ended
 	assert_equal 'src 192.0.2.1
 src 192.0.2.2' "$(rules)" "rules"
+
+	case_begin 'and one that is deleted once more stays away'
+	xc import "$STATE/list" --list one >/dev/null
+	xc lists delete one --confirm 3s >/dev/null 2>&1
+	watchdog
+	assert_fails 1 'no such rule' xc del 192.0.2.3
+	watchdog_has_ended
+	assert_equal 'src 192.0.2.1
+src 192.0.2.2' "$(rules)" "rules"
+	assert_shows '^one +2 ' xc lists
 }
 
 # The import replaces all rules, and is itself replaced.

@@ -211,7 +211,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (size_t i = 0; i < session->filters_count; i++)
 		is_any_new |= session->filters[i].state == FILTER_SET_UP;
 	for (int i = 0; i < invocation->count; i++) {
-		if (!interfaces_is_there(invocation->operands[i]))
+		if (session->filters_count && !interfaces_is_there(invocation->operands[i]))
 			return kernel_say_no_interface(invocation->operands[i], reason);
 		is_any_new |= !session_attachment_on(session, invocation->operands[i]);
 	}
