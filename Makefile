@@ -77,6 +77,8 @@ CONCEPTS_PAGES := user/package/man/xdp-cuckoo.7 user/package/man/xdp-cuckoo-flee
 	user/package/man/xdp-cuckoo-flowspec.7 user/package/man/xdp-cuckoo-drivers.7
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
+# Links: names of before that still work.
+OLD_UNITS := xdp-cuckoo-refresh@.service xdp-cuckoo-refresh@.timer
 INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
@@ -161,6 +163,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(SBINDIR),' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
+	for unit in $(OLD_UNITS); do ln -sf xdp-cuckoo-reload@.$${unit##*.} $(UNIT_DIR)/$$unit || exit; done
 	install -D -m 0644 user/package/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
 	install -D -m 0644 user/package/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	install -D -m 0644 user/integrations/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
@@ -179,7 +182,7 @@ install: all ## install under DESTDIR/PREFIX
 uninstall: ## remove what install put there; warns if filters are running
 	@$(INSTALLED) status --json 2>/dev/null | sed -n \
 		's,.*"interface": "\([^"]*\)".*,warning: \1 keeps its filter; $(TOOL) unload \1 removes it,p' >&2
-	rm -f $(INSTALLED) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
+	rm -f $(INSTALLED) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS) $(OLD_UNITS))
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(addprefix $(MAN_DIR)/man7/,$(notdir $(CONCEPTS_PAGES)))
 	rm -f $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)

@@ -32,6 +32,8 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-gobgp@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
+		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
@@ -95,6 +97,18 @@ test_the_library_has_a_directory_of_its_own() {
 	grep -qx 'libdir=/usr/lib/multiarch' "$STATE/root/usr/lib/multiarch/pkgconfig/xdp-cuckoo.pc" || fail "libdir"
 	assert_status 0 make -s uninstall DESTDIR="$STATE/root" PREFIX=/usr LIBDIR=/usr/lib/multiarch
 	assert_equal '' "$(files)" "files left"
+}
+
+# The timer that reads files again had the name of the command that fetches lists by URL.
+test_the_old_name_of_a_unit() {
+	command -v systemctl >/dev/null || skip "no systemctl"
+	assert_status 0 make -s install DESTDIR="$STATE/root" PREFIX=/usr
+	wants=$STATE/root/etc/systemd/system/xdp-cuckoo@default.service.wants
+	for action in enable enable disable; do
+		assert_status 0 systemctl --root "$STATE/root" "$action" xdp-cuckoo-refresh@default.timer
+		[ "$action" = disable ] || [ -L "$wants/xdp-cuckoo-reload@default.timer" ] || fail "not enabled"
+	done
+	[ ! -L "$wants/xdp-cuckoo-reload@default.timer" ] || fail "not disabled"
 }
 
 test_units_are_sound() {

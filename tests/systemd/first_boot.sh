@@ -125,17 +125,18 @@ test_an_interface_that_comes_later() {
 }
 
 # It goes with the service: what was stopped is not started again.
-test_refresh_timer() {
-	every 5 xdp-cuckoo-refresh@.timer
-	assert_status 0 systemctl enable --now xdp-cuckoo-refresh@default.timer
+test_reload_timer() {
+	every 5 xdp-cuckoo-reload@.timer
+	assert_status 0 systemctl enable --now xdp-cuckoo-reload@default.timer
 	printf '192.0.2.%d\n' 1 3 >/srv/one
 	wait_for "the list" xdp-cuckoo test 192.0.2.3
 	drops 192.0.2.3
 	systemctl stop xdp-cuckoo@default
-	is inactive xdp-cuckoo-refresh@default.timer
+	is inactive xdp-cuckoo-reload@default.timer
 	systemctl start xdp-cuckoo@default
-	is active xdp-cuckoo-refresh@default.timer
-	rm -r /etc/systemd/system/xdp-cuckoo-refresh@.timer.d
+	is active xdp-cuckoo-reload@default.timer
+	is active xdp-cuckoo-refresh@default.timer # its old name
+	rm -r /etc/systemd/system/xdp-cuckoo-reload@.timer.d
 	systemctl daemon-reload
 }
 
@@ -252,7 +253,7 @@ test_flowspec() {
 # By systemd's own measure: of 10, where 0 is safest.
 test_confinement() {
 	noted=
-	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
+	for unit in xdp-cuckoo@default xdp-cuckoo-reload@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
 		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-gobgp@default xdp-cuckoo-exporter; do
 		# These three need the network, and must become another user for what they read there.
 		case $unit in *-follow@* | *-fetch@* | *-flowspec@*) limit=35 ;; *) limit=25 ;; esac
