@@ -221,6 +221,26 @@ test_a_store_that_cannot_be_read() {
 	end_by TERM
 }
 
+# The disk freezes under a scrape. The process that hangs there must not keep the port from the next exporter.
+test_a_frozen_disk() {
+	mkdir "$STATE/store"
+	truncate -s 64M "$STATE/disk"
+	mkfs.ext4 -q "$STATE/disk"
+	mount -o loop "$STATE/disk" "$STATE/store" 2>/dev/null || skip "no loop devices here"
+	on_exit "umount -l $STATE/store"
+	filter_some
+	serve
+	fsfreeze -f "$STATE/store"
+	on_exit "fsfreeze -u $STATE/store 2>/dev/null || :"
+	assert_answer 200 GET /metrics
+	assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
+	end_by TERM
+	serve
+	assert_answer 200 GET /
+	fsfreeze -u "$STATE/store"
+	end_by TERM
+}
+
 # A failure is reported once.
 test_filters_that_cannot_be_read() {
 	serve

@@ -16,8 +16,7 @@
 
 #define NOBODY 65534 /* user and group; the kernel's overflow id has the same number, and is not in /etc/passwd alone */
 
-/* Standard files and `fd` stay open. */
-static int close_others(int fd)
+int unprivileged_close_others(int fd)
 {
 	const unsigned int first = STDERR_FILENO + 1;
 
@@ -32,7 +31,7 @@ static int close_others(int fd)
  */
 static int give_up(int fd)
 {
-	int error = close_others(fd);
+	int error = unprivileged_close_others(fd);
 
 	if (error)
 		return error;

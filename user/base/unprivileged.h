@@ -25,6 +25,12 @@ struct unprivileged {
 int unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd), const void *context,
 		       struct reason *reason);
 
+/*
+ * For a child process: closes all its files but the three standard ones and `fd`. A child that hangs in the kernel would
+ * keep them open when its parent has ended. 0; -errno.
+ */
+int unprivileged_close_others(int fd);
+
 /* Ends the process. Accepts a zeroed struct whose fd is -1. */
 void unprivileged_stop(struct unprivileged *process);
 

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/unprivileged.h"
+
 #define READ_MS 5000
 #define HUNG_MAX 16
 
@@ -46,6 +48,9 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	struct store_summary *summary = &answer->summary;
 	struct store *store;
 
+	/* The listening socket of the exporter is one of them. */
+	if (unprivileged_close_others(to))
+		_exit(1);
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	sigaction(SIGSEGV, &on_bus_error, NULL);
 	answer->error = store_open(dir, STORE_READ, &store, &answer->reason);
