@@ -112,6 +112,28 @@ test_json_and_pipes_have_no_colours() {
 	done
 }
 
+# Words of the command line that are quoted in errors and notes, and comments, do nothing to a terminal.
+test_quoted_words_are_harmless() {
+	fill
+	override=$(printf '\342\200\256')
+	for word in "a$ESCAPE[31mb" "a${override}b" "$(printf 'a\302\233b')"; do
+		case_begin "$(echo "$word" | cat -v)"
+		for options in '' --json; do
+			for command in stauts "export $STATE/none/" 'import --list' 'help' "backup $STATE/none/"; do
+				# shellcheck disable=SC2086 # words
+				run xc $options $command"$word"
+				[ "$STATUS" -ne 0 ] || fail "status 0"
+				assert_plain err
+				! grep -qF -e "$override" -e "$(printf '\302\233')" "$STATE/err" || fail "raw: $(cat -v "$STATE/err")"
+			done
+		done
+	done
+	case_begin "a comment"
+	assert_status 0 xc add 192.0.2.2 comment "a${override}b"
+	assert_shows '^src 192.0.2.2 comment "a[?]{3}b"$' xc list
+	assert_shows '"comment": "a[?]{3}b"' xc list --json
+}
+
 test_tables_are_aligned() {
 	fill
 	assert_status 0 xc stats

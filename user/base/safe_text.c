@@ -15,14 +15,28 @@ bool text_is_control(const char *c)
 	return iscntrl((unsigned char)*c) || is_two_bytes((const unsigned char *)c);
 }
 
+/*
+ * The bytes of a control character, or of a character that ends a line or changes the direction of text: U+061C,
+ * U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. 0: another character.
+ */
+static size_t harmful_bytes(const unsigned char *c)
+{
+	if (is_two_bytes(c) || (c[0] == 0xd8 && c[1] == 0x9c))
+		return 2;
+	if (c[0] == 0xe2 && c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae)))
+		return 3;
+	if (c[0] == 0xe2 && c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9)
+		return 3;
+	return iscntrl(c[0]) ? 1 : 0;
+}
+
 void text_clean(char *text)
 {
-	for (char *c = text; *c; c++) {
-		if (!text_is_control(c))
-			continue;
-		if (is_two_bytes((const unsigned char *)c))
-			*c++ = '?';
-		*c = '?';
+	while (*text) {
+		const size_t bytes = harmful_bytes((const unsigned char *)text);
+
+		memset(text, '?', bytes);
+		text += bytes ? bytes : 1;
 	}
 }
 

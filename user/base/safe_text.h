@@ -12,7 +12,7 @@ bool text_is_control(const char *c);
 /* Whether a text ends within `room` bytes, is UTF-8 and has no control character. */
 bool text_is_safe(const char *text, size_t room);
 
-/* Replaces each byte of a control character by '?'. */
+/* Replaces each byte of a control character, and of one that changes the direction of text, by '?'. */
 void text_clean(char *text);
 
 /* The text after a byte order mark, which some editors write at the start of a file. */

@@ -17,6 +17,7 @@
 #include "base/safe_text.h"
 
 #define VALUE_BYTES 640
+#define TEXT_BYTES (2 * VALUE_BYTES) /* of an error or a note */
 #define HELD_BYTES (16 * PIPE_BUF)
 #define COLUMNS_MAX 16
 #define INDENT 2
@@ -367,10 +368,13 @@ void output_summary(json_t *row, const char *text)
 	json_decref(row);
 }
 
-void output_error(int status, const char *text)
+void output_error(int status, const char *words)
 {
+	char text[TEXT_BYTES];
 	json_t *error;
 
+	snprintf(text, sizeof(text), "%s", words);
+	text_clean(text);
 	output_progress_end();
 	if (!output.is_json) {
 		terminal_put(stderr, TERMINAL_RED, "xdp-cuckoo:");
@@ -384,11 +388,13 @@ void output_error(int status, const char *text)
 
 static void print_note(const char *format, va_list arguments)
 {
+	char text[TEXT_BYTES];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	text_clean(text);
 	output_progress_end();
 	terminal_put(stderr, TERMINAL_YELLOW, "note:");
-	fputc(' ', stderr);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
+	fprintf(stderr, " %s\n", text);
 }
 
 void output_note(const char *format, ...)
@@ -404,7 +410,7 @@ void output_note(const char *format, ...)
 
 void output_warning(const char *format, ...)
 {
-	char text[2 * VALUE_BYTES];
+	char text[TEXT_BYTES];
 	va_list arguments;
 	json_t *row;
 

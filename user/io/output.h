@@ -73,7 +73,10 @@ void output_hold(void);
 bool output_is_due(void);
 bool output_can_flush(int timeout_ms);
 
-/* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
+/*
+ * To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. Quoted words are made safe to print
+ * (see safe_text.h), also in notes and warnings.
+ */
 void output_error(int status, const char *text);
 
 /* To stderr, in text only: what the operator should know besides the result. */

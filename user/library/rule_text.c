@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/safe_text.h"
 #include "library/internal.h"
 
 _Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
@@ -79,6 +80,7 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 	rule->dport = htons(from->dport);
 	rule->timeout_ms = from->timeout_ms;
 	strcpy(rule->comment, from->comment);
+	text_clean(rule->comment);
 	if (from->timeout_ms < 0 || from->timeout_ms > RULE_TIMEOUT_MAX_S * 1000LL)
 		return reason_set(reason, -EINVAL, "a timeout of %lld ms: must be 0 to 68 years",
 				  (long long)from->timeout_ms);

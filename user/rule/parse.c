@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "base/suggest.h"
 
 #define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
@@ -235,6 +236,7 @@ static int parse_comment(struct parser *parser, const struct keyword *keyword, c
 	if (!rule_is_utf8(value))
 		return fail(parser, "'%s': the comment is not UTF-8", keyword->word);
 	strcpy(parser->rule->comment, value);
+	text_clean(parser->rule->comment);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "store/internal.h"
 
 #define VALUE_TIMED 0x01
@@ -122,9 +123,11 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)
 		return 0;
-	return strlen(rule->comment) == value.length && rule_is_plain(rule->comment) && rule_is_utf8(rule->comment) ?
-		       0 :
-		       -EBADMSG;
+	if (strlen(rule->comment) != value.length || !rule_is_plain(rule->comment) || !rule_is_utf8(rule->comment))
+		return -EBADMSG;
+	/* Older versions stored what rule_parse() replaces now. */
+	text_clean(rule->comment);
+	return 0;
 }
 
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule)

@@ -246,6 +246,19 @@ static void undo_at_random(struct fixture *f, struct model *model)
 	undo(f);
 }
 
+/* Older versions stored characters that change the direction of text. Such a rule is read, without them. */
+TIME_TEST(test_a_comment_of_older_versions)
+{
+	struct rule rule = rule_of("192.0.2.1");
+
+	strcpy(rule.comment, "a\xe2\x80\xae"
+			     "b");
+	begin(f);
+	assert_int_equal(put_rule_for(f->store, &rule, STORE_BY_HAND), 0);
+	is_as(f, "192.0.2.1", 0, "a???b");
+	store_abort(f->store);
+}
+
 /* The comment of the first owner, as long as the rule has an owner. */
 TIME_TEST(test_the_comment_of_the_first_owner_counts)
 {
