@@ -217,6 +217,16 @@ wait_for() {
 	fail "waited $WAIT_S s for $waited_for"
 }
 
+# has_ended PID: whether a process in the background has ended, also if the shell has not waited for it yet.
+has_ended() {
+	! kill -0 "$1" 2>/dev/null || grep -q '^State:.*zombie' "/proc/$1/status"
+}
+
+# is_full_pipe FD: whether a pipe takes no more.
+is_full_pipe() {
+	python3 -c 'import select, sys; sys.exit(bool(select.select([], [int(sys.argv[1])], [], 0)[1]))' "$1"
+}
+
 show_run() {
 	echo "\$ $RAN"
 	sed 's/^/  stdout: /' "$STATE/out"

@@ -398,6 +398,30 @@ del 10.1.1.1' | head -n 10000000 >"$STATE/long"
 	assert_status 0 xc check
 }
 
+# Nobody reads the answers, and their pipe is full. Signals end batch all the same.
+test_ends_by_signals_while_answers_wait() {
+	xc load vrx >/dev/null
+	yes 'test 192.0.2.1' | head -n 20000 >"$STATE/many"
+	mkfifo "$STATE/unread"
+	for options in '' --strict; do
+		case_begin "$options"
+		exec 9<>"$STATE/unread"
+		# shellcheck disable=SC2086 # words
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" batch "$STATE/many" $options \
+			>"$STATE/unread" 2>"$STATE/err" &
+		FEEDER=$!
+		on_exit "kill -9 $FEEDER 2>/dev/null || :"
+		wait_for "a full pipe" is_full_pipe 9
+		kill -TERM "$FEEDER"
+		wait_for "its end" has_ended "$FEEDER"
+		STATUS=0
+		wait "$FEEDER" || STATUS=$?
+		assert_equal 3 "$STATUS" "status"
+		assert_error 'interrupted: nobody reads the answers; the lines after 20000 were not done'
+		exec 9<&-
+	done
+}
+
 # count_up LINES: writes the file $STATE/count, which takes longer than the test waits.
 count_up() {
 	[ -e "$STATE/count" ] || awk -v lines="$1" 'BEGIN { for (i = 0; i < lines; i++)

@@ -335,6 +335,30 @@ test_pipes() {
 	assert_equal '0 0' "$(said seen) $(said shown)" "summary"
 }
 
+# Nobody reads the pipe, and it is full. Signals end the monitor all the same.
+test_a_full_pipe() {
+	block
+	load
+	mkfifo "$STATE/unread"
+	for options in '' --json '--write -'; do
+		case_begin "$options"
+		exec 9<>"$STATE/unread"
+		# shellcheck disable=SC2086 # words
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" monitor --rate 1000000 $options \
+			>"$STATE/unread" 2>"$STATE/said" &
+		LISTENER=$!
+		on_exit "kill -9 $LISTENER 2>/dev/null"
+		wait_for "the listener" is_listening
+		drops 2000
+		wait_for "a full pipe" is_full_pipe 9
+		kill -TERM "$LISTENER"
+		wait_for "its end" has_ended "$LISTENER"
+		ended
+		grep -q shown "$STATE/said" || fail "no summary"
+		exec 9<&-
+	done
+}
+
 # ---- what becomes of filter and listener
 
 # sampling FIELD: of the filter's maps: `listener` of the config, `seen` by all CPUs.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands/batch_line.h"
 #include "commands/command.h"
@@ -328,12 +329,15 @@ static void change(struct batch *batch, size_t first, size_t end)
 
 /* ---- groups ---- */
 
-/* While nobody reads the answers, other commands get the lock. */
+/* While nobody reads the answers, other commands get the lock. -ETIMEDOUT: a signal ends the wait for that reader. */
 static int hand_on(struct batch *batch)
 {
+	int error;
+
 	if (batch->is_open && !output_can_flush(left_ms(batch)))
 		let_others_in(batch);
-	return output_flush();
+	error = signals_await_room(&batch->feed.signals, STDOUT_FILENO);
+	return error ? error : output_flush();
 }
 
 static int print_answers(struct batch *batch)
@@ -409,6 +413,12 @@ static enum command_status run_all(struct batch *batch)
 
 	if (!error)
 		return batch->status;
+	if (error == -ETIMEDOUT) {
+		output_give_up();
+		return command_error(STATUS_SYSTEM,
+				     "interrupted: nobody reads the answers; the lines after %llu were not done",
+				     batch->feed.number);
+	}
 	if (error != -EINTR)
 		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
 	if (is_strict)

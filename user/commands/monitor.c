@@ -2,6 +2,7 @@
 /* monitor: shows packets as they are dropped, or would be. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ struct monitoring {
 	__u32 rate;
 	bool has_reported_limit;
 	bool writes; /* pcapng, not lines */
-	int file;    /* where the pcapng goes */
+	int file;    /* where the lines or the pcapng go */
 	struct pcapng pcapng;
 };
 
@@ -212,6 +213,16 @@ static void close_store(struct monitoring *monitoring)
 	monitoring->has_looked_for_store = false;
 }
 
+/* Passes on what is printed so far. -ETIMEDOUT: a signal came, and nobody reads. */
+static int pass_on(struct monitoring *monitoring)
+{
+	int error = signals_await_room(&monitoring->signals, monitoring->file);
+
+	if (error)
+		return error;
+	return monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
+}
+
 /* -ECANCELED: --count is reached. */
 static int show(const struct abi_sample *sample, void *context)
 {
@@ -219,28 +230,29 @@ static int show(const struct abi_sample *sample, void *context)
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
 	const char *wanted = monitoring->invocation->interface;
 	char name[NAME_BYTES];
-	int error;
+	int error = 0;
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
 		return 0;
 	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
 		return 0;
-	if (!monitoring->writes) {
+	if (!monitoring->writes)
 		print_packet(monitoring, sample, &view);
-	} else {
+	else
 		error = write_packet(monitoring, sample, &view);
-		if (error)
-			return error;
-	}
+	if (!error && (monitoring->pcapng.used >= PIPE_BUF / 2 || output_is_due()))
+		error = pass_on(monitoring);
+	if (error)
+		return error;
 	return ++monitoring->shown == monitoring->invocation->end_count ? -ECANCELED : 0;
 }
 
 static int read_samples(struct monitoring *monitoring)
 {
 	int error = listener_read(&monitoring->listener, show, monitoring);
-	int flushed = monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
+	int passed = error == -ETIMEDOUT ? error : pass_on(monitoring);
 
-	return flushed ? flushed : error;
+	return passed ? passed : error;
 }
 
 /* ---- from second to second ---- */
@@ -291,7 +303,7 @@ static int wait_for_samples(const struct monitoring *monitoring)
 	struct pollfd files[] = {
 		{ .fd = monitoring->signals.fd, .events = POLLIN },
 		{ .fd = monitoring->listener.fd, .events = POLLIN },
-		{ .fd = monitoring->writes ? monitoring->file : STDOUT_FILENO },
+		{ .fd = monitoring->file },
 	};
 	const bool ends_first = monitoring->end_ms && monitoring->end_ms < monitoring->renew_ms;
 	const __s64 left_ms = (ends_first ? monitoring->end_ms : monitoring->renew_ms) - now_ms();
@@ -370,10 +382,10 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 	listener_stop(&monitoring->listener);
 	if (error == -ECANCELED && !is_enough)
 		error = read_samples(monitoring);
-	if (error == -EPIPE)
+	if (error == -EPIPE || error == -ETIMEDOUT)
 		output_give_up();
 	summarise(monitoring);
-	if (!error || error == -ECANCELED || error == -EPIPE)
+	if (!error || error == -ECANCELED || error == -EPIPE || error == -ETIMEDOUT)
 		return 0;
 	if (*reason->text)
 		return error;
@@ -449,6 +461,7 @@ static enum command_status run_monitor(const struct invocation *words)
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
 						   "or to a file");
 	signal(SIGPIPE, SIG_IGN);
+	output_hold();
 	error = monitor(&monitoring, &reason);
 	listener_close(&monitoring.listener);
 	signals_give_back(&monitoring.signals);

@@ -342,6 +342,7 @@ bool output_can_flush(int timeout_ms)
 void output_give_up(void)
 {
 	output.flush_error = 0;
+	__fpurge(stdout); /* freopen() would wait for the reader */
 	if (!freopen("/dev/null", "w", stdout))
 		output_note("cannot open /dev/null: %s", strerror(errno));
 }

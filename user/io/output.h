@@ -49,7 +49,7 @@ void output_answer(json_t *row, const char *text);
 /* The end of a stream, on stderr: under --json the object on a line of its own (released), else a note. */
 void output_summary(json_t *row, const char *text);
 
-/* Discards further output. Call it if the reader has gone, and this is no failure. */
+/* Discards what is not flushed, and further output. Call it if nobody reads, and this is no failure. */
 void output_give_up(void);
 
 /* Discards all output and the notes from now on. Errors and warnings are still printed. */

@@ -2,8 +2,11 @@
 #include "io/signals.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#define READER_MS 1000
 
 /* A signalfd misses no signal; a handler could run just before the wait starts. */
 int signals_take(struct signals *signals)
@@ -23,6 +26,16 @@ int signals_take(struct signals *signals)
 	error = -errno;
 	sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
 	return error;
+}
+
+int signals_await_room(const struct signals *signals, int fd)
+{
+	struct pollfd files[] = { { .fd = fd, .events = POLLOUT }, { .fd = signals->fd, .events = POLLIN } };
+	int ready = poll(files, 2, -1);
+
+	if (ready > 0 && !files[0].revents)
+		ready = poll(files, 1, READER_MS);
+	return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;
 }
 
 void signals_give_back(struct signals *signals)

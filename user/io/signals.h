@@ -15,6 +15,13 @@ struct signals {
 
 /* 0; -errno. Call signals_give_back() even after an error; it accepts a zeroed structure. */
 int signals_take(struct signals *signals);
+
+/*
+ * Waits until a pipe takes PIPE_BUF bytes at once, or another file is ready to be written. After a signal it waits for a
+ * second at most. 0; -ETIMEDOUT: a signal came, and nobody reads the pipe.
+ */
+int signals_await_room(const struct signals *signals, int fd);
+
 void signals_give_back(struct signals *signals);
 
 #endif
