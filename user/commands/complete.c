@@ -111,7 +111,7 @@ static void offer_lists(const struct completion *completion)
 	struct store_lists lists;
 	struct store *store = NULL;
 
-	if (session_state_dir(completion->state, completion->name, dir, sizeof(dir)) ||
+	if (*completion->word == '-' || session_state_dir(completion->state, completion->name, dir, sizeof(dir)) ||
 	    store_open(dir, STORE_READ, &store, &ignored) || store_lists(store, &lists))
 		lists = (struct store_lists){};
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)

@@ -367,11 +367,11 @@ struct xdp_cuckoo_sampled {
 };
 
 /*
- * Begins to sample. Of `every` packets that a CPU drops one is sampled (0: each packet), and at most `rate` per
- * second on each CPU (0: 1000; at most 1,000,000). *fd is for poll(), select() or epoll, and for nothing else. It
- * becomes readable when there are samples, and once a second. Then call xdp_cuckoo_samples_read(). If 5 seconds
- * pass without that, sampling stops until the next call. It covers all interfaces and tables of the filter, also
- * those that come later.
+ * Begins to sample packets that are dropped, or would be. Of `every` such packets of a CPU one is sampled (0:
+ * each), and at most `rate` per second on each CPU (0: 1000; at most 1,000,000). *fd is for poll(), select() or
+ * epoll, and for nothing else. It becomes readable when there are samples, and once a second. Then call
+ * xdp_cuckoo_samples_read(). If 5 seconds pass without that, sampling stops until the next call. It covers all
+ * interfaces and tables of the filter, also those that come later.
  *
  * -ENODEV: the filter runs on no interface; -EBUSY: there is another listener, or this handle samples already;
  * -EINVAL: the rate is too high. If another listener has died, this waits until its lease ends, at most 5
