@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Runs a part of this program in a process of its own that can do little harm: it reads hostile bytes, and sends what it
- * makes of them to this process. It has no capabilities and cannot gain any. It runs as the user nobody, if this process
+ * makes of them to this process. It has no capabilities and cannot gain any. If it runs a program or calls what only
+ * attackers need (a list in unprivileged.c), the kernel kills it. It runs as the user nobody, if this process
  * may change users (PRIVILEGE_CHILD), else as the same user. So it cannot read files that only root can: this process
  * reads them before.
  */

@@ -2,9 +2,12 @@
 /* What a process without privileges may still do, as it and the kernel see it. */
 #include "unit/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/privileges.h"
@@ -124,3 +127,52 @@ TEST(test_it_ends_with_its_starter)
 }
 
 TEST_MAIN(NULL, NULL)
+
+static void run_a_program(const void *context, int fd)
+{
+	(void)context, (void)fd;
+	execl("/bin/true", "true", NULL);
+}
+
+static void call_bpf(const void *context, int fd)
+{
+	(void)context, (void)fd;
+	syscall(__NR_bpf, 0, NULL, 0);
+}
+
+static void open_sockets(const void *context, int fd)
+{
+	const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET };
+	char answers[sizeof(families) / sizeof(families[0])];
+
+	(void)context;
+	for (size_t i = 0; i < sizeof(answers); i++)
+		answers[i] = socket(families[i], SOCK_DGRAM, 0) < 0 ? errno : 0;
+	(void)!write(fd, answers, sizeof(answers));
+}
+
+/* The kernel kills it at a call that it never needs. Of sockets it can open those that libraries need. */
+TEST(test_calls_that_are_forbidden)
+{
+	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf };
+	const char wanted[] = { 0, 0, 0, 0, EAFNOSUPPORT };
+	char answers[sizeof(wanted)];
+	struct unprivileged process;
+	struct reason reason;
+	int status;
+
+	if (prctl(PR_GET_SECCOMP) < 0)
+		skip();
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(unprivileged_start(&process, calls[i], NULL, &reason), 0);
+		assert_int_equal(waitpid(process.pid, &status, 0), process.pid);
+		process.pid = 0;
+		unprivileged_stop(&process);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	}
+	assert_int_equal(unprivileged_start(&process, open_sockets, NULL, &reason), 0);
+	assert_int_equal(read(process.fd, answers, sizeof(answers)), sizeof(answers));
+	assert_memory_equal(answers, wanted, sizeof(answers));
+	unprivileged_stop(&process);
+}
