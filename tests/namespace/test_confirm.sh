@@ -793,7 +793,8 @@ test_full_disk() {
 	assert_status 1 full_disk FAULT_LASTS=1 confirm
 	assert_error 'not confirmed in time cannot be undone yet: .*No space'
 	assert_error 'too late: '
-	assert_notes 'cannot be undone yet' full_disk FAULT_LASTS=1 check
+	assert_status 1 full_disk FAULT_LASTS=1 check
+	assert_error 'cannot be undone yet'
 	assert_status 0 full_disk FAULT_LASTS=1 unload vrx
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"

@@ -4,6 +4,7 @@
 #include "filter/internal.h"
 #include "kernel/ticks.h"
 
+#define AHEAD_TICKS 16 /* at most, by which processes differ: one, and time to spare */
 #define STOPPED_MS 100 /* reading two clocks takes less, unless the process was stopped */
 
 /*
@@ -39,8 +40,10 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 	struct reason ignored;
 	__u32 now;
 
-	/* Another process may have made the table, and its estimate of the tick may be ahead by one. */
-	return tick && !ticks_now(&now, &ignored) && now > epoch && now - epoch > ABI_END_MAX / 2;
+	if (!tick || ticks_now(&now, &ignored))
+		return false;
+	/* Another process may have made the table, and its estimate of the tick may be ahead. */
+	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
 }
 
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
