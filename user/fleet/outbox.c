@@ -275,10 +275,12 @@ static void shorten(struct outbox *outbox)
 	char line[HEAD_BYTES];
 	const int length = snprintf(line, sizeof(line), HEADER "%s\ndone %" PRIu64 "\n", outbox->publisher,
 				    (uint64_t)outbox->counter);
+	const char *name = strrchr(outbox->path, '/') + 1;
 	char beside[sizeof(outbox->path) + 8];
 	int fd;
 
-	snprintf(beside, sizeof(beside), "%s.new", outbox->path);
+	/* No list has such a name. */
+	snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - outbox->path), outbox->path, name);
 	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;

@@ -183,6 +183,9 @@ static int replace_entry(const struct store_entry *entry, void *context)
 	if (!order && has_permanently(&old, replacing->owner, &rule))
 		return 0;
 	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
+	/* The comment goes with the last owner. */
+	if (!store_owners_all(&old.owners))
+		*old.comment = '\0';
 	if (!order)
 		old_rule_add(store, &old, replacing->owner, &rule);
 	memcpy(key_room, entry->key.mv_data, key.mv_size);

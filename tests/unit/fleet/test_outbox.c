@@ -149,10 +149,15 @@ TEST_WITH(test_a_long_file_becomes_short, struct fixture *fixture, set_up, tear_
 {
 	struct outbox outbox = open_outbox(fixture);
 	static char lines[60001];
+	struct outbox other;
 	struct reason reason;
 	struct stat status;
 	char publisher[OUTBOX_NAME_BYTES];
 
+	/* The outbox of a list whose name begins with this one's stays as it is. */
+	assert_int_equal(outbox_open(&other, fixture->dir, "bad.new", &reason), 0);
+	add(&other, "- a");
+	outbox_close(&other);
 	strcpy(publisher, outbox.publisher);
 	memset(lines, 'x', sizeof(lines) - 1);
 	for (int i = 0; i < 20; i++)
@@ -165,6 +170,10 @@ TEST_WITH(test_a_long_file_becomes_short, struct fixture *fixture, set_up, tear_
 	assert_int_equal(outbox.counter, 20);
 	assert_string_equal(outbox.publisher, publisher);
 	outbox_close(&outbox);
+	assert_int_equal(outbox_open(&other, fixture->dir, "bad.new", &reason), 0);
+	unlink(other.path);
+	assert_int_equal(other.count, 1);
+	outbox_close(&other);
 }
 
 TEST_MAIN(NULL, NULL)
