@@ -85,14 +85,16 @@ static void add_packets(json_t *packets, json_t *bytes, const struct group *grou
 			const char *row, const struct abi_counter counters[ABI_COUNTERS])
 {
 	for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
+		const char *outcome = outcome_words[i / VERDICTS].name, *verdict = verdict_words[i % VERDICTS].name;
 		json_t *labels;
 
 		if (!outcome_can_have(i / VERDICTS, i % VERDICTS))
 			continue;
-		labels = json_pack("{s:s, s:s*, s:s*, s:s, s:s}", "name", group->name, "interface", interface, "row",
-				   row, "outcome", outcome_words[i / VERDICTS].name, "verdict",
-				   verdict_words[i % VERDICTS].name);
-
+		/* Without "s*": jansson leaves out what it has no memory for, as if it were NULL. */
+		labels = interface ? json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", group->name, "interface", interface,
+					       "row", row, "outcome", outcome, "verdict", verdict) :
+				     json_pack("{s:s, s:s, s:s}", "name", group->name, "outcome", outcome, "verdict",
+					       verdict);
 		metrics_sample(packets, json_incref(labels), counters[i].packets);
 		metrics_sample(bytes, labels, counters[i].bytes);
 	}
