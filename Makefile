@@ -58,7 +58,7 @@ OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 # For Linux 5.10 to 5.17: see bpf/kernel_has.h.
 OBJECTS_5_10 := $(OBJECTS:.bpf.o=_5_10.bpf.o)
 SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_5_10))
-GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h
+GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(BUILD)/help.h
 TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
 LAYERS := $(shell sed 's/\#.*//' user/layers)
@@ -112,12 +112,22 @@ $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 $(BUILD)/user/kernel/load_program.o $(BUILD)/user/kernel/bench_program.o: $(SKELETONS)
 
-# The broker's functions, as one C string.
+# A text as one C string.
+embed := sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/'
+
+# The broker's functions.
 $(BUILD)/fleet.lua.h: user/fleet/fleet.lua
 	@mkdir -p $(@D)
-	$(call say,EMBED,$@)sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $< > $@
+	$(call say,EMBED,$@)$(embed) $< > $@
+
+# A row for each command: its name and its help.
+$(BUILD)/help.h: $(sort $(wildcard user/commands/help/*.txt))
+	@mkdir -p $(@D)
+	$(call say,EMBED,$@)for text in $^; do \
+		echo "{ \"$$(basename $$text .txt)\","; $(embed) $$text; echo '},'; done > $@
 
 $(BUILD)/user/fleet/functions.o: $(BUILD)/fleet.lua.h
+$(BUILD)/user/commands/help.o: $(BUILD)/help.h
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)

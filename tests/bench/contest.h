@@ -7,7 +7,7 @@
 #ifndef XDP_CUCKOO_BENCH_CONTEST_H
 #define XDP_CUCKOO_BENCH_CONTEST_H
 
-#include "base/available_memory.h"
+#include "base/memory.h"
 #include "bench/packet_path.h"
 #include "bench/report.h"
 #include "bench/rivals.h"

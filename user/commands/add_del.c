@@ -7,84 +7,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_add(const struct invocation *invocation);
-static enum command_status run_del(const struct invocation *invocation);
-
-#define RULE_HELP \
-	"A rule names some of these fields, in any order. A field that is not named\n" \
-	"matches anything:\n" \
-	"  proto NAME|NUMBER        tcp, udp, icmp, ipv6-icmp, sctp, dccp, udplite, ...\n" \
-	"  src, dst ADDRESS[/LEN]   IPv4 or IPv6; a bare address or prefix means src\n" \
-	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any\n" \
-	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
-	"  action drop|pass|monitor default: drop; a pass rule always wins; a monitor\n" \
-	"                           rule drops nothing, and counts what it would drop\n" \
-	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without\n" \
-	"                           a unit: seconds\n" \
-	"  comment \"TEXT\"\n" \
-	"Words of ipset, nft and ufw mean the same: saddr, daddr, from, to, drop, deny,\n" \
-	"allow, accept, tcp 443, 443/tcp, 192.0.2.1,tcp:443. A port may be a name of\n" \
-	"/etc/services. Several values are several rules, at most 1,024, and one change:\n" \
-	"192.0.2.1-192.0.2.9 (the fewest prefixes), dport 80-90, dport 80,443, or several\n" \
-	"addresses. A prefix with host bits, such as 192.0.2.1/24, means its network.\n"
-#define FORCE_HELP \
-	"  --force    even if this blocks one of these: this host's own addresses, its\n" \
-	"             default gateway, its name servers, your SSH session, or the IPv6\n" \
-	"             neighbour discovery by which gateway and session find this host\n"
-
-const struct command command_add = {
-	.name = "add",
-	.group = COMMAND_RULES,
-	.usage = "RULE [--list NAME] [--force]",
-	.summary = "add a rule",
-	.help = RULE_HELP "A rule is for received packets: src is the other side, dst an address of this\n"
-			  "host or one that it forwards to. What this host sends is not filtered.\n"
-			  "The rule is stored and active when the command returns. Status 1: the rule is\n"
-			  "already there, without a timeout; `del` it first. A rule with a timeout is\n"
-			  "updated: it ends at the new time, or never. A rule from a list is updated too.\n"
-			  "A rule ends by itself at its time. Only in a --compact table `expire` must end\n"
-			  "it, since such a table stores no times.\n"
-			  "If a list has the rule with a timeout too, the later end counts, even after the\n"
-			  "list has dropped the rule; `del` ends it at once.\n"
-			  "  --list NAME  the rule belongs to the list NAME, made if there is none. You\n"
-			  "             can also write `list NAME` in the rule, or `add NAME RULE` if the\n"
-			  "             list exists. A rule may belong to several lists. So a program that\n"
-			  "             bans addresses has a list of its own, and its bans and the rules\n"
-			  "             of a feed never end each other\n" FORCE_HELP "\n"
-			  "  xdp-cuckoo add 192.0.2.1\n"
-			  "  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
-			  "  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
-			  "  xdp-cuckoo add 192.0.2.1-192.0.2.9 tcp 80,443\n"
-			  "  xdp-cuckoo add 203.0.113.9 timeout 1h --list bans\n"
-			  "  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
-	.options = OPTION_LIST | OPTION_FORCE,
-	.min = 1,
-	.max = RULE_WORDS_MAX,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_add,
-};
-
-const struct command command_del = {
-	.name = "del",
-	.group = COMMAND_RULES,
-	.usage = "RULE [--list NAME] [--force]",
-	.summary = "delete a rule",
-	.help = "Write the rule as `list` shows it. The action must match; comment and timeout\n"
-		"may differ. Status 1: there is no such rule. If a list has the rule, the next\n"
-		"import of that list brings it back.\n"
-		"  --list NAME  only the list NAME gives the rule up; also as the words\n"
-		"             `list NAME` of the rule. The rule stays while other lists have it, or\n"
-		"             while it is also added by hand. Status 1: the list does not have it\n" FORCE_HELP "\n"
-		"  xdp-cuckoo del 192.0.2.1\n"
-		"  xdp-cuckoo del 203.0.113.9 --list bans\n"
-		"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
-	.options = OPTION_LIST | OPTION_FORCE,
-	.min = 1,
-	.max = RULE_WORDS_MAX,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_del,
-};
-
 /* The rule of `add` or `del`, and what became of it. */
 struct rule_change {
 	struct rule rule;
@@ -361,3 +283,27 @@ static enum command_status run_del(const struct invocation *invocation)
 	rules_free(&rules);
 	return status;
 }
+
+const struct command command_add = {
+	.name = "add",
+	.group = COMMAND_RULES,
+	.usage = "RULE [--list NAME] [--force]",
+	.summary = "add a rule",
+	.options = OPTION_LIST | OPTION_FORCE,
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_add,
+};
+
+const struct command command_del = {
+	.name = "del",
+	.group = COMMAND_RULES,
+	.usage = "RULE [--list NAME] [--force]",
+	.summary = "delete a rule",
+	.options = OPTION_LIST | OPTION_FORCE,
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_del,
+};

@@ -9,60 +9,7 @@
 #include "io/whole_file.h"
 #include "lists/backup.h"
 
-static enum command_status run_backup(const struct invocation *invocation);
-static enum command_status run_restore(const struct invocation *invocation);
-
 extern const struct command command_import;
-
-const struct command command_backup = {
-	.name = "backup",
-	.group = COMMAND_RULES,
-	.usage = "[FILE|-]",
-	.summary = "write all that is stored: rules, lists, policies",
-	.help = "Writes all that is stored under the --name to standard output, or to FILE: rules\n"
-		"with comments, owners and ends, lists with their sources and what `refresh` knows\n"
-		"of them, policies and monitor-only. FILE replaces an older file only when it is\n"
-		"complete, and a new one is for its owner only. It is text: a rule, a list or a\n"
-		"setting per line. `restore` reads it, on any host and in any kind of table. The\n"
-		"interfaces and the size and kind of the table are not in it: they are in the\n"
-		"configuration, or the options of `load`.\n"
-		"Timeouts are written as moments in UTC: a rule ends when it would have ended.\n"
-		"Rules that have ended are left out. While a change waits for `confirm`, the\n"
-		"backup has the rules with that change, and a note says so.\n"
-		"\n"
-		"  xdp-cuckoo backup /root/xdp-cuckoo.backup\n"
-		"  xdp-cuckoo backup | ssh other xdp-cuckoo restore - --confirm 1m\n",
-	.max = 1,
-	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
-	.run = run_backup,
-};
-
-const struct command command_restore = {
-	.name = "restore",
-	.group = COMMAND_RULES,
-	.usage = IMPORT_USAGE,
-	.summary = "make rules, lists and policies equal to a backup",
-	.help = "Makes all that is stored under the --name equal to a file that `backup` wrote.\n"
-		"What the backup does not have is deleted. It is one change: packets meet either\n"
-		"the old rules or the new ones, and if a line is bad or missing, nothing changes.\n"
-		"A rule with a timeout ends when it would have ended without the restore, by the\n"
-		"clock of this host; a rule that should have ended by now is not restored.\n"
-		"With a file that is no backup, does what `import` does, and takes its options.\n"
-		"A backup takes these:\n"
-		"  --dry-run       only check the file, and say what it has\n"
-		"  --confirm TIME  undo all of it, policies too, unless `xdp-cuckoo confirm` comes\n"
-		"                  within TIME after it is done; `refresh` then fetches anew\n"
-		"  --force         even if it blocks this host's own addresses, its default\n"
-		"                  gateway, its name servers or your SSH session, or drops ARP\n"
-		"\n"
-		"  xdp-cuckoo restore /root/xdp-cuckoo.backup --confirm 1m\n"
-		"  xdp-cuckoo restore /root/xdp-cuckoo.backup --dry-run\n",
-	.options = IMPORT_OPTIONS,
-	.min = 1,
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_restore,
-};
 
 static enum command_status run_backup(const struct invocation *invocation)
 {
@@ -165,3 +112,25 @@ static enum command_status run_restore(const struct invocation *invocation)
 		command_report_confirm(invocation, watchdog.deadline_ms);
 	return STATUS_DONE;
 }
+
+const struct command command_backup = {
+	.name = "backup",
+	.group = COMMAND_RULES,
+	.usage = "[FILE|-]",
+	.summary = "write all that is stored: rules, lists, policies",
+	.max = 1,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_backup,
+};
+
+const struct command command_restore = {
+	.name = "restore",
+	.group = COMMAND_RULES,
+	.usage = IMPORT_USAGE,
+	.summary = "make rules, lists and policies equal to a backup",
+	.options = IMPORT_OPTIONS,
+	.min = 1,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_restore,
+};

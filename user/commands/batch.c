@@ -14,6 +14,7 @@
 #include "io/line_pipe.h"
 #include "host/protected_flows.h"
 #include "io/output.h"
+#include "base/clock.h"
 
 /* Limits of a group. A writer that waits for its answer waits for one change. */
 #define GROUP_LINES 32768
@@ -26,57 +27,6 @@
 /* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
 #define HOLD_MS 200
 #define LEAVE_MS 2
-
-static enum command_status run_batch(const struct invocation *invocation);
-
-const struct command command_batch = {
-	.name = "batch",
-	.group = COMMAND_RULES,
-	.usage = "FILE|- [--addresses] [--list NAME] [--timeout TIME] [--strict] [--force]",
-	.summary = "run add, del and test lines, one after the other",
-	.help = "Each line is as on the command line, where `ban` is `add` too. Each has one\n"
-		"answer line, in order, written as soon as the answer is durable and active. Empty\n"
-		"lines and comments, which start with #, have no answer. The lines and their\n"
-		"answers:\n"
-		"  add RULE    added | updated (the rule has a new end, or one more owner: a list,\n"
-		"              or by hand) | already there\n"
-		"  del RULE    deleted | no such rule\n"
-		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop)\n"
-		"              | passed by RULE | not blocked\n"
-		"A line of add or del may mean several rules, as on the command line. Its answer\n"
-		"is then the first of these words that is true of any of them.\n"
-		"The words `list NAME` in a line mean the rules of that list:\n"
-		"  add RULE list NAME   as above\n"
-		"  del RULE list NAME   deleted | left to others (the list gave the rule up, but\n"
-		"                       others keep it) | no such rule\n"
-		"  test FLOW list NAME  listed by RULE | not listed\n"
-		"A bad line is answered with: error: FILE:LINE: why. Lines that arrive together\n"
-		"are one change. Between changes, and at least five times a second, other\n"
-		"commands get their turn, even while answers wait for a reader. A pipe stays open\n"
-		"as long as its writer likes.\n"
-		"\n"
-		"  --addresses     each line is one address or prefix to block, perhaps with\n"
-		"                  `timeout TIME`, and nothing else. Use it for addresses that others\n"
-		"                  choose, as those of a log: no text can make another rule\n"
-		"  --list NAME     for lines without the words `list NAME`\n"
-		"  --timeout TIME  for rules without a timeout\n"
-		"  --strict        make one change of all lines; change nothing if a line is bad\n"
-		"  --force         also block addresses by which this host is reached: see help\n"
-		"                  add\n"
-		"\n"
-		"With --json each answer is an object on a line of its own, with the number of\n"
-		"the line. Status 0: all was done; 1: a rule was already there, or not there, or\n"
-		"a flow was not blocked; 2: bad lines; 3 and more: lines that were refused.\n"
-		"\n"
-		"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
-		"  xdp-cuckoo batch --strict changes.txt --list bans\n"
-		"  tail -F addresses.log | xdp-cuckoo batch - --addresses --timeout 1h --list log\n",
-	.options = OPTION_ADDRESSES | OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
-	.min = 1,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_batch,
-};
 
 struct batch {
 	const struct invocation *invocation;
@@ -127,7 +77,7 @@ static int take_line(struct batch *batch)
 static int collect(struct batch *batch)
 {
 	const bool is_strict = batch->invocation->is_strict;
-	const double start_s = command_seconds();
+	const double start_s = clock_seconds();
 	int got;
 
 	do {
@@ -136,7 +86,7 @@ static int collect(struct batch *batch)
 				return 1;
 		if (!got && batch->feed.is_ended)
 			return 0;
-		if (!got && !is_strict && 1000 * (command_seconds() - start_s) >= GROUP_MS)
+		if (!got && !is_strict && 1000 * (clock_seconds() - start_s) >= GROUP_MS)
 			return 1;
 		if (!got)
 			got = feed_wait(&batch->feed, is_strict ? -1 : 0);
@@ -173,7 +123,7 @@ static int open_session(struct batch *batch, struct reason *reason)
 		guard_close(&batch->guard);
 		return error;
 	}
-	batch->opened_s = command_seconds();
+	batch->opened_s = clock_seconds();
 	batch->is_open = true;
 	command_report_undone(&batch->session);
 	return 0;
@@ -182,18 +132,16 @@ static int open_session(struct batch *batch, struct reason *reason)
 /* File locks have no queue, so a waiting process needs a moment to take the lock. */
 static void let_others_in(struct batch *batch)
 {
-	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000L };
-
 	if (!batch->is_open)
 		return;
 	close_session(batch);
-	nanosleep(&moment, NULL);
+	clock_pause(LEAVE_MS);
 }
 
 /* How long the lock may still be held. */
 static int left_ms(const struct batch *batch)
 {
-	const double held_ms = 1000 * (command_seconds() - batch->opened_s);
+	const double held_ms = 1000 * (clock_seconds() - batch->opened_s);
 
 	return held_ms < HOLD_MS ? HOLD_MS - held_ms : 0;
 }
@@ -453,3 +401,15 @@ static enum command_status run_batch(const struct invocation *invocation)
 	feed_close(&batch.feed);
 	return status;
 }
+
+const struct command command_batch = {
+	.name = "batch",
+	.group = COMMAND_RULES,
+	.usage = "FILE|- [--addresses] [--list NAME] [--timeout TIME] [--strict] [--force]",
+	.summary = "run add, del and test lines, one after the other",
+	.options = OPTION_ADDRESSES | OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_batch,
+};

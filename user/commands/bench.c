@@ -6,12 +6,10 @@
 #include <sys/utsname.h>
 
 #include "bench/copy_filter.h"
-#include "base/available_memory.h"
+#include "base/memory.h"
 #include "bench/measure.h"
 #include "commands/command.h"
 #include "io/output.h"
-
-static enum command_status run_bench(const struct invocation *invocation);
 
 #define SECONDS_DEFAULT 2
 #define DRIVER_NS_DEFAULT 42
@@ -19,51 +17,6 @@ static enum command_status run_bench(const struct invocation *invocation);
 #define FRAME_BITS (8 * (64 + 20)) /* a frame of 64 bytes on the wire, with preamble and gap */
 #define CPU_NAME_BYTES 128
 #define MEASURED_BYTES 128
-
-const struct command command_bench = {
-	.name = "bench",
-	.group = COMMAND_LOOK,
-	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters] [--no-spare]",
-	.summary = "measure what the filter costs a packet on this machine",
-	.help = "Measures a copy of the running filter with its rules, on packets that the kernel\n"
-		"makes up (BPF_PROG_TEST_RUN). The running filter and its counters stay\n"
-		"untouched. If no filter runs, it measures the filter that `load` would make from\n"
-		"the stored rules. There are three kinds of traffic, for IPv4 and for IPv6 if\n"
-		"there are such rules:\n"
-		"  hit    packets that match a rule; each rule is equally likely, and fields that\n"
-		"         the rule leaves open are random\n"
-		"  miss   packets with random addresses, TCP or UDP, that match no rule\n"
-		"  half   both, mixed at random\n"
-		"262,144 flows take turns, one packet each. Before and after timing, bench checks\n"
-		"that the filter decides as the rules say. It measures on one CPU, then on all at\n"
-		"once, in ns per packet:\n"
-		"  ns               the filter, with the kernel's loop and the change of flow:\n"
-		"                   the median of many slices of 256 packets, and its quartiles\n"
-		"  drop ns          the same for a bare XDP_DROP\n"
-		"  ns over drop     the difference: the cost of the filter\n"
-		"  ns over parse    the part of it that does not read the headers\n"
-		"  million packets  per second, of the test itself; a driver adds its own time\n"
-		"The cores needed are a model, not a measurement: packets per second times\n"
-		"(driver + ns over drop, on all CPUs at once); 10 Gbit/s are 14.88 million frames\n"
-		"of 64 bytes per second.\n"
-		"  --seconds N      time to measure; set-up and checks take one or two seconds\n"
-		"                   more (default: 2)\n"
-		"  --driver-ns N    time that driver and kernel need for a packet that a bare XDP\n"
-		"                   program drops. Default 42: 24 million per second and core,\n"
-		"                   Hoiland-Jorgensen et al., \"The eXpress Data Path\", CoNEXT\n"
-		"                   2018, on a 100 Gbit/s card (mlx5)\n"
-		"  --capacity, --compact, --fingerprint, --no-counters, --no-spare\n"
-		"                   measure the table that `load` would make with these options\n"
-		"Status 1: no filter of the --name runs and no rules are stored.\n"
-		"\n"
-		"  xdp-cuckoo bench\n"
-		"  xdp-cuckoo bench --seconds 10 --json\n"
-		"  xdp-cuckoo bench --compact --driver-ns 60\n",
-	.options = OPTION_SECONDS | OPTION_DRIVER_NS | OPTION_CAPACITY | OPTION_FORMAT,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_bench,
-};
 
 /* The measured filter, which no packet reaches, and the results. */
 struct benching {
@@ -213,3 +166,14 @@ static enum command_status run_bench(const struct invocation *invocation)
 		return command_error(STATUS_NO, "%s", reason.text);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
+
+const struct command command_bench = {
+	.name = "bench",
+	.group = COMMAND_LOOK,
+	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
+		 "[--no-counters] [--no-spare]",
+	.summary = "measure what the filter costs a packet on this machine",
+	.options = OPTION_SECONDS | OPTION_DRIVER_NS | OPTION_CAPACITY | OPTION_FORMAT,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_bench,
+};

@@ -4,26 +4,6 @@
 #include "filter/run_state.h"
 #include "io/output.h"
 
-static enum command_status run_check(const struct invocation *invocation);
-
-const struct command command_check = {
-	.name = "check",
-	.group = COMMAND_LOOK,
-	.usage = "",
-	.summary = "compare the running tables with the store, and repair them",
-	.help = "Compares every entry. Prints how many entries were right, missing, foreign (no\n"
-		"rule needs them), or had another end than their rule, and repairs them in\n"
-		"place. A change that was not confirmed in time, and that nothing has undone\n"
-		"yet, is undone; a note says so. Status 0: all entries were right; 1: something\n"
-		"was repaired or undone; 3: the store is damaged, all of which check reads.\n"
-		"\n"
-		"  xdp-cuckoo check\n"
-		"  xdp-cuckoo check --json\n",
-	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_check,
-};
-
 /* *differing: a table was not equal to the store, now or when it was opened. */
 static int check_all(struct session *session, json_t *rows, bool *differing, struct reason *reason)
 {
@@ -78,3 +58,13 @@ static enum command_status run_check(const struct invocation *invocation)
 		output_note("the differing entries have been repaired");
 	return differing || is_undone || is_late ? STATUS_NO : STATUS_DONE;
 }
+
+const struct command command_check = {
+	.name = "check",
+	.group = COMMAND_LOOK,
+	.usage = "",
+	.summary = "compare the running tables with the store, and repair them",
+	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_check,
+};

@@ -10,27 +10,6 @@
 #include "lists/import.h"
 #include "io/output.h"
 
-static enum command_status run_check_config(const struct invocation *invocation);
-
-const struct command command_check_config = {
-	.name = "check-config",
-	.group = COMMAND_RUN,
-	.usage = "[FILE] [--strict]",
-	.summary = "check a configuration file",
-	.help = "Changes nothing. Reports each mistake in one line, with its line number. Status\n"
-		"0: `up` would accept the file; 2: it would not. Notes interfaces and files of\n"
-		"lists that are not there now.\n"
-		"  --strict  also reads the lists: bad lines, and lists that cannot be read, are\n"
-		"            mistakes too\n"
-		"\n"
-		"  xdp-cuckoo check-config\n"
-		"  xdp-cuckoo check-config new.conf --strict\n",
-	.options = OPTION_STRICT,
-	.max = 1,
-	.needs = PRIVILEGE_READ,
-	.run = run_check_config,
-};
-
 /* Tries an import that changes nothing. */
 static bool is_list_right(const struct invocation *invocation, const struct config_list *list)
 {
@@ -76,3 +55,14 @@ static enum command_status run_check_config(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	return is_right ? STATUS_DONE : STATUS_USAGE;
 }
+
+const struct command command_check_config = {
+	.name = "check-config",
+	.group = COMMAND_RUN,
+	.usage = "[FILE] [--strict]",
+	.summary = "check a configuration file",
+	.options = OPTION_STRICT,
+	.max = 1,
+	.needs = PRIVILEGE_READ,
+	.run = run_check_config,
+};

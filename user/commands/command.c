@@ -165,14 +165,6 @@ void command_skip_dev(struct invocation *invocation)
 	invocation->count--;
 }
 
-double command_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
 enum command_status command_read_number(const char *what, const char *text, __u64 *number)
 {
 	const size_t digits = strspn(text, "0123456789");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command is a `const struct command`, above its code in its own file. command_table.c lists all commands.
- * main() finds the command there, and help and the man page are made from the same table.
+ * A command is a `const struct command`, below its code in its own file. command_table.c lists all commands.
+ * main() finds the command there, and help and the man page are made from the same table. help/NAME.txt is the text of
+ * its help: whole lines, with two examples or more.
  */
 #ifndef XDP_CUCKOO_COMMAND_H
 #define XDP_CUCKOO_COMMAND_H
@@ -99,7 +100,6 @@ struct command {
 	enum command_group group;
 	const char *usage;         /* operands and options, as after the name */
 	const char *summary;       /* one line */
-	const char *help;          /* the rest of `help NAME`: whole lines, with two examples or more */
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
 	unsigned int options;      /* enum command_option bits */
 	int min, max;              /* operands; max -1: any number */
@@ -130,6 +130,11 @@ const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
 enum command_status command_say_unknown(const char *name);
+
+/* ---- help.c ---- */
+
+/* help/NAME.txt of the command. NULL: there is none. */
+const char *command_help_text(const struct command *command);
 
 /* ---- command.c: errors ---- */
 
@@ -167,9 +172,6 @@ enum command_status command_check_format(const struct load_options *load);
 
 /* Interfaces as `ip` writes them, "dev eth0": moves the operands past the word dev. */
 void command_skip_dev(struct invocation *invocation);
-
-/* The time of CLOCK_MONOTONIC. */
-double command_seconds(void);
 
 /* Reads a number of rules, 1 or more, also as 10k or 10M. Prints an error if `text` is not; `what` names it. */
 enum command_status command_read_number(const char *what, const char *text, __u64 *number);

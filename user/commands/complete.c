@@ -17,25 +17,6 @@
 #define SPEC_BYTES 128
 #define LINE_BYTES 512
 
-static enum command_status run_complete(const struct invocation *invocation);
-
-const struct command command_complete = {
-	.name = "complete",
-	.group = COMMAND_HIDDEN,
-	.usage = "-- WORD...",
-	.summary = "print what the last word may become",
-	.help = "For the completion of shells. Takes the words typed so far after xdp-cuckoo; the\n"
-		"last one may be empty. Prints one candidate per line, with a tab and its meaning\n"
-		"if it has one. :file and :dir mean that the shell completes names of files or\n"
-		"directories.\n"
-		"\n"
-		"  xdp-cuckoo complete -- ''\n"
-		"  xdp-cuckoo complete -- import --format sp\n",
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_complete,
-};
-
 struct completion {
 	const char *word;                /* the word to complete */
 	const char *start;               /* text before it to repeat in each candidate, like --mode= */
@@ -342,3 +323,13 @@ static enum command_status run_complete(const struct invocation *invocation)
 	output_list_end();
 	return STATUS_DONE;
 }
+
+const struct command command_complete = {
+	.name = "complete",
+	.group = COMMAND_HIDDEN,
+	.usage = "-- WORD...",
+	.summary = "print what the last word may become",
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_complete,
+};

@@ -5,31 +5,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_confirm(const struct invocation *invocation);
-
-const struct command command_confirm = {
-	.name = "confirm",
-	.group = COMMAND_SAFETY,
-	.usage = "[--force]",
-	.summary = "keep what a --confirm TIME would undo",
-	.help = "After `load --confirm 30s` or `import --confirm 30s`: says that you can still\n"
-		"reach this host. Status 1: nothing waits to be confirmed, or the time is over.\n"
-		"If the time is over, the filter passes everything and the change is undone. A\n"
-		"confirm that a frozen session delivers too late does not count.\n"
-		"If undoing fails (on a full disk, for example), the next command tries again\n"
-		"and then does its own work. Until you confirm, no new rule can take the room\n"
-		"of a kind of rule that the undo would bring back: it is refused.\n"
-		"  --force    also after the time is over, if the change could not be undone: the\n"
-		"             filter filters again\n"
-		"\n"
-		"  xdp-cuckoo load eth0 --confirm 30s\n"
-		"  xdp-cuckoo confirm\n"
-		"  xdp-cuckoo --name web confirm\n",
-	.options = OPTION_FORCE,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_confirm,
-};
-
 /*
  * Uses the clock of the packet path. Once that path has let all packets pass, a confirm proves nothing: it
  * may have been typed while the session was frozen.
@@ -76,3 +51,13 @@ static enum command_status run_confirm(const struct invocation *invocation)
 				     "undone: see xdp-cuckoo status");
 	return command_answer(error, &reason, json_pack("{s:s}", "confirmed", invocation->name));
 }
+
+const struct command command_confirm = {
+	.name = "confirm",
+	.group = COMMAND_SAFETY,
+	.usage = "[--force]",
+	.summary = "keep what a --confirm TIME would undo",
+	.options = OPTION_FORCE,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_confirm,
+};

@@ -6,27 +6,6 @@
 #include "config/config.h"
 #include "io/output.h"
 
-static enum command_status run_down(const struct invocation *invocation);
-
-const struct command command_down = {
-	.name = "down",
-	.group = COMMAND_RUN,
-	.usage = "[FILE] [--on-stop]",
-	.summary = "take the filter off all its interfaces",
-	.help = "Takes the filter off all interfaces that run it, whatever the configuration\n"
-		"says. The rules stay stored for the next `up`.\n"
-		"  --on-stop  only if FILE, or " CONFIG_DIR "/NAME.conf, says\n"
-		"             detach-on-stop = yes. For services, which are also stopped to be\n"
-		"             started again\n"
-		"\n"
-		"  xdp-cuckoo down\n"
-		"  xdp-cuckoo --name web down --on-stop\n",
-	.options = OPTION_ON_STOP,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_down,
-};
-
 /* Reports the interfaces that keep it. -errno: nothing could be done. */
 static int take_off(const struct invocation *invocation, json_t *done, enum command_status *status,
 		    struct reason *reason)
@@ -77,3 +56,14 @@ static enum command_status run_down(const struct invocation *invocation)
 	output_print(json_pack("{s:o}", "unloaded", done));
 	return status;
 }
+
+const struct command command_down = {
+	.name = "down",
+	.group = COMMAND_RUN,
+	.usage = "[FILE] [--on-stop]",
+	.summary = "take the filter off all its interfaces",
+	.options = OPTION_ON_STOP,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_down,
+};

@@ -3,25 +3,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_expire(const struct invocation *invocation);
-
-const struct command command_expire = {
-	.name = "expire",
-	.group = COMMAND_RULES,
-	.usage = "",
-	.summary = "delete the rules that have ended",
-	.help = "A running filter stops matching a rule by itself when its time is over; `expire`\n"
-		"frees its slot and its place in the store. A compact table stores no times: its\n"
-		"rules hold until `expire` runs. A systemd timer can run it every minute, for one\n"
-		"filter by its name:\n"
-		"systemctl enable --now xdp-cuckoo-expire@default.timer\n"
-		"\n"
-		"  xdp-cuckoo expire\n"
-		"  xdp-cuckoo --name web expire\n",
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_expire,
-};
-
 static enum command_status run_expire(const struct invocation *invocation)
 {
 	struct session session;
@@ -40,3 +21,12 @@ static enum command_status run_expire(const struct invocation *invocation)
 	session_close(&session);
 	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", count));
 }
+
+const struct command command_expire = {
+	.name = "expire",
+	.group = COMMAND_RULES,
+	.usage = "",
+	.summary = "delete the rules that have ended",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_expire,
+};

@@ -9,38 +9,6 @@
 
 #define LOSSES_SHOWN 20
 
-static enum command_status run_export(const struct invocation *invocation);
-
-const struct command command_export = {
-	.name = "export",
-	.group = COMMAND_RULES,
-	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
-	.summary = "write all rules, or those of a list, as a list",
-	.help = "Writes to standard output, or to FILE. FILE replaces an older file only when it\n"
-		"is complete, and keeps its owner and mode; a link stays, and the file it leads\n"
-		"to is replaced. In every format, `import` reads the same rules back, with what\n"
-		"is left of their timeouts:\n"
-		"  text   as `list` shows it (default)\n"
-		"  ipset  for ipset restore: the sets are named by action and columns, for\n"
-		"         example xc-drop-src-net4. Rules that ipset cannot hold (ports without\n"
-		"         protocol or address, both ports, ...) are reported and left out; then\n"
-		"         the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
-		"  nft    for nft -j -f: a table inet xdp_cuckoo with sets named in the same way,\n"
-		"         for example xc_drop_src_4; prefixes within others have sets of their\n"
-		"         own, for example xc_drop_src_4_1\n"
-		"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
-		"Rules that have ended are left out. An export holds rules alone: `backup` writes\n"
-		"lists, owners and policies too.\n"
-		"\n"
-		"  xdp-cuckoo export rules.txt\n"
-		"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
-		"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
-	.options = OPTION_LIST_FORMAT | OPTION_LIST,
-	.max = 1,
-	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
-	.run = run_export,
-};
-
 struct export
 {
 	FILE *to;
@@ -181,3 +149,14 @@ static enum command_status run_export(const struct invocation *invocation)
 	store_close(store);
 	return status;
 }
+
+const struct command command_export = {
+	.name = "export",
+	.group = COMMAND_RULES,
+	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
+	.summary = "write all rules, or those of a list, as a list",
+	.options = OPTION_LIST_FORMAT | OPTION_LIST,
+	.max = 1,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_export,
+};

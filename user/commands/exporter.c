@@ -14,32 +14,7 @@
 #include "commands/options.h"
 #include "io/output.h"
 #include "io/signals.h"
-
-static enum command_status run_exporter(const struct invocation *invocation);
-
-const struct command command_exporter = {
-	.name = "exporter",
-	.group = COMMAND_LOOK,
-	.usage = "[--listen ADDRESS:PORT]",
-	.summary = "serve the state of all running filters to Prometheus",
-	.help = "Serves what `metrics` prints at http://127.0.0.1:9917/metrics, until SIGTERM or\n"
-		"SIGINT. It reads the filters for each scrape; scrapes within the same second\n"
-		"share one reading. Filters may come and go meanwhile. As a service:\n"
-		"systemctl enable --now xdp-cuckoo-exporter\n"
-		"\n"
-		"By default only processes of this host can connect. --listen can name another\n"
-		"address of this host, or 0.0.0.0 or [::] for all addresses. Everybody who\n"
-		"reaches that address can read the counters: there is no password and no TLS.\n"
-		"Ports below 1024 are not possible. If the filters cannot be read, the HTTP\n"
-		"status is 503, and the page says why. share/xdp-cuckoo/grafana has a dashboard\n"
-		"for Grafana.\n"
-		"\n"
-		"  xdp-cuckoo exporter\n"
-		"  xdp-cuckoo exporter --listen [::1]:9917\n",
-	.options = OPTION_LISTEN,
-	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ,
-	.run = run_exporter,
-};
+#include "base/clock.h"
 
 #define FRESH_S 1 /* a reading that is not older also answers the next scrape */
 
@@ -87,7 +62,7 @@ static void refresh(struct exporter *exporter)
 	if (*failure && strcmp(failure, exporter->said.text))
 		output_note("%s", failure);
 	reason_set(&exporter->said, 0, "%s", failure);
-	exporter->since_s = command_seconds();
+	exporter->since_s = clock_seconds();
 }
 
 static void make_page(const char *path, void *context, struct http_page *page)
@@ -103,7 +78,7 @@ static void make_page(const char *path, void *context, struct http_page *page)
 		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
 		return;
 	}
-	if (command_seconds() - exporter->since_s >= FRESH_S)
+	if (clock_seconds() - exporter->since_s >= FRESH_S)
 		refresh(exporter);
 	if (!exporter->text)
 		*page = (struct http_page){ 503, "text/plain", exporter->said.text, strlen(exporter->said.text) };
@@ -174,3 +149,13 @@ static enum command_status run_exporter(const struct invocation *invocation)
 			"'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
 	return error ? command_error(command_status_of(error), "cannot serve: %s", strerror(-error)) : STATUS_DONE;
 }
+
+const struct command command_exporter = {
+	.name = "exporter",
+	.group = COMMAND_LOOK,
+	.usage = "[--listen ADDRESS:PORT]",
+	.summary = "serve the state of all running filters to Prometheus",
+	.options = OPTION_LISTEN,
+	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ,
+	.run = run_exporter,
+};

@@ -12,39 +12,6 @@
 
 #define LOG_ENTRIES 10000 /* that the broker keeps of each list */
 
-static enum command_status run_fleet(const struct invocation *invocation);
-
-const struct command command_fleet = {
-	.name = "fleet",
-	.group = COMMAND_FLEET,
-	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
-	.summary = "make a fleet on a broker, or show its hosts",
-	.help = "A fleet is one set of lists on many hosts. A broker (Redis 7 or valkey) sends\n"
-		"the lists to the hosts: see xdp-cuckoo-fleet(7). The section [fleet] of the\n"
-		"configuration names the broker.\n"
-		"  init         load xdp-cuckoo's functions into the broker, and make the fleet\n"
-		"               of this --name if there is none. Run it again after each upgrade\n"
-		"  status       show lists and hosts: level, behind, diverged, held, wiped, or\n"
-		"               silent for 20 seconds; and packets dropped since `load`\n"
-		"  metrics      print the same for Prometheus; metrics FILE replaces FILE in one\n"
-		"               step, as the command `metrics` does\n"
-		"  check        connect, log in, and look for mistakes in the broker's settings\n"
-		"  forget HOST  delete the report of a host that is gone. The broker deletes a\n"
-		"               report by itself after 7 days\n"
-		"\n"
-		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
-		"Status 1: not all hosts are level, or `check` has found a mistake.\n"
-		"\n"
-		"  xdp-cuckoo fleet init\n"
-		"  xdp-cuckoo fleet status --json\n"
-		"  xdp-cuckoo fleet metrics /var/lib/prometheus/node-exporter/fleet.prom\n",
-	.options = OPTION_CONFIG,
-	.min = 1,
-	.max = 2,
-	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
-	.run = run_fleet,
-};
-
 /* ---- what all commands of a fleet share ---- */
 
 static void report_line(const char *text)
@@ -321,3 +288,15 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	config_close(config);
 	return status;
 }
+
+const struct command command_fleet = {
+	.name = "fleet",
+	.group = COMMAND_FLEET,
+	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
+	.summary = "make a fleet on a broker, or show its hosts",
+	.options = OPTION_CONFIG,
+	.min = 1,
+	.max = 2,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_fleet,
+};

@@ -15,37 +15,6 @@
 
 #define GOBGP_SOCKET "/run/xdp-cuckoo-gobgp"
 
-static enum command_status run_flowspec(const struct invocation *invocation);
-
-const struct command command_flowspec = {
-	.name = "flowspec",
-	.group = COMMAND_RULES,
-	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
-	.summary = "keep a list equal to the flows that BGP announces",
-	.help = "Reads what GoBGP prints. Makes drop rules of the flows of BGP FlowSpec (RFC 8955,\n"
-		"RFC 8956) that ask for a drop. A rule never matches more packets than its flow: a\n"
-		"flow that rules cannot match exactly is refused, and named. The section\n"
-		"[flowspec] of the configuration says which destinations are yours, and sets\n"
-		"limits. xdp-cuckoo-flowspec(7) shows how to set up GoBGP.\n"
-		"The rules have a timeout, which is renewed while the input lasts. When the input\n"
-		"ends, or this process is killed, the rules stay for the configured stale time.\n"
-		"  SOCKET         of packets, one for each route: that of xdp-cuckoo-gobgp.socket.\n"
-		"                 - is standard input: GoBGP's JSON, where one route that JSON\n"
-		"                 cannot say hides others\n"
-		"  --list NAME    the list (default: list of [flowspec], or " FLOWSPEC_LIST_DEFAULT ")\n"
-		"  --print        change nothing: print the lines for `publish batch - --list NAME`\n"
-		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
-		"xdp-cuckoo-flowspec@NAME.service runs it. Status 3: the input has ended.\n"
-		"\n"
-		"  xdp-cuckoo flowspec " GOBGP_SOCKET " --print\n"
-		"  gobgp monitor global rib -a ipv4-flowspec --current -j | xdp-cuckoo flowspec -\n",
-	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
-	.min = 1,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
-	.run = run_flowspec,
-};
-
 /* A note is lost if nobody reads standard error: rules are worth more. */
 static void note(const char *text)
 {
@@ -130,3 +99,15 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 	config_close(config);
 	return status;
 }
+
+const struct command command_flowspec = {
+	.name = "flowspec",
+	.group = COMMAND_RULES,
+	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
+	.summary = "keep a list equal to the flows that BGP announces",
+	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
+	.run = run_flowspec,
+};

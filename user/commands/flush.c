@@ -7,30 +7,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_flush(const struct invocation *invocation);
-
-const struct command command_flush = {
-	.name = "flush",
-	.group = COMMAND_RULES,
-	.usage = "[LIST] [--list NAME] [--force]",
-	.summary = "delete all rules, or those of one list",
-	.help = "The next import of a list brings its rules back.\n"
-		"  --list NAME  only the rules of the list NAME. A rule that other lists have, or\n"
-		"             that was added by hand too, stays. `flush NAME` is the same\n"
-		"  --force    even if lists have rules; and even if pass rules are deleted that\n"
-		"             keep this host reachable: with `policy no-rule drop`, they let its\n"
-		"             own addresses, its gateway and your SSH session through\n"
-		"\n"
-		"  xdp-cuckoo flush\n"
-		"  xdp-cuckoo flush --list bans\n"
-		"  xdp-cuckoo --name web flush --force\n",
-	.options = OPTION_LIST | OPTION_FORCE,
-	.max = 1,
-	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_flush,
-};
-
 /* Lists are fed by others, who do not expect that their rules go. */
 static int check_lists(struct session *session, struct reason *reason)
 {
@@ -114,3 +90,15 @@ static enum command_status run_flush(const struct invocation *invocation)
 	guard_close(&guard);
 	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));
 }
+
+const struct command command_flush = {
+	.name = "flush",
+	.group = COMMAND_RULES,
+	.usage = "[LIST] [--list NAME] [--force]",
+	.summary = "delete all rules, or those of one list",
+	.options = OPTION_LIST | OPTION_FORCE,
+	.max = 1,
+	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_flush,
+};

@@ -15,31 +15,6 @@
 
 extern const struct command command_add, command_import;
 
-static enum command_status run_help(const struct invocation *invocation);
-static enum command_status run_version(const struct invocation *invocation);
-
-const struct command command_help = {
-	.name = "help",
-	.usage = "[COMMAND|rules]",
-	.summary = "explain the tool or a command",
-	.help = "\n"
-		"  xdp-cuckoo help\n"
-		"  xdp-cuckoo help add\n"
-		"  xdp-cuckoo help rules\n",
-	.max = 1,
-	.run = run_help,
-};
-
-const struct command command_version = {
-	.name = "version",
-	.usage = "",
-	.summary = "print the version of tool, table and store",
-	.help = "\n"
-		"  xdp-cuckoo version\n"
-		"  xdp-cuckoo version --json\n",
-	.run = run_version,
-};
-
 static const struct {
 	enum command_group group;
 	const char *title;
@@ -68,20 +43,35 @@ static const char ending[] = "\n"
 			     "full or memory short; 5 another XDP program is in the way.\n"
 			     "More, with examples: xdp-cuckoo help COMMAND.\n";
 
+/* One row per file in help/, made by the build: the name and the text. */
+static const struct {
+	const char *command, *text;
+} texts[] = {
+#include "help.h"
+};
+
+const char *command_help_text(const struct command *command)
+{
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(texts[i].command, command->name))
+			return texts[i].text;
+	return NULL;
+}
+
 /* The help text, with the line "@" replaced by what .explain writes. The caller frees it. NULL: no memory. */
 static char *help_of(const struct command *command)
 {
-	const char *at = command->explain ? strstr(command->help, "@\n") : NULL;
+	const char *help = command_help_text(command), *at = command->explain ? strstr(help, "@\n") : NULL;
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
 
 	if (!to)
 		return NULL;
-	fprintf(to, "%.*s", at ? (int)(at - command->help) : 0, command->help);
+	fprintf(to, "%.*s", at ? (int)(at - help) : 0, help);
 	if (at)
 		command->explain(to);
-	fputs(at ? at + strlen("@\n") : command->help, to);
+	fputs(at ? at + strlen("@\n") : help, to);
 	return fclose(to) ? NULL : text;
 }
 
@@ -231,3 +221,18 @@ static enum command_status run_version(const struct invocation *invocation)
 			       STORE_SCHEMA));
 	return STATUS_DONE;
 }
+
+const struct command command_help = {
+	.name = "help",
+	.usage = "[COMMAND|rules]",
+	.summary = "explain the tool or a command",
+	.max = 1,
+	.run = run_help,
+};
+
+const struct command command_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "print the version of tool, table and store",
+	.run = run_version,
+};

@@ -8,82 +8,6 @@
 #include "lists/list.h"
 #include "io/output.h"
 
-static enum command_status run_import(const struct invocation *invocation);
-
-const struct command command_import = {
-	.name = "import",
-	.group = COMMAND_RULES,
-	.usage = IMPORT_USAGE,
-	.summary = "add the rules of a list, or make the rules equal to it",
-	.help = "One change: when the command returns, all of it is stored and active, or none.\n"
-		"Several files are one list. A file without any rule is refused, so a failed\n"
-		"download changes nothing, not even the time of the last import.\n"
-		"The format is recognised by the content, or named:\n"
-		"  text      one rule, address, prefix or range A-B per line; # and ; start a\n"
-		"            comment; also FireHOL netset\n"
-		"  ipset     ipset save: the first address is the source, the second the\n"
-		"            destination, the port is the destination's; nomatch makes a pass\n"
-		"            rule, which wins over every drop rule\n"
-		"  nft       nft -j list set, or list many sets: as with ipset; the first of two\n"
-		"            services is the source port. A set does not say whether it drops:\n"
-		"            pick one with --set, and say --action\n"
-		"  spamhaus  DROP, text or JSON lines; the SBL number becomes the comment\n"
-		"  csv       the first line names the columns: src, sport, dst, dport, proto,\n"
-		"            type, code, action, timeout, comment, or usual names for these.\n"
-		"            Other columns are ignored. A row without an address is bad, unless\n"
-		"            there are both a column src and a column dst\n"
-		"  iptables  iptables-save, and user.rules of ufw: lines that DROP or REJECT what\n"
-		"            arrives. What a rule cannot say exactly is a bad line\n"
-		"Ranges become the fewest prefixes. Bad lines are reported with file, line and\n"
-		"word, and left out; then the status is 2. If a rule is already there, its\n"
-		"timeout is updated. Without --replace, a rule without a timeout stays as it is,\n"
-		"with its comment, and a rule with a timeout takes the comment of the line if\n"
-		"there is one. With --replace, the comments are those of the file. A rule that\n"
-		"other lists have too, or that was added by hand, always keeps its comment.\n"
-		"  --list NAME     the rules belong to the list NAME. A rule can belong to\n"
-		"                  several lists, and be added by hand too. It stays until the\n"
-		"                  last of these drops it, or `del` deletes it. Its comment is\n"
-		"                  from the first. If one of these has it permanently, it has no\n"
-		"                  timeout. Otherwise the latest end counts, even if the list\n"
-		"                  that asked for it has dropped the rule\n"
-		"  --replace       with --list: make the rules of that list equal to the file,\n"
-		"                  and leave all others. Without --list: delete every rule that\n"
-		"                  the file does not name; if lists have such rules, that needs\n"
-		"                  --force. Only differences are changed. Packets meet either the\n"
-		"                  old or the new rules, never a mixture\n"
-		"  --action ACTION for rules that name no action: drop, pass or monitor.\n"
-		"                  nomatch, and the names of sets that `export` writes, name an\n"
-		"                  action\n"
-		"  --monitor-only  the same as --action monitor: try a new list before it drops.\n"
-		"                  To make it drop, import it again without this option: the drop\n"
-		"                  rules take the place of the list's monitor rules. The option\n"
-		"                  turns drop rules of the list into monitor rules again\n"
-		"  --set SET       read only this set of ipset or nft\n"
-		"  --dry-run       say what would be added, updated, kept and removed, and change\n"
-		"                  nothing\n"
-		"  --strict        change nothing if a line is bad\n"
-		"  --timeout TIME  for rules without a timeout\n"
-		"  --confirm TIME  undo all of it unless `xdp-cuckoo confirm` comes within TIME\n"
-		"                  after it is done. What other commands change meanwhile stays,\n"
-		"                  even for the same rules\n"
-		"  --force         even if it blocks this host's own addresses, its default\n"
-		"                  gateway, its name servers or your SSH session; also allow a\n"
-		"                  file without any rule, and to replace the rules of lists by a\n"
-		"                  file without --list\n"
-		"\n"
-		"  xdp-cuckoo import firehol_level1.netset --replace --strict\n"
-		"  xdp-cuckoo import drop.txt --list spamhaus --replace\n"
-		"  xdp-cuckoo import new.netset --list new --replace --monitor-only\n"
-		"  ipset save | xdp-cuckoo import - --set blocked --dry-run\n"
-		"  nft -j list set inet filter blocked | xdp-cuckoo import - --confirm 30s\n"
-		"  zcat list.csv.gz | xdp-cuckoo import - --format csv --timeout 1d\n",
-	.options = IMPORT_OPTIONS,
-	.min = 1,
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_import,
-};
-
 struct import_options command_import_options(const struct invocation *invocation)
 {
 	return (struct import_options){ .name = invocation->name,
@@ -246,3 +170,15 @@ static enum command_status run_import(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	return result.bad_lines ? STATUS_USAGE : STATUS_DONE;
 }
+
+const struct command command_import = {
+	.name = "import",
+	.group = COMMAND_RULES,
+	.usage = IMPORT_USAGE,
+	.summary = "add the rules of a list, or make the rules equal to it",
+	.options = IMPORT_OPTIONS,
+	.min = 1,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_import,
+};

@@ -6,37 +6,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_list(const struct invocation *invocation);
-
-const struct command command_list = {
-	.name = "list",
-	.group = COMMAND_RULES,
-	.usage = "[RULE|LIST] [--list NAME] [--counters] [--numeric]",
-	.summary = "print all rules, or those of a list",
-	.help = "Prints one rule per line, in the form that add and import read, with what is\n"
-		"left of its timeout. Rules that have ended are left out. With --counters, each\n"
-		"line also has the packets and bytes that the rule matched since the filter was\n"
-		"loaded, after a #. If prefixes of rules overlap, a packet may count for several\n"
-		"rules. In a flood a random sample is counted, so these counts are right on\n"
-		"average; the counts of `stats` are always exact. A --compact table does not\n"
-		"count by rule. With --json, each rule also has its lists, and whether it was\n"
-		"added by hand. After a change that was not confirmed in time and is not undone\n"
-		"yet, a running filter passes everything: a note says so, and with --json each\n"
-		"rule has not_confirmed_in_time, true.\n"
-		"With a RULE, such as an address, prints only rules that match some of its\n"
-		"packets. With the name of a LIST, prints its rules, like --list. --numeric\n"
-		"changes nothing: addresses and ports are always numbers.\n"
-		"\n"
-		"  xdp-cuckoo list\n"
-		"  xdp-cuckoo list 192.0.2.77\n"
-		"  xdp-cuckoo list --counters\n"
-		"  xdp-cuckoo list --list spamhaus --json\n",
-	.options = OPTION_COUNTERS | OPTION_LIST,
-	.max = RULE_WORDS_MAX,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_list,
-};
-
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
 	struct store_lists lists;
@@ -176,3 +145,14 @@ static enum command_status run_list(const struct invocation *invocation)
 	store_close(store);
 	return status;
 }
+
+const struct command command_list = {
+	.name = "list",
+	.group = COMMAND_RULES,
+	.usage = "[RULE|LIST] [--list NAME] [--counters] [--numeric]",
+	.summary = "print all rules, or those of a list",
+	.options = OPTION_COUNTERS | OPTION_LIST,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_list,
+};

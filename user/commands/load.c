@@ -9,87 +9,6 @@
 #include "io/output.h"
 #include "change/confirm_watchdog.h"
 
-static enum command_status run_load(const struct invocation *invocation);
-static enum command_status run_unload(const struct invocation *invocation);
-
-const struct command command_load = {
-	.name = "load",
-	.group = COMMAND_RUN,
-	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
-	.summary = "run the filter on interfaces",
-	.help = "The filter sees packets that the interface receives, and none that this host\n"
-		"sends.\n"
-		"All interfaces of one --name share one table, filled from the rules stored\n"
-		"under that name. The filter runs until `unload`, until a reboot, or until the\n"
-		"interface is removed. The interface must have an Ethernet header: for a tunnel\n"
-		"or PPP, load the filter on the Ethernet interface that carries it.\n"
-		"  --mode auto      native if the driver can, else generic (skb), with a note\n"
-		"                   (default)\n"
-		"  --mode native    in the driver, or not at all\n"
-		"  --mode skb       after the driver: works everywhere, slower\n"
-		"  --capacity N     number of rules for which the table must have room. Default:\n"
-		"                   the stored rules and up to half as many more, in at least\n"
-		"                   16,384 slots (--compact: 2^20). The table grows by itself\n"
-		"  --compact        store only fingerprints: 2 bytes per slot instead of 26, for\n"
-		"                   tens of millions of rules. Such a table drops some innocent\n"
-		"                   packets; with pass rules, it also passes some blocked ones.\n"
-		"                   It does not count by rule\n"
-		"  --fingerprint B  with --compact: bits of a fingerprint. For each value: which\n"
-		"                   part of innocent packets a full table drops, for each kind of\n"
-		"                   rule in use; and the bytes per slot:\n"
-		"                     8: 3 %, 1 byte\n"
-		"                     16: 1.2e-4, 2 bytes (default)\n"
-		"                     17: 5.8e-5, 2 bytes, semi-sorted, with slower look-ups\n"
-		"                     32: 1.8e-9, 4 bytes\n"
-		"  --no-counters    do not count by rule: 10 bytes per slot instead of 26\n"
-		"  --no-spare       memory for one table only. By default there is room for a\n"
-		"                   second table if a table takes at most 64 MiB. If a\n"
-		"                   change must take effect all at once, it is written to the\n"
-		"                   second table, and then the filter switches to that table.\n"
-		"                   Without that room such a change loads new programs, which\n"
-		"                   takes the kernel a tenth of a second or more\n"
-		"  --monitor-only   drop nothing and count what would be dropped, as\n"
-		"                   `monitor-only on` does\n"
-		"  --confirm TIME   remove the filter after TIME unless you type `xdp-cuckoo\n"
-		"                   confirm` before. This works even if your terminal hangs or is\n"
-		"                   closed. Use it when you load over the network\n"
-		"By default, packets with too many headers are dropped (more than 64 VLAN tags or\n"
-		"182 IPv6 extension headers). `policy too-many-headers pass` lets them through.\n"
-		"Before it starts, load reports stored rules that block this host's own\n"
-		"addresses, default gateway, name servers or SSH session. At the end it checks,\n"
-		"as `status` does, whether packets reach the filter.\n"
-		"If the MTU has grown on an interface that runs the filter already, load puts the\n"
-		"program for larger frames there.\n"
-		"\n"
-		"  xdp-cuckoo load eth0\n"
-		"  xdp-cuckoo load eth0 --confirm 30s\n"
-		"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n"
-		"  xdp-cuckoo load eth0 --compact --fingerprint 32\n",
-	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
-	.min = 1,
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_load,
-};
-
-const struct command command_unload = {
-	.name = "unload",
-	.group = COMMAND_RUN,
-	.usage = "IFACE...|--all",
-	.summary = "take the filter off interfaces",
-	.help = "The stored rules stay, and the next `load` puts them in force again. Removes\n"
-		"only xdp-cuckoo programs; --all removes every one in this network namespace.\n"
-		"Status 1: an interface runs no filter.\n"
-		"\n"
-		"  xdp-cuckoo unload eth0\n"
-		"  xdp-cuckoo unload --all\n",
-	.options = OPTION_ALL,
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL,
-	.run = run_unload,
-};
-
 static void add_row(json_t *rows, const struct kernel_attachment *attachment)
 {
 	json_array_append_new(rows, json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
@@ -450,3 +369,27 @@ static enum command_status run_unload(const struct invocation *words)
 		output_print(json_pack("{s:o}", "unloaded", names));
 	return status == STATUS_DONE ? missing : status;
 }
+
+const struct command command_load = {
+	.name = "load",
+	.group = COMMAND_RUN,
+	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
+		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
+	.summary = "run the filter on interfaces",
+	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
+	.min = 1,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_load,
+};
+
+const struct command command_unload = {
+	.name = "unload",
+	.group = COMMAND_RUN,
+	.usage = "IFACE...|--all",
+	.summary = "take the filter off interfaces",
+	.options = OPTION_ALL,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL,
+	.run = run_unload,
+};

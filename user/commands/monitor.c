@@ -18,8 +18,7 @@
 #include "monitor/pcapng.h"
 #include "samples/sample_cause.h"
 #include "io/signals.h"
-
-static enum command_status run_monitor(const struct invocation *invocation);
+#include "base/clock.h"
 
 #define RATE_DEFAULT 1000
 #define LINE_BYTES (2 * RULE_TEXT_BYTES + 128)
@@ -27,46 +26,6 @@ static enum command_status run_monitor(const struct invocation *invocation);
 #define NAME_BYTES 32 /* of an interface */
 #define NS_PER_S 1000000000LL
 #define MS_PER_S 1000
-
-const struct command command_monitor = {
-	.name = "monitor",
-	.group = COMMAND_LOOK,
-	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
-		 "[--write FILE|-] [--numeric]",
-	.summary = "show packets as they are dropped, or would be",
-	.help = "Prints one line for each packet that the filters of the --name drop, or would\n"
-		"drop if they were not monitor-only: time, interface, flow, length, and the rule\n"
-		"or policy that dropped it, by the rules stored at that moment. It continues over\n"
-		"changes, new tables and new interfaces, until Ctrl-C, SIGTERM, or nobody reads\n"
-		"it any more. Then it reports on stderr how many packets were seen and shown.\n"
-		"With a RULE it shows only packets that this rule would match. If a --compact\n"
-		"table drops a packet by chance, monitor says that no stored rule names it.\n"
-		"  --interface IFACE  only packets of this interface; instead of a bond, name its\n"
-		"                  slave, which receives them\n"
-		"  --every N       one in N of the packets of each CPU (default: 1, all)\n"
-		"  --rate N        at most N per second on each CPU, in bursts of up to 256\n"
-		"                  jiffies' worth; packets beyond are only counted (default:\n"
-		"                  1000)\n"
-		"  --count N       end after N packets\n"
-		"  --seconds N     end after N seconds\n"
-		"  --write FILE|-  write pcapng for tcpdump and Wireshark instead of lines: the\n"
-		"                  first 256 bytes of each packet, with a comment that names the\n"
-		"                  rule; - is standard output\n"
-		"  --numeric       changes nothing: addresses and ports are always numbers\n"
-		"Only one monitor, or one program with libxdp-cuckoo, can listen to a filter:\n"
-		"status 5 if another one does. If it dies, the kernel stops sampling 5 seconds\n"
-		"later. Status 1: no filter of the --name runs.\n"
-		"\n"
-		"  xdp-cuckoo monitor\n"
-		"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
-		"  xdp-cuckoo monitor -i eth0\n"
-		"  xdp-cuckoo monitor --every 100 --write drops.pcapng\n"
-		"  xdp-cuckoo monitor --write - | tcpdump -n -r -\n",
-	.options = OPTION_SAMPLES | OPTION_INTERFACE | OPTION_COUNT | OPTION_SECONDS,
-	.max = RULE_WORDS_MAX,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
-	.run = run_monitor,
-};
 
 struct monitoring {
 	const struct invocation *invocation;
@@ -84,19 +43,6 @@ struct monitoring {
 	int file;    /* where the lines or the pcapng go */
 	struct pcapng pcapng;
 };
-
-static __s64 clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * NS_PER_S + time.tv_nsec;
-}
-
-static __s64 now_ms(void)
-{
-	return clock_ns(CLOCK_MONOTONIC) / 1000000;
-}
 
 /* ---- a packet in words ---- */
 
@@ -281,7 +227,7 @@ static void report_missed(struct monitoring *monitoring)
 static void set_clocks(struct monitoring *monitoring)
 {
 	monitoring->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
+	monitoring->renew_ms = clock_ms(CLOCK_MONOTONIC) + LISTENER_RENEW_MS;
 }
 
 static int renew(struct monitoring *monitoring, struct reason *reason)
@@ -306,11 +252,11 @@ static int wait_for_samples(const struct monitoring *monitoring)
 		{ .fd = monitoring->file },
 	};
 	const bool ends_first = monitoring->end_ms && monitoring->end_ms < monitoring->renew_ms;
-	const __s64 left_ms = (ends_first ? monitoring->end_ms : monitoring->renew_ms) - now_ms();
+	const __s64 left_ms = (ends_first ? monitoring->end_ms : monitoring->renew_ms) - clock_ms(CLOCK_MONOTONIC);
 
 	if (poll(files, 3, left_ms > 0 ? left_ms : 0) < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (files[0].revents || (ends_first && now_ms() >= monitoring->end_ms))
+	if (files[0].revents || (ends_first && clock_ms(CLOCK_MONOTONIC) >= monitoring->end_ms))
 		return -ECANCELED;
 	return files[2].revents ? -EPIPE : 0;
 }
@@ -409,14 +355,15 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 	if (error)
 		return reason_set(reason, error, "cannot wait for signals: %s", strerror(-error));
 	set_clocks(monitoring);
-	monitoring->end_ms = invocation->seconds ? now_ms() + (__s64)invocation->seconds * MS_PER_S : 0;
+	monitoring->end_ms = invocation->seconds ? clock_ms(CLOCK_MONOTONIC) + (__s64)invocation->seconds * MS_PER_S :
+						   0;
 	error = begin_file(monitoring);
 	reason->text[0] = '\0';
 	while (!error) {
 		error = wait_for_samples(monitoring);
 		if (!error)
 			error = read_samples(monitoring);
-		if (!error && now_ms() >= monitoring->renew_ms)
+		if (!error && clock_ms(CLOCK_MONOTONIC) >= monitoring->renew_ms)
 			error = renew(monitoring, reason);
 	}
 	return end(monitoring, error, reason);
@@ -473,3 +420,15 @@ static enum command_status run_monitor(const struct invocation *words)
 		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
+
+const struct command command_monitor = {
+	.name = "monitor",
+	.group = COMMAND_LOOK,
+	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
+		 "[--write FILE|-] [--numeric]",
+	.summary = "show packets as they are dropped, or would be",
+	.options = OPTION_SAMPLES | OPTION_INTERFACE | OPTION_COUNT | OPTION_SECONDS,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_monitor,
+};

@@ -5,28 +5,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_monitor_only(const struct invocation *invocation);
-
-const struct command command_monitor_only = {
-	.name = "monitor-only",
-	.group = COMMAND_SAFETY,
-	.usage = "on|off",
-	.summary = "count what would be dropped, and drop nothing",
-	.help = "To try out a list that you do not trust yet. Rules and policies are looked up\n"
-		"and counted as usual, but every packet passes. `stats` shows in columns of\n"
-		"their own what would have been dropped. The setting is stored with the rules,\n"
-		"holds for all filters of the --name, and takes effect at once. Like `load`,\n"
-		"`off` reports stored rules that block this host, its gateway or your SSH\n"
-		"session.\n"
-		"\n"
-		"  xdp-cuckoo monitor-only on\n"
-		"  xdp-cuckoo monitor-only off\n",
-	.min = 1,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_monitor_only,
-};
-
 static enum command_status run_monitor_only(const struct invocation *invocation)
 {
 	const char *word = invocation->operands[0];
@@ -47,3 +25,14 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	session_close(&session);
 	return command_answer(error, &reason, json_pack("{s:b}", "monitor_only", is_on));
 }
+
+const struct command command_monitor_only = {
+	.name = "monitor-only",
+	.group = COMMAND_SAFETY,
+	.usage = "on|off",
+	.summary = "count what would be dropped, and drop nothing",
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_monitor_only,
+};

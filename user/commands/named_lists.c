@@ -10,42 +10,6 @@
 
 extern const struct command command_del;
 
-static enum command_status run_lists(const struct invocation *invocation);
-
-const struct command command_lists = {
-	.name = "lists",
-	.group = COMMAND_RULES,
-	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | presets]",
-	.summary = "show the named lists, delete one, or show lists of well-known providers",
-	.help = "Shows the named lists, which `import --list NAME`, `add --list NAME`, `refresh`,\n"
-		"`follow` and `flowspec` make: how many rules each list has, alone or with\n"
-		"others, when it was last imported, and from which source. A list that only `add`\n"
-		"filled has no such time. There can be 63 lists. If a timeout that a list gave has\n"
-		"ended, but others still have the rule, the list counts it until the next import.\n"
-		"A list is not fed, and `status` is 1, if its source is silent for too long: a URL\n"
-		"for three times `every`, `flowspec` for its stale time, `follow` for 3 minutes.\n"
-		"For a list by URL (help refresh), shows when it was last fetched, and why the\n"
-		"last fetch failed, if it did.\n"
-		"`flush NAME` empties a list and keeps it. `lists delete NAME` drops the rules of\n"
-		"the list at once. Rules that other lists have, or that were added by hand too,\n"
-		"stay. If all of these have timeouts, the rule stays until the latest end that\n"
-		"any of them, or the deleted list, asked for.\n"
-		"`lists presets` shows lists of well-known providers, how often they may be\n"
-		"fetched, and on which terms. Write preset = NAME into the configuration.\n"
-		"  --dry-run       say what would be removed, and change nothing\n"
-		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
-		"  --force         even if this deletes a pass rule without which this host would\n"
-		"                  be blocked: see help add\n"
-		"\n"
-		"  xdp-cuckoo lists\n"
-		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n"
-		"  xdp-cuckoo lists presets\n",
-	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
-	.max = 2,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_lists,
-};
-
 const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
 			    char text[COMMAND_NOT_FED_BYTES])
 {
@@ -173,3 +137,14 @@ static enum command_status run_lists(const struct invocation *invocation)
 		return command_error(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
 	return show(invocation);
 }
+
+const struct command command_lists = {
+	.name = "lists",
+	.group = COMMAND_RULES,
+	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | presets]",
+	.summary = "show the named lists, delete one, or show lists of well-known providers",
+	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
+	.max = 2,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_lists,
+};

@@ -7,41 +7,6 @@
 #include "io/output.h"
 #include "io/whole_file.h"
 
-static enum command_status run_object(const struct invocation *invocation);
-
-const struct command command_object = {
-	.name = "object",
-	.group = COMMAND_RUN,
-	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
-	.summary = "write the program to a file, for xdp-loader and other loaders",
-	.help = "Writes an object file with the BPF programs xdp_cuckoo and xdp_cuckoo_frags (for\n"
-		"jumbo frames; Linux before 5.18 has no such programs). A loader makes the maps\n"
-		"as the file says: with room for two tables of N rules (default: 498,073), or\n"
-		"for one with --no-spare. The other options mean the same as those of `load`.\n"
-		"The next `load`, `add` or `import` fills the table. Linux before 5.18 needs an\n"
-		"object that was written there.\n"
-		"\n"
-		"  xdp-cuckoo object filter.o --capacity 100000\n"
-		"  ip link set dev eth0 xdp obj filter.o sec xdp\n"
-		"\n"
-		"Behind the dispatcher of xdp-loader, xdp-cuckoo cannot exchange maps and\n"
-		"programs. To get larger maps there, load a second filter beside the old one, and\n"
-		"then unload the old one. Blocked packets are dropped all the time:\n"
-		"\n"
-		"  xdp-loader status eth0                     # note the ID of the old one\n"
-		"  xdp-cuckoo object big.o --capacity 2000000\n"
-		"  xdp-loader load eth0 big.o -n xdp_cuckoo   # it still passes everything\n"
-		"  xdp-cuckoo load eth0                       # fills it; from now on both filter\n"
-		"  xdp-loader unload eth0 -i ID\n"
-		"\n"
-		"The counters of the old filter are lost.\n",
-	.options = OPTION_CAPACITY | OPTION_FORMAT,
-	.min = 1,
-	.max = 1,
-	.needs = PRIVILEGE_WRITE | PRIVILEGE_KERNEL, /* to ask which program the kernel accepts */
-	.run = run_object,
-};
-
 static int write_file(const char *path, const char *bytes, size_t length)
 {
 	struct whole_file file;
@@ -82,3 +47,15 @@ static enum command_status run_object(const struct invocation *invocation)
 			       sizes.slots, "table_bytes", kernel_sizes_bytes(&sizes)));
 	return STATUS_DONE;
 }
+
+const struct command command_object = {
+	.name = "object",
+	.group = COMMAND_RUN,
+	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
+	.summary = "write the program to a file, for xdp-loader and other loaders",
+	.options = OPTION_CAPACITY | OPTION_FORMAT,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_WRITE | PRIVILEGE_KERNEL, /* to ask which program the kernel accepts */
+	.run = run_object,
+};

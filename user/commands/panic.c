@@ -6,28 +6,6 @@
 #include "filter/panic.h"
 #include "io/output.h"
 
-static enum command_status run_panic(const struct invocation *invocation);
-
-const struct command command_panic = {
-	.name = "panic",
-	.group = COMMAND_SAFETY,
-	.usage = "[on|off] [--all]",
-	.summary = "pass everything at once; off: filter again",
-	.help = "Every running filter of the --name, or with --all of every name, passes all\n"
-		"packets from now on, until `panic off`, `unload` or a reboot. It changes only\n"
-		"the running filters, so it works while another command runs, and if the\n"
-		"stored rules are damaged. The rules stay, and you can change them meanwhile.\n"
-		"Status 1: no filter runs. Status 3: a filter is of an unknown version, or may\n"
-		"run but cannot be seen (no CAP_SYS_ADMIN); all other filters are in panic.\n"
-		"\n"
-		"  xdp-cuckoo panic --all\n"
-		"  xdp-cuckoo panic off --all\n",
-	.options = OPTION_ALL,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL,
-	.run = run_panic,
-};
-
 static enum command_status run_panic(const struct invocation *invocation)
 {
 	bool is_on = true;
@@ -48,3 +26,14 @@ static enum command_status run_panic(const struct invocation *invocation)
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }
+
+const struct command command_panic = {
+	.name = "panic",
+	.group = COMMAND_SAFETY,
+	.usage = "[on|off] [--all]",
+	.summary = "pass everything at once; off: filter again",
+	.options = OPTION_ALL,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL,
+	.run = run_panic,
+};

@@ -7,34 +7,6 @@
 #include "io/output.h"
 #include "base/suggest.h"
 
-static enum command_status run_policy(const struct invocation *invocation);
-
-const struct command command_policy = {
-	.name = "policy",
-	.group = COMMAND_RUN,
-	.usage = "[OUTCOME pass|drop [--force]]",
-	.summary = "show or set the verdict for packets that no rule decides about",
-	.help = "Policies go by the kind of packet. Rules come first, as far as the packet has\n"
-		"the fields they name. By default all packets pass except `too-many-headers`: no\n"
-		"sender needs such packets, and they could evade rules.\n"
-		"@\n"
-		"With `no-rule drop` only packets that pass rules name get through; the answers\n"
-		"to this host's own connections need pass rules too. `later-fragment drop` also\n"
-		"hits large DNS answers. `not-ip drop` drops ARP, so no IPv4 neighbour finds this\n"
-		"host. Policies are stored with the rules, hold for all filters of the --name,\n"
-		"and take effect at once. `stats` counts each apart. While a change waits for\n"
-		"`confirm`, `no-rule drop` is refused: the pass rules may be part of that change.\n"
-		"  --force            allow `no-rule drop` and `not-ip drop`\n"
-		"\n"
-		"  xdp-cuckoo policy\n"
-		"  xdp-cuckoo policy malformed drop\n",
-	.explain = explain_policies,
-	.options = OPTION_FORCE,
-	.max = 2,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_policy,
-};
-
 static const char *verdict_word(__u8 verdict)
 {
 	return verdict_words[verdict == VERDICT_DROP ? VERDICT_DROP : VERDICT_PASS].name;
@@ -116,3 +88,15 @@ static enum command_status run_policy(const struct invocation *invocation)
 			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
 					verdict_word(verdict)));
 }
+
+const struct command command_policy = {
+	.name = "policy",
+	.group = COMMAND_RUN,
+	.usage = "[OUTCOME pass|drop [--force]]",
+	.summary = "show or set the verdict for packets that no rule decides about",
+	.explain = explain_policies,
+	.options = OPTION_FORCE,
+	.max = 2,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_policy,
+};

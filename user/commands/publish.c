@@ -14,56 +14,13 @@
 #include "fleet/publisher.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
+#include "base/clock.h"
 
 #define IDLE_MS 1000         /* of `batch`: then other publishers of this host get the outbox */
 #define GROUP_LINES 16000    /* of `batch`: more are sent in several rounds */
 #define WAIT_LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
 #define WAIT_LOOK_MS 64
 #define WAIT_MS 60000
-
-static enum command_status run_publish(const struct invocation *invocation);
-
-const struct command command_publish = {
-	.name = "publish",
-	.group = COMMAND_FLEET,
-	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
-		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
-		 "[--strict] [--force] [--config FILE]",
-	.summary = "change a list of a fleet: all its hosts follow",
-	.help = "Every host of the fleet applies the change, usually within a second. The change\n"
-		"is on disk here before it is sent, and stays there until the broker's replicas\n"
-		"have it. The next `publish` of the list sends again what could not be sent.\n"
-		"  add RULE      block or pass; see help add for rules\n"
-		"  del RULE      delete the rule from the list\n"
-		"  batch FILE    read lines `add RULE` and `del RULE`, and send each as it comes;\n"
-		"                - is standard input\n"
-		"  import FILE   add the rules of a list in any format that `import` reads\n"
-		"  release LIST  move the staged rules of the list into it\n"
-		"  abort LIST    delete the staged rules of the list\n"
-		"  resend        send again what an earlier `publish` of the list could not send\n"
-		"  panic on|off  pass everything on all hosts; filter again\n"
-		"\n"
-		"  --list NAME      the list of the fleet: 1 to 26 letters, digits, . _ -\n"
-		"  --replace        import: also delete the rules that the file does not have\n"
-		"  --stage          only for hosts with staged = yes, until `publish release`\n"
-		"  --timeout TIME   for rules without a timeout\n"
-		"  --wait PERCENT   wait until this share of the hosts that report has the\n"
-		"                   change, at most 1m\n"
-		"  --force          import --replace: even if the file has no rule\n"
-		"  --config FILE    the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
-		"Status 1: after --wait too few hosts have the change. Status 3: there is no\n"
-		"broker. Then nothing is published, or it waits to be sent again: the message\n"
-		"says which.\n"
-		"\n"
-		"  xdp-cuckoo publish add 192.0.2.1 timeout 1h --list bad\n"
-		"  xdp-cuckoo publish import drop.txt --list spamhaus --replace\n",
-	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
-		   OPTION_CONFIG | OPTION_PUBLISH,
-	.min = 1,
-	.max = -1,
-	.needs = PRIVILEGE_READ,
-	.run = run_publish,
-};
 
 /* ---- the publisher ---- */
 
@@ -112,7 +69,7 @@ static int count_hosts(struct broker *broker, const char *fleet, const char *lis
 /* Waits until enough of the hosts that follow the list have its last entry. */
 static enum command_status wait_for_hosts(struct publishing *publishing, size_t *followers, size_t *done)
 {
-	struct timespec pause = { .tv_nsec = WAIT_LOOK_FIRST_MS * 1000000L };
+	int pause_ms = WAIT_LOOK_FIRST_MS;
 	const __s64 deadline_ms = fleet_now_ms() + WAIT_MS;
 	struct publisher *publisher = &publishing->publisher;
 	struct reason reason;
@@ -127,9 +84,9 @@ static enum command_status wait_for_hosts(struct publishing *publishing, size_t 
 			return STATUS_DONE;
 		if (fleet_now_ms() >= deadline_ms)
 			return STATUS_NO;
-		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < WAIT_LOOK_MS * 1000000L)
-			pause.tv_nsec *= 2;
+		clock_pause(pause_ms);
+		if (pause_ms < WAIT_LOOK_MS)
+			pause_ms *= 2;
 	}
 }
 
@@ -410,3 +367,18 @@ static enum command_status run_publish(const struct invocation *invocation)
 	config_close(publishing.config);
 	return status;
 }
+
+const struct command command_publish = {
+	.name = "publish",
+	.group = COMMAND_FLEET,
+	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
+		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
+		 "[--strict] [--force] [--config FILE]",
+	.summary = "change a list of a fleet: all its hosts follow",
+	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
+		   OPTION_CONFIG | OPTION_PUBLISH,
+	.min = 1,
+	.max = -1,
+	.needs = PRIVILEGE_READ,
+	.run = run_publish,
+};

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,38 +15,7 @@
 #include "feeds/schedule.h"
 #include "io/output.h"
 #include "lists/import.h"
-
-static enum command_status run_refresh(const struct invocation *invocation);
-
-const struct command command_refresh = {
-	.name = "refresh",
-	.group = COMMAND_RULES,
-	.usage = "[NAME...] [--config FILE] [--force]",
-	.summary = "fetch the lists by URL that are due, or the lists of these names",
-	.help = "Without names, fetches each list by URL that is due. With names, fetches these\n"
-		"lists now. Imports each one as `import --list NAME --replace` does. A section\n"
-		"[list NAME] with url or preset makes a list by URL: see xdp-cuckoo.conf(5).\n"
-		"The timer xdp-cuckoo-fetch@NAME.timer runs `refresh` every minute.\n"
-		"A process without privileges fetches and reads the list. The old rules stay if\n"
-		"the fetch fails or the list is suspicious: it covers more of the Internet than\n"
-		"max-space, it lost more than max-shrink or grew by more than max-grow, it has\n"
-		"more rules than max-rules, or more bad lines than rules. Then `refresh` says\n"
-		"why, and the status is 3. `lists` and `status` show the failure until a fetch\n"
-		"succeeds. The next try is after a minute, then after two, four, ...\n"
-		"A slow server does not hold up the other lists.\n"
-		"Rules that would lock this host out (see help add) are left out, with a warning.\n"
-		"If the list has not changed, the server does not send it again.\n"
-		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as in curl(1).\n"
-		"  --force  fetch earlier than the provider allows, and accept a list that the\n"
-		"           limits max-shrink, max-grow and max-space refuse\n"
-		"\n"
-		"  xdp-cuckoo refresh\n"
-		"  xdp-cuckoo refresh spamhaus --force\n",
-	.options = OPTION_FORCE | OPTION_CONFIG,
-	.max = -1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH | PRIVILEGE_CHILD,
-	.run = run_refresh,
-};
+#include "base/memory.h"
 
 #define FETCHES 4      /* at a time, and one more */
 #define FETCHES_MAX 16 /* for each */
@@ -67,7 +35,8 @@ static __u32 random_number(void)
 {
 	__u32 number = 0;
 
-	return getrandom(&number, sizeof(number), 0) == sizeof(number) ? number : 0;
+	random_draw(&number, sizeof(number));
+	return number;
 }
 
 /* ---- the store ---- */
@@ -478,3 +447,14 @@ static enum command_status run_refresh(const struct invocation *invocation)
 	config_close(config);
 	return status;
 }
+
+const struct command command_refresh = {
+	.name = "refresh",
+	.group = COMMAND_RULES,
+	.usage = "[NAME...] [--config FILE] [--force]",
+	.summary = "fetch the lists by URL that are due, or the lists of these names",
+	.options = OPTION_FORCE | OPTION_CONFIG,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH | PRIVILEGE_CHILD,
+	.run = run_refresh,
+};

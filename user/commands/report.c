@@ -9,6 +9,7 @@
 #include "change/confirm_watchdog.h"
 #include "filter/run_state.h"
 #include "io/output.h"
+#include "base/clock.h"
 
 #define BLOCKED_REPORTED_MAX 8
 
@@ -265,13 +266,10 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 
 void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms)
 {
-	struct timespec now;
-	time_t until;
+	const time_t until = (clock_ms(CLOCK_REALTIME) + watchdog_left(deadline_ms)) / 1000;
 	char clock[16], option[COMMAND_NAME_BYTES];
 	struct tm local;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	until = now.tv_sec + (now.tv_nsec / 1000000 + watchdog_left(deadline_ms)) / 1000;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
 	output_note("this is undone at %s unless you type before: xdp-cuckoo%s%s%s confirm", clock,
 		    command_name_option(invocation->name, option), invocation->state ? " --state " : "",

@@ -3,28 +3,6 @@
 #include "commands/command.h"
 #include "io/output.h"
 
-static enum command_status run_resize(const struct invocation *invocation);
-
-const struct command command_resize = {
-	.name = "resize",
-	.group = COMMAND_RUN,
-	.usage = "N",
-	.summary = "give the running tables room for N rules",
-	.help = "Makes the tables larger or smaller while packets are filtered. A new table is\n"
-		"filled from the store and replaces the old one at once, on every interface;\n"
-		"counters continue. A table also grows by itself when a rule does not fit. N is\n"
-		"reached at 95 % load, and is at least the number of stored rules. Larger maps\n"
-		"and new programs are loaded only if the present maps are too small (see\n"
-		"`room slots` of status).\n"
-		"\n"
-		"  xdp-cuckoo resize 5000000\n"
-		"  xdp-cuckoo --name web resize 1000\n",
-	.min = 1,
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_resize,
-};
-
 static enum command_status run_resize(const struct invocation *invocation)
 {
 	struct session session;
@@ -56,3 +34,14 @@ static enum command_status run_resize(const struct invocation *invocation)
 	session_close(&session);
 	return command_answer(error, &reason, rows);
 }
+
+const struct command command_resize = {
+	.name = "resize",
+	.group = COMMAND_RUN,
+	.usage = "N",
+	.summary = "give the running tables room for N rules",
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_resize,
+};

@@ -15,57 +15,7 @@
 #include "kernel/interfaces.h"
 #include "base/suggest.h"
 #include "counters/tally.h"
-
-static enum command_status run_stats(const struct invocation *invocation);
-
-const struct command command_stats = {
-	.name = "stats",
-	.group = COMMAND_LOOK,
-	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
-		 "[--reset]",
-	.summary = "show how many packets were passed and dropped, and why",
-	.help = "Shows the counts since the filter was loaded or last reset, the sums over all\n"
-		"CPUs and all interfaces of the filter, or only of IFACE:\n"
-		"@\n"
-		"With `monitor-only`, packets that would be dropped are passed, and have columns\n"
-		"of their own. These columns, and rare outcomes, are shown only if they are not\n"
-		"empty; --json always shows all. Bytes count from the Ethernet header on.\n"
-		"  --by interface     by the interface that received them; `+` joins interfaces\n"
-		"                     that share a row of counters (their numbers are equal\n"
-		"                     modulo 64). `-` stands for interfaces that no longer run\n"
-		"                     the filter, or are in another network namespace, and for\n"
-		"                     the slaves of a bond: they count, the bond does not\n"
-		"  --by cpu           by the CPU that filtered them\n"
-		"  --by rule          the drop rules that matched most packets, in monitor-only\n"
-		"                     mode too. In a flood a random sample is counted by rule,\n"
-		"                     and each packet of it counts for several\n"
-		"  --by list          what the rules of each list matched, by their action; a rule\n"
-		"                     that two lists have counts for both. Packets count as long\n"
-		"                     as their rule stays\n"
-		"  --by prefix        the same as --by rule, summed by source prefix of 24 bits in\n"
-		"                     IPv4 and 48 in IPv6, or others: --by prefix=16,32; a rule\n"
-		"                     with a shorter prefix counts under its own. --by rule, list\n"
-		"                     and prefix need a table that counts: neither --compact nor\n"
-		"                     --no-counters\n"
-		"  --top N            how many of these rules, lists or prefixes (default: 20)\n"
-		"  --interval TIME    instead of sums, packets and bits per second, at the end of\n"
-		"                     each interval, until it is interrupted; under --json one\n"
-		"                     line each. Not by rule, list or prefix\n"
-		"  --count N          end after N intervals\n"
-		"  --reset            count from 0 from now on, by rule too\n"
-		"\n"
-		"  xdp-cuckoo stats\n"
-		"  xdp-cuckoo stats eth0 --interval 1s\n"
-		"  xdp-cuckoo --name web stats --json\n"
-		"  xdp-cuckoo stats --by interface --interval 1s\n"
-		"  xdp-cuckoo stats --by prefix=16 --top 5\n",
-	.explain = explain_outcomes,
-	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
-	.max = 2, /* "dev IFACE" */
-	.instead = INSTEAD_INTERFACES,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_stats,
-};
+#include "base/clock.h"
 
 /* ---- reading ---- */
 
@@ -221,13 +171,13 @@ static json_t *rows_of(const struct view *view, const struct tally *counts, cons
 static enum command_status run_interval(const struct invocation *invocation, const struct view *view,
 					struct tally *before, bool is_first)
 {
-	struct timespec left = { invocation->interval_ms / 1000, invocation->interval_ms % 1000 * 1000000 };
+	const __s64 end_ms = clock_ms(CLOCK_MONOTONIC) + invocation->interval_ms;
 	struct tally now = {}, growth = {};
 	struct reason reason;
 	json_t *rows;
 	int error;
 
-	while (nanosleep(&left, &left) && errno == EINTR)
+	while (clock_pause(end_ms - clock_ms(CLOCK_MONOTONIC)) == -EINTR)
 		;
 	error = read_tally(invocation, true, &now, &reason);
 	if (!error && now.filters && tally_since(before, &now, &growth))
@@ -401,3 +351,17 @@ static enum command_status run_stats(const struct invocation *words)
 		return stats_by_rule(invocation, by == STATS_BY_PREFIX ? &prefix : NULL);
 	return run_once(invocation, by);
 }
+
+const struct command command_stats = {
+	.name = "stats",
+	.group = COMMAND_LOOK,
+	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
+		 "[--reset]",
+	.summary = "show how many packets were passed and dropped, and why",
+	.explain = explain_outcomes,
+	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
+	.max = 2, /* "dev IFACE" */
+	.instead = INSTEAD_INTERFACES,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_stats,
+};

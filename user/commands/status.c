@@ -14,45 +14,6 @@
 /* Fewer packets that are no IP packets are ARP and the like of an idle interface. */
 #define NOT_IP_PACKETS_MIN 500
 
-static enum command_status run_status(const struct invocation *invocation);
-
-const struct command command_status = {
-	.name = "status",
-	.group = COMMAND_LOOK,
-	.usage = "[--verbose]",
-	.summary = "show the stored rules and the running filters",
-	.help = "Prints at most 12 lines: the number of rules, the policies that drop, a change\n"
-		"that waits for `confirm`, whether the filter of the --name filters\n"
-		"(monitor-only, panic, unconfirmed, NOT FILTERING), its interfaces, whether it is\n"
-		"equal to the store, and its table. Other filters get one line together. NOT FILTERING, with\n"
-		"status 1: an interface receives packets, but the filter sees none of them. Some\n"
-		"drivers accept the program and do not run it, or stop running it when the link\n"
-		"or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
-		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
-		"below 5 packets per second, or behind libxdp's dispatcher. Status 1, too: most\n"
-		"packets of an interface are no IP packets (MPLS, MACsec), so no rule matches\n"
-		"them; or a list is not fed: no word from its source for longer than the source\n"
-		"ever waits (help lists). `status` warns if an MTU is so large that the driver may lose frames;\n"
-		"`load` fixes that if it can.\n"
-		"  --verbose          everything about every filter, as --json has it: also the\n"
-		"                     kinds of rule (shapes: fields and prefix lengths) with the\n"
-		"                     shape each is looked up as, load factor, memory, the most\n"
-		"                     entries that one insert has moved, how often a look-up was\n"
-		"                     repeated because the table changed, how often an innocent\n"
-		"                     packet had a rule's fingerprint and the records of the\n"
-		"                     exact table cleared it, the shapes that packets are looked\n"
-		"                     up by, and the chance that a packet that no rule matches is\n"
-		"                     taken for a match\n"
-		"\n"
-		"  xdp-cuckoo status\n"
-		"  xdp-cuckoo status --verbose\n"
-		"  xdp-cuckoo status --json\n",
-	.options = OPTION_VERBOSE,
-	.instead = "status shows all interfaces: leave it out; to ask about an address: xdp-cuckoo test ADDRESS",
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_status,
-};
-
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 {
 	json_t *names = json_array();
@@ -491,3 +452,14 @@ static enum command_status run_status(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	return is_any_ineffective ? STATUS_NO : STATUS_DONE;
 }
+
+const struct command command_status = {
+	.name = "status",
+	.group = COMMAND_LOOK,
+	.usage = "[--verbose]",
+	.summary = "show the stored rules and the running filters",
+	.options = OPTION_VERBOSE,
+	.instead = "status shows all interfaces: leave it out; to ask about an address: xdp-cuckoo test ADDRESS",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_status,
+};

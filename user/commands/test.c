@@ -7,33 +7,6 @@
 #include "filter/run_state.h"
 #include "io/output.h"
 
-static enum command_status run_test(const struct invocation *invocation);
-
-const struct command command_test = {
-	.name = "test",
-	.group = COMMAND_RULES,
-	.usage = "RULE-OR-FLOW [--list NAME]",
-	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "Says whether the filter drops such packets when an interface receives them. It\n"
-		"does not filter what this host sends.\n"
-		"The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
-		"blocked; 1: not blocked. If rules block only some of these packets, for example\n"
-		"one port, that is 1 too, and the answer names one such part. Also says whether\n"
-		"the running filter agrees. A --compact table may match packets that no rule\n"
-		"names: a false positive of its fingerprints.\n"
-		"  --list NAME  only say whether the list NAME has a rule for these packets; also\n"
-		"             as the words `list NAME`. Status 0: it has one; 1: it has none\n"
-		"\n"
-		"  xdp-cuckoo test 192.0.2.77\n"
-		"  xdp-cuckoo test 192.0.2.77 --list bans\n"
-		"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
-	.options = OPTION_LIST,
-	.min = 1,
-	.max = RULE_WORDS_MAX,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_test,
-};
-
 /* What the store and the running filters say about a flow. */
 struct finding {
 	const struct rule *query;
@@ -195,3 +168,15 @@ static enum command_status run_test(const struct invocation *invocation)
 			    command_name_option(invocation->name, option), rule_format(&query, text));
 	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }
+
+const struct command command_test = {
+	.name = "test",
+	.group = COMMAND_RULES,
+	.usage = "RULE-OR-FLOW [--list NAME]",
+	.summary = "say whether these packets are blocked, and by which rule",
+	.options = OPTION_LIST,
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_test,
+};

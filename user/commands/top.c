@@ -13,49 +13,13 @@
 #include "samples/sample_cause.h"
 #include "top/model.h"
 #include "top/screen.h"
+#include "base/clock.h"
 
 #define INTERVAL_MS_DEFAULT 1000
 #define FIRST_MS_MAX 1000 /* the first figures come after this time at most, whatever the interval */
 #define WAIT_MS_MAX 200
 #define SAMPLES_RATE 1000    /* per second on each CPU: enough to rank sources */
 #define WAIT_MS_SEARCHING 10 /* between two steps through the counters; a step takes less */
-
-static enum command_status run_top(const struct invocation *invocation);
-
-const struct command command_top = {
-	.name = "top",
-	.group = COMMAND_LOOK,
-	.usage = "[--interval TIME] [--count N]",
-	.summary = "watch what is passed and dropped, live",
-	.help = "Shows packets and bits per second and their course, by interface or CPU, and the\n"
-		"rules that match most. What `monitor-only` or a monitor rule would drop is shown\n"
-		"apart from what is dropped. top finds rules by their counters. A process of its\n"
-		"own looks up their text in the store now and then, so that millions of rules\n"
-		"delay nothing: `?` stands for a rule that is not looked up yet. A table that does\n"
-		"not count by rule shows no rules.\n"
-		"  s                  sort by what is dropped, by what is passed, by name\n"
-		"  p, space           pause, and continue\n"
-		"  i, c               by interface, by CPU\n"
-		"  a                  show the sources that send most into the hottest rule\n"
-		"                     that is a network, and again: do not. They come from\n"
-		"                     samples of dropped packets, as `monitor` takes them, so\n"
-		"                     only one of both can run\n"
-		"  up, down           choose the rule whose sources are shown\n"
-		"  ?, h               explain the figures\n"
-		"  q                  end\n"
-		"If input or output is not a terminal, it prints one line per interval, under\n"
-		"--json one object.\n"
-		"  --interval TIME    between two readings (default: 1s)\n"
-		"  --count N          end after N intervals\n"
-		"\n"
-		"  xdp-cuckoo top\n"
-		"  xdp-cuckoo --name web top --interval 5s\n"
-		"  xdp-cuckoo top --json --count 10\n",
-	.options = OPTION_INTERVAL | OPTION_COUNT,
-	.instead = "top shows all interfaces; " INSTEAD_INTERFACES,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_top,
-};
 
 struct top {
 	const struct invocation *invocation;
@@ -197,7 +161,7 @@ static int next_interval(struct top *top, struct reason *reason)
 /* Makes one step of the pass under way. At its end, asks for the texts of the rules in the new ranking. */
 static void rank_further(struct top *top)
 {
-	const double second = command_seconds();
+	const double second = clock_seconds();
 
 	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
 		return;
@@ -228,7 +192,7 @@ static void stop_listening(struct top *top)
 static void read_sources(struct top *top)
 {
 	struct top_model *model = &top->model;
-	const double second = command_seconds();
+	const double second = clock_seconds();
 	struct reason reason = {};
 	struct rule network;
 	int error = 0;
@@ -270,7 +234,7 @@ static bool is_over(const struct top *top)
 
 static int wait_ms(const struct top *top, double next)
 {
-	const double left_ms = 1000 * (next - command_seconds());
+	const double left_ms = 1000 * (next - clock_seconds());
 
 	if (top->is_ranking)
 		return WAIT_MS_SEARCHING;
@@ -280,7 +244,7 @@ static int wait_ms(const struct top *top, double next)
 static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	const double interval_s = interval_ms / 1000.;
-	double next = command_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	double next = clock_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
 	int key = TOP_SCREEN_RESIZED;
 
 	while (!is_over(top) && key != 'q' && key != TOP_SCREEN_GONE) {
@@ -288,16 +252,16 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 
 		if (top_model_key(&top->model, key) && top->difference.filters)
 			top_model_list(&top->model, &top->difference, &top->now);
-		if (command_seconds() >= next) {
+		if (clock_seconds() >= next) {
 			error = next_interval(top, reason);
-			next = command_seconds() + interval_s;
+			next = clock_seconds() + interval_s;
 		}
 		if (error)
 			return error;
 		rank_further(top);
 		if (!top->model.is_paused) {
 			read_sources(top);
-			top_names_collect(&top->names, command_seconds());
+			top_names_collect(&top->names, clock_seconds());
 			note_ranking(top);
 		}
 		top_screen_draw(&top->model);
@@ -311,21 +275,20 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	char text[TOP_TEXT_BYTES];
-	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
 	int error = 0;
 
 	while (!is_over(top) && !error) {
 		/* The first line counts from this pass on. */
 		while (output_is_json() && top->is_ranking)
 			rank_further(top);
-		if (nanosleep(&interval, NULL))
+		if (clock_pause(interval_ms))
 			continue;
 		error = next_interval(top, reason);
 		if (error)
 			return error;
 		while (output_is_json() && top->is_ranking)
 			rank_further(top);
-		top_names_collect(&top->names, command_seconds());
+		top_names_collect(&top->names, clock_seconds());
 		note_ranking(top);
 		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
 			      top_model_plain(&top->model, text));
@@ -384,3 +347,14 @@ static enum command_status run_top(const struct invocation *invocation)
 		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
+
+const struct command command_top = {
+	.name = "top",
+	.group = COMMAND_LOOK,
+	.usage = "[--interval TIME] [--count N]",
+	.summary = "watch what is passed and dropped, live",
+	.options = OPTION_INTERVAL | OPTION_COUNT,
+	.instead = "top shows all interfaces; " INSTEAD_INTERFACES,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_top,
+};

@@ -9,35 +9,9 @@
 #include "config/config.h"
 #include "lists/import.h"
 #include "io/output.h"
+#include "base/clock.h"
 
 #define LOOK_MS 100 /* between two looks for missing interfaces */
-
-static enum command_status run_up(const struct invocation *invocation);
-
-const struct command command_up = {
-	.name = "up",
-	.group = COMMAND_RUN,
-	.usage = "[FILE]",
-	.summary = "load filter, policies and lists as a configuration file says",
-	.help = "FILE is " CONFIG_DIR "/NAME.conf, by --name, if it is not given: see\n"
-		"xdp-cuckoo.conf(5). Loads the filter, with the stored rules, on the interfaces\n"
-		"that lack it, and takes it off interfaces that the file no longer names. Sets\n"
-		"policies, and imports each list with --list NAME --replace. What is already so\n"
-		"stays untouched. A running filter of another version, or with another kind of\n"
-		"table or a smaller one, is replaced while packets are filtered.\n"
-		"First reports, as `load` does, stored rules that block this host, its gateway\n"
-		"or your SSH session. At the end checks, as `status` does, whether packets reach\n"
-		"the filter.\n"
-		"If a step fails (a missing interface, an unreadable list, a bad line in one),\n"
-		"`up` reports it and does all others; the status is then not 0. Rules, lists and\n"
-		"policies that the file does not name stay.\n"
-		"\n"
-		"  xdp-cuckoo up\n"
-		"  xdp-cuckoo --name web up /etc/web-filter.conf\n",
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_up,
-};
 
 struct up {
 	const struct invocation *invocation;
@@ -292,7 +266,6 @@ static void note_other_lists(const struct up *up)
 static int bring_up(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
-	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 	int error;
 
 	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
@@ -305,7 +278,7 @@ static int bring_up(struct up *up, struct reason *reason)
 		return error;
 	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
 	     waited_ms += LOOK_MS)
-		nanosleep(&pause, NULL);
+		clock_pause(LOOK_MS);
 	up->is_last = up->is_again = true;
 	return bring_all(up, reason);
 }
@@ -338,3 +311,13 @@ static enum command_status run_up(const struct invocation *invocation)
 	config_close(config);
 	return error ? command_failed(error, &reason) : up.status;
 }
+
+const struct command command_up = {
+	.name = "up",
+	.group = COMMAND_RUN,
+	.usage = "[FILE]",
+	.summary = "load filter, policies and lists as a configuration file says",
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_up,
+};

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/available_memory.h"
+#include "base/memory.h"
 #include "base/grace_period.h"
 #include "filter/filter.h"
 #include "filter/internal.h"

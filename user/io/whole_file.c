@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -126,5 +127,78 @@ int whole_file_close(struct whole_file *file, int error)
 		error = -errno;
 	if (error && *file->temporary)
 		unlink(file->temporary);
+	return error;
+}
+
+/* ---- all bytes ---- */
+
+int io_write_all(int fd, const void *bytes, size_t count)
+{
+	for (const char *next = bytes; count;) {
+		const ssize_t written = write(fd, next, count);
+
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		next += written > 0 ? written : 0;
+		count -= written > 0 ? written : 0;
+	}
+	return 0;
+}
+
+int io_send_all(int fd, const void *bytes, size_t count)
+{
+	for (const char *next = bytes; count;) {
+		const ssize_t sent = send(fd, next, count, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno != EINTR)
+			return errno == EPIPE ? -ECONNRESET : -errno;
+		next += sent > 0 ? sent : 0;
+		count -= sent > 0 ? sent : 0;
+	}
+	return 0;
+}
+
+int io_receive_all(int fd, void *bytes, size_t count)
+{
+	for (char *next = bytes; count;) {
+		const ssize_t got = recv(fd, next, count, 0);
+
+		if (!got)
+			return -ECONNRESET;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		next += got > 0 ? got : 0;
+		count -= got > 0 ? got : 0;
+	}
+	return 0;
+}
+
+int io_read_whole(int fd, size_t most, char **text, size_t *length)
+{
+	struct stat status;
+	ssize_t got = 1;
+	int error = 0;
+
+	*text = NULL;
+	*length = 0;
+	if (fstat(fd, &status))
+		return -errno;
+	if (!S_ISREG(status.st_mode))
+		return -EINVAL;
+	if ((size_t)status.st_size > most)
+		return -EFBIG;
+	*text = malloc(status.st_size + 1);
+	if (!*text)
+		return -ENOMEM;
+	while (*length < (size_t)status.st_size && got > 0) {
+		got = pread(fd, *text + *length, status.st_size - *length, *length);
+		*length += got > 0 ? got : 0;
+		error = got < 0 ? -errno : got ? 0 : -EIO;
+	}
+	(*text)[*length] = '\0';
+	if (!error)
+		return 0;
+	free(*text);
+	*text = NULL;
 	return error;
 }

@@ -10,6 +10,7 @@
 #include "counters/outcome_words.h"
 #include "library/internal.h"
 #include "samples/sample_cause.h"
+#include "base/clock.h"
 
 #define RATE_DEFAULT 1000
 #define NS_PER_S 1000000000LL
@@ -96,14 +97,6 @@ struct reading {
 	__s64 wall_ns; /* the wall clock when CLOCK_MONOTONIC was 0 */
 	int ended;     /* the last result of the caller's function */
 };
-
-static __s64 clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * NS_PER_S + time.tv_nsec;
-}
 
 static int hand_over(const struct abi_sample *sample, void *context)
 {

@@ -23,6 +23,7 @@
 #include "counters/outcome_words.h"
 #include "io/line_file.h"
 #include "lists/import.h"
+#include "base/clock.h"
 
 #define VERSION_1 BACKUP_HEAD "1 of "
 #define MOMENT "%Y-%m-%dT%H:%M:%SZ"
@@ -36,10 +37,7 @@
 /* The wall clock at the time of the store's clock. */
 static __s64 wall_ms(const struct store *store)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000 - store_lag_ms(store);
+	return clock_ms(CLOCK_REALTIME) - store_lag_ms(store);
 }
 
 /* 0 is "". */

@@ -9,6 +9,7 @@
 #include "lists/import_internal.h"
 #include "lists/list.h"
 #include "io/output.h"
+#include "base/clock.h"
 
 #define STEPS_A_PROGRESS 65536
 #define GROW_FREE 1000 /* a list may always grow by so many rules */
@@ -31,14 +32,6 @@ static int say_interrupted(struct reason *reason)
 	return reason_set(reason, -EINTR, "interrupted: nothing was changed");
 }
 
-static double seconds_since(const struct timespec *start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - start->tv_sec + 1e-9 * (now.tv_nsec - start->tv_nsec);
-}
-
 /* ---- reading ---- */
 
 static int go_on(struct list *list)
@@ -49,7 +42,7 @@ static int go_on(struct list *list)
 	if (++import->steps % STEPS_A_PROGRESS == 0)
 		output_progress("reading", import->rules.count,
 				reader->bytes_total ? (double)reader->bytes_read / reader->bytes_total : -1,
-				seconds_since(&import->start));
+				clock_seconds() - import->start_s);
 	return is_interrupted ? -EINTR : 0;
 }
 
@@ -285,7 +278,7 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 	if (is_interrupted)
 		return say_interrupted(reason);
 	if (done % STEPS_A_PROGRESS == 0)
-		output_progress("storing", done, (double)done / total, seconds_since(&import->storing));
+		output_progress("storing", done, (double)done / total, clock_seconds() - import->storing_s);
 	return 0;
 }
 
@@ -363,11 +356,11 @@ static int make_import(struct session *session, struct import *import, struct re
 		error = check_size(session, import, reason);
 	if (!error && options->is_replace)
 		error = import_compare(import, session, session->store, session->owner, reason);
-	clock_gettime(CLOCK_MONOTONIC, &import->storing);
+	import->storing_s = clock_seconds();
 	if (!error)
 		error = options->is_replace ? change_replace(session, &import->diff, go_on_storing, import, reason) :
 					      add_rules(session, import, reason);
-	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
+	output_progress("activating", import->rules.count, -1, clock_seconds() - import->storing_s);
 	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
 	if (!error && options->leaves_out)
@@ -399,7 +392,7 @@ int import_open(struct import *import, const struct import_options *options, cha
 	*import = (struct import){
 		.options = options, .paths = paths, .paths_count = paths_count, .refuse = refuse_line
 	};
-	clock_gettime(CLOCK_MONOTONIC, &import->start);
+	import->start_s = clock_seconds();
 	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
 		sigaction(interrupts[i], &action, &import->before[i]);
 	if (options->is_dry_run)
@@ -428,7 +421,7 @@ struct import_report import_report(const struct import *import)
 				       .left = diff->left,
 				       .bad_lines = import->bad,
 				       .left_out = left_out,
-				       .seconds = seconds_since(&import->start) };
+				       .seconds = clock_seconds() - import->start_s };
 }
 
 void import_free(struct import *import)

@@ -78,8 +78,8 @@ struct import {
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */
 	struct change_left_out left_out;
-	struct rule_diff diff; /* its numbers are used without --replace too */
-	struct timespec start, storing;
+	struct rule_diff diff;     /* its numbers are used without --replace too */
+	double start_s, storing_s; /* of clock_seconds() */
 	struct sigaction before[IMPORT_SIGNALS];
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "base/memory.h"
 
 #define COLUMNS_MAX 3 /* of an ipset */
 
@@ -51,11 +52,10 @@ static struct ipset *find_set(struct ipset_list *in, const char *name)
 
 static struct ipset *new_set(struct ipset_list *in, const char *name)
 {
-	struct ipset *grown = realloc(in->sets, (in->count + 1) * sizeof(*grown)), *set;
+	struct ipset *set;
 
-	if (!grown)
+	if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
 		return NULL;
-	in->sets = grown;
 	set = &in->sets[in->count];
 	*set = (struct ipset){ .name = strdup(name) };
 	if (!set->name)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "base/memory.h"
 
 /* Packets that may not reach the lines after `line`. */
 struct passed {
@@ -138,11 +139,8 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 
 static int remember(struct iptables *in, const struct rule *rule, const char *chain)
 {
-	struct passed *grown = realloc(in->passed, (in->count + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (array_grow(&in->passed, in->count, sizeof(*in->passed)))
 		return -ENOMEM;
-	in->passed = grown;
 	in->passed[in->count++] = (struct passed){ *rule, in->list->reader.number, chain };
 	return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "io/json_walk.h"
 #include "lists/internal.h"
+#include "base/memory.h"
 
 #define NAME_BYTES 256
 #define SHOWN_BYTES 60 /* of an element, in messages */
@@ -131,11 +132,8 @@ static struct nft_set *find_set(struct nft_list *in, const struct nft_set *like)
 
 static int keep_set(struct nft_list *in, const struct nft_set *set)
 {
-	struct nft_set *grown = realloc(in->sets, (in->count + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
 		return -ENOMEM;
-	in->sets = grown;
 	in->sets[in->count++] = *set;
 	return 0;
 }

@@ -5,24 +5,21 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "base/memory.h"
 
 /* NULL: no memory. */
 static struct list_group *group_of(struct list_groups *groups, const struct list_kind *kind)
 {
-	struct list_group *grown;
 	size_t i = 0;
 
 	while (i < groups->count && memcmp(&groups->group[i].kind, kind, sizeof(*kind)))
 		i++;
 	if (i < groups->count)
 		return &groups->group[i];
-	grown = reallocarray(groups->group, i + 1, sizeof(*grown));
-	if (!grown)
+	if (array_grow(&groups->group, i, sizeof(*groups->group)))
 		return NULL;
-	groups->group = grown;
-	groups->count++;
-	grown[i] = (struct list_group){ .kind = *kind };
-	return &grown[i];
+	groups->group[groups->count++] = (struct list_group){ .kind = *kind };
+	return &groups->group[i];
 }
 
 int list_groups_make(struct list_groups *groups, const struct rule_set *rules, list_kind_of *kind_of, void *context)

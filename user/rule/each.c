@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rule/internal.h"
+#include "base/memory.h"
 
 #define NUMBER_DIGITS 5 /* of a port in a range */
 
@@ -188,14 +189,8 @@ static int take_rule(const struct rule *rule, void *context)
 {
 	struct rules *rules = context;
 
-	/* Twice the room whenever a power of two is full. */
-	if (!(rules->count & (rules->count - 1))) {
-		struct rule *grown = realloc(rules->rule, (rules->count ? 2 * rules->count : 1) * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		rules->rule = grown;
-	}
+	if (array_grow(&rules->rule, rules->count, sizeof(*rules->rule)))
+		return -ENOMEM;
 	rules->rule[rules->count++] = *rule;
 	return 0;
 }

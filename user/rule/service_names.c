@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rule/rule.h"
+#include "base/memory.h"
 
 #define SERVICES "/etc/services"
 #define LINE_BYTES 512
@@ -31,15 +32,9 @@ static struct {
 static void add_service(const char *name, __u16 port)
 {
 	const size_t count = services.count;
-	struct service *grown;
 
-	/* Twice the room whenever a power of two is full. */
-	if (!(count & (count - 1))) {
-		grown = realloc(services.service, (count ? 2 * count : 1) * sizeof(*grown));
-		if (!grown)
-			return;
-		services.service = grown;
-	}
+	if (array_grow(&services.service, count, sizeof(*services.service)))
+		return;
 	services.service[count] = (struct service){ strdup(name), count, port };
 	services.count += services.service[count].name != NULL;
 }

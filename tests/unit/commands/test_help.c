@@ -116,10 +116,12 @@ static bool is_example(const char *line, size_t length)
 
 static void check_examples(const struct command *command)
 {
+	const char *help = command_help_text(command);
 	struct words words;
 	int examples = 0;
 
-	for (const char *line = command->help; *line; line += strcspn(line, "\n") + 1) {
+	assert_non_null(help);
+	for (const char *line = help; *line; line += strcspn(line, "\n") + 1) {
 		const size_t length = strcspn(line, "\n");
 
 		assert_int_equal(line[length], '\n');

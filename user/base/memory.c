@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "base/available_memory.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 __u64 memory_available_kib(void)
 {
@@ -27,4 +30,32 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
 	return reason_set(reason, -ENOMEM, "%s needs %llu MiB and %llu MiB are available; %s", what,
 			  (unsigned long long)(bytes + (1 << 20) - 1) >> 20, (unsigned long long)available_kib >> 10,
 			  advice);
+}
+
+int array_grow(void *array, size_t count, size_t each)
+{
+	void *grown;
+
+	/* A room of 1, 2, 4, ... elements is full. */
+	if (count & (count - 1))
+		return 0;
+	memcpy(&grown, array, sizeof(grown));
+	grown = reallocarray(grown, count ? 2 * count : 1, each);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(array, &grown, sizeof(grown));
+	return 0;
+}
+
+int random_draw(void *bytes, size_t count)
+{
+	/* getrandom() may return after 256 bytes. */
+	for (size_t done = 0; done < count;) {
+		const ssize_t drawn = getrandom((char *)bytes + done, count - done, 0);
+
+		if (drawn < 0 && errno != EINTR)
+			return -errno;
+		done += drawn > 0 ? drawn : 0;
+	}
+	return 0;
 }
