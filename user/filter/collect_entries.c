@@ -6,6 +6,132 @@
 
 #include "filter/hints.h"
 #include "filter/internal.h"
+#include "hash.h"
+
+/* ---- keys that several rules have ---- */
+
+#define SHARING_BITS 64 /* for each rule */
+
+/*
+ * Prefix lengths that are joined for look-up can give several rules the same key. A rule becomes up to 2^10 keys, and to
+ * ask the store about each of them, for each prefix length, takes long; most have no other rule. So two bits, chosen by
+ * a hash, note each rule's own keys, as they are before expansion. The store is asked only where both bits are set.
+ */
+struct sharing {
+	__u64 bits;                  /* a power of two */
+	struct rule_shape probed_as; /* of the last key */
+	size_t count;
+	struct rule_shape shape[SHAPE_LIST_MAX]; /* those that are probed as that */
+	struct abi_shape compiled[SHAPE_LIST_MAX];
+	__u64 rules[];
+};
+
+static __u64 hash_of_words(const __u64 *word, enum flow_family family)
+{
+	__u64 hash = 0;
+
+	for (unsigned int i = 0; i <= flow_key_last(family); i++)
+		hash = hash_mix(hash ^ word[i]);
+	return hash;
+}
+
+static __u64 *word_of(struct sharing *sharing, __u64 hash)
+{
+	return &sharing->rules[(hash & (sharing->bits - 1)) / 64];
+}
+
+static int note_rule(const struct rule *rule, void *context)
+{
+	struct sharing *sharing = context;
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	for (size_t i = rule_keys(rule, keys); i-- > 0;) {
+		const __u64 hash = hash_of_words(keys[i].key.word, keys[i].shape.family);
+
+		*word_of(sharing, hash) |= 1ULL << hash % 64;
+		*word_of(sharing, hash >> 32) |= 1ULL << (hash >> 32) % 64;
+	}
+	return 0;
+}
+
+/* Without memory the store is asked about every key. */
+static int open_sharing(struct filter_entries *entries, __u64 rules)
+{
+	bool is_shared = false;
+	__u64 bits = 64;
+
+	for (size_t i = 0; i < entries->shapes.count; i++)
+		is_shared |= entries->shapes.entry[i].is_shared;
+	while (bits < SHARING_BITS * rules)
+		bits *= 2;
+	entries->sharing = is_shared ? calloc(1, sizeof(*entries->sharing) + bits / 8) : NULL;
+	if (!entries->sharing)
+		return 0;
+	entries->sharing->bits = bits;
+	return store_each(entries->store, note_rule, entries->sharing);
+}
+
+static void choose_shapes(struct sharing *sharing, const struct shape_list *list, const struct rule_shape *probed_as)
+{
+	sharing->probed_as = *probed_as;
+	sharing->count = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		if (memcmp(&list->entry[i].probed_as, probed_as, sizeof(*probed_as)))
+			continue;
+		sharing->shape[sharing->count] = list->entry[i].shape;
+		rule_shape_compile(&list->entry[i].shape, &sharing->compiled[sharing->count++]);
+	}
+}
+
+/* Whether a rule of this shape may have the key. */
+static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, const struct rule_key *key)
+{
+	const unsigned int last = flow_key_last(key->shape.family);
+	__u64 word[FLOW_KEY_WORDS_MAX], hash;
+
+	for (unsigned int i = 0; i <= last; i++)
+		word[i] = key->key.word[i] & compiled->mask[i];
+	word[last] |= compiled->tag;
+	hash = hash_of_words(word, key->shape.family);
+	return *word_of(sharing, hash) >> hash % 64 & *word_of(sharing, hash >> 32) >> (hash >> 32) % 64 & 1;
+}
+
+/* keys_state() for a key of entries->rule. */
+static int shared_state(const struct filter_entries *entries, const struct rule_key *key, struct keys_state *state)
+{
+	const struct rule query = rule_of_key(key), *own = entries->rule;
+	struct sharing *sharing = entries->sharing;
+	struct rule rules[RULE_KEYS_MAX];
+
+	if (!sharing)
+		return keys_state(entries->store, &entries->shapes, key, state);
+	if (!sharing->count || memcmp(&sharing->probed_as, &key->shape, sizeof(key->shape)))
+		choose_shapes(sharing, &entries->shapes, &key->shape);
+	state->rules = 0;
+	for (size_t i = 0; i < sharing->count; i++) {
+		const struct rule_shape *shape = &sharing->shape[i];
+		size_t count;
+
+		/* Only rules without prefixes can have another rule of their shape: one for both families. */
+		if (shape->src_len == own->src_len && shape->dst_len == own->dst_len &&
+		    (own->src_len || own->dst_len)) {
+			keys_state_add(state, own);
+			continue;
+		}
+		count = may_have(sharing, &sharing->compiled[i], key) ? rule_generalise(&query, shape, rules) : 0;
+		for (struct rule *rule = rules; rule < rules + count; rule++) {
+			const int error = store_get(entries->store, rule);
+
+			if (!error)
+				keys_state_add(state, rule);
+			else if (error != -ENOENT)
+				return error;
+		}
+	}
+	return state->rules ? 0 : -ENOENT;
+}
+
+/* ---- all entries ---- */
 
 int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store,
 			const struct filter *predecessor, bool is_building, struct reason *reason)
@@ -18,6 +144,8 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	};
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
+	if (!error)
+		error = open_sharing(entries, info.rules);
 	if (error)
 		return store_say_unread(error, reason);
 	entries->is_replanned = predecessor && filter_own(predecessor)->plan != info.plan;
@@ -31,6 +159,7 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 void filter_entries_close(struct filter_entries *entries)
 {
 	free(entries->entry);
+	free(entries->sharing);
 	free(entries->shortcut);
 	free(entries->heir);
 	*entries = (struct filter_entries){};
@@ -86,13 +215,13 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 
 	if (is_shared) {
 		struct keys_state state;
-		int error = keys_state(entries->store, &entries->shapes, key, &state);
+		int error = shared_state(entries, key, &state);
 
 		/* The present rule has the key. So -ENOENT means that the store is damaged. */
 		if (error)
 			return error == -ENOENT ? -EBADMSG : error;
 		/* The first rule that has the key brings the entry. */
-		if (!keys_same_rule(&state.owner, entries->rule))
+		if (state.rules > 1 && !keys_same_rule(&state.owner, entries->rule))
 			return 0;
 		timeout_ms = state.timeout_ms;
 	}

@@ -17,6 +17,7 @@ struct filter_entries {
 	size_t count, room, collected, expected;
 	bool is_building;          /* an empty table is filled during collection, by table_build() */
 	__u8 *hints;               /* ABI_HINTS, set for the collected keys */
+	struct sharing *sharing;   /* see collect_entries.c; NULL: no key has several rules, or no memory */
 	struct rule_key *shortcut; /* the keys that get shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */

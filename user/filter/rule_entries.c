@@ -26,6 +26,15 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	return result;
 }
 
+void keys_state_add(struct keys_state *state, const struct rule *rule)
+{
+	if (!state->rules)
+		state->owner = *rule;
+	if (!state->rules || !rule->timeout_ms || (state->timeout_ms && rule->timeout_ms > state->timeout_ms))
+		state->timeout_ms = rule->timeout_ms;
+	state->rules++;
+}
+
 int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key, struct keys_state *state)
 {
 	const struct rule query = rule_of_key(key);
@@ -46,12 +55,7 @@ int keys_state(struct store *store, const struct shape_list *list, const struct 
 				continue;
 			if (error)
 				return error;
-			if (!state->rules)
-				state->owner = *rule;
-			if (!state->rules || !rule->timeout_ms ||
-			    (state->timeout_ms && rule->timeout_ms > state->timeout_ms))
-				state->timeout_ms = rule->timeout_ms;
-			state->rules++;
+			keys_state_add(state, rule);
 		}
 	}
 	return state->rules ? 0 : -ENOENT;

@@ -27,6 +27,9 @@ struct keys_state {
 int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key,
 	       struct keys_state *state);
 
+/* Counts one more rule in *state, of a key that `rule` has. */
+void keys_state_add(struct keys_state *state, const struct rule *rule);
+
 /* Whether two rules differ at most in timeout and comment. */
 bool keys_same_rule(const struct rule *a, const struct rule *b);
 
