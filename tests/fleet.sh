@@ -7,6 +7,7 @@ BROKER=10.99.0.1
 FLEET_CONF=
 ENDED=
 BROKER_SHIFT_S= # by which the broker's clock is off
+BROKER_TLS=     # options of a broker with TLS
 
 # end PID: kills a child of this shell, once: later its number may be that of another test's process.
 end() {
@@ -23,9 +24,10 @@ needs_redis() {
 # broker_start [OPTION...]: in $TX; its data in $STATE/broker. Most tests need no option.
 broker_start() {
 	mkdir -p "$STATE/broker"
+	# shellcheck disable=SC2086 # several words
 	nsenter --net="/run/netns/$TX" env ${BROKER_SHIFT_S:+"LD_PRELOAD=$PWD/$HELPERS/clock_shift.so" \
 		"CLOCK_SHIFT_S=$BROKER_SHIFT_S"} bash tests/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
-		--save '' --appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
+		--save '' --appendonly yes --appendfsync always --dir "$STATE/broker" $BROKER_TLS "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "end $BROKER_PID"
 	WAIT_LOG=$STATE/broker.log
@@ -56,6 +58,26 @@ fleet() {
 	broker_start
 	xc load vrx >"$STATE/load.out" 2>&1 || fail "load: $(cat "$STATE/load.out")"
 	assert_status 0 xc fleet init --config "$FLEET_CONF"
+}
+
+# fleet_tls: a fleet whose broker also has port 6390, with TLS, which all use. other.crt is the certificate of nobody.
+fleet_tls() {
+	command -v openssl >/dev/null || skip "no openssl"
+	fleet
+	for name in ca other; do
+		openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/$name.key" -out "$STATE/$name.crt" -subj "/CN=$name" \
+			-days 2 2>/dev/null
+	done
+	openssl req -newkey rsa:2048 -nodes -keyout "$STATE/broker.key" -out "$STATE/broker.csr" -subj '/CN=broker' 2>/dev/null
+	echo "subjectAltName=IP:$BROKER" >"$STATE/extension"
+	openssl x509 -req -in "$STATE/broker.csr" -CA "$STATE/ca.crt" -CAkey "$STATE/ca.key" -CAcreateserial -days 2 \
+		-extfile "$STATE/extension" -out "$STATE/broker.crt" 2>/dev/null
+	broker_kill
+	BROKER_TLS="--tls-port 6390 --tls-cert-file $STATE/broker.crt --tls-key-file $STATE/broker.key --tls-ca-cert-file \
+		$STATE/ca.crt --tls-auth-clients no"
+	broker_start
+	sed -i "s/^broker = .*/&:6390/" "$FLEET_CONF"
+	echo "ca = $STATE/ca.crt" >>"$FLEET_CONF"
 }
 
 # publish WORD...: to the list bad, by a publisher with a store directory of its own.

@@ -516,22 +516,7 @@ test_store_and_filter_change_beneath_it() {
 }
 
 test_tls_needs_the_right_certificate() {
-	needs_redis
-	command -v openssl >/dev/null || skip "no openssl"
-	for name in ca other; do
-		openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/$name.key" -out "$STATE/$name.crt" -subj "/CN=$name" \
-			-days 2 2>/dev/null
-	done
-	openssl req -newkey rsa:2048 -nodes -keyout "$STATE/broker.key" -out "$STATE/broker.csr" -subj '/CN=broker' 2>/dev/null
-	echo "subjectAltName=IP:$BROKER" >"$STATE/extension"
-	openssl x509 -req -in "$STATE/broker.csr" -CA "$STATE/ca.crt" -CAkey "$STATE/ca.key" -CAcreateserial -days 2 \
-		-extfile "$STATE/extension" -out "$STATE/broker.crt" 2>/dev/null
-	fleet
-	broker_kill
-	FLEET_CONF=$STATE/tls.conf
-	printf '%s\n' '[fleet]' "broker = $BROKER:6390" 'lists = bad' 'host = h1' "ca = $STATE/ca.crt" >"$FLEET_CONF"
-	broker_start --tls-port 6390 --tls-cert-file "$STATE/broker.crt" --tls-key-file "$STATE/broker.key" --tls-ca-cert-file \
-		"$STATE/ca.crt" --tls-auth-clients no
+	fleet_tls
 	follow_start
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	wait_level

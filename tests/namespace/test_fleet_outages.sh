@@ -23,8 +23,17 @@ test_the_filter_goes_on_without_a_broker() {
 
 # Lines come at 100 a second, each is published alone, and the broker is killed again and again.
 test_a_killed_broker_loses_nothing() {
-	kills=${BROKER_KILLS:-2}
 	fleet
+	kill_a_broker_in_use
+}
+
+test_a_killed_broker_loses_nothing_by_tls() {
+	fleet_tls
+	kill_a_broker_in_use
+}
+
+kill_a_broker_in_use() {
+	kills=${BROKER_KILLS:-2}
 	follow_start
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	(
@@ -55,6 +64,7 @@ test_a_killed_broker_loses_nothing() {
 		sed 's/^add/src/' "$STATE/fed"
 	} | LC_ALL=C sort | cmp - "$STATE/host.rules" || fail "the host does not have all that was published"
 	! followed 'gap|diverged' || fail "the broker has lost entries"
+	! followed 'is no Redis' || fail "a lost connection is taken for something else: $(cat "$STATE/follow.log")"
 	note "broker killed ${BROKER_KILLS:-2} times, $(wc -l <"$STATE/fed") rules published, equal after $took ms"
 }
 

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #define READ_BYTES 65536
-#define REPLY_BYTES_MAX (256 << 20) /* XREAD of all lists, each with 64 entries of 64 KB, is half of it */
-#define WORDS_MAX 16                /* of connection_put() */
-#define SLOW_FACTOR 10              /* a link that is slow, but not silent, gets up to so many times the timeout */
+#define REPLY_BYTES_MAX (16 << 20)
+#define WORDS_MAX 16   /* of connection_put() */
+#define SLOW_FACTOR 10 /* a link that is slow, but not silent, gets up to so many times the timeout */
 
 /* ---- waiting ---- */
 
@@ -328,7 +328,10 @@ int connection_get(struct connection *connection, redisReply **reply, int timeou
 	connection->unread = 0;
 	if (error == -ETIMEDOUT)
 		return reason_set(reason, error, "the broker at %s does not answer", connection->where);
-	if (error == -EPROTO || error == -EMSGSIZE)
+	if (error == -EMSGSIZE)
+		return reason_set(reason, error, "an answer of the broker at %s has over %d MB or %d elements",
+				  connection->where, REPLY_BYTES_MAX >> 20, CODEC_ELEMENTS_MAX);
+	if (error == -EPROTO)
 		return reason_set(reason, error, "what answers at %s is no Redis%s", connection->where,
 				  connection->tls ? "" : "; if it speaks TLS, set ca = FILE");
 	return error ? reason_set(reason, error, "the connection to the broker at %s is lost: %s", connection->where,

@@ -41,8 +41,8 @@ int connection_put(struct connection *connection, ...) __attribute__((sentinel))
 
 /*
  * Sends what is queued, and takes the next reply, which the caller frees. After an error the connection is of no
- * more use. -ETIMEDOUT: no byte has moved for timeout_ms, or it took ten times as long; -ECONNRESET; -EPROTO,
- * -EMSGSIZE: the bytes are no Redis; other -errno.
+ * more use. -ETIMEDOUT: no byte has moved for timeout_ms, or it took ten times as long; -ECONNRESET; -EPROTO: the
+ * bytes are no Redis; -EMSGSIZE: the reply is too large; other -errno.
  */
 int connection_get(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason);
 

@@ -10,7 +10,7 @@
 
 #define BLOCK_MS 5000 /* less than CONNECTION_TIMEOUT_MS */
 #define BLOCK_ONCE_MS 50
-#define ENTRIES_AT_ONCE "64" /* of each list; panic never waits behind more */
+#define ENTRIES_AT_ONCE 64 /* of all lists together, and two of each: panic never waits behind more */
 
 static int take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
 {
@@ -109,7 +109,7 @@ int log_read_streams(struct log_reader *reader, struct reason *reason)
 	const char *words[8 + 2 * FOLLOW_LISTS_MAX], *fleet = reader->start->fleet;
 	size_t count = 1;
 	int words_count = 0;
-	char block[24];
+	char block[24], most[16];
 	redisReply *reply;
 	int error;
 
@@ -125,9 +125,10 @@ int log_read_streams(struct log_reader *reader, struct reason *reason)
 		fleet_position_format(list->at, ids[count++]);
 		list->was_read = true;
 	}
+	snprintf(most, sizeof(most), "%zu", ENTRIES_AT_ONCE / count > 2 ? ENTRIES_AT_ONCE / count : 2);
 	words[words_count++] = "XREAD";
 	words[words_count++] = "COUNT";
-	words[words_count++] = ENTRIES_AT_ONCE;
+	words[words_count++] = most;
 	words[words_count++] = "BLOCK";
 	words[words_count++] = block;
 	words[words_count++] = "STREAMS";

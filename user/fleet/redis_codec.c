@@ -24,9 +24,6 @@ static struct {
 	FUNCTIONS(MEMBER)
 } hiredis;
 
-/* hiredis would take memory for as many elements as a broker announces. */
-#define ELEMENTS_MAX (1 << 20)
-
 #if HIREDIS_MAJOR >= 1
 typedef size_t elements_count;
 #else
@@ -35,10 +32,13 @@ typedef int elements_count;
 
 static __typeof__(((redisReplyObjectFunctions *)NULL)->createArray) create_array;
 
-/* NULL ends the reading with an error. */
+/* hiredis would take memory for as many elements as a broker announces. NULL ends the reading with an error. */
 static void *create_small_array(const redisReadTask *task, elements_count elements)
 {
-	return elements > ELEMENTS_MAX ? NULL : create_array(task, elements);
+	struct codec *codec = task->privdata;
+
+	codec->elements += elements;
+	return codec->elements > CODEC_ELEMENTS_MAX ? NULL : create_array(task, elements);
 }
 
 int codec_open(struct codec *codec, struct reason *reason)
@@ -61,6 +61,7 @@ int codec_open(struct codec *codec, struct reason *reason)
 		functions.createArray = create_small_array;
 	}
 	codec->reader->fn = &functions;
+	codec->elements = 0;
 	return 0;
 }
 
@@ -93,8 +94,11 @@ int codec_next(struct codec *codec, redisReply **reply)
 	void *next = NULL;
 
 	*reply = NULL;
+	codec->reader->privdata = codec;
 	if (hiredis.redisReaderGetReply(codec->reader, &next) != REDIS_OK)
-		return -EPROTO;
+		return codec->elements > CODEC_ELEMENTS_MAX ? -EMSGSIZE : -EPROTO;
+	if (next)
+		codec->elements = 0;
 	*reply = next;
 	return 0;
 }

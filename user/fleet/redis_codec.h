@@ -10,8 +10,12 @@
 
 #include "base/error_reason.h"
 
+/* A reply with more elements, in all its arrays together, is too large. */
+#define CODEC_ELEMENTS_MAX (1 << 16)
+
 struct codec {
 	struct redisReader *reader;
+	size_t elements; /* of the reply that is being read */
 };
 
 /* 0; -ELIBACC: the library is missing; -ENOMEM. codec_close() accepts a zeroed struct. */
@@ -25,7 +29,10 @@ void codec_free_command(char *bytes);
 /* Takes bytes from the broker. 0; -EPROTO; -ENOMEM. */
 int codec_feed(struct codec *codec, const char *bytes, size_t count);
 
-/* The next whole reply, or NULL in *reply if there is none yet. 0; -EPROTO. codec_free() accepts NULL. */
+/*
+ * The next whole reply, or NULL in *reply if there is none yet. 0; -EPROTO; -EMSGSIZE: it is too large. codec_free()
+ * accepts NULL.
+ */
 int codec_next(struct codec *codec, redisReply **reply);
 void codec_free(redisReply *reply);
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@
 /* clang-format off */
 #define SSL_FUNCTIONS(X) \
 	X(TLS_client_method) X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_get_cert_store) X(SSL_CTX_set_verify) \
-	X(SSL_CTX_ctrl) X(SSL_new) X(SSL_free) X(SSL_set_fd) X(SSL_set1_host) X(SSL_get0_param) X(SSL_ctrl) X(SSL_connect) \
+	X(SSL_CTX_ctrl) X(SSL_CTX_set_options) X(SSL_new) X(SSL_free) X(SSL_set_fd) X(SSL_set1_host) X(SSL_get0_param) X(SSL_ctrl) X(SSL_connect) \
 	X(SSL_read) X(SSL_write) X(SSL_get_error) X(SSL_get_verify_result)
 #define CRYPTO_FUNCTIONS(X) \
 	X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string) X(ERR_clear_error) X(ERR_get_error) \
@@ -47,6 +48,8 @@ static int load(struct reason *reason)
 	ssl = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
 	if (!ssl || !crypto || !(SSL_FUNCTIONS(LOAD_SSL) CRYPTO_FUNCTIONS(LOAD_CRYPTO) true))
 		return reason_set(reason, -ELIBACC, "no libssl.so.3 here; apt-get install libssl3");
+	/* OpenSSL writes by write(): if the broker is gone, that must be an error and no signal. */
+	signal(SIGPIPE, SIG_IGN);
 	return 0;
 }
 
@@ -98,6 +101,8 @@ int tls_open(int fd, const char *name, const char *certificates, struct tls **tl
 	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
 	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_MODE,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+	/* A broker that is killed closes the connection without a farewell. Replies have their own lengths. */
+	lib.SSL_CTX_set_options(new->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	lib.SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
 	if (!trust(new, certificates))
 		error = reason_set(reason, -EINVAL, "the file of ca = FILE has no certificate in PEM form");
@@ -123,7 +128,14 @@ void tls_close(struct tls *tls)
 	free(tls);
 }
 
-/* What OpenSSL wants after `result`, as -errno; -EAGAIN with *events. */
+/* Before each call: an error of an earlier call must not be taken for one of this call. */
+static void forget_errors(void)
+{
+	lib.ERR_clear_error();
+	errno = 0;
+}
+
+/* What OpenSSL wants after `result`, as -errno; -EAGAIN with *events; -EPROTO: the other end breaks the protocol. */
 static int error_of(struct tls *tls, int result, short *events)
 {
 	switch (lib.SSL_get_error(tls->ssl, result)) {
@@ -148,7 +160,7 @@ int tls_shake_hands(struct tls *tls, short *events, struct reason *reason)
 	long verified;
 	const char *text;
 
-	lib.ERR_clear_error();
+	forget_errors();
 	result = lib.SSL_connect(tls->ssl);
 	if (result == 1)
 		return 0;
@@ -164,20 +176,22 @@ int tls_shake_hands(struct tls *tls, short *events, struct reason *reason)
 			  text ? text : "the connection was closed; does this port speak TLS?");
 }
 
+/* After the handshake both ends speak TLS: whatever breaks it, the connection is lost. */
+static ssize_t count_of(struct tls *tls, int result, short *events)
+{
+	const int error = result > 0 ? result : error_of(tls, result, events);
+
+	return error == -EPROTO ? -ECONNRESET : error;
+}
+
 ssize_t tls_read(struct tls *tls, void *bytes, size_t count, short *events)
 {
-	int result;
-
-	lib.ERR_clear_error();
-	result = lib.SSL_read(tls->ssl, bytes, count);
-	return result > 0 ? result : error_of(tls, result, events);
+	forget_errors();
+	return count_of(tls, lib.SSL_read(tls->ssl, bytes, count), events);
 }
 
 ssize_t tls_write(struct tls *tls, const void *bytes, size_t count, short *events)
 {
-	int result;
-
-	lib.ERR_clear_error();
-	result = lib.SSL_write(tls->ssl, bytes, count);
-	return result > 0 ? result : error_of(tls, result, events);
+	forget_errors();
+	return count_of(tls, lib.SSL_write(tls->ssl, bytes, count), events);
 }
