@@ -19,14 +19,20 @@
 -- its next entries would get the same ids. So a master that finds another master's RUN in the meta starts a new
 -- epoch, which is the time in ms. Its entry EPOCH-0 says after which entry the list goes on ("base"). A follower
 -- that has more than the base has seen entries that are gone.
+--
+-- A publisher may also write the keys of its list without these functions, so they may hold anything. An error must not
+-- leave the state changed and the log as it was: publish first reads what it needs, then writes the log, then the state.
 
-local VERSION = 3      -- of this file; fleet init replaces an older one
+local VERSION = 4      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
 local ENTRY_BYTES = 65536
+local LINE_BYTES = 567 -- LOG_LINE_BYTES of log_entry.h, without the final 0
 local PURGED = 200     -- ended rules that one call removes
 local RESERVED = 1000000 -- buckets at most that a publisher can ask for
+local BUCKETS_MAX = 4194304 -- as in snapshot.c: a follower reads no more
+local NUMBER_MAX = 9007199254740991 -- larger numbers are not exact here
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -59,8 +65,7 @@ local function power_below(buckets)
   return power
 end
 
-local function bucket_of(list, name)
-  local hash = hash_of(name)
+local function bucket_of(list, hash)
   local bucket = hash % (2 * list.power)
   if bucket >= list.buckets then
     bucket = hash % list.power
@@ -91,39 +96,38 @@ local function split(list)
   end
 end
 
--- Returns whether this changes the state. A new rule, the usual one, takes one command.
-local function put(list, name, comment, ends)
-  local bucket = bucket_of(list, name)
-  local value = comment == '' and ends or ends .. comment
-  local is_new = redis.call('HSETNX', bucket, name, value) == 1
-  local before = not is_new and redis.call('HGET', bucket, name)
-  if before == value then
-    return false
-  end
-  if before then
-    redis.call('HSET', bucket, name, value)
-  end
-  if ends ~= '0' then
-    redis.call('ZADD', list.prefix .. 'ends', ends, name)
-  elseif before and string.sub(before, 1, 1) ~= '0' then
+local function take(list, name)
+  if redis.call('HDEL', bucket_of(list, hash_of(name)), name) == 1 then
     redis.call('ZREM', list.prefix .. 'ends', name)
+    list.rules = list.rules - 1
   end
-  if is_new then
+end
+
+local function put(list, line)
+  redis.call('HSET', bucket_of(list, line.hash), line.name, line.value)
+  if line.ends ~= '0' then
+    redis.call('ZADD', list.prefix .. 'ends', line.ends, line.name)
+  elseif line.before and string.sub(line.before, 1, 1) ~= '0' then
+    redis.call('ZREM', list.prefix .. 'ends', line.name)
+  end
+  if not line.before then
     list.rules = list.rules + 1
-    if list.rules > list.buckets * BUCKET_RULES then
+    if list.rules > list.buckets * BUCKET_RULES and list.buckets < BUCKETS_MAX then
       split(list)
     end
   end
-  return true
 end
 
-local function take(list, name)
-  if redis.call('HDEL', bucket_of(list, name), name) == 0 then
-    return false
+-- Whether the line changes the state. `values` has what earlier lines make of their rules; false: they delete it.
+local function changes(list, line, values)
+  line.hash = hash_of(line.name)
+  line.before = values[line.name]
+  if line.before == nil then
+    line.before = redis.call('HGET', bucket_of(list, line.hash), line.name)
   end
-  redis.call('ZREM', list.prefix .. 'ends', name)
-  list.rules = list.rules - 1
-  return true
+  line.value = line.op == '+' and line.ends .. line.comment
+  values[line.name] = line.value
+  return line.value ~= line.before
 end
 
 -- Followers end rules by themselves, so this writes no entry.
@@ -142,7 +146,7 @@ local function read_line(line)
   if not ends then
     op, rule = '-', string.match(line, '^- (.+)$')
   end
-  if not rule or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
+  if not rule or #line > LINE_BYTES or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
     return nil
   end
   local at = string.find(rule, ' comment "', 1, true)
@@ -158,7 +162,8 @@ local function read_lines(args, first)
   for i = first, #args do
     local line = read_line(args[i])
     if not line then
-      return nil, 'XCLINE not a line of a fleet: ' .. string.gsub(args[i], '[%z\1-\31]', '?')
+      return nil, (#args[i] > LINE_BYTES and 'XCLINE a line has at most ' .. LINE_BYTES .. ' bytes: ' or
+                   'XCLINE not a line of a fleet: ') .. string.gsub(string.sub(args[i], 1, 200), '[%z\1-\31]', '?')
     end
     bytes = bytes + #args[i] + 1
     lines[#lines + 1] = line
@@ -167,6 +172,28 @@ local function read_lines(args, first)
     return nil, 'XCLARGE an entry has at most 1000 lines and 64 KB'
   end
   return lines
+end
+
+-- ---- the meta and the log ----
+
+-- nil: the field is no whole number from 0 to `most`.
+local function number_of(field, missing, most)
+  local number = tonumber(field or missing)
+  return number and number >= 0 and number <= most and number == math.floor(number) and number or nil
+end
+
+-- Begins a new epoch after the entry `last`. Returns the epoch; nil and the error.
+local function begin_epoch(log, epoch, last)
+  epoch = math.max(epoch, now_ms()) + 1
+  local added = redis.pcall('XADD', log, integer(epoch) .. '-0', 'base', last)
+  if type(added) ~= 'table' or not added.err then
+    return epoch
+  end
+  if string.find(added.err, 'equal or smaller', 1, true) then
+    return nil, redis.error_reply('XCLOG an entry of the key ' .. log .. ' has too large an id; delete the key, ' ..
+                                  'then publish again')
+  end
+  return nil, added
 end
 
 -- ---- the functions ----
@@ -199,10 +226,15 @@ local function publish(keys, args)
     return redis.error_reply(refusal)
   end
   local head = redis.call('HMGET', meta, 'run', 'epoch', 'seq', 'rules', 'buckets', 'p:' .. publisher)
-  local run, epoch, seq = head[1], tonumber(head[2] or 0), tonumber(head[3] or 0)
-  local list = { prefix = string.sub(meta, 1, -5), rules = tonumber(head[4] or 0), buckets = tonumber(head[5] or 1) }
+  local run, epoch, seq = head[1], number_of(head[2], 0, NUMBER_MAX), number_of(head[3], 0, NUMBER_MAX)
+  local list = { prefix = string.sub(meta, 1, -5), rules = number_of(head[4], 0, NUMBER_MAX),
+                 buckets = number_of(head[5], 1, BUCKETS_MAX) }
+  if not (epoch and seq and list.rules and list.buckets and list.buckets > 0) then
+    return redis.error_reply('XCLOST the key ' .. meta .. ' has numbers that no list has; delete all keys ' ..
+                             list.prefix .. '*, then publish the whole list')
+  end
   local last = integer(epoch) .. '-' .. integer(seq)
-  if tonumber(head[6] or 0) >= counter then
+  if (tonumber(head[6] or 0) or 0) >= counter then
     -- A write, so that WAIT waits until replicas have the first one too.
     redis.call('HSET', meta, 'p:' .. publisher, head[6])
     return { 'seen', last, 0, list.rules }
@@ -212,35 +244,41 @@ local function publish(keys, args)
   end
   -- Without the meta nobody knows the buckets: a rule that is in them would change nothing, and no host would get it.
   if not head[2] and #redis.call('XRANGE', log, '-', '+', 'COUNT', '1') > 0 then
-    return redis.error_reply('XCLOST the key ' .. meta .. ' is gone, and others of the list are there; delete all keys ' ..
-                             string.sub(meta, 1, -5) .. '*, then publish the whole list')
-  end
-  local now, own_run = now_ms(), run_id()
-  if own_run ~= run then
-    epoch = math.max(epoch + 1, now)
-    seq = 0
-    redis.call('XADD', log, integer(epoch) .. '-0', 'base', last)
-    last = integer(epoch) .. '-0'
+    return redis.error_reply('XCLOST the key ' .. meta .. ' is gone, and others of the list are there; delete all ' ..
+                             'keys ' .. list.prefix .. '*, then publish the whole list')
   end
   list.power = power_below(list.buckets)
-  purge(list, now)
-  local changed = {}
+  local changed, texts, values = {}, {}, {}
   for _, line in ipairs(lines) do
-    local is_new
-    if line.op == '+' then
-      is_new = put(list, line.name, line.comment, line.ends)
-    else
-      is_new = take(list, line.name)
+    if changes(list, line, values) then
+      changed[#changed + 1] = line
+      texts[#changed] = line.text
     end
-    if is_new then
-      changed[#changed + 1] = line.text
+  end
+  -- After an entry that this function did not write, only a new epoch can go on from `last`.
+  local own_run = run_id()
+  if own_run ~= run or #redis.call('XRANGE', log, '(' .. last, '+', 'COUNT', '1') > 0 then
+    local refused
+    epoch, refused = begin_epoch(log, epoch, last)
+    if refused then
+      return refused
     end
+    seq = 0
   end
   if #changed > 0 then
     seq = seq + 1
-    last = integer(epoch) .. '-' .. integer(seq)
-    redis.call('XADD', log, 'MAXLEN', '~', fleet[2] or '10000', last, 'rules', table.concat(changed, '\n'))
+    redis.call('XADD', log, 'MAXLEN', '~', fleet[2] or '10000',
+               integer(epoch) .. '-' .. integer(seq), 'rules', table.concat(texts, '\n'))
   end
+  for _, line in ipairs(changed) do
+    if line.value then
+      put(list, line)
+    else
+      take(list, line.name)
+    end
+  end
+  purge(list, now_ms())
+  last = integer(epoch) .. '-' .. integer(seq)
   redis.call('HSET', meta, 'run', own_run, 'epoch', integer(epoch), 'seq', integer(seq), 'rules', integer(list.rules),
              'buckets', integer(list.buckets), 'p:' .. publisher, args[2])
   return { 'done', last, #changed, list.rules }
@@ -251,7 +289,7 @@ end
 local function reserve(keys, args)
   local buckets = math.min(math.ceil(tonumber(args[1]) / BUCKET_RULES), RESERVED)
   local head = redis.call('HMGET', keys[1], 'rules', 'buckets')
-  if tonumber(head[1] or 0) > 0 or tonumber(head[2] or 1) >= buckets then
+  if (tonumber(head[1] or 0) or 1) > 0 or (tonumber(head[2] or 1) or buckets) >= buckets then
     return tonumber(head[2] or 1)
   end
   redis.call('HSET', keys[1], 'buckets', integer(buckets))
