@@ -18,10 +18,12 @@ static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *t
 	return bpf_xdp_load_bytes(frame, offset, to, bytes);
 }
 
-/* Whether the other buffers may change `result`, which comes from the first buffer alone. */
-static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result)
+/* Whether the other buffers may change `result` or the TCP flags, which come from the first buffer alone. */
+static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result,
+						 const struct flow *flow)
 {
-	return (result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS) &&
+	return (result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS ||
+		(flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
 	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
 }
 

@@ -11,6 +11,7 @@
 #include "abi.h"
 #include "hint.h"
 #include "lookup_key.h"
+#include "new_only.h"
 
 /*
  * A monitor rule matched. The lower bits of the outcome say what had happened without it: if a policy drops such
@@ -30,7 +31,7 @@ struct shape_match {
  */
 static __always_inline __u64 hide_from_verifier(const struct abi_config *config, __u64 value)
 {
-	return value | READ_ONCE(config->zero);
+	return value ^ READ_ONCE(config->zero);
 }
 
 /* The hint of a flow, or a hint for all shapes if the table does not use hints. */
@@ -68,9 +69,9 @@ static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 
  * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
  * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` is a constant at every call.
  */
-static __always_inline struct shape_match try_shapes(const struct abi_config *config, const struct abi_table *table,
-						     enum flow_family family, const struct flow_key *flow,
-						     enum abi_outcome otherwise)
+static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const struct abi_config *config,
+						     const struct abi_table *table, enum flow_family family,
+						     const struct flow_key *flow, enum abi_outcome otherwise)
 {
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = read_hint(table, list, family, flow);
@@ -95,6 +96,10 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		}
 		place = abi_shape_place(candidates);
 	}
+	if (READ_ONCE(list->new_only) && new_only_continues(family, flow->word[flow_key_last(family)], otherwise)) {
+		candidates &= ~READ_ONCE(list->new_only);
+		place = abi_shape_place(candidates);
+	}
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[place];
 		struct lookup_answer answer;
@@ -107,8 +112,16 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		place = abi_shape_place(candidates);
 		input = shape_key(table, shape, flow, family);
 		answer = lookup_key(table, hash_of(&input), &input);
-		if (answer.result == LOOKUP_HIT)
-			return (struct shape_match){ shape_outcome(shape, fallback.outcome), answer.slot };
+		if (answer.result == LOOKUP_HIT) {
+			if (!(shape->tag & ABI_TAG_NEW) || !new_only_is_answer(ctx, family, flow))
+				return (struct shape_match){ shape_outcome(shape, fallback.outcome), answer.slot };
+			/* If the loop went on here, the verifier would check it four times as long. */
+			if (xc_options.format == BUCKET_17)
+				return fallback;
+			candidates &= ~READ_ONCE(list->new_only);
+			place = abi_shape_place(candidates);
+			continue;
+		}
 		/* If the verifier of Linux 6.1 knew this value, it would check all further shapes again for it. */
 		if (answer.result == LOOKUP_UNSETTLED)
 			fallback.outcome = hide_from_verifier(config, unsettled);

@@ -17,20 +17,20 @@ struct verdict {
 
 /*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
- * outcome is the parser's result, and a policy decides. `frame` is NULL if all of the frame is in [data, end).
+ * outcome is the parser's result, and a policy decides. `has_buffers`: the frame may go on behind [data, end).
  */
-static __always_inline struct shape_match verdict_outcome(const struct abi_config *config, const void *data,
-							  const void *end, struct xdp_md *frame)
+static __always_inline struct shape_match verdict_outcome(struct xdp_md *ctx, const struct abi_config *config,
+							  const void *data, const void *end, int has_buffers)
 {
 	const struct abi_table *table = abi_active(config);
 	struct flow flow;
 	struct flow_key key;
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
 
-	if (frame && multi_buffer_may_help(frame, result)) {
+	if (has_buffers && multi_buffer_may_help(ctx, result, &flow)) {
 		struct flow gathered = {};
 
-		result = (enum abi_outcome)multi_buffer_flow(frame, &gathered);
+		result = (enum abi_outcome)multi_buffer_flow(ctx, &gathered);
 		flow = gathered;
 	}
 	if (flow.family == FLOW_NO_FAMILY)
@@ -38,11 +38,11 @@ static __always_inline struct shape_match verdict_outcome(const struct abi_confi
 	flow_pack(&flow, &key);
 	result = hide_from_verifier(config, result);
 	if (flow.family == FLOW_IPV4) {
-		key.word[1] = hide_from_verifier(config, key.word[1]);
-		return try_shapes(config, table, FLOW_IPV4, &key, result);
+		key.word[1] = hide_from_verifier(config, key.word[1] | new_only_note_flags(&flow));
+		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result);
 	}
-	key.word[4] = hide_from_verifier(config, key.word[4]);
-	return try_shapes(config, table, FLOW_IPV6, &key, result);
+	key.word[4] = hide_from_verifier(config, key.word[4] | new_only_note_flags(&flow));
+	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result);
 }
 
 /*
@@ -101,8 +101,8 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 	return verdict_pass((struct shape_match){ match.outcome, LOOKUP_NO_SLOT });
 }
 
-/* `frame`: see verdict_outcome(). */
-static __always_inline struct verdict verdict_of(const void *data, const void *end, struct xdp_md *frame)
+/* `has_buffers`: see verdict_outcome(). */
+static __always_inline struct verdict verdict_of(struct xdp_md *ctx, const void *data, const void *end, int has_buffers)
 {
 	const struct abi_config *config = maps_config();
 	struct shape_match match = { OUTCOME_NOT_SET_UP, LOOKUP_NO_SLOT };
@@ -114,7 +114,7 @@ static __always_inline struct verdict verdict_of(const void *data, const void *e
 		if (match.outcome != OUTCOMES)
 			return verdict_pass(match);
 	}
-	match = verdict_outcome(config, data, end, frame);
+	match = verdict_outcome(ctx, config, data, end, has_buffers);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return verdict_drop(config, match);
 	if (match.outcome == OUTCOME_PASS_RULE)

@@ -48,7 +48,7 @@ static __always_inline int filter_one_buffer(struct xdp_md *ctx)
 
 	/* Computed early: if the packet pointers stayed live, the verifier could not prune. */
 	barrier_var(bytes);
-	return finish(ctx, verdict_of(data, end, NULL), bytes);
+	return finish(ctx, verdict_of(ctx, data, end, 0), bytes);
 }
 
 SEC("xdp")
@@ -69,7 +69,7 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
 
-	return finish(ctx, verdict_of(data, end, ctx), bpf_xdp_get_buff_len(ctx));
+	return finish(ctx, verdict_of(ctx, data, end, 1), bpf_xdp_get_buff_len(ctx));
 }
 #endif
 

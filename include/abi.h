@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 8
+#define ABI_VERSION 9
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -215,11 +215,11 @@ struct abi_config {
 	__u64 active;   /* the number of table exchanges; the lowest bit is the table that packets use */
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
-	__u8 reserved;
-	__u64 zero;                 /* always 0, unknown to the verifier: see hide_from_verifier() */
-	__u32 run;                  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
-	__u32 confirm_by;           /* a tick, with ABI_RUN_UNCONFIRMED */
-	struct abi_options options; /* a copy of the program's, for the tool */
+	__u8 asks_conntrack;           /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
+	__u64 zero;                    /* always 0, unknown to the verifier: see hide_from_verifier() */
+	__u32 run;                     /* enum abi_run bits; ABI_RUN_SET_UP is written last */
+	__u32 confirm_by;              /* a tick, with ABI_RUN_UNCONFIRMED */
+	struct abi_options options;    /* a copy of the program's, for the tool */
 	/* For the tool only, in another cache line: programs read the line before for every packet. */
 	__u64 store_id[2]; /* of the store that filled the table */
 	__u64 generation;  /* of the store when it filled the table, or ABI_GENERATION_DIRTY */
@@ -227,9 +227,12 @@ struct abi_config {
 	char name[ABI_NAME_BYTES];
 	__u32 sample_every, sample_credit;
 	__u64 settled; /* the last value of `active` whose old table no packet uses any more */
-	__u64 reserved2[3];
-	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
+	/* Ports of the network namespace from which sockets get theirs: net.ipv4.ip_local_port_range. */
+	__u16 ephemeral_first, ephemeral_last;
+	__u32 reserved2;
 	__u64 reserved3[2];
+	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
+	__u64 reserved4[2];
 	struct abi_table table[ABI_TABLES];
 };
 

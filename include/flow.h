@@ -39,9 +39,15 @@ struct flow {
 	union flow_addr src, dst;
 	__be16 sport, dport;
 	__u8 proto;
-	__u8 family;    /* enum flow_family */
-	__u8 port_kind; /* enum flow_port_kind */
+	__u8 family;     /* enum flow_family */
+	__u8 port_kind;  /* enum flow_port_kind */
+	__u16 tcp_flags; /* FLOW_TCP_READ and the flags; 0: no TCP, or the parser did not get there. In no key */
 };
+
+/* Flags of a TCP header: byte 13. */
+#define FLOW_TCP_SYN 0x02
+#define FLOW_TCP_ACK 0x10
+#define FLOW_TCP_READ 0x100
 
 /*
  * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6:
@@ -52,6 +58,7 @@ struct flow {
 #define FLOW_KEY_WORDS_IPV6 5
 #define FLOW_KEY_WORDS_MAX FLOW_KEY_WORDS_IPV6
 #define FLOW_KEY_PROTO_SHIFT 32
+#define FLOW_KEY_KIND_SHIFT 40
 #define FLOW_KEY_TAG_SHIFT 42
 
 struct flow_key {
@@ -68,7 +75,7 @@ FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
 	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT |
-		     (__u64)flow->port_kind << 40;
+		     (__u64)flow->port_kind << FLOW_KEY_KIND_SHIFT;
 
 	if (flow->family == FLOW_IPV4) {
 		key->word[0] = (__u64)flow->src.v4 | (__u64)flow->dst.v4 << 32;
@@ -80,6 +87,36 @@ FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 	key->word[2] = flow->dst.word[0];
 	key->word[3] = flow->dst.word[1];
 	key->word[4] = rest;
+}
+
+/* Types of ICMP requests. The UAPI headers do not have all of these names. */
+#define FLOW_ICMP_ECHO 8
+#define FLOW_ICMP_SOLICITATION 10
+#define FLOW_ICMP_TIMESTAMP 13
+#define FLOW_ICMP_INFORMATION 15
+#define FLOW_ICMP_ADDRESS_MASK 17
+#define FLOW_ICMP_EXTENDED_ECHO 42
+#define FLOW_ICMPV6_ECHO 128
+#define FLOW_ICMPV6_MULTICAST_QUERY 130
+#define FLOW_ICMPV6_NODE_QUERY 139
+#define FLOW_ICMPV6_EXTENDED_ECHO 160
+
+/*
+ * Whether a packet itself says that it begins nothing: for rules with `state new`. TCP: every packet but a SYN without
+ * ACK. ICMP: every message but a request. (Before an answer can arrive, neighbours solicit each other by ICMPv6. So
+ * these solicitations are no requests here.) If the packet is cut before the TCP flags, it counts as one that begins
+ * something, because a sender can cut it on purpose. `icmp_type`: a number, with FLOW_ICMP only.
+ */
+FLOW_INLINE int flow_continues(enum flow_family family, enum flow_port_kind kind, __u32 icmp_type, __u32 tcp_flags)
+{
+	if (kind != FLOW_ICMP)
+		return tcp_flags & FLOW_TCP_READ && (tcp_flags & (FLOW_TCP_SYN | FLOW_TCP_ACK)) != FLOW_TCP_SYN;
+	if (family == FLOW_IPV4)
+		return icmp_type != FLOW_ICMP_ECHO && icmp_type != FLOW_ICMP_SOLICITATION &&
+		       icmp_type != FLOW_ICMP_TIMESTAMP && icmp_type != FLOW_ICMP_INFORMATION &&
+		       icmp_type != FLOW_ICMP_ADDRESS_MASK && icmp_type != FLOW_ICMP_EXTENDED_ECHO;
+	return icmp_type != FLOW_ICMPV6_ECHO && icmp_type != FLOW_ICMPV6_MULTICAST_QUERY &&
+	       icmp_type != FLOW_ICMPV6_NODE_QUERY && icmp_type != FLOW_ICMPV6_EXTENDED_ECHO;
 }
 
 #endif

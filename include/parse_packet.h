@@ -154,6 +154,20 @@ struct parse_extension {
 
 typedef struct parse_extension parse_extension_header PARSE_ANYWHERE;
 
+#define PARSE_TCP_FLAGS_BYTE 13
+
+/*
+ * Reads the flags of a TCP header, if it goes on for so long. A sender can cut the first fragment before the flags (RFC
+ * 3128). Then they stay unread.
+ */
+FLOW_INLINE void parse_tcp_flags(const struct parse_cursor *at, struct flow *flow)
+{
+	const __u8 *header = parse_peek(at, PARSE_TCP_FLAGS_BYTE + 1);
+
+	if (header && parse_has(at, PARSE_TCP_FLAGS_BYTE + 1))
+		flow->tcp_flags = FLOW_TCP_READ | header[PARSE_TCP_FLAGS_BYTE];
+}
+
 /* TCP, UDP, UDP-Lite, SCTP and DCCP all start with the ports. ICMP starts with type and code. */
 FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, struct flow *flow)
 {
@@ -170,6 +184,8 @@ FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, str
 		flow->sport = port[0];
 		flow->dport = port[1];
 		flow->port_kind = FLOW_PORTS;
+		if (flow->proto == IPPROTO_TCP)
+			parse_tcp_flags(at, flow);
 		return PARSE_OK;
 	}
 	case IPPROTO_ICMP:
@@ -402,12 +418,13 @@ struct parse_plain_frame {
 
 /*
  * Parses only TCP or UDP over IPv4, with ports but without VLAN tags and IP options. Returns 1 and the same
- * flow as parse_any(), which would return PARSE_OK. Returns 0 and writes nothing for any other frame.
+ * flow as parse_any(), which would return PARSE_OK. Returns 0 for any other frame.
  */
 FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow)
 {
 	const struct parse_ethernet *ethernet = data;
 	const struct parse_plain_frame *frame = data + sizeof(*ethernet);
+	const __u8 *tcp_flags = (const void *)&frame->sport + PARSE_TCP_FLAGS_BYTE;
 
 	if ((const void *)(frame + 1) > end || ethernet->ethertype != bpf_htons(ETH_P_IP) ||
 	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER || frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK) ||
@@ -421,6 +438,12 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 			       .proto = frame->ip.protocol,
 			       .family = FLOW_IPV4,
 			       .port_kind = FLOW_PORTS };
+	if (frame->ip.protocol == IPPROTO_TCP) {
+		if ((const void *)(tcp_flags + 1) > end ||
+		    bpf_ntohs(frame->ip.tot_len) <= sizeof(frame->ip) + PARSE_TCP_FLAGS_BYTE)
+			return 0;
+		flow->tcp_flags = FLOW_TCP_READ | *tcp_flags;
+	}
 	return 1;
 }
 

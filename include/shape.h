@@ -24,7 +24,7 @@
  * this index. Then only shapes of pass rules are looked up. If packets are counted by rule, shapes of rules that
  * can have shortcuts are looked up, too. A shortcut is set after its key is in the table. It is cleared before the
  * key is deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts; an index of IPv4
- * is a /16.
+ * is a /16. A rule with `state new` makes no shortcut.
  */
 #define ABI_HINT_INDEXES 65536 /* of one family */
 #define ABI_HINT_BITS 7
@@ -54,7 +54,8 @@ struct abi_shape {
 #define ABI_TAG_MONITOR (1ULL << (FLOW_KEY_TAG_SHIFT + 1)) /* the shape of monitor rules */
 #define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
 #define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
-#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 4)
+#define ABI_TAG_NEW (1ULL << (FLOW_KEY_TAG_SHIFT + 4)) /* the shape of rules with `state new` */
+#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 5)
 
 /*
  * All shapes of one family. In a set of shapes, shape i is bit i. Shapes of pass rules come first, those of
@@ -66,7 +67,8 @@ struct abi_shape_list {
 	__u32 passing;         /* the shapes of pass rules */
 	__u32 behind_shortcut; /* the shapes to look up if the hint has a shortcut */
 	__u32 all;             /* all shapes */
-	__u32 reserved[11];
+	__u32 new_only;        /* the shapes of rules with `state new`: see bpf/new_only.h */
+	__u32 reserved[10];
 	struct abi_shape shape[ABI_SHAPES_MAX]; /* shape i is at abi_shape_place(1 << i) */
 	__u32 candidates[ABI_HINT_ALL + 1];     /* the shapes to look up, by the lower bits of a hint */
 };

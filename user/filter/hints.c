@@ -150,7 +150,7 @@ void hints_clear_all_shortcuts(__u8 *hints)
 
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts)
 {
-	list->passing = list->behind_shortcut = 0;
+	list->passing = list->behind_shortcut = list->new_only = 0;
 	list->all = list->count ? ~0U >> (32 - list->count) : 0;
 	memset(list->candidates, 0, sizeof(list->candidates));
 	for (__u32 i = 0; i < list->count; i++) {
@@ -159,6 +159,8 @@ void hints_compile(struct abi_shape_list *list, enum flow_family family, bool ha
 
 		if (shape->tag & ABI_TAG_PASS)
 			list->passing |= 1U << i;
+		if (shape->tag & ABI_TAG_NEW)
+			list->new_only |= 1U << i;
 		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what)))
 			list->behind_shortcut |= 1U << i;
 		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)

@@ -3,6 +3,7 @@
  * How a filter runs: policies, monitor-only, panic, and changes that wait to be confirmed. abi_config.run has
  * most of this state, as bits.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "filter/internal.h"
@@ -43,6 +44,25 @@ void filter_confirm(struct filter *filter)
 	filter->kernel.config->pending_id = 0;
 }
 
+/*
+ * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without /proc,
+ * the kernel's default.
+ */
+static void configure_client_ports(struct abi_config *config)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	unsigned int first, last;
+
+	if (!file || fscanf(file, "%u %u", &first, &last) != 2) {
+		first = 32768;
+		last = 60999;
+	}
+	if (file)
+		fclose(file);
+	config->ephemeral_first = first;
+	config->ephemeral_last = last;
+}
+
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_config *config = filter->kernel.config;
@@ -55,6 +75,7 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 	if (error)
 		return store_say_unread(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	configure_client_ports(config);
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_HEIR, false); /* left by a tool that died */
 	if (pending.id)

@@ -170,7 +170,8 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 	if (!host_find_ssh(&ssh))
 		return 0;
 	flow = flow_of(&ssh.peer, &ssh.server);
-	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	/* The peer begins the session. Gateways and name servers only answer, so rules with `state new` do them no harm. */
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | RULE_NEW;
 	flow.proto = IPPROTO_TCP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = ssh.peer_port;
@@ -204,8 +205,10 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = guard_peers(guard, &servers, &own, guard_name_server);
 	for (size_t i = 0; i < own.count && !error; i++) {
 		const struct host_address *address = &own.address[i];
-		const struct rule from = flow_of(address, NULL), to = flow_of(NULL, address);
+		const struct rule from = flow_of(address, NULL);
+		struct rule to = flow_of(NULL, address);
 
+		to.fields = RULE_NEW;
 		error = add_flow(guard, &to, "packets to this host's address", address);
 		if (!error)
 			error = add_flow(guard, &from, "packets from this host's address", address);

@@ -14,8 +14,10 @@
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
 #include "xdp_cuckoo_5_10.skel.h"
+#include "xdp_cuckoo_conntrack.skel.h"
 
 static const struct kernel_built_in filter_object = { "xdp_cuckoo", xdp_cuckoo__elf_bytes, xdp_cuckoo_5_10__elf_bytes };
+static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes, NULL };
 
 static const char *const program_names[] = { [false] = "xdp_cuckoo", [true] = "xdp_cuckoo_frags" };
 
@@ -90,18 +92,15 @@ struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, co
 	return object;
 }
 
-int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason)
+static int load_program_of(const struct kernel_built_in *built_in, struct kernel_filter *filter, bool is_frags,
+			   struct reason *reason)
 {
-	struct bpf_program *program;
-	struct bpf_object *object;
+	struct bpf_object *object = kernel_open_object(built_in, &filter->options, reason);
+	struct bpf_program *program = object ? program_of(object, is_frags) : NULL;
 	int error;
 
-	if (filter->program[is_frags])
-		return 0;
-	object = kernel_open_object(&filter_object, &filter->options, reason);
 	if (!object)
 		return -ENOMEM;
-	program = program_of(object, is_frags);
 	error = program ? bpf_program__set_autoload(program, true) : -EOPNOTSUPP;
 	if (!error)
 		error = kernel_reuse_maps(filter, object);
@@ -113,6 +112,24 @@ int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reas
 	}
 	bpf_object__close(object);
 	return kernel_refuse(reason, error, "cannot load the BPF program", "");
+}
+
+/*
+ * Linux has the functions that look up connections since 5.18, with the module nf_conntrack and with BTF. Where the
+ * module runs, everything else may still be missing: then the other object is loaded.
+ */
+int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason)
+{
+	const bool may_track = !access("/sys/module/nf_conntrack", F_OK) && kernel_has_frags();
+	int error = -EOPNOTSUPP;
+
+	if (filter->program[is_frags])
+		return 0;
+	if (may_track)
+		error = load_program_of(&conntrack_object, filter, is_frags, reason);
+	if (filter->config)
+		filter->config->asks_conntrack = !error;
+	return error ? load_program_of(&filter_object, filter, is_frags, reason) : 0;
 }
 
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)

@@ -63,7 +63,7 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	memcpy(&rule->dport, from + 2, 2);
 	rule->action = from[4];
 	if (rule->src_len > 8 * width || rule->dst_len > 8 * width || rule->action >= RULE_ACTIONS ||
-	    rule->port_kind > FLOW_ICMP || rule->fields >= RULE_DPORT << 1)
+	    rule->port_kind > FLOW_ICMP || rule->fields >= RULE_FIELDS)
 		return -EBADMSG;
 	return 0;
 }

@@ -74,6 +74,8 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		put(&to, " dst %s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
 		put(&to, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
+	if (rule->fields & RULE_NEW)
+		put(&to, " state new");
 	if (rule->action != RULE_DROP)
 		put(&to, " action %s", rule_action_name(rule->action));
 	if (rule->timeout_ms)
@@ -99,6 +101,8 @@ const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEX
 		put(&to, " dst/%u", shape->dst_len);
 	if (shape->fields & RULE_DPORT)
 		put(&to, " dport");
+	if (shape->fields & RULE_NEW)
+		put(&to, " state new");
 	if (shape->action != RULE_DROP)
 		put(&to, " action %s", rule_action_name(shape->action));
 	return text;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From a rule to the keys that the table holds, from a shape to its mask, and back. */
+#include <arpa/inet.h>
 #include <endian.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ static __u64 shape_tag(const struct rule_shape *shape)
 
 	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->action == RULE_MONITOR ? ABI_TAG_MONITOR : 0) |
 	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
-	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
+	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | (shape->fields & RULE_NEW ? ABI_TAG_NEW : 0) |
+	       lengths << ABI_TAG_LENGTHS_SHIFT;
 }
 
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
@@ -25,7 +27,8 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
 								      RULE_DROP,
 				    .fields = ((tag & ABI_TAG_NO_PROTO) == ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
 					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
-					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
+					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0) |
+					      (tag & ABI_TAG_NEW ? RULE_NEW : 0),
 				    .src_len = lengths / each,
 				    .dst_len = lengths % each };
 }
@@ -237,7 +240,7 @@ static struct flow flow_of_key(const struct rule_key *key)
 	struct flow flow = {
 		.sport = rest,
 		.dport = rest >> 16,
-		.port_kind = rest >> 40 & FLOW_PORT_KIND_MASK,
+		.port_kind = rest >> FLOW_KEY_KIND_SHIFT & FLOW_PORT_KIND_MASK,
 		.family = family,
 	};
 
@@ -296,7 +299,11 @@ struct rule rule_of_flow(const struct flow *flow)
 {
 	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
 	const struct rule_shape shape = { .family = flow->family,
-					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
+					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0) |
+						    (flow_continues(flow->family, flow->port_kind, ntohs(flow->sport),
+								    flow->tcp_flags) ?
+							     0 :
+							     RULE_NEW),
 					  .src_len = rule_address_bits(flow->family),
 					  .dst_len = rule_address_bits(flow->family) };
 	const struct rule_key key = key_of(flow, &shape);

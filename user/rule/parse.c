@@ -199,6 +199,15 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 	return 0;
 }
 
+static int parse_state(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	if (strcasecmp(value, "new"))
+		return fail(parser, "'%s %.80s': the only state of a rule is new, for packets that begin something",
+			    keyword->word, value);
+	parser->rule->fields |= RULE_NEW;
+	return 0;
+}
+
 static int parse_action(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct suggest suggest = suggest_for(value);
@@ -248,6 +257,7 @@ static const struct keyword keywords[] = {
 	{ "dport", "PORT", parse_port, true, FLOW_PORTS },
 	{ "type", "N", parse_port, false, FLOW_ICMP },
 	{ "code", "N", parse_port, true, FLOW_ICMP },
+	{ "state", "new", parse_state, false, FLOW_NO_PORTS },
 	{ "action", "drop|pass|monitor", parse_action, false, FLOW_NO_PORTS },
 	{ "timeout", "TIME", parse_timeout, false, FLOW_NO_PORTS },
 	{ "comment", "TEXT", parse_comment, false, FLOW_NO_PORTS },
@@ -294,6 +304,8 @@ static int check_whole(struct parser *parser)
 			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp", implied == FLOW_IPV4 ? "IPv6" : "IPv4");
 	if (is_icmp)
 		rule->family = implied;
+	if (rule->fields & RULE_NEW && rule->action == RULE_PASS)
+		return fail(parser, "state new goes with action drop or monitor: a pass rule lets all packets pass");
 	if (!rule->fields && rule->family == FLOW_NO_FAMILY)
 		return fail(parser, "a rule must name a protocol, an address or a port");
 	return 0;

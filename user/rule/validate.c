@@ -54,7 +54,8 @@ bool rule_is_canonical(const struct rule *rule)
 {
 	const unsigned int bits = rule_address_bits(rule->family);
 
-	if (rule->action >= RULE_ACTIONS || rule->fields >= RULE_DPORT << 1)
+	if (rule->action >= RULE_ACTIONS || rule->fields >= RULE_FIELDS ||
+	    (rule->fields & RULE_NEW && rule->action == RULE_PASS))
 		return false;
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;

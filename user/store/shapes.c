@@ -21,7 +21,7 @@ static bool is_shape(const struct rule_shape *shape)
 {
 	const unsigned int bits = shape->family == FLOW_IPV4 ? 32 : 128;
 
-	return shape->family < FLOW_FAMILIES && shape->action < RULE_ACTIONS && shape->fields < RULE_DPORT << 1 &&
+	return shape->family < FLOW_FAMILIES && shape->action < RULE_ACTIONS && shape->fields < RULE_FIELDS &&
 	       shape->src_len <= bits && shape->dst_len <= bits;
 }
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which packets begin something: for rules with `state new`, which match no others. The filter keeps no state of its own.
+ *
+ * TCP: a SYN without ACK. ICMP: requests. UDP: a datagram for which neither a socket nor Linux's connection tracking
+ * waits. Later fragments never begin anything; packets of other protocols always do. If the header of a packet is cut,
+ * it counts as one that begins something, because a sender can cut it on purpose.
+ *
+ * new_only_continues() needs only the packet. new_only_is_answer() asks the kernel, which takes longer. So it is called
+ * only for a datagram that a rule would match.
+ */
+#ifndef XDP_CUCKOO_NEW_ONLY_H
+#define XDP_CUCKOO_NEW_ONLY_H
+
+#include "abi.h"
+#include "kernel_has.h"
+#include "lookup_key.h"
+#include "maps.h"
+
+/*
+ * The TCP flags of a packet stand in bits of its key's last word that no mask selects: so they take no register until
+ * new_only_continues() reads them.
+ */
+#define NEW_ONLY_FLAGS_SHIFT FLOW_KEY_TAG_SHIFT
+
+static __always_inline __u64 new_only_note_flags(const struct flow *flow)
+{
+	return (__u64)flow->tcp_flags << NEW_ONLY_FLAGS_SHIFT;
+}
+
+/* Whether the packet itself says that it begins nothing. `last`: of its key, with its flags. `result`: of the parser. */
+static __always_inline int new_only_continues(enum flow_family family, __u64 last, enum abi_outcome result)
+{
+	return result == OUTCOME_LATER_FRAGMENT ||
+	       flow_continues(family, last >> FLOW_KEY_KIND_SHIFT & FLOW_PORT_KIND_MASK, bpf_ntohs(last),
+			      last >> NEW_ONLY_FLAGS_SHIFT);
+}
+
+static __always_inline int new_only_is_datagram(__u64 last)
+{
+	return (last & (0xffULL << FLOW_KEY_PROTO_SHIFT | (__u64)FLOW_PORT_KIND_MASK << FLOW_KEY_KIND_SHIFT)) ==
+	       ((__u64)IPPROTO_UDP << FLOW_KEY_PROTO_SHIFT | (__u64)FLOW_PORTS << FLOW_KEY_KIND_SHIFT);
+}
+
+/*
+ * Whether a socket of this host waits for the datagram: one that is connected to the sender, or one at a port that Linux
+ * chooses for clients. A socket at another port is a server's. Sockets are looked up in the network namespace of the
+ * interface.
+ */
+static __always_inline int new_only_socket_waits(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 bytes,
+						 __u32 port)
+{
+	const struct abi_config *config = maps_config();
+	struct bpf_sock *socket = bpf_sk_lookup_udp(ctx, tuple, bytes, BPF_F_CURRENT_NETNS, 0);
+	int is_connected;
+
+	if (!socket)
+		return 0;
+	/* Linux 5.10 reads only all four bytes. */
+	is_connected = *(const volatile __u32 *)&socket->dst_port != 0;
+	bpf_sk_release(socket);
+	return is_connected || (config && port >= config->ephemeral_first && port <= config->ephemeral_last);
+}
+
+#ifdef ASKS_CONNTRACK
+/* Only their kinds and names matter: libbpf compares the functions with those of the kernel. */
+struct nf_conn {
+	__u32 mark;
+};
+struct bpf_ct_opts {
+	__s32 netns_id, error;
+	__u8 l4proto, dir, reserved[2];
+};
+
+extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 tuple_bytes,
+					 struct bpf_ct_opts *opts, __u32 opts_bytes) __ksym;
+extern void bpf_ct_release(struct nf_conn *connection) __ksym;
+
+static __always_inline int new_only_is_tracked(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 bytes)
+{
+	struct bpf_ct_opts opts = { .netns_id = BPF_F_CURRENT_NETNS, .l4proto = IPPROTO_UDP };
+	struct nf_conn *connection = bpf_xdp_ct_lookup(ctx, tuple, bytes, &opts, sizeof(opts));
+
+	if (!connection)
+		return 0;
+	bpf_ct_release(connection);
+	return 1;
+}
+#else
+#define new_only_is_tracked(ctx, tuple, bytes) 0
+#endif
+
+/* Whether somebody waits for the datagram with these words of a key. */
+RARE_FUNCTION int new_only_is_answer_ipv4(struct xdp_md *ctx, __u64 addresses, __u64 last)
+{
+	struct bpf_sock_tuple tuple = {
+		.ipv4 = { .saddr = addresses, .daddr = addresses >> 32, .sport = last, .dport = last >> 16 },
+	};
+
+	return new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv4), bpf_ntohs(tuple.ipv4.dport)) ||
+	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv4));
+}
+
+RARE_FUNCTION int new_only_is_answer_ipv6(struct xdp_md *ctx, const struct flow_key *key)
+{
+	struct bpf_sock_tuple tuple = {};
+	const __u64 last = key ? key->word[FLOW_KEY_WORDS_IPV6 - 1] : 0;
+
+	if (!key)
+		return 0;
+	__builtin_memcpy(tuple.ipv6.saddr, &key->word[0], 16);
+	__builtin_memcpy(tuple.ipv6.daddr, &key->word[2], 16);
+	tuple.ipv6.sport = last;
+	tuple.ipv6.dport = last >> 16;
+	return new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv6), bpf_ntohs(tuple.ipv6.dport)) ||
+	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv6));
+}
+
+static __always_inline int new_only_is_answer(struct xdp_md *ctx, enum flow_family family, const struct flow_key *key)
+{
+	const __u64 last = key->word[flow_key_last(family)];
+
+	if (!new_only_is_datagram(last))
+		return 0;
+	return family == FLOW_IPV4 ? new_only_is_answer_ipv4(ctx, key->word[0], last) :
+				     new_only_is_answer_ipv6(ctx, key);
+}
+
+#endif
