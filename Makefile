@@ -206,8 +206,10 @@ uninstall: ## remove what install put there; warns if filters are running
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
 	rm -rf $(LIBRARY_DIR) $(SHARE_DIR) $(DOC_DIR)
 
-dist: ## pack the sources into build/dist
-	$(Q)sh user/package/tarball.sh $(BUILD)/dist
+# The signature is made by signify: signify-openbsd in Debian.
+dist: ## pack the sources into build/dist, with an SPDX file: make dist [SIGN_KEY=file.sec]
+	$(Q)tarball=$$(sh user/package/tarball.sh $(BUILD)/dist) && sh user/package/spdx.sh "$$tarball" >"$${tarball%.tar.gz}.spdx.json" && \
+		echo "$$tarball" $(if $(SIGN_KEY),&& signify-openbsd -S -s '$(SIGN_KEY)' -m "$$tarball" && echo "$$tarball.sig")
 
 deb: ## build the Debian packages into build/deb, checked by lintian
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)

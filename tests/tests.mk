@@ -4,7 +4,7 @@
 DEMO_PACKAGES := iproute2 procps
 DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump openssl redis-tools
+	groff-base zsh tcpdump openssl redis-tools signify-openbsd
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here. Debian 12 has
 # no suricata.
 UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter \
@@ -103,6 +103,8 @@ endef
 
 $(eval $(call fuzz_way,replay,$$(CC),$(FUZZ_CHECKS),,tests/fuzz/replay.c))
 $(eval $(call fuzz_way,libfuzzer,$$(CLANG),$(FUZZ_CHECKS) -fsanitize=fuzzer-no-link,-fsanitize=fuzzer))
+# By the flags of ClusterFuzzLite: see .clusterfuzzlite/build.sh.
+$(eval $(call fuzz_way,cluster,$$(CLUSTER_CC),$$(CLUSTER_FLAGS),$$(CLUSTER_ENGINE)))
 $(eval $(call fuzz_way,afl,AFL_QUIET=1 afl-clang-fast,$(FUZZ_CHECKS),-fsanitize=fuzzer))
 $(eval $(call fuzz_way,cover,$$(CLANG),-fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed,,tests/fuzz/replay.c))
 

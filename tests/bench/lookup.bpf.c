@@ -178,7 +178,7 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return end(finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL), bytes));
+	return end(finish(ctx, verdict_of(ctx, (void *)(long)ctx->data, (void *)(long)ctx->data_end, 0), bytes));
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */

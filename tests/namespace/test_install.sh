@@ -73,6 +73,22 @@ test_install_and_uninstall() {
 }
 
 # By the tool that is about to go; the filter itself is in the kernel.
+# The same sources make the same bytes; the SPDX file names them and what they are built with; the signature is one of them.
+test_a_release_can_be_checked() {
+	(cd "$STATE" && signify-openbsd -G -n -p key.pub -s key.sec)
+	assert_status 0 make -s dist BUILD="$STATE/first" SIGN_KEY="$STATE/key.sec"
+	assert_status 0 make -s dist BUILD="$STATE/second"
+	tarball=$(basename "$STATE"/first/dist/*.tar.gz)
+	assert_status 0 cmp "$STATE/first/dist/$tarball" "$STATE/second/dist/$tarball"
+	assert_status 0 signify-openbsd -V -p "$STATE/key.pub" -m "$STATE/first/dist/$tarball"
+	assert_equal "$(sha256sum <"$STATE/first/dist/$tarball" | cut -d ' ' -f 1)" \
+		"$(jq -r '.packages[0].checksums[0].checksumValue' "$STATE"/first/dist/*.spdx.json)"
+	assert_equal "$(dpkg-query -W -f '${Version}' libbpf-dev)" \
+		"$(jq -r '.packages[] | select(.name == "libbpf-dev").versionInfo' "$STATE"/first/dist/*.spdx.json)"
+	printf x >>"$STATE/first/dist/$tarball"
+	assert_status 1 signify-openbsd -V -p "$STATE/key.pub" -m "$STATE/first/dist/$tarball"
+}
+
 test_uninstall_warns_of_a_running_filter() {
 	install_to install
 	assert_status 0 xc load vrx
