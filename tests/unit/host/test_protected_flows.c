@@ -140,7 +140,7 @@ HOST_TEST(test_own_addresses)
 		snprintf(flow, sizeof(flow), "src %s", addresses[i]);
 		snprintf(what, sizeof(what), "packets from this host's address %s", addresses[i]);
 		assert_guarded(&guard, flow, what);
-		snprintf(flow, sizeof(flow), "dst %s", addresses[i]);
+		snprintf(flow, sizeof(flow), "dst %s state new", addresses[i]);
 		snprintf(what, sizeof(what), "packets to this host's address %s", addresses[i]);
 		assert_guarded(&guard, flow, what);
 	}
@@ -340,12 +340,15 @@ HOST_TEST(test_ssh_session)
 	static const struct {
 		const char *value, *flow, *what; /* flow NULL: none */
 	} cases[] = {
-		{ "203.0.113.9 50000 192.0.2.1 22", "proto tcp src 203.0.113.9 sport 50000 dst 192.0.2.1 dport 22",
+		{ "203.0.113.9 50000 192.0.2.1 22",
+		  "proto tcp src 203.0.113.9 sport 50000 dst 192.0.2.1 dport 22 state new",
 		  "this SSH session, from 203.0.113.9" },
-		{ "fe80::9%g0 50000 fe80::1%g0 2222", "proto tcp src fe80::9 sport 50000 dst fe80::1 dport 2222",
+		{ "fe80::9%g0 50000 fe80::1%g0 2222",
+		  "proto tcp src fe80::9 sport 50000 dst fe80::1 dport 2222 state new",
 		  "this SSH session, from fe80::9" },
 		{ "::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22",
-		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22", "this SSH session, from 203.0.113.9" },
+		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22 state new",
+		  "this SSH session, from 203.0.113.9" },
 		{ "", NULL, NULL },
 		{ "203.0.113.9 50000 192.0.2.1", NULL, NULL },
 		{ "203.0.113.9 50000 2001:db8::1 22", NULL, NULL },
@@ -411,7 +414,7 @@ HOST_TEST(test_ssh_session_of_an_ancestor)
 	assert_non_null(shown);
 	assert_non_null(fgets(line, sizeof(line), shown));
 	assert_int_equal(pclose(shown), 0);
-	assert_string_equal(line, "proto tcp src 203.0.113.2 sport 2 dst 192.0.2.1 dport 22\n");
+	assert_string_equal(line, "proto tcp src 203.0.113.2 sport 2 dst 192.0.2.1 dport 22 state new\n");
 }
 
 /* All own addresses are protected, also when there are more than are paired. */
@@ -428,7 +431,7 @@ HOST_TEST(test_many_addresses)
 	do_ip("route add default via 10.0.1.1");
 	guard = open_guard();
 	assert_int_equal(guard.count, 1 + 64 + 400);
-	assert_non_null(what_of(&guard, "dst 10.0.0.200"));
+	assert_non_null(what_of(&guard, "dst 10.0.0.200 state new"));
 	assert_non_null(what_of(&guard, "src 10.0.1.1 dst 10.0.0.64"));
 	guard_close(&guard);
 }
