@@ -34,7 +34,7 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	int error;
 
 	if (!command)
-		return command_say_unknown(words[0]);
+		return command_fail_unknown(words[0]);
 	arguments->invocation.operands = count ? words + 1 : words;
 	arguments->invocation.count = count ? count - 1 : 0;
 	if (count && !arguments->wants_help && command_alias_word(words[0])) {
@@ -42,7 +42,7 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 
 		longer = calloc(count + 1, sizeof(*longer));
 		if (!longer)
-			return command_error(STATUS_FULL, "no memory for the words of the command");
+			return command_fail(STATUS_FULL, "no memory for the words of the command");
 		longer[0] = (char *)command_alias_word(words[0]);
 		memcpy(longer + 1, words + 1, (count - 1) * sizeof(*longer));
 		arguments->invocation.operands = longer;
@@ -72,7 +72,7 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		return status;
 	error = privileges_keep(command->needs);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot give up unneeded capabilities: %s", strerror(-error));
+		return command_fail(STATUS_SYSTEM, "cannot give up unneeded capabilities: %s", strerror(-error));
 	return command->run(&arguments->invocation);
 }
 
@@ -133,12 +133,12 @@ int main(int argc, char **argv)
 
 	status = open_standard_files();
 	if (status)
-		return command_error(STATUS_SYSTEM,
-				     "cannot open /dev/null: %s; raise the limit of open files, or create that device",
-				     strerror(-status));
+		return command_fail(STATUS_SYSTEM,
+				    "cannot open /dev/null: %s; raise the limit of open files, or create that device",
+				    strerror(-status));
 	status = privileges_gain_none();
 	if (status)
-		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
+		return command_fail(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	sigaction(SIGSEGV, &on_bus_error, NULL);
 	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG */
@@ -150,6 +150,6 @@ int main(int argc, char **argv)
 	/* If the result cannot be written, the command has failed. */
 	error = output_end();
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write the output: %s", reason_of_write(error));
+		return command_fail(STATUS_SYSTEM, "cannot write the output: %s", reason_of_write(error));
 	return status;
 }

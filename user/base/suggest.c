@@ -2,7 +2,6 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
@@ -82,6 +81,23 @@ void suggest_offer_choices(struct suggest *suggest, const char *choices)
 		offer(suggest, choices, length);
 		choices += length + (choices[length] == '|');
 	}
+}
+
+bool suggest_has(const char *choices, const char *word, size_t length, bool has_case)
+{
+	for (; *choices; choices += strcspn(choices, "|"), choices += *choices == '|')
+		if (strcspn(choices, "|") == length &&
+		    !(has_case ? strncmp(choices, word, length) : strncasecmp(choices, word, length)))
+			return true;
+	return false;
+}
+
+const char *advice_find(const struct advice *advices, size_t count, const char *word, size_t length, bool has_case)
+{
+	for (size_t i = 0; i < count; i++)
+		if (suggest_has(advices[i].words, word, length, has_case))
+			return advices[i].text;
+	return NULL;
 }
 
 const char *suggest_text(const struct suggest *suggest, const char *see, char text[SUGGEST_TEXT_BYTES])

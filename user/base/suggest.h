@@ -6,6 +6,7 @@
 #ifndef XDP_CUCKOO_SUGGEST_H
 #define XDP_CUCKOO_SUGGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SUGGEST_WORD_BYTES 32 /* longer words are never near */
@@ -23,6 +24,15 @@ struct suggest suggest_for_part(const char *word, size_t length);
 
 /* Offers a known word. Of equally near words, the first one stays. */
 void suggest_offer(struct suggest *suggest, const char *known);
+
+/* Whether one of `choices`, words joined by '|', is the word of `length` bytes. */
+bool suggest_has(const char *choices, const char *word, size_t length, bool has_case);
+
+/* What to do about words of other tools, joined by '|'. The text is NULL if no row has the word. */
+struct advice {
+	const char *words, *text;
+};
+const char *advice_find(const struct advice *advices, size_t count, const char *word, size_t length, bool has_case);
 
 /* Offers each word of a text like "on|off". */
 void suggest_offer_choices(struct suggest *suggest, const char *choices);

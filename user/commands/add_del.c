@@ -179,7 +179,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error) {
-		command_report_targets(&session);
+		command_report_session(&session);
 		error = change_begin(&session, &reason);
 	}
 	if (!error)
@@ -203,14 +203,14 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	rule_format(&outcome.last.rule, text);
 	if (is_refused) {
 		if (list)
-			return command_error(STATUS_NO,
-					     "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",
-					     refused, list, text, advice, list);
-		return command_error(STATUS_NO, "%s: %s%s; xdp-cuckoo list shows the rules", refused, text, advice);
+			return command_fail(STATUS_NO,
+					    "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",
+					    refused, list, text, advice, list);
+		return command_fail(STATUS_NO, "%s: %s%s; xdp-cuckoo list shows the rules", refused, text, advice);
 	}
 	if (error) {
 		json_decref(outcome.last.left_to);
-		return command_list_failed(error, &reason);
+		return command_fail_list(error, &reason);
 	}
 	print_outcome(rules, list, done, make == add ? "already_there" : "not_there", &outcome);
 	return STATUS_DONE;
@@ -271,10 +271,10 @@ static enum command_status run_del(const struct invocation *invocation)
 	struct rules rules;
 
 	if (invocation->count == 1 + has_word && command_is_list(invocation, list))
-		return command_error(STATUS_USAGE,
-				     "'%s' is a list; to delete its rules: xdp-cuckoo flush %s; to delete it, too: "
-				     "xdp-cuckoo lists delete %s",
-				     list, list, list);
+		return command_fail(STATUS_USAGE,
+				    "'%s' is a list; to delete its rules: xdp-cuckoo flush %s; to delete it, too: "
+				    "xdp-cuckoo lists delete %s",
+				    list, list, list);
 	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;

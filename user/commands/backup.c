@@ -22,10 +22,10 @@ static enum command_status run_backup(const struct invocation *invocation)
 	int error;
 
 	if (output_is_json() && is_output)
-		return command_error(STATUS_USAGE, "a backup is no JSON; leave out --json, or name a FILE");
+		return command_fail(STATUS_USAGE, "a backup is no JSON; leave out --json, or name a FILE");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!store)
 		command_note_no_store(invocation);
 	else if (!store_pending(store, &pending) && pending.id)
@@ -36,7 +36,7 @@ static enum command_status run_backup(const struct invocation *invocation)
 		error = whole_file_close(&file, backup_write(file.to, store));
 	store_close(store);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)
 		output_print(json_pack("{s:o}", "backup", output_string(path)));
 	return STATUS_DONE;
@@ -52,7 +52,7 @@ static int restore(struct backup *backup, const struct invocation *invocation, s
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
 	if (!error) {
-		command_report_targets(&session);
+		command_report_session(&session);
 		signals_take(&signals); /* half a pending change would make the filters pass everything */
 		error = backup_restore(backup, &session, invocation->confirm_ms, reason);
 		signals_give_back(&signals);
@@ -83,14 +83,14 @@ static enum command_status run_restore(const struct invocation *invocation)
 	if (!backup_is(invocation->operands[0]))
 		return command_import.run(invocation);
 	if (is_partial || invocation->count > 1)
-		return command_error(STATUS_USAGE,
-				     "a backup is restored as a whole, and alone: leave out all options but --dry-run, "
-				     "--confirm and --force");
+		return command_fail(STATUS_USAGE,
+				    "a backup is restored as a whole, and alone: leave out all options but --dry-run, "
+				    "--confirm and --force");
 	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
+		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
-	error = backup_read(&backup, invocation->operands[0], command_say_bad_line, &reason);
+	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error && !invocation->is_dry_run)
 		error = restore(&backup, invocation, &watchdog, &info, &reason);
 	backup_free(&backup);
@@ -101,7 +101,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 		error = error ? error : unwatched;
 	}
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (invocation->is_dry_run)
 		output_print(json_pack("{s:b, s:I, s:I}", "dry_run", true, "rule_lines", (json_int_t)backup.lines,
 				       "lists", (json_int_t)backup.lists_count));

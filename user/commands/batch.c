@@ -347,10 +347,10 @@ static int run_strict(struct batch *batch)
 		return print_answers(batch);
 	batch->status = command_status_of(error);
 	if (span.next < span.end)
-		command_error(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
-			      batch->lines[span.next].number, reason.text);
+		command_fail(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
+			     batch->lines[span.next].number, reason.text);
 	else
-		command_failed(error, &reason);
+		command_fail_because(error, &reason);
 	return 0;
 }
 
@@ -363,15 +363,15 @@ static enum command_status run_all(struct batch *batch)
 		return batch->status;
 	if (error == -ETIMEDOUT) {
 		output_give_up();
-		return command_error(STATUS_SYSTEM,
-				     "interrupted: nobody reads the answers; the lines after %llu were not done",
-				     batch->feed.number);
+		return command_fail(STATUS_SYSTEM,
+				    "interrupted: nobody reads the answers; the lines after %llu were not done",
+				    batch->feed.number);
 	}
 	if (error != -EINTR)
-		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
+		return command_fail(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
 	if (is_strict)
-		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
-	return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->feed.number);
+		return command_fail(STATUS_SYSTEM, "interrupted: nothing was changed");
+	return command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->feed.number);
 }
 
 static enum command_status run_batch(const struct invocation *invocation)
@@ -384,16 +384,16 @@ static enum command_status run_batch(const struct invocation *invocation)
 
 	output_hold();
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
-				     strerror(-error));
+		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
+				    strerror(-error));
 	/* Report an error that would stop every line before the first line. */
 	error = open_session(&batch, &reason);
 	if (!error) {
 		session_unlock(&batch.session);
-		command_report_targets(&batch.session);
+		command_report_session(&batch.session);
 	}
 	close_session(&batch);
-	status = error ? command_failed(error, &reason) : run_all(&batch);
+	status = error ? command_fail_because(error, &reason) : run_all(&batch);
 	close_session(&batch);
 	for (size_t i = 0; i < batch.count; i++)
 		batch_line_close(&batch.lines[i]);

@@ -163,8 +163,8 @@ static enum command_status run_bench(const struct invocation *invocation)
 	bench_lists_close(&benching.lists);
 	session_close(&benching.session);
 	if (is_nothing_there)
-		return command_error(STATUS_NO, "%s", reason.text);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		return command_fail(STATUS_NO, "%s", reason.text);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 const struct command command_bench = {

@@ -36,15 +36,15 @@ static enum command_status run_check(const struct invocation *invocation)
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	error = session.store ? store_say_unread(store_check(session.store), &reason) : 0;
 	if (error) {
 		session_close(&session);
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	}
 	if (!session.filters_count)
-		return command_close_idle(&session);
-	command_report_targets(&session);
+		return command_close_not_running(&session);
+	command_report_session(&session);
 	rows = json_array();
 	error = check_all(&session, rows, &differing, &reason);
 	is_undone = session.undone.is_done;
@@ -53,7 +53,7 @@ static enum command_status run_check(const struct invocation *invocation)
 	output_print(rows);
 	session_close(&session);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (differing)
 		output_note("the differing entries have been repaired");
 	return differing || is_undone || is_late ? STATUS_NO : STATUS_DONE;

@@ -24,7 +24,7 @@ static bool is_list_right(const struct invocation *invocation, const struct conf
 		error = command_import_list(&import, &list->file, 1, &result, &reason);
 	json_decref(result.answer);
 	if (error)
-		command_error(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
+		command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
 	return !error && !result.bad_lines;
 }
 
@@ -34,7 +34,7 @@ static enum command_status run_check_config(const struct invocation *invocation)
 	struct reason reason;
 	bool is_right = true;
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				command_say_bad_line, &config, &reason);
+				command_report_bad_line, &config, &reason);
 
 	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++)
 		is_right &= config->list[i].url || is_list_right(invocation, &config->list[i]);
@@ -52,7 +52,7 @@ static enum command_status run_check_config(const struct invocation *invocation)
 				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));
 	config_close(config);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	return is_right ? STATUS_DONE : STATUS_USAGE;
 }
 

@@ -40,23 +40,23 @@ static const char *advise_root(bool is_refused)
 	return is_refused && geteuid() ? "run it as root: " : "";
 }
 
-enum command_status command_failed(int error, const struct reason *reason)
+enum command_status command_fail_because(int error, const struct reason *reason)
 {
-	return command_error(command_status_of(error), "%s%s", advise_root(error == -EPERM || error == -EACCES),
-			     reason->text);
+	return command_fail(command_status_of(error), "%s%s", advise_root(error == -EPERM || error == -EACCES),
+			    reason->text);
 }
 
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer)
 {
 	if (error) {
 		json_decref(answer);
-		return command_failed(error, reason);
+		return command_fail_because(error, reason);
 	}
 	output_print(answer);
 	return STATUS_DONE;
 }
 
-enum command_status command_error(enum command_status status, const char *format, ...)
+enum command_status command_fail(enum command_status status, const char *format, ...)
 {
 	char text[REASON_BYTES + 512];
 	va_list arguments;
@@ -77,7 +77,7 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 	return text;
 }
 
-enum command_status command_say_not_running(const char *name)
+enum command_status command_fail_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
 	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -91,25 +91,25 @@ enum command_status command_say_not_running(const char *name)
 	kernel_filters_free(filters, count);
 	/* A filter of this very name may have started in the meantime. It is no suggestion. */
 	if (*suggest.nearest && strcmp(suggest.nearest, name))
-		return command_error(STATUS_NO, "no filter '%s' is running here%s", name,
-				     suggest_text(&suggest, "xdp-cuckoo status", text));
-	return command_error(STATUS_NO,
-			     "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
-			     "xdp-cuckoo%s load IFACE",
-			     name, command_name_option(name, option));
+		return command_fail(STATUS_NO, "no filter '%s' is running here%s", name,
+				    suggest_text(&suggest, "xdp-cuckoo status", text));
+	return command_fail(STATUS_NO,
+			    "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
+			    "xdp-cuckoo%s load IFACE",
+			    name, command_name_option(name, option));
 }
 
-void command_say_bad_line(const char *text)
+void command_report_bad_line(const char *text)
 {
 	output_error(STATUS_USAGE, text);
 }
 
-enum command_status command_close_idle(struct session *session)
+enum command_status command_close_not_running(struct session *session)
 {
 	enum command_status status;
 
 	command_report_undone(session);
-	status = command_say_not_running(session->name);
+	status = command_fail_not_running(session->name);
 	session_close(session);
 	return status;
 }
@@ -121,25 +121,24 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	const int error = rule_counts_open(counts, invocation->name, &reason);
 
 	if (error == -ENOENT)
-		return command_say_not_running(invocation->name);
+		return command_fail_not_running(invocation->name);
 	if (error == -EOPNOTSUPP)
-		return command_error(STATUS_NO,
-				     "the filter '%s' does not count by rule: load it again without --compact "
-				     "and --no-counters; see xdp-cuckoo%s status",
-				     invocation->name, command_name_option(invocation->name, option));
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		return command_fail(STATUS_NO,
+				    "the filter '%s' does not count by rule: load it again without --compact "
+				    "and --no-counters; see xdp-cuckoo%s status",
+				    invocation->name, command_name_option(invocation->name, option));
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 enum command_status command_check_format(const struct load_options *load)
 {
 	if (load->fingerprint_bits && !load->is_compact)
-		return command_error(STATUS_USAGE,
-				     "--fingerprint needs --compact: an exact table has 16 bits and drops "
-				     "no innocent packet");
+		return command_fail(STATUS_USAGE, "--fingerprint needs --compact: an exact table has 16 bits and drops "
+						  "no innocent packet");
 	return STATUS_DONE;
 }
 
-enum command_status command_say_choices(const char *what, const char *word, const char *choices)
+enum command_status command_fail_choices(const char *what, const char *word, const char *choices)
 {
 	struct suggest suggest = suggest_for(word);
 	char spelt[SUGGEST_TEXT_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -153,8 +152,8 @@ enum command_status command_say_choices(const char *what, const char *word, cons
 				 c == last ? " or " :
 					     ", ");
 	suggest_offer_choices(&suggest, choices);
-	return command_error(STATUS_USAGE, "%s '%s': must be %s%s", what, word, spelt,
-			     suggest_text(&suggest, NULL, text));
+	return command_fail(STATUS_USAGE, "%s '%s': must be %s%s", what, word, spelt,
+			    suggest_text(&suggest, NULL, text));
 }
 
 void command_skip_dev(struct invocation *invocation)
@@ -165,7 +164,7 @@ void command_skip_dev(struct invocation *invocation)
 	invocation->count--;
 }
 
-enum command_status command_read_number(const char *what, const char *text, __u64 *number)
+enum command_status command_read_rule_count(const char *what, const char *text, __u64 *number)
 {
 	const size_t digits = strspn(text, "0123456789");
 	const __u64 unit = !strcasecmp(text + digits, "k") ? 1000 :
@@ -179,8 +178,8 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 	if (length < (int)sizeof(number_text) && !number_parse(number_text, number) &&
 	    !__builtin_mul_overflow(*number, unit, number))
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more, like 5000000 or 5M", what,
-			     text);
+	return command_fail(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more, like 5000000 or 5M", what,
+			    text);
 }
 
 /* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. */
@@ -263,7 +262,7 @@ enum command_status command_read_rules(const struct invocation *invocation, stru
 	if (!error)
 		error = command_parse_rules(&words, false, rules, list, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (rules->masked.count)
 		output_note("'%s' has host bits set; its network is taken", rules->masked.first);
 	return STATUS_DONE;
@@ -280,18 +279,18 @@ enum command_status command_read_rule(const struct invocation *invocation, struc
 		return status;
 	*rule = rules.rule[0];
 	if (rules.count > 1)
-		status = command_error(STATUS_USAGE,
-				       "these words mean %zu rules: '%s', '%s'%s; ask for one at a time; the other "
-				       "address of a packet is its dst",
-				       rules.count, rule_format(&rules.rule[0], first),
-				       rule_format(&rules.rule[1], second), rules.count > 2 ? ", ..." : "");
+		status = command_fail(STATUS_USAGE,
+				      "these words mean %zu rules: '%s', '%s'%s; ask for one at a time; the other "
+				      "address of a packet is its dst",
+				      rules.count, rule_format(&rules.rule[0], first),
+				      rule_format(&rules.rule[1], second), rules.count > 2 ? ", ..." : "");
 	rules_free(&rules);
 	return status;
 }
 
-enum command_status command_list_failed(int error, const struct reason *reason)
+enum command_status command_fail_list(int error, const struct reason *reason)
 {
-	return error == -ESRCH ? command_error(STATUS_NO, "%s", reason->text) : command_failed(error, reason);
+	return error == -ESRCH ? command_fail(STATUS_NO, "%s", reason->text) : command_fail_because(error, reason);
 }
 
 bool command_is_late(struct store *store)
@@ -354,11 +353,11 @@ enum command_status command_find_list(const struct invocation *invocation, struc
 	*lists = (struct store_lists){};
 	error = store ? store_lists(store, lists) : 0;
 	if (store_say_unread(error, &reason))
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;
-	return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists", name);
+	return command_fail(STATUS_NO, "no list '%s'; see xdp-cuckoo lists", name);
 }
 
 json_t *command_list_names(const struct store_lists *lists, __u64 owners)

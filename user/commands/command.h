@@ -119,17 +119,17 @@ extern const struct command *const command_table[];
 /* By its name, or by an alias. */
 const struct command *command_find(const char *name);
 
-/* Whether this is a command or an alias, or command_say_unknown() knows what to type instead. */
+/* Whether this is a command or an alias, or command_fail_unknown() knows what to type instead. */
 bool command_is_known(const char *name);
 
-/* Alias number `index`, and the name of its command. NULL after the last. */
-const char *command_alias(size_t index, const char **command);
+/* Row `index` of the aliases: names joined by '|', and the name of their command. NULL after the last. */
+const char *command_aliases(size_t index, const char **command);
 
 /* The word that an alias puts before those of its command: `allow A` is `add pass A`. NULL: none. */
 const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
-enum command_status command_say_unknown(const char *name);
+enum command_status command_fail_unknown(const char *name);
 
 /* ---- help.c ---- */
 
@@ -138,28 +138,28 @@ const char *command_help_text(const struct command *command);
 
 /* ---- command.c: errors ---- */
 
-/* The exit status for `error` (-errno). command_failed() also prints the reason. */
+/* The exit status for `error` (-errno). command_fail_because() also prints the reason. */
 enum command_status command_status_of(int error);
-enum command_status command_failed(int error, const struct reason *reason);
+enum command_status command_fail_because(int error, const struct reason *reason);
 
 /* Prints the answer, or the reason if `error` is not 0. Releases the answer. */
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer);
 
 /* Prints an error message. Returns `status`. */
-__attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
-									...);
+__attribute__((format(printf, 2, 3))) enum command_status command_fail(enum command_status status, const char *format,
+								       ...);
 
 /* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
-enum command_status command_say_choices(const char *what, const char *word, const char *choices);
+enum command_status command_fail_choices(const char *what, const char *word, const char *choices);
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
-enum command_status command_say_not_running(const char *name);
+enum command_status command_fail_not_running(const char *name);
 
 /* Notes, for a command that found no store, that nothing is stored under this name: it may be mistyped. */
 void command_note_no_store(const struct invocation *invocation);
 
 /* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
-enum command_status command_close_idle(struct session *session);
+enum command_status command_close_not_running(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
@@ -174,7 +174,7 @@ enum command_status command_check_format(const struct load_options *load);
 void command_skip_dev(struct invocation *invocation);
 
 /* Reads a number of rules, 1 or more, also as 10k or 10M. Prints an error if `text` is not; `what` names it. */
-enum command_status command_read_number(const char *what, const char *text, __u64 *number);
+enum command_status command_read_rule_count(const char *what, const char *text, __u64 *number);
 
 /*
  * Read the operands as one rule, or as several: separate words, or one quoted text. They print the error. *list becomes
@@ -198,7 +198,7 @@ bool command_is_list(const struct invocation *invocation, const char *name);
 json_t *command_owners_of(struct store *store, const struct rule *rule);
 
 /* Prints the reason of a failed change of the rules of a list. */
-enum command_status command_list_failed(int error, const struct reason *reason);
+enum command_status command_fail_list(int error, const struct reason *reason);
 
 /* ---- command.c: stores and filters ---- */
 
@@ -233,7 +233,7 @@ json_t *command_lists_of(struct store *store, const struct rule *rule);
 json_t *command_interface(const struct kernel_attachment *attachment);
 
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
-void command_say_bad_line(const char *text);
+void command_report_bad_line(const char *text);
 
 /* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
 enum command_status command_write_metrics(const char *path, json_t *metrics);
@@ -254,12 +254,12 @@ struct import_options command_list_import(const struct invocation *invocation, c
 
 /*
  * Report what session_open() did. command_report_undone(): the change that it undid, or could not undo.
- * command_report_found(): also filters that it adopted, repaired or replaced. command_report_targets(): also
+ * command_report_found(): also filters that it adopted, repaired or replaced. command_report_session(): also
  * whether no filter runs.
  */
 void command_report_undone(struct session *session);
 void command_report_found(struct session *session);
-void command_report_targets(struct session *session);
+void command_report_session(struct session *session);
 
 /* Reports the tables that a change replaced, and why. */
 void command_report_rebuilds(const struct session *session);
@@ -316,7 +316,7 @@ void command_report_old_buffers(const struct kernel_attachment *attachment);
  * Reports interfaces where kernel_watch() saw that packets bypass the filter, and where the MTU has outgrown
  * the program. Returns whether packets bypass it anywhere.
  */
-bool command_report_lost(const struct kernel_filter *filter);
+bool command_report_bypass(const struct kernel_filter *filter);
 
 /* After a load: watches the filter and reports as above. Does nothing under --json, where notes are not printed. */
 void command_watch(const char *name);

@@ -44,11 +44,11 @@ static enum command_status run_confirm(const struct invocation *invocation)
 		error = change_confirm(&session, &reason);
 	session_close(&session);
 	if (error == -ETIMEDOUT)
-		return command_error(STATUS_NO, "%s", reason.text);
+		return command_fail(STATUS_NO, "%s", reason.text);
 	if (error == -ENOENT)
-		return command_error(STATUS_NO,
-				     "nothing waits to be confirmed; a change that is not confirmed in time is "
-				     "undone: see xdp-cuckoo status");
+		return command_fail(STATUS_NO,
+				    "nothing waits to be confirmed; a change that is not confirmed in time is "
+				    "undone: see xdp-cuckoo status");
 	return command_answer(error, &reason, json_pack("{s:s}", "confirmed", invocation->name));
 }
 

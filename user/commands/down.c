@@ -23,7 +23,7 @@ static int take_off(const struct invocation *invocation, json_t *done, enum comm
 			const int kept = kernel_detach(filter, &filter->attachments[k], reason);
 
 			if (kept)
-				*status = command_failed(kept, reason);
+				*status = command_fail_because(kept, reason);
 			else
 				json_array_append_new(done, command_interface(&filter->attachments[k]));
 		}
@@ -43,7 +43,7 @@ static enum command_status run_down(const struct invocation *invocation)
 
 	if (invocation->is_on_stop || invocation->count)
 		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				    command_say_bad_line, &config, &reason);
+				    command_report_bad_line, &config, &reason);
 	if (!error && invocation->is_on_stop)
 		is_meant = config->detaches_on_stop;
 	config_close(config);
@@ -51,7 +51,7 @@ static enum command_status run_down(const struct invocation *invocation)
 		error = take_off(invocation, done, &status, &reason);
 	if (error) {
 		json_decref(done);
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	}
 	output_print(json_pack("{s:o}", "unloaded", done));
 	return status;

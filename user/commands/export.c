@@ -41,7 +41,7 @@ static void report_loss(const struct rule *rule, const char *what, void *context
 
 	export->lost++;
 	if (export->lost <= LOSSES_SHOWN)
-		command_error(STATUS_NO, "'%s' %s", rule_format(rule, text), what);
+		command_fail(STATUS_NO, "'%s' %s", rule_format(rule, text), what);
 }
 
 static int write_rules(struct export *export, struct store *store)
@@ -58,7 +58,7 @@ static int write_rules(struct export *export, struct store *store)
 		error = list_write_nft(export->to, &export->rules, &losses);
 	rule_set_close(&export->rules);
 	if (export->lost > LOSSES_SHOWN)
-		command_error(STATUS_NO, "%llu more rules like these", export->lost - LOSSES_SHOWN);
+		command_fail(STATUS_NO, "%llu more rules like these", export->lost - LOSSES_SHOWN);
 	return error;
 }
 
@@ -76,7 +76,7 @@ static enum command_status write_all(struct export *export, struct store *store,
 		error = whole_file_close(&file, write_rules(export, store));
 	}
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)
 		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t) export->written, "not_whole",
 				       (json_int_t) export->lost));
@@ -111,34 +111,34 @@ static enum command_status run_export(const struct invocation *invocation)
 
 	/* `export csv` */
 	if (!strcmp(path, "json") || list_format_named(path))
-		return command_error(STATUS_USAGE,
-				     "export '%s': write --format text|ipset|nft|csv; rules as JSON are printed by: "
-				     "xdp-cuckoo list --json; a file of that name is ./%s",
-				     path, path);
+		return command_fail(STATUS_USAGE,
+				    "export '%s': write --format text|ipset|nft|csv; rules as JSON are printed by: "
+				    "xdp-cuckoo list --json; a file of that name is ./%s",
+				    path, path);
 	if (invocation->count && command_is_list(invocation, path))
-		return command_error(STATUS_USAGE,
-				     "export '%s': to print the list of this name: xdp-cuckoo export --list %s; a file of "
-				     "that name is ./%s",
-				     path, path, path);
+		return command_fail(STATUS_USAGE,
+				    "export '%s': to print the list of this name: xdp-cuckoo export --list %s; a file of "
+				    "that name is ./%s",
+				    path, path, path);
 	if (!format && ending && (!strcmp(ending, ".json") || list_format_named(ending + 1) > LIST_TEXT))
-		return command_error(STATUS_USAGE,
-				     "export '%s': which format? Write --format %s; rules as JSON are printed by: xdp-cuckoo "
-				     "list --json",
-				     path,
-				     strcmp(ending, ".json") ? ending + 1 : "nft, for nft -j -f, or --format text");
+		return command_fail(STATUS_USAGE,
+				    "export '%s': which format? Write --format %s; rules as JSON are printed by: xdp-cuckoo "
+				    "list --json",
+				    path,
+				    strcmp(ending, ".json") ? ending + 1 : "nft, for nft -j -f, or --format text");
 	if (format)
 		export.format = list_format_named(format);
 	if (format && !strcmp(format, "json"))
-		return command_error(STATUS_USAGE,
-				     "--format 'json': rules as JSON are printed by: xdp-cuckoo list --json");
+		return command_fail(STATUS_USAGE,
+				    "--format 'json': rules as JSON are printed by: xdp-cuckoo list --json");
 	if (!export.format || export.format == LIST_SPAMHAUS || export.format == LIST_IPTABLES)
-		return command_say_choices("--format", format, "text|ipset|nft|csv");
+		return command_fail_choices("--format", format, "text|ipset|nft|csv");
 	if (output_is_json() && whole_file_is_output(path))
-		return command_error(STATUS_USAGE,
-				     "a list is no JSON; rules as JSON are printed by: xdp-cuckoo list --json");
+		return command_fail(STATUS_USAGE,
+				    "a list is no JSON; rules as JSON are printed by: xdp-cuckoo list --json");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!store)
 		command_note_no_store(invocation);
 	status = command_find_list(invocation, store, &lists, &export.list);

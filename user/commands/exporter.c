@@ -130,24 +130,24 @@ static enum command_status run_exporter(const struct invocation *invocation)
 	int listener, error;
 
 	if (http_address_parse(where, &address))
-		return command_error(STATUS_USAGE,
-				     "--listen '%s': must be an address and a port, like 127.0.0.1:9917 or [::1]:9917",
-				     where);
+		return command_fail(STATUS_USAGE,
+				    "--listen '%s': must be an address and a port, like 127.0.0.1:9917 or [::1]:9917",
+				    where);
 	/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	listener = http_address_listen(&address);
 	if (listener < 0)
-		return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-listener),
-				     listen_hint(listener));
+		return command_fail(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-listener),
+				    listen_hint(listener));
 	if (!http_address_is_loopback(&address))
 		output_note("other hosts can read the counters at %s too, unless a firewall stops them", where);
 	error = serve(&exporter, listener, where);
 	if (error == -ELIBACC)
-		return command_error(
+		return command_fail(
 			STATUS_SYSTEM,
 			"cannot serve: no " HTTP_SERVER_LIBRARY " here; "
 			"'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
-	return error ? command_error(command_status_of(error), "cannot serve: %s", strerror(-error)) : STATUS_DONE;
+	return error ? command_fail(command_status_of(error), "cannot serve: %s", strerror(-error)) : STATUS_DONE;
 }
 
 const struct command command_exporter = {

@@ -16,7 +16,7 @@
 
 static void report_line(const char *text)
 {
-	command_say_bad_line(text);
+	command_report_bad_line(text);
 }
 
 enum command_status fleet_config_open(const struct invocation *invocation, struct config **config)
@@ -25,28 +25,28 @@ enum command_status fleet_config_open(const struct invocation *invocation, struc
 	int error = config_open(invocation->config_path, invocation->name, report_line, config, &reason);
 
 	if (error == -ENOENT)
-		return command_error(STATUS_SYSTEM,
-				     "%s; a fleet needs a section [fleet] with broker = HOST... in it: xdp-cuckoo-fleet(7)",
-				     reason.text);
+		return command_fail(STATUS_SYSTEM,
+				    "%s; a fleet needs a section [fleet] with broker = HOST... in it: xdp-cuckoo-fleet(7)",
+				    reason.text);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if ((*config)->fleet.brokers_count)
 		return STATUS_DONE;
 	config_close(*config);
 	*config = NULL;
-	return command_error(STATUS_USAGE, "the configuration has no section [fleet] with broker = HOST...; see "
-					   "xdp-cuckoo-fleet(7)");
+	return command_fail(STATUS_USAGE, "the configuration has no section [fleet] with broker = HOST...; see "
+					  "xdp-cuckoo-fleet(7)");
 }
 
-enum command_status fleet_failed(int error, const struct reason *reason)
+enum command_status fleet_fail(int error, const struct reason *reason)
 {
 	switch (error) {
 	case -EINVAL:
-		return command_error(STATUS_USAGE, "%s", reason->text);
+		return command_fail(STATUS_USAGE, "%s", reason->text);
 	case -ENOMEM:
-		return command_error(STATUS_FULL, "%s", reason->text);
+		return command_fail(STATUS_FULL, "%s", reason->text);
 	default:
-		return command_error(STATUS_SYSTEM, "%s", reason->text);
+		return command_fail(STATUS_SYSTEM, "%s", reason->text);
 	}
 }
 
@@ -63,7 +63,7 @@ enum command_status fleet_config_connect(const struct invocation *invocation, en
 	if (status != STATUS_DONE)
 		return status;
 	error = broker_open(broker, &(*config)->fleet, NULL, use, CONNECTION_TIMEOUT_MS, &reason);
-	return error ? fleet_failed(error, &reason) : STATUS_DONE;
+	return error ? fleet_fail(error, &reason) : STATUS_DONE;
 }
 
 /* ---- init, forget ---- */
@@ -75,7 +75,7 @@ static enum command_status init(const struct invocation *invocation, struct brok
 	int error = functions_load(broker, invocation->name, LOG_ENTRIES, id, &reason);
 
 	if (error)
-		return fleet_failed(error, &reason);
+		return fleet_fail(error, &reason);
 	output_print(
 		json_pack("{s:s, s:s, s:s}", "fleet", invocation->name, "id", id, "broker", broker->connection.where));
 	return STATUS_DONE;
@@ -91,16 +91,16 @@ static enum command_status forget(const struct invocation *invocation, struct br
 	int error;
 
 	if (strlen(host) >= FLEET_HOST_BYTES)
-		return command_error(STATUS_NO, "no host '%s' has reported", host);
+		return command_fail(STATUS_NO, "no host '%s' has reported", host);
 	snprintf(what, sizeof(what), "host:%s", host);
 	error = connection_ask(&broker->connection, &reply, &reason, "DEL", fleet_key(key, invocation->name, what),
 			       NULL);
 	if (error)
-		return fleet_failed(error, &reason);
+		return fleet_fail(error, &reason);
 	is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
 	codec_free(reply);
 	if (!is_gone)
-		return command_error(STATUS_NO, "no host '%s' has reported", host);
+		return command_fail(STATUS_NO, "no host '%s' has reported", host);
 	output_print(json_pack("{s:s}", "forgotten", host));
 	return STATUS_DONE;
 }
@@ -193,7 +193,7 @@ static enum command_status show_status(const struct invocation *invocation, stru
 	if (!error && path && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))
 		error = reason_set(&reason, -ENOMEM, "not enough memory");
 	if (error) {
-		status = fleet_failed(error, &reason);
+		status = fleet_fail(error, &reason);
 	} else if (path) {
 		status = command_write_metrics(path, metrics);
 	} else {
@@ -224,18 +224,18 @@ static enum command_status check(const struct invocation *invocation, const stru
 	int error = connection_ask(&broker->connection, &reply, &reason, "INFO", NULL);
 
 	if (error)
-		return fleet_failed(error, &reason);
+		return fleet_fail(error, &reason);
 	if (reply->type == REDIS_REPLY_STRING) {
 		if (!info_has(reply->str, "aof_enabled:1"))
-			status = command_error(STATUS_NO,
-					       "the broker loses its data when it restarts: set appendonly yes");
+			status = command_fail(STATUS_NO,
+					      "the broker loses its data when it restarts: set appendonly yes");
 		if (strstr(reply->str, "maxmemory_policy:") && !info_has(reply->str, "maxmemory_policy:noeviction"))
-			status = command_error(STATUS_NO,
-					       "the broker drops keys when memory is short: set maxmemory-policy "
-					       "noeviction");
+			status = command_fail(STATUS_NO,
+					      "the broker drops keys when memory is short: set maxmemory-policy "
+					      "noeviction");
 		if (config->fleet.replicas && info_has(reply->str, "connected_slaves:0"))
-			status = command_error(STATUS_NO, "replicas = %u, but the broker has none",
-					       config->fleet.replicas);
+			status = command_fail(STATUS_NO, "replicas = %u, but the broker has none",
+					      config->fleet.replicas);
 	}
 	codec_free(reply);
 	/* Only an administrator may ask this. */
@@ -249,10 +249,10 @@ static enum command_status check(const struct invocation *invocation, const stru
 	error = connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, invocation->name, "meta"),
 			       "id", NULL);
 	if (error)
-		return fleet_failed(error, &reason);
+		return fleet_fail(error, &reason);
 	if (reply->type != REDIS_REPLY_STRING)
-		status = command_error(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
-				       invocation->name);
+		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
+				      invocation->name);
 	codec_free(reply);
 	if (status == STATUS_DONE)
 		output_print(json_pack("{s:s, s:s, s:b}", "fleet", invocation->name, "broker", broker->connection.where,
@@ -272,11 +272,11 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	struct broker broker;
 
 	if (!is_init && !is_status && !is_metrics && !is_check && !is_forget)
-		return command_say_choices("fleet", verb, choices);
+		return command_fail_choices("fleet", verb, choices);
 	if (is_forget && !word)
-		return command_error(STATUS_USAGE, "fleet forget: which host? See fleet status");
+		return command_fail(STATUS_USAGE, "fleet forget: which host? See fleet status");
 	if (!is_forget && !is_metrics && word)
-		return command_error(STATUS_USAGE, "fleet %s takes no other word", verb);
+		return command_fail(STATUS_USAGE, "fleet %s takes no other word", verb);
 	status = fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config, &broker);
 	if (status == STATUS_DONE && config)
 		status = is_init    ? init(invocation, &broker) :

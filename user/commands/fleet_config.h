@@ -15,6 +15,6 @@ enum command_status fleet_config_connect(const struct invocation *invocation, en
 					 struct config **config, struct broker *broker);
 
 /* The exit status for `error` of a broker. Prints the reason. */
-enum command_status fleet_failed(int error, const struct reason *reason);
+enum command_status fleet_fail(int error, const struct reason *reason);
 
 #endif

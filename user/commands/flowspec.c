@@ -31,20 +31,20 @@ static enum command_status connect_to(const char *path)
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return command_error(STATUS_SYSTEM, "cannot make a socket: %s", strerror(errno));
+		return command_fail(STATUS_SYSTEM, "cannot make a socket: %s", strerror(errno));
 	if (strlen(path) >= sizeof(address.sun_path))
-		return command_error(STATUS_USAGE, "the path of the socket is too long: %s", path);
+		return command_fail(STATUS_USAGE, "the path of the socket is too long: %s", path);
 	strcpy(address.sun_path, path);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) || dup2(fd, STDIN_FILENO) < 0)
-		return command_error(STATUS_SYSTEM, "cannot connect to %s: %s; is xdp-cuckoo-gobgp.socket started?",
-				     path, strerror(errno));
+		return command_fail(STATUS_SYSTEM, "cannot connect to %s: %s; is xdp-cuckoo-gobgp.socket started?",
+				    path, strerror(errno));
 	close(fd);
 	return STATUS_DONE;
 }
 
 static void say_bad_line(const char *text)
 {
-	command_say_bad_line(text);
+	command_report_bad_line(text);
 }
 
 /* Prints the lines. Another command applies them, so this process needs nothing. */
@@ -54,9 +54,9 @@ static enum command_status print_lines(const struct flowspec_options *options)
 	const int error = privileges_keep(0);
 
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
+		return command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
 	translator_run(&start, STDOUT_FILENO);
-	return command_error(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
+	return command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
 }
 
 static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
@@ -72,9 +72,9 @@ static enum command_status keep_list(const struct invocation *invocation, const 
 	int error = list_keeper_run(&keeper, &reason);
 
 	if (error == -ENODATA)
-		return command_error(STATUS_SYSTEM,
-				     "no more flows: the rules of the list '%s' end after the stale time", keeper.list);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		return command_fail(STATUS_SYSTEM, "no more flows: the rules of the list '%s' end after the stale time",
+				    keeper.list);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 static enum command_status run_flowspec(const struct invocation *invocation)
@@ -87,10 +87,10 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 
 	error = config_open(invocation->config_path, invocation->name, say_bad_line, &config, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!config->flowspec.list)
-		status = command_error(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
-						     "PREFIX...; see xdp-cuckoo-flowspec(7)");
+		status = command_fail(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
+						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
 	if (config->flowspec.list && !status)

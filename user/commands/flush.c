@@ -54,8 +54,8 @@ static enum command_status flush_list(const struct invocation *invocation, const
 	if (error) {
 		json_decref(result.answer);
 		if (error == -ESRCH)
-			return command_error(STATUS_NO, "%s; xdp-cuckoo flush deletes all rules", reason.text);
-		return command_list_failed(error, &reason);
+			return command_fail(STATUS_NO, "%s; xdp-cuckoo flush deletes all rules", reason.text);
+		return command_fail_list(error, &reason);
 	}
 	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",
 			   json_object_get(result.answer, "left_to_others"));
@@ -73,10 +73,10 @@ static enum command_status run_flush(const struct invocation *invocation)
 	int error;
 
 	if (invocation->count && invocation->list_name)
-		return command_error(STATUS_USAGE, "flush '%s': --list names another list", invocation->operands[0]);
+		return command_fail(STATUS_USAGE, "flush '%s': --list names another list", invocation->operands[0]);
 	if (invocation->count && strpbrk(invocation->operands[0], ".:/"))
-		return command_error(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo del %s",
-				     invocation->operands[0], invocation->operands[0]);
+		return command_fail(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo del %s",
+				    invocation->operands[0], invocation->operands[0]);
 	if (invocation->count || invocation->list_name)
 		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
 	error = command_open_guarded(invocation, &session, &guard, &reason);

@@ -29,8 +29,8 @@ static enum command_status run_follow(const struct invocation *invocation)
 	error = follow_run(&follow, &reason);
 	config_close(config);
 	if (error == -EBADE)
-		return command_error(STATUS_NO, "%s", reason.text);
-	return error ? fleet_failed(error, &reason) : STATUS_DONE;
+		return command_fail(STATUS_NO, "%s", reason.text);
+	return error ? fleet_fail(error, &reason) : STATUS_DONE;
 }
 
 const struct command command_follow = {

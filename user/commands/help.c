@@ -77,14 +77,17 @@ static char *help_of(const struct command *command)
 
 static void print_aliases(const struct command *command)
 {
-	const char *alias, *name;
+	const char *aliases, *name;
 	bool has_one = false;
 
-	for (size_t i = 0; (alias = command_alias(i, &name)); i++)
-		if (!strcmp(name, command->name)) {
-			printf("%s%s", has_one ? ", " : "Other names: ", alias);
-			has_one = true;
-		}
+	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
+		if (strcmp(name, command->name))
+			continue;
+		printf("%s", has_one ? ", " : "Other names: ");
+		for (const char *c = aliases; *c; c++)
+			printf("%.*s", *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
+		has_one = true;
+	}
 	if (has_one)
 		printf("\n\n");
 }
@@ -197,7 +200,7 @@ static enum command_status run_help(const struct invocation *invocation)
 	json_t *rows;
 
 	if (invocation->count && !command)
-		return command_say_unknown(invocation->operands[0]);
+		return command_fail_unknown(invocation->operands[0]);
 	if (command && output_is_json()) {
 		output_print(describe_command(command));
 	} else if (command) {

@@ -64,7 +64,7 @@ static int change(struct import *import, const struct invocation *invocation, st
 
 	if (!error) {
 		guard.insist = import->options->insist;
-		command_report_targets(&session);
+		command_report_session(&session);
 		error = import_change(import, &session, reason);
 	}
 	if (!error) {
@@ -99,7 +99,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 	*imported = (struct command_imported){};
 	if (options->confirm_ms)
 		watchdog_ignore_hangup();
-	error = import_open(&import, options, paths, paths_count, command_say_bad_line, reason);
+	error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 	if (!error)
 		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
 					      change(&import, &invocation, &watchdog, &imported->answer, reason);
@@ -152,22 +152,22 @@ static enum command_status run_import(const struct invocation *invocation)
 	int error;
 
 	if (format && !list_format_named(format))
-		return command_say_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables");
+		return command_fail_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables");
 	if (invocation->load.is_monitor_only && invocation->action == RULE_PASS)
-		return command_error(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
+		return command_fail(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
 	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
+		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	/* "import FILE LIST" */
 	for (int i = 0; i < invocation->count; i++)
 		if (access(invocation->operands[i], F_OK) && command_is_list(invocation, invocation->operands[i]))
-			return command_error(STATUS_USAGE, "import '%s': this is a list, and no file; write --list %s",
-					     invocation->operands[i], invocation->operands[i]);
+			return command_fail(STATUS_USAGE, "import '%s': this is a list, and no file; write --list %s",
+					    invocation->operands[i], invocation->operands[i]);
 	error = command_import_list(&options, invocation->operands, invocation->count, &result, &reason);
 	print_imported(result.answer);
 	if (!error && result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	return result.bad_lines ? STATUS_USAGE : STATUS_DONE;
 }
 

@@ -73,13 +73,13 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 		return STATUS_DONE;
 	}
 	if (invocation->count == 1 && command_find(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
-		return command_error(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s",
-				     invocation->operands[0], command_find(invocation->operands[0])->name);
+		return command_fail(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s",
+				    invocation->operands[0], command_find(invocation->operands[0])->name);
 	if (invocation->count && session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
-		return command_error(STATUS_NO,
-				     "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
-				     "rules, xdp-cuckoo status shows the interfaces",
-				     invocation->operands[has_set]);
+		return command_fail(STATUS_NO,
+				    "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
+				    "rules, xdp-cuckoo status shows the interfaces",
+				    invocation->operands[has_set]);
 	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }
 
@@ -121,7 +121,7 @@ static enum command_status print_all(const struct invocation *words, struct stor
 		error = store_each(store, print_rule, &printing);
 	output_list_end();
 	if (store_say_unread(error, &reason))
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	return STATUS_DONE;
 }
 
@@ -135,7 +135,7 @@ static enum command_status run_list(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!store)
 		command_note_no_store(invocation);
 	status = wants_counters ? command_open_counts(invocation, &counts) : STATUS_DONE;

@@ -216,7 +216,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		return error;
 	}
 	kernel = &session.filters->kernel;
-	command_report_targets(&session);
+	command_report_session(&session);
 	if (*unseen.text)
 		output_note("%s", unseen.text);
 	command_report_kernel();
@@ -252,9 +252,9 @@ static enum command_status run_load(const struct invocation *words)
 		enum kernel_mode ignored;
 
 		if (!load_mode_parse(mode, &ignored) && !interfaces_is_there(word))
-			return command_error(STATUS_USAGE,
-					     "load '%s': this is no interface; the mode is an option: --mode %s", word,
-					     mode);
+			return command_fail(STATUS_USAGE,
+					    "load '%s': this is no interface; the mode is an option: --mode %s", word,
+					    mode);
 	}
 	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
@@ -272,7 +272,7 @@ static enum command_status run_load(const struct invocation *words)
 	free(loading.watchdog.ifindex);
 	if (!error && !output_flush())
 		command_watch(invocation->name);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 /* ---- unload ---- */
@@ -300,7 +300,7 @@ static void unload_filter(const struct invocation *invocation, const struct kern
 			continue;
 		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
-			*status = command_failed(error, &reason);
+			*status = command_fail_because(error, &reason);
 		else
 			json_array_append_new(names, command_interface(attachment));
 	}
@@ -335,31 +335,31 @@ static enum command_status run_unload(const struct invocation *words)
 
 	command_skip_dev(&copy);
 	if (invocation->is_all == (invocation->count > 0))
-		return command_error(STATUS_USAGE,
-				     "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
-				     "xdp-cuckoo status lists them");
+		return command_fail(STATUS_USAGE,
+				    "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
+				    "xdp-cuckoo status lists them");
 	is_done = calloc(invocation->count + 1, sizeof(*is_done));
 	if (!is_done)
-		return command_error(STATUS_FULL, "no memory for the list of interfaces");
+		return command_fail(STATUS_FULL, "no memory for the list of interfaces");
 	names = json_array();
 	error = unload_all(invocation, is_done, names, &unsound, &why, &status);
 	if (error)
-		status = command_failed(error, &why);
+		status = command_fail_because(error, &why);
 	else if (unsound && invocation->is_all)
-		status = command_failed(unsound, &why);
+		status = command_fail_because(unsound, &why);
 	for (int i = 0; i < invocation->count && !error; i++) {
 		const char *interface = invocation->operands[i];
 
 		if (is_done[i])
 			continue;
 		if (unsound) {
-			missing = command_failed(unsound, &why);
+			missing = command_fail_because(unsound, &why);
 		} else if (interfaces_is_there(interface)) {
-			missing = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
-						interface);
+			missing = command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
+					       interface);
 		} else {
 			kernel_say_no_interface(interface, &reason);
-			missing = command_error(STATUS_NO, "%s", reason.text);
+			missing = command_fail(STATUS_NO, "%s", reason.text);
 		}
 	}
 	free(is_done);

@@ -24,7 +24,7 @@ enum command_status command_write_metrics(const char *path, json_t *metrics)
 	}
 	json_decref(metrics);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	return STATUS_DONE;
 }
 
@@ -35,7 +35,7 @@ static enum command_status run_metrics(const struct invocation *invocation)
 	int error = metrics_gather(invocation->state, &metrics, &unread, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (*unread.text)
 		output_note("%s", unread.text);
 	return command_write_metrics(invocation->count ? invocation->operands[0] : "-", metrics);

@@ -397,7 +397,7 @@ static enum command_status run_monitor(const struct invocation *words)
 		return STATUS_USAGE;
 	if (invocation->interface && interfaces_find(invocation->interface, &interface)) {
 		kernel_say_no_interface(invocation->interface, &reason);
-		return command_error(STATUS_USAGE, "%s", reason.text);
+		return command_fail(STATUS_USAGE, "%s", reason.text);
 	}
 	/* The operator may have typed an alternative name. */
 	if (invocation->interface) {
@@ -405,8 +405,8 @@ static enum command_status run_monitor(const struct invocation *words)
 		copy.interface = interface.name;
 	}
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
-		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
-						   "or to a file");
+		return command_fail(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
+						  "or to a file");
 	signal(SIGPIPE, SIG_IGN);
 	output_hold();
 	error = monitor(&monitoring, &reason);
@@ -417,8 +417,8 @@ static enum command_status run_monitor(const struct invocation *words)
 	if (monitoring.file > STDERR_FILENO)
 		close(monitoring.file);
 	if (error == -ENOENT && !*reason.text)
-		return command_say_not_running(invocation->name);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		return command_fail_not_running(invocation->name);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 const struct command command_monitor = {

@@ -14,10 +14,10 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
-		return command_say_choices("monitor-only", word, "on|off");
+		return command_fail_choices("monitor-only", word, "on|off");
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
-		command_report_targets(&session);
+		command_report_session(&session);
 		error = is_on ? 0 : command_report_blocked(&session, &reason);
 	}
 	if (!error)

@@ -103,13 +103,13 @@ static enum command_status delete_list(const struct invocation *invocation)
 	deletion.list_name = invocation->operands[1];
 	deletion.is_replace = true;
 	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
+		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&deletion, NULL, 0, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
 		json_object_del(result.answer, useless[i]);
 	output_print(result.answer);
 	if (error)
-		return command_list_failed(error, &reason);
+		return command_fail_list(error, &reason);
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
@@ -120,21 +120,21 @@ static enum command_status run_lists(const struct invocation *invocation)
 	const char *verb = invocation->count ? invocation->operands[0] : NULL;
 
 	if (verb && !strcmp(verb, "presets") && invocation->count > 1)
-		return command_error(STATUS_USAGE, "lists presets: no word follows");
+		return command_fail(STATUS_USAGE, "lists presets: no word follows");
 	if (verb && !strcmp(verb, "presets"))
 		return show_presets();
 	/* `lists rm NAME` is the same. */
 	if (verb && command_find(verb) != &command_del)
-		return command_error(STATUS_USAGE,
-				     "lists '%s': only the words delete and presets may follow; to see rules: xdp-cuckoo list "
-				     "NAME; to empty a list: xdp-cuckoo flush NAME",
-				     verb);
+		return command_fail(STATUS_USAGE,
+				    "lists '%s': only the words delete and presets may follow; to see rules: xdp-cuckoo list "
+				    "NAME; to empty a list: xdp-cuckoo flush NAME",
+				    verb);
 	if (verb && invocation->count < 2)
-		return command_error(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
+		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	if (verb)
 		return delete_list(invocation);
 	if (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms)
-		return command_error(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
+		return command_fail(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
 	return show(invocation);
 }
 

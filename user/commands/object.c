@@ -33,15 +33,15 @@ static enum command_status run_object(const struct invocation *invocation)
 	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
 	if (slots > most)
-		return command_error(STATUS_USAGE, "--capacity: a table of such an object holds at most %llu rules",
-				     most * TABLE_LOAD_PERCENT / 100);
+		return command_fail(STATUS_USAGE, "--capacity: a table of such an object holds at most %llu rules",
+				    most * TABLE_LOAD_PERCENT / 100);
 	error = filter_object(&options, slots, &sizes, &bytes, &length, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	error = write_file(path, bytes, length);
 	free(bytes);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	output_print(json_pack("{s:o, s:s, s:I, s:I, s:I}", "object", output_string(path), "table",
 			       command_format_name(&options), "tables", (json_int_t)sizes.tables, "slots_of_each",
 			       sizes.slots, "table_bytes", kernel_sizes_bytes(&sizes)));

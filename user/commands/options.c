@@ -122,51 +122,46 @@ static enum command_status take_value(const struct option_row *row, const char *
 		*(const char **)to = value;
 		if (session_is_name(value))
 			return STATUS_DONE;
-		return command_error(STATUS_USAGE,
-				     "%s '%s': must be 1 to %d letters, digits, '.', '_' or '-', and not start with "
-				     "'.' or '-'",
-				     option, value, ABI_NAME_BYTES - 1);
+		return command_fail(STATUS_USAGE,
+				    "%s '%s': must be 1 to %d letters, digits, '.', '_' or '-', and not start with "
+				    "'.' or '-'",
+				    option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
-		return load_mode_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
+		return load_mode_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_ACTION:
-		return rule_action_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
+		return rule_action_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
 		if (!load_fingerprint_parse(value, to))
 			return STATUS_DONE;
-		return command_error(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
+		return command_fail(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
 	case VALUE_RULES:
-		return command_read_number(option, value, to);
+		return command_read_rule_count(option, value, to);
 	case VALUE_WHOLE:
 		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
-		return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
-				     row->unit, row->max, row->elsewhere ? row->elsewhere : "");
+		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
+				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");
 	case VALUE_TIME:
 		if (rule_time_parse(value, to))
-			return command_error(STATUS_USAGE,
-					     "%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
-					     option, value);
+			return command_fail(STATUS_USAGE,
+					    "%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
+					    option, value);
 		if (row->max && *(__s64 *)to > (__s64)row->max)
-			return command_error(STATUS_USAGE, "%s '%s': must be at most %s", option, value,
-					     rule_time_format(row->max, most));
+			return command_fail(STATUS_USAGE, "%s '%s': must be at most %s", option, value,
+					    rule_time_format(row->max, most));
 		return STATUS_DONE;
 	}
 	return STATUS_USAGE;
 }
 
 /* Options of other tools. Where a letter would mean several of our options, none is taken. */
-static const struct {
-	const char *name, *advice;
-} foreign_options[] = {
-	{ "A", "write the command: xdp-cuckoo add RULE" },
-	{ "I", "write the command: xdp-cuckoo add RULE" },
+static const struct advice foreign_options[] = {
+	{ "A|I", "write the command: xdp-cuckoo add RULE" },
 	{ "D", "write the command: xdp-cuckoo del RULE" },
-	{ "C", "write the command: xdp-cuckoo test RULE" },
-	{ "L", "write the command: xdp-cuckoo list" },
-	{ "S", "write the command: xdp-cuckoo list" },
+	{ "C|T", "write the command: xdp-cuckoo test RULE" },
+	{ "L|S", "write the command: xdp-cuckoo list" },
 	{ "F", "write the command: xdp-cuckoo flush" },
 	{ "Z", "write the command: xdp-cuckoo stats --reset" },
-	{ "T", "write the command: xdp-cuckoo test RULE" },
 	{ "N", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
 	{ "X", "to drop a list, write: xdp-cuckoo lists delete NAME" },
 	{ "P", "write the command: xdp-cuckoo policy OUTCOME pass|drop" },
@@ -175,9 +170,7 @@ static const struct {
 	{ "p", "words of a rule have no dashes: proto tcp; what no rule matches: xdp-cuckoo policy" },
 	{ "f", "a file is named without an option: xdp-cuckoo import FILE; to insist write --force" },
 	{ "a", "write --all, with unload; list shows everything" },
-	{ "e", "leave it out: status 1 says that the rule is there already" },
-	{ "!", "leave it out: status 1 says that the rule is there already" },
-	{ "exist", "leave it out: status 1 says that the rule is there already" },
+	{ "e|!|exist", "leave it out: status 1 says that the rule is there already" },
 	{ "t",
 	  "the names of lists are printed by: xdp-cuckoo lists; a rule ends by: timeout TIME, a list by --timeout TIME" },
 	{ "r", "write --replace, --reset or --rate N" },
@@ -185,8 +178,7 @@ static const struct {
 	{ "o",
 	  "output goes to standard output, and --json makes it JSON; a file is written by: xdp-cuckoo export FILE" },
 	{ "k", "leave it out: the rules stay in the store" },
-	{ "4", "leave it out: a rule is IPv4 or IPv6 by its address" },
-	{ "6", "leave it out: a rule is IPv4 or IPv6 by its address" },
+	{ "4|6", "leave it out: a rule is IPv4 or IPv6 by its address" },
 	{ "br", "leave it out: output is short, and --json makes it JSON" },
 	{ "name", "the names of lists are printed by: xdp-cuckoo lists; a filter is --name NAME" },
 	{ "terse", "the names of lists are printed by: xdp-cuckoo lists" },
@@ -197,13 +189,10 @@ static const struct {
 	{ "type", "in a rule write type N; the format of a list is --format FORMAT" },
 	{ "follow", "leave it out: monitor and top continue until you stop them" },
 	{ "watch", "xdp-cuckoo top is live; stats repeats with --interval TIME" },
-	{ "append", "leave it out: import adds rules, unless --replace is given" },
-	{ "merge", "leave it out: import adds rules, unless --replace is given" },
+	{ "append|merge", "leave it out: import adds rules, unless --replace is given" },
 	{ "flush", "to make a list equal to a file write --replace; rules are deleted by: xdp-cuckoo flush" },
-	{ "size", "write --capacity N" },
-	{ "maxelem", "write --capacity N" },
-	{ "repair", "leave it out: check repairs what it finds" },
-	{ "fix", "leave it out: check repairs what it finds" },
+	{ "size|maxelem", "write --capacity N" },
+	{ "repair|fix", "leave it out: check repairs what it finds" },
 	{ "color", "output on a terminal has colours, unless the variable NO_COLOR is set" },
 	{ "no-color", "set the variable NO_COLOR" },
 	{ "generic", "write --mode generic" },
@@ -218,12 +207,8 @@ static const struct {
 /* What to type for an option of another tool: `name`, up to '='. NULL: not known. */
 static const char *advise_foreign(const char *name)
 {
-	const size_t length = strcspn(name, "=");
-
-	for (size_t i = 0; i < sizeof(foreign_options) / sizeof(foreign_options[0]); i++)
-		if (strlen(foreign_options[i].name) == length && !memcmp(foreign_options[i].name, name, length))
-			return foreign_options[i].advice;
-	return NULL;
+	return advice_find(foreign_options, sizeof(foreign_options) / sizeof(foreign_options[0]), name,
+			   strcspn(name, "="), true);
 }
 
 /* `word` is -x, -xyz, --xyz or --xyz=value. */
@@ -235,34 +220,33 @@ static enum command_status refuse_option(const char *word)
 	size_t matches = 0, used = 0;
 
 	if (advice)
-		return command_error(STATUS_USAGE, "unknown option '%s'; %s", word, advice);
+		return command_fail(STATUS_USAGE, "unknown option '%s'; %s", word, advice);
 	if (word[1] >= '0' && word[1] <= '9')
-		return command_error(STATUS_USAGE,
-				     "'%s': a number or a time is not negative; to delete a rule write: xdp-cuckoo del "
-				     "RULE",
-				     word);
+		return command_fail(STATUS_USAGE,
+				    "'%s': a number or a time is not negative; to delete a rule write: xdp-cuckoo del "
+				    "RULE",
+				    word);
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (!strncmp(options_table[i].name, name, suggest.length) && used < sizeof(text))
 			used += snprintf(text + used, sizeof(text) - used, "%s--%s", matches++ ? ", " : "",
 					 options_table[i].name);
 	if (!strncmp(word, "--", 2) && matches > 1)
-		return command_error(STATUS_USAGE, "option '%s' is short for several: %s", word, text);
+		return command_fail(STATUS_USAGE, "option '%s' is short for several: %s", word, text);
 	if (rule_keyword_of(name))
-		return command_error(STATUS_USAGE, "unknown option '%s'; words of a rule have no dashes: %s", word,
-				     rule_keyword_of(name));
+		return command_fail(STATUS_USAGE, "unknown option '%s'; words of a rule have no dashes: %s", word,
+				    rule_keyword_of(name));
 	/* firewall-cmd has --reload. */
 	if (command_is_known(name) && !command_find(name))
-		return command_say_unknown(name);
+		return command_fail_unknown(name);
 	if (command_find(name))
-		return command_error(STATUS_USAGE, "unknown option '%s'; a command has no dashes: xdp-cuckoo %s", word,
-				     name);
+		return command_fail(STATUS_USAGE, "unknown option '%s'; a command has no dashes: xdp-cuckoo %s", word,
+				    name);
 	for (size_t i = 0; i < OPTIONS; i++)
 		suggest_offer(&suggest, options_table[i].name);
 	shown = suggest;
 	if (*suggest.nearest)
 		snprintf(shown.nearest, sizeof(shown.nearest), "--%.*s", SUGGEST_WORD_BYTES - 3, suggest.nearest);
-	return command_error(STATUS_USAGE, "unknown option '%s'%s", word,
-			     suggest_text(&shown, "xdp-cuckoo help", text));
+	return command_fail(STATUS_USAGE, "unknown option '%s'%s", word, suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
 /* A word like -nvL is several letters, of which `letter` is unknown. A word like -exist is one option of another tool. */
@@ -299,10 +283,10 @@ static enum command_status take_option(struct options_arguments *arguments, int 
 	if (!row)
 		return optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
 	if (option == ':')
-		return command_error(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
-				     row->value);
+		return command_fail(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
+				    row->value);
 	if (option == '?')
-		return command_error(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
+		return command_fail(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
 	arguments->given |= 1ULL << (row - options_table);
 	return take_value(row, optarg, (char *)arguments + row->to);
 }
@@ -330,7 +314,7 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 			output_use_json(true);
 	/* The advice for a command of another tool is better than that for its options. */
 	if (argc > 1 && *argv[1] != '-' && !command_find(argv[1]))
-		return command_say_unknown(argv[1]);
+		return command_fail_unknown(argv[1]);
 	opterr = 0;
 	while (status == STATUS_DONE && (option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		status = take_option(arguments, option, argv);
@@ -349,18 +333,15 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
  * change a trial would make it in earnest.
  */
 static const struct {
-	const char *command, *option, *advice;
+	const char *commands, *option, *advice;
 } strays[] = {
 	{ "load", "interface", "name the interface without an option: xdp-cuckoo load IFACE" },
 	{ "unload", "interface", "name the interface without an option: xdp-cuckoo unload IFACE" },
 	{ "stats", "interface", "write stats IFACE, --by interface or --interval TIME" },
 	{ "top", "interface", "write --interval TIME, or xdp-cuckoo stats --by interface" },
-	{ "import", "numeric", "to try it write --dry-run" },
-	{ "lists", "numeric", "to try it write --dry-run" },
-	{ "stats", "numeric", "write --count N" },
-	{ "top", "numeric", "write --count N" },
-	{ "del", "all", "to delete all rules: xdp-cuckoo flush" },
-	{ "flush", "all", "to delete all rules: xdp-cuckoo flush" },
+	{ "import|lists", "numeric", "to try it write --dry-run" },
+	{ "stats|top", "numeric", "write --count N" },
+	{ "del|flush", "all", "to delete all rules: xdp-cuckoo flush" },
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
 	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
 	{ "up", "dry-run", "to check the configuration: xdp-cuckoo check-config --strict" },
@@ -382,16 +363,17 @@ static enum command_status refuse_stray(const struct command *command, const str
 
 	/* Without its timeout or its action a rule would be another. */
 	if (strstr(command->usage, "RULE") && rule_keyword_of(row->name))
-		return command_error(STATUS_USAGE,
-				     "%s does not take the option --%s: words of a rule have no dashes: %s %s",
-				     command->name, row->name, row->name, row->value);
+		return command_fail(STATUS_USAGE,
+				    "%s does not take the option --%s: words of a rule have no dashes: %s %s",
+				    command->name, row->name, row->name, row->value);
 	for (size_t i = 0; i < sizeof(strays) / sizeof(strays[0]); i++)
-		if ((!strays[i].command || !strcmp(strays[i].command, command->name)) &&
+		if ((!strays[i].commands ||
+		     suggest_has(strays[i].commands, command->name, strlen(command->name), true)) &&
 		    !strcmp(strays[i].option, row->name))
-			return command_error(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
-					     row->name, *letter ? " or -" : "", letter, strays[i].advice);
-	return command_error(STATUS_USAGE, "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
-			     command->name, row->name, command->name, *command->usage ? " " : "", command->usage);
+			return command_fail(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
+					    row->name, *letter ? " or -" : "", letter, strays[i].advice);
+	return command_fail(STATUS_USAGE, "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
+			    command->name, row->name, command->name, *command->usage ? " " : "", command->usage);
 }
 
 /* "import FILE replace", "load eth0 mode=skb": options have dashes. An interface or a file may have that name. */
@@ -405,9 +387,8 @@ static enum command_status refuse_bare(const struct command *command, const char
 
 		if (row->bit & command->options && strlen(row->name) == length && !memcmp(row->name, word, length) &&
 		    access(word, F_OK) && !interfaces_is_there(word))
-			return command_error(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
-					     command->name, word, word, has_more ? " " : "",
-					     has_more ? row->value : "");
+			return command_fail(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
+					    command->name, word, word, has_more ? " " : "", has_more ? row->value : "");
 	}
 	return STATUS_DONE;
 }
@@ -426,13 +407,13 @@ enum command_status options_check(const struct command *command, const struct op
 	if (status != STATUS_DONE)
 		return status;
 	if (command->instead && count > command->max)
-		return command_error(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
-				     arguments->invocation.operands[command->max], command->instead);
+		return command_fail(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
+				    arguments->invocation.operands[command->max], command->instead);
 	if (count < command->min && !strncmp(command->usage, "FILE", 4) && strstr(command->usage, "|-"))
-		return command_error(STATUS_USAGE, "%s: which FILE? - is standard input", command->name);
+		return command_fail(STATUS_USAGE, "%s: which FILE? - is standard input", command->name);
 	if (count < command->min || (command->max >= 0 && count > command->max))
-		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
-				     count < command->min ? "few" : "many", command->name, *command->usage ? " " : "",
-				     command->usage);
+		return command_fail(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
+				    count < command->min ? "few" : "many", command->name, *command->usage ? " " : "",
+				    command->usage);
 	return STATUS_DONE;
 }

@@ -14,15 +14,15 @@ static enum command_status run_panic(const struct invocation *invocation)
 	int error;
 
 	if (invocation->count && strcmp(invocation->operands[0], "off") && strcmp(invocation->operands[0], "on"))
-		return command_say_choices("panic", invocation->operands[0], "on|off");
+		return command_fail_choices("panic", invocation->operands[0], "on|off");
 	is_on = !invocation->count || !strcmp(invocation->operands[0], "on");
 	error = filter_panic(invocation->is_all ? NULL : invocation->name, is_on, &meant, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!meant)
 		return !invocation->is_all ?
-			       command_say_not_running(invocation->name) :
-			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE runs one");
+			       command_fail_not_running(invocation->name) :
+			       command_fail(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE runs one");
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }

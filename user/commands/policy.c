@@ -39,22 +39,22 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 	*outcome = policy_outcome_named(what);
 	if (*outcome == OUTCOME_POLICIES) {
 		if (invocation->count == 1 && (!strcmp(what, "drop") || !strcmp(what, "pass")))
-			return command_error(STATUS_USAGE,
-					     "policy '%s': for which packets? Those that no rule names: xdp-cuckoo policy "
-					     "no-rule %s; see xdp-cuckoo policy",
-					     what, what);
+			return command_fail(STATUS_USAGE,
+					    "policy '%s': for which packets? Those that no rule names: xdp-cuckoo policy "
+					    "no-rule %s; see xdp-cuckoo policy",
+					    what, what);
 		for (enum abi_outcome known = 0; known < OUTCOME_POLICIES; known++)
 			suggest_offer(&suggest, outcome_words[known].name);
-		return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
-				     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
+		return command_fail(STATUS_USAGE, "policy '%s': no such outcome%s", what,
+				    suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
 	}
 	if (invocation->count == 1)
-		return command_error(STATUS_USAGE,
-				     "policy '%s': write pass or drop after it: xdp-cuckoo policy %s pass|drop", what,
-				     what);
+		return command_fail(STATUS_USAGE,
+				    "policy '%s': write pass or drop after it: xdp-cuckoo policy %s pass|drop", what,
+				    what);
 	*verdict = !strcmp(word, "drop") || !strcmp(word, "deny") ? VERDICT_DROP : VERDICT_PASS;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass") && strcmp(word, "accept") && strcmp(word, "allow"))
-		return command_say_choices("policy", word, "pass|drop");
+		return command_fail_choices("policy", word, "pass|drop");
 	return STATUS_DONE;
 }
 
@@ -72,11 +72,11 @@ static enum command_status run_policy(const struct invocation *invocation)
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
-		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
-				     outcome_words[outcome].name, policy_danger(outcome));
+		return command_fail(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
+				    outcome_words[outcome].name, policy_danger(outcome));
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
-		command_report_targets(&session);
+		command_report_session(&session);
 		error = store_say_unread(store_settings(session.store, &settings), &reason);
 	}
 	if (!error) {

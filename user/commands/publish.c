@@ -41,9 +41,9 @@ enum command_status publish_failed(const struct publishing *publishing, int erro
 	const size_t waiting = publishing->publisher.outbox.count;
 
 	if (error == -ESTALE || error == -EINVAL || !waiting)
-		return fleet_failed(error, reason);
-	return command_error(STATUS_SYSTEM, "%s; %zu entries wait in the outbox, for the next publish", reason->text,
-			     waiting);
+		return fleet_fail(error, reason);
+	return command_fail(STATUS_SYSTEM, "%s; %zu entries wait in the outbox, for the next publish", reason->text,
+			    waiting);
 }
 
 /* How many hosts follow the list, and how many of them have `at`. */
@@ -79,7 +79,7 @@ static enum command_status wait_for_hosts(struct publishing *publishing, size_t 
 		error = count_hosts(&publisher->broker, publisher->fleet, publisher->list, publisher->last, followers,
 				    done, &reason);
 		if (error)
-			return fleet_failed(error, &reason);
+			return fleet_fail(error, &reason);
 		if (*done * 100 >= *followers * publishing->invocation->wait_percent)
 			return STATUS_DONE;
 		if (fleet_now_ms() >= deadline_ms)
@@ -111,9 +111,9 @@ enum command_status publish_print(struct publishing *publishing)
 		output_note("fewer than %u replicas have the change so far; it stays in the outbox",
 			    publisher->options->replicas);
 	if (status == STATUS_NO)
-		return command_error(STATUS_NO,
-				     "%zu of %zu hosts have the change after %d s; see xdp-cuckoo fleet status", done,
-				     followers, WAIT_MS / 1000);
+		return command_fail(STATUS_NO,
+				    "%zu of %zu hosts have the change after %d s; see xdp-cuckoo fleet status", done,
+				    followers, WAIT_MS / 1000);
 	return status;
 }
 
@@ -138,7 +138,7 @@ static enum command_status publish_rule(struct publishing *publishing, bool is_a
 	words.operands++;
 	words.count--;
 	if (!words.count)
-		return command_error(STATUS_USAGE, "publish %s: which rule?", publishing->invocation->operands[0]);
+		return command_fail(STATUS_USAGE, "publish %s: which rule?", publishing->invocation->operands[0]);
 	status = command_read_rule(&words, &rule, NULL);
 	if (status != STATUS_DONE)
 		return status;
@@ -176,8 +176,8 @@ static int take_lines(struct publishing *publishing, struct feed *feed, bool *ha
 					 "only `add RULE` and `del RULE` can be published, to the list of --list");
 		}
 		if (got < 0) {
-			publishing->status = command_error(STATUS_USAGE, "%s:%llu: %s", feed->name,
-							   (unsigned long long)feed->number, bad.text);
+			publishing->status = command_fail(STATUS_USAGE, "%s:%llu: %s", feed->name,
+							  (unsigned long long)feed->number, bad.text);
 			continue;
 		}
 		for (size_t i = 0; i < request.rules.count && !error; i++) {
@@ -204,10 +204,10 @@ static enum command_status publish_batch(struct publishing *publishing)
 	int error;
 
 	if (invocation->count != 2)
-		return command_error(STATUS_USAGE, "publish batch: which file? - is standard input");
+		return command_fail(STATUS_USAGE, "publish batch: which file? - is standard input");
 	error = feed_open(&feed, invocation->operands[1]);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
+		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	status = publish_open(publishing, publishing->list);
 	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
 		error = feed_wait(&feed, has_more ? 0 : IDLE_MS);
@@ -228,11 +228,11 @@ static enum command_status publish_batch(struct publishing *publishing)
 			status = publish_failed(publishing, error, &reason);
 	}
 	if (status == STATUS_DONE && error == -EINTR && feed_has_rest(&feed))
-		status = command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not published",
-				       (unsigned long long)feed.number);
+		status = command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not published",
+				      (unsigned long long)feed.number);
 	feed_close(&feed);
 	if (status == STATUS_DONE && error && error != -EINTR)
-		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
+		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	if (status == STATUS_DONE)
 		status = publish_print(publishing);
 	return status == STATUS_DONE ? publishing->status : status;
@@ -249,13 +249,13 @@ static enum command_status publish_panic(struct publishing *publishing)
 	int error;
 
 	if (strcmp(word, "on") && strcmp(word, "off"))
-		return command_say_choices("publish panic", word, "on|off");
+		return command_fail_choices("publish panic", word, "on|off");
 	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
 	if (!error)
 		error = functions_panic(&broker, invocation->name, !strcmp(word, "on"), &reason);
 	broker_close(&broker);
 	if (error)
-		return fleet_failed(error, &reason);
+		return fleet_fail(error, &reason);
 	output_print(json_pack("{s:s, s:b}", "fleet", invocation->name, "panic", !strcmp(word, "on")));
 	return STATUS_DONE;
 }
@@ -287,8 +287,8 @@ static enum command_status check_options(const struct invocation *invocation, co
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (options[i].is_given && !strstr(options[i].verbs, verb))
-			return command_error(STATUS_USAGE, "publish %s takes no --%s; it is for: %s", verb,
-					     options[i].name, options[i].verbs);
+			return command_fail(STATUS_USAGE, "publish %s takes no --%s; it is for: %s", verb,
+					    options[i].name, options[i].verbs);
 	return STATUS_DONE;
 }
 
@@ -301,20 +301,20 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 	char store[4000];
 
 	if (!list)
-		return command_error(STATUS_USAGE,
-				     verb->has_list_operand ? "publish %s: which list?" :
-							      "publish %s: of which list? Say --list NAME",
-				     verb->name);
+		return command_fail(STATUS_USAGE,
+				    verb->has_list_operand ? "publish %s: which list?" :
+							     "publish %s: of which list? Say --list NAME",
+				    verb->name);
 	if (!session_is_name(list) || strlen(list) + strlen(FLEET_STAGED) >= ABI_NAME_BYTES)
-		return command_error(STATUS_USAGE,
-				     "list '%s': a list of a fleet has 1 to %d letters, digits, '.', '_' or '-', and does not "
-				     "start with '.' or '-'",
-				     list, ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
+		return command_fail(STATUS_USAGE,
+				    "list '%s': a list of a fleet has 1 to %d letters, digits, '.', '_' or '-', and does not "
+				    "start with '.' or '-'",
+				    list, ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
 	/* release and abort take the name of the list itself, with --stage or without. */
 	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list,
 		 invocation->is_staged && !verb->has_list_operand ? FLEET_STAGED : "");
 	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
-		return command_error(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
+		return command_fail(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
 	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
 	return STATUS_DONE;
 }
@@ -355,8 +355,8 @@ static enum command_status run_publish(const struct invocation *invocation)
 	while (verb < end && strcmp(verb->name, invocation->operands[0]))
 		verb++;
 	if (verb == end)
-		return command_say_choices("publish", invocation->operands[0],
-					   "add|del|batch|import|release|abort|resend|panic");
+		return command_fail_choices("publish", invocation->operands[0],
+					    "add|del|batch|import|release|abort|resend|panic");
 	status = check_options(invocation, verb->name);
 	if (status == STATUS_DONE)
 		status = fleet_config_open(invocation, &publishing.config);

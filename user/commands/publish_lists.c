@@ -147,18 +147,18 @@ enum command_status publish_import(struct publishing *publishing)
 	int error;
 
 	if (invocation->count != 2)
-		return command_error(STATUS_USAGE, "publish import: which file? - is standard input");
-	error = import_open(&import, &options, invocation->operands + 1, 1, command_say_bad_line, &reason);
+		return command_fail(STATUS_USAGE, "publish import: which file? - is standard input");
+	error = import_open(&import, &options, invocation->operands + 1, 1, command_report_bad_line, &reason);
 	/* From here on a signal ends the process: what is queued is in the outbox. */
 	import_close(&import);
 	if (error)
-		status = command_failed(error, &reason);
+		status = command_fail_because(error, &reason);
 	else if (!import.rules.count && invocation->is_replace && !invocation->is_forced)
 		status =
-			command_error(STATUS_USAGE,
-				      "the file holds no rule, and --replace would delete all of the list '%s'; nothing was "
-				      "published; say --force",
-				      publishing->list);
+			command_fail(STATUS_USAGE,
+				     "the file holds no rule, and --replace would delete all of the list '%s'; nothing was "
+				     "published; say --force",
+				     publishing->list);
 	else
 		status = publish_rules(publishing, &import.rules);
 	if (status == STATUS_DONE && import.bad)

@@ -198,10 +198,10 @@ static enum command_status fail(struct refresh *refresh, enum command_status sta
 	struct reason reason;
 
 	if (note_failed(refresh, why, retry_after_s, &reason))
-		command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+		command_fail(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
 	snprintf(old, sizeof(old), "it keeps its %llu rules", (unsigned long long)refresh->stored.rules);
-	return command_error(status, "list '%s', %s: %s; %s", refresh->list->name, refresh->source, why,
-			     refresh->stored.imported_s ? old : "it was never fetched");
+	return command_fail(status, "list '%s', %s: %s; %s", refresh->list->name, refresh->source, why,
+			    refresh->stored.imported_s ? old : "it was never fetched");
 }
 
 static void print_row(const struct refresh *refresh, const struct feed_message *message, json_t *answer)
@@ -262,7 +262,7 @@ static int end(struct refresh *refresh, enum command_status *status)
 	if (error && error != -EINTR)
 		*status = fail(refresh, STATUS_SYSTEM, reason.text, 0);
 	else if (!error && note_fetched(refresh, &message, &reason))
-		*status = command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+		*status = command_fail(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
 	else if (!error)
 		print_row(refresh, &message, answer);
 	json_decref(answer);
@@ -285,17 +285,17 @@ static enum command_status start(struct refresh *refresh, bool is_asked)
 
 	feed_source(list, refresh->source);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	forbidden_s = refresh->invocation->is_forced ? 0 : feed_forbidden_s(&refresh->feed, list, now_s);
 	if (is_asked && forbidden_s)
-		return command_error(STATUS_NO,
-				     "list '%s': its provider allows the next fetch in %s; --force fetches it now",
-				     list->name, rule_time_format(1000 * forbidden_s, least));
+		return command_fail(STATUS_NO,
+				    "list '%s': its provider allows the next fetch in %s; --force fetches it now",
+				    list->name, rule_time_format(1000 * forbidden_s, least));
 	if (!is_asked && (forbidden_s || !feed_is_due(&refresh->feed, list, now_s)))
 		return STATUS_DONE;
 	error = note_failed(refresh, "a fetch has begun, and has not ended", 0, &reason);
 	if (error)
-		return command_error(STATUS_SYSTEM, "list '%s': %s", list->name, reason.text);
+		return command_fail(STATUS_SYSTEM, "list '%s': %s", list->name, reason.text);
 	if (feed_is_level(&refresh->feed, list, &refresh->stored, now_s)) {
 		request.etag = refresh->feed.etag;
 		request.modified = refresh->feed.modified;
@@ -366,8 +366,8 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	while (count--) {
 		unprivileged_stop(&running[count].fetch.process);
 		note_failed(&running[count], NULL, 0, &reason);
-		status = command_error(STATUS_SYSTEM, "list '%s': interrupted: nothing was changed",
-				       running[count].list->name);
+		status = command_fail(STATUS_SYSTEM, "list '%s': interrupted: nothing was changed",
+				      running[count].list->name);
 	}
 	return status;
 }
@@ -419,16 +419,16 @@ static enum command_status run_refresh(const struct invocation *invocation)
 	struct config *config;
 	struct reason reason;
 	size_t count = 0;
-	int error = config_open(invocation->config_path, invocation->name, command_say_bad_line, &config, &reason);
+	int error = config_open(invocation->config_path, invocation->name, command_report_bad_line, &config, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	for (int i = 0; i < invocation->count && status == STATUS_DONE; i++)
 		if (!find_list(config, invocation->operands[i]))
-			status = command_error(STATUS_USAGE,
-					       "the configuration has no [list %s] with a url or a preset: see "
-					       "xdp-cuckoo.conf(5)",
-					       invocation->operands[i]);
+			status = command_fail(STATUS_USAGE,
+					      "the configuration has no [list %s] with a url or a preset: see "
+					      "xdp-cuckoo.conf(5)",
+					      invocation->operands[i]);
 	for (size_t i = 0; i < config->lists_count; i++) {
 		bool is_named = !is_asked;
 
@@ -441,7 +441,7 @@ static enum command_status run_refresh(const struct invocation *invocation)
 		output_list_begin();
 		status = refresh_lists(invocation, lists, count, is_asked);
 		if (!is_asked && !is_interrupted && forget_others(invocation, config, &reason))
-			status = command_error(STATUS_SYSTEM, "%s", reason.text);
+			status = command_fail(STATUS_SYSTEM, "%s", reason.text);
 		output_list_end();
 	}
 	config_close(config);

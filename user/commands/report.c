@@ -64,7 +64,7 @@ void command_report_found(struct session *session)
 	}
 }
 
-void command_report_targets(struct session *session)
+void command_report_session(struct session *session)
 {
 	char option[COMMAND_NAME_BYTES];
 
@@ -163,7 +163,7 @@ void command_report_old_buffers(const struct kernel_attachment *attachment)
 			    attachment->interface);
 }
 
-bool command_report_lost(const struct kernel_filter *kernel)
+bool command_report_bypass(const struct kernel_filter *kernel)
 {
 	char option[COMMAND_NAME_BYTES], cure[128];
 	bool is_lost = false;
@@ -208,7 +208,7 @@ void command_watch(const char *name)
 		if (strcmp(filters[i].config->name, name))
 			continue;
 		kernel_watch(&filters[i], 1);
-		command_report_lost(&filters[i]);
+		command_report_bypass(&filters[i]);
 	}
 	kernel_filters_free(filters, count);
 }

@@ -11,14 +11,14 @@ static enum command_status run_resize(const struct invocation *invocation)
 	__u64 capacity;
 	int error;
 
-	if (command_read_number("resize", invocation->operands[0], &capacity))
+	if (command_read_rule_count("resize", invocation->operands[0], &capacity))
 		return STATUS_USAGE;
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!session.filters_count)
-		return command_close_idle(&session);
-	command_report_targets(&session);
+		return command_close_not_running(&session);
+	command_report_session(&session);
 	rows = json_array();
 	error = session_resize(&session, capacity, &reason);
 	for (size_t i = 0; i < session.filters_count && !error; i++) {

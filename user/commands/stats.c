@@ -197,9 +197,9 @@ static enum command_status run_interval(const struct invocation *invocation, con
 	tally_close(before);
 	*before = now;
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!now.filters)
-		return command_say_not_running(invocation->name);
+		return command_fail_not_running(invocation->name);
 	return output_flush() ? STATUS_SYSTEM : STATUS_DONE;
 }
 
@@ -223,7 +223,7 @@ static enum command_status reset(const struct invocation *invocation)
 	}
 	session_close(&session);
 	if (!error && !count)
-		return command_say_not_running(invocation->name);
+		return command_fail_not_running(invocation->name);
 	return command_answer(error, &reason, json_pack("{s:I}", "reset_filters", (json_int_t)count));
 }
 
@@ -251,7 +251,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		return STATUS_DONE;
 	suggest = suggest_for(text);
 	suggest_offer_choices(&suggest, "interface|cpu|rule|list|prefix");
-	return command_error(
+	return command_fail(
 		STATUS_USAGE,
 		"--by '%s': must be interface, cpu, rule, list, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
 		"to 128%s",
@@ -265,26 +265,26 @@ static enum command_status check_interface(const char *interface)
 	if (interfaces_is_there(interface))
 		return STATUS_DONE;
 	if (strpbrk(interface, ".:"))
-		return command_error(STATUS_USAGE,
-				     "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
-				     interface, interface);
+		return command_fail(STATUS_USAGE,
+				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
+				    interface, interface);
 	kernel_say_no_interface(interface, &reason);
-	return command_error(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
+	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
 }
 
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
 {
 	if (invocation->is_reset && (invocation->count || invocation->by || invocation->top || invocation->interval_ms))
-		return command_error(STATUS_USAGE, "stats --reset takes no other options, and no interface");
+		return command_fail(STATUS_USAGE, "stats --reset takes no other options, and no interface");
 	if (invocation->count && by != STATS_BY_OUTCOME && by != STATS_BY_CPU)
-		return command_error(STATUS_USAGE, "stats %s: --by %s is for all interfaces: leave out one of them",
-				     invocation->operands[0], invocation->by);
+		return command_fail(STATUS_USAGE, "stats %s: --by %s is for all interfaces: leave out one of them",
+				    invocation->operands[0], invocation->by);
 	if (invocation->end_count && !invocation->interval_ms)
-		return command_error(STATUS_USAGE, "--count needs --interval");
+		return command_fail(STATUS_USAGE, "--count needs --interval");
 	if (invocation->top && by < STATS_BY_RULE)
-		return command_error(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
+		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
 	if (invocation->interval_ms && by >= STATS_BY_RULE)
-		return command_error(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
+		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
 	return invocation->count ? check_interface(invocation->operands[0]) : STATUS_DONE;
 }
 
@@ -301,8 +301,8 @@ static enum command_status find_row(const struct invocation *invocation, const s
 			output_note("these are the counts of %s", tally->interfaces[*row]);
 		return STATUS_DONE;
 	}
-	return command_error(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
-			     invocation->name, name);
+	return command_fail(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
+			    invocation->name, name);
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
@@ -314,9 +314,9 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	const int error = read_tally(invocation, false, &tally, &reason);
 
 	if (error)
-		status = command_failed(error, &reason);
+		status = command_fail_because(error, &reason);
 	else if (!tally.filters)
-		status = command_say_not_running(invocation->name);
+		status = command_fail_not_running(invocation->name);
 	else if (invocation->count)
 		status = find_row(invocation, &tally, &view.row);
 	if (status == STATUS_DONE && !invocation->interval_ms)
@@ -339,8 +339,7 @@ static enum command_status run_stats(const struct invocation *words)
 
 	command_skip_dev(&copy);
 	if (copy.count > 1)
-		return command_error(STATUS_USAGE, "stats: too many words: '%s'; " INSTEAD_INTERFACES,
-				     copy.operands[1]);
+		return command_fail(STATUS_USAGE, "stats: too many words: '%s'; " INSTEAD_INTERFACES, copy.operands[1]);
 	if (read_by(invocation, &by, &prefix) || check_together(invocation, by))
 		return STATUS_USAGE;
 	if (invocation->is_reset)

@@ -188,7 +188,7 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 	}
 	json_decref(rows);
 	store_say_unread(error, &reason);
-	return command_failed(error, &reason);
+	return command_fail_because(error, &reason);
 }
 
 /* ---- by list ---- */
@@ -235,7 +235,7 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 		return STATUS_DONE;
 	}
 	json_decref(rows);
-	return command_error(STATUS_SYSTEM, "cannot read the store: %s", reason_of_write(error));
+	return command_fail(STATUS_SYSTEM, "cannot read the store: %s", reason_of_write(error));
 }
 
 /* ---- both ---- */
@@ -250,7 +250,7 @@ static enum command_status print_counts(const struct invocation *invocation, boo
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	status = command_open_counts(invocation, &counts);
 	if (status == STATUS_DONE)
 		status = is_by_list ? print_lists(invocation, store, &counts) :

@@ -117,7 +117,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 static const char *ineffective(const struct kernel_filter *filter, const struct tally *tally,
 			       const struct store_info *info)
 {
-	const char *why = command_report_lost(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
+	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
 
 	for (unsigned int row = 0; row < ABI_COUNTER_ROWS && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
@@ -440,7 +440,7 @@ static enum command_status run_status(const struct invocation *invocation)
 		error = 0;
 	if (error && !json_array_size(running)) {
 		json_decref(running);
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	}
 	status = store_status(invocation, &stored);
 	if (is_partial)
@@ -449,7 +449,7 @@ static enum command_status run_status(const struct invocation *invocation)
 	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed"));
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	return is_any_ineffective ? STATUS_NO : STATUS_DONE;
 }
 

@@ -105,7 +105,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	error = store ? store_lists(store, &lists) : 0;
 	owner = store_lists_find(&lists, list);
 	if (!error && owner)
@@ -113,9 +113,9 @@ static enum command_status test_list(const struct invocation *invocation, const 
 	store_close(store);
 	is_listed = owner && !error;
 	if (error && error != -ENOENT)
-		return command_failed(store_say_unread(error, &reason), &reason);
+		return command_fail_because(store_say_unread(error, &reason), &reason);
 	if (!owner)
-		return command_list_failed(change_say_no_list(list, &reason), &reason);
+		return command_fail_list(change_say_no_list(list, &reason), &reason);
 	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", rule_format(query, text), "list", list, "verdict",
 			       is_listed ? "listed" : "not listed", "rule",
 			       is_listed ? rule_format(&rule, found) : NULL));
@@ -140,7 +140,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	finding.query = &query;
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	if (!store)
 		command_note_no_store(invocation);
 	error = store ? store_say_unread(ask_store(store, &finding), &reason) : 0;
@@ -149,7 +149,7 @@ static enum command_status run_test(const struct invocation *invocation)
 		error = ask_filters(invocation, store, &finding, &reason);
 	store_close(store);
 	if (error)
-		return command_failed(error, &reason);
+		return command_fail_because(error, &reason);
 	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
 			   query_decision_words[finding.decision]);
 	if (finding.is_listed)

@@ -329,7 +329,7 @@ static enum command_status run_top(const struct invocation *invocation)
 	int error = session_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
 
 	if (error)
-		return command_error(command_status_of(error), "the state directory's name is too long");
+		return command_fail(command_status_of(error), "the state directory's name is too long");
 	error = watch(&top, &reason);
 	stop_listening(&top);
 	top_names_close(&top.names);
@@ -344,8 +344,8 @@ static enum command_status run_top(const struct invocation *invocation)
 		raise(stop_signal);
 	}
 	if (error == -ENOENT)
-		return command_say_not_running(invocation->name);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		return command_fail_not_running(invocation->name);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 const struct command command_top = {

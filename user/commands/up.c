@@ -55,7 +55,7 @@ static void bring_settings(struct up *up)
 	if (!error)
 		error = change_set(&up->session, &settings, &reason);
 	if (error)
-		note_failure(up, command_failed(error, &reason));
+		note_failure(up, command_fail_because(error, &reason));
 }
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
@@ -79,15 +79,15 @@ static void bring_interface(struct up *up, const char *interface)
 		return;
 	/* If there is no filter, bring_all() has reported why. */
 	if (!is_there) {
-		note_failure(up, command_error(STATUS_SYSTEM,
-					       "there is no interface '%s' here; see ip link; everything else is done",
-					       interface));
+		note_failure(up, command_fail(STATUS_SYSTEM,
+					      "there is no interface '%s' here; see ip link; everything else is done",
+					      interface));
 	} else if (up->session.filters_count) {
 		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
 		attachment = error ? NULL : session_attachment_on(&up->session, interface);
 	}
 	if (error)
-		note_failure(up, command_failed(error, &reason));
+		note_failure(up, command_fail_because(error, &reason));
 	note_interface(up, attachment ? attachment->interface : interface,
 		       attachment ? interface_mode_name(attachment->mode) : "-",
 		       attachment ? "loaded" :
@@ -121,7 +121,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		}
 		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
-			note_failure(up, command_failed(error, &reason));
+			note_failure(up, command_fail_because(error, &reason));
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
 			       error ? "not taken off" : "taken off");
 	}
@@ -154,7 +154,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	/* Now, because the policies of the file may block something too. */
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)
-		note_failure(up, command_failed(error, reason));
+		note_failure(up, command_fail_because(error, reason));
 	error = 0;
 	if (up->session.filters_count)
 		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
@@ -162,7 +162,7 @@ static int bring_all(struct up *up, struct reason *reason)
 		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
 	up->renewed += renewed;
 	if (error)
-		note_failure(up, command_failed(error, reason));
+		note_failure(up, command_fail_because(error, reason));
 	command_fit_mtu(&up->session);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
@@ -227,7 +227,7 @@ static int bring_list(struct up *up, const struct config_list *list)
 		error = command_import_list(&import, &list->file, 1, &result, &reason);
 	answer = result.answer;
 	if (error) {
-		note_failure(up, command_error(command_status_of(error), "list '%s': %s", list->name, reason.text));
+		note_failure(up, command_fail(command_status_of(error), "list '%s': %s", list->name, reason.text));
 		json_decref(answer);
 		answer = json_pack("{s:s}", "result", "not refreshed");
 	} else {
@@ -289,7 +289,7 @@ static enum command_status run_up(const struct invocation *invocation)
 	struct config *config;
 	struct reason reason;
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				command_say_bad_line, &config, &reason);
+				command_report_bad_line, &config, &reason);
 
 	up.config = config;
 	up.interfaces = json_array();
@@ -309,7 +309,7 @@ static enum command_status run_up(const struct invocation *invocation)
 	json_decref(up.interfaces);
 	json_decref(up.lists);
 	config_close(config);
-	return error ? command_failed(error, &reason) : up.status;
+	return error ? command_fail_because(error, &reason) : up.status;
 }
 
 const struct command command_up = {

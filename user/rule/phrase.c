@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rule/internal.h"
+#include "base/suggest.h"
 
 struct reading {
 	struct rule_phrase *phrase;
@@ -25,37 +26,18 @@ struct reading {
 #define fail(reading, ...) reason_set((reading)->reason, -EINVAL, __VA_ARGS__)
 
 static const struct synonym {
-	const char *word, *keyword;
+	const char *words, *keyword;
 	const char *value; /* NULL: the next word */
 } synonyms[] = {
-	{ "saddr", "src", NULL },
-	{ "source", "src", NULL },
-	{ "from", "src", NULL },
-	{ "daddr", "dst", NULL },
-	{ "destination", "dst", NULL },
-	{ "to", "dst", NULL },
-	{ "protocol", "proto", NULL },
-	{ "l4proto", "proto", NULL },
-	{ "nexthdr", "proto", NULL },
-	{ "source-port", "sport", NULL },
-	{ "destination-port", "dport", NULL },
-	{ "src-port", "sport", NULL },
-	{ "dst-port", "dport", NULL },
-	{ "ttl", "timeout", NULL },
-	{ "bantime", "timeout", NULL },
-	{ "expires", "timeout", NULL },
-	{ "for", "timeout", NULL },
-	{ "duration", "timeout", NULL },
+	{ "saddr|source|from", "src", NULL },
+	{ "daddr|destination|to", "dst", NULL },
+	{ "protocol|l4proto|nexthdr", "proto", NULL },
+	{ "source-port|src-port", "sport", NULL },
+	{ "destination-port|dst-port", "dport", NULL },
+	{ "ttl|bantime|expires|for|duration", "timeout", NULL },
 	{ "reason", "comment", NULL },
-	{ "drop", "action", "drop" },
-	{ "deny", "action", "drop" },
-	{ "block", "action", "drop" },
-	{ "ban", "action", "drop" },
-	{ "pass", "action", "pass" },
-	{ "allow", "action", "pass" },
-	{ "accept", "action", "pass" },
-	{ "permit", "action", "pass" },
-	{ "nomatch", "action", "pass" },
+	{ "drop|deny|block|ban", "action", "drop" },
+	{ "pass|allow|accept|permit|nomatch", "action", "pass" },
 	{ "monitor", "action", "monitor" },
 };
 
@@ -67,7 +49,7 @@ static const char *const fillers[] = { "counter", "and", "{", "}", "ip", "ip6", 
 static const struct synonym *find_synonym(const char *word)
 {
 	for (size_t i = 0; i < COUNT(synonyms); i++)
-		if (!strcasecmp(synonyms[i].word, word))
+		if (suggest_has(synonyms[i].words, word, strlen(word), false))
 			return &synonyms[i];
 	return NULL;
 }

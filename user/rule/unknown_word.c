@@ -12,51 +12,36 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Words of other tools that no rule has, and what to do. */
-static const struct {
-	const char *word, *advice;
-} strangers[] = {
+static const struct advice strangers[] = {
 	{ "port", "is the sender's or the receiver's: write sport or dport" },
-	{ "tcp/udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
-	{ "tcp,udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
+	{ "tcp/udp|tcp,udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
 	{ "ports", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
-	{ "flags", "is no field of a rule: rules do not look at TCP flags; nft does" },
-	{ "ct", "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
-	{ "state",
+	{ "flags|syn", "is no field of a rule: rules do not look at TCP flags; nft does" },
+	{ "ct|state",
 	  "is no field of a rule: each packet is judged alone, without its connection; nft knows connections" },
-	{ "iif", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "iifname", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "dev", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
-	{ "on", "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
+	{ "iif|iifname|dev|on",
+	  "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
 	{ "in", "is no field of a rule: only received packets are filtered; leave it out" },
 	{ "out", "is no field of a rule: only received packets are filtered" },
 	{ "mac", "is no field of a rule: rules match IP addresses" },
-	{ "limit", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
-	{ "rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
+	{ "limit|rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
 	{ "log", "is no field of a rule: xdp-cuckoo monitor shows what rules drop, or would drop" },
 	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
-	{ "not", "is not possible: write what to drop, and rules with action pass for what must pass" },
-	{ "!", "is not possible: write what to drop, and rules with action pass for what must pass" },
-	{ "except", "is not possible: write what to drop, and rules with action pass for what must pass" },
+	{ "not|!|except", "is not possible: write what to drop, and rules with action pass for what must pass" },
 	{ "fragments", "is no field of a rule: what later fragments do says xdp-cuckoo policy later-fragment" },
-	{ "syn", "is no field of a rule: rules do not look at TCP flags; nft does" },
 	{ "vlan", "is no field of a rule: leave it out, VLAN tags do not matter" },
 	{ "ping", "is not a word of a rule: write proto icmp type 8, in IPv6 proto ipv6-icmp type 128" },
 	{ "-",
-	  "is not a word of a rule: lines of standard input are read by: xdp-cuckoo import -; a range is written without "
-	  "spaces, like 192.0.2.1-192.0.2.9 or 80-90" },
+	  "is not a word of a rule: lines of standard input are read by: xdp-cuckoo import -; a range is written without spaces, like 192.0.2.1-192.0.2.9 or 80-90" },
 	{ "host", "is the sender or the receiver: write src or dst" },
-	{ "geoip", "is not looked up: import a list of its prefixes" },
-	{ "country", "is not looked up: import a list of its prefixes" },
-	{ "any", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
-	{ "all", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
-	{ "*", "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
+	{ "geoip|country", "is not looked up: import a list of its prefixes" },
+	{ "any|all|*",
+	  "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
 	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
 	{ "until", "is no field of a rule: write timeout TIME, from now on" },
-	{ "hour", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "hours", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "minutes", "is not a word of a rule: a time is one word, like 1h30m" },
+	{ "hour|hours|minutes", "is not a word of a rule: a time is one word, like 1h30m" },
 	{ "days", "is not a word of a rule: a time is one word, like 2d" },
 };
 
@@ -91,7 +76,7 @@ static int say_number(const struct rule_phrase *phrase, const char *word, struct
 int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(word);
-	const char *known, *ignored;
+	const char *known, *ignored, *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
 	__u16 port;
 	char text[SUGGEST_TEXT_BYTES];
 
@@ -99,9 +84,8 @@ int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool ha
 		return fail(reason,
 			    "'%.80s' is not a word of a rule; quote a comment of several words: comment \"%.40s %.40s\"",
 			    word, phrase->words[phrase->count - 1], word);
-	for (size_t i = 0; i < COUNT(strangers); i++)
-		if (!strcasecmp(strangers[i].word, word))
-			return fail(reason, "'%s' %s", word, strangers[i].advice);
+	if (advice)
+		return fail(reason, "'%s' %s", word, advice);
 	if (word[strspn(word, "-")] && *word == '-')
 		return fail(reason, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
 			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
