@@ -5,7 +5,7 @@
  */
 #include "fuzz_dir.h"
 
-#include "commands/batch_line.h"
+#include "commands/internal.h"
 
 #define RULES_MAX 64
 

@@ -2,6 +2,8 @@
 #include "base/safe_text.h"
 
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Whether a control character of two bytes starts at `c`: U+0080 to U+009F in UTF-8. */
@@ -38,6 +40,16 @@ void text_clean(char *text)
 		memset(text, '?', bytes);
 		text += bytes ? bytes : 1;
 	}
+}
+
+void text_append(char *text, size_t room, const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text + used, room - used, format, arguments);
+	va_end(arguments);
 }
 
 const char *text_behind_mark(const char *text)

@@ -15,6 +15,9 @@ bool text_is_safe(const char *text, size_t room);
 /* Replaces each byte of a control character, and of one that changes the direction of text, by '?'. */
 void text_clean(char *text);
 
+/* Appends to a text in `room` bytes, cut to fit. */
+__attribute__((format(printf, 3, 4))) void text_append(char *text, size_t room, const char *format, ...);
+
 /* The text after a byte order mark, which some editors write at the start of a file. */
 const char *text_behind_mark(const char *text);
 

@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands/batch_line.h"
-#include "commands/command.h"
+#include "commands/internal.h"
 #include "io/line_pipe.h"
 #include "host/protected_flows.h"
 #include "io/output.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 /* Limits of a group. A writer that waits for its answer waits for one change. */
 #define GROUP_LINES 32768
@@ -37,7 +37,7 @@ struct batch {
 	bool has_noted_masked; /* a note said that a prefix has host bits */
 	double opened_s;
 	struct batch_line *lines; /* the group */
-	size_t count, room;
+	size_t count;
 	enum command_status status;
 };
 
@@ -46,22 +46,16 @@ struct batch {
 /* 1: took a line, or skipped an empty one; 0: no line is at hand; -ENOMEM. */
 static int take_line(struct batch *batch)
 {
-	size_t text, room = batch->room ? 2 * batch->room : 256;
+	size_t text;
 	int got = feed_next(&batch->feed, &text);
-	struct batch_line *grown;
 
 	if (!got)
 		return 0;
 	text = batch_line_trim(batch->feed.bytes + text) - batch->feed.bytes;
 	if (got > 0 && (!batch->feed.bytes[text] || batch->feed.bytes[text] == '#'))
 		return 1;
-	if (batch->count == batch->room) {
-		grown = realloc(batch->lines, room * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		batch->lines = grown;
-		batch->room = room;
-	}
+	if (array_grow(&batch->lines, batch->count, sizeof(*batch->lines)))
+		return -ENOMEM;
 	batch->lines[batch->count++] = (struct batch_line){
 		.number = batch->feed.number,
 		.text = text,

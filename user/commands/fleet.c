@@ -4,25 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/fleet_config.h"
+#include "commands/internal.h"
 #include "fleet/functions.h"
 #include "fleet/hosts.h"
 #include "fleet/view_metrics.h"
 #include "io/output.h"
+#include "fleet/follow.h"
 
 #define LOG_ENTRIES 10000 /* that the broker keeps of each list */
 
 /* ---- what all commands of a fleet share ---- */
 
-static void report_line(const char *text)
-{
-	command_report_bad_line(text);
-}
-
 enum command_status fleet_config_open(const struct invocation *invocation, struct config **config)
 {
 	struct reason reason;
-	int error = config_open(invocation->config_path, invocation->name, report_line, config, &reason);
+	int error = config_open(invocation->config_path, invocation->name, command_report_bad_line, config, &reason);
 
 	if (error == -ENOENT)
 		return command_fail(STATUS_SYSTEM,
@@ -107,21 +103,6 @@ static enum command_status forget(const struct invocation *invocation, struct br
 
 /* ---- status ---- */
 
-static json_t *list_rows(const struct fleet_view *view)
-{
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < view->lists_count; i++) {
-		const struct fleet_list *list = &view->lists[i];
-		char last[FLEET_POSITION_BYTES];
-
-		json_array_append_new(rows, json_pack("{s:o, s:I, s:s}", "list", output_string(list->name), "rules",
-						      (json_int_t)list->head.rules, "last",
-						      fleet_position_format(list->head.last, last)));
-	}
-	return rows;
-}
-
 static json_int_t field_number(const struct fleet_host *host, const char *name)
 {
 	return atoll(fleet_host_field(host, name));
@@ -157,9 +138,17 @@ static bool read_panic(struct broker *broker, const char *fleet)
 
 static void print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, size_t level)
 {
-	json_t *hosts = json_array(), *lists = list_rows(view);
+	json_t *hosts = json_array(), *lists = json_array();
+	char last[FLEET_POSITION_BYTES];
 	json_int_t dropped = 0;
 
+	for (size_t i = 0; i < view->lists_count; i++) {
+		const struct fleet_list *list = &view->lists[i];
+
+		json_array_append_new(lists, json_pack("{s:o, s:I, s:s}", "list", output_string(list->name), "rules",
+						       (json_int_t)list->head.rules, "last",
+						       fleet_position_format(list->head.last, last)));
+	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		dropped += field_number(&view->hosts[i], "dropped");
 		json_array_append_new(hosts, host_row(view, &view->hosts[i], now_ms));
@@ -299,4 +288,44 @@ const struct command command_fleet = {
 	.max = 2,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_fleet,
+};
+
+/* ---- follow ---- */
+
+static void note(const char *text)
+{
+	output_note("%s", text);
+}
+
+static enum command_status run_follow(const struct invocation *invocation)
+{
+	struct config *config;
+	struct reason reason;
+	enum command_status status = fleet_config_open(invocation, &config);
+	struct follow follow = { .state = invocation->state,
+				 .name = invocation->name,
+				 .is_once = invocation->is_once,
+				 .is_accepted = invocation->is_accepted,
+				 .note = note };
+	int error;
+
+	if (status != STATUS_DONE)
+		return status;
+	follow.options = &config->fleet;
+	error = follow_run(&follow, &reason);
+	config_close(config);
+	if (error == -EBADE)
+		return command_fail(STATUS_NO, "%s", reason.text);
+	return error ? fleet_fail(error, &reason) : STATUS_DONE;
+}
+
+const struct command command_follow = {
+	.name = "follow",
+	.group = COMMAND_FLEET,
+	.usage = "[--once] [--accept] [--config FILE]",
+	.summary = "keep lists of this host equal to those of a fleet",
+	.options = OPTION_FOLLOW | OPTION_CONFIG,
+	.max = 0,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
+	.run = run_follow,
 };

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "commands/batch_line.h"
-#include "commands/fleet_config.h"
-#include "commands/publish.h"
+#include "commands/internal.h"
 #include "fleet/functions.h"
 #include "fleet/hosts.h"
 #include "fleet/publisher.h"
@@ -127,8 +125,9 @@ enum command_status publish_finish(struct publishing *publishing)
 
 /* ---- add, del ---- */
 
-static enum command_status publish_rule(struct publishing *publishing, bool is_added)
+static enum command_status publish_rule(struct publishing *publishing)
 {
+	const bool is_added = !strcmp(publishing->invocation->operands[0], "add");
 	struct invocation words = *publishing->invocation;
 	enum command_status status;
 	struct reason reason;
@@ -260,13 +259,25 @@ static enum command_status publish_panic(struct publishing *publishing)
 	return STATUS_DONE;
 }
 
+static enum command_status publish_resend(struct publishing *publishing)
+{
+	const enum command_status status = publish_open(publishing, publishing->list);
+
+	return status == STATUS_DONE ? publish_finish(publishing) : status;
+}
+
 /* ---- the command ---- */
 
 static const struct verb {
 	const char *name;
-	bool has_list_operand; /* the list is the operand, not --list */
-} verbs[] = { { "add", false },    { "del", false },  { "batch", false },  { "import", false },
-	      { "release", true }, { "abort", true }, { "resend", false }, { "panic", false } };
+	enum { LIST_OPTION, LIST_OPERAND, NO_LIST } list; /* where it is named */
+	enum command_status (*run)(struct publishing *publishing);
+} verbs[] = {
+	{ "add", LIST_OPTION, publish_rule },           { "del", LIST_OPTION, publish_rule },
+	{ "batch", LIST_OPTION, publish_batch },        { "import", LIST_OPTION, publish_import },
+	{ "release", LIST_OPERAND, publish_stage_end }, { "abort", LIST_OPERAND, publish_stage_end },
+	{ "resend", LIST_OPTION, publish_resend },      { "panic", NO_LIST, publish_panic },
+};
 
 /* An option that a verb would ignore is more likely a misunderstanding than meant. */
 static enum command_status check_options(const struct invocation *invocation, const char *verb)
@@ -296,14 +307,14 @@ static enum command_status check_options(const struct invocation *invocation, co
 static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
 {
 	const struct invocation *invocation = publishing->invocation;
-	const char *list = verb->has_list_operand ? (invocation->count == 2 ? invocation->operands[1] : NULL) :
-						    invocation->list_name;
+	const char *list = verb->list == LIST_OPERAND ? (invocation->count == 2 ? invocation->operands[1] : NULL) :
+							invocation->list_name;
 	char store[4000];
 
 	if (!list)
 		return command_fail(STATUS_USAGE,
-				    verb->has_list_operand ? "publish %s: which list?" :
-							     "publish %s: of which list? Say --list NAME",
+				    verb->list == LIST_OPERAND ? "publish %s: which list?" :
+								 "publish %s: of which list? Say --list NAME",
 				    verb->name);
 	if (!session_is_name(list) || strlen(list) + strlen(FLEET_STAGED) >= ABI_NAME_BYTES)
 		return command_fail(STATUS_USAGE,
@@ -312,37 +323,11 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 				    list, ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
 	/* release and abort take the name of the list itself, with --stage or without. */
 	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list,
-		 invocation->is_staged && !verb->has_list_operand ? FLEET_STAGED : "");
+		 invocation->is_staged && verb->list == LIST_OPTION ? FLEET_STAGED : "");
 	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
 		return command_fail(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
 	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
 	return STATUS_DONE;
-}
-
-static enum command_status publish(struct publishing *publishing, const struct verb *verb)
-{
-	enum command_status status;
-
-	if (!strcmp(verb->name, "panic"))
-		return publish_panic(publishing);
-	status = prepare(publishing, verb);
-	if (status != STATUS_DONE)
-		return status;
-	switch (verb - verbs) {
-	case 0:
-	case 1:
-		return publish_rule(publishing, verb == verbs);
-	case 2:
-		return publish_batch(publishing);
-	case 3:
-		return publish_import(publishing);
-	case 4:
-	case 5:
-		return publish_stage_end(publishing, !strcmp(verb->name, "release"));
-	default:
-		status = publish_open(publishing, publishing->list);
-		return status == STATUS_DONE ? publish_finish(publishing) : status;
-	}
 }
 
 static enum command_status run_publish(const struct invocation *invocation)
@@ -362,7 +347,10 @@ static enum command_status run_publish(const struct invocation *invocation)
 		status = fleet_config_open(invocation, &publishing.config);
 	if (status != STATUS_DONE)
 		return status;
-	status = publish(&publishing, verb);
+	if (verb->list != NO_LIST)
+		status = prepare(&publishing, verb);
+	if (status == STATUS_DONE)
+		status = verb->run(&publishing);
 	publisher_close(&publishing.publisher);
 	config_close(publishing.config);
 	return status;

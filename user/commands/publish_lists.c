@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* publish import, release, abort: change many rules of a list, as it is at the broker. */
-#include "commands/publish.h"
+#include "commands/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/fleet_config.h"
 #include "fleet/functions.h"
 #include "fleet/log_entry.h"
 #include "fleet/snapshot.h"
@@ -53,11 +52,6 @@ static int read_state(struct publisher *publisher, const char *list, struct stat
 	return error;
 }
 
-static bool is_wanted_so(const struct rule *present, const struct rule *wanted)
-{
-	return present->timeout_ms == wanted->timeout_ms && !strcmp(present->comment, wanted->comment);
-}
-
 /* Queues the changes that make `present` equal to `wanted`. Adds come first: what stays is never unblocked. */
 static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
 			  struct reason *reason)
@@ -72,7 +66,7 @@ static int put_difference(struct publisher *publisher, const struct rule_set *pr
 			j++;
 		if (j < present->count && !rule_set_compare(present, j, &rule)) {
 			rule_set_get(present, j, &other);
-			if (is_wanted_so(&other, &rule))
+			if (other.timeout_ms == rule.timeout_ms && !strcmp(other.comment, rule.comment))
 				continue;
 		}
 		error = publisher_put(publisher, &rule, true, reason);
@@ -169,8 +163,9 @@ enum command_status publish_import(struct publishing *publishing)
 
 /* ---- stages ---- */
 
-enum command_status publish_stage_end(struct publishing *publishing, bool is_released)
+enum command_status publish_stage_end(struct publishing *publishing)
 {
+	const bool is_released = !strcmp(publishing->invocation->operands[0], "release");
 	char staged[2 * ABI_NAME_BYTES];
 	struct state_reader state = {};
 	struct fleet_position at;

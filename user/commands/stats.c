@@ -8,8 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "commands/command.h"
-#include "commands/stats.h"
+#include "commands/internal.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "kernel/interfaces.h"
@@ -258,22 +257,11 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		text, suggest_text(&suggest, NULL, near));
 }
 
-static enum command_status check_interface(const char *interface)
-{
-	struct reason reason;
-
-	if (interfaces_is_there(interface))
-		return STATUS_DONE;
-	if (strpbrk(interface, ".:"))
-		return command_fail(STATUS_USAGE,
-				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
-				    interface, interface);
-	kernel_say_no_interface(interface, &reason);
-	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
-}
-
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
 {
+	const char *interface = invocation->count ? invocation->operands[0] : NULL;
+	struct reason reason;
+
 	if (invocation->is_reset && (invocation->count || invocation->by || invocation->top || invocation->interval_ms))
 		return command_fail(STATUS_USAGE, "stats --reset takes no other options, and no interface");
 	if (invocation->count && by != STATS_BY_OUTCOME && by != STATS_BY_CPU)
@@ -285,7 +273,14 @@ static enum command_status check_together(const struct invocation *invocation, e
 		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
 	if (invocation->interval_ms && by >= STATS_BY_RULE)
 		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
-	return invocation->count ? check_interface(invocation->operands[0]) : STATUS_DONE;
+	if (!interface || interfaces_is_there(interface))
+		return STATUS_DONE;
+	if (strpbrk(interface, ".:"))
+		return command_fail(STATUS_USAGE,
+				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
+				    interface, interface);
+	kernel_say_no_interface(interface, &reason);
+	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
 }
 
 /* The row of counters of an interface. */
@@ -344,10 +339,8 @@ static enum command_status run_stats(const struct invocation *words)
 		return STATUS_USAGE;
 	if (invocation->is_reset)
 		return reset(invocation);
-	if (by == STATS_BY_LIST)
-		return stats_by_list(invocation);
 	if (by >= STATS_BY_RULE)
-		return stats_by_rule(invocation, by == STATS_BY_PREFIX ? &prefix : NULL);
+		return stats_by_rule(invocation, by, &prefix);
 	return run_once(invocation, by);
 }
 

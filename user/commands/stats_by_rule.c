@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/stats.h"
+#include "commands/internal.h"
 #include "counters/by_list.h"
 #include "io/output.h"
 
@@ -59,35 +59,29 @@ static int compare_sources(const void *a, const void *b)
 	return memcmp(x->rule, y->rule, sizeof(x->rule));
 }
 
-static void join_sources(struct ranking *ranking)
+/* By packets; by prefix, the sums of equal sources. */
+static void sort(struct ranking *ranking)
 {
 	size_t joined = 0;
 
-	qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_sources);
-	for (size_t i = 0; i < ranking->count; i++) {
+	if (!ranking->count)
+		return;
+	qsort(ranking->entry, ranking->count, sizeof(*ranking->entry),
+	      ranking->prefix ? compare_sources : compare_counts);
+	for (size_t i = 0; i < ranking->count && ranking->prefix; i++) {
 		const struct entry *entry = &ranking->entry[i];
+		struct entry *last = joined ? &ranking->entry[joined - 1] : NULL;
 
-		if (joined && !compare_sources(&ranking->entry[joined - 1], entry)) {
-			struct entry *same = &ranking->entry[joined - 1];
-
-			same->count.packets += entry->count.packets;
-			same->count.bytes += entry->count.bytes;
-			same->rules += entry->rules;
+		if (last && !compare_sources(last, entry)) {
+			last->count.packets += entry->count.packets;
+			last->count.bytes += entry->count.bytes;
+			last->rules += entry->rules;
 			continue;
 		}
 		ranking->entry[joined++] = *entry;
 	}
-	ranking->count = joined;
-}
-
-static void sort(struct ranking *ranking)
-{
-	if (!ranking->count)
-		return;
 	if (ranking->prefix)
-		join_sources(ranking);
-	else
-		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
+		ranking->count = joined;
 }
 
 /* Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet grow. */
@@ -240,8 +234,8 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 
 /* ---- both ---- */
 
-static enum command_status print_counts(const struct invocation *invocation, bool is_by_list,
-					const struct stats_prefix *prefix)
+enum command_status stats_by_rule(const struct invocation *invocation, enum stats_by by,
+				  const struct stats_prefix *prefix)
 {
 	struct rule_counts counts = {};
 	enum command_status status;
@@ -253,19 +247,10 @@ static enum command_status print_counts(const struct invocation *invocation, boo
 		return command_fail_because(error, &reason);
 	status = command_open_counts(invocation, &counts);
 	if (status == STATUS_DONE)
-		status = is_by_list ? print_lists(invocation, store, &counts) :
-				      print_ranking(invocation, store, &counts, prefix);
+		status = by == STATS_BY_LIST ?
+				 print_lists(invocation, store, &counts) :
+				 print_ranking(invocation, store, &counts, by == STATS_BY_PREFIX ? prefix : NULL);
 	rule_counts_close(&counts);
 	store_close(store);
 	return status;
-}
-
-enum command_status stats_by_list(const struct invocation *invocation)
-{
-	return print_counts(invocation, true, NULL);
-}
-
-enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix)
-{
-	return print_counts(invocation, false, prefix);
 }

@@ -195,31 +195,11 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	return store_say_unread(error, reason);
 }
 
-/* The lists whose source is silent, "NAME: for 5m"; and the lists by URL whose last fetch failed, "NAME: why". */
-static void add_feeds(json_t *status, const struct stored *stored)
-{
-	json_t *not_fed = json_array(), *failed = json_array();
-	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		const struct store_list *list = &stored->lists.list[i];
-		const struct store_feed *feed = &stored->feeds.feed[i];
-
-		if (command_not_fed(list, feed, text))
-			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
-		if (!*feed->why)
-			continue;
-		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
-		json_array_append_new(failed, output_string(why));
-	}
-	json_object_set_new(status, "not_fed", not_fed);
-	json_object_set_new(status, "failed_fetches", failed);
-}
-
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
+	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
+	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 	const struct store_pending *pending = &stored->pending;
-	json_t *kinds = json_array();
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
 				   stored->info.rules, "timed_rules", stored->info.timed, "generation",
 				   stored->info.generation, "monitor_only", stored->settings.is_monitor_only,
@@ -235,7 +215,19 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 						"keys", entry->keys, "looked_up_as",
 						rule_shape_format(&entry->probed_as, probed_as)));
 	}
-	add_feeds(status, stored);
+	/* The lists whose source is silent, "NAME: for 5m"; and the lists by URL whose last fetch failed, "NAME: why". */
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		const struct store_list *list = &stored->lists.list[i];
+		const struct store_feed *feed = &stored->feeds.feed[i];
+
+		if (command_not_fed(list, feed, text))
+			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
+		if (!*feed->why)
+			continue;
+		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
+		json_array_append_new(failed, output_string(why));
+	}
+	json_object_update_new(status, json_pack("{s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed));
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
 				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
@@ -271,42 +263,37 @@ static double number_of(const json_t *status, const char *name)
 	return json_number_value(json_object_get(status, name));
 }
 
-/* "eth0 native", ... */
-static json_t *brief_interfaces(const json_t *filter)
+/* If there is something to show. */
+static void copy(json_t *lines, const json_t *status, const char *name)
 {
-	const json_t *held = json_object_get(filter, "behind_dispatcher_on"), *row;
-	json_t *names = json_array();
-	size_t i, k;
+	json_t *value = json_object_get(status, name);
 
-	json_array_foreach(json_object_get(filter, "interfaces"), i, row)
-	{
-		const char *where = "";
-		const json_t *name;
-
-		json_array_foreach(held, k, name) if (json_equal(name, json_object_get(row, "interface")))
-			where = " behind libxdp's dispatcher";
-		json_array_append_new(names,
-				      json_sprintf("%s %s%s", text_of(row, "interface"), text_of(row, "mode"), where));
-	}
-	return names;
-}
-
-static const char *first_interface(const json_t *filter)
-{
-	const json_t *row = json_array_get(json_object_get(filter, "interfaces"), 0);
-
-	return row ? text_of(row, "interface") : "-";
+	if (!json_is_array(value) || json_array_size(value))
+		json_object_set(lines, name, value);
 }
 
 static void add_brief_filter(json_t *lines, const json_t *filter)
 {
-	json_object_set(lines, "effect", json_object_get(filter, "effect"));
-	json_object_set_new(lines, "interfaces", brief_interfaces(filter));
-	json_object_set(lines, "condition", json_object_get(filter, "condition"));
+	const json_t *held = json_object_get(filter, "behind_dispatcher_on"), *row, *name;
+	json_t *interfaces = json_array(); /* "eth0 native", ... */
+	size_t i, k;
+
+	copy(lines, filter, "effect");
+	json_object_set_new(lines, "interfaces", interfaces);
+	json_array_foreach(json_object_get(filter, "interfaces"), i, row)
+	{
+		const char *where = "";
+
+		json_array_foreach(held, k, name) if (json_equal(name, json_object_get(row, "interface")))
+			where = " behind libxdp's dispatcher";
+		json_array_append_new(interfaces,
+				      json_sprintf("%s %s%s", text_of(row, "interface"), text_of(row, "mode"), where));
+	}
+	copy(lines, filter, "condition");
 	/* Nothing more is known of a filter of another version. */
 	if (!json_object_get(filter, "table"))
 		return;
-	json_object_set(lines, "table", json_object_get(filter, "table"));
+	copy(lines, filter, "table");
 	add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(filter, "used_slots"),
 		 integer_of(filter, "slots"), 100 * number_of(filter, "load_factor"),
 		 integer_of(filter, "table_bytes") / 1048576.);
@@ -322,12 +309,14 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 	json_array_foreach(running, i, filter)
 	{
 		const char *filter_name = text_of(filter, "name");
+		const json_t *first = json_array_get(json_object_get(filter, "interfaces"), 0);
 
 		if (!own && (!strcmp(filter_name, name) || !strcmp(filter_name, "-"))) {
 			own = filter;
 			continue;
 		}
-		json_array_append_new(others, json_sprintf("%s on %s: %s", filter_name, first_interface(filter),
+		json_array_append_new(others, json_sprintf("%s on %s: %s", filter_name,
+							   first ? text_of(first, "interface") : "-",
 							   text_of(filter, "effect")));
 	}
 	if (own)
@@ -357,12 +346,9 @@ static json_t *brief(json_t *status)
 	if (pending)
 		add_text(lines, "unconfirmed_change", "%lld rules, undone in %s", integer_of(pending, "rules"),
 			 rule_time_format((__s64)(1000 * number_of(pending, "left_s")), time));
-	if (json_object_get(status, "not_seen"))
-		json_object_set(lines, "not_seen", json_object_get(status, "not_seen"));
-	if (json_array_size(json_object_get(status, "not_fed")))
-		json_object_set(lines, "not_fed", json_object_get(status, "not_fed"));
-	if (json_array_size(json_object_get(status, "failed_fetches")))
-		json_object_set(lines, "failed_fetches", json_object_get(status, "failed_fetches"));
+	copy(lines, status, "not_seen");
+	copy(lines, status, "not_fed");
+	copy(lines, status, "failed_fetches");
 	/* The effect of a running filter says it too. */
 	if (!json_array_size(running) && json_is_true(json_object_get(status, "monitor_only")))
 		json_object_set_new(lines, "monitor_only", json_true());

@@ -28,7 +28,6 @@ struct finding {
 static int ask_store(struct store *store, struct finding *finding)
 {
 	struct store_info info = {};
-	struct store_lists lists;
 	int error = query_decide(store, finding->query, &finding->rule, &finding->is_listed, &finding->decision);
 
 	if (!error && finding->is_listed)
@@ -38,8 +37,6 @@ static int ask_store(struct store *store, struct finding *finding)
 		finding->has_part = !error;
 		error = error == -ENOENT ? 0 : error;
 	}
-	if (!error)
-		error = store_lists(store, &lists);
 	if (!error)
 		error = store_info(store, &info);
 	finding->has_timed = info.timed;

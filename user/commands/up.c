@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* up: loads filter, policies and lists as a configuration file says. */
+/* up: loads filter, policies and lists as a configuration file says. down, check-config. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands/command.h"
 #include "filter/run_state.h"
@@ -10,6 +11,7 @@
 #include "lists/import.h"
 #include "io/output.h"
 #include "base/clock.h"
+#include "kernel/interfaces.h"
 
 #define LOOK_MS 100 /* between two looks for missing interfaces */
 
@@ -190,18 +192,25 @@ struct import_options command_list_import(const struct invocation *invocation, c
 					.least_percent = 100 - list->shrink_max };
 }
 
-/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
-static void bring_fetched_list(struct up *up, const struct config_list *list)
+/* Without a store there are none. */
+static struct store_lists read_lists(const struct up *up)
 {
 	struct store_lists lists = {};
 	struct reason ignored;
 	struct store *store;
-	bool is_there;
 
 	if (!command_open_store(up->invocation, &store, &ignored) && store)
 		store_lists(store, &lists);
 	store_close(store);
-	is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
+	return lists;
+}
+
+/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
+static void bring_fetched_list(struct up *up, const struct config_list *list)
+{
+	const struct store_lists lists = read_lists(up);
+	const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
+
 	if (!is_there)
 		output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
 			    "xdp-cuckoo-fetch@%s.timer",
@@ -242,14 +251,8 @@ static int bring_list(struct up *up, const struct config_list *list)
 
 static void note_other_lists(const struct up *up)
 {
-	struct store_lists lists = {};
-	struct reason ignored;
-	struct store *store;
+	const struct store_lists lists = read_lists(up);
 
-	if (command_open_store(up->invocation, &store, &ignored) || !store)
-		return;
-	store_lists(store, &lists);
-	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		size_t k = 0;
 
@@ -320,4 +323,118 @@ const struct command command_up = {
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_up,
+};
+
+/* ---- down ---- */
+
+static enum command_status run_down(const struct invocation *invocation)
+{
+	struct config *config = NULL;
+	struct reason reason;
+	bool is_meant = true;
+	enum command_status status = STATUS_DONE;
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	json_t *done = json_array();
+	int error = 0;
+
+	if (invocation->is_on_stop || invocation->count)
+		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				    command_report_bad_line, &config, &reason);
+	if (!error && invocation->is_on_stop)
+		is_meant = config->detaches_on_stop;
+	config_close(config);
+	if (!error && is_meant)
+		error = kernel_find_all(invocation->name, &filters, &count, &reason);
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct kernel_filter *filter = &filters[i];
+
+		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
+			continue;
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			const int kept = kernel_detach(filter, &filter->attachments[k], &reason);
+
+			if (kept)
+				status = command_fail_because(kept, &reason);
+			else
+				json_array_append_new(done, command_interface(&filter->attachments[k]));
+		}
+	}
+	kernel_filters_free(filters, count);
+	if (error) {
+		json_decref(done);
+		return command_fail_because(error, &reason);
+	}
+	output_print(json_pack("{s:o}", "unloaded", done));
+	return status;
+}
+
+const struct command command_down = {
+	.name = "down",
+	.group = COMMAND_RUN,
+	.usage = "[FILE] [--on-stop]",
+	.summary = "take the filter off all its interfaces",
+	.options = OPTION_ON_STOP,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_down,
+};
+
+/* ---- check-config ---- */
+
+/* Tries an import that changes nothing. */
+static bool is_list_right(const struct invocation *invocation, const struct config_list *list)
+{
+	struct import_options import = command_list_import(invocation, list);
+	struct command_imported result = {};
+	struct reason reason;
+	int error;
+
+	import.is_dry_run = true;
+	error = config_check_list_file(list, &reason);
+	if (!error)
+		error = command_import_list(&import, &list->file, 1, &result, &reason);
+	json_decref(result.answer);
+	if (error)
+		command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
+	return !error && !result.bad_lines;
+}
+
+static enum command_status run_check_config(const struct invocation *invocation)
+{
+	struct config *config;
+	struct reason reason;
+	bool is_right = true;
+	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				command_report_bad_line, &config, &reason);
+
+	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++)
+		is_right &= config->list[i].url || is_list_right(invocation, &config->list[i]);
+	for (size_t i = 0; !error && i < config->interfaces_count; i++)
+		if (!interfaces_is_there(config->interfaces[i]))
+			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "
+				    "then fails",
+				    config->interfaces[i]);
+	for (size_t i = 0; !error && !invocation->is_strict && i < config->lists_count; i++)
+		if (!config->list[i].url && access(config->list[i].file, R_OK))
+			output_note("list '%s': cannot read '%s': %s", config->list[i].name, config->list[i].file,
+				    strerror(errno));
+	if (!error && is_right)
+		output_print(json_pack("{s:s, s:I, s:I}", "configuration", "right", "interfaces",
+				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));
+	config_close(config);
+	if (error)
+		return command_fail_because(error, &reason);
+	return is_right ? STATUS_DONE : STATUS_USAGE;
+}
+
+const struct command command_check_config = {
+	.name = "check-config",
+	.group = COMMAND_RUN,
+	.usage = "[FILE] [--strict]",
+	.summary = "check a configuration file",
+	.options = OPTION_STRICT,
+	.max = 1,
+	.needs = PRIVILEGE_READ,
+	.run = run_check_config,
 };

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* check: compares the running tables with the store, and repairs them. resize, expire, flush. */
+#include "commands/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "filter/run_state.h"
+#include "io/output.h"
+#include "base/safe_text.h"
+
+static enum command_status run_check(const struct invocation *invocation)
+{
+	json_t *rows;
+	struct session session;
+	struct reason reason;
+	bool differing = false, is_undone, is_late = false;
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
+
+	if (error)
+		return command_fail_because(error, &reason);
+	error = session.store ? store_say_unread(store_check(session.store), &reason) : 0;
+	if (error) {
+		session_close(&session);
+		return command_fail_because(error, &reason);
+	}
+	if (!session.filters_count)
+		return command_close_not_running(&session);
+	command_report_session(&session);
+	rows = json_array();
+	for (size_t i = 0; i < session.filters_count && !error; i++) {
+		struct filter *filter = &session.filters[i];
+		struct table_difference difference = {};
+
+		error = filter_fill(filter, session.store, &difference, &reason);
+		/* Not equal to the store now, or when it was opened. */
+		differing |= difference.added || difference.removed || difference.retimed ||
+			     filter->state == FILTER_REPAIRED;
+		json_array_append_new(rows,
+				      json_pack("{s:o, s:I, s:I, s:I, s:I}", "interface",
+						command_interface(filter->kernel.attachments), "right",
+						(json_int_t)(difference.kept - difference.retimed), "missing",
+						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
+						"other_end", (json_int_t)difference.retimed));
+	}
+	is_undone = session.undone.is_done;
+	for (size_t i = 0; i < session.filters_count; i++)
+		is_late |= run_is_confirm_late(&session.filters[i].kernel);
+	output_print(rows);
+	session_close(&session);
+	if (error)
+		return command_fail_because(error, &reason);
+	if (differing)
+		output_note("the differing entries have been repaired");
+	return differing || is_undone || is_late ? STATUS_NO : STATUS_DONE;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.group = COMMAND_LOOK,
+	.usage = "",
+	.summary = "compare the running tables with the store, and repair them",
+	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_check,
+};
+
+/* ---- resize ---- */
+
+static enum command_status run_resize(const struct invocation *invocation)
+{
+	struct session session;
+	struct reason reason;
+	json_t *rows;
+	__u64 capacity;
+	int error;
+
+	if (command_read_rule_count("resize", invocation->operands[0], &capacity))
+		return STATUS_USAGE;
+	error = session_open(&session, invocation->state, invocation->name, &reason);
+	if (error)
+		return command_fail_because(error, &reason);
+	if (!session.filters_count)
+		return command_close_not_running(&session);
+	command_report_session(&session);
+	rows = json_array();
+	error = session_resize(&session, capacity, &reason);
+	for (size_t i = 0; i < session.filters_count && !error; i++) {
+		const struct filter *filter = &session.filters[i];
+		const __u64 slots = table_slots(&filter->table);
+
+		json_array_append_new(rows, json_pack("{s:o, s:I, s:I, s:f, s:I}", "interface",
+						      command_interface(filter->kernel.attachments), "slots_before",
+						      filter->slots_before, "slots", slots, "load_factor",
+						      filter->table.used / (double)slots, "table_bytes",
+						      kernel_filter_bytes(&filter->kernel)));
+	}
+	session_close(&session);
+	return command_answer(error, &reason, rows);
+}
+
+const struct command command_resize = {
+	.name = "resize",
+	.group = COMMAND_RUN,
+	.usage = "N",
+	.summary = "give the running tables room for N rules",
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_resize,
+};
+
+/* ---- expire ---- */
+
+static enum command_status run_expire(const struct invocation *invocation)
+{
+	struct session session;
+	struct reason reason;
+	__u64 count = 0;
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
+
+	if (!error)
+		command_report_found(&session);
+	if (!error)
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, change_expire(&session, &count, &reason), &reason);
+	if (!error)
+		command_report_rebuilds(&session);
+	session_close(&session);
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", count));
+}
+
+const struct command command_expire = {
+	.name = "expire",
+	.group = COMMAND_RULES,
+	.usage = "",
+	.summary = "delete the rules that have ended",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_expire,
+};
+
+/* ---- flush ---- */
+
+/* Lists are fed by others, who do not expect that their rules go. */
+static int clear(struct session *session, bool is_forced, __u64 *deleted, struct reason *reason)
+{
+	char fed[REASON_BYTES / 2] = "";
+	struct store_lists lists;
+	struct store_info info;
+	int error = store_say_unread(store_lists(session->store, &lists), reason);
+
+	if (!error)
+		error = store_say_unread(store_info(session->store, &info), reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && !is_forced; i++)
+		if (lists.list[i].rules)
+			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,
+				    (unsigned long long)lists.list[i].rules);
+	if (error)
+		return error;
+	if (*fed)
+		return reason_set(reason, -EINVAL,
+				  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the rules "
+				  "of one list, or flush --force to delete all rules",
+				  fed);
+	*deleted = info.rules;
+	return change_clear(session, reason);
+}
+
+static enum command_status flush_list(const struct invocation *invocation, const char *name)
+{
+	struct import_options emptying = command_import_options(invocation);
+	struct command_imported result;
+	struct reason reason;
+	json_t *answer;
+	int error;
+
+	emptying.list_name = name;
+	emptying.is_replace = emptying.keeps_list = true;
+	error = command_import_list(&emptying, NULL, 0, &result, &reason);
+	if (error) {
+		json_decref(result.answer);
+		if (error == -ESRCH)
+			return command_fail(STATUS_NO, "%s; xdp-cuckoo flush deletes all rules", reason.text);
+		return command_fail_list(error, &reason);
+	}
+	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",
+			   json_object_get(result.answer, "left_to_others"));
+	json_decref(result.answer);
+	output_print(answer);
+	return STATUS_DONE;
+}
+
+static enum command_status run_flush(const struct invocation *invocation)
+{
+	struct guard guard;
+	struct session session;
+	struct reason reason;
+	__u64 deleted = 0;
+	int error;
+
+	if (invocation->count && invocation->list_name)
+		return command_fail(STATUS_USAGE, "flush '%s': --list names another list", invocation->operands[0]);
+	if (invocation->count && strpbrk(invocation->operands[0], ".:/"))
+		return command_fail(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo del %s",
+				    invocation->operands[0], invocation->operands[0]);
+	if (invocation->count || invocation->list_name)
+		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
+	error = command_open_guarded(invocation, &session, &guard, &reason);
+	if (!error)
+		command_report_undone(&session);
+	if (!error)
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, clear(&session, invocation->is_forced, &deleted, &reason), &reason);
+	session_close(&session);
+	guard_close(&guard);
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));
+}
+
+const struct command command_flush = {
+	.name = "flush",
+	.group = COMMAND_RULES,
+	.usage = "[LIST] [--list NAME] [--force]",
+	.summary = "delete all rules, or those of one list",
+	.options = OPTION_LIST | OPTION_FORCE,
+	.max = 1,
+	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_flush,
+};
