@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# For run.sh: sh tests/run-file.sh FILE runs one file of tests, writes what is to be seen of it in one piece, and adds a
-# line "passed failed skipped" to the file $COUNTS.
+# For run.sh and seeds.sh: sh tests/run-file.sh FILE [FUNCTION...] runs one file of tests, or those functions of a file of
+# namespace/, writes what is to be seen of it in one piece, and adds a line "passed failed skipped" to the file $COUNTS.
 set -u
 
 BUILD=${BUILD:-build}
@@ -57,10 +57,11 @@ run() {
 }
 
 file=$1
+shift
 # shellcheck disable=SC2086 # one word an argument
 case $file in
 *.c) run $RUNNER "$BUILD/${file%.c}" ;;
-*.sh) run sh "$file" ;;
+*.sh) run sh "$file" "$@" ;;
 esac
 exec 9>>"$COUNTS"
 flock 9

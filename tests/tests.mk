@@ -207,6 +207,10 @@ test-model: packages ## random commands and frames beside a model of the documen
 	$(Q)$(MAKE) --no-print-directory -s all
 	$(Q)SECONDS_MAX=$(or $(T),3600) LIMIT_S=$$(($(or $(T),3600) + 900)) STEPS=60 FRAMES=500 $(if $(SEED),SEED='$(SEED)') sh tests/run.sh namespace/test_model
 
+test-seeds: packages ## the tests that draw cases, with 100 seeds each: make test-seeds [SEEDS=100] [SUITES='bounded ...'] [MAX_S=N a file]
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
+	$(Q)sh tests/seeds.sh $(SUITES)
+
 soak crowd: packages
 	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
 	$(Q)sh tests/soak/run.sh $@ $(or $(T),3600)
@@ -228,4 +232,4 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)sh tests/verify.sh
 
 .PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
-	dissect fuzz verify test-model
+	dissect fuzz verify test-model test-seeds

@@ -7,7 +7,6 @@
 RECORDED=tests/fuzz/flowspec.jsonl
 GOBGP=${GOBGP:-$BUILD/packages/gobgpd/usr/bin}
 STALE_S=3
-SEED=${SEED:-$(date +%s)}
 NEWLINE='
 '
 LEASE_S=4 # with a quarter, at least a second

@@ -298,7 +298,8 @@ test_replace_by_random_lists() {
 		case_begin "round $round, SEED=$SEED"
 		{
 			generated_list 400 | shuf -n 150 --random-source=/dev/zero
-			sort -R "$STATE/previous" | head -n 100
+			awk -v seed="$SEED" 'BEGIN { srand(seed) } { printf "%.9f %s\n", rand(), $0 }' "$STATE/previous" | sort -n |
+				cut -d' ' -f2- | head -n 100
 			awk -v round="$round" 'BEGIN { for (i = 0; i < 40; i++)
 				printf "proto udp src 192.0.2.%d dport %d\n2001:db8:%d::/48\n", i, i * round, i * round }'
 		} >"$STATE/new"
