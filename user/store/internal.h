@@ -269,8 +269,11 @@ int store_undo_clear(struct store *store);
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
 int store_lists_save(struct store *store);
 
-/* Counts the rules of lists: a rule had the owners `before` and now has the owners `now`. */
-void store_lists_count(struct store *store, __u64 before, __u64 now);
+/*
+ * Counts the rules of lists: a rule had the owners `before` and now has the owners `now`. A list that loses a rule because
+ * its time has ended does not count as edited.
+ */
+void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now);
 
 /*
  * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,

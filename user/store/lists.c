@@ -148,15 +148,18 @@ unsigned int store_lists_find(const struct store_lists *lists, const char *name)
 
 /* ---- their rules ---- */
 
-void store_lists_count(struct store *store, __u64 before, __u64 now)
+void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now)
 {
-	for (__u64 left = (before ^ now) & ~BIT(STORE_BY_HAND); left; left &= left - 1) {
+	const __u64 more = store_owners_all(now), ended = before->deadline_ms <= store->clock.now_ms ? before->timed : 0,
+		    imported = store->lists.imported | ended;
+
+	for (__u64 left = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND); left; left &= left - 1) {
 		struct store_list *list = &store->lists.lists.list[__builtin_ctzll(left)];
-		const bool is_more = now & left & -left;
+		const bool is_more = more & left & -left;
 
 		if (is_more || list->rules)
 			list->rules += is_more ? 1 : -1;
-		list->is_edited |= !store->is_expiring && !store->is_undoing && !(store->lists.imported & left & -left);
+		list->is_edited |= !store->is_expiring && !store->is_undoing && !(imported & left & -left);
 		store->lists.is_changed = true;
 	}
 }

@@ -104,7 +104,7 @@ __s64 store_deadline_of(const struct store *store, const struct rule *rule)
 static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
 		       const struct store_owners *now)
 {
-	store_lists_count(store, store_owners_all(before), store_owners_all(now));
+	store_lists_count(store, before, now);
 	store->is_changed = true;
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }

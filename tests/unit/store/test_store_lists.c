@@ -258,6 +258,31 @@ TIME_TEST(test_an_edited_list)
 	assert_true(lists_of(f).list[b].is_edited);
 }
 
+/* A rule has ended for one list and is still stored; another list adds it, or somebody deletes it. */
+TIME_TEST(test_an_ended_rule_is_no_edit)
+{
+	unsigned int a, b;
+
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_SECOND, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.3", CLOCK_HOUR, a), 0);
+	end(f);
+	clock_advance(CLOCK_SECOND);
+	begin(f);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), STORE_NEW_END);
+	assert_int_equal(del(f, "192.0.2.2"), STORE_DELETED);
+	end(f);
+	assert_false(lists_of(f).list[a].is_edited);
+	assert_true(lists_of(f).list[b].is_edited);
+	begin(f);
+	assert_int_equal(del(f, "192.0.2.3"), STORE_DELETED);
+	end(f);
+	assert_true(lists_of(f).list[a].is_edited);
+}
+
 /* ---- undone ---- */
 
 TIME_TEST(test_lists_are_undone)
