@@ -433,34 +433,39 @@ static void sleep_ms(__s64 ms)
 
 void log_reader_run(const struct log_reader_start *start, int fd)
 {
-	static struct log_reader reader;
+	struct log_reader *reader = calloc(1, sizeof(*reader));
 	__s64 retry_ms = RETRY_MIN_MS;
 	struct reason reason;
 	int error = 0;
 
-	reader = (struct log_reader){ .start = start, .fd = fd, .count = start->count };
+	if (!reader)
+		return;
+	reader->start = start;
+	reader->fd = fd;
+	reader->count = start->count;
 	for (size_t i = 0; i < start->count; i++) {
-		struct list *list = &reader.lists[i];
+		struct list *list = &reader->lists[i];
 
 		*list = (struct list){ .name = start->lists[i].name, .at = start->lists[i].at };
 		list->committed = list->at;
 		if (start->lists[i].is_incomplete)
-			log_plan_resync(&reader, list, FOLLOW_INCOMPLETE);
+			log_plan_resync(reader, list, FOLLOW_INCOMPLETE);
 	}
 	while (error != -ECANCELED) {
-		error = broker_open(&reader.broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
+		error = broker_open(&reader->broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
 				    &reason);
 		if (!error) {
 			retry_ms = RETRY_MIN_MS;
-			error = follow(&reader, &reason);
-			broker_close(&reader.broker);
+			error = follow(reader, &reason);
+			broker_close(&reader->broker);
 		}
 		if (error == -EAGAIN)
 			sleep_ms(STOPPED_MS);
-		else if (error != -ECANCELED && log_tell(&reader, FOLLOW_LOST, error, reason.text))
+		else if (error != -ECANCELED && log_tell(reader, FOLLOW_LOST, error, reason.text))
 			error = -ECANCELED;
 		/* Half of the pause is random, so that hosts do not come back all at once. */
 		sleep_ms(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
 		retry_ms = 2 * retry_ms < RETRY_MAX_MS ? 2 * retry_ms : RETRY_MAX_MS;
 	}
+	free(reader);
 }
