@@ -45,15 +45,33 @@ has_reports() {
 	grep -rv -e '-- WARNING: unhandled eBPF command' -e 'Unable to get registers from thread' "$reports" | sed "s,^$reports/,," | head -n 200 | grep .
 }
 
+# notices FAULT...: whether each fault in the tool fails a test that ignores its exit status and messages.
+notices() {
+	cat >"$BUILD/test_planted.sh" <<-'END'
+		. tests/lib.sh
+		test_fault() { env PLANTED="$FAULT" "$TOOL" version >/dev/null 2>&1 || :; }
+		run_tests "$0"
+	END
+	for fault; do
+		FAULT=$fault REPORTS=$reports TOOL=$BUILD/xdp-cuckoo sh "$BUILD/test_planted.sh" >"$BUILD/planted.log"
+		grep -Eq '(Address|Leak)Sanitizer|runtime error' "$BUILD/planted.log" ||
+			{ echo "a planted fault is not noticed: $fault"; return 1; }
+		rm -r "$reports/test_planted.test_fault"
+	done
+}
+
 # The runtimes are linked statically: gcc's shared ones do not know each other's log_path. A report fails the namespace test
 # that caused it: see report_in() in lib.sh. The directory is open to all, because some processes run as another user.
 sanitize() {
 	place asan
 	chmod 1777 "$reports"
-	gcc -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/sanitizers.c -o "$BUILD/sanitizers.o" || return
-	build "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all" \
+	checks="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+	# shellcheck disable=SC2086 # words
+	gcc $checks -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/sanitizers.c -o "$BUILD/sanitizers.o" || return
+	build "$checks" \
 		"-static-libasan -static-libubsan -Wl,--wrap=_exit,--wrap=setrlimit $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
 	ln -sf "$ROOT"/build/tests/helpers/*.so "$ROOT"/build/tests/helpers/*.bpf.o "$BUILD/tests/helpers"
+	notices overflow undefined leak || return
 	status=0
 	[ -n "$SUITES" ] || BUILD=$BUILD sh tests/run.sh tests/unit/ || status=1
 	# shellcheck disable=SC2086 # words

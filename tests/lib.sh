@@ -314,7 +314,7 @@ run_one() {
 # report_in DIR: sanitizers write there what they find. Tests look at few exit statuses of processes in the background.
 report_in() {
 	mkdir -m 1777 "$1"
-	export ASAN_OPTIONS="${ASAN_OPTIONS-}:log_path=$1/report"
+	export ASAN_OPTIONS="${ASAN_OPTIONS-}:log_path=$1/report" UBSAN_OPTIONS="${UBSAN_OPTIONS-}:log_path=$1/report"
 }
 
 # has_reports TEST: shows what sanitizers have written during it. A process that is killed during the search for leaks
