@@ -83,6 +83,7 @@ UNITS := $(notdir $(wildcard user/package/systemd/*))
 OLD_UNITS := xdp-cuckoo-refresh@.service xdp-cuckoo-refresh@.timer
 INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
+SYSUSERS = $(DESTDIR)$(PREFIX)/lib/sysusers.d/xdp-cuckoo.conf
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share/xdp-cuckoo
@@ -180,6 +181,7 @@ install: all ## install under DESTDIR/PREFIX
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(SBINDIR),' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
 	for unit in $(OLD_UNITS); do ln -sf xdp-cuckoo-reload@.$${unit##*.} $(UNIT_DIR)/$$unit || exit; done
+	install -D -m 0644 user/package/xdp-cuckoo.sysusers $(SYSUSERS)
 	install -D -m 0644 user/package/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
 	install -D -m 0644 user/package/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	install -D -m 0644 user/integrations/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
@@ -193,12 +195,13 @@ install: all ## install under DESTDIR/PREFIX
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's,@PREFIX@,$(PREFIX),; s,@LIBDIR@,$(LIBDIR),; s,@NEEDS@,$(LIBRARY_NEEDS),; s,@VERSION@,$(VERSION),' \
 		user/library/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
-	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; \
+		! command -v systemd-sysusers >/dev/null || systemd-sysusers $(SYSUSERS); fi
 
 uninstall: ## remove what install put there; warns if filters are running
 	@$(INSTALLED) status --json 2>/dev/null | sed -n \
 		's,.*"interface": "\([^"]*\)".*,warning: \1 keeps its filter; $(TOOL) unload \1 removes it,p' >&2
-	rm -f $(INSTALLED) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS) $(OLD_UNITS))
+	rm -f $(INSTALLED) $(SYSUSERS) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS) $(OLD_UNITS))
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(addprefix $(MAN_DIR)/man7/,$(notdir $(CONCEPTS_PAGES)))
 	rm -f $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)

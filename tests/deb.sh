@@ -29,7 +29,9 @@ in_root() {
 test_install_upgrade_remove_purge() {
 	in_root <<-'END'
 		apt-get -q update
+		apt-get -qy install --no-install-recommends systemd-standalone-sysusers
 		apt-get -qy install --no-install-recommends /debs/xdp-cuckoo_*.deb
+		grep '^xdp-cuckoo:.*/nologin$' /etc/passwd
 		xdp-cuckoo version
 		for unit in /units/*; do
 			dpkg -L xdp-cuckoo | grep -q "/systemd/system/${unit##*/}\$"

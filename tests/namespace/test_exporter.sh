@@ -20,6 +20,11 @@ serve() {
 	wait_for "the exporter" grep -q 'serving http://' "$STATE/exporter.err"
 }
 
+# web: the process id of the exporter's process without privileges, which talks to clients.
+web() {
+	ps --ppid "$EXPORTER" -o pid= | tr -d ' '
+}
+
 # end_by SIGNAL: ends the exporter, whose status is 0.
 end_by() {
 	STATUS=0
@@ -114,13 +119,14 @@ test_nothing_is_left_open_by_scrapes() {
 	filter_some
 	serve
 	assert_answer 200 GET /metrics
-	find "/proc/$EXPORTER/fd" "/proc/$EXPORTER/map_files" -type l | wc -l >"$STATE/before"
+	find "/proc/$EXPORTER/fd" "/proc/$EXPORTER/map_files" "/proc/$(web)/fd" -type l | wc -l >"$STATE/before"
 	for _ in 1 2; do
 		scrape
 	done
 	assert_equal "$(cat "$STATE/before")" \
-		"$(find "/proc/$EXPORTER/fd" "/proc/$EXPORTER/map_files" -type l | wc -l)" "open files and mappings"
-	assert_equal '' "$(ps --ppid "$EXPORTER" -o pid=)" "processes of its own"
+		"$(find "/proc/$EXPORTER/fd" "/proc/$EXPORTER/map_files" "/proc/$(web)/fd" -type l | wc -l)" \
+		"open files and mappings"
+	assert_equal 1 "$(web | wc -l)" "processes of its own"
 }
 
 test_methods_and_paths() {
@@ -196,7 +202,7 @@ test_too_many_clients() {
 	serve
 	hold 300 'GET /metr'
 	assert_answer 200 GET /metrics
-	[ "$(find "/proc/$EXPORTER/fd" -lname 'socket:*' | wc -l)" -le 18 ] || fail "more than 17 connections are open"
+	[ "$(find "/proc/$(web)/fd" -lname 'socket:*' | wc -l)" -le 19 ] || fail "more than 17 connections are open"
 	assert_equal 10 "$(client get "$HOST" "$PORT" 10)" "of 10 that ask at once, those that are answered"
 	end_by TERM
 }
@@ -238,6 +244,95 @@ test_a_frozen_disk() {
 	serve
 	assert_answer 200 GET /
 	fsfreeze -u "$STATE/store"
+	end_by TERM
+}
+
+# field NAME PID: of /proc/PID/status.
+field() {
+	sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status" | tr '\t' ' '
+}
+
+# Root has no socket of the network. The process that has it can do little.
+test_http_is_parsed_without_privileges() {
+	serve
+	assert_equal '' "$(in_rx ss -Htlnp | grep "pid=$EXPORTER,")" "sockets of root"
+	in_rx ss -Htlnp | grep -q "127.0.0.1:9917.*pid=$(web)," || fail "$(in_rx ss -Htlnp)"
+	user=$(awk -F: '$1 == "xdp-cuckoo" { found = $3 } END { print found ? found : 65534 }' /etc/passwd)
+	assert_equal "$user $user $user $user" "$(field Uid "$(web)")" "its user"
+	assert_equal '0000000000000000 0000000000000000' "$(field CapEff "$(web)") $(field CapPrm "$(web)")" "its capabilities"
+	assert_equal 1 "$(field NoNewPrivs "$(web)")"
+	grep -Eq '^Max core file size +0 +0 ' "/proc/$(web)/limits" || fail "it may dump core"
+	end_by TERM
+}
+
+# The user of the package, where there is one.
+test_the_user_of_the_package() {
+	{
+		cat /etc/passwd
+		echo 'xdp-cuckoo:x:4321:4322::/nonexistent:/usr/sbin/nologin'
+	} | awk -F: '!seen[$1]++ || $3 == 4321' >"$STATE/passwd"
+	nsenter --net="/run/netns/$RX" unshare --mount sh -c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh \
+		"$STATE/passwd" "$TOOL" --state "$STATE/store" exporter >"$STATE/exporter.out" 2>"$STATE/exporter.err" &
+	EXPORTER=$!
+	on_exit "kill $EXPORTER 2>/dev/null; wait $EXPORTER 2>/dev/null"
+	WAIT_LOG=$STATE/exporter.err
+	wait_for "the exporter" grep -q 'serving http://' "$STATE/exporter.err"
+	assert_equal '4321 4321 4321 4321' "$(field Uid "$(web)")" "user"
+	assert_equal '4322 4322 4322 4322' "$(field Gid "$(web)")" "group"
+	assert_equal '' "$(field Groups "$(web)" | tr -d ' ')" "other groups"
+	assert_answer 200 GET /metrics
+	end_by TERM
+}
+
+# The process that talks to clients is ended, or hangs. Neither costs more than what it serves, and the port is free.
+test_the_web_process_ends_or_hangs() {
+	serve
+	assert_answer 200 GET /metrics
+	old=$(web)
+	kill -9 "$old"
+	wait_for "another one" client get "$HOST" "$PORT" 1
+	[ "$(web)" != "$old" ] || fail "the same process"
+	assert_equal 1 "$(grep -c '^note: the process that serves HTTP has ended; starts another one$' "$STATE/exporter.err")"
+	assert_answer 200 GET /metrics
+	kill -STOP "$(web)"
+	end_by TERM
+	serve
+	kill -STOP "$(web)"
+	old=$(web)
+	kill -9 "$EXPORTER"
+	wait "$EXPORTER" 2>/dev/null || :
+	wait_for "its end" sh -c "! kill -0 $old"
+	serve
+	assert_answer 200 GET /metrics
+	end_by TERM
+}
+
+# serve_hostile WHAT: with a web process that a client has taken over.
+serve_hostile() {
+	: >"$STATE/exporter.err"
+	# shellcheck disable=SC2016 # the inner shell's
+	HOSTILE_WEB=$1 nsenter --net="/run/netns/$RX" unshare --mount sh -c '
+		for file in /usr/lib/*/libmicrohttpd.so.12; do mount --bind "$1" "$(readlink -f "$file")"; done
+		shift; exec "$@"' sh "$PWD/$HELPERS/hostile_web.so" \
+		"$TOOL" --state "$STATE/store" exporter >"$STATE/exporter.out" 2>"$STATE/exporter.err" &
+	EXPORTER=$!
+	on_exit "kill $EXPORTER 2>/dev/null; wait $EXPORTER 2>/dev/null"
+	WAIT_LOG=$STATE/exporter.err
+}
+
+# Root answers once a second at most, whatever it asks, and does not wait for it without end. It cannot take all memory.
+test_a_hostile_web_process() {
+	filter_some
+	serve_hostile flood
+	wait_for "answers" grep -q '^answers ' "$STATE/exporter.err"
+	[ "$(sed -n 's/^answers //p;T;q' "$STATE/exporter.err")" -le 4 ] || fail "$(cat "$STATE/exporter.err")"
+	end_by TERM
+	serve_hostile deaf
+	wait_for "a hang" grep -q '^note: the process that serves HTTP hangs; starts another one$' "$STATE/exporter.err"
+	end_by TERM
+	serve_hostile grow
+	wait_for "its end" grep -q '^note: the process that serves HTTP has ended; starts another one$' "$STATE/exporter.err"
+	[ -n "$REPORTS" ] || ! grep -q grew "$STATE/exporter.err" || fail "it has taken a gigabyte"
 	end_by TERM
 }
 

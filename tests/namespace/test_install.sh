@@ -35,6 +35,7 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
+		./opt/xc/lib/sysusers.d/xdp-cuckoo.conf
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
@@ -125,6 +126,16 @@ test_the_old_name_of_a_unit() {
 		[ "$action" = disable ] || [ -L "$wants/xdp-cuckoo-reload@default.timer" ] || fail "not enabled"
 	done
 	[ ! -L "$wants/xdp-cuckoo-reload@default.timer" ] || fail "not disabled"
+}
+
+# systemd makes the user of the processes without privileges. It has no shell, and no file is its.
+test_its_user() {
+	command -v systemd-sysusers >/dev/null || skip "no systemd-sysusers"
+	mkdir -p "$STATE/root/etc"
+	assert_status 0 make -s install DESTDIR="$STATE/root" PREFIX=/usr
+	assert_status 0 systemd-sysusers --root "$STATE/root" xdp-cuckoo.conf
+	grep -Eq '^xdp-cuckoo:[x!*]*:[1-9][0-9]*:[1-9][0-9]*:[^:]*:/:.*nologin$' "$STATE/root/etc/passwd" ||
+		fail "$(cat "$STATE/root/etc/passwd")"
 }
 
 test_units_are_sound() {

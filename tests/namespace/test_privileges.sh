@@ -358,7 +358,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" load vrx
 	keeps "$store" status
 	keeps 'sys_admin dac_read_search dac_override fowner chown' metrics
-	keeps_running 'sys_admin dac_read_search' 'serving http' exporter
+	keeps_running 'sys_admin dac_read_search kill setgid setuid' 'serving http' exporter
 	keeps "$store" stats
 	# Once the file is open, the rest is given up. The bounding set cannot be changed any more then; the tool runs
 	# no program.

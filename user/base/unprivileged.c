@@ -2,13 +2,16 @@
 #include "base/unprivileged.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,84 +34,155 @@ int unprivileged_close_others(int fd)
 	return close_range(fd + 1, ~0U, 0) ? -errno : 0;
 }
 
-#define KILL_IF(comparison, value) \
-	BPF_JUMP(BPF_JMP | (comparison) | BPF_K, value, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-#define KILL_AT(call) KILL_IF(BPF_JEQ, __NR_##call)
-#define ALLOW_FAMILY(family) \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, family, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
+#define STATEMENT(code, value) (struct sock_filter) BPF_STMT(code, value)
+#define SKIP_UNLESS(comparison, value) (struct sock_filter) BPF_JUMP(BPF_JMP | (comparison) | BPF_K, value, 0, 1)
+#define RETURN(what) STATEMENT(BPF_RET | BPF_K, what)
+#define LOAD(member) STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define LOW_HALF (__BYTE_ORDER == __BIG_ENDIAN ? sizeof(__u32) : 0) /* of an argument */
+#define FILTER_LENGTH 160
 
 /*
- * What the process never does: to run programs, to touch other processes or the kernel. A list of what it may do would
- * change with each version of the libraries. A kernel without seccomp filters (EINVAL) runs the process all the same.
+ * What the process never does: to run programs, to touch other processes or the kernel, to change files. A list of what it
+ * may do would change with each version of the libraries. A kernel without seccomp filters (EINVAL) runs the process all
+ * the same.
  */
 static int forbid_calls(void)
 {
-	struct sock_filter calls[] = {
-#if defined(__x86_64__) || defined(__aarch64__)
-		/* Other ABIs of the same kernel have other numbers. */
-		LOAD(offsetof(struct seccomp_data, arch)),
-#ifdef __x86_64__
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-#else
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_AARCH64, 1, 0),
-#endif
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-#endif
-		LOAD(offsetof(struct seccomp_data, nr)),
-		KILL_IF(BPF_JGE, 0x40000000), /* x32 */
-		KILL_AT(execve),
-		KILL_AT(execveat),
-		KILL_AT(ptrace),
-		KILL_AT(process_vm_readv),
-		KILL_AT(process_vm_writev),
-		KILL_AT(bpf),
-		KILL_AT(perf_event_open),
-		KILL_AT(userfaultfd),
-		KILL_AT(io_uring_setup),
-		KILL_AT(mount),
-		KILL_AT(umount2),
-		KILL_AT(pivot_root),
-		KILL_AT(chroot),
-		KILL_AT(unshare),
-		KILL_AT(setns),
-		KILL_AT(keyctl),
-		KILL_AT(add_key),
-		KILL_AT(request_key),
-		KILL_AT(init_module),
-		KILL_AT(finit_module),
-		KILL_AT(kexec_load),
-		KILL_AT(open_by_handle_at),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		LOAD(offsetof(struct seccomp_data, args[0]) + (__BYTE_ORDER == __BIG_ENDIAN ? sizeof(__u32) : 0)),
-		ALLOW_FAMILY(AF_UNIX),
-		ALLOW_FAMILY(AF_INET),
-		ALLOW_FAMILY(AF_INET6),
-		ALLOW_FAMILY(AF_NETLINK),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+	static const unsigned int killed[] = {
+		__NR_execve,
+		__NR_execveat,
+		__NR_ptrace,
+		__NR_process_vm_readv,
+		__NR_process_vm_writev,
+		__NR_bpf,
+		__NR_perf_event_open,
+		__NR_userfaultfd,
+		__NR_io_uring_setup,
+		__NR_mount,
+		__NR_umount2,
+		__NR_pivot_root,
+		__NR_chroot,
+		__NR_unshare,
+		__NR_setns,
+		__NR_keyctl,
+		__NR_add_key,
+		__NR_request_key,
+		__NR_init_module,
+		__NR_finit_module,
+		__NR_kexec_load,
+		__NR_open_by_handle_at,
 	};
-	const struct sock_fprog program = { sizeof(calls) / sizeof(calls[0]), calls };
+	/* A library that tries one of these goes on without. glibc uses openat() only, and openat2() hides its flags. */
+	static const unsigned int denied[] = {
+		__NR_openat2,   __NR_truncate, __NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat,
+		__NR_symlinkat, __NR_mkdirat,  __NR_mknodat,  __NR_fchmodat, __NR_fchownat,
+#ifdef __NR_open
+		__NR_open,      __NR_creat,    __NR_unlink,   __NR_rename,   __NR_link,      __NR_symlink,
+		__NR_mkdir,     __NR_rmdir,    __NR_mknod,    __NR_chmod,    __NR_chown,     __NR_lchown,
+#endif
+	};
+	static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+	struct sock_filter filter[FILTER_LENGTH], *to = filter;
+	struct sock_fprog program = { .filter = filter };
 
+	/* Other ABIs of the same kernel have other numbers. */
+#if defined(__x86_64__) || defined(__aarch64__)
+	*to++ = LOAD(arch);
+#ifdef __x86_64__
+	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+#else
+	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_AARCH64, 1, 0);
+#endif
+	*to++ = RETURN(SECCOMP_RET_KILL_PROCESS);
+#endif
+	*to++ = LOAD(nr);
+	*to++ = SKIP_UNLESS(BPF_JGE, 0x40000000); /* x32 */
+	*to++ = RETURN(SECCOMP_RET_KILL_PROCESS);
+	for (size_t i = 0; i < sizeof(killed) / sizeof(killed[0]); i++) {
+		*to++ = SKIP_UNLESS(BPF_JEQ, killed[i]);
+		*to++ = RETURN(SECCOMP_RET_KILL_PROCESS);
+	}
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+		*to++ = SKIP_UNLESS(BPF_JEQ, denied[i]);
+		*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
+	}
+	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 4);
+	*to++ = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]) + LOW_HALF);
+	*to++ = SKIP_UNLESS(BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC);
+	*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
+	*to++ = RETURN(SECCOMP_RET_ALLOW);
+	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 1, 0);
+	*to++ = RETURN(SECCOMP_RET_ALLOW);
+	*to++ = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]) + LOW_HALF);
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		*to++ = SKIP_UNLESS(BPF_JEQ, families[i]);
+		*to++ = RETURN(SECCOMP_RET_ALLOW);
+	}
+	*to++ = RETURN(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	program.len = to - filter;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) && errno != EINVAL ? -errno : 0;
+}
+
+/*
+ * The user of the package, if /etc/passwd has it, otherwise nobody. Name services of a network are not asked: the process
+ * still has all privileges.
+ */
+static void find_user(uid_t *user, gid_t *group)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	const struct passwd *entry;
+
+	*user = NOBODY;
+	*group = NOBODY;
+	while (file && (entry = fgetpwent(file)))
+		if (!strcmp(entry->pw_name, UNPRIVILEGED_USER) && entry->pw_uid && entry->pw_gid) {
+			*user = entry->pw_uid;
+			*group = entry->pw_gid;
+		}
+	if (file)
+		fclose(file);
+}
+
+/*
+ * No core dump: memory may hold secrets. A process that attackers make grow fails to allocate before this host lacks memory. Its
+ * copy of the parent's memory does not count.
+ */
+static int set_limits(size_t memory)
+{
+	const struct rlimit no_core = {};
+	struct rlimit data = {};
+	unsigned long copied = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &copied) != 1)
+		copied = 0;
+	if (file)
+		fclose(file);
+	data.rlim_cur = data.rlim_max = memory + copied * sysconf(_SC_PAGESIZE);
+	return setrlimit(RLIMIT_CORE, &no_core) || setrlimit(RLIMIT_DATA, &data) ? -errno : 0;
 }
 
 /*
  * A terminal could be made to type into the shell of root: setsid() cuts the process off from it. A change of the user
  * resets what prctl() sets, so prctl() comes after it.
  */
-static int give_up(int fd)
+static int give_up(int fd, size_t memory)
 {
 	int error = unprivileged_close_others(fd);
+	uid_t user;
+	gid_t group;
 
 	if (error)
 		return error;
 	if (setsid() < 0)
 		return -errno;
+	find_user(&user, &group);
 	if (privileges_has(CAP_SETUID) &&
-	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+	    (setgroups(0, NULL) || setresgid(group, group, group) || setresuid(user, user, user)))
 		return -errno;
-	error = privileges_keep(0);
+	error = set_limits(memory);
+	if (!error)
+		error = privileges_keep(0);
 	if (!error)
 		error = privileges_gain_none();
 	if (error)
@@ -117,9 +191,9 @@ static int give_up(int fd)
 }
 
 __attribute__((noreturn)) static void be_unprivileged(void (*run)(const void *context, int fd), const void *context,
-						      int fd, pid_t parent)
+						      size_t memory, int fd, pid_t parent)
 {
-	const int error = give_up(fd);
+	const int error = give_up(fd, memory);
 
 	/* A parent that ended before prctl() kills nobody. */
 	if (send(fd, &error, sizeof(error), MSG_NOSIGNAL) == sizeof(error) && !error && getppid() == parent)
@@ -128,7 +202,7 @@ __attribute__((noreturn)) static void be_unprivileged(void (*run)(const void *co
 }
 
 int unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd), const void *context,
-		       struct reason *reason)
+		       size_t memory, struct reason *reason)
 {
 	const pid_t parent = getpid();
 	int fds[2], error = -ECONNRESET;
@@ -138,7 +212,7 @@ int unprivileged_start(struct unprivileged *process, void (*run)(const void *con
 		return reason_set(reason, -errno, "cannot make a pair of sockets: %s", strerror(errno));
 	process->pid = fork();
 	if (!process->pid)
-		be_unprivileged(run, context, fds[1], parent);
+		be_unprivileged(run, context, memory, fds[1], parent);
 	close(fds[1]);
 	process->fd = fds[0];
 	if (process->pid < 0) {

@@ -2,9 +2,9 @@
 /*
  * Runs a part of this program in a process of its own that can do little harm: it reads hostile bytes, and sends what it
  * makes of them to this process. It has no capabilities and cannot gain any. If it runs a program or calls what only
- * attackers need (a list in unprivileged.c), the kernel kills it. It runs as the user nobody, if this process
- * may change users (PRIVILEGE_CHILD), else as the same user. So it cannot read files that only root can: this process
- * reads them before.
+ * attackers need (a list in unprivileged.c), the kernel kills it. It can open files only to read. If this process may
+ * change users (PRIVILEGE_CHILD), it runs as the user UNPRIVILEGED_USER, or nobody if this host has no such user; else as
+ * the same user. So it cannot read files that only root can: this process reads them before.
  */
 #ifndef XDP_CUCKOO_UNPRIVILEGED_H
 #define XDP_CUCKOO_UNPRIVILEGED_H
@@ -12,6 +12,8 @@
 #include <sys/types.h>
 
 #include "base/error_reason.h"
+
+#define UNPRIVILEGED_USER "xdp-cuckoo"
 
 struct unprivileged {
 	pid_t pid; /* 0: no process */
@@ -21,10 +23,11 @@ struct unprivileged {
 /*
  * Starts `run` in such a process, which ends when `run` returns. It has a copy of this process's memory. Of its files it
  * has the three standard ones, and `fd`, the other end of the pair. It has no terminal, and is killed if the thread that
- * started it ends. Returns when the process has given up its privileges. 0; -errno.
+ * started it ends. It dumps no core, and allocates at most `memory` bytes beyond its copy. Returns when the process has given
+ * up its privileges. 0; -errno.
  */
 int unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd), const void *context,
-		       struct reason *reason);
+		       size_t memory, struct reason *reason);
 
 /*
  * For a child process: closes all its files but the three standard ones and `fd`. A child that hangs in the kernel would

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include <openssl/sha.h>
@@ -21,7 +20,9 @@
 
 #define CA_BYTES_MAX (1 << 20)
 #define SHA256_PAGE_BYTES 65536
-#define READ_MS 60000 /* to read the list after it was fetched */
+#define READ_MS 60000       /* to read the list after it was fetched */
+#define MEMORY (1ULL << 30) /* for the bytes of a list, while they grow, for libraries and for the CA file */
+#define RULE_MEMORY 512     /* for a rule, twice in the list, and for its text */
 
 /* ---- the bytes of a list ---- */
 
@@ -242,15 +243,6 @@ static void fill(char *to, size_t room, const char *text)
 	text_make_utf8(to);
 }
 
-/* A hostile list may exploit a fault of a library: then it gets no core dump, and a limited amount of memory. */
-static void limit_memory(void)
-{
-	const struct rlimit none = {}, memory = { 4ULL << 30, 4ULL << 30 };
-
-	setrlimit(RLIMIT_CORE, &none);
-	setrlimit(RLIMIT_DATA, &memory);
-}
-
 static void run(const void *context, int fd)
 {
 	const struct fetching *fetching = context;
@@ -260,7 +252,6 @@ static void run(const void *context, int fd)
 	struct reason reason;
 	int error;
 
-	limit_memory();
 	error = get(fetching, fetching->request->list->url, FETCH_BYTES_MAX, &page, &reason);
 	if (!error && fetching->request->list->sha256_url && !page.is_unmodified)
 		error = check_sha256(fetching, &page, &reason);
@@ -310,6 +301,7 @@ __s64 fetch_now_ms(void)
 int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
 {
 	struct fetching fetching = { .request = request };
+	const __u64 memory = MEMORY + request->list->rules_max * RULE_MEMORY;
 	int error = 0;
 
 	*fetch = (struct fetch){ .process.fd = -1,
@@ -317,7 +309,7 @@ int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct
 	if (request->list->ca)
 		error = read_ca(&fetching, request->list->ca, reason);
 	if (!error)
-		error = unprivileged_start(&fetch->process, run, &fetching, reason);
+		error = unprivileged_start(&fetch->process, run, &fetching, memory, reason);
 	free(fetching.ca);
 	return error;
 }

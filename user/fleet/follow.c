@@ -27,6 +27,7 @@
 #define STALE_S 180            /* without such a note, the lists count as not fed */
 #define ONCE_MS 30000          /* --once gives up after so long without a broker */
 #define STATUS_BYTES 8192
+#define READER_MEMORY (1 << 30) /* for replies of 256 MB, and what hiredis makes of them */
 
 struct following {
 	const struct follow *follow;
@@ -77,7 +78,7 @@ static int start_reader(struct following *following, struct reason *reason)
 	}
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
-	return unprivileged_start(&following->reader, run_reader, &following->start, reason);
+	return unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
 }
 
 /* Reads the files of secrets again, because they may have changed. The reader itself cannot read files of root. */

@@ -10,6 +10,7 @@
 
 #include "base/unprivileged.h"
 #include "change/change.h"
+#include "flowspec/route.h"
 #include "flowspec/translator.h"
 #include "host/protected_flows.h"
 #include "io/line_pipe.h"
@@ -19,7 +20,9 @@
 #define GATHER_READS 20   /* at most so many times */
 #define NOTES_MAX 10      /* refused rules that are named per group */
 #define FAILURES_MAX 64   /* failed changes in a row, without room for the rules: the disk is full, not only a table */
-#define REST_MS 1000      /* after a group with a refused rule. An honest reader seldom sends one */
+#define TRANSLATOR_MEMORY (256ULL << 20) /* with the refused flows, and the room that they leave in the heap */
+#define TRANSLATOR_RULE_MEMORY 512
+#define REST_MS 1000 /* after a group with a refused rule. An honest reader seldom sends one */
 
 struct line {
 	size_t text; /* offset of the rule in feed.bytes */
@@ -267,6 +270,9 @@ static int step(struct keeping *keeping)
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 {
 	const struct translator_start start = { keeper->options, keeper->note };
+	/* No flows that the limits allow need more. */
+	const size_t memory = TRANSLATOR_MEMORY + keeper->options->flows_max * ROUTE_KEY_BYTES +
+			      keeper->options->rules_max * TRANSLATOR_RULE_MEMORY;
 	struct keeping keeping = { .keeper = keeper, .feed.name = "the reader of flows" };
 	struct unprivileged process;
 	int error;
@@ -275,7 +281,7 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	keeping.lines = calloc(GROUP_LINES, sizeof(*keeping.lines));
 	if (!keeping.lines)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = unprivileged_start(&process, translator_run, &start, reason);
+	error = unprivileged_start(&process, translator_run, &start, memory, reason);
 	keeping.feed.fd = process.fd;
 	if (!error && signals_take(&keeping.feed.signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");

@@ -1,22 +1,98 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics/http_server.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/types.h>
 #include <microhttpd.h>
 
+#include "base/clock.h"
+#include "kernel/interfaces.h"
+
 #define CONNECTIONS 16
 #define CONNECTION_MS 5000
 #define REQUEST_BYTES 4096 /* the headers of the answer count too */
+#define WAITING 64         /* connections that are not accepted yet */
+#define HOST_BYTES (INET6_ADDRSTRLEN + 1 + INTERFACE_NAME_BYTES)
+
+/* ---- addresses ---- */
+
+static int parse_port(const char *text, in_port_t *port)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	*port = htons(number);
+	return *text >= '0' && *text <= '9' && !*end && number >= 1 && number <= 65535 ? 0 : -EINVAL;
+}
+
+int http_address_parse(const char *text, struct http_address *address)
+{
+	const char *colon = strrchr(text, ':');
+	const bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
+	const size_t length = colon ? colon - text - 2 * is_v6 : 0;
+	struct interface interface;
+	char host[HOST_BYTES], *zone;
+
+	*address = (struct http_address){};
+	if (!length || length >= sizeof(host))
+		return -EINVAL;
+	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
+	if (!is_v6) {
+		address->v4.sin_family = AF_INET;
+		address->bytes = sizeof(address->v4);
+		return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ?
+			       parse_port(colon + 1, &address->v4.sin_port) :
+			       -EINVAL;
+	}
+	zone = strchr(host, '%'); /* for example %eth0 */
+	if (zone) {
+		*zone++ = '\0';
+		if (interfaces_find(zone, &interface))
+			return -EINVAL;
+		address->v6.sin6_scope_id = interface.index;
+	}
+	address->v6.sin6_family = AF_INET6;
+	address->bytes = sizeof(address->v6);
+	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? parse_port(colon + 1, &address->v6.sin6_port) :
+									-EINVAL;
+}
+
+bool http_address_is_loopback(const struct http_address *address)
+{
+	if (address->any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
+	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+int http_address_listen(const struct http_address *address)
+{
+	const int yes = 1, no = 0;
+	const int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	/* With SO_REUSEADDR a restarted server gets the address at once. Without V6ONLY, [::] includes IPv4. */
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
+	    (address->any.sa_family != AF_INET6 || !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no))) &&
+	    !bind(fd, &address->any, address->bytes) && !listen(fd, WAITING))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* ---- the server ---- */
 
 /*
  * The functions of libmicrohttpd. The tool is not linked with it, because that would load TLS libraries too and
@@ -25,7 +101,7 @@
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
-	X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) X(get_timeout) X(run)
+	X(destroy_response) X(start_daemon) X(get_daemon_info) X(get_timeout) X(run)
 /* clang-format on */
 
 #define MEMBER(name) __typeof__(MHD_##name) *(name);
@@ -43,20 +119,11 @@ struct connection {
 
 struct http_server {
 	struct MHD_Daemon *daemon;
-	int listener; /* libmicrohttpd closes it, once it has been started */
 	http_server_pages *pages;
 	void *context;
 	struct connection connection[CONNECTIONS + 1]; /* one more than allowed, until the oldest is closed */
 	bool has_room; /* a connection has ended, and libmicrohttpd must run again to accept others */
 };
-
-static __s64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
 
 /* libmicrohttpd sees the end of the stream and closes the connection. */
 static void shut(struct connection *connection)
@@ -99,7 +166,7 @@ static void track_connection(void *context, struct MHD_Connection *of, void **of
 			connection++;
 		connection->fd = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 		connection->is_shut = false;
-		connection->since_ms = now_ms();
+		connection->since_ms = clock_ms(CLOCK_MONOTONIC);
 		*of_connection = connection;
 	} else if (connection) {
 		connection->fd = -1;
@@ -143,15 +210,14 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
 	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-	const bool is_loaded = library && FUNCTIONS(LOAD) true;
-	struct http_server *new = is_loaded ? calloc(1, sizeof(*new)) : NULL;
+	struct http_server *new = NULL;
 
-	*server = new;
-	if (!new) {
-		close(listener);
-		return is_loaded ? -ENOMEM : -ELIBACC;
-	}
-	*new = (struct http_server){ .listener = listener, .pages = pages, .context = context };
+	if (!library || !(FUNCTIONS(LOAD) true))
+		return -ELIBACC;
+	*server = new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	*new = (struct http_server){ .pages = pages, .context = context };
 	for (size_t i = 0; i < CONNECTIONS + 1; i++)
 		new->connection[i].fd = -1;
 	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer_request, new, MHD_OPTION_LISTEN_SOCKET,
@@ -160,55 +226,40 @@ int http_server_open(int listener, http_server_pages *pages, void *context, stru
 				       MHD_OPTION_NOTIFY_CONNECTION, track_connection, new,
 				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT,
 				       1, MHD_OPTION_END);
-	if (new->daemon)
-		return 0;
-	http_server_close(new);
-	*server = NULL;
-	return -ENOMEM;
+	return new->daemon ? 0 : -ENOMEM;
 }
 
-void http_server_close(struct http_server *server)
-{
-	if (!server)
-		return;
-	if (server->daemon)
-		mhd.stop_daemon(server->daemon);
-	else
-		close(server->listener);
-	free(server);
-}
-
-int http_server_fd(const struct http_server *server)
-{
-	return mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-}
-
-int http_server_timeout_ms(const struct http_server *server)
+/* Shuts the connections that have lasted too long. Returns for how long the next poll may wait; -1: no limit. */
+static int shut_old(struct http_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG of_library;
+	struct connection *oldest;
 	__s64 left_ms = INT_MAX;
 	unsigned int count;
-	const struct connection *oldest = find_oldest((struct http_server *)server, &count);
 
+	while ((oldest = find_oldest(server, &count)) && left_ms == INT_MAX) {
+		const __s64 of_oldest = oldest->since_ms + CONNECTION_MS - clock_ms(CLOCK_MONOTONIC);
+
+		if (of_oldest > 0)
+			left_ms = of_oldest;
+		else
+			shut(oldest);
+	}
 	if (server->has_room)
 		return 0;
-	if (oldest)
-		left_ms = oldest->since_ms + CONNECTION_MS - now_ms();
 	if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
 		left_ms = of_library;
-	if (left_ms == INT_MAX)
-		return -1;
-	return left_ms > 0 ? left_ms : 0;
+	return left_ms == INT_MAX ? -1 : left_ms;
 }
 
-void http_server_run(struct http_server *server)
+int http_server_run(struct http_server *server)
 {
-	const __s64 end_ms = now_ms() - CONNECTION_MS;
-	struct connection *oldest;
-	unsigned int count;
+	struct pollfd file = { .events = POLLIN };
 
-	while ((oldest = find_oldest(server, &count)) && oldest->since_ms <= end_ms)
-		shut(oldest);
-	server->has_room = false;
-	mhd.run(server->daemon);
+	file.fd = mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	while (poll(&file, 1, shut_old(server)) >= 0 || errno == EINTR) {
+		server->has_room = false;
+		mhd.run(server->daemon);
+	}
+	return -errno;
 }

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +17,8 @@
 #include "base/unprivileged.h"
 
 #define PRIVATE_FILE "/etc/shadow"
+#define MEMORY (64 << 20)
+#define PIECE_BYTES (1 << 20)
 
 /* What the process tells of itself. */
 struct told {
@@ -22,6 +27,7 @@ struct told {
 	pid_t session, pid;
 	int files; /* other than the standard ones and the socket */
 	bool can_read_private_file, has_capabilities;
+	rlim_t core_max;
 	char context[16];
 };
 
@@ -29,6 +35,7 @@ static void tell(const void *context, int fd)
 {
 	struct told told = { .pid = getpid(), .session = getsid(0) };
 	cap_t now = cap_get_proc(), none = cap_init();
+	struct rlimit core;
 	int opened;
 
 	assert_int_equal(getresuid(&told.real, &told.effective, &told.saved), 0);
@@ -38,6 +45,8 @@ static void tell(const void *context, int fd)
 	told.has_capabilities = cap_compare(now, none);
 	for (int i = STDERR_FILENO + 1; i < 256; i++)
 		told.files += i != fd && fcntl(i, F_GETFD) >= 0;
+	getrlimit(RLIMIT_CORE, &core);
+	told.core_max = core.rlim_max;
 	opened = open(PRIVATE_FILE, O_RDONLY);
 	told.can_read_private_file = opened >= 0;
 	snprintf(told.context, sizeof(told.context), "%s", (const char *)context);
@@ -50,7 +59,7 @@ static struct told start(struct unprivileged *process)
 	struct reason reason = {};
 	struct told told = {};
 
-	if (unprivileged_start(process, tell, "context", &reason))
+	if (unprivileged_start(process, tell, "context", MEMORY, &reason))
 		fail_msg("%s", reason.text);
 	assert_int_equal(read(process->fd, &told, sizeof(told)), sizeof(told));
 	return told;
@@ -69,10 +78,14 @@ TEST(test_nothing_is_left)
 	assert_int_equal(told.is_dumpable, 0);
 	assert_false(told.has_capabilities);
 	assert_int_equal(told.files, 0);
+	assert_int_equal(told.core_max, 0);
 	if (privileges_has(CAP_SETUID)) {
-		assert_int_equal(told.real, 65534);
-		assert_int_equal(told.effective, 65534);
-		assert_int_equal(told.saved, 65534);
+		const struct passwd *user = getpwnam(UNPRIVILEGED_USER);
+		const uid_t wanted = user ? user->pw_uid : 65534;
+
+		assert_int_equal(told.real, wanted);
+		assert_int_equal(told.effective, wanted);
+		assert_int_equal(told.saved, wanted);
 		assert_int_equal(told.groups, 0);
 		assert_false(told.can_read_private_file);
 	}
@@ -164,15 +177,93 @@ TEST(test_calls_that_are_forbidden)
 	if (prctl(PR_GET_SECCOMP) < 0)
 		skip();
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(unprivileged_start(&process, calls[i], NULL, &reason), 0);
+		assert_int_equal(unprivileged_start(&process, calls[i], NULL, MEMORY, &reason), 0);
 		assert_int_equal(waitpid(process.pid, &status, 0), process.pid);
 		process.pid = 0;
 		unprivileged_stop(&process);
 		assert_true(WIFSIGNALED(status));
 		assert_int_equal(WTERMSIG(status), SIGSYS);
 	}
-	assert_int_equal(unprivileged_start(&process, open_sockets, NULL, &reason), 0);
+	assert_int_equal(unprivileged_start(&process, open_sockets, NULL, MEMORY, &reason), 0);
 	assert_int_equal(read(process.fd, answers, sizeof(answers)), sizeof(answers));
 	assert_memory_equal(answers, wanted, sizeof(answers));
 	unprivileged_stop(&process);
+}
+
+/* Its starter's memory does not count. */
+static void grow(const void *context, int fd)
+{
+	__u32 pieces = 0;
+
+	(void)context;
+	while (pieces < 4 * MEMORY / PIECE_BYTES && malloc(PIECE_BYTES))
+		pieces++;
+	(void)!write(fd, &pieces, sizeof(pieces));
+}
+
+TEST(test_memory_is_limited)
+{
+	struct unprivileged process;
+	struct reason reason;
+	char *own = calloc(2, MEMORY);
+	__u32 pieces;
+
+	assert_non_null(own);
+	assert_int_equal(unprivileged_start(&process, grow, NULL, MEMORY, &reason), 0);
+	assert_int_equal(read(process.fd, &pieces, sizeof(pieces)), sizeof(pieces));
+	unprivileged_stop(&process);
+	free(own);
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* the limit is left out: tests/sanitizers.c */
+#endif
+	assert_in_range(pieces, MEMORY / PIECE_BYTES / 2, MEMORY / PIECE_BYTES);
+}
+
+#define FILE_TO_CHANGE "/tmp/unprivileged.%d"
+#define CHANGES 9
+
+static void change_files(const void *context, int fd)
+{
+	const char *path = context;
+	struct stat ignored;
+	int answers[CHANGES + 2] = {
+		open(path, O_WRONLY),
+		open(path, O_RDWR),
+		open(path, O_RDONLY | O_TRUNC),
+		open("/tmp/unprivileged.new", O_RDONLY | O_CREAT, 0600),
+		open("/tmp", O_TMPFILE | O_RDWR, 0600),
+		creat(path, 0600),
+		truncate(path, 0),
+		unlink(path),
+		mkdir("/tmp/unprivileged.new", 0700),
+		-1 - open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
+		-1 - stat(path, &ignored),
+	};
+
+	(void)!write(fd, answers, sizeof(answers));
+}
+
+/* It can read a file that anybody may change, and not change it. */
+TEST(test_files_cannot_be_changed)
+{
+	struct unprivileged process;
+	int answers[CHANGES + 2], file;
+	struct reason reason;
+	char path[64];
+
+	if (prctl(PR_GET_SECCOMP) < 0)
+		skip();
+	snprintf(path, sizeof(path), FILE_TO_CHANGE, getpid());
+	file = open(path, O_CREAT | O_EXCL | O_RDWR, 0666);
+	assert_true(file >= 0);
+	assert_int_equal(fchmod(file, 0666), 0);
+	close(file);
+	assert_int_equal(unprivileged_start(&process, change_files, path, MEMORY, &reason), 0);
+	assert_int_equal(read(process.fd, answers, sizeof(answers)), sizeof(answers));
+	unprivileged_stop(&process);
+	assert_int_equal(unlink(path), 0);
+	for (size_t i = 0; i < CHANGES; i++)
+		assert_int_equal(answers[i], -1);
+	assert_true(answers[CHANGES] < -1);
+	assert_int_equal(answers[CHANGES + 1], -1);
 }
