@@ -21,7 +21,7 @@ struct taken {
 	char first_refused[REASON_BYTES];
 };
 
-static int take(struct list *list, const struct rule *rule)
+static int take(struct list_input *list, const struct rule *rule)
 {
 	struct taken *taken = list->context;
 
@@ -32,7 +32,7 @@ static int take(struct list *list, const struct rule *rule)
 	return rule_set_add(&taken->set, rule);
 }
 
-static void refuse(struct list *list, const char *text)
+static void refuse(struct list_input *list, const char *text)
 {
 	struct taken *taken = list->context;
 
@@ -41,13 +41,13 @@ static void refuse(struct list *list, const char *text)
 		strcpy(taken->first_refused, text);
 }
 
-static void note(struct list *list, const char *text)
+static void note(struct list_input *list, const char *text)
 {
 	(void)list;
 	fuzz_check_reason(text);
 }
 
-static int go_on(struct list *list)
+static int go_on(struct list_input *list)
 {
 	(void)list;
 	return 0;
@@ -57,7 +57,7 @@ static int go_on(struct list *list)
 static enum list_format read_list(enum list_format format, __s64 timeout_ms, const void *bytes, size_t length,
 				  struct taken *taken)
 {
-	struct list list = { .format = format,
+	struct list_input list = { .format = format,
 			     .timeout_ms = timeout_ms,
 			     .take = take,
 			     .refuse = refuse,

@@ -18,7 +18,7 @@ struct range {
 	uint32_t first, last;
 };
 
-struct list {
+struct list_input {
 	struct range *range;
 	size_t count, room;
 };
@@ -66,7 +66,7 @@ static bool range_parse(char *text, struct range *range)
 	return true;
 }
 
-static void list_append(struct list *list, struct range range)
+static void list_append(struct list_input *list, struct range range)
 {
 	if (list->count == list->room) {
 		list->room = list->room ? 2 * list->room : 1024;
@@ -78,7 +78,7 @@ static void list_append(struct list *list, struct range range)
 }
 
 /* Reads the first word of each line; # and ; start a comment. 0; -errno, having said why. */
-static int list_read(const char *path, struct list *list)
+static int list_read(const char *path, struct list_input *list)
 {
 	FILE *file = fopen(path, "re");
 	unsigned int line = 0;
@@ -119,7 +119,7 @@ static int range_compare(const void *left, const void *right)
 }
 
 /* Fills `gaps`, with room for count + 1. Returns how many; *addresses is how many they hold. */
-static size_t list_gaps(const struct list *list, struct gap *gaps, uint64_t *addresses)
+static size_t list_gaps(const struct list_input *list, struct gap *gaps, uint64_t *addresses)
 {
 	const uint64_t end = 1ULL << 32;
 	uint64_t next = 0; /* no address below is in a later range or a gap */
@@ -178,7 +178,7 @@ static void flow_print(const char *expect, const char *group, uint32_t address, 
 	}
 }
 
-static void print_inside(const struct list *list, uint64_t hosts, uint64_t *random)
+static void print_inside(const struct list_input *list, uint64_t hosts, uint64_t *random)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct range *range = &list->range[i];
@@ -195,7 +195,7 @@ static void print_inside(const struct list *list, uint64_t hosts, uint64_t *rand
 	}
 }
 
-static int print_outside(const struct list *list, uint64_t wanted, uint64_t *random)
+static int print_outside(const struct list_input *list, uint64_t wanted, uint64_t *random)
 {
 	struct gap *gaps = calloc(list->count + 1, sizeof(*gaps));
 	uint64_t addresses = 0;
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	uint64_t value[UINT8_MAX + 1] = { ['s'] = 1 };
-	struct list list = { 0 };
+	struct list_input list = { 0 };
 	int option, error;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1 && option != '?')

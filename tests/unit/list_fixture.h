@@ -17,7 +17,7 @@ struct read_list {
 	struct rule_set set;
 };
 
-static inline int read_list_take(struct list *list, const struct rule *rule)
+static inline int read_list_take(struct list_input *list, const struct rule *rule)
 {
 	struct read_list *read = list->context;
 
@@ -38,21 +38,21 @@ static inline void append(char **text, const char *format, ...)
 	*text = longer;
 }
 
-static inline void read_list_refuse(struct list *list, const char *text)
+static inline void read_list_refuse(struct list_input *list, const char *text)
 {
 	struct read_list *read = list->context;
 
 	append(&read->refused, "%llu: %s\n", (unsigned long long)list->reader.number, text);
 }
 
-static inline void read_list_note(struct list *list, const char *text)
+static inline void read_list_note(struct list_input *list, const char *text)
 {
 	struct read_list *read = list->context;
 
 	append(&read->notes, "%s\n", text);
 }
 
-static inline int read_list_go_on(struct list *list)
+static inline int read_list_go_on(struct list_input *list)
 {
 	(void)list;
 	return 0;
@@ -73,7 +73,7 @@ static inline int file_of(const void *bytes, size_t length, char path[32])
 static inline struct read_list read_bytes(enum list_format format, __s64 timeout_ms, const void *bytes, size_t length)
 {
 	struct read_list read = { .rules = strdup(""), .refused = strdup(""), .notes = strdup("") };
-	struct list list = { .format = format,
+	struct list_input list = { .format = format,
 			     .timeout_ms = timeout_ms,
 			     .take = read_list_take,
 			     .refuse = read_list_refuse,

@@ -80,7 +80,7 @@ static int ask_store(const struct making *making, const struct rule *query, bool
 
 		if (passing_only && shape->action != RULE_PASS)
 			continue;
-		count = rule_generalise(query, shape, rules);
+		count = rule_under_shape(query, shape, rules);
 		for (size_t k = 0; k < count; k++) {
 			const int error = store_get(making->store, &rules[k]);
 

@@ -33,7 +33,7 @@ static int find_rule(struct store *store, const struct rules_of *rules, __u64 ow
 	if (error)
 		return error;
 	for (size_t i = 0; i < shapes.count; i++) {
-		const size_t count = rule_generalise(query, &shapes.entry[i].shape, candidates);
+		const size_t count = rule_under_shape(query, &shapes.entry[i].shape, candidates);
 
 		for (size_t k = 0; k < count; k++) {
 			*rule = candidates[k];
@@ -96,7 +96,7 @@ static int try_part(const struct rule *rule, void *context)
 	struct part_search *search = context;
 
 	if (rule->action != RULE_DROP || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
-	    !rule_meet(rule, search->query, search->part) || query_test(search->store, search->part, search->rule) ||
+	    !rule_intersect(rule, search->query, search->part) || query_test(search->store, search->part, search->rule) ||
 	    search->rule->action != RULE_DROP)
 		return 0;
 	search->is_found = true;
@@ -170,7 +170,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
 
-	if (!rule_generalise(query, &shape, rules))
+	if (!rule_under_shape(query, &shape, rules))
 		return false;
 	rules->family = family;
 	rule_keys(rules, keys);

@@ -31,8 +31,8 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 {
 	const __u64 seconds = invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
 	const struct copy_wanted wanted = {
-		.is_another = load_describes_table(&invocation->load) || invocation->load.capacity,
-		.options = load_table(&invocation->load),
+		.is_another = table_options_are_given(&invocation->load) || invocation->load.capacity,
+		.options = table_options_of(&invocation->load),
 		.capacity = invocation->load.capacity,
 	};
 	int error = session_open_copy(&benching->session, invocation->state, invocation->name, &wanted,

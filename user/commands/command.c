@@ -175,7 +175,7 @@ enum command_status command_read_rule_count(const char *what, const char *text, 
 	const int length =
 		snprintf(number_text, sizeof(number_text), "%.*s", (int)(unit > 1 ? digits : strlen(text)), text);
 
-	if (length < (int)sizeof(number_text) && !number_parse(number_text, number) &&
+	if (length < (int)sizeof(number_text) && !count_parse(number_text, number) &&
 	    !__builtin_mul_overflow(*number, unit, number))
 		return STATUS_DONE;
 	return command_fail(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more, like 5000000 or 5M", what,

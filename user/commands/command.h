@@ -15,7 +15,7 @@
 #include "base/error_reason.h"
 #include "base/privileges.h"
 #include "change/change.h"
-#include "config/option_values.h"
+#include "config/config.h"
 #include "counters/by_rule.h"
 #include "host/protected_flows.h"
 #include "kernel/kernel.h"

@@ -246,7 +246,7 @@ const struct command command_version = {
 
 static enum command_status run_object(const struct invocation *invocation)
 {
-	const struct abi_options options = load_table(&invocation->load);
+	const struct abi_options options = table_options_of(&invocation->load);
 	const __u64 capacity = invocation->load.capacity;
 	const __u64 slots = capacity ? table_slots_for(capacity) : (1ULL << ABI_SLOTS_DEFAULT_LOG2) / ABI_TABLES;
 	const __u64 most = (1ULL << ABI_SLOTS_MAX_LOG2) / (options.is_alone ? 1 : ABI_TABLES);

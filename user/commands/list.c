@@ -7,7 +7,7 @@
 
 #include "commands/command.h"
 #include "io/output.h"
-#include "config/list_presets.h"
+#include "config/config.h"
 
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */

@@ -48,14 +48,14 @@ static int check_running(const struct invocation *invocation, const struct sessi
 {
 	const struct filter *filter = session->filters;
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
-	const struct abi_options wanted = load_table(&invocation->load);
+	const struct abi_options wanted = table_options_of(&invocation->load);
 	__u64 slots = table_slots(&filter->table);
 
 	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its capacity",
 				  session->name, slots);
-	if (!load_describes_table(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
+	if (!table_options_are_given(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return 0;
 	if (held)
 		return kernel_say_held(&filter->kernel, held, " with these options", -EBUSY, reason,
@@ -120,7 +120,7 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
 		    struct watchdog *watchdog, struct reason *reason)
 {
-	const struct abi_options options = load_table(&invocation->load);
+	const struct abi_options options = table_options_of(&invocation->load);
 	struct filter *filter = session->filters;
 	bool sets_monitor_only, is_any_new = !session->filters_count;
 	struct reason ignored;
@@ -251,7 +251,7 @@ static enum command_status run_load(const struct invocation *words)
 		const char *mode = word + (strncmp(word, "xdp", 3) ? 0 : 3);
 		enum kernel_mode ignored;
 
-		if (!load_mode_parse(mode, &ignored) && !interfaces_is_there(word))
+		if (!mode_parse(mode, &ignored) && !interfaces_is_there(word))
 			return command_fail(STATUS_USAGE,
 					    "load '%s': this is no interface; the mode is an option: --mode %s", word,
 					    mode);

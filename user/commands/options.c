@@ -127,17 +127,17 @@ static enum command_status take_value(const struct option_row *row, const char *
 				    "'.' or '-'",
 				    option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
-		return load_mode_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
+		return mode_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_ACTION:
 		return rule_action_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
-		if (!load_fingerprint_parse(value, to))
+		if (!fingerprint_parse(value, to))
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
 	case VALUE_RULES:
 		return command_read_rule_count(option, value, to);
 	case VALUE_WHOLE:
-		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
+		if (!count_parse(value, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");

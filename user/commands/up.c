@@ -133,7 +133,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
-	const struct abi_options options = load_table(&config->load);
+	const struct abi_options options = table_options_of(&config->load);
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;

@@ -32,6 +32,8 @@
 #define FETCHED_SPACE_MAX 5
 #define NOT_GIVEN ~0U
 
+const char *const config_sections[SECTION_UNKNOWN] = { "", "filter", "policy", "list", "fleet", "flowspec" };
+
 void config_refuse(struct config_reading *reading, unsigned int line, const char *format, ...)
 {
 	char what[REASON_BYTES], text[REASON_BYTES + 512];
@@ -105,13 +107,14 @@ static void take_list_section(struct config_reading *reading, const char *name)
 	reading->section = SECTION_LIST;
 	list->line = reading->line;
 	list->shrink_max = list->grow_max = list->limits.space_max = NOT_GIVEN;
-	list->name = config_copy(reading, name);
+	list->name = config_keep(reading, name);
 }
 
 /* Reads [NAME]; `text` starts behind the `[`. */
 static void take_section(struct config_reading *reading, char *text)
 {
 	char *end = strchr(text, ']'), *name, *rest;
+	unsigned int *line;
 
 	reading->given = 0;
 	reading->section = SECTION_UNKNOWN;
@@ -126,31 +129,23 @@ static void take_section(struct config_reading *reading, char *text)
 	name = trimmed(text);
 	if (!strncmp(name, "list", 4) && strchr(" \t", name[4]) && name[4]) {
 		take_list_section(reading, name + 4 + strspn(name + 4, " \t"));
-	} else if (!strcmp(name, "filter") && reading->filter_line) {
-		refuse(reading, "[filter] is there twice, first in line %u", reading->filter_line);
-	} else if (!strcmp(name, "filter")) {
-		reading->section = SECTION_FILTER;
-		reading->filter_line = reading->line;
-	} else if (!strcmp(name, "policy") && reading->has_policy_section) {
-		refuse(reading, "[policy] is there twice");
-	} else if (!strcmp(name, "policy")) {
-		reading->section = SECTION_POLICY;
-		reading->has_policy_section = true;
-	} else if (!strcmp(name, "fleet") && reading->fleet_line) {
-		refuse(reading, "[fleet] is there twice, first in line %u", reading->fleet_line);
-	} else if (!strcmp(name, "fleet")) {
-		reading->section = SECTION_FLEET;
-		reading->fleet_line = reading->line;
-	} else if (!strcmp(name, "flowspec") && reading->flowspec_line) {
-		refuse(reading, "[flowspec] is there twice, first in line %u", reading->flowspec_line);
-	} else if (!strcmp(name, "flowspec")) {
-		reading->section = SECTION_FLOWSPEC;
-		reading->flowspec_line = reading->line;
-		reading->config->flowspec.list = FLOWSPEC_LIST_DEFAULT;
-	} else {
+		return;
+	}
+	for (enum config_section section = SECTION_FILTER; section < SECTION_UNKNOWN; section++)
+		if (section != SECTION_LIST && !strcmp(name, config_sections[section]))
+			reading->section = section;
+	line = reading->section == SECTION_UNKNOWN ? NULL : &reading->section_line[reading->section];
+	if (!line)
 		refuse(reading,
 		       "unknown section [%s]; there are [filter], [policy], [fleet], [flowspec] and [list NAME]", name);
-	}
+	else if (*line)
+		refuse(reading, "[%s] is there twice, first in line %u", name, *line);
+	if (line && *line)
+		reading->section = SECTION_UNKNOWN;
+	else if (line)
+		*line = reading->line;
+	if (reading->section == SECTION_FLOWSPEC)
+		reading->config->flowspec.list = FLOWSPEC_LIST_DEFAULT;
 }
 
 static void take_line(struct config_reading *reading, char *line)
@@ -226,7 +221,7 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 	if (preset)
 		list->url = preset->url;
 	if (preset && !list->format)
-		list->format = config_copy(reading, preset->format);
+		list->format = preset->format;
 	if (!list->every_ms)
 		list->every_ms = EVERY_MS_DEFAULT > every_min_ms ? EVERY_MS_DEFAULT : every_min_ms;
 	if (!list->fetch_ms)
@@ -248,23 +243,26 @@ static void check_whole(struct config_reading *reading)
 {
 	struct config *config = reading->config;
 
-	if (reading->fleet_line && !config->fleet.brokers_count)
-		config_refuse(reading, reading->fleet_line, "[fleet] names no broker; write broker = HOST...");
+	if (reading->section_line[SECTION_FLEET] && !config->fleet.brokers_count)
+		config_refuse(reading, reading->section_line[SECTION_FLEET],
+			      "[fleet] names no broker; write broker = HOST...");
 
-	if (reading->flowspec_line && !config->flowspec.own_count && !config->flowspec.is_any)
-		config_refuse(reading, reading->flowspec_line,
+	if (reading->section_line[SECTION_FLOWSPEC] && !config->flowspec.own_count && !config->flowspec.is_any)
+		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
 			      "[flowspec] names no destinations; write own-prefixes = PREFIX..., or any");
 	if (config->flowspec.action == RULE_PASS)
-		config_refuse(reading, reading->flowspec_line, "action in [flowspec] must be drop or monitor");
+		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
+			      "action in [flowspec] must be drop or monitor");
 
 	/* A host that only publishes has no filter. */
-	if (!reading->filter_line && !reading->fleet_line && !reading->flowspec_line)
+	if (!reading->section_line[SECTION_FILTER] && !reading->section_line[SECTION_FLEET] &&
+	    !reading->section_line[SECTION_FLOWSPEC])
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
-	else if (reading->filter_line && !config->interfaces_count)
-		config_refuse(reading, reading->filter_line,
+	else if (reading->section_line[SECTION_FILTER] && !config->interfaces_count)
+		config_refuse(reading, reading->section_line[SECTION_FILTER],
 			      "[filter] names no interfaces; write interfaces = NAME...");
 	if (config->load.fingerprint_bits && !config->load.is_compact)
-		config_refuse(reading, reading->filter_line,
+		config_refuse(reading, reading->section_line[SECTION_FILTER],
 			      "fingerprint needs table = compact: an exact table has 16 bits and drops no innocent packet");
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
@@ -363,12 +361,6 @@ void config_close(struct config *config)
 		return;
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		free(config->interfaces[i]);
-	for (size_t i = 0; i < config->lists_count; i++) {
-		free(config->list[i].name);
-		free(config->list[i].file);
-		free(config->list[i].format);
-		free(config->list[i].set);
-	}
 	for (size_t i = 0; i < config->texts_count; i++)
 		free(config->texts[i]);
 	free(config);

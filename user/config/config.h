@@ -7,24 +7,110 @@
 #define XDP_CUCKOO_CONFIG_H
 
 #include "base/error_reason.h"
-#include "config/fleet_options.h"
-#include "config/flowspec_options.h"
-#include "config/list_presets.h"
-#include "config/option_values.h"
+#include "kernel/kernel.h"
 #include "lists/list.h"
 #include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
-#define CONFIG_TEXTS_MAX (32 + 4 * STORE_LISTS_MAX)
+#define CONFIG_TEXTS_MAX (32 + 8 * STORE_LISTS_MAX)
 #define CONFIG_URL_BYTES 256
 
+/* ---- values that the command line and the file have in common: known_keys.c ---- */
+
+/* How to load a filter. */
+struct load_options {
+	enum kernel_mode mode;
+	__u64 capacity; /* in rules; 0: not given */
+	bool is_compact, has_no_counters, has_no_spare;
+	unsigned int fingerprint_bits; /* 0: not given */
+	bool is_monitor_only;
+};
+
+/* Reads a decimal number, 1 or more. 0; -EINVAL. */
+int count_parse(const char *text, __u64 *number);
+
+/* Read "auto", "native" or "skb", and "8", "16", "17" or "32". 0; -EINVAL. */
+int mode_parse(const char *word, enum kernel_mode *mode);
+int fingerprint_parse(const char *word, unsigned int *bits);
+
+/* The table that the options describe. */
+struct abi_options table_options_of(const struct load_options *load);
+
+/* Whether the options say anything about the kind of table. */
+bool table_options_are_given(const struct load_options *load);
+
+/* The outcome with this name, in upper or lower case; OUTCOME_POLICIES: no outcome with a policy has it. */
+enum abi_outcome policy_outcome_named(const char *word);
+
+/* How dropping these packets can lock the operator out, whatever the rules are; NULL: it cannot. */
+const char *policy_danger(enum abi_outcome outcome);
+
+/* ---- lists of well-known providers: list_presets.c ---- */
+
+struct list_preset {
+	const char *name, *url, *format;
+	__s64 every_ms; /* the shortest time between two fetches that the provider allows, or that is useful */
+	const char *terms;
+	const char *about;
+	unsigned int space_max; /* percent of the public addresses that it may cover */
+};
+
+/* Number `index`; NULL after the last. */
+const struct list_preset *list_preset(size_t index);
+
+/* NULL: there is none of this name. */
+const struct list_preset *list_preset_named(const char *name);
+
+/* ---- [fleet]: how this host takes part in a fleet, see xdp-cuckoo-fleet(7) ---- */
+
+#define FLEET_BROKERS_MAX 8
+#define FLEET_LISTS_MAX 16
+
+/* Texts belong to the configuration. */
+struct fleet_options {
+	const char *brokers[FLEET_BROKERS_MAX]; /* HOST, HOST:PORT, [IPv6]:PORT, or the path of a socket */
+	size_t brokers_count;
+	const char *user, *password_file; /* NULL: no authentication */
+	const char *ca;                   /* file of certificates; NULL: no TLS */
+	const char *host;                 /* name of this host in the status; NULL: the kernel's */
+	const char *lists[FLEET_LISTS_MAX];
+	size_t lists_count;
+	bool is_staged;             /* also follow the staged rules of the lists */
+	bool may_pass;              /* accept pass rules */
+	unsigned int prefix_min[2]; /* shortest prefix of IPv4 and of IPv6 */
+	__u64 rules_max;            /* of all lists; 0: no limit */
+	unsigned int shrink_max;    /* percent of a list that a resync may drop */
+	unsigned int replicas;      /* that must have a change before the publisher forgets it */
+	__s64 jitter_ms;            /* a resync waits a random part of this */
+};
+
+/* ---- [flowspec]: which flows of BGP become rules, see xdp-cuckoo-flowspec(7) ---- */
+
+#define FLOWSPEC_PREFIXES_MAX 64
+#define FLOWSPEC_LIST_DEFAULT "flowspec"
+
+struct flowspec_options {
+	struct rule own[FLOWSPEC_PREFIXES_MAX]; /* the destination of a flow must be in one of these: `dst PREFIX` */
+	size_t own_count;
+	bool is_any;             /* flows may have any destination, or none */
+	__u64 flows_max;         /* announced at a time */
+	__u64 rules_max;         /* of all flows */
+	__s64 stale_ms;          /* rules end so long after their source has gone, and at most a quarter later */
+	bool takes_blackholes;   /* unicast routes with the community BLACKHOLE (RFC 7999) */
+	enum rule_action action; /* RULE_DROP, or RULE_MONITOR for a trial */
+	const char *list;        /* of the rules; NULL: not given */
+};
+
+/* ---- the file ---- */
+
 /*
- * A [list NAME] section, as `import --list NAME --replace FILE` takes it. It has either a file or a URL. The texts behind
- * `url` are kept in config->texts; NULL: not given.
+ * A [list NAME] section, as `import --list NAME --replace FILE` takes it. It has either a file or a URL. The texts
+ * are kept in config->texts; NULL: not given.
  */
 struct config_list {
-	char *name, *file, *format, *set; /* format, set NULL: not given */
+	char *file;
+	const char *name, *format, *set; /* format, set NULL: not given */
 	const char *url, *sha256_url, *pinned_key, *ca;
 	const struct list_preset *preset; /* that `url` and `format` are from */
 	__s64 every_ms, fetch_ms;         /* between two fetches; the most that one may take */
@@ -52,7 +138,7 @@ struct config {
 	size_t lists_count;
 	struct fleet_options fleet;       /* without a section [fleet], it has no broker */
 	struct flowspec_options flowspec; /* without a section [flowspec], it has no list */
-	char *texts[CONFIG_TEXTS_MAX];    /* that `fleet` and `flowspec` point to */
+	char *texts[CONFIG_TEXTS_MAX];    /* that the others point to */
 	size_t texts_count;
 };
 

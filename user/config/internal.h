@@ -15,13 +15,15 @@ enum config_section {
 	SECTION_UNKNOWN
 };
 
+/* Their names, without "[" and "]". */
+extern const char *const config_sections[SECTION_UNKNOWN];
+
 struct config_reading {
 	struct config *config;
 	const char *path;
 	void (*report)(const char *text);
-	unsigned int line, filter_line, fleet_line, flowspec_line, policy_line[OUTCOME_POLICIES];
+	unsigned int line, section_line[SECTION_UNKNOWN], policy_line[OUTCOME_POLICIES];
 	enum config_section section;
-	bool has_policy_section;
 	__u64 given; /* the keys seen in this section, as bits: indexes of the table of keys */
 	bool is_refused, is_out_of_memory;
 };
@@ -33,6 +35,9 @@ __attribute__((format(printf, 3, 4))) void config_refuse(struct config_reading *
 
 /* A copy of the text; NULL: no memory, which `reading` notes. */
 char *config_copy(struct config_reading *reading, const char *text);
+
+/* The same, until config_close(). NULL: also too many texts. */
+const char *config_keep(struct config_reading *reading, const char *text);
 
 /* Takes a key of the present section. Mistakes go to config_refuse(). */
 void config_take_key(struct config_reading *reading, const char *name, const char *value);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The keys of each section of a configuration, and their values. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "change/change.h"
 #include "config/internal.h"
+#include "counters/outcome_words.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
 #include "table/table.h"
+#include "base/safe_text.h"
 
 #define KEYS_TEXT_BYTES 512
 #define WAIT_MS_MAX (600 * 1000LL)
@@ -24,22 +27,21 @@ enum key_kind {
 	VALUE_TABLE,       /* bool: is it compact? */
 	VALUE_FINGERPRINT, /* width in bits: unsigned int */
 	VALUE_ACTION,      /* enum rule_action */
-	VALUE_PATH,        /* char *, allocated; so are the next two */
+	VALUE_FILE,        /* const char *, kept in config->texts; so are the next ones */
 	VALUE_FORMAT,
 	VALUE_TEXT,
-	VALUE_BROKERS, /* const char *[], kept in config->texts */
+	VALUE_WORD,
+	VALUE_LIST,
+	VALUE_URL,
+	VALUE_PIN,
+	VALUE_BROKERS, /* const char *[], kept in config->texts; so is the next */
 	VALUE_LISTS,
-	VALUE_WORD, /* const char *, kept in config->texts; so is the next */
-	VALUE_FILE,
 	VALUE_PERCENT, /* unsigned int; so is the next */
 	VALUE_GROWTH,
 	VALUE_SMALL,    /* unsigned int, 0 to 16 */
 	VALUE_PREFIXES, /* unsigned int[2] */
 	VALUE_OWN,      /* config->flowspec: own, own_count, is_any */
-	VALUE_LIST,     /* const char *, kept in config->texts */
-	VALUE_URL,      /* const char *, kept in config->texts; so is the next */
-	VALUE_PIN,
-	VALUE_PRESET, /* const struct list_preset * */
+	VALUE_PRESET,   /* const struct list_preset * */
 };
 
 static const char *const must_be[] = {
@@ -51,7 +53,6 @@ static const char *const must_be[] = {
 	[VALUE_TABLE] = "exact or compact",
 	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
 	[VALUE_ACTION] = "drop, pass or monitor",
-	[VALUE_PATH] = "a path that starts with /",
 	[VALUE_FORMAT] = "text, ipset, nft, spamhaus, csv or iptables",
 	[VALUE_TEXT] = "a word",
 	[VALUE_BROKERS] = "1 to 8 brokers: HOST, HOST:PORT, [IPv6]:PORT or the path of a socket",
@@ -91,7 +92,7 @@ static const struct key keys[] = {
 	{ SECTION_FILTER, "wait", VALUE_TIME, OF_CONFIG(wait_ms) },
 	{ SECTION_FILTER, "detach-on-stop", VALUE_SWITCH, OF_CONFIG(detaches_on_stop) },
 	{ SECTION_POLICY, "force", VALUE_SWITCH, OF_CONFIG(is_forced) },
-	{ SECTION_LIST, "file", VALUE_PATH, OF_LIST(file) },
+	{ SECTION_LIST, "file", VALUE_FILE, OF_LIST(file) },
 	{ SECTION_LIST, "format", VALUE_FORMAT, OF_LIST(format) },
 	{ SECTION_LIST, "set", VALUE_TEXT, OF_LIST(set) },
 	{ SECTION_LIST, "action", VALUE_ACTION, OF_LIST(action) },
@@ -135,6 +136,94 @@ static const struct key keys[] = {
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
 _Static_assert(KEYS <= 64, "`given` has a bit for each key");
+
+/* ---- values that the command line has too ---- */
+
+int count_parse(const char *text, __u64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number ? 0 : -EINVAL;
+}
+
+int mode_parse(const char *word, enum kernel_mode *mode)
+{
+	static const char *const modes[] = {
+		[KERNEL_AUTO] = "auto",
+		[KERNEL_NATIVE] = "native",
+		[KERNEL_SKB] = "skb",
+	};
+
+	/* The names of ip link and xdp-filter. */
+	if (!strcmp(word, "generic"))
+		word = "skb";
+	if (!strcmp(word, "driver") || !strcmp(word, "drv"))
+		word = "native";
+	for (*mode = KERNEL_AUTO; *mode <= KERNEL_SKB; ++*mode)
+		if (!strcmp(modes[*mode], word))
+			return 0;
+	return -EINVAL;
+}
+
+int fingerprint_parse(const char *word, unsigned int *bits)
+{
+	static const char *const widths[] = { "8", "16", "17", "32" };
+
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (!strcmp(widths[i], word)) {
+			*bits = strtoul(word, NULL, 10);
+			return 0;
+		}
+	return -EINVAL;
+}
+
+struct abi_options table_options_of(const struct load_options *load)
+{
+	static const enum bucket_format formats[] = {
+		[0] = BUCKET_16, [8] = BUCKET_8, [16] = BUCKET_16, [17] = BUCKET_17, [32] = BUCKET_32,
+	};
+
+	return (struct abi_options){
+		.format = formats[load->fingerprint_bits],
+		.is_exact = !load->is_compact,
+		.has_counts = !load->is_compact && !load->has_no_counters,
+		.is_alone = load->has_no_spare,
+		.orders_loads = !ABI_LOADS_IN_ORDER,
+	};
+}
+
+bool table_options_are_given(const struct load_options *load)
+{
+	return load->is_compact || load->fingerprint_bits || load->has_no_counters || load->has_no_spare;
+}
+
+enum abi_outcome policy_outcome_named(const char *word)
+{
+	enum abi_outcome outcome = 0;
+
+	/* The word of firewalls for packets that no rule decides about. */
+	if (!strcasecmp(word, "default"))
+		return OUTCOME_NO_RULE;
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].name, word))
+		outcome++;
+	return outcome;
+}
+
+const char *policy_danger(enum abi_outcome outcome)
+{
+	switch (outcome) {
+	case OUTCOME_NO_RULE:
+		return "drops everything that no pass rule names: your session, and the answers to this host's "
+		       "own connections; add pass rules for these first";
+	case OUTCOME_NOT_IP:
+		return "drops ARP: this host and its gateway no longer find each other over IPv4, unless "
+		       "their neighbour entries are permanent";
+	default:
+		return NULL;
+	}
+}
 
 /* ---- values ---- */
 
@@ -180,14 +269,7 @@ static bool take_interfaces(struct config_reading *reading, const char *value)
 	return true;
 }
 
-static void take_text(struct config_reading *reading, const char *value, char **text)
-{
-	free(*text);
-	*text = config_copy(reading, value);
-}
-
-/* Keeps the text until config_close(). */
-static const char *keep_text(struct config_reading *reading, const char *text)
+const char *config_keep(struct config_reading *reading, const char *text)
 {
 	struct config *config = reading->config;
 
@@ -200,7 +282,7 @@ static const char *keep_text(struct config_reading *reading, const char *text)
 static bool take_words(struct config_reading *reading, const char *value, const char **words, size_t *count,
 		       size_t most)
 {
-	char *text = (char *)keep_text(reading, value);
+	char *text = (char *)config_keep(reading, value);
 	const char *word;
 
 	*count = 0;
@@ -272,7 +354,6 @@ static bool is_url(const char *text)
 static bool is_text_of(enum key_kind kind, const char *text)
 {
 	switch (kind) {
-	case VALUE_PATH:
 	case VALUE_FILE:
 		return *text == '/';
 	case VALUE_FORMAT:
@@ -308,14 +389,14 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_INTERFACES:
 		return take_interfaces(reading, value);
 	case VALUE_MODE:
-		return !load_mode_parse(value, to);
+		return !mode_parse(value, to);
 	case VALUE_CAPACITY:
-		return !number_parse(value, to);
+		return !count_parse(value, to);
 	case VALUE_TABLE:
 		*(bool *)to = !strcmp(value, "compact");
 		return *(bool *)to || !strcmp(value, "exact");
 	case VALUE_FINGERPRINT:
-		return !load_fingerprint_parse(value, to);
+		return !fingerprint_parse(value, to);
 	case VALUE_ACTION:
 		return !rule_action_parse(value, to);
 	case VALUE_PERCENT:
@@ -336,17 +417,14 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_PRESET:
 		*(const struct list_preset **)to = list_preset_named(value);
 		return list_preset_named(value);
-	case VALUE_PATH:
+	case VALUE_FILE:
 	case VALUE_FORMAT:
 	case VALUE_TEXT:
-		take_text(reading, value, to);
-		return is_text_of(key->kind, value);
 	case VALUE_WORD:
-	case VALUE_FILE:
 	case VALUE_LIST:
 	case VALUE_URL:
 	case VALUE_PIN:
-		*(const char **)to = keep_text(reading, value);
+		*(const char **)to = config_keep(reading, value);
 		return is_text_of(key->kind, value);
 	}
 	return false;
@@ -364,16 +442,6 @@ static void take_known_key(struct config_reading *reading, const struct key *key
 		 table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
 		refuse(reading, "%s = '%s': a table holds at most %llu rules", key->name, value,
 		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
-}
-
-static const char *known_keys(enum config_section section, char text[KEYS_TEXT_BYTES])
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < KEYS; i++)
-		if (keys[i].section == section)
-			used += snprintf(text + used, KEYS_TEXT_BYTES - used, "%s%s", used ? ", " : "", keys[i].name);
-	return text;
 }
 
 static void take_policy(struct config_reading *reading, const char *name, const char *value)
@@ -396,12 +464,14 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 
 void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
-	static const char *const names[] = { "", "[filter]", "[policy]", "[list]", "[fleet]", "[flowspec]" };
 	const struct key *key = keys;
-	char text[KEYS_TEXT_BYTES];
+	char known[KEYS_TEXT_BYTES] = "";
 
 	if (reading->section == SECTION_UNKNOWN)
 		return;
+	for (size_t i = 0; i < KEYS; i++)
+		if (keys[i].section == reading->section)
+			text_append(known, sizeof(known), "%s%s", *known ? ", " : "", keys[i].name);
 	while (key < keys + KEYS && (key->section != reading->section || strcmp(key->name, name)))
 		key++;
 	if (reading->section == SECTION_NONE)
@@ -411,8 +481,8 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 	else if (key == keys + KEYS && reading->section == SECTION_POLICY)
 		take_policy(reading, name, value);
 	else if (key == keys + KEYS)
-		refuse(reading, "unknown key '%s' in %s; it knows %s", name, names[reading->section],
-		       known_keys(reading->section, text));
+		refuse(reading, "unknown key '%s' in [%s]; it knows %s", name, config_sections[reading->section],
+		       known);
 	else if (reading->given & 1ULL << (key - keys))
 		refuse(reading, "'%s' is there twice in this section", name);
 	else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "config/list_presets.h"
+#include "config/config.h"
 
 #include <string.h>
 

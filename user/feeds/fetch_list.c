@@ -69,7 +69,7 @@ struct reading {
 	const struct list_limits *limits;
 };
 
-static void refuse(struct list *list, const char *text)
+static void refuse(struct list_input *list, const char *text)
 {
 	struct reading *reading = list->context;
 
@@ -78,20 +78,20 @@ static void refuse(struct list *list, const char *text)
 			   text);
 }
 
-static void ignore(struct list *list, const char *text)
+static void ignore(struct list_input *list, const char *text)
 {
 	(void)list;
 	(void)text;
 }
 
-static int go_on(struct list *list)
+static int go_on(struct list_input *list)
 {
 	(void)list;
 	return 0;
 }
 
 /* Allows twice as many rules as rules_max, because a list may repeat rules. The exact count follows after sorting. */
-static int take(struct list *list, const struct rule *rule)
+static int take(struct list_input *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
 	const char *unfit = list_unfit(reading->limits, rule);
@@ -107,7 +107,7 @@ static int take(struct list *list, const struct rule *rule)
 
 static int read_list(struct reading *reading, const struct config_list *config, char *bytes, size_t count)
 {
-	struct list list = { .format = config->format ? list_format_named(config->format) : LIST_UNKNOWN,
+	struct list_input list = { .format = config->format ? list_format_named(config->format) : LIST_UNKNOWN,
 			     .timeout_ms = config->timeout_ms,
 			     .is_strict = config->is_strict,
 			     .action = config->action,

@@ -118,7 +118,7 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 			keys_state_add(state, own);
 			continue;
 		}
-		count = may_have(sharing, &sharing->compiled[i], key) ? rule_generalise(&query, shape, rules) : 0;
+		count = may_have(sharing, &sharing->compiled[i], key) ? rule_under_shape(&query, shape, rules) : 0;
 		for (struct rule *rule = rules; rule < rules + count; rule++) {
 			const int error = store_get(entries->store, rule);
 

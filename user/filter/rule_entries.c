@@ -47,7 +47,7 @@ int keys_state(struct store *store, const struct shape_list *list, const struct 
 
 		if (memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
 			continue;
-		count = rule_generalise(&query, &list->entry[i].shape, rules);
+		count = rule_under_shape(&query, &list->entry[i].shape, rules);
 		for (struct rule *rule = rules; rule < rules + count; rule++) {
 			int error = store_get(store, rule);
 

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #include "abi.h"
-#include "config/fleet_options.h"
+#include "config/config.h"
 
 #define FLEET_PORT_DEFAULT 6379
 #define FLEET_FORMAT 1 /* of keys and entries: FORMAT in fleet.lua */

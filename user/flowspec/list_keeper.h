@@ -6,7 +6,7 @@
 #ifndef XDP_CUCKOO_LIST_KEEPER_H
 #define XDP_CUCKOO_LIST_KEEPER_H
 
-#include "config/flowspec_options.h"
+#include "config/config.h"
 #include "base/error_reason.h"
 
 struct list_keeper {

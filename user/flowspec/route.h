@@ -6,7 +6,7 @@
 #ifndef XDP_CUCKOO_ROUTE_H
 #define XDP_CUCKOO_ROUTE_H
 
-#include "config/flowspec_options.h"
+#include "config/config.h"
 #include "rule/rule_set.h"
 
 #define ROUTE_RULES_MAX 1024 /* of a flow */

@@ -11,7 +11,7 @@
 #ifndef XDP_CUCKOO_TRANSLATOR_H
 #define XDP_CUCKOO_TRANSLATOR_H
 
-#include "config/flowspec_options.h"
+#include "config/config.h"
 #include "base/error_reason.h"
 
 #define TRANSLATOR_STATUS "# flows %llu refused %llu unreadable %llu"

@@ -35,7 +35,7 @@ static const struct {
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 struct csv {
-	struct list *list;
+	struct list_input *list;
 	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
 	size_t count;
 	bool needs_address; /* each row must have one */
@@ -231,7 +231,7 @@ static int read_long_record(struct csv *csv)
 	return got;
 }
 
-int list_read_csv(struct list *list)
+int list_read_csv(struct list_input *list)
 {
 	struct csv csv = { .list = list };
 	int got, error = 0;

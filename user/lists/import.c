@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "lists/backup.h"
-#include "lists/import_internal.h"
+#include "lists/internal.h"
 #include "lists/list.h"
 #include "io/output.h"
 #include "base/clock.h"
 
 #define STEPS_A_PROGRESS 65536
-#define GROW_FREE 1000 /* a list may always grow by so many rules */
+#define GZIP_START "\x1f" /* no text has this byte */
+#define GROW_FREE 1000    /* a list may always grow by so many rules */
 
 /* ---- interruption, progress ---- */
 
@@ -34,7 +35,7 @@ static int say_interrupted(struct reason *reason)
 
 /* ---- reading ---- */
 
-static int go_on(struct list *list)
+static int go_on(struct list_input *list)
 {
 	const struct reader *reader = &list->reader;
 	struct import *import = list->context;
@@ -58,7 +59,7 @@ static void release_held(struct import *import, bool is_list)
 }
 
 /* A file without any rule gets one message, however many lines it has. So lines before the first rule are held. */
-static void refuse(struct list *list, const char *text)
+static void refuse(struct list_input *list, const char *text)
 {
 	struct import *import = list->context;
 	struct reason line;
@@ -72,12 +73,12 @@ static void refuse(struct list *list, const char *text)
 		import->held[import->held_count++] = strdup(line.text);
 }
 
-static void note(struct list *list, const char *text)
+static void note(struct list_input *list, const char *text)
 {
 	output_note("%s: %s", list->reader.name, text);
 }
 
-static int take(struct list *list, const struct rule *rule)
+static int take(struct list_input *list, const struct rule *rule)
 {
 	struct import *import = list->context;
 	const char *unfit = import->options->limits ? list_unfit(import->options->limits, rule) : NULL;
@@ -93,7 +94,7 @@ static int take(struct list *list, const struct rule *rule)
 	return rule_set_add(&import->rules, rule);
 }
 
-static int say_read_error(const struct list *list, int error, struct reason *reason)
+static int say_read_error(const struct list_input *list, int error, struct reason *reason)
 {
 	if (is_interrupted)
 		return say_interrupted(reason);
@@ -104,7 +105,7 @@ static int say_read_error(const struct list *list, int error, struct reason *rea
 	return reason_set(reason, error, "cannot read %s: %s", list->reader.name, strerror(-error));
 }
 
-static int check_set(const struct list *list, struct reason *reason)
+static int check_set(const struct list_input *list, struct reason *reason)
 {
 	if (!list->set || list->has_set)
 		return 0;
@@ -116,7 +117,7 @@ static int check_set(const struct list *list, struct reason *reason)
 }
 
 /* A file without a rule is more likely a failed download than meant. */
-static int check_rules(struct import *import, const struct list *list, bool has_bad, struct reason *reason)
+static int check_rules(struct import *import, const struct list_input *list, bool has_bad, struct reason *reason)
 {
 	const struct import_options *options = import->options;
 	const char *first = import->held_count && import->held[0] ? import->held[0] : "";
@@ -135,7 +136,7 @@ static int check_rules(struct import *import, const struct list *list, bool has_
 }
 
 /* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */
-static void refuse_rest(const struct import *import, const struct list *list, __u64 before)
+static void refuse_rest(const struct import *import, const struct list_input *list, __u64 before)
 {
 	const __u64 shown = before < IMPORT_BAD_LINES_SHOWN ? IMPORT_BAD_LINES_SHOWN : before;
 	struct reason more;
@@ -146,29 +147,21 @@ static void refuse_rest(const struct import *import, const struct list *list, __
 	import->refuse(more.text);
 }
 
-/* By the first byte of gzip's format, which no text has. */
-static bool is_compressed(const struct reader *reader)
-{
-	const int first = getc(reader->file);
-
-	ungetc(first, reader->file);
-	return first == 0x1f;
-}
-
 static int read_list(struct import *import, const char *path, struct reason *reason)
 {
 	const struct import_options *options = import->options;
 	const __u64 rules = import->rules.count, bad = import->bad;
-	struct list list = { .format = options->list_format ? list_format_named(options->list_format) : LIST_UNKNOWN,
-			     .timeout_ms = options->timeout_ms,
-			     .action = options->action,
-			     .set = options->set_name,
-			     .is_strict = options->is_strict,
-			     .take = take,
-			     .refuse = refuse,
-			     .note = note,
-			     .go_on = go_on,
-			     .context = import };
+	struct list_input list = { .format = options->list_format ? list_format_named(options->list_format) :
+								    LIST_UNKNOWN,
+				   .timeout_ms = options->timeout_ms,
+				   .action = options->action,
+				   .set = options->set_name,
+				   .is_strict = options->is_strict,
+				   .take = take,
+				   .refuse = refuse,
+				   .note = note,
+				   .go_on = go_on,
+				   .context = import };
 	int error = reader_open(&list.reader, path);
 
 	if (error && strstr(path, "://"))
@@ -179,7 +172,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
 	if (options->source)
 		list.reader.name = options->source;
-	if (is_compressed(&list.reader)) {
+	if (reader_begins(&list.reader, GZIP_START)) {
 		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
 				   list.reader.name, path);
 		reader_close(&list.reader);

@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_LIST_INTERNAL_H
 #define XDP_CUCKOO_LIST_INTERNAL_H
 
-#include "lists/list.h"
+#include "lists/import.h"
 
 /* The words of one rule, as in its text form. Values may also be ranges: "192.0.2.1-192.0.2.9", "80-90". */
 struct list_row {
@@ -26,30 +26,31 @@ __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, 
  * Turns the row into rules for list->take(), or calls list->refuse(). Returns the result of list->take(),
  * else 0.
  */
-int list_take(struct list *list, struct list_row *row);
+int list_take(struct list_input *list, struct list_row *row);
 
 /* Whether the set of this name is to be read. Notes in `list` that the input has it. */
-bool list_wants_set(struct list *list, const char *name);
+bool list_choose_set(struct list_input *list, const char *name);
 
 /* Call list->refuse() or list->note(). Return 0, so that reading continues. */
 #define list_refuse(list, ...) list_report(list, (list)->refuse, __VA_ARGS__)
 #define list_note(list, ...) list_report(list, (list)->note, __VA_ARGS__)
-__attribute__((format(printf, 3, 4))) int
-list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...);
+__attribute__((format(printf, 3, 4))) int list_report(struct list_input *list,
+						      void (*report)(struct list_input *list, const char *text),
+						      const char *format, ...);
 
 /*
  * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines
  * with a NUL byte.
  */
-int list_next(struct list *list, int (*next)(struct reader *reader));
+int list_next(struct list_input *list, int (*next)(struct reader *reader));
 
 /* Each reads a whole list. */
-int list_read_text(struct list *list);
-int list_read_ipset(struct list *list);
-int list_read_nft(struct list *list);
-int list_read_spamhaus(struct list *list);
-int list_read_csv(struct list *list);
-int list_read_iptables(struct list *list);
+int list_read_text(struct list_input *list);
+int list_read_ipset(struct list_input *list);
+int list_read_nft(struct list_input *list);
+int list_read_spamhaus(struct list_input *list);
+int list_read_csv(struct list_input *list);
+int list_read_iptables(struct list_input *list);
 
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);
@@ -67,7 +68,7 @@ int list_icmp_number(enum list_icmp_name what, const char *name);
 
 /* The type and code of a name of ipset's; NULL: unknown. */
 struct list_icmp_pair {
-	const char *name;
+	const char *names; /* joined by '|' */
 	__u8 type, code;
 };
 const struct list_icmp_pair *list_icmp_pair(bool is_v6, const char *name);
@@ -95,6 +96,32 @@ void list_columns_take_name(struct list_columns *columns, const char *name, char
 
 /* "src, dport, action drop", for a note. Returns `text`. */
 const char *list_columns_format(const struct list_columns *columns, char text[LIST_COLUMNS_BYTES]);
+
+/* ---- an import ---- */
+
+/*
+ * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is
+ * the number of the list. `session` is in a change; NULL: nothing is to be changed. -EINVAL: the import would delete too much, and --force is not given.
+ */
+int import_compare(struct import *import, struct session *session, struct store *store, unsigned int owner,
+		   struct reason *reason);
+
+/* Checks one rule of the list. With an empty guard, it does not look for packets of this host. */
+void import_warnings_check(struct import_warnings *warnings, const struct guard *guard, const struct rule *rule);
+
+/* Prints the warnings on stderr. */
+void import_warnings_print(const struct import_warnings *warnings);
+
+/*
+ * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets,
+ * and a monitor rule that of the drop rule. import_has_twin(): the rule whose place rule number `i` takes; false: the
+ * files have both, or a pass rule. import_count_twin(): counts it if it is stored and the owner's; 0; -errno.
+ */
+bool import_has_twin(const struct import *import, size_t i, struct rule *twin);
+int import_count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner);
+
+/* Counts one added rule. */
+void import_count_added(struct import *import, enum store_added added);
 
 /* ---- rules in groups: the sets to write ---- */
 

@@ -11,6 +11,7 @@
 
 #include "lists/internal.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 
 #define COLUMNS_MAX 3 /* of an ipset */
 
@@ -24,19 +25,16 @@ struct ipset {
 };
 
 struct ipset_list {
-	struct list *list;
+	struct list_input *list;
 	struct ipset *sets;
 	size_t count;
 	const char *words[RULE_WORDS_MAX]; /* of the current line */
 	size_t words_count;
 };
 
-static bool is_one_of(const char *word, const char *const *words)
+static bool is_one_of(const char *word, const char *words)
 {
-	for (; *words; words++)
-		if (!strcmp(word, *words))
-			return true;
-	return false;
+	return suggest_has(words, word, strlen(word), true);
 }
 
 /* ---- sets ---- */
@@ -61,7 +59,7 @@ static struct ipset *new_set(struct ipset_list *in, const char *name)
 	if (!set->name)
 		return NULL;
 	in->count++;
-	set->is_unfit = !list_wants_set(in->list, name);
+	set->is_unfit = !list_choose_set(in->list, name);
 	set->columns.action = in->list->action;
 	return set;
 }
@@ -98,7 +96,7 @@ static int parse_type(struct ipset *set, const char *type)
 }
 
 /* -EINVAL: the set has been refused. */
-static int parse_set_options(struct list *list, struct ipset *set, const char *const *words, size_t count)
+static int parse_set_options(struct list_input *list, struct ipset *set, const char *const *words, size_t count)
 {
 	for (size_t i = 0; i + 1 < count; i++) {
 		const char *const value = words[i + 1];
@@ -192,7 +190,7 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 	return set;
 }
 
-static int add_icmp(struct list *list, struct list_row *row, const char *protocol, char *what)
+static int add_icmp(struct list_input *list, struct list_row *row, const char *protocol, char *what)
 {
 	char *slash = strchr(what, '/');
 	const struct list_icmp_pair *pair;
@@ -214,7 +212,7 @@ static int add_icmp(struct list *list, struct list_row *row, const char *protoco
 }
 
 /* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL: it has been refused. */
-static int add_port(struct list *list, struct list_row *row, const char *keyword, char *port)
+static int add_port(struct list_input *list, struct list_row *row, const char *keyword, char *port)
 {
 	char *rest = strchr(port, ':'), protocol[LIST_PROTOCOL_BYTES];
 
@@ -236,7 +234,7 @@ static int add_port(struct list *list, struct list_row *row, const char *keyword
 	return 0;
 }
 
-static int add_columns(struct list *list, struct list_row *row, const struct ipset *set, char *element)
+static int add_columns(struct list_input *list, struct list_row *row, const struct ipset *set, char *element)
 {
 	const struct list_columns *columns = &set->columns;
 	size_t parts = 1;
@@ -266,8 +264,6 @@ static int add_columns(struct list *list, struct list_row *row, const struct ips
 /* Reads timeout, comment and nomatch in any order. Options that count or mark packets are ignored. */
 static int add_options(struct ipset_list *in, struct list_row *row, const struct ipset *set)
 {
-	static const char *const flags[] = { "-exist", "-!", NULL };
-	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue", NULL };
 	const char *timeout = set->has_timeout ? set->timeout : NULL;
 	enum rule_action action = set->columns.action;
 
@@ -281,14 +277,14 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 		}
 		if (!strcmp(word, "nomatch"))
 			action = RULE_PASS;
-		if (is_one_of(word, flags) || !strcmp(word, "nomatch"))
+		if (is_one_of(word, "-exist|-!") || !strcmp(word, "nomatch"))
 			continue;
 		value = ++i < in->words_count ? in->words[i] : "";
 		if (!strcmp(word, "timeout")) {
 			timeout = value;
 		} else if (!strcmp(word, "comment")) {
 			list_row_add(row, "comment", value);
-		} else if (!is_one_of(word, of_packets)) {
+		} else if (!is_one_of(word, "packets|bytes|skbmark|skbprio|skbqueue")) {
 			list_refuse(in->list, "'%s' is no option of an element", word);
 			return -EINVAL;
 		}
@@ -338,25 +334,23 @@ static int read_add(struct ipset_list *in)
 
 static int read_line(struct ipset_list *in)
 {
-	static const char *const create[] = { "create", "-N", "--create", NULL };
-	static const char *const add[] = { "add", "-A", "--add", NULL };
-	/* Other commands that scripts write around a list. */
-	static const char *const other[] = { "flush",  "-F", "swap",   "-W",   "destroy", "-X",
-					     "rename", "-E", "COMMIT", "quit", NULL };
+	const char *word;
 	struct reason reason;
 
 	if (rule_split(in->list->reader.line, in->words, &in->words_count, &reason))
 		return list_refuse(in->list, "%s", reason.text);
-	if (!in->words_count || is_one_of(in->words[0], other))
-		return 0;
-	if (is_one_of(in->words[0], create))
+	word = in->words_count ? in->words[0] : "";
+	if (is_one_of(word, "create|-N|--create"))
 		return read_create(in);
-	if (is_one_of(in->words[0], add))
+	if (is_one_of(word, "add|-A|--add"))
 		return read_add(in);
-	return list_refuse(in->list, "'%s': neither create nor add", in->words[0]);
+	/* Other commands that scripts write around a list. */
+	if (!*word || is_one_of(word, "flush|-F|swap|-W|destroy|-X|rename|-E|COMMIT|quit"))
+		return 0;
+	return list_refuse(in->list, "'%s': neither create nor add", word);
 }
 
-int list_read_ipset(struct list *list)
+int list_read_ipset(struct list_input *list)
 {
 	struct ipset_list in = { .list = list };
 	int got, error = 0;

@@ -14,16 +14,21 @@
 
 /* ---- what it holds ---- */
 
-static const char *why_no_port(const struct rule *rule)
+/* NULL: ipset can hold the rule. */
+static const char *why_not(const struct rule *rule)
 {
 	const bool has_sport = rule->fields & RULE_SPORT, has_dport = rule->fields & RULE_DPORT;
 
+	if (rule->family == FLOW_NO_FAMILY)
+		return "is left out: ipset needs an address";
+	if (rule->timeout_ms > TIMEOUT_MAX_S * 1000LL)
+		return "is left out: ipset's timeouts end at 2147483 s";
 	if (!(rule->fields & RULE_PROTO))
 		return has_sport || has_dport ? "is left out: ipset needs a protocol with a port" : NULL;
-	if (rule->port_kind == FLOW_ICMP)
-		return has_sport && has_dport ? NULL : "is left out: ipset needs an ICMP type and code";
-	if (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6)
+	if (rule->port_kind == FLOW_ICMP ? !has_sport || !has_dport : rule_is_icmp(rule))
 		return "is left out: ipset needs an ICMP type and code";
+	if (rule->port_kind == FLOW_ICMP)
+		return NULL;
 	if (has_sport && has_dport)
 		return "is left out: ipset holds one port";
 	if (!has_sport && !has_dport && rule_has_ports(rule->proto))
@@ -31,16 +36,6 @@ static const char *why_no_port(const struct rule *rule)
 	if (rule->proto == IPPROTO_DCCP)
 		return "is left out: ipset knows no ports of dccp";
 	return rule->proto ? NULL : "is left out: ipset knows no protocol 0";
-}
-
-/* NULL: ipset can hold the rule. */
-static const char *why_not(const struct rule *rule)
-{
-	if (rule->family == FLOW_NO_FAMILY)
-		return "is left out: ipset needs an address";
-	if (rule->timeout_ms > TIMEOUT_MAX_S * 1000LL)
-		return "is left out: ipset's timeouts end at 2147483 s";
-	return why_no_port(rule);
 }
 
 static bool kind_of(const struct rule *rule, struct list_kind *kind, void *context)

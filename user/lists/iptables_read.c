@@ -12,6 +12,9 @@
 
 #include "lists/internal.h"
 #include "base/memory.h"
+#include "base/suggest.h"
+
+#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange"
 
 /* Packets that may not reach the lines after `line`. */
 struct passed {
@@ -21,7 +24,7 @@ struct passed {
 };
 
 struct iptables {
-	struct list *list;
+	struct list_input *list;
 	enum flow_family family; /* by the last comment of iptables-save */
 	char table[16];
 	struct passed *passed; /* of the table */
@@ -43,28 +46,19 @@ static const char *const chains[][2] = {
 	{ "raw", "PREROUTING" },
 };
 
-static const char *const modules[] = { "tcp",  "udp",   "sctp",      "dccp",    "udplite",
-				       "icmp", "icmp6", "multiport", "comment", "iprange" };
-
 static const struct {
-	const char *option, *keyword;
+	const char *options, *keyword;
 } options[] = {
-	{ "-s", "src" },
-	{ "--src-range", "src" },
-	{ "-d", "dst" },
-	{ "--dst-range", "dst" },
+	{ "-s|--src-range", "src" },
+	{ "-d|--dst-range", "dst" },
 	{ "-p", "proto" },
-	{ "--sport", "sport" },
-	{ "--sports", "sport" },
-	{ "--dport", "dport" },
-	{ "--dports", "dport" },
-	{ "--icmp-type", "type" },
+	{ "--sport|--sports", "sport" },
+	{ "--dport|--dports", "dport" },
+	{ "--icmp-type|--icmpv6-type", "type" },
 	{ "-m", "module" },
-	{ "--icmpv6-type", "type" },
 	{ "--comment", "comment" },
 	{ "--reject-with", "answer" },
-	{ "-j", "target" },
-	{ "-g", "target" },
+	{ "-j|-g", "target" },
 	{ "-i", "interface" },
 };
 
@@ -79,14 +73,6 @@ static const char *find_chain(const struct iptables *in, const char *name)
 		if (!strcmp(chains[i][0], in->table) && !strcmp(chains[i][1], name))
 			return chains[i][1];
 	return NULL;
-}
-
-static bool is_module(const char *name)
-{
-	for (size_t i = 0; i < COUNT(modules); i++)
-		if (!strcmp(modules[i], name))
-			return true;
-	return false;
 }
 
 static void add_match(struct line *line, const char *keyword, char *value)
@@ -117,7 +103,7 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 		char *value;
 
 		for (size_t k = 0; k < COUNT(options); k++)
-			if (!strcmp(options[k].option, word))
+			if (suggest_has(options[k].options, word, strlen(word), true))
 				keyword = options[k].keyword;
 		value = keyword && i + 1 < count ? (char *)words[++i] : NULL;
 		if (value && !strcmp(keyword, "target")) {
@@ -131,7 +117,7 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			line->is_of_loopback = !strcmp(value, "lo");
 		} else if (strcmp(keyword, "module")) {
 			add_match(line, keyword, value);
-		} else if (!is_module(value)) {
+		} else if (!suggest_has(MODULES, value, strlen(value), true)) {
 			line->unfit = value;
 		}
 	}
@@ -172,7 +158,7 @@ static int read_pass(struct iptables *in, struct line *line, const char *chain)
 
 static int read_drop(struct iptables *in, struct line *line, const char *chain)
 {
-	struct list *list = in->list;
+	struct list_input *list = in->list;
 	const struct passed *passed = NULL;
 	struct reason reason;
 	struct rules rules;
@@ -265,7 +251,7 @@ static int read_line(struct iptables *in)
 	return 0;
 }
 
-int list_read_iptables(struct list *list)
+int list_read_iptables(struct list_input *list)
 {
 	struct iptables in = { .list = list, .family = FLOW_NO_FAMILY, .table = "filter" };
 	int got, error = 0;

@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "base/safe_text.h"
+#include "base/suggest.h"
 
 /* ---- formats ---- */
 
 static const struct {
 	const char *name;
-	int (*read)(struct list *list);
+	int (*read)(struct list_input *list);
 } formats[LIST_FORMATS] = {
 	[LIST_TEXT] = { "text", list_read_text }, [LIST_IPSET] = { "ipset", list_read_ipset },
 	[LIST_NFT] = { "nft", list_read_nft },    [LIST_SPAMHAUS] = { "spamhaus", list_read_spamhaus },
@@ -35,20 +37,20 @@ const char *list_format_name(enum list_format format)
 	return formats[format].name;
 }
 
-bool list_wants_set(struct list *list, const char *name)
+bool list_choose_set(struct list_input *list, const char *name)
 {
-	const size_t used = strlen(list->other_sets);
 	const bool is_wanted = !list->set || !strcmp(list->set, name);
 
 	list->has_set |= is_wanted;
 	if (!is_wanted)
-		snprintf(list->other_sets + used, sizeof(list->other_sets) - used, "%s%s", used ? ", " : "", name);
+		text_append(list->other_sets, sizeof(list->other_sets), "%s%s", *list->other_sets ? ", " : "", name);
 	return is_wanted;
 }
 
 /* ---- words ---- */
 
-int list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...)
+int list_report(struct list_input *list, void (*report)(struct list_input *list, const char *text), const char *format,
+		...)
 {
 	struct reason reason;
 	va_list arguments;
@@ -102,7 +104,7 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 /* ---- from words to rules ---- */
 
 struct taking {
-	struct list *list;
+	struct list_input *list;
 	const struct list_row *row;
 };
 
@@ -116,7 +118,7 @@ static int take(const struct rule *rule, void *context)
 	return taking->list->take(taking->list, &timed);
 }
 
-int list_take(struct list *list, struct list_row *row)
+int list_take(struct list_input *list, struct list_row *row)
 {
 	struct taking taking = { list, row };
 	struct rule_each each = { .take = take,
@@ -140,7 +142,7 @@ int list_take(struct list *list, struct list_row *row)
 
 /* ---- reading ---- */
 
-int list_next(struct list *list, int (*next)(struct reader *reader))
+int list_next(struct list_input *list, int (*next)(struct reader *reader))
 {
 	int got;
 
@@ -158,8 +160,6 @@ int list_next(struct list *list, int (*next)(struct reader *reader))
 /* LIST_UNKNOWN: this line does not show the format. */
 static enum list_format format_of(const char *line)
 {
-	static const char *const ipset_words[] = { "create", "add", "-N", "-A", "--create", "--add" };
-
 	line += strspn(line, " \t");
 	if (*line == ';' && strstr(line, "Spamhaus"))
 		return LIST_SPAMHAUS;
@@ -174,16 +174,13 @@ static enum list_format format_of(const char *line)
 	/* nft without -j: a ruleset, or commands */
 	if ((!strncmp(line, "table ", 6) || !strncmp(line, "add ", 4)) && strchr(line, '{'))
 		return LIST_NFT;
-	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++) {
-		const size_t length = strlen(ipset_words[i]);
-
-		if (!strncmp(line, ipset_words[i], length) && (line[length] == ' ' || line[length] == '\t'))
-			return LIST_IPSET;
-	}
+	if (line[strcspn(line, " \t")] &&
+	    suggest_has("create|add|-N|-A|--create|--add", line, strcspn(line, " \t"), true))
+		return LIST_IPSET;
 	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
 }
 
-int list_read(struct list *list)
+int list_read(struct list_input *list)
 {
 	if (!list->format) {
 		int got;

@@ -34,7 +34,7 @@ const char *list_format_name(enum list_format format);
 
 /* ---- reading ---- */
 
-struct list {
+struct list_input {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
 	__s64 timeout_ms;                 /* for rules without one; 0: none */
@@ -45,13 +45,13 @@ struct list {
 	bool has_set;                     /* the input has that set */
 	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */
-	int (*take)(struct list *list, const struct rule *rule);
+	int (*take)(struct list_input *list, const struct rule *rule);
 	/* Is called for each bad line or element, with the reason, which quotes the bad word. */
-	void (*refuse)(struct list *list, const char *text);
+	void (*refuse)(struct list_input *list, const char *text);
 	/* Is called with what the operator should know, for example how the columns of a set are read. */
-	void (*note)(struct list *list, const char *text);
+	void (*note)(struct list_input *list, const char *text);
 	/* Is called before each line or element. A non-zero result ends the reading. */
-	int (*go_on)(struct list *list);
+	int (*go_on)(struct list_input *list);
 	void *context; /* the caller's */
 };
 
@@ -59,7 +59,7 @@ struct list {
  * Reads all of list->reader. 0; -EIO, -EINTR, -ENOMEM; or the result of take() or go_on(). Bad input is no
  * error.
  */
-int list_read(struct list *list);
+int list_read(struct list_input *list);
 
 /* ---- what a list from elsewhere may hold ---- */
 

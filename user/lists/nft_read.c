@@ -30,7 +30,7 @@ struct nft_set {
 };
 
 struct nft_list {
-	struct list *list;
+	struct list_input *list;
 	struct nft_set *sets;
 	size_t count;
 };
@@ -128,14 +128,6 @@ static struct nft_set *find_set(struct nft_list *in, const struct nft_set *like)
 		    !strcmp(in->sets[i].family, like->family))
 			return &in->sets[i];
 	return NULL;
-}
-
-static int keep_set(struct nft_list *in, const struct nft_set *set)
-{
-	if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
-		return -ENOMEM;
-	in->sets[in->count++] = *set;
-	return 0;
 }
 
 /* ---- elements ---- */
@@ -308,7 +300,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	if (error)
 		return error;
 	in->list->reader.number = span->line;
-	if (!list_wants_set(in->list, set.name))
+	if (!list_choose_set(in->list, set.name))
 		return 0;
 	known = find_set(in, &set);
 	if (!is_new && !known)
@@ -323,8 +315,9 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 		list_columns_take_name(&set.columns, set.name, '_');
 		list_note(in->list, "set '%s %s %s': %s", set.family, set.table, set.name,
 			  list_columns_format(&set.columns, columns));
-		if (keep_set(in, &set))
+		if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
 			return -ENOMEM;
+		in->sets[in->count++] = set;
 	}
 	return elements.at ? read_elements(in, &set, &elements) : 0;
 }
@@ -371,7 +364,7 @@ static int read_document(struct nft_list *in, struct json_span *text)
 	return error;
 }
 
-int list_read_nft(struct list *list)
+int list_read_nft(struct list_input *list)
 {
 	struct nft_list in = { .list = list };
 	struct json_span span = { .line = list->reader.is_kept ? list->reader.number : 1 };

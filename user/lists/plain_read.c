@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Plain text, as FireHOL writes it: each line is a rule, an address, a prefix or a range. */
+/*
+ * Plain text, as FireHOL writes it: each line is a rule, an address, a prefix or a range. And Spamhaus DROP, as text,
+ * "192.0.2.0/24 ; SBL123", or as JSON lines: {"cidr":"192.0.2.0/24","sblid":"SBL123","rir":...}, and one line
+ * {"type":"metadata",...}. www.spamhaus.org/blocklists/do-not-route-or-peer
+ */
 #include <arpa/inet.h>
+#include <jansson.h>
+#include <string.h>
 
 #include "lists/internal.h"
 
-static int take_line(struct list *list, char *line)
+static int take_line(struct list_input *list, char *line)
 {
 	/* Most lines are a single IPv4 address; this is the fast way for those. */
 	struct rule rule = {
@@ -21,7 +27,7 @@ static int take_line(struct list *list, char *line)
 	return list_take(list, &row);
 }
 
-int list_read_text(struct list *list)
+int list_read_text(struct list_input *list)
 {
 	int got, error = 0;
 
@@ -35,4 +41,71 @@ void list_write_text(FILE *to, const struct rule *rule)
 	char text[RULE_TEXT_BYTES];
 
 	fprintf(to, "%s\n", rule_format(rule, text));
+}
+
+/* ---- Spamhaus ---- */
+
+static int take_network(struct list_input *list, const char *network, const char *number)
+{
+	struct list_row row = {};
+
+	list_row_add(&row, "src", network);
+	if (number && *number)
+		list_row_add(&row, "comment", number);
+	return list_take(list, &row);
+}
+
+/* More words before the ; would change the meaning of the line. Such a line is refused, not read in part. */
+static int read_text_line(struct list_input *list, char *line)
+{
+	static const char space[] = " \t\v\f\r";
+	char *network = line + strspn(line, space);
+	char *number = strchr(network, ';'), *rest;
+
+	if (number)
+		*number++ = '\0';
+	if (!*network || *network == '#')
+		return 0;
+	rest = network + strcspn(network, space);
+	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
+		return list_refuse(list,
+				   "'%.60s': a line of a Spamhaus list has only a network before its ';'; "
+				   "read rules with --format text",
+				   network);
+	*rest = '\0';
+	if (number) {
+		number += strspn(number, space);
+		number[strcspn(number, space)] = '\0';
+	}
+	return take_network(list, network, number);
+}
+
+static int read_json_line(struct list_input *list, const char *line)
+{
+	json_error_t error;
+	json_t *object = json_loads(line, 0, &error);
+	const char *network = json_string_value(json_object_get(object, "cidr"));
+	const char *type = json_string_value(json_object_get(object, "type"));
+	int result = 0;
+
+	if (!object)
+		result = list_refuse(list, "'%.40s': %s", line, error.text);
+	else if (network)
+		result = take_network(list, network, json_string_value(json_object_get(object, "sblid")));
+	else if (!type || strcmp(type, "metadata"))
+		result = list_refuse(list, "'%.40s': no member \"cidr\"", line);
+	json_decref(object);
+	return result;
+}
+
+int list_read_spamhaus(struct list_input *list)
+{
+	int got, error = 0;
+
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		char *line = list->reader.line;
+
+		error = line[strspn(line, " \t")] == '{' ? read_json_line(list, line) : read_text_line(list, line);
+	}
+	return error ? error : got;
 }

@@ -191,7 +191,7 @@ static void assign(struct shape_list *list, enum flow_family family, const struc
 		if (list->entry[i].shape.family == family)
 			list->entry[i].probed_as = *nearest_probed(probed, count, &list->entry[i].shape, 256);
 	for (size_t i = 0; i < count; i++)
-		shape_list_note_shared(list, &probed[i]);
+		shape_list_mark_shared(list, &probed[i]);
 }
 
 /* For shapes that unite_cheapest() leaves too many, or too costly. */

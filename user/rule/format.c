@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The canonical text of a rule, and the text of a shape. */
-#include <errno.h>
+/* The canonical text of a rule, the text of a shape, and times in rules and options, for example "1h30m". */
 #include <arpa/inet.h>
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rule/rule.h"
-
-/* A text that is written piece by piece. A piece that does not fit is cut. */
-struct writer {
-	char *text;
-	size_t used, size;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct writer *to, const char *format, ...)
-{
-	va_list arguments;
-	int written;
-
-	va_start(arguments, format);
-	written = vsnprintf(to->text + to->used, to->size - to->used, format, arguments);
-	va_end(arguments);
-	to->used += written;
-	if (to->used >= to->size)
-		to->used = to->size - 1;
-}
+#include "base/safe_text.h"
 
 const char *rule_prefix_format(enum flow_family family, const union flow_addr *address, unsigned int length,
 			       char text[RULE_PREFIX_BYTES])
@@ -53,7 +34,6 @@ int rule_action_parse(const char *word, enum rule_action *action)
 
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 {
-	struct writer to = { .text = text, .size = RULE_TEXT_BYTES };
 	const bool is_icmp = rule->port_kind == FLOW_ICMP;
 	/* Without an address or ICMP, only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
 	const bool needs_family = rule->family != FLOW_NO_FAMILY && !rule->dst_len && !rule_is_icmp(rule);
@@ -63,47 +43,101 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	/* Each piece starts with its separator. The first separator is removed at the end. */
 	text[0] = '\0';
 	if (rule->fields & RULE_PROTO && name)
-		put(&to, " proto %s", name);
+		text_append(text, RULE_TEXT_BYTES, " proto %s", name);
 	else if (rule->fields & RULE_PROTO)
-		put(&to, " proto %u", rule->proto);
+		text_append(text, RULE_TEXT_BYTES, " proto %u", rule->proto);
 	if (rule->src_len || needs_family)
-		put(&to, " src %s", rule_prefix_format(rule->family, &rule->src, rule->src_len, prefix));
+		text_append(text, RULE_TEXT_BYTES, " src %s",
+			    rule_prefix_format(rule->family, &rule->src, rule->src_len, prefix));
 	if (rule->fields & RULE_SPORT)
-		put(&to, " %s %u", is_icmp ? "type" : "sport", ntohs(rule->sport));
+		text_append(text, RULE_TEXT_BYTES, " %s %u", is_icmp ? "type" : "sport", ntohs(rule->sport));
 	if (rule->dst_len)
-		put(&to, " dst %s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
+		text_append(text, RULE_TEXT_BYTES, " dst %s",
+			    rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
-		put(&to, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
+		text_append(text, RULE_TEXT_BYTES, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
 	if (rule->fields & RULE_NEW)
-		put(&to, " state new");
+		text_append(text, RULE_TEXT_BYTES, " state new");
 	if (rule->action != RULE_DROP)
-		put(&to, " action %s", rule_action_name(rule->action));
+		text_append(text, RULE_TEXT_BYTES, " action %s", rule_action_name(rule->action));
 	if (rule->timeout_ms)
-		put(&to, " timeout %s", rule_time_format(rule->timeout_ms, time));
+		text_append(text, RULE_TEXT_BYTES, " timeout %s", rule_time_format(rule->timeout_ms, time));
 	if (rule->comment[0])
-		put(&to, " comment \"%s\"", rule->comment);
-	memmove(text, text + 1, to.used);
+		text_append(text, RULE_TEXT_BYTES, " comment \"%s\"", rule->comment);
+	memmove(text, text + 1, strlen(text));
 	return text;
 }
 
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES])
 {
-	struct writer to = { .text = text, .size = RULE_TEXT_BYTES };
-
-	put(&to, "%s", shape->family == FLOW_IPV4 ? "ipv4" : "ipv6");
+	strcpy(text, shape->family == FLOW_IPV4 ? "ipv4" : "ipv6");
 	if (shape->fields & RULE_PROTO)
-		put(&to, " proto");
+		text_append(text, RULE_TEXT_BYTES, " proto");
 	if (shape->src_len)
-		put(&to, " src/%u", shape->src_len);
+		text_append(text, RULE_TEXT_BYTES, " src/%u", shape->src_len);
 	if (shape->fields & RULE_SPORT)
-		put(&to, " sport");
+		text_append(text, RULE_TEXT_BYTES, " sport");
 	if (shape->dst_len)
-		put(&to, " dst/%u", shape->dst_len);
+		text_append(text, RULE_TEXT_BYTES, " dst/%u", shape->dst_len);
 	if (shape->fields & RULE_DPORT)
-		put(&to, " dport");
+		text_append(text, RULE_TEXT_BYTES, " dport");
 	if (shape->fields & RULE_NEW)
-		put(&to, " state new");
+		text_append(text, RULE_TEXT_BYTES, " state new");
 	if (shape->action != RULE_DROP)
-		put(&to, " action %s", rule_action_name(shape->action));
+		text_append(text, RULE_TEXT_BYTES, " action %s", rule_action_name(shape->action));
+	return text;
+}
+
+/* ---- times ---- */
+
+static const struct {
+	char name;
+	__u32 seconds;
+} units[] = { { 'w', 604800 }, { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
+
+#define UNITS (sizeof(units) / sizeof(units[0]))
+
+int rule_time_parse(const char *text, __s64 *ms)
+{
+	__u64 seconds = 0;
+	size_t unit = 0; /* the largest that may come next */
+
+	do {
+		const char *digits = text;
+		__u64 number = 0;
+
+		for (; *text >= '0' && *text <= '9' && number <= RULE_TIMEOUT_MAX_S; text++)
+			number = 10 * number + (*text - '0');
+		if (text == digits || number > RULE_TIMEOUT_MAX_S)
+			return -EINVAL;
+		if (!*text && !unit) {
+			unit = UNITS - 1; /* a number alone */
+		} else {
+			while (unit < UNITS && units[unit].name != *text)
+				unit++;
+			if (unit == UNITS)
+				return -EINVAL;
+			text++;
+		}
+		seconds += number * units[unit++].seconds;
+	} while (*text);
+	if (!seconds || seconds > RULE_TIMEOUT_MAX_S)
+		return -EINVAL;
+	*ms = 1000 * (__s64)seconds;
+	return 0;
+}
+
+const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES])
+{
+	__u64 seconds = ms > 0 ? (ms + 999) / 1000 : 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < UNITS; i++) {
+		__u64 number = seconds / units[i].seconds;
+
+		seconds %= units[i].seconds;
+		if (number || (i == UNITS - 1 && !*text))
+			text_append(text, RULE_TIME_BYTES, "%llu%c", (unsigned long long)number, units[i].name);
+	}
 	return text;
 }

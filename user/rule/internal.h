@@ -36,6 +36,9 @@ int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action,
 /* The keyword that the word is, in small letters or capitals; NULL: none. */
 const char *rule_keyword(const char *word);
 
+/* Reads a number of at most `max`. Leading zeros are refused: some tools read 010 as 8, others as 10. 0; -EINVAL. */
+int rule_number_parse(const char *text, unsigned long max, unsigned long *number);
+
 /* ---- ranges ---- */
 
 struct rule_range {

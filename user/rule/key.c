@@ -129,7 +129,7 @@ bool rule_is_network_of(const union flow_addr *network, unsigned int length, con
 	return own.word[0] == network->word[0] && own.word[1] == network->word[1];
 }
 
-size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX])
+size_t rule_under_shape(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX])
 {
 	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
 	struct rule rule = { .family = shape->family,
@@ -198,7 +198,7 @@ bool rule_overlaps(const struct rule *a, const struct rule *b)
 	       prefixes_overlap(&a->dst, a->dst_len, &b->dst, b->dst_len);
 }
 
-bool rule_meet(const struct rule *a, const struct rule *b, struct rule *both)
+bool rule_intersect(const struct rule *a, const struct rule *b, struct rule *both)
 {
 	const struct rule *src = a->src_len > b->src_len ? a : b, *dst = a->dst_len > b->dst_len ? a : b;
 

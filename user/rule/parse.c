@@ -29,18 +29,6 @@ struct keyword {
 
 #define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
 
-/* Leading zeros are refused: some tools read 010 as 8, others as 10. */
-static int parse_number(const char *text, unsigned long max, unsigned long *number)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text) || rule_has_leading_zero(text))
-		return -EINVAL;
-	errno = 0;
-	*number = strtoul(text, &end, 10);
-	return *end || errno || *number > max ? -EINVAL : 0;
-}
-
 static const char *without_zeros(const char *number)
 {
 	return rule_has_leading_zero(number) ? ", without leading zeros" : "";
@@ -116,7 +104,8 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 	if (family == FLOW_NO_FAMILY)
 		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value, advise_address(value));
 	length = rule_address_bits(family);
-	if (slash && parse_number(slash, length, &length) && (family != FLOW_IPV4 || parse_netmask(slash, &length)))
+	if (slash && rule_number_parse(slash, length, &length) &&
+	    (family != FLOW_IPV4 || parse_netmask(slash, &length)))
 		return fail(parser, "'%s': the prefix length must be 0 to %u%s", value, rule_address_bits(family),
 			    without_zeros(slash));
 	if (family == FLOW_IPV6 && rule_is_mapped(address) && length > MAPPED_BITS) {
@@ -142,11 +131,16 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 		    rule_prefix_format(family, address, length, text));
 }
 
-static int say_unknown_protocol(struct parser *parser, const char *value)
+static int parse_proto(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct suggest suggest = suggest_for(value);
 	char text[SUGGEST_TEXT_BYTES];
 
+	(void)keyword;
+	if (!rule_protocol_number(value, &parser->rule->proto)) {
+		parser->rule->fields |= RULE_PROTO;
+		return 0;
+	}
 	if (!strcasecmp(value, "any") || !strcasecmp(value, "all") || !strcasecmp(value, "ip"))
 		return fail(parser, "'%s' is not a protocol: leave proto out, then the rule matches all of them",
 			    value);
@@ -155,17 +149,6 @@ static int say_unknown_protocol(struct parser *parser, const char *value)
 			suggest_offer(&suggest, rule_protocol_name(number));
 	return fail(parser, "'%.80s' is not a protocol: write tcp, udp, icmp, ... or a number 0 to 254%s%s", value,
 		    without_zeros(value), suggest_text(&suggest, NULL, text));
-}
-
-static int parse_proto(struct parser *parser, const struct keyword *keyword, const char *value)
-{
-	struct rule *rule = parser->rule;
-
-	(void)keyword;
-	if (rule_protocol_number(value, &rule->proto))
-		return say_unknown_protocol(parser, value);
-	rule->fields |= RULE_PROTO;
-	return 0;
 }
 
 /* A port and an ICMP type or code use the same member, so a rule must not have both. */
@@ -186,7 +169,7 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 		return fail(parser,
 			    "'%s %s': these are several, and one rule has one; add takes several, and so does a list file",
 			    word, value);
-	else if (parse_number(value, max, &number))
+	else if (rule_number_parse(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
 			    is_port && strchr(value, ':')   ? "; a range is written like 80-90" :
 			    !is_port && strchr(value, '/')  ? "; write type N code N" :

@@ -260,14 +260,14 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
  * that the shape lacks. At most two: one for the family alone, one for both families. Returns how many; 0
  * where the query lacks a field or prefix of the shape.
  */
-size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX]);
+size_t rule_under_shape(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX]);
 
 /* Whether `rule` matches every packet that `flow` matches. */
 bool rule_covers(const struct rule *rule, const struct rule *flow);
 
-/* Whether some packets match both rules. rule_meet() also makes the rule that matches just these packets. */
+/* Whether some packets match both rules. rule_intersect() also makes the rule that matches just these packets. */
 bool rule_overlaps(const struct rule *a, const struct rule *b);
-bool rule_meet(const struct rule *a, const struct rule *b, struct rule *both);
+bool rule_intersect(const struct rule *a, const struct rule *b, struct rule *both);
 
 /* The text of a shape for status: "ipv4 proto src/24 dport". Returns `text`. */
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES]);

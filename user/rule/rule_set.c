@@ -6,12 +6,12 @@
 #include <string.h>
 
 /*
- * An entry has the head of the encoded rule. The rest is a record in `bytes`: one byte with the length of the
+ * An entry has the first word of the encoded rule. The rest is a record in `bytes`: one byte with the length of the
  * tail and the bits below, the tail without its final zeros, then timeout and comment, if any. A record of a
  * single 0 byte, the usual case, is left out: so reading sorted rules does not jump around in memory.
  */
-#define HEAD_BYTES 8
-#define TAIL_BYTES (RULE_ENCODED_BYTES - HEAD_BYTES)
+#define FIRST_BYTES 8
+#define TAIL_BYTES (RULE_ENCODED_BYTES - FIRST_BYTES)
 #define RECORD_TAIL 0x3f
 #define RECORD_TIMED 0x40
 #define RECORD_COMMENTED 0x80
@@ -42,24 +42,24 @@ static int make_room(void **memory, size_t *room, size_t wanted_min, size_t each
 	return 0;
 }
 
-static __u64 head_of(const __u8 bytes[RULE_ENCODED_BYTES])
+static __u64 first_word_of(const __u8 bytes[RULE_ENCODED_BYTES])
 {
-	__u64 head;
+	__u64 first_word;
 
-	memcpy(&head, bytes, sizeof(head));
-	return __builtin_bswap64(head);
+	memcpy(&first_word, bytes, sizeof(first_word));
+	return __builtin_bswap64(first_word);
 }
 
 static size_t write_record(__u8 *to, const __u8 bytes[RULE_ENCODED_BYTES], const struct rule *rule)
 {
 	const size_t comment = strlen(rule->comment);
-	size_t tail = rule_encoded_bytes(rule->family) - HEAD_BYTES;
+	size_t tail = rule_encoded_bytes(rule->family) - FIRST_BYTES;
 	__u8 *const start = to;
 
-	while (tail && !bytes[HEAD_BYTES + tail - 1])
+	while (tail && !bytes[FIRST_BYTES + tail - 1])
 		tail--;
 	*to++ = tail | (rule->timeout_ms ? RECORD_TIMED : 0) | (comment ? RECORD_COMMENTED : 0);
-	to = mempcpy(to, bytes + HEAD_BYTES, tail);
+	to = mempcpy(to, bytes + FIRST_BYTES, tail);
 	if (rule->timeout_ms)
 		to = mempcpy(to, &rule->timeout_ms, sizeof(rule->timeout_ms));
 	if (comment) {
@@ -87,8 +87,8 @@ static const __u8 *record_of(const struct rule_set *set, const struct rule_set_e
 
 static int compare_rules(const struct rule_set *set, const struct rule_set_entry *a, const struct rule_set_entry *b)
 {
-	if (a->head != b->head)
-		return a->head < b->head ? -1 : 1;
+	if (a->first_word != b->first_word)
+		return a->first_word < b->first_word ? -1 : 1;
 	return compare_tails(record_of(set, a), record_of(set, b));
 }
 
@@ -103,7 +103,7 @@ int rule_set_add(struct rule_set *set, const struct rule *rule)
 		return -ENOMEM;
 	rule_encode(rule, bytes);
 	entry = &set->entries[set->count];
-	*entry = (struct rule_set_entry){ head_of(bytes), set->bytes_used << 1 };
+	*entry = (struct rule_set_entry){ first_word_of(bytes), set->bytes_used << 1 };
 	length = write_record(set->bytes + set->bytes_used, bytes, rule);
 	if (set->bytes[set->bytes_used]) {
 		entry->at |= 1;
@@ -123,7 +123,7 @@ void rule_set_close(struct rule_set *set)
 }
 
 /*
- * ---- sorting: by the bytes of the head in place (American flag sort), the rest by comparison ----
+ * ---- sorting: by the bytes of the first word in place (American flag sort), the rest by comparison ----
  */
 
 /* Equal rules keep the order of adding. */
@@ -149,7 +149,7 @@ static void sort_by_insertion(const struct rule_set *set, struct rule_set_entry 
 
 static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift)
 {
-	return entry->head >> shift & 0xff;
+	return entry->first_word >> shift & 0xff;
 }
 
 /* Groups the entries by digit, in place. ends[d] is the end of the group of digit d. */
@@ -214,13 +214,13 @@ void rule_set_sort(struct rule_set *set)
 
 void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule)
 {
-	const __u64 head = __builtin_bswap64(set->entries[i].head);
+	const __u64 first_word = __builtin_bswap64(set->entries[i].first_word);
 	const __u8 *record = record_of(set, &set->entries[i]), *from = record + 1;
 	const size_t tail = *record & RECORD_TAIL;
 	__u8 bytes[RULE_ENCODED_BYTES] = {};
 
-	memcpy(bytes, &head, sizeof(head));
-	memcpy(bytes + HEAD_BYTES, from, tail);
+	memcpy(bytes, &first_word, sizeof(first_word));
+	memcpy(bytes + FIRST_BYTES, from, tail);
 	rule_decode(bytes, rule_encoded_bytes(bytes[0]), rule);
 	from += tail;
 	if (*record & RECORD_TIMED) {
@@ -235,12 +235,12 @@ int rule_set_compare(const struct rule_set *set, size_t i, const struct rule *ru
 {
 	const struct rule_set_entry *entry = &set->entries[i];
 	__u8 bytes[RULE_ENCODED_BYTES], record[RECORD_BYTES];
-	__u64 head;
+	__u64 first_word;
 
 	rule_encode(rule, bytes);
-	head = head_of(bytes);
-	if (entry->head != head)
-		return entry->head < head ? -1 : 1;
+	first_word = first_word_of(bytes);
+	if (entry->first_word != first_word)
+		return entry->first_word < first_word ? -1 : 1;
 	write_record(record, bytes, rule);
 	return compare_tails(record_of(set, entry), record);
 }

@@ -9,8 +9,8 @@
 #include "rule/rule.h"
 
 struct rule_set_entry {
-	__u64 head; /* the first 8 bytes of the encoded rule, in big-endian order */
-	__u64 at;   /* 2 * offset in `bytes`, + 1 if there is a rest; grows with each rule */
+	__u64 first_word; /* the first 8 bytes of the encoded rule, in big-endian order */
+	__u64 at;         /* 2 * offset in `bytes`, + 1 if there is a rest; grows with each rule */
 };
 
 struct rule_set {

@@ -113,7 +113,7 @@ __u64 shape_list_keys(const struct shape_list *list)
 	return keys < 0x1p62 ? keys : 1ULL << 62;
 }
 
-void shape_list_note_shared(struct shape_list *list, const struct rule_shape *probed_as)
+void shape_list_mark_shared(struct shape_list *list, const struct rule_shape *probed_as)
 {
 	struct shape_list_entry *last = NULL;
 	size_t count = 0;
@@ -137,7 +137,7 @@ static void insert(struct shape_list *list, size_t at, const struct shape_list_e
 	memmove(&list->entry[at + 1], &list->entry[at], (list->count - at) * sizeof(*entry));
 	list->entry[at] = *entry;
 	list->count++;
-	shape_list_note_shared(list, &entry->probed_as);
+	shape_list_mark_shared(list, &entry->probed_as);
 }
 
 static void drop(struct shape_list *list, size_t at)
@@ -146,7 +146,7 @@ static void drop(struct shape_list *list, size_t at)
 
 	list->count--;
 	memmove(&list->entry[at], &list->entry[at + 1], (list->count - at) * sizeof(list->entry[0]));
-	shape_list_note_shared(list, &probed_as);
+	shape_list_mark_shared(list, &probed_as);
 }
 
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys)

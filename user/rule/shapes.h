@@ -86,7 +86,7 @@ bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b);
 double rule_expansion_factor(const struct rule_shape *from, const struct rule_shape *to);
 
 /* Sets is_shared of the entries that are probed as this shape. */
-void shape_list_note_shared(struct shape_list *list, const struct rule_shape *probed_as);
+void shape_list_mark_shared(struct shape_list *list, const struct rule_shape *probed_as);
 
 /* Chooses what a shape that is not in the list is to be probed as. False: all ABI_SHAPES_MAX are taken, by others. */
 bool shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *probed_as);

@@ -99,7 +99,7 @@ static void query_finds(const struct rule *rule, const struct rule_key *key, con
 {
 	const struct rule query = bench_flow_query(flow, key->shape.family);
 	struct rule found[RULE_KEYS_MAX];
-	const size_t count = rule_generalise(&query, &key->shape, found);
+	const size_t count = rule_under_shape(&query, &key->shape, found);
 	bool is_found = false;
 
 	for (size_t i = 0; i < count; i++)

@@ -64,8 +64,8 @@ static bool meet(const char *first, const char *second, const char *both)
 	struct rule met, other;
 
 	assert_int_equal(rule_overlaps(&a, &b), rule_overlaps(&b, &a));
-	assert_int_equal(rule_meet(&a, &b, &met), rule_overlaps(&a, &b));
-	if (!rule_meet(&b, &a, &other))
+	assert_int_equal(rule_intersect(&a, &b, &met), rule_overlaps(&a, &b));
+	if (!rule_intersect(&b, &a, &other))
 		return false;
 	assert_string_equal(rule_format(&met, text), both);
 	assert_string_equal(rule_format(&other, text), both);
@@ -160,7 +160,7 @@ static bool generalises_to(const char *query_text, const char *rule_text)
 
 	for (size_t i = 0; i < count; i++) {
 		struct rule found[RULE_KEYS_MAX];
-		size_t n = rule_generalise(&query, &keys[i].shape, found);
+		size_t n = rule_under_shape(&query, &keys[i].shape, found);
 
 		for (size_t k = 0; k < n; k++)
 			if (!memcmp(&found[k], &rule, offsetof(struct rule, comment)))
