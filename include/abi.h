@@ -94,6 +94,8 @@ enum abi_run {
 	ABI_RUN_UNCONFIRMED = 1 << 3, /* pass everything from the tick confirm_by on */
 	/* For the tool: this filter replaced another filter, and no command has started or ended a panic on it. */
 	ABI_RUN_HEIR = 1 << 4,
+	/* For the tool: the fleet has set the panic of this filter, even if an operator has ended it here (panic.h). */
+	ABI_RUN_FLEET = 1 << 5,
 };
 
 /*

@@ -260,6 +260,64 @@ test_panic_reaches_the_host() {
 	assert_status 0 xc panic off
 	sleep 6 # the follower looks every 5 s
 	dropped 192.0.2.1 || fail "the fleet's panic came back"
+	follow_kill
+	follow_start
+	sleep 2
+	dropped 192.0.2.1 || fail "the fleet's panic came back with another follower"
+	case_begin "the next panic of the fleet"
+	assert_status 0 publish panic off
+	sleep 1
+	assert_status 0 publish panic on
+	wait_for "panic" passed 192.0.2.1
+}
+
+# A panic that an operator has set on the host is not the fleet's to end, whatever the fleet did before.
+test_panic_by_hand_is_not_the_fleets() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	by_hand_after() {
+		case_begin "$1"
+		assert_status 0 xc panic on
+		assert_status 0 publish panic off
+		sleep 6 # the follower looks every 5 s
+		passed 192.0.2.1 || fail "the fleet has ended the panic of an operator"
+		assert_status 0 xc panic off
+		dropped 192.0.2.1 || fail "the panic cannot be ended"
+	}
+	assert_status 0 publish panic on
+	wait_for "panic" passed 192.0.2.1
+	by_hand_after "during a panic of the fleet"
+	assert_status 0 publish panic on
+	wait_for "panic" passed 192.0.2.1
+	follow_kill
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
+	assert_status 0 publish panic off
+	assert_status 0 xc panic on
+	follow_start
+	by_hand_after "after a panic of the fleet ended, and the filter was loaded anew, while nobody followed"
+}
+
+# A host that has all rules in its store, but no filter that drops by them, is not level.
+test_a_host_without_a_filter_is_not_level() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	state_is() {
+		xc fleet status --config "$FLEET_CONF" >"$STATE/status" 2>&1 || :
+		grep -Eq "^h1 +$1 .*${2:-}" "$STATE/status"
+	}
+	wait_for "the report" state_is level
+	assert_status 0 xc unload vrx
+	wait_for "the report" state_is unfiltered 'no filter is loaded on this host'
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_status 0 xc load vrx
+	wait_for "the report" state_is level
+	assert_status 0 xc panic on
+	wait_for "the report" state_is unfiltered 'an operator has set a panic on this host'
+	assert_status 0 xc panic off
+	wait_for "the report" state_is level
 }
 
 # The host was away while many rules were published; panic comes while it still reads them.

@@ -111,7 +111,7 @@ static int make_filter(struct session *session, const struct copy_wanted *wanted
 				  session->name, list_names(filters, count, names));
 	if (kernel) {
 		original->is_running = true;
-		original->is_filtering = (kernel->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
+		original->is_filtering = (kernel->config->run & ~(ABI_RUN_HEIR | ABI_RUN_FLEET)) == ABI_RUN_SET_UP;
 		memcpy(original->interface, kernel->attachments[0].interface, IF_NAMESIZE);
 	}
 	if (kernel && (!wanted->is_another || !session->store)) {

@@ -149,7 +149,7 @@ static enum command_status run_panic(const struct invocation *invocation)
 	if (invocation->count && strcmp(invocation->operands[0], "off") && strcmp(invocation->operands[0], "on"))
 		return command_fail_choices("panic", invocation->operands[0], "on|off");
 	is_on = !invocation->count || !strcmp(invocation->operands[0], "on");
-	error = filter_panic(invocation->is_all ? NULL : invocation->name, is_on, &meant, &reason);
+	error = filter_panic(invocation->is_all ? NULL : invocation->name, PANIC_BY_OPERATOR, is_on, &meant, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (!meant)

@@ -88,11 +88,13 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 
 /* ---- while a new filter replaces an old one ---- */
 
+#define PANIC_BITS (ABI_RUN_PANIC | ABI_RUN_FLEET)
+
 void filter_make_heir(struct abi_config *config, const struct abi_config *old)
 {
-	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC;
+	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS;
 
-	__atomic_store_n(&config->run, (config->run & ~ABI_RUN_PANIC) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
+	__atomic_store_n(&config->run, (config->run & ~PANIC_BITS) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
 }
 
 void filter_settle_heir(struct abi_config *config, const struct abi_config *old)
@@ -102,8 +104,8 @@ void filter_settle_heir(struct abi_config *config, const struct abi_config *old)
 	do {
 		if (!(run & ABI_RUN_HEIR))
 			return;
-		settled = (run & ~(ABI_RUN_HEIR | ABI_RUN_PANIC)) |
-			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC);
+		settled = (run & ~(ABI_RUN_HEIR | PANIC_BITS)) |
+			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS);
 	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 

@@ -2,26 +2,24 @@
 #include "fleet/follow.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/unprivileged.h"
 #include "base/version.h"
 #include "filter/panic.h"
 #include "fleet/apply.h"
-#include "fleet/host_drops.h"
+#include "fleet/host_filter.h"
 #include "fleet/log_reader.h"
 #include "fleet/service_notify.h"
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
-#define DROPS_MS 5000          /* between two looks at the counters */
+#define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
 #define STALE_S 180            /* without such a note, the lists count as not fed */
@@ -41,15 +39,11 @@ struct following {
 	char text[FOLLOW_BYTES_MAX + 1];
 	char said[REASON_BYTES]; /* the last note, which is not repeated */
 	bool is_stopped;         /* the broker must not be followed */
-	bool is_panic;           /* the fleet's panic is on here */
-	bool has_panic;          /* the broker has said whether it is on */
-	__u32 panic_newest;      /* host_newest_filter() when panic was set: later ones are not in panic */
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
-	__u64 drops; /* packets that the filter has dropped, at drops_ms */
-	__s64 drops_ms;
-	__s64 heard_ms, retried_ms, started_ms, noted_ms;
+	struct host_filter filter; /* at looked_ms */
+	__s64 looked_ms, heard_ms, retried_ms, started_ms, noted_ms;
 };
 
 static void say(struct following *following, const char *text)
@@ -137,12 +131,20 @@ static void write_status(const struct following *following, char text[STATUS_BYT
 			used += snprintf(text + used, STATUS_BYTES - used, "at:%s %s\n", list->name,
 					 fleet_position_format(list->at, position));
 	}
+	if (following->filter.passes_all)
+		why = following->filter.passes_all;
+	if (following->is_stopped)
+		why = following->stop_reason.text;
 	snprintf(text + used, STATUS_BYTES - used,
 		 "version %s\nstate %s\nrules %llu\nrefused %llu\nwhy %.300s \nseen %lld\nskew %lld\npanic %d\ndropped %llu\n",
-		 VERSION, following->is_stopped ? "stopped" : follow_state_name(worst), (unsigned long long)rules,
-		 (unsigned long long)refused, why, (long long)(fleet_now_ms() + apply->offset_ms),
+		 VERSION,
+		 following->is_stopped        ? "stopped" :
+		 following->filter.passes_all ? "unfiltered" :
+						follow_state_name(worst),
+		 (unsigned long long)rules, (unsigned long long)refused, why,
+		 (long long)(fleet_now_ms() + apply->offset_ms),
 		 (long long)(now.tv_sec * 1000LL + now.tv_nsec / 1000000 - fleet_now_ms() - apply->offset_ms),
-		 following->is_panic, (unsigned long long)following->drops);
+		 following->filter.is_panic, (unsigned long long)following->filter.drops);
 }
 
 static bool is_level(const struct following *following)
@@ -155,14 +157,6 @@ static bool is_level(const struct following *following)
 }
 
 /* ---- messages ---- */
-
-static void panic_path(const struct following *following, char *path, size_t size)
-{
-	char dir[4096] = "";
-
-	session_state_dir(following->follow->state, following->follow->name, dir, sizeof(dir));
-	snprintf(path, size, "%s/fleet-panic", dir);
-}
 
 /* Stops if the fleet is not that of the first contact, or if this version does not know its format. */
 static void meet(struct following *following, const struct follow_message *message)
@@ -192,49 +186,21 @@ static void meet(struct following *following, const struct follow_message *messa
 		snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
 }
 
-/* Notes in a file that the fleet has set the panic of the filter. A later process needs to know this. */
-static void write_panic(const struct following *following, bool is_on)
-{
-	char path[4200];
-	int fd;
-
-	panic_path(following, path, sizeof(path));
-	if (!is_on) {
-		unlink(path);
-		return;
-	}
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Sets or ends the panic of the fleet. A panic that an operator has set on this host stays. */
+/* A filter keeps the panic until the fleet ends it, or an operator does. A filter that is loaded later gets it, too. */
 static void set_panic(struct following *following, bool is_on)
 {
 	struct session *session = &following->apply.session;
+	const char *name = following->follow->name;
 	struct reason reason;
-	__u32 newest = 0;
 	size_t meant;
-	int error;
 
-	if (is_on)
-		newest = host_newest_filter(following->follow->name, &session->paused, &session->paused_count);
-	if (following->is_stopped ||
-	    (is_on == following->is_panic && (following->has_panic || !is_on) && newest <= following->panic_newest))
+	if (!host_panic_is_due(name, &session->paused, &session->paused_count, is_on))
 		return;
-	following->has_panic = true;
-	if (is_on)
-		write_panic(following, true);
-	error = filter_panic(following->follow->name, is_on, &meant, &reason);
-	if (error) {
+	if (filter_panic(name, PANIC_BY_FLEET, is_on, &meant, &reason))
 		say(following, reason.text);
-		return;
-	}
-	following->is_panic = is_on;
-	following->panic_newest = newest;
-	if (!is_on)
-		write_panic(following, false);
-	say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");
+	else
+		say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");
+	following->looked_ms = 0; /* the report must say it */
 }
 
 /* `where` has two lines: the broker's address, and a rule that matches its packets, which must pass. */
@@ -281,10 +247,10 @@ static int answer(struct following *following, __u64 failed)
 	char status[STATUS_BYTES];
 	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
 
-	if (!following->drops_ms || fleet_now_ms() - following->drops_ms >= DROPS_MS) {
-		following->drops = host_drops(following->follow->name, &following->apply.session.paused,
-					      &following->apply.session.paused_count);
-		following->drops_ms = fleet_now_ms();
+	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
+		host_filter_look(following->follow->name, &following->apply.session.paused,
+				 &following->apply.session.paused_count, &following->filter);
+		following->looked_ms = fleet_now_ms();
 	}
 	write_status(following, status);
 	message.bytes = strlen(status);
@@ -413,7 +379,6 @@ static int add_list(struct following *following, const char *name, const char *s
 static int prepare(struct following *following, const struct follow *follow, struct reason *reason)
 {
 	const struct fleet_options *options = follow->options;
-	char path[4200];
 	int error = 0;
 
 	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .started_ms = fleet_now_ms() };
@@ -432,8 +397,6 @@ static int prepare(struct following *following, const struct follow *follow, str
 		if (!error && options->is_staged)
 			error = add_list(following, options->lists[i], FLEET_STAGED, reason);
 	}
-	panic_path(following, path, sizeof(path));
-	following->is_panic = !access(path, F_OK);
 	if (!error)
 		error = broker_secrets_read(&following->secrets, options, reason);
 	return error ? error : apply_open(&following->apply, reason);
