@@ -58,16 +58,21 @@ static void release_held(struct import *import, bool is_list)
 	import->held_count = 0;
 }
 
-/* A file without any rule gets one message, however many lines it has. So lines before the first rule are held. */
+/*
+ * A file without any rule gets one message, however many lines it has. So lines before the first rule are held. Who leaves
+ * iptables must know each line that stays behind.
+ */
 static void refuse(struct list_input *list, const char *text)
 {
 	struct import *import = list->context;
 	struct reason line;
 
-	if (++import->bad > IMPORT_BAD_LINES_SHOWN)
+	if (++import->bad > IMPORT_BAD_LINES_SHOWN && list->format != LIST_IPTABLES) {
+		import->hidden++;
 		return;
+	}
 	reason_set(&line, 0, "%s:%llu: %s", list->reader.name, (unsigned long long)list->reader.number, text);
-	if (import->has_rule)
+	if (import->has_rule || list->format == LIST_IPTABLES)
 		import->refuse(line.text);
 	else
 		import->held[import->held_count++] = strdup(line.text);
@@ -135,15 +140,14 @@ static int check_rules(struct import *import, const struct list_input *list, boo
 			  list->reader.name, options->insist ? options->insist : "say --force");
 }
 
-/* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */
-static void refuse_rest(const struct import *import, const struct list_input *list, __u64 before)
+/* Counts the bad lines of a file that refuse() did not show. */
+static void refuse_rest(const struct import *import, const struct list_input *list)
 {
-	const __u64 shown = before < IMPORT_BAD_LINES_SHOWN ? IMPORT_BAD_LINES_SHOWN : before;
 	struct reason more;
 
-	if (import->bad <= shown)
+	if (!import->hidden)
 		return;
-	reason_set(&more, 0, "%s: %llu more bad lines", list->reader.name, (unsigned long long)(import->bad - shown));
+	reason_set(&more, 0, "%s: %llu more bad lines", list->reader.name, (unsigned long long)import->hidden);
 	import->refuse(more.text);
 }
 
@@ -184,6 +188,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 		return error;
 	}
 	import->has_rule = false;
+	import->hidden = 0;
 	error = list_read(&list);
 	output_progress_end();
 	if (error || is_interrupted)
@@ -194,7 +199,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   "rename that one",
 				   list.reader.name);
 	else if (import->has_rule)
-		refuse_rest(import, &list, bad);
+		refuse_rest(import, &list);
 	if (!error && list.masked.count)
 		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
 			    list.reader.name, list.masked.count, list.masked.count == 1 ? "" : "es", list.masked.first);

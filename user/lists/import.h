@@ -74,6 +74,7 @@ struct import {
 	struct import_warnings warnings;
 	struct guard guard; /* in a dry run: what to warn about */
 	__u64 bad, steps, total;
+	__u64 hidden; /* bad lines of this file that are only counted */
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */
