@@ -63,6 +63,7 @@ static void make_frame(enum flow_family family, struct bench_run *run)
 	const struct ipv4_frame ipv4 = {
 		.head = { .ethertype = htons(ETH_P_IP) },
 		.ip = { .version = 4, .ihl = 5, .ttl = 64, .tot_len = htons(sizeof(ipv4) - sizeof(ipv4.head)) },
+		.payload = { [13] = FLOW_TCP_SYN },
 	};
 	const struct ipv6_frame ipv6 = {
 		.head = { .ethertype = htons(ETH_P_IPV6) },

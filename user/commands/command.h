@@ -73,6 +73,7 @@ struct invocation {
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
+	bool is_new_only;
 	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
 	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
@@ -286,7 +287,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 
 /* What `import` takes, and `restore` too. */
 #define IMPORT_USAGE \
-	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] " \
+	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] " \
 	"[--format text|ipset|nft|spamhaus|csv|iptables] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
 	"[--confirm TIME] [--force]"
 #define IMPORT_OPTIONS \

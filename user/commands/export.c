@@ -231,7 +231,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 {
 	const bool is_partial = invocation->list_name || invocation->list_format || invocation->set_name ||
 				invocation->is_replace || invocation->is_strict || invocation->action ||
-				invocation->timeout_ms || invocation->load.is_monitor_only;
+				invocation->is_new_only || invocation->timeout_ms || invocation->load.is_monitor_only;
 	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	struct reason reason, ignored;
 	struct backup backup;

@@ -16,6 +16,7 @@ struct import_options command_import_options(const struct invocation *invocation
 					.list_format = invocation->list_format,
 					.set_name = invocation->set_name,
 					.action = invocation->load.is_monitor_only ? RULE_MONITOR : invocation->action,
+					.is_new_only = invocation->is_new_only,
 					.timeout_ms = invocation->timeout_ms,
 					.confirm_ms = invocation->confirm_ms,
 					.is_replace = invocation->is_replace,
@@ -155,6 +156,8 @@ static enum command_status run_import(const struct invocation *invocation)
 		return command_fail_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables");
 	if (invocation->load.is_monitor_only && invocation->action == RULE_PASS)
 		return command_fail(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
+	if (invocation->is_new_only && invocation->action == RULE_PASS)
+		return command_fail(STATUS_USAGE, "--new-only is for rules that drop or monitor; drop one of the two");
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	/* "import FILE LIST" */

@@ -48,6 +48,8 @@ const struct option_row options_table[] = {
 	  .to = INTO(list_format) },
 	{ "action", OPTION_ACTION, "drop|pass|monitor", "for rules without an action of their own", VALUE_ACTION,
 	  .to = INTO(action) },
+	{ "new-only", OPTION_ACTION, NULL, "the rules match only packets that begin something",
+	  .to = INTO(is_new_only) },
 	{ "set", OPTION_SET, "SET", "read only this set of ipset or nft", VALUE_TEXT, .to = INTO(set_name) },
 	{ "list", OPTION_LIST, "NAME", "the rules of this list", VALUE_NAME, .to = INTO(list_name) },
 	{ "replace", OPTION_REPLACE, NULL, "delete the rules that the list does not name", .to = INTO(is_replace) },

@@ -158,6 +158,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 	if (filter->is_other_version)
 		return status;
 	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));
+	json_object_set_new(status, "asks_connection_tracking", json_boolean(config->asks_conntrack));
 	add_table(status, filter, counters);
 	add_probes(status, filter);
 	return status;

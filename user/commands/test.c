@@ -90,9 +90,10 @@ static const char *running_text(const struct finding *finding)
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
-static enum command_status test_list(const struct invocation *invocation, const struct rule *query, const char *list)
+static enum command_status test_list(const struct invocation *invocation, const struct rule *query, const char *flow,
+				     const char *list)
 {
-	char text[RULE_TEXT_BYTES], found[RULE_TEXT_BYTES];
+	char found[RULE_TEXT_BYTES];
 	struct store_lists lists = {};
 	struct rule rule;
 	struct reason reason;
@@ -113,7 +114,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 		return command_fail_because(store_say_unread(error, &reason), &reason);
 	if (!owner)
 		return command_fail_list(change_say_no_list(list, &reason), &reason);
-	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", rule_format(query, text), "list", list, "verdict",
+	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", flow, "list", list, "verdict",
 			       is_listed ? "listed" : "not listed", "rule",
 			       is_listed ? rule_format(&rule, found) : NULL));
 	return is_listed ? STATUS_DONE : STATUS_NO;
@@ -121,7 +122,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 
 static enum command_status run_test(const struct invocation *invocation)
 {
-	char text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+	char text[RULE_TEXT_BYTES], flow[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
 	struct finding finding = {};
 	const char *list;
 	struct reason reason;
@@ -132,8 +133,11 @@ static enum command_status run_test(const struct invocation *invocation)
 
 	if (command_read_rule(invocation, &query, &list))
 		return STATUS_USAGE;
+	/* Rules with `state new` match no others. */
+	rule_format(&query, flow);
+	query.fields |= RULE_NEW;
 	if (list)
-		return test_list(invocation, &query, list);
+		return test_list(invocation, &query, flow, list);
 	finding.query = &query;
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
@@ -147,10 +151,11 @@ static enum command_status run_test(const struct invocation *invocation)
 	store_close(store);
 	if (error)
 		return command_fail_because(error, &reason);
-	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
-			   query_decision_words[finding.decision]);
+	answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[finding.decision]);
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
+	if (finding.is_listed && finding.rule.fields & RULE_NEW)
+		json_object_set_new(answer, "assumed", json_string("these packets begin something; answers pass"));
 	if (json_array_size(finding.lists))
 		json_object_set(answer, "lists", finding.lists);
 	json_decref(finding.lists);
@@ -162,7 +167,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	output_print(answer);
 	if (finding.has_part)
 		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
-			    command_name_option(invocation->name, option), rule_format(&query, text));
+			    command_name_option(invocation->name, option), flow);
 	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }
 

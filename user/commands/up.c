@@ -183,6 +183,7 @@ struct import_options command_list_import(const struct invocation *invocation, c
 					.list_format = list->format,
 					.set_name = list->set,
 					.action = list->action,
+					.is_new_only = list->is_new_only,
 					.timeout_ms = list->timeout_ms,
 					.is_strict = list->is_strict,
 					.is_forced = list->is_forced,

@@ -121,6 +121,7 @@ struct config_list {
 	enum rule_action action;          /* of rules that name none */
 	__s64 timeout_ms;                 /* 0: not given */
 	bool is_strict, is_forced;
+	bool is_new_only;  /* every rule that does not pass gets `state new` */
 	unsigned int line; /* where the section starts */
 };
 

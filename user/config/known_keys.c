@@ -96,6 +96,7 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "format", VALUE_FORMAT, OF_LIST(format) },
 	{ SECTION_LIST, "set", VALUE_TEXT, OF_LIST(set) },
 	{ SECTION_LIST, "action", VALUE_ACTION, OF_LIST(action) },
+	{ SECTION_LIST, "new-only", VALUE_SWITCH, OF_LIST(is_new_only) },
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
 	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },

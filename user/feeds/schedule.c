@@ -26,9 +26,9 @@ __u64 feed_config_hash(const struct config_list *list)
 	__u64 hash = 0xcbf29ce484222325;
 	char numbers[128];
 
-	snprintf(numbers, sizeof(numbers), "%d %lld %d %d %llu %u %u %u", list->action, (long long)list->timeout_ms,
-		 list->is_strict, list->is_forced, (unsigned long long)list->rules_max, list->limits.space_max,
-		 list->limits.prefix_min[0], list->limits.prefix_min[1]);
+	snprintf(numbers, sizeof(numbers), "%d %d %lld %d %d %llu %u %u %u", list->action, list->is_new_only,
+		 (long long)list->timeout_ms, list->is_strict, list->is_forced, (unsigned long long)list->rules_max,
+		 list->limits.space_max, list->limits.prefix_min[0], list->limits.prefix_min[1]);
 	hash = hash_text(hash, list->url);
 	hash = hash_text(hash, list->format);
 	hash = hash_text(hash, list->set);

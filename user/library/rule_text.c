@@ -12,7 +12,7 @@
 _Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
 _Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
 _Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
-		       (int)XDP_CUCKOO_DPORT == RULE_DPORT,
+		       (int)XDP_CUCKOO_DPORT == RULE_DPORT && (int)XDP_CUCKOO_NEW == RULE_NEW,
 	       "fields");
 _Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS &&
 		       (int)XDP_CUCKOO_MONITOR == RULE_MONITOR,

@@ -107,6 +107,7 @@ enum xdp_cuckoo_field {
 	XDP_CUCKOO_PROTO = 1 << 0,
 	XDP_CUCKOO_SPORT = 1 << 1,
 	XDP_CUCKOO_DPORT = 1 << 2,
+	XDP_CUCKOO_NEW = 1 << 3, /* `state new`: only packets that begin something; not with XDP_CUCKOO_PASS */
 };
 
 /*

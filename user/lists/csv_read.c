@@ -27,6 +27,7 @@ static const struct {
 	{ "dport", { "port", "dst_port", "dest_port", "destination_port" } },
 	{ "type", { "icmp_type" } },
 	{ "code", { "icmp_code" } },
+	{ "state", {} },
 	{ "action", {} },
 	{ "timeout", { "ttl" } },
 	{ "comment", {} },

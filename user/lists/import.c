@@ -159,6 +159,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 								    LIST_UNKNOWN,
 				   .timeout_ms = options->timeout_ms,
 				   .action = options->action,
+				   .is_new_only = options->is_new_only,
 				   .set = options->set_name,
 				   .is_strict = options->is_strict,
 				   .take = take,

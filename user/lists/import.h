@@ -20,6 +20,7 @@ struct import_options {
 	const char *list_format;  /* see list_format_named(); NULL: found from the content */
 	const char *set_name;     /* the only set to read from ipset and nft; NULL: every set */
 	enum rule_action action;  /* of rules that name none */
+	bool is_new_only;         /* every rule that does not pass gets `state new` */
 	__s64 timeout_ms;         /* for rules that have none; 0: they stay */
 	__s64 confirm_ms;         /* undo the change unless confirmed in this time; 0: never */
 	bool is_replace;          /* delete the rules that the file does not have: of the list, or all */

@@ -21,6 +21,8 @@ static const char *why_not(const struct rule *rule)
 
 	if (rule->family == FLOW_NO_FAMILY)
 		return "is left out: ipset needs an address";
+	if (rule->fields & RULE_NEW)
+		return "is left out: a set of ipset has no state";
 	if (rule->timeout_ms > TIMEOUT_MAX_S * 1000LL)
 		return "is left out: ipset's timeouts end at 2147483 s";
 	if (!(rule->fields & RULE_PROTO))

@@ -115,6 +115,8 @@ static int take(const struct rule *rule, void *context)
 
 	if (!timed.timeout_ms && !taking->row->is_permanent)
 		timed.timeout_ms = taking->list->timeout_ms;
+	if (taking->list->is_new_only && timed.action != RULE_PASS)
+		timed.fields |= RULE_NEW;
 	return taking->list->take(taking->list, &timed);
 }
 

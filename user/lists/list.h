@@ -41,6 +41,7 @@ struct list_input {
 	bool is_strict;                   /* refuse host bits in prefixes */
 	struct rule_masked masked;        /* prefixes whose host bits were cleared */
 	enum rule_action action;          /* of rules that name none */
+	bool is_new_only;                 /* give every rule that does not pass `state new` */
 	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
 	bool has_set;                     /* the input has that set */
 	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */

@@ -14,7 +14,11 @@ static int take_line(struct list_input *list, char *line)
 {
 	/* Most lines are a single IPv4 address; this is the fast way for those. */
 	struct rule rule = {
-		.family = FLOW_IPV4, .src_len = 32, .action = list->action, .timeout_ms = list->timeout_ms
+		.family = FLOW_IPV4,
+		.src_len = 32,
+		.action = list->action,
+		.timeout_ms = list->timeout_ms,
+		.fields = list->is_new_only && list->action != RULE_PASS ? RULE_NEW : 0,
 	};
 	struct list_row row;
 	struct reason reason;
