@@ -149,7 +149,7 @@ LIBRARY_TEST(test_what_is_no_rule)
 	IS_NO_RULE(rule.family = 1);
 	IS_NO_RULE(rule.family = 0);
 	IS_NO_RULE(rule.action = XDP_CUCKOO_MONITOR + 1);
-	IS_NO_RULE(rule.fields = 8);
+	IS_NO_RULE(rule.fields = 16);
 	IS_NO_RULE(rule.proto = 6);
 	IS_NO_RULE(rule.dport = 53);
 	IS_NO_RULE(rule.src_bits = 0);
