@@ -23,7 +23,6 @@
 #include "counters/outcome_words.h"
 #include "io/line_file.h"
 #include "lists/import.h"
-#include "base/clock.h"
 
 #define VERSION_1 BACKUP_HEAD "1 of "
 #define MOMENT "%Y-%m-%dT%H:%M:%SZ"
@@ -33,12 +32,6 @@
 #define UNTIL " until "
 #define LAST_LINE "rules %llu lists %u"
 #define fail(reason, ...) reason_set(reason, -EINVAL, __VA_ARGS__)
-
-/* The wall clock at the time of the store's clock. */
-static __s64 wall_ms(const struct store *store)
-{
-	return clock_ms(CLOCK_REALTIME) - store_lag_ms(store);
-}
 
 /* 0 is "". */
 static const char *write_moment(time_t second, char text[MOMENT_BYTES])
@@ -162,7 +155,7 @@ int backup_write(FILE *to, struct store *store)
 	for (size_t i = 1; i < writing.count; i++)
 		write_list(to, store, &writing.lists.list[writing.owners[i]]);
 	if (store && !error) {
-		writing.wall_ms = wall_ms(store);
+		writing.wall_ms = store_wall_ms(store);
 		error = store_each(store, write_rule, &writing);
 	}
 	fprintf(to, "end " LAST_LINE "\n", writing.lines, writing.count - 1);
@@ -341,7 +334,7 @@ void backup_free(struct backup *backup)
 
 static int restore_rules(struct backup *backup, struct session *session, struct rule_set *rules, struct reason *reason)
 {
-	const __s64 now_ms = wall_ms(session->store);
+	const __s64 now_ms = store_wall_ms(session->store);
 	int error = 0;
 
 	rule_set_sort(rules);

@@ -29,6 +29,11 @@ __s64 store_lag_ms(const struct store *store)
 	return store_clock_ms(CLOCK_BOOTTIME) + store->clock.ahead_ms - store->clock.now_ms;
 }
 
+__s64 store_wall_ms(const struct store *store)
+{
+	return store->clock.now_ms + store->clock.lead_ms;
+}
+
 /* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
@@ -50,6 +55,10 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	else
 		clock->ahead_ms = meta->seen_ms - boot_ms;
 	clock->now_ms = boot_ms + clock->ahead_ms;
+	/* Measured anew, the lead would differ by the time between two readings of clocks. */
+	clock->lead_ms = wall_ms - clock->now_ms;
+	if (llabs(clock->lead_ms - meta->wall_ms) <= WALL_TOLERANCE_MS)
+		clock->lead_ms = meta->wall_ms;
 	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
 }
 

@@ -80,6 +80,7 @@ struct store_clock {
 	char boot_id[STORE_BOOT_ID_BYTES]; /* of this boot */
 	__s64 ahead_ms;                    /* the store's time minus CLOCK_BOOTTIME */
 	__s64 now_ms;                      /* the store's time; stands still: see store_begin() */
+	__s64 lead_ms;                     /* the wall clock minus the store's time */
 };
 
 struct store {

@@ -134,12 +134,14 @@ int store_say_unread(int error, struct reason *reason);
  * store_each().
  *
  * The clock by which timeouts are counted stands still between the calls that set it. These are store_open(),
- * store_begin() and the end of a transaction. store_lag_ms() is the time since the last of them.
+ * store_begin() and the end of a transaction. store_lag_ms() is the time since the last of them. store_wall_ms() is the
+ * wall clock at that time; only a wall clock that is set by more than a second changes by which moment a rule ends.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
 void store_abort(struct store *store);
 __s64 store_lag_ms(const struct store *store);
+__s64 store_wall_ms(const struct store *store);
 
 /*
  * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one

@@ -41,6 +41,28 @@ TIME_TEST(test_time_stands_still)
 	is_as(f, "192.0.2.2", -1, "");
 }
 
+/* Two clocks are never read at the same time: what lies between the readings does not change a rule's end. */
+TIME_TEST(test_a_rule_ends_at_one_moment)
+{
+	static const __s64 steps[] = { 1, -2, CLOCK_SECOND, -CLOCK_SECOND, CLOCK_SECOND + 3, -CLOCK_DAY };
+	__s64 end_ms;
+
+	add_for(f, "192.0.2.1", CLOCK_HOUR);
+	end_ms = store_wall_ms(f->store) + CLOCK_HOUR;
+	assert_int_equal(end_ms, fake_clock.wall_ms + CLOCK_HOUR);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		const __s64 wall_ms = fake_clock.wall_ms;
+		const bool is_set = llabs(steps[i]) > CLOCK_SECOND;
+
+		clock_advance(7);
+		fake_clock.wall_ms += steps[i];
+		reopen(f, i % 2 ? STORE_READ : STORE_WRITE);
+		assert_int_equal(store_wall_ms(f->store) + get(f, "192.0.2.1").timeout_ms,
+				 end_ms + (is_set ? steps[i] : 0));
+		fake_clock.wall_ms = wall_ms + 7;
+	}
+}
+
 static const char *const clocked = "192.0.2.1";
 
 /* Opens the store as another process would. */
