@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/copy_filter.h"
+#include "bench/bench.h"
 
 #define NAMES_BYTES 128 /* of running filters, in a message */
 

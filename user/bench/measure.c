@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,8 +10,6 @@
 #include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-
-#include "bench/worker_threads.h"
 
 #define SLICES_MIN 16         /* a program with fewer slices gets no figure */
 #define SECONDS_MIN 0.1       /* of a run: enough for several turns of each program */

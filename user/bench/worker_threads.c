@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "bench/worker_threads.h"
+#include "bench/bench.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 
 #include "change/change.h"
 #include "change/internal.h"
-#include "filter/rule_entries.h"
+#include "filter/filter.h"
 
 /* ---- while the change is made ---- */
 

@@ -7,7 +7,7 @@
 
 #include "change/change.h"
 #include "change/internal.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 
 int change_note_blocked(struct session *session)
 {

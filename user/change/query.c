@@ -4,8 +4,8 @@
 
 #include "change/change.h"
 #include "filter/hints.h"
-#include "filter/rule_entries.h"
-#include "kernel/ticks.h"
+#include "filter/filter.h"
+#include "kernel/kernel.h"
 
 #define ANY_OWNER (~0ULL)
 

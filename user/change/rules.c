@@ -6,7 +6,7 @@
 #include "change/change.h"
 #include "change/internal.h"
 #include "change/rule_diff.h"
-#include "filter/rule_entries.h"
+#include "filter/filter.h"
 
 int change_say_unwritten(int error, struct reason *reason)
 {

@@ -11,7 +11,7 @@
 
 #include "commands/internal.h"
 #include "io/line_pipe.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 #include "io/output.h"
 #include "base/clock.h"
 #include "base/memory.h"

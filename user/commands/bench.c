@@ -5,9 +5,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "bench/copy_filter.h"
+#include "bench/bench.h"
 #include "base/memory.h"
-#include "bench/measure.h"
 #include "commands/command.h"
 #include "io/output.h"
 

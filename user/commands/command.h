@@ -16,8 +16,8 @@
 #include "base/privileges.h"
 #include "change/change.h"
 #include "config/config.h"
-#include "counters/by_rule.h"
-#include "host/protected_flows.h"
+#include "counters/counters.h"
+#include "host/host.h"
 #include "kernel/kernel.h"
 #include "lists/import.h"
 

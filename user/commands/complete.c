@@ -11,7 +11,7 @@
 #include "commands/command.h"
 #include "kernel/interfaces.h"
 #include "commands/options.h"
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "io/output.h"
 
 #define SPEC_BYTES 128

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "io/output.h"
 #include "change/confirm_watchdog.h"
 

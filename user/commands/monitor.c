@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include "commands/command.h"
-#include "samples/listener.h"
-#include "counters/outcome_words.h"
+#include "samples/samples.h"
+#include "counters/counters.h"
 #include "io/output.h"
 #include "kernel/interfaces.h"
 #include "monitor/pcapng.h"
-#include "samples/sample_cause.h"
 #include "io/signals.h"
 #include "base/clock.h"
 

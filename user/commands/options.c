@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "kernel/interfaces.h"
-#include "kernel/samples.h"
+#include "kernel/kernel.h"
 #include "io/output.h"
 #include "base/suggest.h"
 #include "change/confirm_watchdog.h"

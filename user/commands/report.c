@@ -7,7 +7,7 @@
 
 #include "commands/command.h"
 #include "change/confirm_watchdog.h"
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "io/output.h"
 #include "base/clock.h"
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "io/output.h"
 #include "base/suggest.h"
-#include "filter/panic.h"
+#include "filter/filter.h"
 
 static const char *verdict_word(__u8 verdict)
 {

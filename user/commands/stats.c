@@ -9,11 +9,10 @@
 #include <time.h>
 
 #include "commands/internal.h"
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "io/output.h"
 #include "kernel/interfaces.h"
 #include "base/suggest.h"
-#include "counters/tally.h"
 #include "base/clock.h"
 
 /* ---- reading ---- */

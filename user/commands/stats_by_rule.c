@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "commands/internal.h"
-#include "counters/by_list.h"
+#include "counters/counters.h"
 #include "io/output.h"
 
 #define TOP_DEFAULT 20

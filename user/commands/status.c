@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "filter/run_state.h"
-#include "counters/outcome_words.h"
-#include "counters/tally.h"
+#include "filter/filter.h"
+#include "counters/counters.h"
 #include "io/output.h"
 
 /* Fewer packets that are no IP packets are ARP and the like of an idle interface. */

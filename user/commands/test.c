@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "io/output.h"
 
 /* What the store and the running filters say about a flow. */

@@ -8,11 +8,9 @@
 
 #include "commands/command.h"
 #include "io/output.h"
-#include "counters/tally.h"
-#include "samples/listener.h"
-#include "samples/sample_cause.h"
-#include "top/model.h"
-#include "top/screen.h"
+#include "counters/counters.h"
+#include "samples/samples.h"
+#include "top/top.h"
 #include "base/clock.h"
 
 #define INTERVAL_MS_DEFAULT 1000

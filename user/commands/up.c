@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "commands/command.h"
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "config/config.h"
 #include "lists/import.h"
 #include "io/output.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "io/output.h"
 #include "base/safe_text.h"
 

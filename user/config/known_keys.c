@@ -7,7 +7,7 @@
 
 #include "change/change.h"
 #include "config/internal.h"
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
 #include "table/table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "counters/hottest_keys.h"
+#include "counters/counters.h"
 
 #include <errno.h>
 #include <stdlib.h>

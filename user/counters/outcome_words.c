@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 
 const struct outcome_words outcome_words[OUTCOMES] = {
 	[OUTCOME_NO_RULE] = { "no-rule", "parsed completely, no rule matched" },

@@ -15,7 +15,7 @@
 #include <zlib.h>
 
 #include "base/version.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 
 /* clang-format off */
 #define FUNCTIONS(X) \

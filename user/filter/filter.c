@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Opens and closes a filter: the tables of a filter, and where they are in its maps. */
-#include "filter/filter.h"
-
+/*
+ * A filter and its tables: where a table is in the maps, how many keys it may hold, and how one key changes. The top of
+ * include/abi.h explains "table", "slot", "record" and "tick".
+ */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "filter/hints.h"
 #include "filter/internal.h"
 
 void filter_lay_out(struct abi_config *config, unsigned int tables, __u64 slots)
@@ -182,4 +185,144 @@ int filter_say_other_store(const struct kernel_filter *kernel, struct reason *re
 			  "the filter '%s' on %s is filled from another store; give the --state it was "
 			  "loaded with, or unload it first",
 			  kernel->config->name, kernel->attachments[0].interface);
+}
+
+/* ---- how many keys a table may hold, and how large its successor must be ---- */
+
+__u64 filter_all_slots(const struct kernel_filter *kernel)
+{
+	return (__u64)kernel->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (kernel->options.format == BUCKET_8 ? 2 : 1);
+}
+
+unsigned int filter_tables(const struct kernel_filter *kernel)
+{
+	return kernel->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
+}
+
+__u64 filter_room(const struct kernel_filter *kernel)
+{
+	return filter_tables(kernel) == 1 ? filter_all_slots(kernel) : kernel->config->table[1].first_slot;
+}
+
+bool filter_holds(const struct filter *filter, __u64 keys)
+{
+	return keys <= table_slots(&filter->table) * TABLE_LOAD_PERCENT / 100;
+}
+
+__u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
+{
+	const __u64 room = filter_room(&filter->kernel);
+	__u64 wanted;
+
+	if (filter_holds(filter, keys))
+		return table_slots(&filter->table);
+	wanted = table_slots_for(keys + keys / 2);
+	/* Use all the room of the maps if that is enough, because new maps need a new program. */
+	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
+		return room;
+	/* If another tool holds the filter, it cannot get other maps. */
+	if (wanted > room && kernel_held_attachment(&filter->kernel))
+		return room;
+	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
+}
+
+int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason)
+{
+	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
+
+	if (held) {
+		char options[64];
+
+		snprintf(options, sizeof(options), " --capacity N, N at least %llu", 2 * (unsigned long long)keys);
+		return kernel_say_held(&filter->kernel, held, options, -ENOSPC, reason,
+				       "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
+				       (unsigned long long)table_slots(&filter->table));
+	}
+	return reason_set(reason, -ENOSPC,
+			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
+			  "delete rules first",
+			  (unsigned long long)keys, (unsigned long long)table_slots(&filter->table),
+			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
+}
+
+/* ---- one key ---- */
+
+#define AHEAD_TICKS 16 /* at most, by which processes differ: one, and time to spare */
+#define STOPPED_MS 100 /* reading two clocks takes less, unless the process was stopped */
+
+/*
+ * Reads two clocks. If this process was stopped between the two reads, it starts again; otherwise the rule
+ * would end late by that time.
+ */
+int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
+{
+	__s64 lag_ms, left_ms;
+	int error;
+
+	do {
+		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
+		left_ms = timeout_ms - lag_ms;
+		/* 0 means never, so a timeout that ends now counts as just over. */
+		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
+	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
+	return error;
+}
+
+__u32 filter_end(const struct filter *filter, __u32 tick)
+{
+	const __u32 epoch = filter_own(filter)->epoch;
+
+	if (!tick || tick - epoch <= ABI_END_MAX)
+		return tick ? tick - epoch + (tick == epoch) : 0;
+	return tick < epoch;
+}
+
+bool filter_has_aged(const struct filter *filter, __u32 tick)
+{
+	const __u32 epoch = filter_own(filter)->epoch;
+	struct reason ignored;
+	__u32 now;
+
+	if (!tick || ticks_now(&now, &ignored))
+		return false;
+	/* Another process may have made the table, and its estimate of the tick may be ahead. */
+	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
+}
+
+int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
+{
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	__u64 hint;
+	int error = filter_hint(filter, &key->shape, &hint);
+
+	if (error)
+		return error;
+	hints_mark(filter_hints(filter), key, hint);
+	error = table_insert(&filter->table, &value, filter_end(filter, tick));
+	if (!error && !tick)
+		hints_set_shortcuts(filter_hints(filter), key);
+	return error;
+}
+
+int filter_delete(struct filter *filter, const struct rule_key *key)
+{
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+
+	hints_clear_shortcuts(filter_hints(filter), key);
+	return table_delete(&filter->table, &value);
+}
+
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick)
+{
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	int error;
+
+	if (!filter->kernel.options.is_exact)
+		return 0;
+	if (tick)
+		hints_clear_shortcuts(filter_hints(filter), key);
+	error = table_set_end(&filter->table, &value, filter_end(filter, tick));
+	if (!error && !tick)
+		hints_set_shortcuts(filter_hints(filter), key);
+	return error;
 }

@@ -8,6 +8,9 @@
 #ifndef XDP_CUCKOO_FILTER_H
 #define XDP_CUCKOO_FILTER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "kernel/kernel.h"
 #include "base/error_reason.h"
 #include "store/store.h"
@@ -220,5 +223,67 @@ void filter_set_generation(struct filter *filter, __u64 generation);
  */
 int filter_say_unmapped(struct reason *reason);
 int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason);
+
+/*
+ * ---- keys of rules ----
+ *
+ * The keys of rules. A shape may be probed as a longer shape: then each rule of the shape becomes several
+ * keys of the longer one. This file finds the keys of a rule, and the rules of a key, because
+ * several rules can have the same key. It reads the store, not the table.
+ */
+
+/*
+ * Visits every key of a rule until `visit` returns non-zero; returns that value, or 0. The list must have the
+ * rule's shapes, else the result is -EBADMSG. `is_shared`: other rules may have the key too.
+ */
+int keys_each(const struct shape_list *list, const struct rule *rule,
+	      int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context);
+
+/* What all rules of the store that have a key say about it. */
+struct keys_state {
+	struct rule owner;  /* the first of these rules */
+	unsigned int rules; /* how many they are */
+	__s64 timeout_ms;   /* of the rule that ends last; 0: never */
+};
+
+/* Counts one more rule in *state, of a key that `rule` has. */
+void keys_state_add(struct keys_state *state, const struct rule *rule);
+
+/* 0; -ENOENT if no rule has the key; other -errno. */
+int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key,
+	       struct keys_state *state);
+
+/* Whether two rules differ at most in timeout and comment. */
+bool keys_same_rule(const struct rule *a, const struct rule *b);
+
+/* ---- run state ---- */
+
+/* Whether a running filter enforces its rules at this moment. */
+
+/* Whether it waits for `confirm`, or waited too long. */
+bool run_is_unconfirmed(const struct kernel_filter *filter);
+
+/* Milliseconds left to confirm it; 0: none, or it waits for nothing, or the kernel does not tell the time. */
+__s64 run_confirm_left_ms(const struct kernel_filter *filter);
+
+/* Whether it passes everything because nobody confirmed in time. */
+bool run_is_confirm_late(const struct kernel_filter *filter);
+
+/* Whether rules are in force: it is set up, and not in panic, not monitor-only and not unconfirmed too long. */
+bool run_is_filtering(const struct kernel_filter *filter);
+
+/* ---- panic: running filters pass everything, whatever their rules are ---- */
+
+enum panic_by { PANIC_BY_OPERATOR, PANIC_BY_FLEET };
+
+/* What sets or ends a panic makes this of the bits of abi_config.run. See panic.c. */
+__u32 panic_next(__u32 run, enum panic_by by, bool is_on);
+
+/*
+ * Sets or ends the panic of every running filter of the name; NULL: of all. Works while other commands change the
+ * filters. *meant: how many filters there are. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in
+ * that state. -EAGAIN: another command keeps replacing tables.
+ */
+int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason);
 
 #endif

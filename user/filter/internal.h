@@ -3,7 +3,6 @@
 #ifndef XDP_CUCKOO_FILTER_INTERNAL_H
 #define XDP_CUCKOO_FILTER_INTERNAL_H
 
-#include "filter/rule_entries.h"
 #include "filter/filter.h"
 
 /* ---- collect_entries.c, carry_counts.c ---- */

@@ -13,7 +13,7 @@
 #include "base/grace_period.h"
 #include "filter/filter.h"
 #include "filter/internal.h"
-#include "kernel/ticks.h"
+#include "kernel/kernel.h"
 
 /*
  * If too many keys share a few buckets, a new secret solves it, except with a probability of one in millions.

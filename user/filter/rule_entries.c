@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "filter/rule_entries.h"
-
+/* The keys of a rule, and the rules of a key. */
 #include <errno.h>
 #include <string.h>
+
+#include "filter/filter.h"
 
 int keys_each(const struct shape_list *list, const struct rule *rule,
 	      int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context)

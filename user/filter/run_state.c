@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "filter/internal.h"
-#include "filter/run_state.h"
-#include "kernel/ticks.h"
 
 static void set_run(struct abi_config *config, __u32 bit, bool is_set)
 {

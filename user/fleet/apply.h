@@ -12,7 +12,7 @@
 
 #include "change/change.h"
 #include "fleet/follow_messages.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 #include "rule/rule_set.h"
 
 #define APPLY_REFUSED_KEPT 1000 /* refused rules of a list that are tried again; others are only counted */

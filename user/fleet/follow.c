@@ -11,7 +11,7 @@
 
 #include "base/unprivileged.h"
 #include "base/version.h"
-#include "filter/panic.h"
+#include "filter/filter.h"
 #include "fleet/apply.h"
 #include "fleet/host_filter.h"
 #include "fleet/log_reader.h"

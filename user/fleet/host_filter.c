@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "fleet/host_filter.h"
 
-#include "counters/tally.h"
-#include "filter/panic.h"
-#include "filter/run_state.h"
+#include "counters/counters.h"
+#include "filter/filter.h"
 
 /* The panic of the fleet is the fleet's own affair: its status says so elsewhere. */
 static const char *why_it_passes_all(const struct kernel_filter *filter)

@@ -12,7 +12,7 @@
 #include "change/change.h"
 #include "flowspec/route.h"
 #include "flowspec/translator.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 #include "io/line_pipe.h"
 
 #define GROUP_LINES 32768 /* at most in one change */

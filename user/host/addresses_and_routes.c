@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "host/addresses_and_routes.h"
+#include "host/host.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,10 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <libmnl/libmnl.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
-#include "kernel/netlink.h"
+#include "kernel/interfaces.h"
 
 #define ANCESTORS_MAX 64
 #define DUMP_TRIES 4 /* routes may change during a dump */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The flows by which this host is reached; and addresses that a rule seldom means to block. */
-#include "host/protected_flows.h"
+#include "host/host.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "host/addresses_and_routes.h"
 
 #define ADDRESSES_PAIRED_MAX 64 /* most own addresses that gateways and name servers are paired with */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel/bench_program.h"
+#include "kernel/kernel.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 
+#include "bench_abi.h"
 #include "bench.skel.h"
 #include "bench_5_10.skel.h"
 #include "kernel/internal.h"

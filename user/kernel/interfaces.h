@@ -75,4 +75,29 @@ bool interfaces_takes_frags(int index);
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
 
+/* ---- requests by rtnetlink and generic netlink ---- */
+
+struct nlmsghdr;
+
+/* Gets each answer. Returns MNL_CB_OK to go on; MNL_CB_ERROR, with errno set, ends the request with that error. */
+typedef int (*netlink_visit)(const struct nlmsghdr *message, void *context);
+
+/*
+ * Asks for all objects of a type (RTM_GETLINK, ...) and family. `header_bytes` is the size of the type's
+ * own header. Calls `visit` for each object. 0; -EINTR: the objects changed meanwhile, so some may be
+ * missing or come twice; other -errno, also of `visit`.
+ */
+int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit visit, void *context);
+
+/* Sends one request, and calls `visit` for the answer. 0; -errno, of the kernel or of `visit`. */
+int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context);
+
+/*
+ * Sends a command of a generic netlink family about the object that a numeric attribute names. The answer
+ * starts with a struct genlmsghdr. 0; -ENOENT: the kernel has no such family; other -errno as from
+ * netlink_ask().
+ */
+int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, netlink_visit visit,
+			void *context);
+
 #endif

@@ -27,7 +27,7 @@ bool kernel_says_above(void);
 int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject);
 int kernel_refuse_in_words(struct reason *reason, int error, const char *what, const char *subject);
 
-/* ---- maps.c ---- */
+/* ---- load_program.c ---- */
 
 extern const char *const kernel_map_names[KERNEL_MAPS];
 

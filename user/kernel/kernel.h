@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+#include <linux/types.h>
+
 #include "abi.h"
 #include "kernel/interfaces.h"
 #include "base/error_reason.h"
@@ -249,5 +251,121 @@ int kernel_cpus(void); /* the largest possible number of CPUs; -errno */
 
 /* Only for the writer. A packet that comes during the reset is counted either before it or after it. */
 int kernel_reset_counters(const struct kernel_filter *filter, struct reason *reason);
+
+/* ---- samples ---- */
+
+/*
+ * Samples of the packets that a filter drops (struct abi_sample). There are samples only while a listener
+ * has the lease. A listener is known by a number. Knows neither packets nor rules.
+ */
+
+#define KERNEL_LEASE_MS 5000 /* renew the lease well before its end */
+#define KERNEL_RATE_MAX 1000000
+
+/* The listener, and how many samples it wants. */
+struct kernel_listener {
+	__u32 id;     /* random, not 0 */
+	__u32 every;  /* take each `every`th packet */
+	__u32 credit; /* see kernel_sample_credit() */
+};
+
+struct ring_buffer; /* libbpf's */
+
+struct kernel_samples {
+	__u32 ring_id; /* of the map of samples; it identifies the filter, because a new table has another config */
+	bool is_there; /* for a caller that searches for filters again */
+	struct abi_config *config; /* mapped; NULL: the samples are closed */
+	__u32 config_id;
+	int sampling_fd;
+	struct abi_sampling before; /* counts when the samples were opened */
+	__u64 since_ns;             /* when the samples were opened; older samples were for another listener */
+	int ring_fd;
+	struct ring_buffer *ring;
+	int (*visit)(const struct abi_sample *sample, void *context); /* of kernel_samples_read() */
+	void *context;
+	unsigned int left; /* samples that this read may still take */
+};
+
+/* The credit for `rate` samples per second on each CPU; `rate` is 1 to KERNEL_RATE_MAX. 0 or -errno. */
+int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
+
+/* Duplicates descriptors, so `filter` may be closed. *samples must not move. 0 or -errno: closed. */
+int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
+void kernel_samples_close(struct kernel_samples *samples);
+
+/* Continues with `filter`, which replaced the filter of the samples. 0 or -errno. */
+int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
+
+/* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
+int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
+			 struct reason *reason);
+
+/* The present lease. Each renewal gives it another value, unless the last renewal was a moment before. */
+__u64 kernel_samples_lease(const struct kernel_samples *samples);
+
+/* Gives the lease up if this listener has it. Does nothing for closed samples. */
+void kernel_samples_release(const struct kernel_samples *samples, const struct kernel_listener *listener);
+
+/* A descriptor that is readable while there are samples. */
+int kernel_samples_fd(const struct kernel_samples *samples);
+
+/* Visits samples, at most some thousands, until `visit` returns -errno. Returns that, or 0. */
+int kernel_samples_read(struct kernel_samples *samples, int (*visit)(const struct abi_sample *sample, void *context),
+			void *context);
+
+/* The counts of all CPUs since the samples were opened. `credit` and `refilled` have no meaning. */
+int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampling *sum, struct reason *reason);
+
+/* ---- ticks ---- */
+
+/* Converts timeouts to the kernel's ticks (abi.h), by which the packet path ends rules, and back. */
+
+/*
+ * The tick at which a timeout that starts now ends; a negative timeout ended in the past. *tick is 0
+ * (never) for timeout 0 and for timeouts that end after the last tick; else it is not 0. 0; -errno: the
+ * kernel does not tell the tick.
+ */
+int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason);
+
+/* The present tick, or a tick shortly before it: a tick that has certainly begun. */
+int ticks_now(__u32 *tick, struct reason *reason);
+
+/* The time that is left until a tick. */
+int ticks_left(__u32 tick, __s64 *left_ms, struct reason *reason);
+
+/*
+ * ---- the program of bench ----
+ *
+ * Loads and runs the program of bpf/bench.bpf.c over the maps of a filter that no packet meets. Does not
+ * know what the flows and the time stamps mean.
+ */
+
+struct bench_flow_ipv4;
+struct bench_flow_ipv6;
+
+struct kernel_bench {
+	struct bpf_object *object;
+	/* Shared with the program. The caller fills in BENCH_FLOWS flows; a frame's ethertype chooses. */
+	struct bench_flow_ipv4 *ipv4;
+	struct bench_flow_ipv6 *ipv6;
+	__u64 *stamps; /* BENCH_SLICES for each worker */
+};
+
+/* Bytes of kernel memory that kernel_bench_open() takes. */
+__u64 kernel_bench_bytes(unsigned int workers);
+
+/* `filter` must not be running: its counters change. On failure *bench is zeroed. 0 or -errno. */
+int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
+		      struct reason *reason);
+void kernel_bench_close(struct kernel_bench *bench);
+
+/*
+ * Runs the program `packets` times on `frame`. The frame starts with a struct bench_head and keeps what the
+ * last run wrote. *ns (may be NULL): time per packet, rounded down. Threads may call this at the same time,
+ * each with its own frame and its own worker number. 0; -EPROTO: the program did not find its flows;
+ * other -errno.
+ */
+int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets, __u32 *ns,
+		     struct reason *reason);
 
 #endif

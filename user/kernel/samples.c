@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel/samples.h"
+#include "kernel/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <bpf/libbpf.h>
 
 #include "kernel/internal.h"
-#include "kernel/ticks.h"
 
 #define NS_PER_S 1000000000ULL
 #define SAMPLES_AT_ONCE 4096 /* most samples of one read; without a limit it might never end */

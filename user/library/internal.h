@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #include "change/change.h"
-#include "host/protected_flows.h"
-#include "samples/listener.h"
+#include "host/host.h"
+#include "samples/samples.h"
 
 struct xdp_cuckoo_filter {
 	char name[ABI_NAME_BYTES];

@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "counters/by_rule.h"
-#include "counters/outcome_words.h"
-#include "counters/tally.h"
+#include "counters/counters.h"
 #include "library/internal.h"
 
 _Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's information");

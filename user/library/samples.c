@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "library/internal.h"
-#include "samples/sample_cause.h"
+#include "samples/samples.h"
 #include "base/clock.h"
 
 #define RATE_DEFAULT 1000

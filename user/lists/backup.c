@@ -20,7 +20,7 @@
 
 #include <jansson.h>
 
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "io/line_file.h"
 #include "lists/import.h"
 

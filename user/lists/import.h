@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "change/change.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 #include "lists/list.h"
 #include "change/rule_diff.h"
 

@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "change/change.h"
-#include "filter/run_state.h"
+#include "filter/filter.h"
 #include "metrics/text_format.h"
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "metrics/store_summary.h"
-#include "counters/tally.h"
 #include "base/version.h"
 
 /* The sums over all filters of a name. Most names have one filter. */

@@ -6,7 +6,7 @@
 #ifndef XDP_CUCKOO_STORE_SUMMARY_H
 #define XDP_CUCKOO_STORE_SUMMARY_H
 
-#include "counters/by_list.h"
+#include "counters/counters.h"
 #include "store/store.h"
 
 /* With more rules, what they counted is not summed: that would take too long for a scrape. */

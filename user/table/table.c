@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The functions of table.h: sizes of tables, and the engine for each format of a running table. */
 #include "table/insert_delete.h"
+#include "table/table.h"
+#include "table/semisort.h"
 
 #define TABLE_BUCKETS_MIN ((1ULL << ABI_SLOTS_MIN_LOG2) / BUCKET_SLOTS)
 #define TABLE_BUCKETS_MAX ((1ULL << ABI_SLOTS_MAX_LOG2) / BUCKET_SLOTS)

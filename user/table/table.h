@@ -54,7 +54,7 @@ struct table {
 	struct table_search *search;
 	/* Maps the records and counters of slots before their first use. 0 or -ENOMEM. NULL: all are mapped. */
 	int (*reach)(const struct table *table, __u64 slot, __u64 slots);
-	__u64 reached; /* a bit for each part of the table that reach() has mapped: see map_parts.c */
+	__u64 reached; /* a bit for each part of the table that reach() has mapped: see table_reach() */
 };
 
 /*

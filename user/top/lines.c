@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 #include "io/output.h"
 #include "rule/rule.h"
-#include "top/model.h"
+#include "top/top.h"
 
 const char *top_number(double number, char text[TOP_NUMBER_BYTES])
 {

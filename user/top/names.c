@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "top/names.h"
+#include "top/top.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "filter/rule_entries.h"
+#include "filter/filter.h"
 #include "store/store.h"
 
 /* After a search, the next one waits PAUSE_S, or PAUSE_TIMES the duration of the last search if that is longer. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "top/screen.h"
+#include "top/top.h"
 
 #include <limits.h>
 #include <locale.h>
@@ -15,7 +15,7 @@
 #undef columns
 #undef lines
 
-#include "counters/outcome_words.h"
+#include "counters/counters.h"
 
 #define GRAPH_ROWS 4       /* without its title and its axis */
 #define ROWS_FOR_GRAPH 19  /* a window with fewer rows has no graph */

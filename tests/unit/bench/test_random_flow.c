@@ -2,7 +2,7 @@
 /* Flows for `bench`: the parser reads a flow made from a rule, and the key of that rule matches it. */
 #include <arpa/inet.h>
 
-#include "bench/random_flow.h"
+#include "bench/bench.h"
 #include "packets.h"
 #include "unit/store_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <endian.h>
 
 #include "change/change.h"
-#include "bench/traffic.h"
+#include "bench/bench.h"
 #include "unit/store_fixture.h"
 
 #define LASTS_MS 100000

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The ranking of keys by packets between two passes over the counters. */
 #include "unit/test.h"
-#include "counters/hottest_keys.h"
+#include "counters/counters.h"
 
 /* A table with only counters and records. The key in slot n has the tag n. */
 static struct table table_of(__u64 slots)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sums of counters by row and CPU, and differences between two tallies, also after a reset. */
 #include "unit/test.h"
-#include "counters/tally.h"
+#include "counters/counters.h"
 
 #define CPUS 3
 #define CELLS ((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS)

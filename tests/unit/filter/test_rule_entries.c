@@ -5,7 +5,7 @@
  */
 #include "unit/clock_fixture.h"
 #include "change/pending_keys.h"
-#include "filter/rule_entries.h"
+#include "filter/filter.h"
 
 #define RUNS 12
 #define RULES_MAX 160

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "unit/test.h"
-#include "host/protected_flows.h"
+#include "host/host.h"
 
 #define SHOW "show" /* with this argument the program only prints the flows */
 

@@ -1,10 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Makes a live table hold exactly the wanted entries. Each wanted key claims an entry of the table, if there is one.
- * Then the entries that no key claimed are deleted, and the keys without an entry are inserted. Claims take one bit
- * per slot; sorting the keys would take as much memory as the keys.
- */
+/* Changes many keys of a table in one call: table_build(), table_reconcile(). Maps the memory that they need. */
 #include "table/insert_delete.h"
+
+/* ---- maps parts of the records and counters when they are first needed; a small change needs few parts ---- */
+
+#define TABLE_PARTS 64 /* the most; table->reached has a bit for each */
+#define TABLE_PART_SLOTS_MIN (1ULL << 16)
+
+int table_reach(struct table *table, __u64 slot)
+{
+	const __u64 slots = table_slots(table), share = slots / TABLE_PARTS;
+	const __u64 part_slots = share > TABLE_PART_SLOTS_MIN ? share : TABLE_PART_SLOTS_MIN;
+	const __u64 part = slot / part_slots, first = part * part_slots;
+	int error;
+
+	if (!table->reach || table->reached >> part & 1)
+		return 0;
+	error = table->reach(table, first, slots - first < part_slots ? slots - first : part_slots);
+	if (!error)
+		table->reached |= 1ULL << part;
+	return error;
+}
+
+int table_reach_all(struct table *table)
+{
+	const int error = table->reach ? table->reach(table, 0, table_slots(table)) : 0;
+
+	table->reached = 0; /* a failed call may have unmapped parts */
+	if (!error)
+		table->reach = NULL;
+	return error;
+}
+
+/* ---- fills an empty table ---- */
+
+FLOW_INLINE int build(struct table *table, struct bucket_layout layout, const struct table_entry *entries, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int error;
+
+		if (i + CORE_AHEAD < count)
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		error = core_insert(table, layout, &entries[i].key, entries[i].end);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* All counters are 0, so keys may move without them, which is faster. */
+int table_build(struct table *table, const struct table_entry *entries, size_t count)
+{
+	struct abi_counter *counter = table->memory.counter;
+	int error;
+
+	table->memory.counter = NULL;
+	error = CORE_CALL(build, table, entries, count);
+	table->memory.counter = counter;
+	return error;
+}
+
+/*
+ * ---- makes a live table hold exactly the wanted entries ----
+ *
+ * Each wanted key claims an entry of the table, if there is one. Then the entries that no key claimed are deleted, and
+ * the keys without an entry are inserted. Claims take one bit per slot; sorting the keys would take as much memory as
+ * the keys.
+ */
 
 #define MARK_BITS 64
 
@@ -135,4 +197,26 @@ int table_reconcile(struct table *table, struct table_entry *entries, size_t cou
 	difference->removed = CORE_CALL(sweep, table, kept);
 	free(kept);
 	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
+}
+
+/* ---- semisort.h ---- */
+
+#define PREFIXES (1 << BUCKET_SORTED_PREFIX_BITS)
+
+static __u16 prefixes[BUCKET_SORTED_CODES];
+
+__attribute__((constructor)) static void make_prefixes(void)
+{
+	__u32 p[BUCKET_SLOTS];
+
+	for (p[3] = 0; p[3] < PREFIXES; p[3]++)
+		for (p[2] = 0; p[2] <= p[3]; p[2]++)
+			for (p[1] = 0; p[1] <= p[2]; p[1]++)
+				for (p[0] = 0; p[0] <= p[1]; p[0]++)
+					prefixes[semisort_code(p)] = p[0] | p[1] << 4 | p[2] << 8 | p[3] << 12;
+}
+
+const __u16 *semisort_prefixes(void)
+{
+	return prefixes;
 }

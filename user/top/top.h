@@ -1,14 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What `top` shows: rates of an interval, their history, lines and their order, and their text. */
-#ifndef XDP_CUCKOO_TOP_MODEL_H
-#define XDP_CUCKOO_TOP_MODEL_H
+/* `top`: rates of the running filters, their hottest rules and the sources of these, on the terminal. */
+#ifndef XDP_CUCKOO_TOP_H
+#define XDP_CUCKOO_TOP_H
 
+#include <arpa/inet.h>
 #include <jansson.h>
+#include <sys/types.h>
 
-#include "counters/hottest_keys.h"
-#include "counters/tally.h"
-#include "top/names.h"
-#include "top/sources.h"
+#include "counters/counters.h"
+#include "kernel/kernel.h"
+#include "rule/rule.h"
+
+/*
+ * ---- names: which rules the keys of a running table belong to ----
+ *
+ * The search reads the whole store, which takes seconds for millions of rules. So a child process does it while the
+ * caller continues.
+ */
+
+#define TOP_NAMES (4 * HITS_BEST) /* names that are remembered */
+
+struct top_name {
+	__u64 tag;           /* of a key: see struct hit */
+	__u8 action;         /* enum rule_action */
+	unsigned int search; /* the number of the search that found it */
+	char rule[RULE_TEXT_BYTES];
+};
+
+struct top_names {
+	struct top_name name[TOP_NAMES];
+	size_t count, next; /* next: index for the next new name */
+	unsigned int searches;
+	__u64 generation;          /* of the table when the names were found */
+	pid_t child;               /* 0: no search runs */
+	int answers;               /* its pipe */
+	__u64 asked_of;            /* the generation that the running search looks at */
+	double started, pause_end; /* by the caller's clock; no search starts before pause_end */
+};
+
+/*
+ * Starts a search for the keys of `hits`, which are in the table of `filter`, in the store at `dir`. Does nothing if
+ * a search runs or has just ended, or if all names are known and the store has not changed since.
+ */
+void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
+		   size_t count, double second);
+
+/* Takes the names that the search has found so far. After a change of the store, forgets all others at its end. */
+void top_names_collect(struct top_names *names, double second);
+
+/* NULL: not known yet. */
+const struct top_name *top_names_find(const struct top_names *names, __u64 tag);
+
+/* Ends a search and forgets all names. `names` starts zeroed. */
+void top_names_close(struct top_names *names);
+
+/* ---- sources ---- */
+
+/*
+ * The sources that send most into one network rule, from samples of dropped packets. Memory is bounded however many
+ * sources there are: Space-Saving (Metwally, Agrawal, El Abbadi, 2005) counts a new source in the place of the rarest.
+ */
+
+#define TOP_SOURCES 256
+
+struct top_source {
+	__u8 family;
+	union flow_addr address;
+	double samples; /* may count those of rarer sources too, at most 1 / TOP_SOURCES of all */
+};
+
+struct top_sources {
+	struct rule network; /* the rule; its source is not one address */
+	bool has_network;
+	struct top_source source[TOP_SOURCES]; /* after top_sources_age(): most samples first */
+	size_t count;
+	double samples; /* of all sources */
+};
+
+/* Whether a rule has many sources: its source is a prefix, or it names none. */
+bool top_sources_many(const struct rule *rule);
+
+/* The network to look at. Forgets the sources of another one. */
+void top_sources_choose(struct top_sources *sources, const struct rule *network);
+
+/* Counts the source of a dropped packet if the network covers its flow. */
+void top_sources_add(struct top_sources *sources, const struct rule *flow);
+
+/* At the end of an interval: sorts, and lets what was seen long ago count less. */
+void top_sources_age(struct top_sources *sources);
+
+/* The text of source i, and its share of the samples, 0 to 1. */
+const char *top_sources_text(const struct top_sources *sources, size_t i, char text[INET6_ADDRSTRLEN]);
+double top_sources_share(const struct top_sources *sources, size_t i);
+
+/* ---- model ---- */
+
+/* What `top` shows: rates of an interval, their history, lines and their order, and their text. */
 
 #define TOP_HISTORY 256 /* intervals */
 #define TOP_NUMBER_BYTES 16
@@ -112,5 +199,23 @@ const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BY
 
 /* All except the history. */
 json_t *top_model_json(const struct top_model *model);
+
+/* ---- screen ---- */
+
+/* Draws a top_model on the terminal, and reads keys. Only this module uses ncurses. */
+
+/* False: input or output is not a terminal that ncurses knows. top_screen_close() restores the terminal. */
+bool top_screen_open(void);
+void top_screen_close(void);
+
+void top_screen_draw(const struct top_model *model);
+
+/* Waits for a key until a signal comes or `wait_ms` are over. Returns the key, or one of these: */
+enum {
+	TOP_SCREEN_NONE = -1,
+	TOP_SCREEN_RESIZED = -2, /* draw again */
+	TOP_SCREEN_GONE = -3,    /* the terminal has gone */
+};
+int top_screen_key(int wait_ms);
 
 #endif

@@ -3,10 +3,13 @@
  * Receives samples of dropped packets from all filters of a name, also from new tables of these filters and from
  * filters that are loaded later.
  */
-#ifndef XDP_CUCKOO_LISTENER_H
-#define XDP_CUCKOO_LISTENER_H
+#ifndef XDP_CUCKOO_SAMPLES_H
+#define XDP_CUCKOO_SAMPLES_H
 
-#include "kernel/samples.h"
+#include "kernel/kernel.h"
+#include "abi.h"
+#include "rule/rule.h"
+#include "store/store.h"
 
 #define LISTENER_RENEW_MS 1000 /* call listener_renew() as often as this */
 
@@ -41,5 +44,25 @@ int listener_read(struct listener *listener, int (*visit)(const struct abi_sampl
 
 /* The counts of all filters since listener_open(). */
 int listener_count(const struct listener *listener, struct abi_sampling *sum, struct reason *reason);
+
+/* ---- why a packet was dropped ---- */
+
+/* Finds the flow of a sampled packet, and the rule or policy that dropped it. */
+
+enum sample_cause {
+	SAMPLE_RULE,         /* a stored rule */
+	SAMPLE_UNKNOWN_RULE, /* a rule that is deleted or has ended, or a false positive of a compact table */
+	SAMPLE_POLICY,       /* the policy for the sample's outcome */
+};
+
+struct sample_view {
+	bool has_flow;
+	struct rule flow; /* the flow of the packet, if has_flow */
+	enum sample_cause cause;
+	struct rule rule; /* with SAMPLE_RULE */
+};
+
+/* Uses the captured bytes of the frame, and the rules that are stored now. `store` may be NULL. */
+struct sample_view sample_view(const struct abi_sample *sample, struct store *store);
 
 #endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Measures what a filter costs per packet. copy_filter.c makes a filter that no packet reaches, traffic.c the flows and
+ * what the filter must do with them, worker_threads.c runs the program of bpf/bench.bpf.c, measure.c makes the figures.
+ */
+#ifndef XDP_CUCKOO_BENCH_H
+#define XDP_CUCKOO_BENCH_H
+
+#include <sched.h>
+#include <stdint.h>
+
+#include "bench_abi.h"
+#include "change/change.h"
+
+/* ---- random flows: any flow, or a flow that a rule matches ---- */
+
+/* The addresses of IPv4 are in .v4. */
+struct bench_flow {
+	union flow_addr src, dst;
+	__u8 ports[4]; /* the bytes after the IP header */
+	__u8 proto;
+	__u8 outcome;      /* the expected enum abi_outcome */
+	__u8 wrong_probes; /* look-ups where a false positive would give another outcome */
+	__u8 reserved;
+};
+
+struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
+
+/* Makes a flow that the rule matches. False: no plain frame can match the rule. */
+bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow);
+
+/* The rule that names exactly this flow, to look the flow up in store and table. */
+struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family);
+
+/* ---- traffic ---- */
+
+/* The traffic of `bench`: flows that rules match, flows that no rule matches, and what the filter must do. */
+
+enum bench_traffic {
+	BENCH_HIT,  /* each flow matches a rule; all rules are equally likely */
+	BENCH_HALF, /* hits and misses in random order */
+	BENCH_MISS, /* no rule matches */
+	BENCH_TRAFFICS,
+};
+
+/* BENCH_FLOWS flows in random order. */
+struct bench_list {
+	struct bench_flow *flow; /* NULL: there is no such flow */
+	size_t distinct;         /* different rules or flows among them */
+};
+
+struct bench_lists {
+	struct bench_list hits[FLOW_FAMILIES], misses[FLOW_FAMILIES];
+};
+
+/* What the filter must do with a list. The doubles are 0 for an exact table. */
+struct bench_expected {
+	__u64 packets[OUTCOMES];      /* by outcome */
+	double wrong, wrong_variance; /* packets that get another outcome by chance */
+	double together;              /* flows that share a key and so are wrong together */
+};
+
+/* The memory that this process needs for the lists, at most. */
+__u64 bench_lists_bytes(void);
+
+/*
+ * Makes lists for a filter whose table is filled from the store. Leaves out rules that have ended or end within
+ * `lasts_ms`, and the flows that these rules match. 0; -EPROTO: the table lacks rules of the store; -ENOMEM;
+ * other -errno. bench_lists_close() accepts zeroed lists.
+ */
+int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
+		     struct reason *reason);
+void bench_lists_close(struct bench_lists *lists);
+
+/* Whether this traffic exists. */
+bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic);
+
+/* Writes the traffic to `to`, BENCH_FLOWS flows of the family's type, and what the filter must do with it. */
+void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
+		       enum bench_traffic traffic, void *to, struct bench_expected *expected);
+
+/* ---- worker threads ---- */
+
+/* Runs the program of bench on several CPUs at the same time, and collects the times of its slices. */
+
+#define BENCH_FRAME_BYTES_MAX 64
+#define BENCH_SERIES_ROOM (1 << 20)
+
+/* The times of slices, in ns per packet; a random sample if there are too many. */
+struct bench_series {
+	float *ns;    /* BENCH_SERIES_ROOM */
+	__u64 slices; /* of all, in the sample or not */
+};
+
+struct bench_run {
+	const struct kernel_bench *bench;
+	__u8 frame[BENCH_FRAME_BYTES_MAX]; /* to start with */
+	size_t frame_bytes;
+	__u32 packets; /* of each thread: at most BENCH_SLICES whole slices */
+};
+
+/*
+ * Runs a thread on each of `cpus`. Adds the slices that ran while all threads were at work to series[program], and
+ * the number of all packets, also of the warm-up, to packets[program]. 0 or -errno.
+ */
+int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct bench_series series[BENCH_PROGRAMS],
+		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
+
+/*
+ * ---- figures ----
+ *
+ * Measures the cost of a filter per packet. The kernel runs the filter on a list of flows, first on one CPU, then
+ * on all at once. The filter's verdicts are checked before and after each measurement.
+ */
+
+/* ns per packet, over many slices. */
+struct bench_figure {
+	double median, lower_quartile, upper_quartile;
+};
+
+struct bench_result {
+	enum flow_family family;
+	enum bench_traffic traffic;
+	struct bench_figure one_cpu[BENCH_PROGRAMS], all_cpus[BENCH_PROGRAMS];
+};
+
+struct bench_results {
+	size_t count; /* kinds of traffic that the rules allow */
+	struct bench_result result[FLOW_FAMILIES * BENCH_TRAFFICS];
+};
+
+/* The number of CPUs that this process may run on. 0: not known. */
+unsigned int bench_cpus(void);
+
+/* The memory that a measurement needs, in the kernel and in this process. */
+__u64 bench_bytes(void);
+
+/*
+ * Measures for about `seconds`. No packet of the network may reach `filter`. 0; -EPROTO: the filter did not decide
+ * as the rules say; other -errno.
+ */
+int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
+		  struct bench_results *results, struct reason *reason);
+
+/* "ipv4", "hit", ... */
+extern const char *const bench_family_names[FLOW_FAMILIES];
+extern const char *const bench_traffic_names[BENCH_TRAFFICS];
+
+/* ---- the copy of a filter ---- */
+
+/* A filter that no packet reaches: a copy of a running one, or the one that a load would make. */
+
+/* The table that session_open_copy() makes; see session_load(). */
+struct copy_wanted {
+	bool is_another; /* use the two members below, instead of those of the running filter */
+	struct abi_options options;
+	__u64 capacity;
+};
+
+struct copy_original {
+	bool is_running, is_copied;
+	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
+	char interface[IF_NAMESIZE]; /* the first one of the running filter */
+};
+
+/*
+ * Opens one filter that receives no packets: a copy of the first running filter of the name, or else the
+ * filter that a load would make from the store. The copy filters even if the original does not. The running
+ * filter is only read. This process is the only writer until session_unlock(). 0; -ENOENT: neither a filter nor
+ * a store of the name exists; -ENOMEM; other -errno.
+ */
+int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
+		      struct copy_original *original, struct reason *reason);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flows that must not be blocked by mistake, because this host is reached and administered by them. Knows
+ * the host's addresses, routes, name servers and SSH session; not the store.
+ */
+#ifndef XDP_CUCKOO_HOST_H
+#define XDP_CUCKOO_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error_reason.h"
+#include "rule/rule.h"
+#include "flow.h"
+
+struct guard_flow {
+	struct rule flow; /* for query_test() */
+	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
+};
+
+struct guard {
+	struct guard_flow *flows;
+	size_t count;
+	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
+};
+
+/*
+ * Collects these flows of this network namespace: the connection of the SSH session of this process;
+ * packets from the default gateways and the name servers (/etc/resolv.conf), also to this host's addresses
+ * only; neighbour discovery of IPv6 gateways and of an SSH peer on the link; packets from and to this
+ * host's addresses, except 127.0.0.0/8 and ::1. What cannot be found is left out. 0; -ENOMEM. guard_close()
+ * accepts a zeroed struct.
+ */
+int guard_open(struct guard *guard, struct reason *reason);
+void guard_close(struct guard *guard);
+
+/* Whether the rule may change what happens to one of the flows. */
+bool guard_concerns(const struct guard *guard, const struct rule *rule);
+
+/* What a drop rule seldom means to drop: addresses that are "private (RFC 1918)", ...; NULL: it is fine. */
+const char *guard_special(const struct rule *rule);
+
+/*
+ * Whether the rule names a destination that no packet received here has: it is no address of this host, and this
+ * host forwards nothing to it.
+ */
+bool guard_is_elsewhere(const struct rule *rule);
+
+#define GUARD_ELSEWHERE /* the rule */ \
+	"only received packets are filtered; '%s' matches packets to an address that is not this host's and that it " \
+	"does not forward to"
+
+/*
+ * ---- addresses and routes ----
+ *
+ * How this host is reached: addresses, default gateways, name servers, the SSH session. Reads them from the
+ * network namespace, from files and from processes; skips what it cannot read. Knows neither rules nor
+ * filters.
+ */
+
+struct host_address {
+	enum flow_family family;
+	union flow_addr bytes; /* the rest is 0 */
+	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
+};
+
+struct host_addresses {
+	struct host_address *address; /* the caller frees it, also after an error */
+	size_t count;
+};
+
+/* The TCP connection of an SSH session, as in packets from the peer. */
+struct host_ssh {
+	struct host_address peer, server;
+	__be16 peer_port, server_port;
+};
+
+/*
+ * Each function adds what it finds. host_find_own(): the addresses of all interfaces except 127.0.0.0/8 and
+ * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and
+ * nexthop objects. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
+ * systemd-resolved asks, except servers on this host. 0; -ENOMEM.
+ */
+int host_find_own(struct host_addresses *own);
+int host_find_gateways(struct host_addresses *gateways);
+int host_find_name_servers(struct host_addresses *servers);
+
+/* Whether this host now sends packets to the peer without a gateway. */
+bool host_is_on_link(const struct host_address *peer);
+
+/* Whether packets to the address are for this host: its own, broadcast, multicast. */
+bool host_is_local(const struct host_address *address);
+
+/* Whether this host forwards or bridges packets, so that packets to any address may come. */
+bool host_forwards(enum flow_family family);
+
+/* fe80::/10 */
+bool host_is_link_local(const struct host_address *address);
+
+/* The SSH session of this process: SSH_CONNECTION of the process or of its nearest parent with one. */
+bool host_find_ssh(struct host_ssh *ssh);
+
+#endif
