@@ -93,7 +93,7 @@ enum abi_run {
 	ABI_RUN_PANIC = 1 << 2,       /* pass every packet without parsing it */
 	ABI_RUN_UNCONFIRMED = 1 << 3, /* pass everything from the tick confirm_by on */
 	/* For the tool: this filter replaced another filter, and no command has started or ended a panic on it. */
-	ABI_RUN_HEIR = 1 << 4,
+	ABI_RUN_REPLACING = 1 << 4,
 	/* For the tool: the fleet has set the panic of this filter, even if an operator has ended it here (panic.h). */
 	ABI_RUN_FLEET = 1 << 5,
 };
@@ -253,7 +253,7 @@ FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *tabl
 }
 
 /* The part that all versions have in common. */
-#define ABI_HEAD_BYTES __builtin_offsetof(struct abi_config, table)
+#define ABI_COMMON_BYTES __builtin_offsetof(struct abi_config, table)
 
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer is at work, or died at work */
 

@@ -64,7 +64,7 @@ static int check_original(const struct session *session, const struct kernel_fil
 	int error = session->store ? store_info(session->store, &info) : 0;
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return reason_set(reason, -EEXIST,
 				  "the filter '%s' on %s is filled from another store; give the --state it was loaded "
@@ -111,7 +111,7 @@ static int make_filter(struct session *session, const struct copy_wanted *wanted
 				  session->name, list_names(filters, count, names));
 	if (kernel) {
 		original->is_running = true;
-		original->is_filtering = (kernel->config->run & ~(ABI_RUN_HEIR | ABI_RUN_FLEET)) == ABI_RUN_SET_UP;
+		original->is_filtering = (kernel->config->run & ~(ABI_RUN_REPLACING | ABI_RUN_FLEET)) == ABI_RUN_SET_UP;
 		memcpy(original->interface, kernel->attachments[0].interface, IF_NAMESIZE);
 	}
 	if (kernel && (!wanted->is_another || !session->store)) {

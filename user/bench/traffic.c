@@ -142,7 +142,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 		const int result = make(making, family, i, &list->flow[made]);
 
 		if (result < 0)
-			return store_say_unread(result, reason);
+			return store_unread_reason(result, reason);
 		made += result;
 	}
 	list->distinct = made;
@@ -221,7 +221,7 @@ static int check_misses(const struct making *making, enum flow_family family, co
 		decision = ask_store(making, &query, false);
 	}
 	if (decision < 0)
-		return store_say_unread(decision, reason);
+		return store_unread_reason(decision, reason);
 	if (decision == BY_NO_RULE)
 		return 0;
 	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check repairs it");
@@ -232,7 +232,7 @@ static int making_open(struct making *making, struct reason *reason)
 	int error = store_shapes(making->store, &making->shapes);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < making->shapes.count; i++)
 		making->has_pass |= making->shapes.entry[i].shape.action == RULE_PASS;
 	if (getrandom(&making->random, sizeof(making->random), 0) != sizeof(making->random))
@@ -243,7 +243,7 @@ static int making_open(struct making *making, struct reason *reason)
 			return reason_set(reason, -ENOMEM, NO_MEMORY);
 	}
 	error = store_each(making->store, sample_rule, making);
-	return error ? store_say_unread(error, reason) : 0;
+	return error ? store_unread_reason(error, reason) : 0;
 }
 
 int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
@@ -301,7 +301,7 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
 	const struct bench_list *list[] = { [false] = &lists->misses[family], [true] = &lists->hits[family] };
-	const double rate = table_false_positive_rate(filter->options.format, query_load_factor(filter));
+	const double rate = table_false_positive_rate(filter->options.format, query_fill(filter));
 	double wrong[] = { [false] = 0, [true] = 0 };
 	uint64_t random = 1;
 

@@ -285,7 +285,7 @@ bool query_has_rule(const struct kernel_filter *kernel, struct store *store, con
 bool query_matches(const struct kernel_filter *kernel, const struct rule *query);
 
 /* The share of slots in use, 0 to 1. */
-double query_load_factor(const struct kernel_filter *kernel);
+double query_fill(const struct kernel_filter *kernel);
 
 /* The mean number of look-ups for a packet that no rule matches. The mean is over all source addresses of `family`. */
 double query_mean_probes(const struct kernel_filter *kernel, enum flow_family family);

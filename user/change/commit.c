@@ -50,7 +50,7 @@ static int repair(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].kernel.config->generation != info.generation)
 			error = filter_update(&session->filters[i], session->store, session->name, reason);
@@ -82,7 +82,7 @@ int change_begin(struct session *session, struct reason *reason)
 
 static bool can_replace(const struct filter *filter)
 {
-	return filter_can_prepare(filter, table_slots(&filter->table));
+	return filter_can_build_successor(filter, table_slots(&filter->table));
 }
 
 void change_at_once(const struct session *session)
@@ -124,13 +124,13 @@ static int prepare(struct session *session, struct reason *reason)
 		change_replace_all(session);
 	}
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	error = entries_insert(session, reason);
 	if (error)
 		return error;
 	error = store_info(session->store, &info);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
 	return error;
@@ -151,7 +151,7 @@ static int finish(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
 		struct reason *why = failed ? &ignored : reason;

@@ -49,7 +49,7 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 		if (must_grow(session, filter))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
 		else if (filter->change == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
-			return filter_say_full(filter, keys, reason);
+			return filter_full_reason(filter, keys, reason);
 	}
 	return entries_matter(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
@@ -71,15 +71,15 @@ static int note_absent(struct session *session, enum rule_action action, struct 
 {
 	struct pending_keys *keys = &session->change->keys;
 	struct added_key added = {};
-	struct keys_state state;
+	struct key_rules state;
 
 	while (keys->touched_count && pending_keys_next(keys, action, &added)) {
 		struct touched_key *touched = pending_keys_touched(keys, &added.key);
-		int error = touched ? keys_state(session->store, store_shape_list(session->store), &added.key, &state) :
+		int error = touched ? key_rules(session->store, store_shape_list(session->store), &added.key, &state) :
 				      0;
 
 		if (error && error != -ENOENT)
-			return store_say_unread(error, reason);
+			return store_unread_reason(error, reason);
 		if (error)
 			touched->is_absent = true;
 	}
@@ -96,7 +96,7 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 /* Whether a table for one more key could replace this one. */
 static bool has_successor(const struct filter *filter)
 {
-	return filter_can_prepare(filter, filter_slots_to_grow_to(filter, filter->table.used + 1));
+	return filter_can_build_successor(filter, filter_slots_to_grow_to(filter, filter->table.used + 1));
 }
 
 static int insert_key(struct session *session, struct filter *filter, const struct added_key *added,
@@ -114,12 +114,12 @@ static int insert_key(struct session *session, struct filter *filter, const stru
 	if (!is_old)
 		error = filter_insert(filter, &added->key, tick);
 	if (error == -ENOMEM)
-		return filter_say_unmapped(reason);
+		return filter_unmapped_reason(reason);
 	if (is_old || (error && has_successor(filter))) {
 		filter_change_replace(filter, is_old ? FILTER_AGED : FILTER_STUCK);
 		return 0;
 	}
-	return error ? filter_say_full(filter, filter->table.used + 1, reason) : 0;
+	return error ? filter_full_reason(filter, filter->table.used + 1, reason) : 0;
 }
 
 static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
@@ -143,14 +143,14 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 	if (error)
 		return error;
 	error = filter_set_end(filter, key, tick);
-	return error == -ENOMEM ? filter_say_unmapped(reason) : error;
+	return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
 }
 
 /* A missing key is no error here: entries_settle() reports it. */
 static int retime(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
-	struct keys_state state;
+	struct key_rules state;
 	int error = 0;
 
 	for (size_t i = 0; i < keys->touched_count && keys->has_new_ends && !error; i++) {
@@ -158,9 +158,9 @@ static int retime(struct session *session, struct filter *filter, struct reason 
 
 		if (!keys->touched[i].has_new_end)
 			continue;
-		error = keys_state(session->store, store_shape_list(session->store), key, &state);
+		error = key_rules(session->store, store_shape_list(session->store), key, &state);
 		if (error && error != -ENOENT)
-			return store_say_unread(error, reason);
+			return store_unread_reason(error, reason);
 		if (!error)
 			error = set_end(session, filter, key, state.timeout_ms, reason);
 		error = error == -ENOENT ? 0 : error;
@@ -178,9 +178,9 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 	error = insert_action(session, filter, RULE_PASS, reason);
 	if (!error && filter->change == FILTER_KEY_BY_KEY)
 		error = retime(session, filter, reason);
-	if (!error && filter->change == FILTER_KEY_BY_KEY && filter_has_passing_to_publish(filter)) {
+	if (!error && filter->change == FILTER_KEY_BY_KEY && filter_has_pass_shapes_to_publish(filter)) {
 		is_more = true;
-		error = filter_publish_passing(filter, reason);
+		error = filter_publish_pass_shapes(filter, reason);
 	}
 	if (!error)
 		error = insert_action(session, filter, RULE_DROP, reason);
@@ -229,15 +229,15 @@ int entries_take_back(const struct session *session, struct filter *filter)
 /* Deletes a key that no rule needs; else gives it the end of its last rule. */
 static int settle_key(struct session *session, struct filter *filter, const struct rule_key *key, struct reason *reason)
 {
-	struct keys_state state;
+	struct key_rules state;
 	int error;
 
-	error = keys_state(session->store, &session->change->shapes, key, &state);
+	error = key_rules(session->store, &session->change->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	error = error ? filter_delete(filter, key) : set_end(session, filter, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
-		return filter_say_unmapped(reason);
+		return filter_unmapped_reason(reason);
 	return error == -ENOENT ? reason_set(reason, error,
 					     "a table did not have a key of a changed rule; the next "
 					     "command repairs it") :
@@ -253,5 +253,5 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 		for (size_t i = 0; i < keys->touched_count && !error; i++)
 			if (keys->touched[i].key.shape.action == action && !keys->touched[i].is_absent)
 				error = settle_key(session, filter, &keys->touched[i].key, reason);
-	return error ? error : filter_publish(filter, session->store, reason);
+	return error ? error : filter_publish_shapes(filter, session->store, reason);
 }

@@ -52,14 +52,14 @@ int filter_change_prepare(const struct session *session, struct filter *filter, 
 
 	if (filter->change == FILTER_REFILL && slots != table_slots(&filter->table))
 		filter_change_replace(filter, FILTER_TOO_SMALL);
-	return filter->change == FILTER_REPLACE ? filter_prepare(filter, session->store, slots, reason) : 0;
+	return filter->change == FILTER_REPLACE ? filter_build_successor(filter, session->store, slots, reason) : 0;
 }
 
 int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason)
 {
 	switch (filter->change) {
 	case FILTER_REPLACE:
-		return filter_succeed(filter, reason);
+		return filter_switch(filter, reason);
 	case FILTER_REFILL:
 		return filter_fill(filter, session->store, NULL, reason);
 	default:

@@ -55,7 +55,7 @@ int change_push_pending(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_pending(session->store, &pending);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	left_ms = session->confirm_ms + info.keys / STEP_KEYS_A_MS;
 	error = store_push_pending(session->store, left_ms);
 	return error ? change_say_unwritten(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
@@ -176,7 +176,7 @@ void change_undo_overdue(struct session *session)
 	int error = store_pending(session->store, &pending);
 
 	if (error)
-		store_say_unread(error, &reason);
+		store_unread_reason(error, &reason);
 	else if (pending.id && pending.left_ms <= 0) {
 		error = change_undo(session, &reason);
 		session->undone.is_done = !error;

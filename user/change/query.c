@@ -96,8 +96,8 @@ static int try_part(const struct rule *rule, void *context)
 	struct part_search *search = context;
 
 	if (rule->action != RULE_DROP || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
-	    !rule_intersect(rule, search->query, search->part) || query_test(search->store, search->part, search->rule) ||
-	    search->rule->action != RULE_DROP)
+	    !rule_intersect(rule, search->query, search->part) ||
+	    query_test(search->store, search->part, search->rule) || search->rule->action != RULE_DROP)
 		return 0;
 	search->is_found = true;
 	return 1;
@@ -223,14 +223,14 @@ bool query_has_rule(const struct kernel_filter *filter, struct store *store, con
 	return has_rule;
 }
 
-double query_load_factor(const struct kernel_filter *filter)
+double query_fill(const struct kernel_filter *filter)
 {
 	return filter->config->used / (double)table_slots_of(filter_geometry(filter));
 }
 
 double query_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	double for_one_probe = table_false_positive_rate(filter->options.format, query_load_factor(filter));
+	double for_one_probe = table_false_positive_rate(filter->options.format, query_fill(filter));
 
 	/* An exact table also compares a 64-bit tag. */
 	if (filter->options.is_exact)

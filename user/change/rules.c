@@ -50,7 +50,7 @@ int change_find_list(struct session *session, const char *name, struct reason *r
 		return 0;
 	error = store_lists(session->store, &lists);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	session->owner = store_lists_find(&lists, name);
 	return session->owner ? 0 : change_say_no_list(name, reason);
 }
@@ -69,16 +69,16 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct keying *keying = context;
 	struct session *session = keying->session;
-	struct keys_state state;
+	struct key_rules state;
 	int error;
 
 	if (pending_keys_touched(&session->change->keys, key))
 		return entries_touch(session, key, true, keying->reason);
 	if (!is_shared)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
-	error = keys_state(session->store, store_shape_list(session->store), key, &state);
+	error = key_rules(session->store, store_shape_list(session->store), key, &state);
 	if (error)
-		return store_say_unread(error, keying->reason);
+		return store_unread_reason(error, keying->reason);
 	if (state.rules == 1)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	return entries_touch(session, key, true, keying->reason);
@@ -118,7 +118,7 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 				const int error = store_undone_shapes(session->store, &undone);
 
 				if (error)
-					return store_say_unread(error, reason);
+					return store_unread_reason(error, reason);
 				trial = *list;
 				is_new = true;
 			}
@@ -234,7 +234,7 @@ int change_compare(struct session *session, struct rule_diff *diff, struct reaso
 		return change_say_unwritten(error, reason);
 	error = store_each(session->store, rule_diff_visit, diff);
 	rule_diff_end(diff);
-	return error ? store_say_unread(error, reason) : 0;
+	return error ? store_unread_reason(error, reason) : 0;
 }
 
 int change_replace(struct session *session, const struct rule_diff *diff,
@@ -281,5 +281,5 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(session->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? store_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;
 }

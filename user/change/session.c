@@ -95,7 +95,7 @@ static int check_versions(const struct session *session, const struct kernel_fil
 		if (!kernels[i].is_other_version || !belongs(session, &kernels[i]))
 			continue;
 		if (kernels[i].config->version > ABI_VERSION)
-			return kernel_say_other_version(&kernels[i], reason);
+			return kernel_other_version_reason(&kernels[i], reason);
 		if (to_load && to_load->is_on_trial)
 			return reason_set(reason, -EINVAL,
 					  "the filter on '%s' is of an older version of xdp-cuckoo, and nothing can undo "
@@ -285,7 +285,7 @@ static int read_info(struct session *session, struct store_info *info, struct re
 {
 	int error = store_info(session->store, info);
 
-	return error ? store_say_unread(error, reason) : 0;
+	return error ? store_unread_reason(error, reason) : 0;
 }
 
 int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
@@ -352,7 +352,7 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		struct filter *filter = &session->filters[i];
 		const __u64 slots = table_slots(&filter->table);
 
-		error = kernel_runs_own_programs(&filter->kernel, &is_own, reason);
+		error = kernel_runs_this_build(&filter->kernel, &is_own, reason);
 		if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
 			continue;
 		/* Equal programs can use the room of the present maps. */

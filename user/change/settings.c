@@ -15,7 +15,7 @@ int change_set(struct session *session, const struct store_settings *settings, s
 	if (!error)
 		error = store_pending(session->store, &pending);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
 	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
 	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
@@ -37,7 +37,7 @@ int change_set_monitor_only(struct session *session, bool is_on, struct reason *
 	int error = store_settings(session->store, &settings);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	settings.is_monitor_only = is_on;
 	return change_set(session, &settings, reason);
 }

@@ -174,7 +174,7 @@ static int test_list(struct batch_line *line, struct session *session, const str
 	if (!error)
 		error = query_test_owned(session->store, session->owner, request->rules.rule, &rule);
 	if (error && error != -ENOENT && error != -ESRCH)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	answer(line, error ? BATCH_NOT_LISTED : BATCH_LISTED, error ? NULL : rule_format(&rule, text));
 	return 0;
 }
@@ -188,7 +188,7 @@ static int test(struct batch_line *line, struct session *session, const struct r
 	int error = query_decide(session->store, flow, &rule, &is_listed, &decision);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
 	return 0;
 }

@@ -38,7 +38,7 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 				      &benching->original, reason);
 
 	if (!error)
-		error = store_say_unread(store_info(benching->session.store, &benching->info), reason);
+		error = store_unread_reason(store_info(benching->session.store, &benching->info), reason);
 	if (!error)
 		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
 	if (!error)
@@ -137,7 +137,7 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 			   benching->session.name, "measured", measured, "rules", (json_int_t)benching->info.rules,
 			   "table", command_format_name(&filter->options), "slots",
 			   (json_int_t)table_slots(&benching->session.filters->table), "load_factor",
-			   query_load_factor(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
+			   query_fill(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
 	add_results(answer, &benching->results, invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);
 	return answer;
 }

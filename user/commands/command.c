@@ -352,7 +352,7 @@ enum command_status command_find_list(const struct invocation *invocation, struc
 
 	*lists = (struct store_lists){};
 	error = store ? store_lists(store, lists) : 0;
-	if (store_say_unread(error, &reason))
+	if (store_unread_reason(error, &reason))
 		return command_fail_because(error, &reason);
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)

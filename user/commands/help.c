@@ -263,7 +263,7 @@ static enum command_status run_object(const struct invocation *invocation)
 	if (slots > most)
 		return command_fail(STATUS_USAGE, "--capacity: a table of such an object holds at most %llu rules",
 				    most * TABLE_LOAD_PERCENT / 100);
-	error = filter_object(&options, slots, &sizes, &bytes, &length, &reason);
+	error = filter_make_object_file(&options, slots, &sizes, &bytes, &length, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	error = whole_file_open(&file, path);

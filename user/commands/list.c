@@ -123,7 +123,7 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	if (!error && store)
 		error = store_each(store, print_rule, &printing);
 	output_list_end();
-	if (store_say_unread(error, &reason))
+	if (store_unread_reason(error, &reason))
 		return command_fail_because(error, &reason);
 	return STATUS_DONE;
 }
@@ -190,9 +190,9 @@ static enum command_status show_lists(const struct invocation *invocation)
 	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store)
-		error = store_say_unread(store_in_force(store, &info, &lists), &reason);
+		error = store_unread_reason(store_in_force(store, &info, &lists), &reason);
 	if (!error && store)
-		error = store_say_unread(store_feeds(store, &lists, &feeds), &reason);
+		error = store_unread_reason(store_feeds(store, &lists, &feeds), &reason);
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		has_silent |= store_list_silent_s(&lists.list[i], &feeds.feed[i]) != 0;

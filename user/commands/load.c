@@ -58,10 +58,10 @@ static int check_running(const struct invocation *invocation, const struct sessi
 	if (!table_options_are_given(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return 0;
 	if (held)
-		return kernel_say_held(&filter->kernel, held, " with these options", -EBUSY, reason,
-				       "the filter '%s' runs with another --compact, --fingerprint, --no-counters or "
-				       "--no-spare",
-				       session->name);
+		return kernel_held_reason(&filter->kernel, held, " with these options", -EBUSY, reason,
+					  "the filter '%s' runs with another --compact, --fingerprint, --no-counters or "
+					  "--no-spare",
+					  session->name);
 	return reason_set(reason, -EINVAL,
 			  "the filter '%s' runs with another --compact, --fingerprint, "
 			  "--no-counters or --no-spare; unload it to change them",
@@ -131,7 +131,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 		is_any_new |= session->filters[i].state == FILTER_SET_UP;
 	for (int i = 0; i < invocation->count; i++) {
 		if (session->filters_count && !interfaces_is_there(invocation->operands[i]))
-			return kernel_say_no_interface(invocation->operands[i], reason);
+			return kernel_no_interface_reason(invocation->operands[i], reason);
 		is_any_new |= !session_attachment_on(session, invocation->operands[i]);
 	}
 	if (session->filters_count)
@@ -358,7 +358,7 @@ static enum command_status run_unload(const struct invocation *words)
 			missing = command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
 					       interface);
 		} else {
-			kernel_say_no_interface(interface, &reason);
+			kernel_no_interface_reason(interface, &reason);
 			missing = command_fail(STATUS_NO, "%s", reason.text);
 		}
 	}

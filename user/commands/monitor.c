@@ -395,7 +395,7 @@ static enum command_status run_monitor(const struct invocation *words)
 	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
 	if (invocation->interface && interfaces_find(invocation->interface, &interface)) {
-		kernel_say_no_interface(invocation->interface, &reason);
+		kernel_no_interface_reason(invocation->interface, &reason);
 		return command_fail(STATUS_USAGE, "%s", reason.text);
 	}
 	/* The operator may have typed an alternative name. */

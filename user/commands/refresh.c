@@ -57,7 +57,7 @@ static int read_store(struct refresh *refresh, struct reason *reason)
 		error = 0;
 	store_close(store);
 	refresh->stored = lists.list[store_lists_find(&lists, refresh->list->name)];
-	return store_say_unread(error, reason);
+	return store_unread_reason(error, reason);
 }
 
 static int open_to_write(const struct refresh *refresh, struct store **store, struct reason *reason)
@@ -398,7 +398,7 @@ static int forget_others(const struct invocation *invocation, const struct confi
 		error = store_feeds(store, &lists, &feeds);
 	store_close(store);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
 			continue;

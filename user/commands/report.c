@@ -139,7 +139,7 @@ void command_report_run(const struct kernel_filter *kernel)
 	char text[COMMAND_EFFECT_BYTES];
 
 	/* Nobody asked for the late state, so --json shows it too. */
-	if (kernel->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR | ABI_RUN_FLEET))
+	if (kernel->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_REPLACING | ABI_RUN_FLEET))
 		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", kernel->config->name,
 							 first_interface(kernel), command_effect(kernel, text));
 }

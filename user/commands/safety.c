@@ -23,7 +23,7 @@ static enum command_status show_policies(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (!error && store)
-		error = store_say_unread(store_settings(store, &settings), &reason);
+		error = store_unread_reason(store_settings(store, &settings), &reason);
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
@@ -79,7 +79,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_session(&session);
-		error = store_say_unread(store_settings(session.store, &settings), &reason);
+		error = store_unread_reason(store_settings(session.store, &settings), &reason);
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;

@@ -217,7 +217,7 @@ static enum command_status reset(const struct invocation *invocation)
 
 		error = kernel_reset_counters(&filter->kernel, &reason);
 		if (!error && table_reset_counts(&filter->table))
-			error = filter_say_unmapped(&reason);
+			error = filter_unmapped_reason(&reason);
 	}
 	session_close(&session);
 	if (!error && !count)
@@ -278,7 +278,7 @@ static enum command_status check_together(const struct invocation *invocation, e
 		return command_fail(STATUS_USAGE,
 				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
 				    interface, interface);
-	kernel_say_no_interface(interface, &reason);
+	kernel_no_interface_reason(interface, &reason);
 	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
 }
 

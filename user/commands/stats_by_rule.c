@@ -181,7 +181,7 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 		return STATUS_DONE;
 	}
 	json_decref(rows);
-	store_say_unread(error, &reason);
+	store_unread_reason(error, &reason);
 	return command_fail_because(error, &reason);
 }
 

@@ -80,12 +80,12 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 					 command_format_name(&filter->options), "slots",
 					 table_slots_of(filter_geometry(filter)), "room_slots", filter_room(filter),
 					 "spare_table", filter_tables(filter) == ABI_TABLES, "used_slots", config->used,
-					 "load_factor", query_load_factor(filter), "table_bytes", bytes,
-					 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
-					 "generation", config->generation, "longest_path",
-					 (json_int_t)table->longest_path, "moves", (json_int_t)table->moves,
-					 "look_up_retries", counters[ABI_COUNTER_RETRIES].packets,
-					 "fingerprints_stopped", counters[ABI_COUNTER_STOPPED].packets));
+					 "load_factor", query_fill(filter), "table_bytes", bytes, "bytes_per_rule",
+					 config->used ? bytes / (double)config->used : 0., "generation",
+					 config->generation, "longest_path", (json_int_t)table->longest_path, "moves",
+					 (json_int_t)table->moves, "look_up_retries",
+					 counters[ABI_COUNTER_RETRIES].packets, "fingerprints_stopped",
+					 counters[ABI_COUNTER_STOPPED].packets));
 }
 
 static void add_probes(json_t *status, const struct kernel_filter *filter)
@@ -192,7 +192,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	if (!error)
 		error = store_feeds(store, &stored->lists, &stored->feeds);
 	store_close(store);
-	return store_say_unread(error, reason);
+	return store_unread_reason(error, reason);
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)

@@ -111,7 +111,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 	store_close(store);
 	is_listed = owner && !error;
 	if (error && error != -ENOENT)
-		return command_fail_because(store_say_unread(error, &reason), &reason);
+		return command_fail_because(store_unread_reason(error, &reason), &reason);
 	if (!owner)
 		return command_fail_list(change_say_no_list(list, &reason), &reason);
 	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", flow, "list", list, "verdict",
@@ -144,7 +144,7 @@ static enum command_status run_test(const struct invocation *invocation)
 		return command_fail_because(error, &reason);
 	if (!store)
 		command_note_no_store(invocation);
-	error = store ? store_say_unread(ask_store(store, &finding), &reason) : 0;
+	error = store ? store_unread_reason(ask_store(store, &finding), &reason) : 0;
 	/* The store is still open, so that the filters are asked about the same rules. */
 	if (!error)
 		error = ask_filters(invocation, store, &finding, &reason);

@@ -150,7 +150,7 @@ static int next_interval(struct top *top, struct reason *reason)
 	describe(top);
 	top_sources_age(&top->model.sources);
 	if (top->difference.filters)
-		top_model_feed(&top->model, &top->difference, &top->now);
+		top_model_add(&top->model, &top->difference, &top->now);
 	if (!top->ranked)
 		note_ranking(top);
 	return 0;

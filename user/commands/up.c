@@ -47,7 +47,7 @@ static void bring_settings(struct up *up)
 	const struct config *config = up->config;
 	struct store_settings settings;
 	struct reason reason;
-	int error = store_say_unread(store_settings(up->session.store, &settings), &reason);
+	int error = store_unread_reason(store_settings(up->session.store, &settings), &reason);
 
 	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
 		if (config->has_policy[i])

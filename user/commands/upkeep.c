@@ -20,7 +20,7 @@ static enum command_status run_check(const struct invocation *invocation)
 
 	if (error)
 		return command_fail_because(error, &reason);
-	error = session.store ? store_say_unread(store_check(session.store), &reason) : 0;
+	error = session.store ? store_unread_reason(store_check(session.store), &reason) : 0;
 	if (error) {
 		session_close(&session);
 		return command_fail_because(error, &reason);
@@ -149,10 +149,10 @@ static int clear(struct session *session, bool is_forced, __u64 *deleted, struct
 	char fed[REASON_BYTES / 2] = "";
 	struct store_lists lists;
 	struct store_info info;
-	int error = store_say_unread(store_lists(session->store, &lists), reason);
+	int error = store_unread_reason(store_lists(session->store, &lists), reason);
 
 	if (!error)
-		error = store_say_unread(store_info(session->store, &info), reason);
+		error = store_unread_reason(store_info(session->store, &info), reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && !is_forced; i++)
 		if (lists.list[i].rules)
 			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,

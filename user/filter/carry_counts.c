@@ -49,7 +49,7 @@ static bool note_counted(struct carrying *carrying)
 
 static bool is_counted(const struct carrying *carrying, const struct rule_key *key)
 {
-	const struct hash_value value = rule_hash(key, &filter_own(carrying->entries->predecessor)->secret);
+	const struct hash_value value = rule_hash(key, &filter_abi_table(carrying->entries->predecessor)->secret);
 	const __u64 bit = counted_bit(carrying, value.tag);
 
 	return carrying->counted[bit / 64] >> bit % 64 & 1;
@@ -57,7 +57,7 @@ static bool is_counted(const struct carrying *carrying, const struct rule_key *k
 
 static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
 {
-	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
 
 	return table_find(&filter->table, &value, slot);
 }
@@ -87,7 +87,7 @@ static bool is_expanded(const struct filter *filter, const struct rule_key *key,
  */
 static bool find_old_shape(const struct filter *old, const struct rule_key *key, struct rule_shape *probed)
 {
-	const struct abi_shape_list *list = abi_shapes(filter_own(old), key->shape.family);
+	const struct abi_shape_list *list = abi_shapes(filter_abi_table(old), key->shape.family);
 	__u32 slot;
 
 	*probed = key->shape;
@@ -211,7 +211,7 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");
-	return error ? store_say_unread(error, reason) : 0;
+	return error ? store_unread_reason(error, reason) : 0;
 }
 
 void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,

@@ -96,15 +96,15 @@ static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, 
 	return *word_of(sharing, hash) >> hash % 64 & *word_of(sharing, hash >> 32) >> (hash >> 32) % 64 & 1;
 }
 
-/* keys_state() for a key of entries->rule. */
-static int shared_state(const struct filter_entries *entries, const struct rule_key *key, struct keys_state *state)
+/* key_rules() for a key of entries->rule. */
+static int shared_state(const struct filter_entries *entries, const struct rule_key *key, struct key_rules *state)
 {
 	const struct rule query = rule_of_key(key), *own = entries->rule;
 	struct sharing *sharing = entries->sharing;
 	struct rule rules[RULE_KEYS_MAX];
 
 	if (!sharing)
-		return keys_state(entries->store, &entries->shapes, key, state);
+		return key_rules(entries->store, &entries->shapes, key, state);
 	if (!sharing->count || memcmp(&sharing->probed_as, &key->shape, sizeof(key->shape)))
 		choose_shapes(sharing, &entries->shapes, &key->shape);
 	state->rules = 0;
@@ -147,8 +147,8 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	if (!error)
 		error = open_sharing(entries, info.rules);
 	if (error)
-		return store_say_unread(error, reason);
-	entries->is_replanned = predecessor && filter_own(predecessor)->plan != info.plan;
+		return store_unread_reason(error, reason);
+	entries->is_replanned = predecessor && filter_abi_table(predecessor)->plan != info.plan;
 	entries->is_building = is_building;
 	entries->expected = info.keys;
 	entries->room = is_building && info.keys > FILTER_ENTRIES_AT_ONCE ? FILTER_ENTRIES_AT_ONCE : info.keys;
@@ -180,11 +180,11 @@ static int put_key(struct filter_entries *entries, const struct rule_key *key, _
 	struct table_entry *entry = &entries->entry[entries->count];
 	__u32 tick = 0;
 	__u64 hint;
-	int error = filter_hint(filter, &key->shape, &hint);
+	int error = filter_assign_hint(filter, &key->shape, &hint);
 
 	if (error)
 		return error;
-	*entry = (struct table_entry){ .key = rule_hash(key, &filter_own(filter)->secret) };
+	*entry = (struct table_entry){ .key = rule_hash(key, &filter_abi_table(filter)->secret) };
 	if (filter->kernel.options.is_exact && timeout_ms)
 		error = filter_tick(entries->store, timeout_ms, &tick, entries->reason);
 	if (error)
@@ -214,7 +214,7 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	__s64 timeout_ms = entries->rule->timeout_ms;
 
 	if (is_shared) {
-		struct keys_state state;
+		struct key_rules state;
 		int error = shared_state(entries, key, &state);
 
 		/* The present rule has the key. So -ENOENT means that the store is damaged. */
@@ -251,7 +251,7 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 		error = build(entries);
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
-	return error && !reason->text[0] ? store_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;
 }
 
 void filter_entries_set_shortcuts(const struct filter_entries *entries)

@@ -55,7 +55,7 @@ static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
 	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
 
-	return map_slots(&filter->kernel, filter_own(filter), slot, slots) ? -ENOMEM : 0;
+	return map_slots(&filter->kernel, filter_abi_table(filter), slot, slots) ? -ENOMEM : 0;
 }
 
 static int open_table(const struct kernel_filter *kernel, struct abi_table *own, struct bucket_geometry geometry,
@@ -97,18 +97,18 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 	return error;
 }
 
-bool filter_waits_for_readers(const struct filter *filter)
+bool filter_must_wait_for_readers(const struct filter *filter)
 {
 	return !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads && !filter->shares_maps &&
 	       filter->kernel.config->run & ABI_RUN_SET_UP;
 }
 
-int filter_open_own(struct filter *filter, struct bucket_geometry geometry)
+int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry)
 {
-	const int error = open_table(&filter->kernel, filter_own(filter), geometry, &filter->table);
+	const int error = open_table(&filter->kernel, filter_abi_table(filter), geometry, &filter->table);
 
 	filter->table.reach = reach;
-	filter->table.waits_for_readers = filter_waits_for_readers(filter);
+	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
 	return error;
 }
 
@@ -118,9 +118,9 @@ int filter_reopen(struct filter *filter, struct reason *reason)
 
 	table_close(&filter->table);
 	filter->which = filter->kernel.config->active % ABI_TABLES;
-	error = filter_open_own(filter, filter_geometry(&filter->kernel));
+	error = filter_open_table_memory(filter, filter_geometry(&filter->kernel));
 	if (!error) {
-		filter->table.used = filter_own(filter)->used;
+		filter->table.used = filter_abi_table(filter)->used;
 		filter_forget_shapes(filter);
 		return 0;
 	}
@@ -153,9 +153,9 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel)
 	filter_close(filter);
 }
 
-void filter_note_counts(struct filter *filter)
+void filter_save_counts(struct filter *filter)
 {
-	struct abi_table *own = filter_own(filter);
+	struct abi_table *own = filter_abi_table(filter);
 
 	own->used = filter->table.used;
 	own->moves += filter->table.moves;
@@ -168,18 +168,18 @@ void filter_note_counts(struct filter *filter)
 
 void filter_set_generation(struct filter *filter, __u64 generation)
 {
-	filter_note_counts(filter);
+	filter_save_counts(filter);
 	__atomic_store_n(&filter->kernel.config->generation, generation, __ATOMIC_RELEASE);
 }
 
 /* ---- reasons ---- */
 
-int filter_say_unmapped(struct reason *reason)
+int filter_unmapped_reason(struct reason *reason)
 {
 	return reason_set(reason, -ENOMEM, "no memory to map the filter's table");
 }
 
-int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason)
+int filter_other_store_reason(const struct kernel_filter *kernel, struct reason *reason)
 {
 	return reason_set(reason, -ESTALE,
 			  "the filter '%s' on %s is filled from another store; give the --state it was "
@@ -226,7 +226,7 @@ __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
 
-int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason)
+int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 
@@ -234,9 +234,9 @@ int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reas
 		char options[64];
 
 		snprintf(options, sizeof(options), " --capacity N, N at least %llu", 2 * (unsigned long long)keys);
-		return kernel_say_held(&filter->kernel, held, options, -ENOSPC, reason,
-				       "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
-				       (unsigned long long)table_slots(&filter->table));
+		return kernel_held_reason(&filter->kernel, held, options, -ENOSPC, reason,
+					  "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
+					  (unsigned long long)table_slots(&filter->table));
 	}
 	return reason_set(reason, -ENOSPC,
 			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
@@ -270,7 +270,7 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 __u32 filter_end(const struct filter *filter, __u32 tick)
 {
-	const __u32 epoch = filter_own(filter)->epoch;
+	const __u32 epoch = filter_abi_table(filter)->epoch;
 
 	if (!tick || tick - epoch <= ABI_END_MAX)
 		return tick ? tick - epoch + (tick == epoch) : 0;
@@ -279,7 +279,7 @@ __u32 filter_end(const struct filter *filter, __u32 tick)
 
 bool filter_has_aged(const struct filter *filter, __u32 tick)
 {
-	const __u32 epoch = filter_own(filter)->epoch;
+	const __u32 epoch = filter_abi_table(filter)->epoch;
 	struct reason ignored;
 	__u32 now;
 
@@ -291,9 +291,9 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 {
-	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
 	__u64 hint;
-	int error = filter_hint(filter, &key->shape, &hint);
+	int error = filter_assign_hint(filter, &key->shape, &hint);
 
 	if (error)
 		return error;
@@ -306,7 +306,7 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 
 int filter_delete(struct filter *filter, const struct rule_key *key)
 {
-	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
 
 	hints_clear_shortcuts(filter_hints(filter), key);
 	return table_delete(&filter->table, &value);
@@ -314,7 +314,7 @@ int filter_delete(struct filter *filter, const struct rule_key *key)
 
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick)
 {
-	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
+	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
 	int error;
 
 	if (!filter->kernel.options.is_exact)

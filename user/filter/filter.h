@@ -55,7 +55,7 @@ struct filter {
 	enum filter_state state; /* what filter_update() found */
 	enum filter_change change;
 	enum filter_cause cause; /* why `change` became FILTER_REPLACE; kept after the change, for messages */
-	struct filter_successor *successor; /* what filter_prepare() made; or NULL */
+	struct filter_successor *successor; /* what filter_build_successor() made; or NULL */
 	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
 	struct filter_shapes shapes[FLOW_FAMILIES];
 };
@@ -94,8 +94,8 @@ int filter_create(struct filter *filter, const struct abi_options *options, __u6
  * Makes an object file from which other loaders load a filter: with room for two tables of at least `slots` slots, or
  * for one if options->is_alone. 0: *file is for free(), *plan has the sizes; -errno.
  */
-int filter_object(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file, size_t *bytes,
-		  struct reason *reason);
+int filter_make_object_file(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file,
+			    size_t *bytes, struct reason *reason);
 
 /* Like filter_create(), but the maps get the sizes that the maps of `kernel` have. */
 int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason);
@@ -129,10 +129,10 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys);
 
 /*
- * Whether filter_prepare() can make a table of `slots` slots. The table needs room in the filter's maps. Without
+ * Whether filter_build_successor() can make a table of `slots` slots. The table needs room in the filter's maps. Without
  * that room it gets new maps, which is impossible if another tool holds the filter.
  */
-bool filter_can_prepare(const struct filter *filter, __u64 slots);
+bool filter_can_build_successor(const struct filter *filter, __u64 slots);
 
 /*
  * Makes a table of at least `slots` slots, with a new secret, that can replace this one. It is filled with
@@ -140,23 +140,23 @@ bool filter_can_prepare(const struct filter *filter, __u64 slots);
  * maps if they have room, else in new maps. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
  * holds the filter. After an error there is no new table.
  */
-int filter_prepare(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
+int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
 
 /*
- * Replaces this table on every interface by the one that filter_prepare() made. Each packet uses either the
+ * Replaces this table on every interface by the one that filter_build_successor() made. Each packet uses either the
  * old or the new table. The counters are carried over. On failure the old table stays, and the new one is
  * freed.
  */
-int filter_succeed(struct filter *filter, struct reason *reason);
+int filter_switch(struct filter *filter, struct reason *reason);
 
-/* filter_prepare() and filter_succeed(). The store must not have an open transaction. */
+/* filter_build_successor() and filter_switch(). The store must not have an open transaction. */
 int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
 
 /* The same with a table of another kind. */
 int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason);
 
-/* Frees what filter_prepare() made, if anything. */
+/* Frees what filter_build_successor() made, if anything. */
 void filter_drop_successor(struct filter *filter);
 
 /* Forgets the shapes that are not published. Call this before the first key of a change. */
@@ -164,7 +164,7 @@ void filter_forget_shapes(struct filter *filter);
 
 /*
  * Adds a key that ends at a tick (0: never). Packets find it when its shape is published. 0; -ENOSPC; -E2BIG:
- * too many shapes in one change; -ENOMEM: see filter_say_unmapped().
+ * too many shapes in one change; -ENOMEM: see filter_unmapped_reason().
  */
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick);
 
@@ -180,13 +180,13 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
- * 0; -ENOENT; -ENOMEM: see filter_say_unmapped().
+ * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason().
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick);
 
 /* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
-int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
+int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
 
 /* Applies what the store has for running filters: policies, monitor-only, and an unconfirmed change. */
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason);
@@ -194,35 +194,35 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 /*
  * Makes the filter pass every packet after `left_ms` milliseconds. filter_confirm() cancels it. So does
  * filter_configure() if the store's change `pending_id` is no longer pending. `pending_id` is 0 for a load, which
- * is not a change of the store. Also applies to a table that filter_prepare() made.
+ * is not a change of the store. Also applies to a table that filter_build_successor() made.
  */
 int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void filter_confirm(struct filter *filter);
 
 /* Tells the packet path which shapes the store's rules have, and whether to read hints. */
-int filter_publish(struct filter *filter, struct store *store, struct reason *reason);
+int filter_publish_shapes(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
  * Whether the table has keys of pass rules whose shape is not published yet, in a family that has drop rules.
  * A pass rule must take effect before the drop rules to which it is an exception.
  */
-bool filter_has_passing_to_publish(const struct filter *filter);
+bool filter_has_pass_shapes_to_publish(const struct filter *filter);
 
-/* Publishes the shapes that filter_has_passing_to_publish() finds. The published shapes stay. 0 or -errno. */
-int filter_publish_passing(struct filter *filter, struct reason *reason);
+/* Publishes the shapes that filter_has_pass_shapes_to_publish() finds. The published shapes stay. 0 or -errno. */
+int filter_publish_pass_shapes(struct filter *filter, struct reason *reason);
 
 /* Copies user/table/'s counts (used slots, moves) into the filter's config, for the next command and `status`. */
-void filter_note_counts(struct filter *filter);
+void filter_save_counts(struct filter *filter);
 
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
 void filter_set_generation(struct filter *filter, __u64 generation);
 
 /*
- * These set the reason. filter_say_unmapped(): a part of the table cannot be mapped; returns -ENOMEM.
- * filter_say_full(): `keys` keys do not fit into the table; returns -ENOSPC.
+ * These set the reason. filter_unmapped_reason(): a part of the table cannot be mapped; returns -ENOMEM.
+ * filter_full_reason(): `keys` keys do not fit into the table; returns -ENOSPC.
  */
-int filter_say_unmapped(struct reason *reason);
-int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason);
+int filter_unmapped_reason(struct reason *reason);
+int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *reason);
 
 /*
  * ---- keys of rules ----
@@ -240,18 +240,17 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	      int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context);
 
 /* What all rules of the store that have a key say about it. */
-struct keys_state {
+struct key_rules {
 	struct rule owner;  /* the first of these rules */
 	unsigned int rules; /* how many they are */
 	__s64 timeout_ms;   /* of the rule that ends last; 0: never */
 };
 
 /* Counts one more rule in *state, of a key that `rule` has. */
-void keys_state_add(struct keys_state *state, const struct rule *rule);
+void keys_state_add(struct key_rules *state, const struct rule *rule);
 
 /* 0; -ENOENT if no rule has the key; other -errno. */
-int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key,
-	       struct keys_state *state);
+int key_rules(struct store *store, const struct shape_list *list, const struct rule_key *key, struct key_rules *state);
 
 /* Whether two rules differ at most in timeout and comment. */
 bool keys_same_rule(const struct rule *a, const struct rule *b);

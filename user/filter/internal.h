@@ -60,19 +60,19 @@ void filter_entries_carry_counts(const struct filter_entries *entries, const str
  */
 int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason);
 
-/* The config of the table that filter_prepare() made; NULL if there is none. */
+/* The config of the table that filter_build_successor() made; NULL if there is none. */
 struct abi_config *filter_successor_config(const struct filter *filter);
 
 /* ---- run_state.c ---- */
 
 /*
  * `panic` takes no lock, so it may reach the old filter while the new one replaces it. Call
- * filter_make_heir() before kernel_replace(): it copies the panic of the old filter. Call
- * filter_settle_heir() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
+ * filter_inherit_panic() before kernel_replace(): it copies the panic of the old filter. Call
+ * filter_settle_panic() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
  * which was later.
  */
-void filter_make_heir(struct abi_config *config, const struct abi_config *old);
-void filter_settle_heir(struct abi_config *config, const struct abi_config *old);
+void filter_inherit_panic(struct abi_config *config, const struct abi_config *old);
+void filter_settle_panic(struct abi_config *config, const struct abi_config *old);
 
 /* ---- table_size.c ---- */
 
@@ -85,24 +85,24 @@ bool filter_holds(const struct filter *filter, __u64 keys);
 /* ---- filter.c ---- */
 
 /* Sets the reason: the filter belongs to another store. Returns -EEXIST. */
-int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason);
+int filter_other_store_reason(const struct kernel_filter *kernel, struct reason *reason);
 
 /* The filter's table in the config. */
-FLOW_INLINE struct abi_table *filter_own(const struct filter *filter)
+FLOW_INLINE struct abi_table *filter_abi_table(const struct filter *filter)
 {
 	return &filter->kernel.config->table[filter->which];
 }
 
 FLOW_INLINE __u8 *filter_hints(const struct filter *filter)
 {
-	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_own(filter)->first_hint;
+	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_abi_table(filter)->first_hint;
 }
 
 /* Whether packets read the table by programs that do not order their loads, which this processor reorders. */
-bool filter_waits_for_readers(const struct filter *filter);
+bool filter_must_wait_for_readers(const struct filter *filter);
 
 /* Opens table number filter->which. Records and counters are mapped when they are first used. */
-int filter_open_own(struct filter *filter, struct bucket_geometry geometry);
+int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry);
 
 /* Sets in the config where each of `tables` tables of `slots` slots starts in the maps. */
 void filter_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);

@@ -42,13 +42,13 @@ static int build_once(struct filter *filter, struct filter_entries *entries, str
 {
 	const bool is_new = !filter->kernel.attachments_count && !filter->table.used;
 	struct table *table = &filter->table;
-	int error = draw_secret(&filter_own(filter)->secret);
+	int error = draw_secret(&filter_abi_table(filter)->secret);
 
 	if (table_reach_all(table))
-		return filter_say_unmapped(reason);
+		return filter_unmapped_reason(reason);
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
-	error = ticks_now(&filter_own(filter)->epoch, reason);
+	error = ticks_now(&filter_abi_table(filter)->epoch, reason);
 	if (error)
 		return error;
 	/* The kernel has cleared new maps. Clearing them again would take as long. */
@@ -69,9 +69,9 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
 		error = build_once(filter, entries, reason);
-	filter_note_counts(filter);
+	filter_save_counts(filter);
 	if (error)
-		return error == -ENOSPC ? filter_say_full(filter, entries->expected, reason) : error;
+		return error == -ENOSPC ? filter_full_reason(filter, entries->expected, reason) : error;
 	filter_entries_set_shortcuts(entries);
 	return filter_entries_find_heirs(entries, reason);
 }
@@ -100,8 +100,8 @@ static struct kernel_sizes plan_room(const struct abi_options *options, __u64 sl
 	return plan;
 }
 
-int filter_object(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file, size_t *bytes,
-		  struct reason *reason)
+int filter_make_object_file(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file,
+			    size_t *bytes, struct reason *reason)
 {
 	const struct bucket_geometry geometry = table_geometry(slots);
 
@@ -109,7 +109,7 @@ int filter_object(const struct abi_options *options, __u64 slots, struct kernel_
 				       .tables = options->is_alone ? 1 : ABI_TABLES,
 				       .slots = table_slots_of(geometry),
 				       .bucket_bytes = table_bucket_bytes(options->format, geometry) };
-	return kernel_object(plan, file, bytes, reason);
+	return kernel_make_object_file(plan, file, bytes, reason);
 }
 
 /* `keys`: the number of keys that will be filled in, which takes memory of this process. */
@@ -168,14 +168,14 @@ static int fill(struct filter *old, struct filter_successor *successor, struct s
 				old->kernel.config->magic;
 	int error;
 
-	filter_own(new)->plan = plan;
+	filter_abi_table(new)->plan = plan;
 	if (has_counts && table_reach_all(&old->table))
-		return filter_say_unmapped(reason);
+		return filter_unmapped_reason(reason);
 	error = filter_entries_open(&successor->entries, new, store, has_counts ? old : NULL, true, reason);
 	if (!error)
 		error = filter_build(new, &successor->entries, reason);
 	if (!error)
-		error = filter_publish(new, store, reason);
+		error = filter_publish_shapes(new, store, reason);
 	return error;
 }
 
@@ -206,7 +206,7 @@ static bool fits_into_maps(const struct filter *filter, __u64 slots)
 	       (room <= ROOM_SLOTS_LEAST || room / 4 <= wanted || kernel_held_attachment(&filter->kernel));
 }
 
-bool filter_can_prepare(const struct filter *filter, __u64 slots)
+bool filter_can_build_successor(const struct filter *filter, __u64 slots)
 {
 	return fits_into_maps(filter, slots) || !kernel_held_attachment(&filter->kernel);
 }
@@ -229,12 +229,12 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 	if (error)
 		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
 	*new = (struct filter){ .kernel = filter->kernel, .which = !filter->which, .shares_maps = true };
-	own = filter_own(new);
+	own = filter_abi_table(new);
 	own->geometry = table_geometry(slots);
 	own->sequence = own->moves = own->used = own->longest_path = 0;
 	memset(own->shapes, 0, sizeof(own->shapes));
 	filter_forget_shapes(new);
-	error = filter_open_own(new, own->geometry);
+	error = filter_open_table_memory(new, own->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) :
 		       0;
@@ -255,7 +255,7 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	config = new->kernel.config;
 	geometry = config->geometry;
 	/* Copy the old config, then set what belongs to the table. */
-	memcpy(config, filter->kernel.config, ABI_HEAD_BYTES);
+	memcpy(config, filter->kernel.config, ABI_COMMON_BYTES);
 	config->magic = config->run = 0;
 	config->listener = config->active = 0;
 	config->geometry = geometry;
@@ -272,11 +272,12 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 	char options[64];
 
 	if (slots <= room && !is_alone)
-		return kernel_say_held(&filter->kernel, held, " with the options of load", -EBUSY, reason,
-				       "the filter is of another kind or build");
+		return kernel_held_reason(&filter->kernel, held, " with the options of load", -EBUSY, reason,
+					  "the filter is of another kind or build");
 	snprintf(options, sizeof(options), " --capacity %llu", slots * TABLE_LOAD_PERCENT / 100);
-	return kernel_say_held(&filter->kernel, held, options, -EBUSY, reason,
-			       "the maps have room for %s of %llu slots", is_alone ? "one table" : "two tables", room);
+	return kernel_held_reason(&filter->kernel, held, options, -EBUSY, reason,
+				  "the maps have room for %s of %llu slots", is_alone ? "one table" : "two tables",
+				  room);
 }
 
 static int prepare(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
@@ -292,11 +293,11 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		store_say_unread(error, reason);
+		store_unread_reason(error, reason);
 	else if (shares_maps)
 		error = prepare_in_maps(filter, &successor->filter, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
-		error = filter_say_full(filter, info.keys, reason);
+		error = filter_full_reason(filter, info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
@@ -308,7 +309,7 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	return error;
 }
 
-int filter_prepare(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
+int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
 	return prepare(filter, store, &filter->kernel.options, slots, fits_into_maps(filter, slots), reason);
 }
@@ -335,16 +336,16 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 	hand_listener_on(config, old);
 	config->magic = old->magic;
 	__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
-	filter_make_heir(config, old);
+	filter_inherit_panic(config, old);
 	error = kernel_replace(&filter->kernel, &new->kernel, reason);
 	if (error)
 		return error;
 	hand_listener_on(config, old);
-	filter_settle_heir(config, old);
+	filter_settle_panic(config, old);
 	return 0;
 }
 
-int filter_succeed(struct filter *filter, struct reason *reason)
+int filter_switch(struct filter *filter, struct reason *reason)
 {
 	struct filter_successor *successor = filter->successor;
 	struct filter *new = &successor->filter;
@@ -376,7 +377,7 @@ int filter_succeed(struct filter *filter, struct reason *reason)
 	} else {
 		filter_close(filter);
 	}
-	new->table.waits_for_readers = filter_waits_for_readers(new);
+	new->table.waits_for_readers = filter_must_wait_for_readers(new);
 	*filter = *new;
 	free(successor);
 	return error;
@@ -387,12 +388,12 @@ int filter_rebuild_as(struct filter *filter, struct store *store, const struct a
 {
 	int error = prepare(filter, store, options, slots, false, reason);
 
-	return error ? error : filter_succeed(filter, reason);
+	return error ? error : filter_switch(filter, reason);
 }
 
 int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
-	int error = filter_prepare(filter, store, slots, reason);
+	int error = filter_build_successor(filter, store, slots, reason);
 
-	return error ? error : filter_succeed(filter, reason);
+	return error ? error : filter_switch(filter, reason);
 }

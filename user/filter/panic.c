@@ -30,7 +30,7 @@ __u32 panic_next(__u32 run, enum panic_by by, bool is_on)
 }
 
 /*
- * Clears ABI_RUN_HEIR with the change, so that no writer overrides it. Returns whether the filter was in this state
+ * Clears ABI_RUN_REPLACING with the change, so that no writer overrides it. Returns whether the filter was in this state
  * before. What an operator wants does not depend on the old state, so there the bit goes in any case.
  */
 static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
@@ -41,7 +41,7 @@ static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
 		next = panic_next(before, by, is_on);
 		if (next == before && by == PANIC_BY_FLEET)
 			return true;
-	} while (!__atomic_compare_exchange_n(run, &before, next & ~ABI_RUN_HEIR, false, __ATOMIC_SEQ_CST,
+	} while (!__atomic_compare_exchange_n(run, &before, next & ~ABI_RUN_REPLACING, false, __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
 	return next == before;
 }

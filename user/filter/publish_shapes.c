@@ -10,7 +10,7 @@
 void filter_forget_shapes(struct filter *filter)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
+		const struct abi_shape_list *list = abi_shapes(filter_abi_table(filter), family);
 		struct filter_shapes *shapes = &filter->shapes[family];
 
 		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
@@ -22,7 +22,7 @@ void filter_forget_shapes(struct filter *filter)
 	}
 }
 
-int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint)
+int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint)
 {
 	struct filter_shapes *shapes = &filter->shapes[shape->family];
 
@@ -42,7 +42,7 @@ int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hi
 /* For each family: fills the idle list, flips, and waits until no packet uses the old list. */
 static int publish_all(struct filter *filter, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
-	struct abi_table *table = filter_own(filter);
+	struct abi_table *table = filter_abi_table(filter);
 	int error = 0;
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++) {
@@ -57,7 +57,7 @@ static int publish_all(struct filter *filter, const struct abi_shape_list wanted
 	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
 
-int filter_publish(struct filter *filter, struct store *store, struct reason *reason)
+int filter_publish_shapes(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct rule_shape probed[ABI_SHAPES_MAX];
@@ -65,7 +65,7 @@ int filter_publish(struct filter *filter, struct store *store, struct reason *re
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		struct abi_shape_list *list = &wanted[family];
 
@@ -74,7 +74,7 @@ int filter_publish(struct filter *filter, struct store *store, struct reason *re
 			struct abi_shape *shape = &list->shape[abi_shape_place(1U << i)];
 
 			rule_shape_compile(&probed[i], shape);
-			error = filter_hint(filter, &probed[i], &shape->hint);
+			error = filter_assign_hint(filter, &probed[i], &shape->hint);
 		}
 		if (error)
 			return reason_set(reason, error,
@@ -87,7 +87,7 @@ int filter_publish(struct filter *filter, struct store *store, struct reason *re
 
 /* ---- shapes of pass rules, before the commit of a change ---- */
 
-/* If the list has no room, new shapes of pass rules wait for filter_publish(). */
+/* If the list has no room, new shapes of pass rules wait for filter_publish_shapes(). */
 static bool has_passing(const struct filter_shapes *shapes, const struct abi_shape_list *list)
 {
 	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;
@@ -98,15 +98,15 @@ static bool has_passing(const struct filter_shapes *shapes, const struct abi_sha
 	return false;
 }
 
-bool filter_has_passing_to_publish(const struct filter *filter)
+bool filter_has_pass_shapes_to_publish(const struct filter *filter)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if (has_passing(&filter->shapes[family], abi_shapes(filter_own(filter), family)))
+		if (has_passing(&filter->shapes[family], abi_shapes(filter_abi_table(filter), family)))
 			return true;
 	return false;
 }
 
-int filter_publish_passing(struct filter *filter, struct reason *reason)
+int filter_publish_pass_shapes(struct filter *filter, struct reason *reason)
 {
 	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
 	struct abi_shape_list wanted[FLOW_FAMILIES];
@@ -115,7 +115,7 @@ int filter_publish_passing(struct filter *filter, struct reason *reason)
 		const struct filter_shapes *shapes = &filter->shapes[family];
 		struct abi_shape_list *list = &wanted[family];
 
-		*list = *abi_shapes(filter_own(filter), family);
+		*list = *abi_shapes(filter_abi_table(filter), family);
 		if (!has_passing(shapes, list))
 			continue;
 		*list = (struct abi_shape_list){};

@@ -27,7 +27,7 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	return result;
 }
 
-void keys_state_add(struct keys_state *state, const struct rule *rule)
+void keys_state_add(struct key_rules *state, const struct rule *rule)
 {
 	if (!state->rules)
 		state->owner = *rule;
@@ -36,7 +36,7 @@ void keys_state_add(struct keys_state *state, const struct rule *rule)
 	state->rules++;
 }
 
-int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key, struct keys_state *state)
+int key_rules(struct store *store, const struct shape_list *list, const struct rule_key *key, struct key_rules *state)
 {
 	const struct rule query = rule_of_key(key);
 	struct rule rules[RULE_KEYS_MAX];

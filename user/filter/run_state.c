@@ -71,11 +71,11 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 	if (!error)
 		error = store_pending(store, &pending);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	configure_client_ports(config);
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
-	set_run(config, ABI_RUN_HEIR, false); /* left by a tool that died */
+	set_run(config, ABI_RUN_REPLACING, false); /* left by a tool that died */
 	if (pending.id)
 		return filter_set_unconfirmed(filter, pending.id, pending.left_ms, reason);
 	/* A tool died after it confirmed or undid the change, or before it stored the change. */
@@ -88,21 +88,21 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 
 #define PANIC_BITS (ABI_RUN_PANIC | ABI_RUN_FLEET)
 
-void filter_make_heir(struct abi_config *config, const struct abi_config *old)
+void filter_inherit_panic(struct abi_config *config, const struct abi_config *old)
 {
 	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS;
 
-	__atomic_store_n(&config->run, (config->run & ~PANIC_BITS) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
+	__atomic_store_n(&config->run, (config->run & ~PANIC_BITS) | panic | ABI_RUN_REPLACING, __ATOMIC_RELEASE);
 }
 
-void filter_settle_heir(struct abi_config *config, const struct abi_config *old)
+void filter_settle_panic(struct abi_config *config, const struct abi_config *old)
 {
 	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
 
 	do {
-		if (!(run & ABI_RUN_HEIR))
+		if (!(run & ABI_RUN_REPLACING))
 			return;
-		settled = (run & ~(ABI_RUN_HEIR | PANIC_BITS)) |
+		settled = (run & ~(ABI_RUN_REPLACING | PANIC_BITS)) |
 			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS);
 	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }

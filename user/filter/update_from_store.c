@@ -33,7 +33,7 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		hints_add(in_use, wanted);
 		error = table_reconcile(&filter->table, entries.entry, entries.count, difference);
 		if (error == -ENOSPC)
-			filter_say_full(filter, entries.count, reason);
+			filter_full_reason(filter, entries.count, reason);
 		else if (error)
 			reason_set(reason, error, "no memory to fill the table");
 	}
@@ -54,20 +54,20 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 	int error = store_info(store, &info);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
 	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise an
 	 * exception might go before its rule.
 	 */
-	error = info.rules ? 0 : filter_publish(filter, store, reason);
+	error = info.rules ? 0 : filter_publish_shapes(filter, store, reason);
 	if (!error)
 		error = reconcile(filter, store, difference ? difference : &ignored, reason);
 	if (!error)
-		error = filter_publish(filter, store, reason);
+		error = filter_publish_shapes(filter, store, reason);
 	if (error)
 		return error;
-	filter_own(filter)->plan = info.plan;
+	filter_abi_table(filter)->plan = info.plan;
 	filter_set_generation(filter, info.generation);
 	return 0;
 }
@@ -99,7 +99,7 @@ static int lay_out(struct filter *filter, const struct store_info *info, struct 
 		return 0;
 	}
 	table_close(&filter->table);
-	error = filter_open_own(filter, whole);
+	error = filter_open_table_memory(filter, whole);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot use all of the maps: %s",
 				  strerror(-error)) :
 		       0;
@@ -117,8 +117,8 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 		return error;
 	config->version = ABI_VERSION;
 	config->options = filter->kernel.options;
-	config->geometry = filter_own(filter)->geometry = filter->table.geometry;
-	filter_own(filter)->plan = info->plan;
+	config->geometry = filter_abi_table(filter)->geometry = filter->table.geometry;
+	filter_abi_table(filter)->plan = info->plan;
 	memcpy(config->store_id, info->id, sizeof(config->store_id));
 	strncpy(config->name, name, sizeof(config->name) - 1);
 	error = filter_configure(filter, store, reason);
@@ -130,7 +130,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	if (!error)
 		error = filter_build(filter, &entries, reason);
 	if (!error)
-		error = filter_publish(filter, store, reason);
+		error = filter_publish_shapes(filter, store, reason);
 	filter_entries_close(&entries);
 	if (!error)
 		config->generation = info->generation;
@@ -145,7 +145,7 @@ void filter_start(struct filter *filter)
 		return;
 	config->magic = ABI_MAGIC;
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
-	filter->table.waits_for_readers = filter_waits_for_readers(filter);
+	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
 }
 
 /*
@@ -154,10 +154,10 @@ void filter_start(struct filter *filter)
  */
 static int repair(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
 {
-	const bool is_other_plan = filter_own(filter)->plan != info->plan;
+	const bool is_other_plan = filter_abi_table(filter)->plan != info->plan;
 	int error = -ENOSPC;
 
-	if (!is_other_plan || !filter_can_prepare(filter, filter_slots_to_grow_to(filter, info->keys)))
+	if (!is_other_plan || !filter_can_build_successor(filter, filter_slots_to_grow_to(filter, info->keys)))
 		error = filter_fill(filter, store, NULL, reason);
 	return error == -ENOSPC ? grow(filter, store, info, reason) : error;
 }
@@ -169,7 +169,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	int error = store_info(store, &info);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	/*
 	 * Either may be missing if a tool died during set-up; the filter passes everything until this ends.
 	 */
@@ -178,9 +178,9 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 		return set_up(filter, store, name, &info, reason);
 	}
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
-		return filter_say_other_store(&filter->kernel, reason);
+		return filter_other_store_reason(&filter->kernel, reason);
 	filter->state = config->generation == info.generation ? FILTER_UP_TO_DATE : FILTER_REPAIRED;
-	filter->table.used = filter_own(filter)->used;
+	filter->table.used = filter_abi_table(filter)->used;
 	error = filter->state == FILTER_REPAIRED ? repair(filter, store, &info, reason) : 0;
 	return error ? error : filter_configure(filter, store, reason);
 }

@@ -17,12 +17,12 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	int error = store_info(store, &info);
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	if (memcmp(old->store_id, info.id, sizeof(info.id)))
-		return filter_say_other_store(kernel, reason);
+		return filter_other_store_reason(kernel, reason);
 	if (held)
-		return kernel_say_held(kernel, held, "", -EBUSY, reason,
-				       "the filter is of another version of xdp-cuckoo");
+		return kernel_held_reason(kernel, held, "", -EBUSY, reason,
+					  "the filter is of another version of xdp-cuckoo");
 	if (slots < 1ULL << ABI_SLOTS_MIN_LOG2 || slots > 1ULL << ABI_SLOTS_MAX_LOG2)
 		slots = 1ULL << ABI_SLOTS_DEFAULT_LOG2; /* the old config makes no sense */
 	error = filter_create(filter, &kernel->options, slots, info.keys, reason);
@@ -38,14 +38,14 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	config = filter->kernel.config;
 	if (!error) {
 		filter_start(filter);
-		filter_make_heir(config, old);
+		filter_inherit_panic(config, old);
 		error = kernel_replace(kernel, &filter->kernel, reason);
 	}
 	if (error) {
 		filter_close(filter);
 		return error;
 	}
-	filter_settle_heir(config, old);
+	filter_settle_panic(config, old);
 	filter->state = FILTER_TAKEN_OVER;
 	return 0;
 }

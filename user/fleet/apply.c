@@ -319,7 +319,7 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 		return 0;
 	error = open_session(apply, &guard, reason);
 	if (!error)
-		error = store_say_unread(store_lists(apply->session.store, &lists), reason);
+		error = store_unread_reason(store_lists(apply->session.store, &lists), reason);
 	for (size_t i = 0; i < apply->count && !error; i++) {
 		struct apply_list *list = &apply->lists[i];
 

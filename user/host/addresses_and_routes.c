@@ -98,7 +98,7 @@ static int add_address_once(struct host_addresses *list, const struct host_addre
 
 /* ---- this host's addresses ---- */
 
-int host_find_own(struct host_addresses *own)
+int host_find_addresses(struct host_addresses *own)
 {
 	struct ifaddrs *interfaces;
 	int error = 0;

@@ -189,7 +189,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 	int error;
 
 	*guard = (struct guard){};
-	error = host_find_own(&own);
+	error = host_find_addresses(&own);
 	if (!error)
 		error = host_find_gateways(&gateways);
 	if (!error)
@@ -279,7 +279,7 @@ bool guard_is_elsewhere(const struct rule *rule)
 	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]) && !is_here; i++)
 		is_here = specials[i].family == network.family && meets(&specials[i], &rule->dst, rule->dst_len) &&
 			  (!strcmp(specials[i].what, "multicast") || !strcmp(specials[i].what, "loopback"));
-	if (!is_here && host_find_own(&own))
+	if (!is_here && host_find_addresses(&own))
 		is_here = true; /* not known */
 	for (size_t i = 0; i < own.count && !is_here; i++)
 		is_here = own.address[i].family == network.family &&

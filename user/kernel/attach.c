@@ -72,8 +72,8 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 		return error;
 	error = kernel_pin(filter, filter, &lock, reason);
 	if (!error) {
-		error = kernel_note_program(filter, attachment);
-		kernel_listen();
+		error = kernel_record_program(filter, attachment);
+		kernel_catch_messages();
 		if (!error)
 			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
 					       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
@@ -82,7 +82,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 			error = refuse_attach(error, attachment->interface, attachment->mode, reason);
 		}
 	}
-	kernel_pin_done(lock);
+	kernel_pin_finish(lock);
 	return error;
 }
 
@@ -118,7 +118,7 @@ static void offer_name(const char *name, void *context)
 	suggest_offer(context, name);
 }
 
-int kernel_say_no_interface(const char *name, struct reason *reason)
+int kernel_no_interface_reason(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
@@ -136,7 +136,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	int refused = 0, error = interfaces_find(interface, &found);
 
 	if (error == -ENODEV)
-		return kernel_say_no_interface(interface, reason);
+		return kernel_no_interface_reason(interface, reason);
 	if (error)
 		return kernel_refuse(reason, error, "cannot look at the interface ", interface);
 	if (!found.has_ethernet)
@@ -175,7 +175,7 @@ static int detach(const struct kernel_attachment *attachment, struct reason *rea
 	const int program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 	int error = program;
 
-	kernel_listen();
+	kernel_catch_messages();
 	if (program >= 0)
 		error = kernel_swap_program(attachment, program, -1);
 	if (error)

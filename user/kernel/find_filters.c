@@ -70,7 +70,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);
 	take_memory(search, filter);
-	error = kernel_recognise(filter, search->interface->name, search->reason);
+	error = kernel_open_config(filter, search->interface->name, search->reason);
 	if (error)
 		return error;
 	grown = realloc(search->filters, (search->count + 1) * sizeof(*grown));
@@ -110,7 +110,7 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	/* Only now, because the maps may end with the program. */
 	close(fd);
 	if (error == -EPROTO) {
-		kernel_say_unknown_version(search->interface->name, search->reason);
+		kernel_unknown_version_reason(search->interface->name, search->reason);
 	} else if (error) {
 		kernel_refuse(search->reason, error, "cannot look at the maps of the XDP program on ",
 			      search->interface->name);
@@ -192,7 +192,7 @@ static int search_interfaces(struct search *search)
 	__u64 missed;
 	size_t count;
 
-	kernel_listen();
+	kernel_catch_messages();
 	do {
 		missed = search->missed;
 		kernel_filters_free(search->filters, search->count);
@@ -240,19 +240,19 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 			continue;
 		}
 		if (is_wanted)
-			error = kernel_say_other_version(filter, reason);
+			error = kernel_other_version_reason(filter, reason);
 		kernel_close(filter);
 	}
 	if (search.has_unsound && !is_found)
 		error = -EPROTO;
 	if (*search.unseen && !is_found)
-		error = kernel_say_unseen(search.unseen, reason);
+		error = kernel_unseen_reason(search.unseen, reason);
 	*filters = search.filters;
 	*count = kept;
 	return error;
 }
 
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason)
+int kernel_other_version_reason(const struct kernel_filter *filter, struct reason *reason)
 {
 	const char *name = filter->config->name, *interface = filter->attachments[0].interface;
 	const __u32 version = filter->config->version;

@@ -13,7 +13,7 @@
 /* Whether the kernel's release is lower than that. */
 bool kernel_is_before(unsigned int version, unsigned int patchlevel);
 
-/* The kernel's error text since kernel_listen(); "" where there was none. */
+/* The kernel's error text since kernel_catch_messages(); "" where there was none. */
 const char *kernel_error_text(void);
 
 /* Whether it says that an interface above (a bridge, bond, VLAN, ...) runs a program, which keeps those below. */
@@ -21,7 +21,7 @@ bool kernel_says_above(void);
 
 /*
  * Sets the reason for a refused system call: `what` failed for `subject`. Returns `error`; -EINVAL becomes
- * -EIO. The second function adds the kernel's text: call kernel_listen() before, and nothing else that may
+ * -EIO. The second function adds the kernel's text: call kernel_catch_messages() before, and nothing else that may
  * fail.
  */
 int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject);
@@ -71,7 +71,7 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
 /* Notes in the attachment that it runs a program of `filter`: which, is_frags says. 0 or -errno. */
-int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
+int kernel_record_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
 
 /* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
 int kernel_program_info(int fd, struct bpf_prog_info *info);
@@ -82,18 +82,18 @@ int kernel_program_info(int fd, struct bpf_prog_info *info);
  * Makes an ELF file of the built-in object (`built_in`, `size` bytes), with the sizes of maps in `object` and the
  * values of the map `constants`. 0: *file is for free(); -errno.
  */
-int kernel_object_file(const struct bpf_object *object, const struct bpf_map *constants, const char *built_in,
-		       size_t size, char **file, size_t *bytes);
+int kernel_write_object_file(const struct bpf_object *object, const struct bpf_map *constants, const char *built_in,
+			     size_t size, char **file, size_t *bytes);
 
 /* ---- pins.c ---- */
 
-enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
+enum kernel_make_object_file { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
 
 /*
  * Opens an object by id, or by its pin if the kernel refuses ids to this process. A descriptor; -ENOENT;
  * -EPERM: there is no directory for pins.
  */
-int kernel_open_id(enum kernel_object kind, __u32 id);
+int kernel_open_id(enum kernel_make_object_file kind, __u32 id);
 
 /* Whether this thread may open objects by id: it has CAP_SYS_ADMIN. */
 bool kernel_opens_ids(void);
@@ -102,16 +102,16 @@ bool kernel_opens_ids(void);
 int kernel_pins_refuse(struct reason *reason, int error);
 
 /* Says that `interface` runs a program that is not pinned here and may be any filter. -EPERM. */
-int kernel_say_unseen(const char *interface, struct reason *reason);
+int kernel_unseen_reason(const char *interface, struct reason *reason);
 
 /*
  * Call it before a filter whose programs are loaded is attached. Pins the filter if it could not be found
  * otherwise, or if `predecessor` (may be the filter itself) is pinned. 0 or -errno. In both cases call
- * kernel_pin_done() with *lock after attaching.
+ * kernel_pin_finish() with *lock after attaching.
  */
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *lock,
 	       struct reason *reason);
-void kernel_pin_done(int lock);
+void kernel_pin_finish(int lock);
 
 /* Removes the pins of filters that no interface runs. */
 void kernel_unpin_unused(void);
@@ -125,10 +125,10 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
  * Maps the memory of the filter on `interface` and sets its options. 0, also for a filter of another version; -EPROTO:
  * it cannot be used; -ENOENT: it is just being removed; other -errno.
  */
-int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
+int kernel_open_config(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
 /* Says that the filter on `interface` is of an unknown version. -EPROTO. */
-int kernel_say_unknown_version(const char *interface, struct reason *reason);
+int kernel_unknown_version_reason(const char *interface, struct reason *reason);
 
 /* ---- swap_program.c ---- */
 

@@ -98,8 +98,8 @@ void kernel_use_pins(const char *dir);
  * Between the two calls, libbpf's messages in this thread are not printed. Error texts of the kernel in
  * them are kept for the reasons of errors.
  */
-void kernel_listen(void);
-void kernel_listen_no_more(void);
+void kernel_catch_messages(void);
+void kernel_catch_no_messages(void);
 
 /*
  * Whether the kernel runs programs on frames in several buffers: Linux 5.18. If not, filters run programs built for
@@ -136,10 +136,10 @@ int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *
 int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /* Says what a running filter of another version is, and what to do. -EPROTO. */
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
+int kernel_other_version_reason(const struct kernel_filter *filter, struct reason *reason);
 
 /* Says that there is no such interface, and which name may be meant. -ENODEV. */
-int kernel_say_no_interface(const char *name, struct reason *reason);
+int kernel_no_interface_reason(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
 /* Seconds since its oldest program was loaded; negative: the kernel does not say. */
@@ -154,7 +154,7 @@ int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter,
 void kernel_close(struct kernel_filter *filter);
 
 /* The object file from which another loader makes such maps and loads the programs. 0: *file is for free(); -errno. */
-int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason);
+int kernel_make_object_file(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason);
 
 /*
  * Runs the filter on an interface that has no XDP program. KERNEL_AUTO uses native XDP if the driver can do
@@ -218,7 +218,7 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
  * Whether every program of a running filter has the same instructions as this tool's programs, by the
  * kernel's tag. Loads this tool's programs over the filter's maps to compare. 0 or -errno.
  */
-int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason);
+int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason);
 
 /* The first attachment that libxdp's dispatcher runs, so we cannot replace it; NULL: no attachment. */
 bool kernel_is_held(const struct kernel_attachment *attachment);
@@ -228,9 +228,9 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
  * Says why the filter at a held attachment must be exchanged, that the tool cannot do it, and how to do it with an object
  * written with these options (" --capacity N", or ""). Returns `error`.
  */
-__attribute__((format(printf, 6, 7))) int kernel_say_held(const struct kernel_filter *filter,
-							  const struct kernel_attachment *held, const char *options,
-							  int error, struct reason *reason, const char *why, ...);
+__attribute__((format(printf, 6, 7))) int kernel_held_reason(const struct kernel_filter *filter,
+							     const struct kernel_attachment *held, const char *options,
+							     int error, struct reason *reason, const char *why, ...);
 
 /*
  * The kernel's present tick (abi.h), and ticks per second, which is not an integer. Only a BPF program can
@@ -294,7 +294,7 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 void kernel_samples_close(struct kernel_samples *samples);
 
 /* Continues with `filter`, which replaced the filter of the samples. 0 or -errno. */
-int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
+int kernel_samples_switch(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 
 /* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,

@@ -13,7 +13,7 @@
 #include "kernel/internal.h"
 
 /*
- * The kernel's last error text for this thread since kernel_listen(). It says more than errno. Only
+ * The kernel's last error text for this thread since kernel_catch_messages(). It says more than errno. Only
  * bpf_xdp_attach() gives texts, so only its caller shows them.
  */
 static _Thread_local char kernel_message[REASON_BYTES / 2];
@@ -41,7 +41,7 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 	return 0;
 }
 
-void kernel_listen(void)
+void kernel_catch_messages(void)
 {
 	libbpf_print_fn_t before;
 
@@ -52,7 +52,7 @@ void kernel_listen(void)
 		__atomic_store_n(&others_print, before, __ATOMIC_RELEASE);
 }
 
-void kernel_listen_no_more(void)
+void kernel_catch_no_messages(void)
 {
 	is_listening = false;
 }

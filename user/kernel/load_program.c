@@ -16,7 +16,8 @@
 #include "xdp_cuckoo_5_10.skel.h"
 #include "xdp_cuckoo_conntrack.skel.h"
 
-static const struct kernel_built_in filter_object = { "xdp_cuckoo", xdp_cuckoo__elf_bytes, xdp_cuckoo_5_10__elf_bytes };
+static const struct kernel_built_in filter_make_object_file = { "xdp_cuckoo", xdp_cuckoo__elf_bytes,
+								xdp_cuckoo_5_10__elf_bytes };
 static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes, NULL };
 
 static const char *const program_names[] = { [false] = "xdp_cuckoo", [true] = "xdp_cuckoo_frags" };
@@ -75,7 +76,7 @@ struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, co
 	size_t size;
 	const void *bytes = bytes_for_kernel(built_in, &size);
 
-	kernel_listen();
+	kernel_catch_messages();
 	object = bpf_object__open_mem(bytes, size, &named);
 	if (!object) {
 		kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
@@ -129,7 +130,7 @@ int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reas
 		error = load_program_of(&conntrack_object, filter, is_frags, reason);
 	if (filter->config)
 		filter->config->asks_conntrack = !error;
-	return error ? load_program_of(&filter_object, filter, is_frags, reason) : 0;
+	return error ? load_program_of(&filter_make_object_file, filter, is_frags, reason) : 0;
 }
 
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)
@@ -156,7 +157,7 @@ int kernel_program_info(int fd, struct bpf_prog_info *info)
 	return bpf_obj_get_info_by_fd(fd, info, &length) ? -errno : 0;
 }
 
-int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment)
+int kernel_record_program(const struct kernel_filter *filter, struct kernel_attachment *attachment)
 {
 	struct bpf_prog_info info;
 	int error = kernel_program_info(kernel_program(filter, attachment->is_frags), &info);
@@ -170,7 +171,7 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 static struct bpf_object *open_sized(const struct kernel_sizes *plan, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	struct bpf_object *object = kernel_open_object(&filter_object, &plan->options, reason);
+	struct bpf_object *object = kernel_open_object(&filter_make_object_file, &plan->options, reason);
 	int error;
 
 	if (!object)
@@ -185,7 +186,7 @@ static struct bpf_object *open_sized(const struct kernel_sizes *plan, struct rea
 	return NULL;
 }
 
-int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason)
+int kernel_make_object_file(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason)
 {
 	struct bpf_object *object = open_sized(plan, reason);
 	const void *built_in;
@@ -194,9 +195,9 @@ int kernel_object(const struct kernel_sizes *plan, char **file, size_t *bytes, s
 
 	if (!object)
 		return -ENOMEM;
-	built_in = bytes_for_kernel(&filter_object, &size);
-	error = kernel_object_file(object, bpf_object__find_map_by_name(object, ".rodata"), built_in, size, file,
-				   bytes);
+	built_in = bytes_for_kernel(&filter_make_object_file, &size);
+	error = kernel_write_object_file(object, bpf_object__find_map_by_name(object, ".rodata"), built_in, size, file,
+					 bytes);
 	bpf_object__close(object);
 	return error ? reason_set(reason, error, "cannot make an object of the built-in program: %s",
 				  strerror(-error)) :

@@ -110,8 +110,8 @@ static int write_file(const char *built_in, size_t size, const struct btf *btf, 
 	return 0;
 }
 
-int kernel_object_file(const struct bpf_object *object, const struct bpf_map *constants, const char *built_in,
-		       size_t size, char **file, size_t *bytes)
+int kernel_write_object_file(const struct bpf_object *object, const struct bpf_map *constants, const char *built_in,
+			     size_t size, char **file, size_t *bytes)
 {
 	size_t constants_bytes;
 	const void *values = bpf_map__initial_value((struct bpf_map *)constants, &constants_bytes);

@@ -43,7 +43,7 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 static bool has_head(const struct bpf_map_info *info)
 {
 	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
-	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_HEAD_BYTES;
+	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_COMMON_BYTES;
 }
 
 /* The map of the program's constants. libbpf names it after the object and the section. */
@@ -108,7 +108,7 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 }
 
 /* For a filter that is not set up, and for maps of another layout. */
-int kernel_say_unknown_version(const char *interface, struct reason *reason)
+int kernel_unknown_version_reason(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
 			  "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip link "
@@ -196,11 +196,11 @@ static struct abi_options read_options(__u32 constants_id)
 	return options;
 }
 
-int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
+int kernel_open_config(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
 	const struct abi_config *config;
 	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
-						    kernel_say_unknown_version(interface, reason);
+						    kernel_unknown_version_reason(interface, reason);
 
 	if (error)
 		return error;
@@ -210,7 +210,7 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 	 * maps prove nothing: the pins of a filter that is being removed go one after the other.
 	 */
 	if (filter->is_other_version && !is_set_up_by_other(config))
-		return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) :
+		return has_all_maps(filter) || kernel_opens_ids() ? kernel_unknown_version_reason(interface, reason) :
 								    -ENOENT;
 	filter->is_other_version |= is_set_up_by_other(config);
 	if (filter->is_other_version) {
@@ -218,7 +218,7 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 		return 0;
 	}
 	if (config->magic && (config->magic != ABI_MAGIC || config->version != ABI_VERSION))
-		return kernel_say_unknown_version(interface, reason);
+		return kernel_unknown_version_reason(interface, reason);
 	filter->options = config->magic ? config->options : read_options(filter->constants_id);
 	if (is_sound(filter))
 		return 0;
@@ -228,7 +228,7 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 			  interface, interface);
 }
 
-int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
+int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason)
 {
 	int error = 0;
 

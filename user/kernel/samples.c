@@ -85,7 +85,7 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 	struct timespec now;
 	int error;
 
-	kernel_listen();
+	kernel_catch_messages();
 	*samples = (struct kernel_samples){};
 	samples->ring_id = filter->map[KERNEL_SAMPLES].id;
 	samples->sampling_fd = fcntl(filter->map[KERNEL_SAMPLING].fd, F_DUPFD_CLOEXEC, 0);
@@ -116,7 +116,7 @@ void kernel_samples_close(struct kernel_samples *samples)
 	*samples = (struct kernel_samples){};
 }
 
-int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
+int kernel_samples_switch(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
 {
 	const int error = map_config(filter, samples);
 

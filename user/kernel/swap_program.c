@@ -48,13 +48,13 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 	LIBBPF_OPTS(bpf_link_update_opts, in_link, .flags = BPF_F_REPLACE, .old_prog_fd = old);
 	int error, link;
 
-	kernel_listen();
+	kernel_catch_messages();
 	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
 			       &on_interface);
 	if (error != -EBUSY)
 		return error;
 	/* Only the link can replace a program that it holds. It gives no error text. */
-	kernel_listen();
+	kernel_catch_messages();
 	link = open_link(attachment);
 	if (link < 0)
 		return -EBUSY;
@@ -76,8 +76,8 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
 	return NULL;
 }
 
-int kernel_say_held(const struct kernel_filter *filter, const struct kernel_attachment *held, const char *options,
-		    int error, struct reason *reason, const char *why, ...)
+int kernel_held_reason(const struct kernel_filter *filter, const struct kernel_attachment *held, const char *options,
+		       int error, struct reason *reason, const char *why, ...)
 {
 	const bool is_frags = held->is_frags || kernel_is_mtu_too_large(held);
 	const char *name = filter->config->name;
@@ -180,7 +180,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 	for (size_t i = 0; i < count && !error; i++) {
 		struct kernel_attachment attachment = old->attachments[i];
 
-		error = kernel_note_program(filter, &attachment);
+		error = kernel_record_program(filter, &attachment);
 		if (!error)
 			error = kernel_add_attachment(filter, &attachment);
 	}
@@ -220,15 +220,15 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	int error, pins;
 
 	if (held)
-		return kernel_say_held(old, held, "", -EBUSY, reason, "the filter needs a new program");
+		return kernel_held_reason(old, held, "", -EBUSY, reason, "the filter needs a new program");
 	error = kernel_load_programs_of(old, filter, reason);
 	if (error)
 		return error;
-	kernel_listen();
+	kernel_catch_messages();
 	error = kernel_pin(filter, old, &pins, reason);
 	if (!error)
 		error = replace_programs(old, filter, reason);
-	kernel_pin_done(pins);
+	kernel_pin_finish(pins);
 	/* The old programs still count the packets in them; without this wait those counts would be lost. */
 	if (!error)
 		grace_wait();
@@ -282,7 +282,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 	if (!kernel_is_mtu_too_large(attachment) || !kernel_may_take_frags(attachment))
 		return 0;
 	if (kernel_is_held(attachment))
-		return kernel_say_held(filter, attachment, "", -EBUSY, reason, "the filter needs the other program");
+		return kernel_held_reason(filter, attachment, "", -EBUSY, reason, "the filter needs the other program");
 	error = kernel_load_program(filter, true, reason);
 	if (error)
 		return error;
@@ -294,11 +294,11 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 			close(old);
 		if (!error) {
 			attachment->is_frags = true;
-			error = kernel_note_program(filter, attachment);
+			error = kernel_record_program(filter, attachment);
 		}
 		if (error)
 			error = refuse_replace(error, attachment->interface, reason);
 	}
-	kernel_pin_done(lock);
+	kernel_pin_finish(lock);
 	return error;
 }

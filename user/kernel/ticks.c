@@ -28,7 +28,7 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 	int program, error = 0;
 	long jiffies_per_second;
 
-	kernel_listen();
+	kernel_catch_messages();
 	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_tick", "GPL", tick_program,
 				sizeof(tick_program) / sizeof(tick_program[0]), NULL);
 	if (program < 0 || bpf_prog_test_run_opts(program, &options))

@@ -33,7 +33,7 @@ int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, cons
 		return error;
 	error = store_lists(store, &lists);
 	if (error)
-		return store_say_unread(error, &filter->reason);
+		return store_unread_reason(error, &filter->reason);
 	*number = store_lists_find(&lists, name);
 	return *number ? 0 : reason_set(&filter->reason, -ENOENT, "no list '%s'", name);
 }
@@ -58,7 +58,7 @@ int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *l
 		return public_leave(filter, error);
 	error = store_lists(store, &stored);
 	if (error)
-		store_say_unread(error, &filter->reason);
+		store_unread_reason(error, &filter->reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		const struct store_list *list = &stored.list[i];
 

@@ -22,7 +22,7 @@ const char *xdp_cuckoo_version(void)
 
 int public_enter(struct xdp_cuckoo_filter *filter)
 {
-	kernel_listen();
+	kernel_catch_messages();
 	if (!filter->is_open)
 		return reason_set(&filter->reason, -EBADF, "the filter was not opened");
 	if (filter->is_visiting)
@@ -50,7 +50,7 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error)
 {
 	if (!error)
 		filter->reason.text[0] = '\0';
-	kernel_listen_no_more();
+	kernel_catch_no_messages();
 	return error;
 }
 
@@ -161,7 +161,7 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 	if (!new)
 		return -ENOMEM;
 	name = name ? name : SESSION_NAME_DEFAULT;
-	kernel_listen();
+	kernel_catch_messages();
 	new->flags = flags;
 	if (!session_is_name(name))
 		error = reason_set(&new->reason, -EINVAL,

@@ -41,7 +41,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	if (!error && is_listed && rule)
 		public_write_rule(&found, rule);
 	if (error)
-		store_say_unread(error, &filter->reason);
+		store_unread_reason(error, &filter->reason);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -95,7 +95,7 @@ static int open_counts(struct xdp_cuckoo_filter *filter, struct store *store, st
 	if (error)
 		return error;
 	error = store_shapes(store, &counts->shapes);
-	return error ? store_say_unread(error, &filter->reason) : 0;
+	return error ? store_unread_reason(error, &filter->reason) : 0;
 }
 
 /* `list` NULL: all rules. */
@@ -120,7 +120,7 @@ static int visit_rules(struct xdp_cuckoo_filter *filter, const char *list, struc
 		if (visiting->ended)
 			filter->reason.text[0] = '\0';
 		else if (error)
-			store_say_unread(error, &filter->reason);
+			store_unread_reason(error, &filter->reason);
 	}
 	public_close_store(filter, store);
 	return public_leave(filter, error);
@@ -172,7 +172,7 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 	if (error == -ENOENT || (!error && rule.timeout_ms < 0))
 		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
 	else if (error)
-		store_say_unread(error, &filter->reason);
+		store_unread_reason(error, &filter->reason);
 	else
 		error = open_counts(filter, store, &counts);
 	if (!error)
@@ -221,7 +221,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 		info->timed_rules = stored.timed;
 		info->is_monitor_only = settings.is_monitor_only;
 	} else {
-		store_say_unread(error, &filter->reason);
+		store_unread_reason(error, &filter->reason);
 	}
 	public_close_store(filter, store);
 	return error;

@@ -386,7 +386,7 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 	if (!error)
 		error = store_settings(session->store, &before);
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	if (pending.id)
 		return reason_set(
 			reason, -EBUSY,

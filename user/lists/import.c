@@ -267,7 +267,7 @@ static int give_up_twin(struct session *session, struct import *import, size_t i
 	if (!import_has_twin(import, i, &twin))
 		return 0;
 	error = import_count_twin(import, session->store, &twin, session->owner);
-	return error ? store_say_unread(error, reason) : change_give_up(session, &twin, &ignored, reason);
+	return error ? store_unread_reason(error, reason) : change_give_up(session, &twin, &ignored, reason);
 }
 
 static int go_on_storing(size_t done, size_t total, void *context, struct reason *reason)
@@ -326,7 +326,7 @@ static int check_size(struct session *session, const struct import *import, stru
 {
 	const struct import_options *options = import->options;
 	struct store_lists lists;
-	int error = store_say_unread(store_lists(session->store, &lists), reason);
+	int error = store_unread_reason(store_lists(session->store, &lists), reason);
 	const unsigned long long rules = error ? 0 : lists.list[session->owner].rules, total = import->total;
 	struct reason why;
 

@@ -20,7 +20,7 @@ int import_compare(struct import *import, struct session *session, struct store 
 	int error = store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	/* --replace without --list must not delete the rules of lists as a side effect. */
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !import->options->list_name && !import->options->is_forced; i++)
 		if (lists.list[i].rules)
@@ -35,7 +35,7 @@ int import_compare(struct import *import, struct session *session, struct store 
 	}
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
-	return error ? store_say_unread(error, reason) : 0;
+	return error ? store_unread_reason(error, reason) : 0;
 }
 
 /* ---- without ---- */
@@ -88,7 +88,7 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 		if (!error)
 			error = store ? store_get(store, &present) : -ENOENT;
 		if (error && error != -ENOENT)
-			return store_say_unread(error, reason);
+			return store_unread_reason(error, reason);
 		import_count_added(import, error                                    ? STORE_ADDED :
 					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
 										      STORE_NEW_END);
@@ -104,7 +104,7 @@ static int find_owner(const struct import *import, struct store *store, unsigned
 	int error = name && store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return store_say_unread(error, reason);
+		return store_unread_reason(error, reason);
 	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
 	if (*owner || !name)
 		return 0;

@@ -61,7 +61,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
 		summary->has_counts = sum_lists(store, name, &summary->counts);
 	if (answer->error && !*answer->reason.text)
-		store_say_unread(answer->error, &answer->reason);
+		store_unread_reason(answer->error, &answer->reason);
 	store_close(store);
 	_exit(write(to, "", 1) == 1 ? 0 : 1);
 }

@@ -85,7 +85,7 @@ static int renew(const struct listener *listener, const struct kernel_filter *fi
 
 	samples->is_there = true;
 	if (samples->config_id != filter->map[KERNEL_CONFIG].id)
-		error = kernel_samples_follow(filter, samples, reason);
+		error = kernel_samples_switch(filter, samples, reason);
 	if (!error)
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
 	return error;

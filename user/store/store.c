@@ -430,7 +430,7 @@ int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store
 	return visited == all.ms_entries ? 0 : -EBADMSG;
 }
 
-int store_say_unread(int error, struct reason *reason)
+int store_unread_reason(int error, struct reason *reason)
 {
 	return error ? reason_set(reason, error, "cannot read the store: %s", reason_of_write(error)) : 0;
 }

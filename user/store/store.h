@@ -124,7 +124,7 @@ void store_pause(struct store **store);
 int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 
 /* Sets the reason if `error` (0 or -errno of a function below) says that the store cannot be read. Returns `error`. */
-int store_say_unread(int error, struct reason *reason);
+int store_unread_reason(int error, struct reason *reason);
 
 /*
  * A store has one transaction at a time. Without store_begin(), reads see the last committed state.

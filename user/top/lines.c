@@ -65,7 +65,7 @@ static const char *head_dropped(const struct top_model *model, char text[TOP_TEX
 	return text;
 }
 
-const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
+const char *top_model_heading(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
 {
 	const struct top_state *state = &model->state;
 	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];

@@ -73,7 +73,7 @@ static void sort_lines(struct top_model *model)
 	qsort_r(model->line, model->lines, sizeof(*model->line), compare_lines, &model->sort);
 }
 
-void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now)
+void top_model_add(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
 	const __u64 at = model->intervals++ % TOP_HISTORY;

@@ -235,16 +235,16 @@ static void draw_all(const struct top_model *model)
 	const bool has_two = COLS >= COLUMNS_FOR_TWO;
 	const int columns = has_two ? COLS / 2 - 1 : COLS;
 	char text[TOP_TEXT_BYTES];
-	int row = TOP_HEADS, rows, lines;
+	int row = TOP_HEADINGS, rows, lines;
 	struct rule network;
 
-	for (int i = 0; i < TOP_HEADS; i++) {
+	for (int i = 0; i < TOP_HEADINGS; i++) {
 		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
 		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
 				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
 							     A_NORMAL;
 
-		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
+		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_heading(model, i, text));
 	}
 	if (LINES >= ROWS_FOR_GRAPH) {
 		draw_graph(model, model->dropped, model->has_would_drop ? "drop + would drop" : "dropped", row, 0,

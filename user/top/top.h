@@ -164,7 +164,7 @@ void top_model_close(struct top_model *model);
  * Takes the figures of one interval: `now` is the reading at its end, `difference` the growth since its start. The
  * caller does not call this while is_paused.
  */
-void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now);
+void top_model_add(struct top_model *model, const struct tally *difference, const struct tally *now);
 
 /* Makes only the lines again, after the view has changed. */
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now);
@@ -190,9 +190,9 @@ double top_model_past(const struct top_model *model, const double history[TOP_HI
 /* "0", "7.5", "950", "1.23k", "45.6M", "789G": at most five characters. Returns `text`. */
 const char *top_number(double number, char text[TOP_NUMBER_BYTES]);
 
-/* The text of line `i` of the TOP_HEADS lines at the top of the screen. Returns `text`. */
-#define TOP_HEADS 4
-const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES]);
+/* The text of line `i` of the TOP_HEADINGS lines at the top of the screen. Returns `text`. */
+#define TOP_HEADINGS 4
+const char *top_model_heading(const struct top_model *model, int i, char text[TOP_TEXT_BYTES]);
 
 /* The line of an interval where there is no screen. Returns `text`. */
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES]);

@@ -148,11 +148,11 @@ struct visits {
 static void check_state(const struct world *world, const struct rule_key *key, bool is_shared)
 {
 	const struct rule flow = rule_of_key(key);
-	struct keys_state state;
+	struct key_rules state;
 	unsigned int rules = 0, owners = 0;
 	__s64 timeout_ms = 0;
 
-	assert_int_equal(keys_state(world->f->store, &world->shapes, key, &state), 0);
+	assert_int_equal(key_rules(world->f->store, &world->shapes, key, &state), 0);
 	for (size_t i = 0; i < world->count; i++) {
 		const struct rule *rule = &world->rule[i];
 
@@ -238,7 +238,7 @@ TIME_TEST(test_shared_by_two)
 {
 	struct shape_list shapes;
 	struct seen seen = {}, other = {};
-	struct keys_state key_state;
+	struct key_rules key_state;
 	struct rule wide = rule_of("192.0.0.0/22"), narrow = rule_of("192.0.2.0/24");
 	char text[32];
 
@@ -258,7 +258,7 @@ TIME_TEST(test_shared_by_two)
 
 	/* The narrow rule never ends, so its key never ends. The other keys end with the wide rule. */
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(keys_state(f->store, &shapes, &seen.key[i], &key_state), 0);
+		assert_int_equal(key_rules(f->store, &shapes, &seen.key[i], &key_state), 0);
 		assert_int_equal(key_state.rules, i == 2 ? 2 : 1);
 		assert_int_equal(key_state.timeout_ms, i == 2 ? 0 : CLOCK_HOUR);
 		assert_true(keys_same_rule(&key_state.owner, &wide));
@@ -270,8 +270,8 @@ TIME_TEST(test_shared_by_two)
 	/* After the wide rule is deleted, nothing has its other keys. */
 	begin(f);
 	assert_int_equal(del_rule(f->store, &wide), 0);
-	assert_int_equal(keys_state(f->store, &shapes, &seen.key[0], &key_state), -ENOENT);
-	assert_int_equal(keys_state(f->store, &shapes, &other.key[0], &key_state), 0);
+	assert_int_equal(key_rules(f->store, &shapes, &seen.key[0], &key_state), -ENOENT);
+	assert_int_equal(key_rules(f->store, &shapes, &other.key[0], &key_state), 0);
 	assert_int_equal(key_state.rules, 1);
 	assert_int_equal(keys_each(store_shape_list(f->store), &wide, note, &seen), -EBADMSG);
 	store_abort(f->store);
@@ -283,7 +283,7 @@ TIME_TEST(test_shared_by_families)
 	struct rule both = rule_of("proto udp dport 53");
 	struct shape_list shapes;
 	struct seen seen = {};
-	struct keys_state key_state;
+	struct key_rules key_state;
 
 	begin(f);
 	assert_int_equal(put_rule(f->store, &both), 0);
@@ -293,7 +293,7 @@ TIME_TEST(test_shared_by_families)
 	assert_int_equal(keys_each(&shapes, &both, note, &seen), 0);
 	assert_int_equal(seen.count, 2);
 	for (size_t i = 0; i < seen.count; i++) {
-		assert_int_equal(keys_state(f->store, &shapes, &seen.key[i], &key_state), 0);
+		assert_int_equal(key_rules(f->store, &shapes, &seen.key[i], &key_state), 0);
 		assert_int_equal(key_state.rules, seen.key[i].shape.family == FLOW_IPV6 ? 2 : 1);
 		assert_int_equal(key_state.timeout_ms, 0);
 	}

@@ -28,7 +28,7 @@ TEST(test_an_error_text_belongs_to_one_refusal)
 {
 	struct reason reason;
 
-	kernel_listen();
+	kernel_catch_messages();
 	be_refused();
 	assert_non_null(strstr(kernel_error_text(), "native mode"));
 	kernel_refuse_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
@@ -36,7 +36,7 @@ TEST(test_an_error_text_belongs_to_one_refusal)
 	/* For a map the kernel gives no text. */
 	kernel_refuse(&reason, -ENOMEM, "cannot read the counters", "");
 	assert_string_equal("cannot read the counters: Cannot allocate memory", reason.text);
-	kernel_listen();
+	kernel_catch_messages();
 	assert_string_equal("", kernel_error_text());
 }
 

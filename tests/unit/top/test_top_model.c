@@ -53,7 +53,7 @@ static int tear_down(void **state)
 
 static void feed(struct scene *scene)
 {
-	top_model_feed(&scene->model, &scene->difference, &scene->difference);
+	top_model_add(&scene->model, &scene->difference, &scene->difference);
 }
 
 MODEL_TEST(test_rates)
@@ -61,13 +61,13 @@ MODEL_TEST(test_rates)
 	const struct top_model *model = &scene->model;
 	char text[TOP_TEXT_BYTES];
 
-	assert_string_equal(top_model_head(model, 2, text), "dropped     - packets/s     - bits/s");
+	assert_string_equal(top_model_heading(model, 2, text), "dropped     - packets/s     - bits/s");
 	*cell(scene, 0, 0, ABI_COUNTER_STOPPED) = (struct abi_counter){ 8, 0 };
 	feed(scene);
 	assert_true(model->total.pps[VERDICT_DROP] == 55 && model->total.bps[VERDICT_DROP] == 22000);
 	assert_true(model->total.pps[VERDICT_PASS] == 300 && model->stopped == 4);
-	assert_string_equal(top_model_head(model, 1, text), "passed    300 packets/s  240k bits/s");
-	assert_string_equal(top_model_head(model, 2, text), "dropped    55 packets/s 22.0k bits/s, 15.5 % of all");
+	assert_string_equal(top_model_heading(model, 1, text), "passed    300 packets/s  240k bits/s");
+	assert_string_equal(top_model_heading(model, 2, text), "dropped    55 packets/s 22.0k bits/s, 15.5 % of all");
 	assert_int_equal(model->lines, 2);
 }
 
@@ -78,9 +78,9 @@ MODEL_TEST(test_would_drop_is_not_dropped)
 
 	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
 	feed(scene);
-	assert_string_equal(top_model_head(&scene->model, 1, text),
+	assert_string_equal(top_model_heading(&scene->model, 1, text),
 			    "passed    300 packets/s  240k bits/s; would drop    45 packets/s 36.0k bits/s");
-	assert_string_equal(top_model_head(&scene->model, 2, text),
+	assert_string_equal(top_model_heading(&scene->model, 2, text),
 			    "dropped    55 packets/s 22.0k bits/s, 13.8 % of all");
 	assert_non_null(strstr(top_model_plain(&scene->model, text),
 			       "; would drop    45 packets/s 36.0k bits/s; dropped    55 packets/s 22.0k bits/s;"));
@@ -94,7 +94,7 @@ MODEL_TEST(test_dropped_by_policy)
 
 	*cell(scene, 3, 0, OUTCOME_MALFORMED * VERDICTS + VERDICT_DROP) = (struct abi_counter){ 16, 1000 };
 	feed(scene);
-	assert_string_equal(top_model_head(&scene->model, 2, text),
+	assert_string_equal(top_model_heading(&scene->model, 2, text),
 			    "dropped    63 packets/s 26.0k bits/s, 17.4 % of all; 8/s by policy");
 }
 
@@ -198,13 +198,13 @@ MODEL_TEST(test_state)
 
 	model->state =
 		(struct top_state){ .name = "web", .effect = "filters", .slots = 16384, .used = 8192, .age_s = 3723.4 };
-	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded 1h2m3s ago");
+	assert_string_equal(top_model_heading(model, 0, text), "web: filters; loaded 1h2m3s ago");
 	assert_true(top_model_key(model, 'p'));
 	model->state.age_s = -1;
-	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded ? ago; PAUSED");
-	assert_string_equal(top_model_head(model, 3, text), "table   50.0 % of 16.4k slots, 8.19k filled");
+	assert_string_equal(top_model_heading(model, 0, text), "web: filters; loaded ? ago; PAUSED");
+	assert_string_equal(top_model_heading(model, 3, text), "table   50.0 % of 16.4k slots, 8.19k filled");
 	model->retries = 3;
-	assert_string_equal(top_model_head(model, 3, text),
+	assert_string_equal(top_model_heading(model, 3, text),
 			    "table   50.0 % of 16.4k slots, 8.19k filled; stopped 0/s, retries 3/s");
 }
 
