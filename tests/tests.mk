@@ -203,6 +203,10 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
+plots: ## draw the plots of README.md from tests/bench/results.txt
+	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
+	$(Q)sh tests/bench/readme_plots.sh
+
 test-model: packages ## random commands and frames beside a model of the documentation: make test-model [T=3600] [SEED=N]
 	$(Q)$(MAKE) --no-print-directory -s all
 	$(Q)SECONDS_MAX=$(or $(T),3600) LIMIT_S=$$(($(or $(T),3600) + 900)) STEPS=60 FRAMES=500 $(if $(SEED),SEED='$(SEED)') sh tests/run.sh namespace/test_model
@@ -232,4 +236,4 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)sh tests/verify.sh
 
 .PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
-	dissect fuzz verify test-model test-seeds
+	dissect fuzz verify test-model plots test-seeds
