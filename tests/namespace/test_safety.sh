@@ -135,11 +135,33 @@ test_the_advice_makes_way() {
 	assert_status 0 xc_host add 10.98.0.0/16
 }
 
-# A timed pass rule counts only until it ends. The check looks at the present rules.
+# A drop rule that ends later than the pass rule blocks then, when nobody is there any more.
+test_a_pass_rule_that_ends_first_does_not_protect() {
+	host
+	xc load vrx >/dev/null
+	assert_status 0 xc_host add "$PEER" action pass timeout 1h
+	assert_fails 2 "'src 203.0.113.0/24' would block this SSH session, from $PEER when the pass rule for it ends, in " \
+		xc_host add 203.0.113.0/24
+	assert_fails 2 'when the pass rule for it ends' xc_host add 203.0.113.0/24 timeout 2h
+	assert_status 0 xc_host add 203.0.113.0/24 timeout 30m
+	assert_status 0 xc_host add "$PEER" action pass
+	assert_status 0 xc_host add 203.0.113.0/24
+	assert_status 0 xc_host del "$PEER" action pass --force
+	assert_status 0 xc_host add "$PEER" action pass timeout 1h
+	case_begin "blocked in an hour"
+	assert_fails 2 "would block this SSH session, from $PEER when the pass rule for it ends, in [1-9]m" \
+		xc_host add "$PEER" action pass timeout 5m
+	assert_fails 2 "would block this SSH session, from $PEER; nothing was changed" xc_host del "$PEER" action pass
+	assert_status 0 xc_host add 203.0.0.0/16
+	assert_status 0 xc_host monitor-only off
+	assert_error "blocks this SSH session, from $PEER when the pass rule for it ends, in "
+}
+
 test_a_pass_rule_that_has_ended_does_not_count() {
 	host
 	assert_status 0 xc_host add "$PEER" action pass timeout 1
-	await_error 'would block this SSH session' 'xc_host add 203.0.113.0/24; xc_host del 203.0.113.0/24'
+	await_error "would block this SSH session, from $PEER; nothing" \
+		'xc_host add 203.0.113.0/24; xc_host del 203.0.113.0/24'
 }
 
 # sudo drops SSH_CONNECTION, so the tool reads it from a parent process.

@@ -26,6 +26,8 @@
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H
 
+#include <stdint.h>
+
 #include "base/error_reason.h"
 #include "rule/rule.h"
 #include "store/store.h"
@@ -252,9 +254,9 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule);
 
 /*
- * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, flows that were
- * already blocked before the change do not count. It also checks what an undo of the pending change would leave,
- * because the undo may remove pass rules.
+ * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends. Within
+ * a change, flows do not count that were blocked before the change, at the same time or earlier. It also checks what an
+ * undo of the pending change would leave, because the undo may remove pass rules.
  */
 int change_check_guard(struct session *session, struct reason *reason);
 
@@ -271,12 +273,20 @@ struct change_left_out {
  */
 int change_leave_out(struct session *session, struct change_left_out *left_out, struct reason *reason);
 
-/* What drops packets of these flows: a drop rule (in *rule), or the policy `no-rule drop`, or nothing. */
-enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY };
-enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule);
+/*
+ * What drops packets of these flows, now or when the pass rules that match them have ended: a drop rule that ends later,
+ * or the policy `no-rule drop`, or nothing. query_blocks_undone(): as if the pending change were undone.
+ */
+#define QUERY_NEVER_MS INT64_MAX
 
-/* query_blocks(), as if the pending change were undone. */
-enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
+struct query_block {
+	enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY } by;
+	struct rule rule; /* QUERY_RULE */
+	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
+};
+
+struct query_block query_blocks(struct store *store, const struct rule *query);
+struct query_block query_blocks_undone(struct store *store, const struct rule *query);
 
 /* Whether the running filter has every key of a stored rule, so that the rule's packets match. */
 bool query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule);

@@ -8,10 +8,10 @@
 #include "change/change.h"
 #include "change/pending_keys.h"
 
-/* Whether a flow of the guard was blocked before the change. */
+/* In how many milliseconds a flow of the guard was to be blocked before the change: see struct query_block. */
 struct flow_was_blocked {
-	bool now;    /* by the rules of that time */
-	bool undone; /* as if the pending change were undone */
+	__s64 now_ms;    /* by the rules of that time */
+	__s64 undone_ms; /* as if the pending change were undone */
 };
 
 struct change {

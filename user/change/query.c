@@ -7,8 +7,6 @@
 #include "filter/filter.h"
 #include "kernel/kernel.h"
 
-#define ANY_OWNER (~0ULL)
-
 /* Rules and settings of a store: those of now, or those that there would be if the pending change were undone. */
 struct rules_of {
 	int (*shapes)(struct store *store, struct shape_list *list);
@@ -20,41 +18,61 @@ static const struct rules_of now = { store_shapes, store_get, store_settings },
 			     undone = { store_undone_shapes, store_get_undone, store_undone_settings };
 
 /*
- * Finds a rule of these owners (bits) that matches the flows and has not ended: a pass rule if there is one. 0;
- * -ENOENT.
+ * Visits the rules that match the flows and have not ended, pass rules first, until `visit` returns non-zero; returns
+ * that value. 0; -errno.
  */
-static int find_rule(struct store *store, const struct rules_of *rules, __u64 owners, const struct rule *query,
-		     struct rule *rule)
+static int each_match(struct store *store, const struct rules_of *rules, const struct rule *query,
+		      int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	struct rule candidates[RULE_KEYS_MAX];
 	struct shape_list shapes;
 	int error = rules->shapes(store, &shapes);
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < shapes.count; i++) {
+	for (size_t i = 0; i < shapes.count && !error; i++) {
 		const size_t count = rule_under_shape(query, &shapes.entry[i].shape, candidates);
 
-		for (size_t k = 0; k < count; k++) {
-			*rule = candidates[k];
-			error = rules->get(store, rule);
-			if (!error && rule->timeout_ms >= 0 && rule_owners_now(rule) & owners)
-				return 0;
-			if (error && error != -ENOENT)
-				return error;
+		for (size_t k = 0; k < count && !error; k++) {
+			error = rules->get(store, &candidates[k]);
+			if (!error && candidates[k].timeout_ms >= 0)
+				error = visit(&candidates[k], context);
+			else if (error == -ENOENT)
+				error = 0;
 		}
 	}
-	return -ENOENT;
+	return error;
+}
+
+struct rule_search {
+	__u64 owners; /* bits */
+	struct rule *rule;
+};
+
+static int take_owned(const struct rule *rule, void *context)
+{
+	const struct rule_search *search = context;
+
+	if (!(rule_owners_now(rule) & search->owners))
+		return 0;
+	*search->rule = *rule;
+	return 1;
+}
+
+static int find_rule(struct store *store, __u64 owners, const struct rule *query, struct rule *rule)
+{
+	struct rule_search search = { owners, rule };
+	const int result = each_match(store, &now, query, take_owned, &search);
+
+	return result > 0 ? 0 : result ? result : -ENOENT;
 }
 
 int query_test(struct store *store, const struct rule *query, struct rule *rule)
 {
-	return find_rule(store, &now, ANY_OWNER, query, rule);
+	return find_rule(store, ~0ULL, query, rule);
 }
 
 int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule)
 {
-	return find_rule(store, &now, 1ULL << owner, query, rule);
+	return find_rule(store, 1ULL << owner, query, rule);
 }
 
 const char *const query_decision_words[QUERY_DECISIONS] = {
@@ -124,27 +142,50 @@ int query_find_part(struct store *store, const struct rule *query, struct rule *
 	return search.is_found ? 0 : error ? error : -ENOENT;
 }
 
-static enum query_blocker blocks(struct store *store, const struct rules_of *rules, const struct rule *query,
-				 struct rule *rule)
+struct block_search {
+	struct query_block *block; /* `rule`: the drop rule that ends last */
+	__s64 passed_ms, dropped_ms;
+};
+
+static int note_end(const struct rule *rule, void *context)
 {
+	struct block_search *search = context;
+	const __s64 end_ms = rule->timeout_ms ? rule->timeout_ms : QUERY_NEVER_MS;
+
+	if (rule->action == RULE_PASS && end_ms > search->passed_ms) {
+		search->passed_ms = end_ms;
+	} else if (rule->action == RULE_DROP && end_ms > search->dropped_ms) {
+		search->dropped_ms = end_ms;
+		search->block->rule = *rule;
+	}
+	return 0;
+}
+
+static struct query_block blocks(struct store *store, const struct rules_of *rules, const struct rule *query)
+{
+	struct query_block block = { .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
+	struct block_search search = { .block = &block };
 	struct store_settings settings;
-	const bool is_found = !find_rule(store, rules, ANY_OWNER, query, rule);
 
-	if (is_found && rule->action != RULE_MONITOR)
-		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;
-	if (!rules->settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		return QUERY_POLICY;
-	return QUERY_NOTHING;
+	each_match(store, rules, query, note_end, &search);
+	if (search.dropped_ms > search.passed_ms)
+		block.by = QUERY_RULE;
+	else if (search.passed_ms < QUERY_NEVER_MS && !rules->settings(store, &settings) &&
+		 settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		block.by = QUERY_POLICY;
+	if (block.by != QUERY_NOTHING)
+		block.in_ms = search.passed_ms;
+	return block;
 }
 
-enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule)
+struct query_block query_blocks(struct store *store, const struct rule *query)
 {
-	return blocks(store, &now, query, rule);
+	return blocks(store, &now, query);
 }
 
-enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
+struct query_block query_blocks_undone(struct store *store, const struct rule *query)
 {
-	return blocks(store, &undone, query, rule);
+	return blocks(store, &undone, query);
 }
 
 /* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */

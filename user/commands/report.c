@@ -246,19 +246,22 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
 		const struct guard_flow *flow = &guard.flows[i];
 		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+		char time[RULE_TIME_BYTES];
 		bool is_reported = false;
-		struct rule rule;
-		const enum query_blocker blocker = query_blocks(session->store, &flow->flow, &rule);
+		const struct query_block block = query_blocks(session->store, &flow->flow);
+		struct rule pass = flow->flow;
 
 		for (size_t k = 0; k < count; k++)
 			is_reported |= !strcmp(reported[k], flow->what);
-		if (blocker == QUERY_NOTHING || is_reported)
+		if (block.by == QUERY_NOTHING || is_reported)
 			continue;
 		reported[count++] = flow->what;
-		output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
-			    blocker == QUERY_RULE ? rule_format(&rule, blocker_text) : "the policy no-rule drop",
-			    flow->what, command_name_option(session->name, option),
-			    rule_format(&flow->flow, flow_text));
+		pass.fields &= ~RULE_NEW; /* a pass rule cannot have it */
+		output_note("%s blocks %s%s%s; to keep it: xdp-cuckoo%s add %s action pass",
+			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
+			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",
+			    block.in_ms ? rule_time_format(block.in_ms, time) : "",
+			    command_name_option(session->name, option), rule_format(&pass, flow_text));
 	}
 	guard_close(&guard);
 	return error;
