@@ -166,6 +166,15 @@ static bool age(const struct kernel_filter *filter, const char *what)
 	return true;
 }
 
+/* The config says another kind of table than the maps are. */
+static bool contradict(const struct kernel_filter *filter, const char *what)
+{
+	if (strcmp(what, "options"))
+		return false;
+	filter->config->options.is_exact ^= 1;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct damage damage = {};
@@ -177,12 +186,13 @@ int main(int argc, char **argv)
 
 	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
 	    !filter_open_table(filters, &table)) {
-		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]);
+		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]) ||
+			  contradict(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1], argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
-		fputs("usage: corrupt bucket|foreign|double|half-moved|tag|end|hints|version|epoch [BUCKET]; with one "
+		fputs("usage: corrupt bucket|foreign|double|half-moved|tag|end|hints|version|epoch|options [BUCKET]; with one "
 		      "running filter that has what is named\n",
 		      stderr);
 		return 2;

@@ -3,6 +3,7 @@
 # Whoever loads the program, the tool finds it, sets it up and takes it off, and leaves nothing behind.
 . tests/lib.sh
 . tests/safety.sh
+. tests/fault.sh
 
 BLOCKED='drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53'
 INNOCENT='pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53'
@@ -349,6 +350,43 @@ test_two_filters_of_one_name() {
 	for i in '' 2; do
 		printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx$i" --to "$RX:vrx$i" ||
 			fail "wrong verdicts on vrx$i"
+	done
+}
+
+# A damaged filter of the name is not brought up to date, and the commands say so.
+test_a_filter_that_cannot_be_used_is_named() {
+	second_pair
+	xc load vrx >/dev/null
+	in_rx "$HELPERS/corrupt" options >/dev/null || fail "the options do not change"
+	assert_fails 3 "the filter on 'vrx' is damaged" xc add 192.0.2.1
+	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc add 192.0.2.1
+	assert_error "this does not reach every filter 'default': the filter on 'vrx' is damaged: .*; take it off"
+	assert_fails 3 "the filter on 'vrx' is damaged" xc status
+	verdict_on 2 drop
+	veth "$TX" vtx3 "$RX" vrx3
+	in_rx ip link set dev vrx3 xdp obj "$OBJECT" sec xdp
+	assert_notes "adopted the filter on vrx3 as 'other'" xc --name other add 192.0.2.1
+	assert_equal 0 "$(grep -c 'does not reach' "$STATE/err")" "words about the filter of another name"
+}
+
+# While one name adopts a filter, another name waits, and then finds it taken.
+test_two_names_do_not_adopt_one_filter() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	xc --name other add 192.0.2.2 >/dev/null 2>&1
+	printf '#!/bin/sh\ntimeout 1 %s --state %s --name other expire >/dev/null 2>&1\nexit 0\n' \
+		"$TOOL" "$STATE/store" >"$STATE/beside"
+	chmod +x "$STATE/beside"
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	total=$(stores 0 expire)
+	for part in 1 3 5; do
+		case_begin "at store $((total * part / 6)) of $total"
+		xc unload vrx >/dev/null
+		in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+		assert_status 0 faulty FAULT_KINDS=s "FAULT_AT=$((total * part / 6))" "FAULT_RUN=$STATE/beside" expire
+		assert_verdict drop 192.0.2.1 pass 192.0.2.2
+		assert_status 0 xc check
+		assert_fails 1 "no filter 'other' is running" xc --name other check
 	done
 }
 

@@ -59,6 +59,8 @@ struct session {
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	struct change *change;
 	struct change_undone undone;
+	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
+	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
 	struct kernel_filter *paused; /* the filters of a paused session, or those that were seen to run since then */
 	size_t paused_count;
 };

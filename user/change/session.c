@@ -4,11 +4,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include "base/waiting.h"
 #include "change/internal.h"
 
 #define SLOTS_LEAST (1ULL << 14) /* of an exact table, where no capacity is given */
@@ -50,6 +54,57 @@ static int forget_ended(struct session *session, struct reason *reason)
 static bool belongs(const struct session *session, const struct kernel_filter *kernel)
 {
 	return !kernel->config->magic || !strncmp(kernel->config->name, session->name, sizeof(session->name));
+}
+
+/* ---- filters that another loader has loaded ---- */
+
+static bool is_foreign(const struct session *session, const struct kernel_filter *kernel)
+{
+	return !kernel->is_other_version && belongs(session, kernel) &&
+	       (!kernel->config->magic || !(kernel->config->run & ABI_RUN_SET_UP));
+}
+
+static void say_who_adopts(int fd, struct reason *text)
+{
+	(void)fd;
+	reason_set(text, 0, "waiting for another xdp-cuckoo, which sets up a filter that another tool has loaded");
+}
+
+/*
+ * Any name may adopt such a filter, and each name has a lock of its own. So one lock for all names of the state
+ * directory is held while filters are adopted, and the filters are looked at again under this lock.
+ */
+static int lock_adoption(struct session *session, const char *state, struct kernel_filter **filters, size_t *count,
+			 struct reason *reason)
+{
+	const char *dir = state ? state : SESSION_STATE_DEFAULT;
+	bool is_any_foreign = false;
+	int error = 0;
+
+	for (size_t i = 0; i < *count; i++)
+		is_any_foreign |= is_foreign(session, &(*filters)[i]);
+	if (!is_any_foreign)
+		return 0;
+	session->adoption_lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->adoption_lock < 0)
+		error = -errno;
+	waiting_begin(say_who_adopts, session->adoption_lock);
+	while (!error && flock(session->adoption_lock, LOCK_EX))
+		error = errno == EINTR ? 0 : -errno;
+	waiting_end();
+	if (error)
+		return reason_set(reason, error, "cannot lock %s: %s", dir, strerror(-error));
+	return kernel_find_all_again(session->name, filters, count, reason);
+}
+
+static void unlock_adoption(struct session *session)
+{
+	/* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */
+	if (session->adoption_lock > 0) {
+		flock(session->adoption_lock, LOCK_UN);
+		close(session->adoption_lock);
+	}
+	session->adoption_lock = 0;
 }
 
 /* Whether an interface that runs `old` also runs a filter of this version that has, or gets, the same rules. */
@@ -146,6 +201,7 @@ void session_start(struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_start(&session->filters[i]);
+	unlock_adoption(session);
 }
 
 void session_unlock(struct session *session)
@@ -161,6 +217,7 @@ void session_close(struct session *session)
 		filter_close(&session->filters[i]);
 	free(session->filters);
 	kernel_filters_free(session->paused, session->paused_count);
+	unlock_adoption(session);
 	store_close(session->store);
 	*session = (struct session){};
 }
@@ -213,6 +270,10 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		error = store_resume(dir, mode, &session->store, reason);
 	if (!error) {
 		error = kernel_find_all_again(name, &filters, &count, reason);
+		if (!error)
+			error = lock_adoption(session, state, &filters, &count, reason);
+		if (!error)
+			session->not_reached = *reason;
 		if (error == -EPERM && to_load) {
 			*to_load->unseen = *reason;
 			error = 0;

@@ -255,7 +255,7 @@ struct import_options command_list_import(const struct invocation *invocation, c
 
 /*
  * Report what session_open() did. command_report_undone(): the change that it undid, or could not undo.
- * command_report_found(): also filters that it adopted, repaired or replaced. command_report_session(): also
+ * command_report_found(): also filters that it adopted, repaired or replaced, or cannot reach. command_report_session(): also
  * whether no filter runs.
  */
 void command_report_undone(struct session *session);

@@ -46,6 +46,8 @@ static bool passes_everything(const struct kernel_filter *kernel)
 void command_report_found(struct session *session)
 {
 	command_report_undone(session);
+	if (*session->not_reached.text)
+		output_warning("this does not reach every filter '%s': %s", session->name, session->not_reached.text);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct filter *filter = &session->filters[i];
 

@@ -18,6 +18,7 @@
 static const char name_of_frags[] = "xdp_cuckoo_frags";
 
 struct search {
+	const char *name; /* of the filter that the caller wants; NULL: any */
 	struct kernel_filter *filters;
 	size_t count;
 	struct kernel_filter *earlier; /* found by an earlier search: their memory is taken over */
@@ -25,11 +26,18 @@ struct search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
-	__u64 missed;             /* sum of the ids of programs and links that could not be opened */
-	bool has_unsound;         /* a filter cannot be used; `reason` says why */
-	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": no such interface */
+	__u64 missed;              /* sum of the ids of programs and links that could not be opened */
+	bool has_unsound;          /* a filter cannot be used; `reason` says why */
+	struct reason not_reached; /* the same, if that filter has the wanted name, or may have it; else "" */
+	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": no such interface */
 	struct reason *reason;
 };
+
+/* A filter that is not set up can still get any name. */
+static bool is_named(const struct kernel_filter *filter, const char *name)
+{
+	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
+}
 
 /* A mapped map keeps its id, so the same id is the same map. */
 static void take_memory(const struct search *search, struct kernel_filter *filter)
@@ -118,9 +126,12 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 		error = add_filter(search, &filter, &info);
 		*is_ours = !error;
 	}
-	kernel_close(&filter);
-	if (error == -EPROTO)
+	if (error == -EPROTO) {
 		search->has_unsound = *is_ours = true;
+		if (!search->name || !filter.config || is_named(&filter, search->name))
+			search->not_reached = *search->reason;
+	}
+	kernel_close(&filter);
 	search->missed += error == -ENOENT ? prog_id : 0;
 	return error == -EPROTO || error == -ENOENT ? 0 : error;
 }
@@ -196,7 +207,8 @@ static int search_interfaces(struct search *search)
 	do {
 		missed = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		*search = (struct search){ .reason = search->reason,
+		*search = (struct search){ .name = search->name,
+					   .reason = search->reason,
 					   .earlier = search->earlier,
 					   .earlier_count = search->earlier_count };
 		error = interfaces_list(&interfaces, &count);
@@ -210,17 +222,11 @@ static int search_interfaces(struct search *search)
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
-/* A filter that is not set up can still get any name. */
-static bool is_named(const struct kernel_filter *filter, const char *name)
-{
-	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
-}
-
 /* *filters, *count: filters of an earlier search, which this closes, and then those found. */
 static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
 		struct reason *reason)
 {
-	struct search search = { .reason = reason, .earlier = *filters, .earlier_count = *count };
+	struct search search = { .name = name, .reason = reason, .earlier = *filters, .earlier_count = *count };
 	bool is_found = false;
 	int error = search_interfaces(&search);
 	size_t kept = 0;
@@ -247,6 +253,8 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 		error = -EPROTO;
 	if (*search.unseen && !is_found)
 		error = kernel_unseen_reason(search.unseen, reason);
+	if (!error)
+		*reason = search.not_reached;
 	*filters = search.filters;
 	*count = kept;
 	return error;

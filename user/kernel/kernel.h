@@ -111,7 +111,8 @@ bool kernel_has_frags(void);
  * Finds all filters on the interfaces of this network namespace, set up or not. Without CAP_SYS_ADMIN it
  * finds only pinned ones. `name` is the filter that the caller wants; NULL: any.
  *
- * 0: *filters is an array for kernel_filters_free(). -EPROTO: the wanted filter has another ABI version, or
+ * 0: *filters is an array for kernel_filters_free(). If there is one more filter that has the name, or may have it, but
+ * cannot be used, *reason says why; else it is "". -EPROTO: the wanted filter has another ABI version, or
  * no filter has the name and one that is damaged may be it. -EPERM: no filter has the name, and this
  * process may not look at a program that may be it. In both cases the array has all other filters. Other
  * -errno: the array is empty.
