@@ -4,7 +4,7 @@
 DEMO_PACKAGES := iproute2 procps
 DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump openssl redis-tools signify-openbsd
+	groff-base zsh tcpdump openssl redis-tools liblua5.1-0-dev signify-openbsd
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here. Debian 12 has
 # no suricata.
 UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter \
@@ -77,6 +77,21 @@ $(FAULTY_TOOL): $(FAULTY_OBJECTS) $(BUILD)/tests/fault/runtime.o
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
 		$(LDLIBS) -o $@
 
+# ---- simulation: the fleet in one process; what the linker wraps is in tests/simulation/nodes.c ----
+
+comma := ,
+SIMULATION := $(BUILD)/tests/simulation/simulation
+SIMULATION_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/simulation/*.c))
+SIMULATION_WRAPS := $(shell grep -oh '__wrap_[a-z_]*' tests/simulation/nodes.c | sed 's/__wrap_//' | sort -u)
+
+$(BUILD)/tests/simulation/%.o: tests/simulation/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+
+$(SIMULATION): $(SIMULATION_OBJECTS) $(ENGINE_OBJECTS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -pthread $(addprefix -Wl$(comma)--wrap=,$(SIMULATION_WRAPS)) $^ \
+		$(LDLIBS) -llua5.1 -o $@
+
 # ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -122,7 +137,7 @@ test: packages ## install what is missing, build, run every test
 	$(Q)sh tests/run.sh
 
 test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds \
-	$(FAULTY_TOOL) $(FAULTS)
+	$(FAULTY_TOOL) $(FAULTS) $(SIMULATION)
 
 unit-programs: $(UNIT_TESTS)
 
@@ -215,6 +230,10 @@ test-seeds: packages ## the tests that draw cases, with 100 seeds each: make tes
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/seeds.sh $(SUITES)
 
+test-simulation: packages ## a fleet on simulated time, network and disks: make test-simulation [SEEDS=1000] [SEED=1]
+	$(Q)$(MAKE) --no-print-directory -s all $(SIMULATION)
+	$(Q)$(SIMULATION) -s $(or $(SEED),1) -n $(or $(SEEDS),1000) -j "$$(nproc)"
+
 soak crowd: packages
 	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
 	$(Q)sh tests/soak/run.sh $@ $(or $(T),3600)
@@ -236,4 +255,4 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)sh tests/verify.sh
 
 .PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
-	dissect fuzz verify test-model plots test-seeds
+	dissect fuzz verify test-model test-simulation plots test-seeds

@@ -84,7 +84,7 @@ static void drop_one(struct outbox *outbox, __u64 counter)
 static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 {
 	const char *end = memchr(text, '\n', left);
-	char expected[HEAD_BYTES], tail[32];
+	char line[HEAD_BYTES + 1] = "", expected[HEAD_BYTES], tail[32];
 	struct outbox_entry entry = {};
 	uint64_t counter;
 	size_t head, tail_length;
@@ -94,19 +94,20 @@ static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 	head = end - text + 1;
 	if (head > HEAD_BYTES)
 		return -EBADMSG;
-	if (sscanf(text, "sent %" SCNu64 "\n", &counter) == 1) {
+	memcpy(line, text, head); /* sscanf() measures all that follows */
+	if (sscanf(line, "sent %" SCNu64 "\n", &counter) == 1) {
 		mark_sent(outbox, counter);
 		return head;
 	}
-	if (sscanf(text, "done %" SCNu64 "\n", &counter) == 1) {
+	if (sscanf(line, "done %" SCNu64 "\n", &counter) == 1) {
 		drop(outbox, counter);
 		return head;
 	}
-	if (sscanf(text, "refused %" SCNu64 "\n", &counter) == 1) {
+	if (sscanf(line, "refused %" SCNu64 "\n", &counter) == 1) {
 		drop_one(outbox, counter);
 		return head;
 	}
-	if (sscanf(text, "entry %" SCNu64 " %159s %zu\n", &counter, expected, &entry.bytes) != 3 ||
+	if (sscanf(line, "entry %" SCNu64 " %159s %zu\n", &counter, expected, &entry.bytes) != 3 ||
 	    entry.bytes > FLEET_ENTRY_BYTES)
 		return -EBADMSG;
 	entry.counter = counter;

@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A fleet in one process, on simulated time, network and disks, while things fail: tests/simulation/README.md. `make
+# test-simulation` runs ten times as many seeds. FIRST_SEED=N SEEDS=1 repeats one.
+. tests/lib.sh
+
+test_seeds_of_a_fleet() {
+	simulation=$BUILD/tests/simulation/simulation
+	[ -x "$simulation" ] || make -s "$simulation" || fail 'the simulation is not built'
+	"$simulation" -s "${FIRST_SEED:-1}" -n "${SEEDS:-100}" -j "$(nproc)" -k "${FAULTS:-fprlcshtdxbqny}" >"$STATE/seeds" ||
+		fail "$(cat "$STATE/seeds")"
+	note "$(tail -n 1 "$STATE/seeds")"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Runs commands of the tool as processes of the simulation. What knows kernels, processes of the real machine, and
+ * terminals is replaced here, by --wrap of the linker; all else is the tool's own code.
+ */
+#include "simulation/nodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/unprivileged.h"
+#include "commands/options.h"
+#include "filter/panic.h"
+#include "fleet/apply.h"
+#include "fleet/host_drops.h"
+#include "fleet/log_reader.h"
+#include "io/output.h"
+#include "io/signals.h"
+#include "simulation/checks.h"
+
+#define RESTART_US (1 * SECOND)
+
+struct node nodes[NODES_MAX];
+unsigned int nodes_count;
+__s64 master_since_us;
+
+static char root[64];
+static struct service {
+	bool is_wanted;
+	struct process *process;
+	char said[REASON_BYTES];
+	bool is_panic;
+	bool has_signal;
+} services[NODES_MAX];
+
+/* ---- what the tool finds in place of kernel and system ---- */
+
+int __wrap_kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count,
+				 struct reason *reason);
+int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+__u64 __wrap_host_drops(const char *name, struct kernel_filter **filters, size_t *count);
+__u32 __wrap_host_newest_filter(const char *name, struct kernel_filter **filters, size_t *count);
+int __wrap_filter_panic(const char *name, bool is_on, size_t *meant, struct reason *reason);
+int __wrap_guard_open(struct guard *guard, struct reason *reason);
+int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
+			      const void *context, struct reason *reason);
+void __wrap_unprivileged_stop(struct unprivileged *process);
+int __wrap_signals_take(struct signals *signals);
+void __wrap_signals_give_back(struct signals *signals);
+int __real_apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
+int __wrap_apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
+void __wrap_output_print(json_t *value);
+void __wrap_output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum command_status __wrap_command_error(enum command_status status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+int __wrap_kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	(void)name, (void)reason;
+	free(*filters);
+	*filters = NULL;
+	*count = 0;
+	return 0;
+}
+
+int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	return __wrap_kernel_find_all_again(name, filters, count, reason);
+}
+
+__u64 __wrap_host_drops(const char *name, struct kernel_filter **filters, size_t *count)
+{
+	(void)name, (void)filters, (void)count;
+	return 0;
+}
+
+__u32 __wrap_host_newest_filter(const char *name, struct kernel_filter **filters, size_t *count)
+{
+	(void)name, (void)filters, (void)count;
+	return 1;
+}
+
+int __wrap_filter_panic(const char *name, bool is_on, size_t *meant, struct reason *reason)
+{
+	(void)name, (void)reason;
+	services[current->node->number].is_panic = is_on;
+	*meant = 1;
+	trace("panic %s", is_on ? "on" : "off");
+	return 0;
+}
+
+/* Each host has a gateway of its own. */
+int __wrap_guard_open(struct guard *guard, struct reason *reason)
+{
+	char text[64];
+
+	*guard = (struct guard){ .flows = calloc(1, sizeof(*guard->flows)), .count = 1 };
+	snprintf(text, sizeof(text), "src 10.0.9.%u", current->node->number);
+	snprintf(guard->flows[0].what, sizeof(guard->flows[0].what), "the gateway 10.0.9.%u", current->node->number);
+	return rule_parse(text, &guard->flows[0].flow, reason);
+}
+
+/* ---- the process without privileges ---- */
+
+struct reader_process {
+	void (*run)(const void *context, int fd);
+	struct log_reader_start start;
+	struct broker_secrets secrets;
+	int fd;
+};
+
+static void run_reader(struct process *process)
+{
+	struct reader_process *reader = process->context;
+
+	reader->run(&reader->start, reader->fd);
+}
+
+/* fork() gives the child a copy of what it needs. */
+int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
+			      const void *context, struct reason *reason)
+{
+	struct reader_process *reader = calloc(1, sizeof(*reader));
+	struct process *child;
+	struct file *own, *other;
+	int fd;
+
+	(void)reason;
+	process_step();
+	reader->run = run;
+	memcpy(&reader->start, context, sizeof(reader->start));
+	reader->secrets = *reader->start.secrets;
+	if (reader->secrets.password)
+		reader->secrets.password = strdup(reader->secrets.password);
+	if (reader->secrets.certificates)
+		reader->secrets.certificates = strdup(reader->secrets.certificates);
+	reader->start.secrets = &reader->secrets;
+	fd = file_open(FILE_PAIR, current);
+	child = process_start(current->node, current, "reader", run_reader, reader);
+	reader->fd = file_open(FILE_PAIR, child);
+	own = file_of(fd);
+	other = file_of(reader->fd);
+	own->pair = other;
+	other->pair = own;
+	*process = (struct unprivileged){ .pid = child->pid, .fd = fd };
+	return 0;
+}
+
+void __wrap_unprivileged_stop(struct unprivileged *process)
+{
+	process_step();
+	if (process->fd >= 0)
+		close(process->fd);
+	process_kill(process_with(process->pid));
+	*process = (struct unprivileged){ .fd = -1 };
+}
+
+/* ---- signals ---- */
+
+int __wrap_signals_take(struct signals *signals)
+{
+	struct file *file;
+
+	*signals = (struct signals){ .fd = file_open(FILE_SIGNAL, current) };
+	file = file_of(signals->fd);
+	file->is_ended = services[current->node->number].has_signal;
+	return 0;
+}
+
+void __wrap_signals_give_back(struct signals *signals)
+{
+	if (signals->fd)
+		close(signals->fd);
+	*signals = (struct signals){};
+}
+
+/* ---- what is checked and printed ---- */
+
+int __wrap_apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
+{
+	size_t wanted = 0;
+	int error;
+
+	for (size_t i = 0; i < apply->count; i++)
+		wanted += apply->lists[i].has_changes;
+	error = __real_apply_commit(apply, failed, reason);
+	if (wanted)
+		check_host(apply);
+	return error;
+}
+
+void __wrap_output_print(json_t *value)
+{
+	json_decref(current->printed);
+	current->printed = value;
+}
+
+void __wrap_output_note(const char *format, ...)
+{
+	char text[REASON_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	trace("says: %s", text);
+	if (current == services[current->node->number].process)
+		snprintf(services[current->node->number].said, REASON_BYTES, "%s", text);
+}
+
+enum command_status __wrap_command_error(enum command_status status, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(current->said, sizeof(current->said), format, arguments);
+	va_end(arguments);
+	trace("fails: %s", current->said);
+	return status;
+}
+
+/* ---- commands ---- */
+
+static void run_command(struct process *process)
+{
+	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
+	const struct command *command;
+	int count = 0;
+
+	process->argv[count++] = (char *)"xdp-cuckoo";
+	for (char *word = process->words; *word;) {
+		while (*word == ' ')
+			*word++ = '\0';
+		if (*word)
+			process->argv[count++] = word;
+		word += strcspn(word, " ");
+	}
+	optind = 0;
+	process->status = options_read(count, process->argv, &arguments);
+	if (process->status == STATUS_DONE) {
+		command = command_find(process->argv[optind]);
+		arguments.invocation.operands = process->argv + optind + 1;
+		arguments.invocation.count = count - optind - 1;
+		process->status = command->run(&arguments.invocation);
+	}
+	trace("ends with %d", process->status);
+}
+
+struct process *node_run(struct node *node, const char *what, void (*ended)(struct process *process),
+			 const char *format, ...)
+{
+	struct process *process = process_start(node, NULL, what, run_command, NULL);
+	va_list arguments;
+	size_t used;
+
+	process->ended = ended;
+	va_start(arguments, format);
+	used = vsnprintf(process->words, sizeof(process->words), format, arguments);
+	va_end(arguments);
+	trace("%s runs %s", node->name, process->words);
+	snprintf(process->words + used, sizeof(process->words) - used, " --name f --state %s --config %s", node->dir,
+		 node->config);
+	return process;
+}
+
+/* ---- the service ---- */
+
+static void start_service(void *context);
+
+static void service_ended(struct process *process)
+{
+	struct node *node = process->node;
+
+	if (services[node->number].process != process)
+		return;
+	services[node->number].process = NULL;
+	node->undisturbed_us = now_us;
+	in(RESTART_US, start_service, node);
+}
+
+static void start_service(void *context)
+{
+	struct node *node = context;
+	struct service *service = &services[node->number];
+
+	if (!service->is_wanted || service->process)
+		return;
+	service->has_signal = false;
+	service->process = node_run(node, "follow", service_ended, "follow");
+}
+
+void node_terminate(struct node *node)
+{
+	services[node->number].has_signal = true;
+	files_signal(node);
+}
+
+void node_follow(struct node *node, bool is_on)
+{
+	services[node->number].is_wanted = is_on;
+	if (is_on)
+		start_service(node);
+	else
+		node_terminate(node);
+}
+
+/* ---- nodes ---- */
+
+struct node *node_named(const char *name)
+{
+	for (unsigned int i = 0; i < nodes_count; i++)
+		if (!strcmp(nodes[i].name, name))
+			return &nodes[i];
+	return NULL;
+}
+
+bool node_follows(const struct node *node, int list)
+{
+	return node->is_follower && (!strchr(list_names[list], '.') || node->number % 2);
+}
+
+const char *node_said(const struct node *node)
+{
+	return services[node->number].said;
+}
+
+bool node_has_panic(const struct node *node)
+{
+	return services[node->number].is_panic;
+}
+
+struct process *node_service(const struct node *node)
+{
+	return services[node->number].process;
+}
+
+static void write_config(const struct node *node, unsigned int brokers, unsigned int replicas)
+{
+	FILE *file = fopen(node->config, "w");
+
+	fprintf(file, "[fleet]\nbroker =");
+	for (unsigned int i = 0; i < brokers; i++)
+		fprintf(file, " 10.0.0.%u", i + 1);
+	fprintf(file, "\nlists = alpha beta junk\nresync-jitter = 3s\nreplicas = %u\n", replicas);
+	if (node->number % 2)
+		fprintf(file, "staged = yes\n");
+	fclose(file);
+	chmod(node->config, 0600);
+}
+
+void nodes_open(unsigned int followers, unsigned int others, unsigned int brokers, unsigned int replicas)
+{
+	/* Of the same length in each run. */
+	snprintf(root, sizeof(root), "/dev/shm/xdp-cuckoo-simulation.%07d", getpid());
+	if (mkdir(root, 0700))
+		missing("a directory %s", root);
+	output_use_json(true);
+	for (nodes_count = 0; nodes_count < followers + others; nodes_count++) {
+		struct node *node = &nodes[nodes_count];
+
+		*node = (struct node){ .number = nodes_count,
+				       .boot = 1 + nodes_count,
+				       .is_follower = nodes_count < followers };
+		snprintf(node->name, sizeof(node->name), node->is_follower ? "host%u" : "publisher%u",
+			 node->is_follower ? nodes_count : nodes_count - followers);
+		snprintf(node->dir, sizeof(node->dir), "%s/%u", root, nodes_count);
+		snprintf(node->config, sizeof(node->config), "%s/%u/config", root, nodes_count);
+		mkdir(node->dir, 0700);
+		write_config(node, brokers, replicas);
+	}
+}
+
+void nodes_close(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", root);
+	if (system(command))
+		printf("%s is left\n", root);
+}

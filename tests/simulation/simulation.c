@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Runs seeds, each in a process of its own, and says which of them breach a promise. README.md tells the model. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "simulation/faults.h"
+
+#define JOBS_MAX 256
+#define USAGE "usage: simulation [-s SEED] [-n COUNT] [-t SECONDS] [-j JOBS] [-k KINDS] [-v]\n"
+
+static double real_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+__attribute__((noreturn)) static void run_seed(__u64 seed, unsigned int seconds, const char *kinds)
+{
+	/* The tool's own words are in the trace. */
+	if (!freopen("/dev/null", "w", stderr))
+		_exit(3);
+	chance_seed(seed);
+	faults_run(seconds, kinds);
+	if (*breach)
+		printf("seed %llu: %s\n", (unsigned long long)seed, breach);
+	fflush(NULL);
+	_exit(*breach != '\0');
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int count = 1, seconds = 600, jobs = 1, bad = 0;
+	const char *kinds = NULL;
+	const double start_s = real_s();
+	__u64 seed = 1, seeds[JOBS_MAX] = {};
+	int option, status;
+	pid_t pid, pids[JOBS_MAX] = {};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((option = getopt(argc, argv, "s:n:t:j:k:v")) > 0) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 10);
+		else if (option == 'n')
+			count = atoi(optarg);
+		else if (option == 't')
+			seconds = atoi(optarg);
+		else if (option == 'j')
+			jobs = atoi(optarg) < JOBS_MAX ? atoi(optarg) : JOBS_MAX;
+		else if (option == 'k')
+			kinds = optarg;
+		else if (option == 'v')
+			is_traced = true;
+		else
+			return fprintf(stderr, USAGE), 2;
+	}
+	for (unsigned int started = 0, ended = 0; ended < count;) {
+		if (started < count && started - ended < jobs) {
+			pid = fork();
+			if (!pid)
+				run_seed(seed + started, seconds, kinds);
+			pids[started % JOBS_MAX] = pid;
+			seeds[started % JOBS_MAX] = seed + started;
+			started++;
+			continue;
+		}
+		pid = wait(&status);
+		ended++;
+		bad += status != 0;
+		for (unsigned int i = 0; i < JOBS_MAX && WIFSIGNALED(status); i++)
+			if (pids[i] == pid)
+				printf("seed %llu: the simulation died of signal %d\n", (unsigned long long)seeds[i],
+				       WTERMSIG(status));
+	}
+	printf("%u seeds of %u simulated seconds from %llu, %u breach a promise, %.0f s\n", count, seconds,
+	       (unsigned long long)seed, bad, real_s() - start_s);
+	return bad != 0;
+}
