@@ -15,9 +15,9 @@
 
 #include "base/unprivileged.h"
 #include "commands/options.h"
-#include "filter/panic.h"
+#include "filter/filter.h"
 #include "fleet/apply.h"
-#include "fleet/host_drops.h"
+#include "fleet/host_filter.h"
 #include "fleet/log_reader.h"
 #include "io/output.h"
 #include "io/signals.h"
@@ -43,12 +43,13 @@ static struct service {
 int __wrap_kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count,
 				 struct reason *reason);
 int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
-__u64 __wrap_host_drops(const char *name, struct kernel_filter **filters, size_t *count);
-__u32 __wrap_host_newest_filter(const char *name, struct kernel_filter **filters, size_t *count);
-int __wrap_filter_panic(const char *name, bool is_on, size_t *meant, struct reason *reason);
+void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, size_t *count,
+			     struct host_filter *found);
+bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on);
+int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason);
 int __wrap_guard_open(struct guard *guard, struct reason *reason);
 int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
-			      const void *context, struct reason *reason);
+			      const void *context, size_t memory, struct reason *reason);
 void __wrap_unprivileged_stop(struct unprivileged *process);
 int __wrap_signals_take(struct signals *signals);
 void __wrap_signals_give_back(struct signals *signals);
@@ -73,21 +74,21 @@ int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, s
 	return __wrap_kernel_find_all_again(name, filters, count, reason);
 }
 
-__u64 __wrap_host_drops(const char *name, struct kernel_filter **filters, size_t *count)
+void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, size_t *count, struct host_filter *found)
 {
 	(void)name, (void)filters, (void)count;
-	return 0;
+	*found = (struct host_filter){ .is_panic = services[current->node->number].is_panic };
 }
 
-__u32 __wrap_host_newest_filter(const char *name, struct kernel_filter **filters, size_t *count)
+bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on)
 {
 	(void)name, (void)filters, (void)count;
-	return 1;
+	return services[current->node->number].is_panic != is_on;
 }
 
-int __wrap_filter_panic(const char *name, bool is_on, size_t *meant, struct reason *reason)
+int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason)
 {
-	(void)name, (void)reason;
+	(void)name, (void)by, (void)reason;
 	services[current->node->number].is_panic = is_on;
 	*meant = 1;
 	trace("panic %s", is_on ? "on" : "off");
@@ -123,14 +124,14 @@ static void run_reader(struct process *process)
 
 /* fork() gives the child a copy of what it needs. */
 int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
-			      const void *context, struct reason *reason)
+			      const void *context, size_t memory, struct reason *reason)
 {
 	struct reader_process *reader = calloc(1, sizeof(*reader));
 	struct process *child;
 	struct file *own, *other;
 	int fd;
 
-	(void)reason;
+	(void)memory, (void)reason;
 	process_step();
 	reader->run = run;
 	memcpy(&reader->start, context, sizeof(reader->start));
