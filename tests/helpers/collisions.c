@@ -102,16 +102,16 @@ static int attack(const struct kernel_filter *filter, unsigned int wanted)
 
 int main(int argc, char **argv)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason reason;
-	size_t count;
+	size_t count = 0;
 	int status;
 
 	if (argc != 2) {
 		fputs("usage: collisions N\n", stderr);
 		return 2;
 	}
-	if (kernel_find(NULL, &filters, &count, &reason) || count != 1) {
+	if (kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) || count != 1) {
 		fputs("collisions: there must be one running filter\n", stderr);
 		return 2;
 	}

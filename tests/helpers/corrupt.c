@@ -178,14 +178,14 @@ static bool contradict(const struct kernel_filter *filter, const char *what)
 int main(int argc, char **argv)
 {
 	struct damage damage = {};
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason reason;
 	struct table table = {};
 	bool is_done = false;
-	size_t count;
+	size_t count = 0;
 
-	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
-	    !filter_open_table(filters, &table)) {
+	if (argc >= 2 && argc <= 3 && !kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) &&
+	    count == 1 && !filter_open_table(filters, &table)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]) ||
 			  contradict(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1], argc == 3 ? strtoul(argv[2], NULL, 10) : 0);

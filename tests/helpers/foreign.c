@@ -66,10 +66,10 @@ static int damage(struct abi_config *config, const char *what)
 
 static int damage_config(const char *what)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason reason;
-	size_t count;
-	int error = kernel_find(NULL, &filters, &count, &reason);
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason);
 
 	if (!error)
 		error = count == 1 ? damage(filters[0].config, what) : -ENOENT;

@@ -17,15 +17,15 @@
 
 int main(void)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason reason;
-	size_t count, words;
+	size_t count = 0, words;
 	__u64 *word;
 
 	/* Nothing here ends by itself: it goes with the test that started it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(LONGEST_S);
-	if (kernel_find(NULL, &filters, &count, &reason) || count != 1) {
+	if (kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) || count != 1) {
 		fputs("unsettle: there must be one running filter\n", stderr);
 		return 2;
 	}

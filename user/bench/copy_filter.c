@@ -11,7 +11,7 @@
 static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
-		if (filters[i].config->magic && !strncmp(filters[i].config->name, name, ABI_NAME_BYTES))
+		if (kernel_is_named(filters[i].config, name))
 			return &filters[i];
 	return NULL;
 }
@@ -155,7 +155,7 @@ int session_open_copy(struct session *session, const char *state, const char *na
 	strncpy(session->name, name, sizeof(session->name) - 1);
 	error = open_store(session, state, reason);
 	if (!error)
-		error = kernel_find(name, &filters, &count, reason);
+		error = kernel_find_filters((struct kernel_wish){ .must_see = name }, &filters, &count, reason);
 	if (!error)
 		error = make_filter(session, wanted, filters, count, original, reason);
 	kernel_filters_free(filters, count);

@@ -57,8 +57,8 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
 {
 	const struct abi_config *config = filter->config;
 
-	return config->magic && !strncmp(config->name, watchdog->name, sizeof(config->name)) &&
-	       config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == watchdog->confirm_by;
+	return kernel_is_named(config, watchdog->name) && config->run & ABI_RUN_UNCONFIRMED &&
+	       config->confirm_by == watchdog->confirm_by;
 }
 
 /*
@@ -88,14 +88,15 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 /* Takes the writer's lock if it can, so that no `confirm` is half done. */
 static int undo_load(const struct watchdog *watchdog)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason ignored;
 	struct store *store;
-	size_t count;
+	size_t count = 0;
 	int error;
 
 	open_store(watchdog, STORE_WRITE, &store);
-	error = kernel_find_all(watchdog->name, &filters, &count, &ignored);
+	error = kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
+				    &filters, &count, &ignored);
 	for (size_t i = 0; i < count && !error; i++)
 		if (is_mine(watchdog, &filters[i]))
 			error = take_off(watchdog, &filters[i]);
@@ -135,10 +136,12 @@ static bool is_change_waiting(const struct watchdog *watchdog)
 
 static bool is_load_waiting(const struct watchdog *watchdog)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason ignored;
-	size_t count;
-	bool waits = kernel_find_all(watchdog->name, &filters, &count, &ignored) != 0;
+	size_t count = 0;
+	bool waits =
+		kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
+				    &filters, &count, &ignored);
 
 	for (size_t i = 0; i < count; i++)
 		waits |= is_mine(watchdog, &filters[i]);

@@ -53,7 +53,7 @@ static int forget_ended(struct session *session, struct reason *reason)
 /* A filter that is not set up can still get any name. */
 static bool belongs(const struct session *session, const struct kernel_filter *kernel)
 {
-	return !kernel->config->magic || !strncmp(kernel->config->name, session->name, sizeof(session->name));
+	return kernel_may_be_named(kernel->config, session->name);
 }
 
 /* ---- filters that another loader has loaded ---- */
@@ -74,8 +74,8 @@ static void say_who_adopts(int fd, struct reason *text)
  * Any name may adopt such a filter, and each name has a lock of its own. So one lock for all names of the state
  * directory is held while filters are adopted, and the filters are looked at again under this lock.
  */
-static int lock_adoption(struct session *session, const char *state, struct kernel_filter **filters, size_t *count,
-			 struct reason *reason)
+static int lock_adoption(struct session *session, const char *state, struct kernel_wish wish,
+			 struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	const char *dir = state ? state : SESSION_STATE_DEFAULT;
 	bool is_any_foreign = false;
@@ -94,7 +94,7 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 	waiting_end();
 	if (error)
 		return reason_set(reason, error, "cannot lock %s: %s", dir, strerror(-error));
-	return kernel_find_all_again(session->name, filters, count, reason);
+	return kernel_find_filters(wish, filters, count, reason);
 }
 
 static void unlock_adoption(struct session *session)
@@ -257,6 +257,8 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 {
 	struct kernel_filter *filters = session->paused;
 	size_t count = session->paused_count;
+	enum kernel_seen seen;
+	const struct kernel_wish wish = { .must_see = name, .takes_other_versions = true, .seen = &seen };
 	char dir[PATH_MAX];
 	int error;
 
@@ -269,15 +271,15 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	else
 		error = store_resume(dir, mode, &session->store, reason);
 	if (!error) {
-		error = kernel_find_all_again(name, &filters, &count, reason);
-		if (!error)
-			error = lock_adoption(session, state, &filters, &count, reason);
-		if (!error)
+		error = kernel_find_filters(wish, &filters, &count, reason);
+		if (!error && seen == KERNEL_SEEN)
+			error = lock_adoption(session, state, wish, &filters, &count, reason);
+		if (!error && seen == KERNEL_SEEN)
 			session->not_reached = *reason;
-		if (error == -EPERM && to_load) {
+		else if (!error && seen == KERNEL_NOT_ALLOWED && to_load)
 			*to_load->unseen = *reason;
-			error = 0;
-		}
+		else if (!error && seen != KERNEL_SEEN)
+			error = seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 	}
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);

@@ -81,11 +81,11 @@ enum command_status command_fail_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
 	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason ignored;
-	size_t count;
+	size_t count = 0;
 
-	kernel_look(NULL, &filters, &count, &ignored);
+	kernel_find_filters((struct kernel_wish){ .keeps_pins = true }, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
 		suggest_offer(&suggest, filters[i].config->name);
 	kernel_filters_free(filters, count);

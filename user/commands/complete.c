@@ -67,12 +67,12 @@ static bool is_running(const struct kernel_filter *filters, size_t count, const 
 static void offer_names(const struct completion *completion)
 {
 	DIR *state = opendir(completion->state ? completion->state : SESSION_STATE_DEFAULT);
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	const struct dirent *entry;
 	struct reason ignored;
-	size_t count;
+	size_t count = 0;
 
-	kernel_look(NULL, &filters, &count, &ignored);
+	kernel_find_filters((struct kernel_wish){ .keeps_pins = true }, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
 		if (session_is_name(filters[i].config->name) && !is_running(filters, i, filters[i].config->name))
 			offer(completion, filters[i].config->name, "running");

@@ -310,13 +310,15 @@ static void unload_filter(const struct invocation *invocation, const struct kern
 static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
 		      struct reason *why, enum command_status *status)
 {
-	struct kernel_filter *filters;
-	size_t count;
-	int error = kernel_find_all(NULL, &filters, &count, why);
+	struct kernel_filter *filters = NULL;
+	enum kernel_seen seen;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true, .seen = &seen }, &filters,
+					&count, why);
 
-	*unsound = error == -EPROTO || error == -EPERM ? error : 0;
-	if (error && !*unsound)
+	if (error)
 		return error;
+	*unsound = seen == KERNEL_SEEN ? 0 : seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 	for (size_t i = 0; i < count; i++)
 		unload_filter(invocation, &filters[i], is_done, names, status);
 	kernel_filters_free(filters, count);

@@ -199,13 +199,13 @@ bool command_report_bypass(const struct kernel_filter *kernel)
 
 void command_watch(const char *name)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct reason ignored;
-	size_t count;
+	size_t count = 0;
 
 	if (output_is_json())
 		return;
-	kernel_look(name, &filters, &count, &ignored);
+	kernel_find_filters((struct kernel_wish){ .must_see = name, .keeps_pins = true }, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(filters[i].config->name, name))
 			continue;

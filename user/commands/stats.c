@@ -19,13 +19,13 @@
 
 static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally, struct reason *reason)
 {
-	struct kernel_filter *filters;
-	size_t count;
-	int error = kernel_find(invocation->name, &filters, &count, reason);
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name }, &filters, &count, reason);
 
 	*tally = (struct tally){};
 	for (size_t f = 0; f < count && !error; f++) {
-		if (!tally_is_named(&filters[f], invocation->name))
+		if (!kernel_may_be_named(filters[f].config, invocation->name))
 			continue;
 		if (!is_quiet)
 			command_report_run(&filters[f]);

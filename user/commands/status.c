@@ -378,9 +378,10 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
 		       bool *sees_own, bool *is_any_ineffective, struct reason *reason)
 {
-	struct kernel_filter *filters;
-	size_t count;
-	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	int found = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true }, &filters, &count, reason);
+	int error = 0;
 
 	if (count)
 		command_report_kernel();

@@ -46,11 +46,13 @@ static int ask_store(struct store *store, struct finding *finding)
 static int ask_filters(const struct invocation *invocation, struct store *store, struct finding *finding,
 		       struct reason *reason)
 {
-	struct kernel_filter *filters;
-	size_t count;
-	int error = kernel_find(invocation->name, &filters, &count, reason);
+	struct kernel_filter *filters = NULL;
+	enum kernel_seen seen;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name, .seen = &seen }, &filters,
+					&count, reason);
 
-	finding->is_known = !error;
+	finding->is_known = !error && seen == KERNEL_SEEN;
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
 
@@ -64,7 +66,7 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 							  query_matches(filter, finding->query);
 	}
 	kernel_filters_free(filters, count);
-	return error == -EPERM ? 0 : error;
+	return !error && seen == KERNEL_SEEN_UNUSABLE ? -EPROTO : error;
 }
 
 static const char *running_text(const struct finding *finding)

@@ -59,7 +59,7 @@ static void describe(struct top *top)
 		const struct kernel_filter *filter = &top->filters[f];
 		const double age_s = kernel_age(filter);
 
-		if (!tally_is_named(filter, top->invocation->name))
+		if (!kernel_may_be_named(filter->config, top->invocation->name))
 			continue;
 		if (!state->filters++)
 			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
@@ -82,7 +82,8 @@ static void choose_ranked(struct top *top)
 		const struct kernel_filter *filter = &top->filters[f];
 
 		if (filter->config->magic && filter->options.has_counts &&
-		    tally_is_named(filter, top->invocation->name) && !filter_open_table(filter, &top->table))
+		    kernel_may_be_named(filter->config, top->invocation->name) &&
+		    !filter_open_table(filter, &top->table))
 			top->ranked = filter;
 	}
 	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active :
@@ -109,13 +110,14 @@ static void note_ranking(struct top *top)
 /* Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name runs. */
 static int read_again(struct top *top, struct reason *reason)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct tally now = {};
-	size_t count;
-	int error = kernel_find(top->invocation->name, &filters, &count, reason);
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = top->invocation->name }, &filters, &count,
+					reason);
 
 	for (size_t f = 0; f < count && !error; f++)
-		if (tally_is_named(&filters[f], top->invocation->name))
+		if (kernel_may_be_named(filters[f].config, top->invocation->name))
 			error = tally_add(&now, &filters[f], reason);
 	if (!error && !now.filters)
 		error = -ENOENT;
@@ -313,7 +315,7 @@ static int watch(struct top *top, struct reason *reason)
 	top->is_screen = !output_is_json() && top_screen_open();
 	/* The screen shows this state itself. */
 	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
-		if (tally_is_named(&top->filters[f], top->invocation->name))
+		if (kernel_may_be_named(top->filters[f].config, top->invocation->name))
 			command_report_run(&top->filters[f]);
 	error = top->is_screen ? watch_screen(top, ms, reason) : watch_plain(top, ms, reason);
 	top_screen_close();

@@ -346,7 +346,9 @@ static enum command_status run_down(const struct invocation *invocation)
 		is_meant = config->detaches_on_stop;
 	config_close(config);
 	if (!error && is_meant)
-		error = kernel_find_all(invocation->name, &filters, &count, &reason);
+		error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name,
+								  .takes_other_versions = true },
+					    &filters, &count, &reason);
 	for (size_t i = 0; i < count && !error; i++) {
 		const struct kernel_filter *filter = &filters[i];
 

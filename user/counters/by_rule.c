@@ -18,7 +18,8 @@ void rule_counts_close(struct rule_counts *counts)
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
 {
 	size_t running = 0, counting = 0;
-	int error = kernel_find(name, &counts->filters, &counts->count, reason);
+	int error =
+		kernel_find_filters((struct kernel_wish){ .must_see = name }, &counts->filters, &counts->count, reason);
 
 	if (error)
 		return error;
@@ -28,7 +29,7 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 	for (size_t i = 0; i < counts->count; i++) {
 		const struct kernel_filter *filter = &counts->filters[i];
 
-		if (!filter->config->magic || strcmp(filter->config->name, name))
+		if (!kernel_is_named(filter->config, name))
 			continue;
 		running++;
 		if (filter->options.has_counts)

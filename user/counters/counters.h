@@ -58,9 +58,6 @@ struct tally {
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
 };
 
-/* Whether the filter has the name or is not set up yet. */
-bool tally_is_named(const struct kernel_filter *filter, const char *name);
-
 /* Adds the counters of a filter to a tally, which starts zeroed. 0 or -errno. tally_close() accepts any state. */
 int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason);
 void tally_close(struct tally *tally);
@@ -93,7 +90,7 @@ struct rule_counts {
 
 /*
  * 0; -ENOENT: no filter of the name runs, -EOPNOTSUPP: none counts by rule, both without a reason; other -errno.
- * rule_counts_close() accepts a zeroed struct, and a struct that failed to open.
+ * *counts starts zeroed. rule_counts_close() accepts a zeroed struct, and one that failed to open.
  */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason);
 void rule_counts_close(struct rule_counts *counts);

@@ -47,11 +47,6 @@ static void name_row(struct tally *tally, const struct kernel_attachment *attach
 	interface_clean_name(names);
 }
 
-bool tally_is_named(const struct kernel_filter *filter, const char *name)
-{
-	return !filter->config->magic || !strcmp(filter->config->name, name);
-}
-
 int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason)
 {
 	const int cpus = kernel_cpus();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Panic: running filters pass everything, whatever their rules are. */
 #include <errno.h>
-#include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "filter/filter.h"
 
 #define PANIC_ROUNDS 1000   /* each writer that interferes costs one round */
@@ -30,8 +29,10 @@ __u32 panic_next(__u32 run, enum panic_by by, bool is_on)
 }
 
 /*
- * Clears ABI_RUN_REPLACING with the change, so that no writer overrides it. Returns whether the filter was in this state
- * before. What an operator wants does not depend on the old state, so there the bit goes in any case.
+ * Returns whether the filter was in this state before. A command that replaces the filter writes the same word in the
+ * same moment (filter_settle_panic() in run_state.c). So the word is exchanged only for the one that it was made from.
+ * The exchange also clears ABI_RUN_REPLACING: from then on that command leaves the bits of this filter alone. What an
+ * operator wants is newer than the copied bits even if they are equal, so ABI_RUN_REPLACING goes in any case.
  */
 static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
 {
@@ -46,47 +47,50 @@ static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
 	return next == before;
 }
 
-/*
- * Repeats until a fresh look finds every filter in the wanted state, since a writer may replace a table meanwhile.
- * Counts the filters in *meant. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in that state.
- */
-static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason)
+/* Repeats until a fresh search finds every filter in the wanted state, since a writer may replace a table meanwhile. */
+static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_t *meant, enum kernel_seen *seen,
+			   struct reason *reason)
 {
-	size_t count, changed = 1;
-	int error = 0;
+	const struct kernel_wish wish = { .must_see = name, .takes_other_versions = true, .seen = seen };
+	size_t changed = 1;
 
 	for (int round = 0; round < PANIC_ROUNDS && changed; round++) {
-		struct kernel_filter *filters;
+		struct kernel_filter *filters = NULL;
+		size_t count = 0;
+		int error = kernel_find_filters(wish, &filters, &count, reason);
 
-		error = kernel_find_all(name, &filters, &count, reason);
-		if (error && error != -EPROTO && error != -EPERM)
+		if (error)
 			return error;
 		*meant = changed = 0;
 		for (size_t i = 0; i < count; i++) {
 			struct abi_config *config = filters[i].config;
 
 			/* A filter that is not set up passes everything, but a writer may be about to set it up. */
-			if (name && config->magic && strncmp(config->name, name, sizeof(config->name)))
+			if (name && !kernel_may_be_named(config, name))
 				continue;
 			++*meant;
 			changed += !set_panic(&config->run, by, is_on);
 		}
 		kernel_filters_free(filters, count);
 	}
-	if (!changed)
-		return error;
-	return reason_set(reason, -EAGAIN,
-			  "another command keeps replacing tables; stop it, or take the filter off (xdp-cuckoo unload)");
+	return changed ?
+		       reason_set(reason, -EAGAIN,
+				  "another command keeps replacing tables; stop it, or take the filter off (xdp-cuckoo "
+				  "unload)") :
+		       0;
 }
 
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason)
 {
-	const struct timespec settle = { .tv_nsec = PANIC_SETTLE_MS * 1000000 };
-	int error = panic_until_all(name, by, is_on, meant, reason);
+	enum kernel_seen seen;
+	int error = panic_until_all(name, by, is_on, meant, &seen, reason);
 
-	if ((error && error != -EPROTO && error != -EPERM) || !*meant)
+	if (!error && *meant) {
+		/* A writer may have had a new table ready. Wait until it has started it. */
+		clock_pause(PANIC_SETTLE_MS);
+		error = panic_until_all(name, by, is_on, meant, &seen, reason);
+	}
+	if (error || seen == KERNEL_SEEN)
 		return error;
-	/* A writer may have had a new table ready. Wait until it has started it. */
-	nanosleep(&settle, NULL);
-	return panic_until_all(name, by, is_on, meant, reason);
+	return seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 }

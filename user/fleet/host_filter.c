@@ -25,11 +25,11 @@ void host_filter_look(const char *name, struct kernel_filter **filters, size_t *
 	struct reason ignored;
 
 	*found = (struct host_filter){};
-	kernel_look_again(name, filters, count, &ignored);
+	kernel_find_filters((struct kernel_wish){ .must_see = name, .keeps_pins = true }, filters, count, &ignored);
 	for (size_t i = 0; i < *count; i++) {
 		const struct kernel_filter *filter = &(*filters)[i];
 
-		if (!tally_is_named(filter, name))
+		if (!kernel_may_be_named(filter->config, name))
 			continue;
 		tally_add(&tally, filter, &ignored);
 		found->is_panic |= (filter->config->run & both) == both;
@@ -51,11 +51,12 @@ bool host_panic_is_due(const char *name, struct kernel_filter **filters, size_t 
 	struct reason ignored;
 	bool is_due = false;
 
-	kernel_look_again(name, filters, count, &ignored);
+	kernel_find_filters((struct kernel_wish){ .must_see = name, .keeps_pins = true }, filters, count, &ignored);
 	for (size_t i = 0; i < *count; i++) {
 		const __u32 run = (*filters)[i].config->run;
 
-		is_due |= tally_is_named(&(*filters)[i], name) && panic_next(run, PANIC_BY_FLEET, is_on) != run;
+		is_due |= kernel_may_be_named((*filters)[i].config, name) &&
+			  panic_next(run, PANIC_BY_FLEET, is_on) != run;
 	}
 	return is_due;
 }

@@ -11,7 +11,7 @@ struct host_filter {
 	bool is_panic;          /* the panic of the fleet is on here */
 };
 
-/* *filters, *count: see kernel_look_again(). */
+/* *filters, *count: see kernel_find_filters(). */
 void host_filter_look(const char *name, struct kernel_filter **filters, size_t *count, struct host_filter *found);
 
 /* Whether a filter of this name has yet to be told that the panic of the fleet is on, or off. */

@@ -10,9 +10,9 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 
-#include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/suggest.h"
+
 #define DETACH_TRIES 100 /* a writer may replace the program before each try */
 
 /* ---- attach ---- */
@@ -185,17 +185,26 @@ static int detach(const struct kernel_attachment *attachment, struct reason *rea
 	return error;
 }
 
-/* Whether the filter `name` now runs another program on this interface, or no program (prog_id 0). */
-static bool has_changed(const char *name, struct kernel_attachment *attachment)
+/*
+ * Reads again which program of the filter `name` runs at this place; prog_id 0: none does. False: it is still the same
+ * one, or this cannot be told.
+ */
+static bool refresh_attachment(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
+	enum kernel_seen ignored_seen;
 	struct reason ignored;
-	size_t count;
-	const int error = kernel_find_all(name, &filters, &count, &ignored);
+	size_t count = 0;
+	const int error = kernel_find_filters((struct kernel_wish){ .must_see = name,
+								    .takes_other_versions = true,
+								    .seen = &ignored_seen },
+					      &filters, &count, &ignored);
 
-	if (error && error != -EPROTO)
+	if (error || ignored_seen == KERNEL_NOT_ALLOWED) {
+		kernel_filters_free(filters, count);
 		return false;
+	}
 	attachment->prog_id = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
@@ -223,7 +232,7 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 				  attachment->interface, attachment->interface, attachment->prog_id);
 	error = detach(&now, reason);
 	/* A writer may have replaced the filter by a new table. */
-	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
+	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
 	kernel_unpin_unused();
 	return error;

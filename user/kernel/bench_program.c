@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel/kernel.h"
-
+/* Loads and runs the program of bpf/bench.bpf.c, which measures what a filter costs. */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -9,17 +8,13 @@
 #include <linux/bpf.h>
 
 #include "bench_abi.h"
+#include "kernel/internal.h"
 #include "bench.skel.h"
 #include "bench_5_10.skel.h"
-#include "kernel/internal.h"
 
 static const struct kernel_built_in bench_object = { "bench", bench__elf_bytes, bench_5_10__elf_bytes };
 
-/* Names in bpf/bench.bpf.c. */
-#define PROGRAM "bench_packet"
-#define FLOWS_IPV4 "bench_ipv4"
-#define FLOWS_IPV6 "bench_ipv6"
-#define STAMPS "bench_stamps"
+#define PROGRAM "bench_packet" /* in bpf/bench.bpf.c, as the names below */
 
 __u64 kernel_bench_bytes(unsigned int workers)
 {
@@ -27,28 +22,33 @@ __u64 kernel_bench_bytes(unsigned int workers)
 	       (__u64)workers * BENCH_SLICES * sizeof(__u64);
 }
 
-static size_t map_bytes(const struct kernel_bench *bench, const char *name)
-{
-	const struct bpf_map *map = bpf_object__find_map_by_name(bench->object, name);
+/* The arrays that the program shares, and where they go in struct kernel_bench. */
+static const struct {
+	const char *name;
+	size_t at;
+} shared[] = {
+	{ "bench_ipv4", offsetof(struct kernel_bench, ipv4) },
+	{ "bench_ipv6", offsetof(struct kernel_bench, ipv6) },
+	{ "bench_stamps", offsetof(struct kernel_bench, stamps) },
+};
 
-	return (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
-}
-
-/* 0 or -errno. */
-static int map_memory(const struct kernel_bench *bench, const char *name, void **memory)
+/* Maps the arrays into memory; `is_on` false: unmaps those that are mapped. 0 or -errno. */
+static int map_shared(struct kernel_bench *bench, bool is_on)
 {
-	*memory = mmap(NULL, map_bytes(bench, name), PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_object__find_map_fd_by_name(bench->object, name), 0);
-	if (*memory != MAP_FAILED)
-		return 0;
-	*memory = NULL;
-	return -errno;
-}
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+		const struct bpf_map *map = bpf_object__find_map_by_name(bench->object, shared[i].name);
+		const size_t bytes = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
+		void **memory = (void **)((char *)bench + shared[i].at);
 
-static void unmap_memory(const struct kernel_bench *bench, const char *name, void *memory)
-{
-	if (memory)
-		munmap(memory, map_bytes(bench, name));
+		if (!is_on && *memory)
+			munmap(*memory, bytes);
+		*memory = is_on ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0) : NULL;
+		if (*memory == MAP_FAILED) {
+			*memory = NULL;
+			return -errno;
+		}
+	}
+	return 0;
 }
 
 int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
@@ -62,17 +62,14 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 		return -ENOMEM;
 	error = bpf_program__set_autoload(bpf_object__find_program_by_name(object, PROGRAM), true);
 	if (!error)
-		error = bpf_map__set_max_entries(bpf_object__find_map_by_name(object, STAMPS), workers * BENCH_SLICES);
+		error = bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "bench_stamps"),
+						 workers * BENCH_SLICES);
 	if (!error)
 		error = kernel_reuse_maps(filter, object);
 	if (!error)
 		error = bpf_object__load(object);
 	if (!error)
-		error = map_memory(bench, FLOWS_IPV4, (void **)&bench->ipv4);
-	if (!error)
-		error = map_memory(bench, FLOWS_IPV6, (void **)&bench->ipv6);
-	if (!error)
-		error = map_memory(bench, STAMPS, (void **)&bench->stamps);
+		error = map_shared(bench, true);
 	if (!error)
 		return 0;
 	kernel_bench_close(bench);
@@ -81,9 +78,8 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 
 void kernel_bench_close(struct kernel_bench *bench)
 {
-	unmap_memory(bench, FLOWS_IPV4, bench->ipv4);
-	unmap_memory(bench, FLOWS_IPV6, bench->ipv6);
-	unmap_memory(bench, STAMPS, bench->stamps);
+	if (bench->object)
+		map_shared(bench, false);
 	bpf_object__close(bench->object);
 	*bench = (struct kernel_bench){};
 }

@@ -6,7 +6,6 @@
 
 #include <bpf/bpf.h>
 
-#include "kernel/kernel.h"
 #include "kernel/internal.h"
 
 int kernel_cpus(void)

@@ -1,50 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Finds the filters that interfaces run, by programs, links and map ids. */
+/*
+ * Finds the filters that run on the interfaces of this network namespace.
+ *
+ * The way from an interface to its filter: netlink names the program of the interface by its id, the program names its
+ * maps by their ids, and one of these maps is the config of a filter. Several interfaces may run programs with the same
+ * config: they run one filter. Where libxdp's dispatcher is the program of the interface, our program is an extension
+ * that replaces a function of the dispatcher. Then a BPF link names both.
+ *
+ * Meanwhile other processes load, replace and remove programs. So an id that was just read may no longer exist, and a
+ * search that met such an id is repeated: see search_interfaces().
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
-#include "kernel/kernel.h"
+#include "base/clock.h"
+#include "base/memory.h"
 #include "kernel/internal.h"
 
 #define MAPS_OF_A_PROGRAM_MAX 64
-#define LOOKS_MAX 100
+#define SEARCHES_MAX 100
 
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
 
 struct search {
-	const char *name; /* of the filter that the caller wants; NULL: any */
-	struct kernel_filter *filters;
+	const char *must_see;          /* see struct kernel_wish */
+	struct kernel_filter *filters; /* found so far */
 	size_t count;
-	struct kernel_filter *earlier; /* found by an earlier search: their memory is taken over */
-	size_t earlier_count;
+	struct kernel_filter *known; /* found by an earlier call of kernel_find_filters() */
+	size_t known_count;
+	/* The program that is looked at: on which interface, in which mode, and the program that the interface names. */
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
 	__u64 missed;              /* sum of the ids of programs and links that could not be opened */
-	bool has_unsound;          /* a filter cannot be used; `reason` says why */
+	bool has_unusable;         /* a filter is damaged or of an unknown version; `reason` says which */
 	struct reason not_reached; /* the same, if that filter has the wanted name, or may have it; else "" */
-	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": no such interface */
+	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
 
-/* A filter that is not set up can still get any name. */
-static bool is_named(const struct kernel_filter *filter, const char *name)
-{
-	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
-}
-
-/* A mapped map keeps its id, so the same id is the same map. */
+/* Mapping a table takes longer than finding it. An id names the same map as long as somebody has the map mapped. */
 static void take_memory(const struct search *search, struct kernel_filter *filter)
 {
-	for (size_t i = 0; i < search->earlier_count; i++) {
+	for (size_t i = 0; i < search->known_count; i++) {
 		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
-			struct kernel_map *from = &search->earlier[i].map[name], *to = &filter->map[name];
+			struct kernel_map *from = &search->known[i].map[name], *to = &filter->map[name];
 
 			if (!from->memory || from->id != to->id || to->memory)
 				continue;
@@ -56,7 +62,10 @@ static void take_memory(const struct search *search, struct kernel_filter *filte
 	}
 }
 
-/* Adds an attachment to a filter that is known, or adds the filter. If it is added, *filter is zeroed. */
+/*
+ * Adds an attachment to the filter of `search` with the same config. Without one, adds the filter; then *filter is
+ * zeroed. Returns enum kernel_found, or -errno.
+ */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
@@ -70,39 +79,37 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 						.is_virtio_net = search->interface->is_virtio_net,
 						.prog_id = program->id,
 						.root_id = search->root_id };
-	struct kernel_filter *grown;
-	int error;
+	int found;
 
 	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
 	for (size_t i = 0; i < search->count; i++)
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);
 	take_memory(search, filter);
-	error = kernel_open_config(filter, search->interface->name, search->reason);
-	if (error)
-		return error;
-	grown = realloc(search->filters, (search->count + 1) * sizeof(*grown));
-	if (!grown)
+	found = kernel_open_config(filter, search->interface->name, search->reason);
+	if (found)
+		return found;
+	if (array_grow(&search->filters, search->count, sizeof(*search->filters)))
 		return -ENOMEM;
-	search->filters = grown;
-	grown[search->count] = *filter;
+	search->filters[search->count] = *filter;
 	*filter = (struct kernel_filter){};
-	return kernel_add_attachment(&grown[search->count++], &attachment);
+	return kernel_add_attachment(&search->filters[search->count++], &attachment);
 }
 
 /*
- * Looks at one program. *is_ours: it uses a filter's maps. A filter that cannot be used is noted in `search`, and is
- * no error, because it must not hide the others.
+ * Looks at one program. Returns 1 if it uses the maps of a filter, 0 if not, or -errno. An unusable filter is no error:
+ * it must not hide the others.
  */
-static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
+static int inspect_program(struct search *search, __u32 prog_id)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
 	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
-	__u32 length = sizeof(info), count;
+	__u32 length = sizeof(info);
+	const char *interface = search->interface->name;
 	struct kernel_filter filter = {};
-	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
+	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), found;
+	bool is_filter;
 
-	*is_ours = false;
 	if (fd == -ENOENT) {
 		search->missed += prog_id; /* it has just ended, or it is not ours */
 		return 0;
@@ -110,36 +117,33 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	if (fd == -EPERM && !kernel_opens_ids())
 		return kernel_pins_refuse(search->reason, fd);
 	if (fd < 0)
-		return kernel_refuse(search->reason, fd, "cannot look at the XDP program on ", search->interface->name);
-	error = bpf_obj_get_info_by_fd(fd, &info, &length);
-	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
-	if (!error)
-		error = kernel_open_maps(ids, count, &filter);
-	/* Only now, because the maps may end with the program. */
+		return kernel_refuse(search->reason, fd, "cannot look at the XDP program on ", interface);
+	found = bpf_obj_get_info_by_fd(fd, &info, &length);
+	if (!found)
+		found = kernel_open_maps(ids, MIN(info.nr_map_ids, MAPS_OF_A_PROGRAM_MAX), &filter);
+	/* The maps may end with the program, so it stays open until they are. */
 	close(fd);
-	if (error == -EPROTO) {
-		kernel_unknown_version_reason(search->interface->name, search->reason);
-	} else if (error) {
-		kernel_refuse(search->reason, error, "cannot look at the maps of the XDP program on ",
-			      search->interface->name);
-	} else if (filter.map[KERNEL_CONFIG].fd || filter.is_other_version) {
-		error = add_filter(search, &filter, &info);
-		*is_ours = !error;
-	}
-	if (error == -EPROTO) {
-		search->has_unsound = *is_ours = true;
-		if (!search->name || !filter.config || is_named(&filter, search->name))
+	is_filter = filter.map[KERNEL_CONFIG].fd || filter.is_other_version;
+	if (found < 0)
+		found = kernel_refuse(search->reason, found, "cannot look at the maps of the XDP program on ",
+				      interface);
+	else if (found == KERNEL_UNUSABLE)
+		kernel_unknown_version_reason(interface, search->reason);
+	else if (is_filter)
+		found = add_filter(search, &filter, &info);
+	if (found == KERNEL_UNUSABLE) {
+		search->has_unusable = true;
+		if (!search->must_see || !filter.config || kernel_may_be_named(filter.config, search->must_see))
 			search->not_reached = *search->reason;
 	}
 	kernel_close(&filter);
-	search->missed += error == -ENOENT ? prog_id : 0;
-	return error == -EPROTO || error == -ENOENT ? 0 : error;
+	if (found < 0)
+		return found;
+	search->missed += found == KERNEL_GONE ? prog_id : 0;
+	return is_filter && found != KERNEL_GONE;
 }
 
-/*
- * Looks at programs that replace a function of another program: libxdp's dispatcher runs programs in this
- * way. Their links name the program that they extend.
- */
+/* Looks at the programs that extend the program of the interface. */
 static int inspect_extensions(struct search *search)
 {
 	__u32 id = 0;
@@ -147,70 +151,68 @@ static int inspect_extensions(struct search *search)
 	while (!bpf_link_get_next_id(id, &id)) {
 		struct bpf_link_info info = {};
 		__u32 length = sizeof(info);
-		bool is_ours;
-		int fd = bpf_link_get_fd_by_id(id), error;
+		int fd = bpf_link_get_fd_by_id(id), result;
 
 		if (fd < 0) {
 			search->missed += id; /* it has just ended */
 			continue;
 		}
-		error = bpf_obj_get_info_by_fd(fd, &info, &length);
+		result = bpf_obj_get_info_by_fd(fd, &info, &length);
 		close(fd);
-		if (error || info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != search->root_id)
+		if (result || info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != search->root_id)
 			continue;
-		error = inspect_program(search, info.prog_id, &is_ours);
-		if (error)
-			return error;
+		result = inspect_program(search, info.prog_id);
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }
 
 static int inspect_interface(struct search *search, const struct interface *interface)
 {
-	int error = 0;
-
 	search->interface = interface;
-	for (int mode = 0; mode < INTERFACE_MODES && !error; mode++) {
-		bool is_ours;
+	for (int mode = 0; mode < INTERFACE_MODES; mode++) {
+		int result;
 
 		search->mode = mode;
 		search->root_id = interface->prog_id[mode];
 		if (!search->root_id)
 			continue;
-		error = inspect_program(search, search->root_id, &is_ours);
-		if (error || is_ours)
-			continue;
-		if (kernel_opens_ids()) {
-			error = inspect_extensions(search);
-			continue;
+		result = inspect_program(search, search->root_id);
+		if (!result && kernel_opens_ids()) {
+			result = inspect_extensions(search);
+		} else if (!result) {
+			/* The program has no pin here: somebody else may have loaded it, or it has just ended. */
+			memcpy(search->unseen, interface->name, sizeof(search->unseen));
+			search->missed += search->root_id;
 		}
-		/* The program has no pin here: somebody else may have loaded it, or it has just ended. */
-		memcpy(search->unseen, interface->name, sizeof(search->unseen));
-		search->missed += search->root_id;
+		if (result < 0)
+			return result;
 	}
-	return error;
+	return 0;
 }
 
 /*
- * Repeats the search while programs or links disappear, because other programs may have replaced them. Ends when a
- * search misses nothing, or only what the search before missed: this process may not open that. Reaching LOOKS_MAX
- * is no error: no writer replaces tables that fast, and links of others must not block `panic`.
+ * Searches until nothing was missed, because what was missed may have been replaced by a program that the search did not
+ * see. Also ends when two searches missed the same ids: this process may not open those. After SEARCHES_MAX it takes
+ * what it has found: no writer replaces tables that fast, and links that other tools make and remove must not block
+ * `panic`.
  */
 static int search_interfaces(struct search *search)
 {
 	struct interface *interfaces;
-	int error, looks = 0;
-	__u64 missed;
+	int error, searches = 0;
+	__u64 missed_before;
 	size_t count;
 
 	kernel_catch_messages();
 	do {
-		missed = search->missed;
+		missed_before = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		*search = (struct search){ .name = search->name,
+		*search = (struct search){ .must_see = search->must_see,
 					   .reason = search->reason,
-					   .earlier = search->earlier,
-					   .earlier_count = search->earlier_count };
+					   .known = search->known,
+					   .known_count = search->known_count };
 		error = interfaces_list(&interfaces, &count);
 		if (error)
 			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
@@ -218,46 +220,57 @@ static int search_interfaces(struct search *search)
 		for (size_t i = 0; i < count && !error; i++)
 			error = inspect_interface(search, &interfaces[i]);
 		free(interfaces);
-	} while (!error && search->missed && search->missed != missed && ++looks < LOOKS_MAX);
+	} while (!error && search->missed && search->missed != missed_before && ++searches < SEARCHES_MAX);
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
-/* *filters, *count: filters of an earlier search, which this closes, and then those found. */
-static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
-		struct reason *reason)
+int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
-	struct search search = { .name = name, .reason = reason, .earlier = *filters, .earlier_count = *count };
-	bool is_found = false;
-	int error = search_interfaces(&search);
+	struct search search = { .must_see = wish.must_see, .reason = reason, .known = *filters, .known_count = *count };
+	enum kernel_seen seen = KERNEL_SEEN;
+	bool has_wanted = false;
 	size_t kept = 0;
+	int error;
 
-	kernel_filters_free(search.earlier, search.earlier_count);
+	if (!wish.keeps_pins)
+		kernel_unpin_unused();
+	error = search_interfaces(&search);
+	kernel_filters_free(search.known, search.known_count);
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
 		search = (struct search){};
 	}
 	for (size_t i = 0; i < search.count; i++) {
 		struct kernel_filter *filter = &search.filters[i];
-		const bool is_wanted = !name || is_named(filter, name);
+		const bool is_wanted = !wish.must_see || kernel_may_be_named(filter->config, wish.must_see);
 
-		is_found |= name && is_wanted;
-		if (with_others || !filter->is_other_version) {
+		has_wanted |= wish.must_see && is_wanted;
+		if (wish.takes_other_versions || !filter->is_other_version) {
 			search.filters[kept++] = *filter;
 			continue;
 		}
-		if (is_wanted)
-			error = kernel_other_version_reason(filter, reason);
+		if (is_wanted) {
+			kernel_other_version_reason(filter, reason);
+			seen = KERNEL_SEEN_UNUSABLE;
+		}
 		kernel_close(filter);
 	}
-	if (search.has_unsound && !is_found)
-		error = -EPROTO;
-	if (*search.unseen && !is_found)
-		error = kernel_unseen_reason(search.unseen, reason);
-	if (!error)
+	/* The filter that cannot be used or seen may be the wanted one, unless that was found. */
+	if (search.has_unusable && !has_wanted)
+		seen = KERNEL_SEEN_UNUSABLE;
+	if (*search.unseen && !has_wanted) {
+		kernel_unseen_reason(search.unseen, reason);
+		seen = KERNEL_NOT_ALLOWED;
+	}
+	if (!error && seen == KERNEL_SEEN)
 		*reason = search.not_reached;
 	*filters = search.filters;
 	*count = kept;
-	return error;
+	if (wish.seen)
+		*wish.seen = seen;
+	if (error || wish.seen || seen == KERNEL_SEEN)
+		return error;
+	return seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 }
 
 int kernel_other_version_reason(const struct kernel_filter *filter, struct reason *reason)
@@ -277,49 +290,17 @@ int kernel_other_version_reason(const struct kernel_filter *filter, struct reaso
 			  name, interface, version, ABI_VERSION, name, interface);
 }
 
-int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	return find(name, false, filters, count, reason);
-}
-
-int kernel_look(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	*filters = NULL;
-	*count = 0;
-	return find(name, false, filters, count, reason);
-}
-
-int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	kernel_unpin_unused();
-	return kernel_look(name, filters, count, reason);
-}
-
-int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	kernel_unpin_unused();
-	return find(name, true, filters, count, reason);
-}
-
-int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	*filters = NULL;
-	*count = 0;
-	return kernel_find_all_again(name, filters, count, reason);
-}
-
 double kernel_age(const struct kernel_filter *filter)
 {
-	struct timespec now;
+	const __s64 now_ns = clock_ns(CLOCK_BOOTTIME);
 	double oldest = -1;
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, filter->attachments[i].prog_id);
 		struct bpf_prog_info info;
 
 		if (!kernel_program_info(fd, &info)) {
-			const double age = now.tv_sec + 1e-9 * now.tv_nsec - 1e-9 * info.load_time;
+			const double age = 1e-9 * (now_ns - (__s64)info.load_time);
 
 			oldest = age > oldest ? age : oldest;
 		}

@@ -11,6 +11,7 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
+#include "base/memory.h"
 #include "base/safe_text.h"
 
 #define DUMP_TRIES 100 /* interfaces may come and go during a dump */
@@ -116,12 +117,12 @@ static int read_link(const struct nlmsghdr *message, void *context)
 static int list_link(const struct nlmsghdr *message, void *context)
 {
 	struct listing *listing = context;
-	struct interface *grown = realloc(listing->interfaces, (listing->count + 1) * sizeof(*grown));
 
-	if (!grown)
+	if (array_grow(&listing->interfaces, listing->count, sizeof(*listing->interfaces))) {
+		errno = ENOMEM;
 		return MNL_CB_ERROR;
-	listing->interfaces = grown;
-	return read_link(message, &grown[listing->count++]);
+	}
+	return read_link(message, &listing->interfaces[listing->count++]);
 }
 
 int interfaces_list(struct interface **interfaces, size_t *count)
@@ -143,14 +144,6 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	return error == -EINTR ? -EAGAIN : error;
 }
 
-static bool runs_program(const struct interface *interface)
-{
-	for (int mode = 0; mode < INTERFACE_MODES; mode++)
-		if (interface->prog_id[mode])
-			return true;
-	return false;
-}
-
 /* The ends of a veth pair are linked to each other, and neither is above. */
 static bool is_above(const struct interface *above, const struct interface *below)
 {
@@ -162,9 +155,14 @@ void interfaces_keep_running(struct interface *interfaces, size_t *count)
 	size_t kept = 0;
 	bool is_ordered = false;
 
-	for (size_t i = 0; i < *count; i++)
-		if (runs_program(&interfaces[i]))
+	for (size_t i = 0; i < *count; i++) {
+		__u32 any = 0;
+
+		for (int mode = 0; mode < INTERFACE_MODES; mode++)
+			any |= interfaces[i].prog_id[mode];
+		if (any)
 			interfaces[kept++] = interfaces[i];
+	}
 	*count = kept;
 	/* Bounded, because a tunnel's link may close a circle. */
 	for (size_t pass = 0; pass < kept && !is_ordered; pass++) {

@@ -41,7 +41,7 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 __u32 kernel_bucket_bytes(const struct abi_options *options);
 
 /* The number of elements of a map. */
-__u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name);
+__u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_name name);
 
 /* ---- load_program.c ---- */
 
@@ -87,13 +87,13 @@ int kernel_write_object_file(const struct bpf_object *object, const struct bpf_m
 
 /* ---- pins.c ---- */
 
-enum kernel_make_object_file { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
+enum kernel_kind { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
 
 /*
  * Opens an object by id, or by its pin if the kernel refuses ids to this process. A descriptor; -ENOENT;
  * -EPERM: there is no directory for pins.
  */
-int kernel_open_id(enum kernel_make_object_file kind, __u32 id);
+int kernel_open_id(enum kernel_kind kind, __u32 id);
 
 /* Whether this thread may open objects by id: it has CAP_SYS_ADMIN. */
 bool kernel_opens_ids(void);
@@ -118,12 +118,19 @@ void kernel_unpin_unused(void);
 
 /* ---- recognise.c ---- */
 
-/* Opens those of the maps that belong to a filter; notes whether they are another version's. 0 or -errno. */
+/* Whether maps belong to a filter that can be used. Functions return it, or -errno. */
+enum kernel_found {
+	KERNEL_USABLE,
+	KERNEL_UNUSABLE, /* it is damaged, or of an unknown version */
+	KERNEL_GONE,     /* it is just being removed */
+};
+
+/* Opens those of the maps that belong to a filter; records whether they are another version's. */
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
 
 /*
- * Maps the memory of the filter on `interface` and sets its options. 0, also for a filter of another version; -EPROTO:
- * it cannot be used; -ENOENT: it is just being removed; other -errno.
+ * Maps the memory of the filter on `interface` and sets its options. KERNEL_USABLE is also a filter of another version
+ * that can be replaced. With KERNEL_UNUSABLE the reason is set.
  */
 int kernel_open_config(struct kernel_filter *filter, const char *interface, struct reason *reason);
 

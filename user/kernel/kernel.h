@@ -11,6 +11,7 @@
 #define XDP_CUCKOO_KERNEL_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <linux/types.h>
 
@@ -69,7 +70,7 @@ struct kernel_filter {
 	__u32 constants_id;                 /* of the map of constants, if the program was found by id; else 0 */
 	struct abi_config *config;          /* the memory of KERNEL_CONFIG */
 	struct abi_options options;         /* with which its programs were loaded */
-	bool is_other_version;              /* of the ABI: see kernel_find_all() */
+	bool is_other_version;              /* of the ABI: see struct kernel_wish */
 	struct bpf_object *program[2];      /* index: is_frags; NULL until kernel_load_program() */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
@@ -95,8 +96,8 @@ enum kernel_mode { KERNEL_AUTO, KERNEL_NATIVE, KERNEL_SKB };
 void kernel_use_pins(const char *dir);
 
 /*
- * Between the two calls, libbpf's messages in this thread are not printed. Error texts of the kernel in
- * them are kept for the reasons of errors.
+ * Between the two calls, libbpf's messages in this thread are not printed. The kernel's error texts in these messages
+ * are kept for the reasons of errors.
  */
 void kernel_catch_messages(void);
 void kernel_catch_no_messages(void);
@@ -107,34 +108,45 @@ void kernel_catch_no_messages(void);
  */
 bool kernel_has_frags(void);
 
+/* What kernel_find_filters() could not look at, if this matters for the filter that its caller wants. */
+enum kernel_seen {
+	KERNEL_SEEN,          /* nothing */
+	KERNEL_SEEN_UNUSABLE, /* a filter that is damaged or, unless these are taken, of another version of the ABI */
+	KERNEL_NOT_ALLOWED,   /* a program that only CAP_SYS_ADMIN may look at */
+};
+
+/* What a caller of kernel_find_filters() wants. It does not choose the filters: they are all that can be used. */
+struct kernel_wish {
+	const char *must_see; /* the name of a filter; if it is found, it does not matter what could not be looked at */
+	/* These can be detached and replaced. Only their options and the common part of their config can be used. */
+	bool takes_other_versions;
+	bool keeps_pins;        /* do not remove the pins of filters that no longer run */
+	enum kernel_seen *seen; /* NULL: KERNEL_SEEN_UNUSABLE is the error -EPROTO, KERNEL_NOT_ALLOWED is -EPERM */
+};
+
 /*
- * Finds all filters on the interfaces of this network namespace, set up or not. Without CAP_SYS_ADMIN it
- * finds only pinned ones. `name` is the filter that the caller wants; NULL: any.
+ * Finds all filters on the interfaces of this network namespace, set up or not. Without CAP_SYS_ADMIN it finds only
+ * pinned ones. *filters becomes an array for kernel_filters_free(); its last value was NULL, or such an array, which
+ * this call frees: it takes over the mapped memory of the filters that still run, because mapping takes longer than
+ * finding. Mapped memory of a filter that no longer runs stays in the kernel until then, so free the array before a
+ * fork().
  *
- * 0: *filters is an array for kernel_filters_free(). If there is one more filter that has the name, or may have it, but
- * cannot be used, *reason says why; else it is "". -EPROTO: the wanted filter has another ABI version, or
- * no filter has the name and one that is damaged may be it. -EPERM: no filter has the name, and this
- * process may not look at a program that may be it. In both cases the array has all other filters. Other
- * -errno: the array is empty.
+ * 0 or -errno. *reason is set after an error, and if *wish.seen is not KERNEL_SEEN. After -EPROTO and -EPERM the array
+ * has all other filters, after other errors it is empty. After KERNEL_SEEN *reason is "", unless there is one more filter
+ * that has the name, or may have it, but cannot be used: then it says why.
  */
-int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
-/* kernel_find() for readers: does not remove pins of filters that no longer run. */
-int kernel_look(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+/* Whether the config is that of the filter `name`. The second function: or it has no name yet, and may get this one. */
+static inline bool kernel_is_named(const struct abi_config *config, const char *name)
+{
+	return config->magic && !strncmp(config->name, name, sizeof(config->name));
+}
 
-/*
- * kernel_find(), with the filters of other ABI versions. These can be detached and replaced. Only their
- * options and the part of the config that all versions share can be used.
- */
-int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
-
-/*
- * The same for a caller that has found filters before: *filters, *count. Takes over the memory of those that still run,
- * since mapping takes longer than finding them, and closes all else of them. Mapped memory of a filter that no longer
- * runs stays in the kernel until then. Close the filters before a fork().
- */
-int kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
-int kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+static inline bool kernel_may_be_named(const struct abi_config *config, const char *name)
+{
+	return !config->magic || kernel_is_named(config, name);
+}
 
 /* Says what a running filter of another version is, and what to do. -EPROTO. */
 int kernel_other_version_reason(const struct kernel_filter *filter, struct reason *reason);
@@ -147,15 +159,15 @@ void kernel_filters_free(struct kernel_filter *filters, size_t count);
 double kernel_age(const struct kernel_filter *filter);
 
 /* Bytes of kernel memory for the maps of a plan, and of a filter. */
-__u64 kernel_sizes_bytes(const struct kernel_sizes *plan);
+__u64 kernel_sizes_bytes(const struct kernel_sizes *sizes);
 __u64 kernel_filter_bytes(const struct kernel_filter *filter);
 
 /* Makes new maps, all 0. Loads the programs that run on the predecessor's interfaces. 0 or -errno. */
-int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason);
+int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter, struct reason *reason);
 void kernel_close(struct kernel_filter *filter);
 
 /* The object file from which another loader makes such maps and loads the programs. 0: *file is for free(); -errno. */
-int kernel_make_object_file(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason);
+int kernel_make_object_file(const struct kernel_sizes *sizes, char **file, size_t *bytes, struct reason *reason);
 
 /*
  * Runs the filter on an interface that has no XDP program. KERNEL_AUTO uses native XDP if the driver can do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Messages of the kernel, which libbpf prints; and the reasons for refused calls. */
+/* Catches the messages that libbpf prints, keeps the kernel's error text from them, and words why a call was refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,14 +10,15 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/memory.h"
 #include "kernel/internal.h"
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
 #include "xdp_cuckoo_5_10.skel.h"
 #include "xdp_cuckoo_conntrack.skel.h"
 
-static const struct kernel_built_in filter_make_object_file = { "xdp_cuckoo", xdp_cuckoo__elf_bytes,
-								xdp_cuckoo_5_10__elf_bytes };
+static const struct kernel_built_in filter_built_in = { "xdp_cuckoo", xdp_cuckoo__elf_bytes,
+							xdp_cuckoo_5_10__elf_bytes };
 static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes, NULL };
 
 static const char *const program_names[] = { [false] = "xdp_cuckoo", [true] = "xdp_cuckoo_frags" };
@@ -130,7 +131,7 @@ int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reas
 		error = load_program_of(&conntrack_object, filter, is_frags, reason);
 	if (filter->config)
 		filter->config->asks_conntrack = !error;
-	return error ? load_program_of(&filter_make_object_file, filter, is_frags, reason) : 0;
+	return error ? load_program_of(&filter_built_in, filter, is_frags, reason) : 0;
 }
 
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)
@@ -167,18 +168,18 @@ int kernel_record_program(const struct kernel_filter *filter, struct kernel_atta
 	return error;
 }
 
-/* Opens the built-in object and gives its maps the sizes of the plan. On failure NULL, and *reason is set. */
-static struct bpf_object *open_sized(const struct kernel_sizes *plan, struct reason *reason)
+/* Opens the built-in object and gives its maps their sizes. On failure NULL, and *reason is set. */
+static struct bpf_object *open_sized(const struct kernel_sizes *sizes, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	struct bpf_object *object = kernel_open_object(&filter_make_object_file, &plan->options, reason);
+	struct bpf_object *object = kernel_open_object(&filter_built_in, &sizes->options, reason);
 	int error;
 
 	if (!object)
 		return NULL;
-	error = bpf_map__set_value_size(map_of(object, KERNEL_BUCKETS), kernel_bucket_bytes(&plan->options));
+	error = bpf_map__set_value_size(map_of(object, KERNEL_BUCKETS), kernel_bucket_bytes(&sizes->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(map_of(object, sized[i]), kernel_sizes_entries(plan, sized[i]));
+		error = bpf_map__set_max_entries(map_of(object, sized[i]), kernel_sizes_entries(sizes, sized[i]));
 	if (!error)
 		return object;
 	kernel_refuse(reason, error, "cannot size the filter's maps", "");
@@ -186,16 +187,16 @@ static struct bpf_object *open_sized(const struct kernel_sizes *plan, struct rea
 	return NULL;
 }
 
-int kernel_make_object_file(const struct kernel_sizes *plan, char **file, size_t *bytes, struct reason *reason)
+int kernel_make_object_file(const struct kernel_sizes *sizes, char **file, size_t *bytes, struct reason *reason)
 {
-	struct bpf_object *object = open_sized(plan, reason);
+	struct bpf_object *object = open_sized(sizes, reason);
 	const void *built_in;
 	size_t size;
 	int error;
 
 	if (!object)
 		return -ENOMEM;
-	built_in = bytes_for_kernel(&filter_make_object_file, &size);
+	built_in = bytes_for_kernel(&filter_built_in, &size);
 	error = kernel_write_object_file(object, bpf_object__find_map_by_name(object, ".rodata"), built_in, size, file,
 					 bytes);
 	bpf_object__close(object);
@@ -204,21 +205,21 @@ int kernel_make_object_file(const struct kernel_sizes *plan, char **file, size_t
 		       0;
 }
 
-int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
+int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter, struct reason *reason)
 {
 	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
 	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
 	struct bpf_object *object;
 	int error = 0;
 
-	*filter = (struct kernel_filter){ .options = plan->options };
-	object = open_sized(plan, reason);
+	*filter = (struct kernel_filter){ .options = sizes->options };
+	object = open_sized(sizes, reason);
 	if (!object) {
 		kernel_close(filter);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; plan->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
-		error = bpf_map__reuse_fd(map_of(object, shared[i]), plan->predecessor->map[shared[i]].fd);
+	for (size_t i = 0; sizes->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
+		error = bpf_map__reuse_fd(map_of(object, shared[i]), sizes->predecessor->map[shared[i]].fd);
 	if (!error)
 		error = bpf_object__load(object);
 	/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
@@ -236,8 +237,8 @@ int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter,
 	bpf_object__close(object);
 	error = error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") :
 			kernel_map_memory(filter, reason);
-	if (!error && plan->predecessor)
-		error = kernel_load_programs_of(plan->predecessor, filter, reason);
+	if (!error && sizes->predecessor)
+		error = kernel_load_programs_of(sizes->predecessor, filter, reason);
 	if (error)
 		kernel_close(filter);
 	return error;
@@ -269,14 +270,9 @@ void kernel_filters_free(struct kernel_filter *filters, size_t count)
 
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
-	size_t count = filter->attachments_count;
-	struct kernel_attachment *grown = realloc(filter->attachments, (count + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (array_grow(&filter->attachments, filter->attachments_count, sizeof(*attachment)))
 		return -ENOMEM;
-	grown[count] = *attachment;
-	filter->attachments = grown;
-	filter->attachments_count++;
+	filter->attachments[filter->attachments_count++] = *attachment;
 	return 0;
 }
 
@@ -335,15 +331,15 @@ __u32 kernel_bucket_bytes(const struct abi_options *options)
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
 }
 
-__u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name)
+__u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_name name)
 {
 	switch (name) {
 	case KERNEL_BUCKETS:
-		return plan->tables * plan->bucket_bytes / kernel_bucket_bytes(&plan->options);
+		return sizes->tables * sizes->bucket_bytes / kernel_bucket_bytes(&sizes->options);
 	case KERNEL_RECORDS:
-		return plan->options.is_exact ? plan->tables * plan->slots : 1;
+		return sizes->options.is_exact ? sizes->tables * sizes->slots : 1;
 	case KERNEL_COUNTS:
-		return plan->options.has_counts ? plan->tables * plan->slots : 1;
+		return sizes->options.has_counts ? sizes->tables * sizes->slots : 1;
 	case KERNEL_HINTS:
 		return ABI_TABLES * ABI_HINTS / sizeof(__u64);
 	default:
@@ -360,11 +356,11 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 	map->bytes = (size_t)info->max_entries * ((info->value_size + 7) & ~7U);
 }
 
-__u64 kernel_sizes_bytes(const struct kernel_sizes *plan)
+__u64 kernel_sizes_bytes(const struct kernel_sizes *sizes)
 {
-	return plan->tables * plan->bucket_bytes + kernel_sizes_entries(plan, KERNEL_RECORDS) * sizeof(__u64) +
-	       kernel_sizes_entries(plan, KERNEL_COUNTS) * sizeof(struct abi_counter) +
-	       kernel_sizes_entries(plan, KERNEL_HINTS) * sizeof(__u64);
+	return sizes->tables * sizes->bucket_bytes + kernel_sizes_entries(sizes, KERNEL_RECORDS) * sizeof(__u64) +
+	       kernel_sizes_entries(sizes, KERNEL_COUNTS) * sizeof(struct abi_counter) +
+	       kernel_sizes_entries(sizes, KERNEL_HINTS) * sizeof(__u64);
 }
 
 __u64 kernel_filter_bytes(const struct kernel_filter *filter)

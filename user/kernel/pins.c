@@ -100,7 +100,7 @@ static int open_net_dir(bool makes)
 static const char *const object_names[] = { [KERNEL_OBJECT_MAP] = "map", [KERNEL_OBJECT_PROGRAM] = "prog" };
 
 /* Asks the kernel for kind and id, because the name of a pin proves nothing. */
-static bool is_object(int fd, enum kernel_make_object_file kind, __u32 id)
+static bool is_object(int fd, enum kernel_kind kind, __u32 id)
 {
 	char link[PIN_PATH_BYTES], wanted[PIN_PATH_BYTES], target[PIN_PATH_BYTES] = "";
 	struct bpf_prog_info program = {};
@@ -117,7 +117,7 @@ static bool is_object(int fd, enum kernel_make_object_file kind, __u32 id)
 }
 
 /* Takes ownership of `net`. */
-static int search_pin(int net, enum kernel_make_object_file kind, __u32 id)
+static int search_pin(int net, enum kernel_kind kind, __u32 id)
 {
 	DIR *directory = fdopendir(net);
 	const struct dirent *entry;
@@ -148,7 +148,7 @@ bool kernel_opens_ids(void)
 	return privileges_has(CAP_SYS_ADMIN);
 }
 
-int kernel_open_id(enum kernel_make_object_file kind, __u32 id)
+int kernel_open_id(enum kernel_kind kind, __u32 id)
 {
 	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
 
@@ -162,7 +162,7 @@ int kernel_open_id(enum kernel_make_object_file kind, __u32 id)
 
 /* ---- pinning ---- */
 
-static int pin(int fd, int filter_dir, enum kernel_make_object_file kind, __u32 id)
+static int pin(int fd, int filter_dir, enum kernel_kind kind, __u32 id)
 {
 	char path[PIN_PATH_BYTES];
 	int error;

@@ -40,7 +40,7 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 }
 
 /* Configs of all versions start with the same members. Whether these can be mapped. */
-static bool has_head(const struct bpf_map_info *info)
+static bool has_common_part(const struct bpf_map_info *info)
 {
 	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
 	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_COMMON_BYTES;
@@ -65,7 +65,7 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 		if (is_sound_map(name, info))
 			return 0;
 		filter->is_other_version = true;
-		return name != KERNEL_CONFIG || has_head(info) ? 0 : -EPROTO;
+		return name != KERNEL_CONFIG || has_common_part(info) ? KERNEL_USABLE : KERNEL_UNUSABLE;
 	}
 	if (has_constants(info))
 		filter->constants_id = info->id;
@@ -199,33 +199,41 @@ static struct abi_options read_options(__u32 constants_id)
 int kernel_open_config(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
 	const struct abi_config *config;
-	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
-						    kernel_unknown_version_reason(interface, reason);
+	bool is_known_version;
+	int error;
 
+	if (!filter->map[KERNEL_CONFIG].fd) {
+		kernel_unknown_version_reason(interface, reason);
+		return KERNEL_UNUSABLE;
+	}
+	error = kernel_map_memory(filter, reason);
 	if (error)
 		return error;
 	config = filter->config;
-	/*
-	 * A filter of another version is known by the start of its config. When filters are found by pins, missing
-	 * maps prove nothing: the pins of a filter that is being removed go one after the other.
-	 */
-	if (filter->is_other_version && !is_set_up_by_other(config))
-		return has_all_maps(filter) || kernel_opens_ids() ? kernel_unknown_version_reason(interface, reason) :
-								    -ENOENT;
-	filter->is_other_version |= is_set_up_by_other(config);
-	if (filter->is_other_version) {
+	if (is_set_up_by_other(config)) {
+		filter->is_other_version = true;
 		filter->options = are_options(&config->options) ? config->options : options_as_built;
-		return 0;
+		return KERNEL_USABLE;
 	}
-	if (config->magic && (config->magic != ABI_MAGIC || config->version != ABI_VERSION))
-		return kernel_unknown_version_reason(interface, reason);
+	/*
+	 * When filters are found by pins, missing maps prove nothing: the pins of a filter that is being removed go one
+	 * after the other.
+	 */
+	if (filter->is_other_version && !has_all_maps(filter) && !kernel_opens_ids())
+		return KERNEL_GONE;
+	is_known_version = !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
+	if (filter->is_other_version || !is_known_version) {
+		kernel_unknown_version_reason(interface, reason);
+		return KERNEL_UNUSABLE;
+	}
 	filter->options = config->magic ? config->options : read_options(filter->constants_id);
 	if (is_sound(filter))
-		return 0;
-	return reason_set(reason, -EPROTO,
-			  "the filter on '%s' is damaged: its config and its maps do not match; "
-			  "take it off (ip link set dev %s xdp off) and load it again",
-			  interface, interface);
+		return KERNEL_USABLE;
+	reason_set(reason, 0,
+		   "the filter on '%s' is damaged: its config and its maps do not match; "
+		   "take it off (ip link set dev %s xdp off) and load it again",
+		   interface, interface);
+	return KERNEL_UNUSABLE;
 }
 
 int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason)

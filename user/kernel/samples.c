@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel/kernel.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "kernel/internal.h"
 
-#define NS_PER_S 1000000000ULL
 #define SAMPLES_AT_ONCE 4096 /* most samples of one read; without a limit it might never end */
 
 int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason)
@@ -82,7 +79,6 @@ static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 
 int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
 {
-	struct timespec now;
 	int error;
 
 	kernel_catch_messages();
@@ -95,8 +91,7 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 		samples->ring = ring_buffer__new(samples->ring_fd, hand_over, samples, NULL);
 		error = samples->ring ? count(samples, &samples->before) : -errno;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	samples->since_ns = now.tv_sec * NS_PER_S + now.tv_nsec;
+	samples->since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (!error)
 		return 0;
 	kernel_samples_close(samples);
@@ -124,21 +119,18 @@ int kernel_samples_switch(const struct kernel_filter *filter, struct kernel_samp
 		       0;
 }
 
-/* ---- the lease ---- */
+/*
+ * ---- the lease ----
+ *
+ * abi_config.listener is one word: the id of the listener and the tick at which its lease ends. 0: nobody listens. The
+ * listeners of several processes want the word at the same time, so each takes it by compare-and-exchange: only the
+ * process that replaces the very word that it has judged becomes the listener. If the word has changed meanwhile, the
+ * exchange fails and gives the new word, which is judged in its turn.
+ */
 
 static bool is_mine(__u64 lease, const struct kernel_listener *listener)
 {
 	return lease >> ABI_LISTENER_SHIFT == listener->id;
-}
-
-static bool is_free(__u64 lease, const struct kernel_listener *listener)
-{
-	struct reason ignored;
-	__s64 left_ms;
-
-	if (!lease || is_mine(lease, listener))
-		return true;
-	return !ticks_left((__u32)lease, &left_ms, &ignored) && left_ms < 0;
 }
 
 __u64 kernel_samples_lease(const struct kernel_samples *samples)
@@ -150,17 +142,24 @@ int kernel_samples_renew(const struct kernel_samples *samples, const struct kern
 			 struct reason *reason)
 {
 	struct abi_config *config = samples->config;
-	__u64 lease = kernel_samples_lease(samples), wanted;
+	__u64 lease = kernel_samples_lease(samples);
+	struct reason ignored;
+	__s64 left_ms;
 	__u32 until;
 	int error = ticks_at(KERNEL_LEASE_MS, &until, reason);
 
 	if (error)
 		return error;
-	wanted = (__u64)listener->id << ABI_LISTENER_SHIFT | until;
-	while (is_free(lease, listener)) {
-		if (!__atomic_compare_exchange_n(&config->listener, &lease, wanted, false, __ATOMIC_ACQ_REL,
-						 __ATOMIC_ACQUIRE))
+	/* Tries while the lease is free, this listener's, or over. */
+	while (!lease || is_mine(lease, listener) || (!ticks_left((__u32)lease, &left_ms, &ignored) && left_ms < 0)) {
+		if (!__atomic_compare_exchange_n(&config->listener, &lease,
+						 (__u64)listener->id << ABI_LISTENER_SHIFT | until, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
+		/*
+		 * Programs read these two only as a rate. A packet between the exchange and the stores is sampled at the
+		 * rate of the listener before, so they need no order.
+		 */
 		__atomic_store_n(&config->sample_every, listener->every, __ATOMIC_RELAXED);
 		__atomic_store_n(&config->sample_credit, listener->credit, __ATOMIC_RELAXED);
 		return 0;
@@ -173,10 +172,10 @@ void kernel_samples_release(const struct kernel_samples *samples, const struct k
 	struct abi_config *config = samples->config;
 	__u64 lease = config ? kernel_samples_lease(samples) : 0;
 
-	while (is_mine(lease, listener))
-		if (__atomic_compare_exchange_n(&config->listener, &lease, 0, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
-			return;
+	/* Ends when the exchange succeeds, or when somebody else has taken the lease over. */
+	while (is_mine(lease, listener) &&
+	       !__atomic_compare_exchange_n(&config->listener, &lease, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
 }
 
 /* ---- reading ---- */

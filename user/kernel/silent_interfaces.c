@@ -7,9 +7,8 @@
  * which the filter has counted nothing.
  */
 #include <stdlib.h>
-#include <time.h>
 
-#include "kernel/kernel.h"
+#include "base/clock.h"
 #include "kernel/internal.h"
 
 #define QUIET_MS 200 /* an interface that received nothing is watched no longer */
@@ -26,7 +25,7 @@ struct watched {
 };
 
 /* The interfaces were listed before the counters are read, so the counters include the packets listed. */
-static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
+static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, __s64 ms)
 {
 	const struct kernel_attachment *attachment = watched->attachment;
 	const struct interface *interface = NULL;
@@ -72,17 +71,9 @@ static void watch_one(struct watched *watched, const struct interface *interface
 	}
 }
 
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void kernel_watch(struct kernel_filter *filters, size_t count)
 {
-	const long start_ms = now_ms();
+	const __s64 start_ms = clock_ms(CLOCK_MONOTONIC);
 	size_t attachments = 0, watched_count = 0, interfaces_count;
 	struct interface *interfaces;
 	struct watched *watched;
@@ -102,7 +93,7 @@ void kernel_watch(struct kernel_filter *filters, size_t count)
 		}
 	continues = watched_count;
 	while (continues) {
-		const long ms = now_ms() - start_ms;
+		const __s64 ms = clock_ms(CLOCK_MONOTONIC) - start_ms;
 
 		continues = false;
 		if (interfaces_list(&interfaces, &interfaces_count))
@@ -114,7 +105,7 @@ void kernel_watch(struct kernel_filter *filters, size_t count)
 		}
 		free(interfaces);
 		if (continues)
-			nanosleep(&(struct timespec){ .tv_nsec = (ms < QUIET_MS ? 20 : 100) * 1000000 }, NULL);
+			clock_pause(ms < QUIET_MS ? 20 : 100);
 	}
 	free(watched);
 }

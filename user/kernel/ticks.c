@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "kernel/kernel.h"
-
+/* Ticks: the clock by which the packet path ends rules (include/abi.h). Converts timeouts to ticks, and back. */
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "kernel/internal.h"
 
 #define NS_PER_S 1000000000L
@@ -55,14 +55,6 @@ static _Thread_local struct {
 	double per_second, second; /* second: CLOCK_MONOTONIC just before the tick was read */
 } base;
 
-static double monotonic_second(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + 1e-9 * time.tv_nsec;
-}
-
 /* The present tick, with its fraction. */
 static int now(double *tick, struct reason *reason)
 {
@@ -70,13 +62,13 @@ static int now(double *tick, struct reason *reason)
 	if (!base.is_known) {
 		int error;
 
-		base.second = monotonic_second();
+		base.second = clock_seconds();
 		error = kernel_tick(&base.tick, &base.per_second, reason);
 		if (error)
 			return error;
 		base.is_known = true;
 	}
-	*tick = base.tick + (monotonic_second() - base.second) * base.per_second;
+	*tick = base.tick + (clock_seconds() - base.second) * base.per_second;
 	return 0;
 }
 

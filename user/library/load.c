@@ -56,7 +56,9 @@ int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 	int error = public_enter_alone(handle);
 
 	if (!error)
-		error = kernel_find_all(handle->name, &running, &count, &handle->reason);
+		error = kernel_find_filters((struct kernel_wish){ .must_see = handle->name,
+								  .takes_other_versions = true },
+					    &running, &count, &handle->reason);
 	for (size_t i = 0; i < count && !error; i++)
 		if (public_is_running(handle, &running[i]))
 			error = unload_from(handle, &running[i], interface, &done);

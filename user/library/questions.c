@@ -186,9 +186,10 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 
 static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
-	struct kernel_filter *running;
-	size_t count;
-	int error = kernel_find(filter->name, &running, &count, &filter->reason);
+	struct kernel_filter *running = NULL;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = filter->name }, &running, &count,
+					&filter->reason);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct abi_config *config = running[i].config;
@@ -264,9 +265,10 @@ int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count 
 
 	*count = 0;
 	if (!error)
-		error = kernel_find(filter->name, &running, &filters, &filter->reason);
+		error = kernel_find_filters((struct kernel_wish){ .must_see = filter->name }, &running, &filters,
+					    &filter->reason);
 	for (size_t i = 0; i < filters && !error; i++)
-		if (tally_is_named(&running[i], filter->name))
+		if (kernel_may_be_named(running[i].config, filter->name))
 			error = tally_add(&tally, &running[i], &filter->reason);
 	kernel_filters_free(running, filters);
 	if (!error && !tally.filters)

@@ -366,17 +366,19 @@ static json_t *describe(const struct groups *groups, const char *state, struct r
 
 int metrics_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
 {
-	struct kernel_filter *filters;
+	struct kernel_filter *filters = NULL;
 	struct groups groups = {};
-	int error = kernel_look(NULL, &filters, &groups.filters_count, reason);
+	enum kernel_seen seen;
+	int error = kernel_find_filters((struct kernel_wish){ .keeps_pins = true, .seen = &seen }, &filters,
+					&groups.filters_count, reason);
 
 	*metrics = NULL;
 	*unread->text = '\0';
 	groups.filters = filters;
-	if ((error == -EPROTO || error == -EPERM) && groups.filters_count) {
+	if (!error && seen != KERNEL_SEEN && groups.filters_count)
 		*unread = *reason;
-		error = 0;
-	}
+	else if (!error && seen != KERNEL_SEEN)
+		error = seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 	if (!error)
 		error = gather(&groups, reason);
 	if (!error) {

@@ -150,9 +150,9 @@ static int listen_to(struct listener *listener, const struct kernel_filter *filt
 
 int listener_renew(struct listener *listener, struct reason *reason)
 {
-	struct kernel_filter *filters;
-	size_t count;
-	int error = kernel_find(listener->name, &filters, &count, reason);
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = listener->name }, &filters, &count, reason);
 
 	if (!error) {
 		leave_gone(listener);
