@@ -26,29 +26,19 @@ void hits_close(struct hits *hits)
 	*hits = (struct hits){};
 }
 
-/* Inserts a key into `best` if its rate is high enough. */
-static void rank(struct hits *hits, __u64 tag, double rate)
-{
-	size_t place = hits->best_count;
-
-	while (place && hits->best[place - 1].rate < rate)
-		place--;
-	if (place == HITS_BEST)
-		return;
-	if (hits->best_count < HITS_BEST)
-		hits->best_count++;
-	memmove(&hits->best[place + 1], &hits->best[place], (hits->best_count - place - 1) * sizeof(*hits->best));
-	hits->best[place] = (struct hit){ tag, rate };
-}
-
 #define SEEN_TAG_BITS 16 /* low bits of `seen`: a part of the tag, to notice when the slot gets another key */
 
-/* Compares a slot with the last pass. A lower count was reset meanwhile, so all of it is new. */
+/*
+ * Compares a slot with the last pass, and ranks its key if enough packets came. A lower count was reset meanwhile, so
+ * all of it is new.
+ */
 static void visit(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
 {
 	const __u64 packets = __atomic_load_n(&table->memory.counter[slot].packets, __ATOMIC_RELAXED);
 	const __u64 seen = hits->seen[slot], before = seen >> SEEN_TAG_BITS;
 	const __u64 now = packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
+	size_t place = hits->best_count;
+	double rate;
 
 	if (now == seen)
 		return;
@@ -58,8 +48,15 @@ static void visit(struct hits *hits, const struct table *table, __u64 slot, doub
 	/* A new key that already has a count may have moved here: its count is not new. */
 	if (seen ? (seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1) : has_moves)
 		return;
-	rank(hits, abi_record_tag(table->memory.record[slot]),
-	     (packets < before ? packets : packets - before) / seconds);
+	rate = (packets < before ? packets : packets - before) / seconds;
+	while (place && hits->best[place - 1].rate < rate)
+		place--;
+	if (place == HITS_BEST)
+		return;
+	if (hits->best_count < HITS_BEST)
+		hits->best_count++;
+	memmove(&hits->best[place + 1], &hits->best[place], (hits->best_count - place - 1) * sizeof(*hits->best));
+	hits->best[place] = (struct hit){ abi_record_tag(table->memory.record[slot]), rate };
 }
 
 bool hits_step(struct hits *hits, const struct table *table, double second)

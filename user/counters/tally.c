@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "counters/counters.h"
-
+/* Adds up what filters have counted, by outcome, verdict, interface and CPU. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "counters/counters.h"
 
 static size_t cells(const struct tally *tally)
 {
@@ -23,28 +25,14 @@ static const struct tally_part *find_part(const struct tally *tally, __u32 id)
 /* Adds a part whose counters are 0. NULL: no memory. */
 static struct tally_part *add_part(struct tally *tally, __u32 id)
 {
-	struct tally_part *grown = realloc(tally->part, (tally->parts + 1) * sizeof(*grown));
-	struct abi_counter *counter = grown ? calloc(cells(tally), sizeof(*counter)) : NULL;
+	struct abi_counter *counter = calloc(cells(tally), sizeof(*counter));
 
-	if (grown)
-		tally->part = grown;
-	if (!counter)
+	if (!counter || array_grow(&tally->part, tally->parts, sizeof(*tally->part))) {
+		free(counter);
 		return NULL;
-	grown[tally->parts] = (struct tally_part){ id, counter };
-	return &grown[tally->parts++];
-}
-
-/* Adds an interface to the names of its row. If there is no room, the names end with "...". */
-static void name_row(struct tally *tally, const struct kernel_attachment *attachment)
-{
-	char *names = tally->interfaces[abi_counter_row(attachment->ifindex)];
-	const size_t length = strlen(names);
-	const int written =
-		snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "", attachment->interface);
-
-	if (length + written >= TALLY_NAME_BYTES)
-		memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
-	interface_clean_name(names);
+	}
+	tally->part[tally->parts] = (struct tally_part){ id, counter };
+	return &tally->part[tally->parts++];
 }
 
 int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason)
@@ -52,20 +40,26 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	const int cpus = kernel_cpus();
 	const __u32 id = filter->map[KERNEL_COUNTERS].id;
 	struct tally_part *part;
-	struct timespec now;
 	int error = 0;
 
 	if (cpus < 1)
 		return reason_set(reason, -EIO,
 				  "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
 				  "(mount -t sysfs sysfs /sys)");
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!tally->filters++)
-		tally->seconds = now.tv_sec + 1e-9 * now.tv_nsec;
+		tally->seconds = clock_seconds();
 	tally->cpus = cpus;
 	tally->is_monitor_only |= filter->config->run & ABI_RUN_MONITOR;
-	for (size_t i = 0; i < filter->attachments_count; i++)
-		name_row(tally, &filter->attachments[i]);
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &filter->attachments[i];
+		char *names = tally->interfaces[abi_counter_row(attachment->ifindex)];
+		const size_t length = strlen(names), room = TALLY_NAME_BYTES - length;
+
+		/* If there is no room for one more name, the names end with "...". */
+		if ((size_t)snprintf(names + length, room, "%s%s", length ? "+" : "", attachment->interface) >= room)
+			memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
+		interface_clean_name(names);
+	}
 	/* A killed resize can leave two filters that count in one map. */
 	if (find_part(tally, id))
 		return 0;

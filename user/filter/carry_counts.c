@@ -12,7 +12,7 @@
 
 struct carrying {
 	struct filter_entries *entries;
-	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see note_counted() */
+	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see mark_counted() */
 	__u32 *narrowest;             /* under a new plan, by new slot: the narrowest rule with its key */
 	__u32 rule;                   /* the number of the present rule; the first of the store is 1 */
 };
@@ -27,7 +27,7 @@ static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
  * mark is a bit chosen by the tag of the key; other keys may share it. Most keys have no count, and the mark
  * saves their look-up. Returns whether any key needs an heir.
  */
-static bool note_counted(struct carrying *carrying)
+static bool mark_counted(struct carrying *carrying)
 {
 	const struct filter_entries *entries = carrying->entries;
 	const struct table *old = &entries->predecessor->table;
@@ -45,14 +45,6 @@ static bool note_counted(struct carrying *carrying)
 		has_any = true;
 	}
 	return has_any;
-}
-
-static bool is_counted(const struct carrying *carrying, const struct rule_key *key)
-{
-	const struct hash_value value = rule_hash(key, &filter_abi_table(carrying->entries->predecessor)->secret);
-	const __u64 bit = counted_bit(carrying, value.tag);
-
-	return carrying->counted[bit / 64] >> bit % 64 & 1;
 }
 
 static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
@@ -141,8 +133,11 @@ static void carry_key(const struct carrying *carrying, const struct rule_key *ke
 		return;
 	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
 		const struct rule_key old = rule_expand(key, &old_probed, i);
+		const struct hash_value value = rule_hash(&old, &filter_abi_table(entries->predecessor)->secret);
+		const __u64 bit = counted_bit(carrying, value.tag);
+		const bool is_counted = carrying->counted[bit / 64] >> bit % 64 & 1;
 
-		if (is_counted(carrying, &old) && find_slot(entries->predecessor, &old, &old_slot) &&
+		if (is_counted && table_find(&entries->predecessor->table, &value, &old_slot) &&
 		    (!is_same || find_slot(entries->filter, &old, &heir)))
 			entries->heir[old_slot] = heir + 1;
 	}
@@ -164,7 +159,7 @@ static int carry_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-static int note_key(const struct rule_key *key, bool is_shared, void *context)
+static int record_narrowest(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct carrying *carrying = context;
 	__u32 slot;
@@ -175,12 +170,12 @@ static int note_key(const struct rule_key *key, bool is_shared, void *context)
 	return 0;
 }
 
-static int note_rule(const struct rule *rule, void *context)
+static int record_narrowest_of(const struct rule *rule, void *context)
 {
 	struct carrying *carrying = context;
 
 	carrying->rule++;
-	return keys_each(&carrying->entries->shapes, rule, note_key, carrying);
+	return keys_each(&carrying->entries->shapes, rule, record_narrowest, carrying);
 }
 
 int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason)
@@ -197,10 +192,11 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 		entries->heir = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->heir));
 	if (!entries->heir || !carrying.counted) {
 		error = -ENOMEM;
-	} else if (note_counted(&carrying)) {
+	} else if (mark_counted(&carrying)) {
 		if (entries->is_replanned) {
 			carrying.narrowest = calloc(table_slots(&entries->filter->table), sizeof(*carrying.narrowest));
-			error = carrying.narrowest ? store_each(entries->store, note_rule, &carrying) : -ENOMEM;
+			error = carrying.narrowest ? store_each(entries->store, record_narrowest_of, &carrying) :
+						     -ENOMEM;
 		}
 		carrying.rule = 0;
 		if (!error)

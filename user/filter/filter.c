@@ -37,9 +37,9 @@ bool filter_is_in_use(const struct filter *filter)
 }
 
 /* Maps the records and counters of `slots` slots from `slot` on. */
-static int map_slots(const struct kernel_filter *kernel, const struct abi_table *own, __u64 slot, __u64 slots)
+static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, __u64 slot, __u64 slots)
 {
-	const __u64 first = own->first_slot + slot;
+	const __u64 first = in_config->first_slot + slot;
 	int error = 0;
 
 	if (kernel->options.is_exact)
@@ -58,27 +58,28 @@ static int reach(const struct table *table, __u64 slot, __u64 slots)
 	return map_slots(&filter->kernel, filter_abi_table(filter), slot, slots) ? -ENOMEM : 0;
 }
 
-static int open_table(const struct kernel_filter *kernel, struct abi_table *own, struct bucket_geometry geometry,
+static int open_table(const struct kernel_filter *kernel, struct abi_table *in_config, struct bucket_geometry geometry,
 		      struct table *table)
 {
 	const struct abi_options *options = &kernel->options;
 	const struct kernel_map *buckets = &kernel->map[KERNEL_BUCKETS], *records = &kernel->map[KERNEL_RECORDS],
 				*counts = &kernel->map[KERNEL_COUNTS];
 	const __u64 before =
-		table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
+		table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = in_config->first_bucket });
 	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry), slots = table_slots_of(geometry);
 	const struct table_memory memory = {
 		.bucket = (char *)buckets->memory + before,
-		.record = options->is_exact ? (__u64 *)records->memory + own->first_slot : NULL,
-		.counter = options->has_counts ? (struct abi_counter *)counts->memory + own->first_slot : NULL,
-		.sequence = &own->sequence,
+		.record = options->is_exact ? (__u64 *)records->memory + in_config->first_slot : NULL,
+		.counter = options->has_counts ? (struct abi_counter *)counts->memory + in_config->first_slot : NULL,
+		.sequence = &in_config->sequence,
 	};
 	int error;
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
-	    before + bucket_bytes > buckets->bytes || (memory.record && own->first_slot + slots > records->entries) ||
-	    (memory.counter && own->first_slot + slots > counts->entries))
+	if (options->format >= BUCKET_FORMATS || in_config->first_hint > ABI_HINTS ||
+	    before + bucket_bytes > buckets->bytes ||
+	    (memory.record && in_config->first_slot + slots > records->entries) ||
+	    (memory.counter && in_config->first_slot + slots > counts->entries))
 		return -EINVAL;
 	error = kernel_map_part(buckets, before, bucket_bytes);
 	return error ? error : table_open(table, options->format, geometry, &memory);
@@ -87,20 +88,30 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *own,
 int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 {
 	struct abi_config *config = kernel->config;
-	struct abi_table *own = &config->table[config->active % ABI_TABLES];
-	int error = open_table(kernel, own, filter_geometry(kernel), table);
+	struct abi_table *in_config = &config->table[config->active % ABI_TABLES];
+	int error = open_table(kernel, in_config, filter_geometry(kernel), table);
 
 	if (!error)
-		error = map_slots(kernel, own, 0, table_slots(table));
+		error = map_slots(kernel, in_config, 0, table_slots(table));
 	if (error)
 		table_close(table);
 	return error;
 }
 
+/*
+ * The reader is the BPF program. It looks at the first bucket of a key, then at the second, and at last reads the
+ * sequence again: if an entry moved meanwhile, the sequence shows it (table/publish_order.h). This needs the loads in
+ * this order. Some processors reorder them, unless the program makes each load depend on the one before. If neither the
+ * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
+ *
+ * A table without readers needs no wait: the successor in the same maps before the switch, and the table of a filter
+ * that is not set up, for which the program passes everything.
+ */
 bool filter_must_wait_for_readers(const struct filter *filter)
 {
-	return !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads && !filter->shares_maps &&
-	       filter->kernel.config->run & ABI_RUN_SET_UP;
+	const bool has_readers = !filter->shares_maps && filter->kernel.config->run & ABI_RUN_SET_UP;
+
+	return has_readers && !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads;
 }
 
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry)
@@ -155,15 +166,15 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel)
 
 void filter_save_counts(struct filter *filter)
 {
-	struct abi_table *own = filter_abi_table(filter);
+	struct abi_table *in_config = filter_abi_table(filter);
 
-	own->used = filter->table.used;
-	own->moves += filter->table.moves;
+	in_config->used = filter->table.used;
+	in_config->moves += filter->table.moves;
 	filter->table.moves = 0;
-	if (own->longest_path < filter->table.longest_path)
-		own->longest_path = filter->table.longest_path;
+	if (in_config->longest_path < filter->table.longest_path)
+		in_config->longest_path = filter->table.longest_path;
 	if (!filter->shares_maps)
-		filter->kernel.config->used = own->used;
+		filter->kernel.config->used = in_config->used;
 }
 
 void filter_set_generation(struct filter *filter, __u64 generation)

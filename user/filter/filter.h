@@ -211,7 +211,7 @@ bool filter_has_pass_shapes_to_publish(const struct filter *filter);
 /* Publishes the shapes that filter_has_pass_shapes_to_publish() finds. The published shapes stay. 0 or -errno. */
 int filter_publish_pass_shapes(struct filter *filter, struct reason *reason);
 
-/* Copies user/table/'s counts (used slots, moves) into the filter's config, for the next command and `status`. */
+/* Copies the counts of struct table (used slots, moves) into the filter's config, for the next command and `status`. */
 void filter_save_counts(struct filter *filter);
 
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */

@@ -15,13 +15,6 @@ static unsigned int index_bits(enum flow_family family)
 	return family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
 }
 
-static const __u8 *hint_of(const __u8 *hints, const struct rule_key *key)
-{
-	const enum flow_family family = key->shape.family;
-
-	return &hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key->key))];
-}
-
 /* ---- hint bits ---- */
 
 /* Writes only if a bit is missing, so that the line stays in the caches of the readers. */
@@ -74,7 +67,10 @@ void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint)
 
 bool hints_allow(const __u8 *hints, const struct rule_key *key, __u64 hint)
 {
-	return hint & ((*hint_of(hints, key) & ABI_HINT_ALL) | ABI_HINT_ALWAYS);
+	const enum flow_family family = key->shape.family;
+	const __u8 of_key = hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key->key))];
+
+	return hint & ((of_key & ABI_HINT_ALL) | ABI_HINT_ALWAYS);
 }
 
 void hints_add(__u8 *hints, const __u8 *more)

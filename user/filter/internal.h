@@ -98,7 +98,7 @@ FLOW_INLINE __u8 *filter_hints(const struct filter *filter)
 	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_abi_table(filter)->first_hint;
 }
 
-/* Whether packets read the table by programs that do not order their loads, which this processor reorders. */
+/* Whether a move in the table must wait for look-ups that have begun: see filter.c. */
 bool filter_must_wait_for_readers(const struct filter *filter);
 
 /* Opens table number filter->which. Records and counters are mapped when they are first used. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
 #include "base/grace_period.h"
@@ -23,52 +22,33 @@
 
 /* ---- from the store to a table ---- */
 
-/* 0 or -errno. getrandom() may return after 256 bytes. */
-static int draw_secret(struct hash_secret *secret)
-{
-	size_t done = 0;
-
-	while (done < sizeof(*secret)) {
-		const ssize_t drawn = getrandom((char *)secret + done, sizeof(*secret) - done, 0);
-
-		if (drawn < 0 && errno != EINTR)
-			return -errno;
-		done += drawn > 0 ? drawn : 0;
-	}
-	return 0;
-}
-
-static int build_once(struct filter *filter, struct filter_entries *entries, struct reason *reason)
-{
-	const bool is_new = !filter->kernel.attachments_count && !filter->table.used;
-	struct table *table = &filter->table;
-	int error = draw_secret(&filter_abi_table(filter)->secret);
-
-	if (table_reach_all(table))
-		return filter_unmapped_reason(reason);
-	if (error)
-		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
-	error = ticks_now(&filter_abi_table(filter)->epoch, reason);
-	if (error)
-		return error;
-	/* The kernel has cleared new maps. Clearing them again would take as long. */
-	if (!is_new) {
-		memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
-		if (table->memory.record)
-			memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
-		table_reset_counts(table);
-		memset(filter_hints(filter), 0, ABI_HINTS);
-		table->used = 0;
-	}
-	return filter_entries_collect(entries, reason);
-}
-
 int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason)
 {
-	int error = build_once(filter, entries, reason);
+	/* The kernel has cleared new maps. Clearing them again would take as long. */
+	bool is_clear = !filter->kernel.attachments_count && !filter->table.used;
+	struct abi_table *in_config = filter_abi_table(filter);
+	struct table *table = &filter->table;
+	int error = table_reach_all(table) ? filter_unmapped_reason(reason) : -ENOSPC;
 
-	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
-		error = build_once(filter, entries, reason);
+	for (int i = 0; i < BUILD_TRIES && error == -ENOSPC; i++) {
+		error = random_draw(&in_config->secret, sizeof(in_config->secret));
+		if (error)
+			error = reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
+		if (!error)
+			error = ticks_now(&in_config->epoch, reason);
+		if (error)
+			break;
+		if (!is_clear) {
+			memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
+			if (table->memory.record)
+				memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
+			table_reset_counts(table);
+			memset(filter_hints(filter), 0, ABI_HINTS);
+			table->used = 0;
+		}
+		is_clear = false;
+		error = filter_entries_collect(entries, reason);
+	}
 	filter_save_counts(filter);
 	if (error)
 		return error == -ENOSPC ? filter_full_reason(filter, entries->expected, reason) : error;
@@ -160,25 +140,6 @@ struct filter_successor {
 	struct filter_entries entries; /* has the heirs of counters */
 };
 
-static int fill(struct filter *old, struct filter_successor *successor, struct store *store, __u64 plan,
-		struct reason *reason)
-{
-	struct filter *new = &successor->filter;
-	const bool has_counts = old->kernel.options.has_counts && new->kernel.options.has_counts &&
-				old->kernel.config->magic;
-	int error;
-
-	filter_abi_table(new)->plan = plan;
-	if (has_counts && table_reach_all(&old->table))
-		return filter_unmapped_reason(reason);
-	error = filter_entries_open(&successor->entries, new, store, has_counts ? old : NULL, true, reason);
-	if (!error)
-		error = filter_build(new, &successor->entries, reason);
-	if (!error)
-		error = filter_publish_shapes(new, store, reason);
-	return error;
-}
-
 struct abi_config *filter_successor_config(const struct filter *filter)
 {
 	return filter->successor ? filter->successor->filter.kernel.config : NULL;
@@ -224,17 +185,17 @@ static int wait_for_packets(struct abi_config *config)
 static int prepare_in_maps(const struct filter *filter, struct filter *new, __u64 slots, struct reason *reason)
 {
 	int error = wait_for_packets(filter->kernel.config);
-	struct abi_table *own;
+	struct abi_table *in_config;
 
 	if (error)
 		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
 	*new = (struct filter){ .kernel = filter->kernel, .which = !filter->which, .shares_maps = true };
-	own = filter_abi_table(new);
-	own->geometry = table_geometry(slots);
-	own->sequence = own->moves = own->used = own->longest_path = 0;
-	memset(own->shapes, 0, sizeof(own->shapes));
+	in_config = filter_abi_table(new);
+	in_config->geometry = table_geometry(slots);
+	in_config->sequence = in_config->moves = in_config->used = in_config->longest_path = 0;
+	memset(in_config->shapes, 0, sizeof(in_config->shapes));
 	filter_forget_shapes(new);
-	error = filter_open_table_memory(new, own->geometry);
+	error = filter_open_table_memory(new, in_config->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) :
 		       0;
@@ -280,12 +241,14 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
-static int prepare(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-		   bool shares_maps, struct reason *reason)
+static int build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+			   bool shares_maps, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_successor *successor = calloc(1, sizeof(*successor));
+	struct filter *new = successor ? &successor->filter : NULL;
 	struct store_info info;
+	bool has_counts = false; /* of rules: the old table has them and the new table gets them */
 	int error = store_info(store, &info);
 
 	filter_drop_successor(filter);
@@ -295,15 +258,26 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	if (error)
 		store_unread_reason(error, reason);
 	else if (shares_maps)
-		error = prepare_in_maps(filter, &successor->filter, slots, reason);
+		error = prepare_in_maps(filter, new, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
-		error = prepare_new_maps(filter, &successor->filter, options, slots, info.keys, reason);
+		error = prepare_new_maps(filter, new, options, slots, info.keys, reason);
+	if (!error) {
+		filter_abi_table(new)->plan = info.plan;
+		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
+			     filter->kernel.config->magic;
+		if (has_counts && table_reach_all(&filter->table))
+			error = filter_unmapped_reason(reason);
+	}
 	if (!error)
-		error = fill(filter, successor, store, info.plan, reason);
+		error = filter_entries_open(&successor->entries, new, store, has_counts ? filter : NULL, true, reason);
+	if (!error)
+		error = filter_build(new, &successor->entries, reason);
+	if (!error)
+		error = filter_publish_shapes(new, store, reason);
 	if (error)
 		filter_drop_successor(filter);
 	return error;
@@ -311,7 +285,7 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 
 int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
-	return prepare(filter, store, &filter->kernel.options, slots, fits_into_maps(filter, slots), reason);
+	return build_successor(filter, store, &filter->kernel.options, slots, fits_into_maps(filter, slots), reason);
 }
 
 /* Copies the lease of a listener to the new config. Later the listener extends it there itself. */
@@ -345,6 +319,15 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 	return 0;
 }
 
+/*
+ * The order matters in three places. The geometry and `used` of the config are for other tools, which read them beside
+ * the active table: so they are written before `active`, the one store that makes all interfaces use the other table.
+ * Only when no packet is in the old table any more, its counts stand still. So the second search for heirs comes after
+ * the wait; it finds those of rules that packets matched for the first time since filter_build().
+ *
+ * From the switch on there is no way back: errors of the wait and of the search lose counts at most, and the wait is
+ * repeated before the old table is filled again.
+ */
 int filter_switch(struct filter *filter, struct reason *reason)
 {
 	struct filter_successor *successor = filter->successor;
@@ -358,7 +341,6 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	if (new->shares_maps) {
 		struct abi_config *config = filter->kernel.config;
 
-		/* All interfaces change to the other table of the same maps at the same instant. */
 		config->geometry = new->table.geometry;
 		config->used = new->table.used;
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
@@ -386,7 +368,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason)
 {
-	int error = prepare(filter, store, options, slots, false, reason);
+	int error = build_successor(filter, store, options, slots, false, reason);
 
 	return error ? error : filter_switch(filter, reason);
 }

@@ -148,20 +148,6 @@ void filter_start(struct filter *filter)
 	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
 }
 
-/*
- * Repairs in place if the table was made for the same plan: which shapes are looked up as which. Under another plan,
- * entries would go before those that replace them come, so it makes a new table if it can.
- */
-static int repair(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
-{
-	const bool is_other_plan = filter_abi_table(filter)->plan != info->plan;
-	int error = -ENOSPC;
-
-	if (!is_other_plan || !filter_can_build_successor(filter, filter_slots_to_grow_to(filter, info->keys)))
-		error = filter_fill(filter, store, NULL, reason);
-	return error == -ENOSPC ? grow(filter, store, info, reason) : error;
-}
-
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason)
 {
 	const struct abi_config *config = filter->kernel.config;
@@ -181,6 +167,19 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 		return filter_other_store_reason(&filter->kernel, reason);
 	filter->state = config->generation == info.generation ? FILTER_UP_TO_DATE : FILTER_REPAIRED;
 	filter->table.used = filter_abi_table(filter)->used;
-	error = filter->state == FILTER_REPAIRED ? repair(filter, store, &info, reason) : 0;
+	if (filter->state == FILTER_REPAIRED) {
+		/*
+		 * In place, an entry of an old plan (which shapes are looked up as which) would go before the entries that
+		 * replace it come. So under another plan a new table is made, if one can be.
+		 */
+		const bool is_other_plan = filter_abi_table(filter)->plan != info.plan;
+		const __u64 slots = filter_slots_to_grow_to(filter, info.keys);
+
+		error = is_other_plan && filter_can_build_successor(filter, slots) ?
+				-ENOSPC :
+				filter_fill(filter, store, NULL, reason);
+		if (error == -ENOSPC)
+			error = grow(filter, store, &info, reason);
+	}
 	return error ? error : filter_configure(filter, store, reason);
 }

@@ -5,67 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/grace_period.h"
+#include "base/memory.h"
 #include "change/change.h"
 #include "parse_packet.h"
 
 #define RETRY_MS 100
 
-static int say_no_memory(struct reason *reason)
+static int no_memory_reason(struct reason *reason)
 {
 	return reason_set(reason, -ENOMEM, "not enough memory to listen");
-}
-
-static bool is_meant(const struct listener *listener, const struct abi_config *config)
-{
-	/* A filter that is not set up has no name yet, and may get this one. */
-	return !config->magic || !strncmp(config->name, listener->name, sizeof(config->name));
 }
 
 /* Takes the lease. If another listener has it but does not renew it, waits until the lease ends. */
 static int take_lease(const struct listener *listener, const struct kernel_filter *filter,
 		      const struct kernel_samples *samples, struct reason *reason)
 {
-	const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000 };
 	const __u64 before = kernel_samples_lease(samples);
 	int error = kernel_samples_renew(samples, &listener->kernel, reason);
 
 	while (error == -EBUSY && filter->config->magic && kernel_samples_lease(samples) == before) {
-		nanosleep(&pause, NULL);
+		clock_pause(RETRY_MS);
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
 	}
 	return error;
 }
 
-static struct kernel_samples *find(const struct listener *listener, const struct kernel_filter *filter)
-{
-	for (size_t i = 0; i < listener->count; i++)
-		if (listener->samples[i]->ring_id == filter->map[KERNEL_SAMPLES].id)
-			return listener->samples[i];
-	return NULL;
-}
-
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
-	struct kernel_samples **grown =
-		realloc(listener->samples, (listener->count + 1) * sizeof(struct kernel_samples *));
-	struct kernel_samples *samples = grown ? calloc(1, sizeof(*samples)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN };
-	int error;
+	struct kernel_samples *samples;
+	int error = array_grow(&listener->samples, listener->count, sizeof(struct kernel_samples *));
 
-	if (grown)
-		listener->samples = grown;
+	samples = error ? NULL : calloc(1, sizeof(*samples));
 	if (!samples)
-		return say_no_memory(reason);
+		return no_memory_reason(reason);
 	error = kernel_samples_open(filter, samples, reason);
 	if (!error)
 		error = take_lease(listener, filter, samples, reason);
 	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
-		error = say_no_memory(reason);
+		error = no_memory_reason(reason);
 	samples->is_there = true;
 	if (!error) {
 		listener->samples[listener->count++] = samples;
@@ -77,20 +59,6 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	return error;
 }
 
-/* A new table of a filter keeps the ring but has its own lease. */
-static int renew(const struct listener *listener, const struct kernel_filter *filter, struct kernel_samples *samples,
-		 struct reason *reason)
-{
-	int error = 0;
-
-	samples->is_there = true;
-	if (samples->config_id != filter->map[KERNEL_CONFIG].id)
-		error = kernel_samples_switch(filter, samples, reason);
-	if (!error)
-		error = kernel_samples_renew(samples, &listener->kernel, reason);
-	return error;
-}
-
 static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 {
 	sum->seen += more->seen;
@@ -98,40 +66,32 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 	sum->lost += more->lost;
 }
 
-/* Leaves the filters that were missing twice in a row. Their rings have been read in between. */
-static void leave_gone(struct listener *listener)
-{
-	for (size_t i = listener->count; i-- > 0;) {
-		struct kernel_samples *samples = listener->samples[i];
-		struct abi_sampling seen;
-		struct reason ignored;
-
-		if (samples->is_there)
-			continue;
-		if (!kernel_samples_count(samples, &seen, &ignored))
-			add(&listener->gone, &seen);
-		kernel_samples_close(samples);
-		free(samples);
-		listener->samples[i] = listener->samples[--listener->count];
-	}
-	for (size_t i = 0; i < listener->count; i++)
-		listener->samples[i]->is_there = false;
-}
-
 static int listen_to(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	const size_t count = listener->interfaces_count + filter->attachments_count;
-	struct kernel_samples *samples = find(listener, filter);
+	struct kernel_samples *samples = NULL;
 	struct kernel_attachment *grown;
-	int error;
+	int error = 0;
 
+	for (size_t i = 0; i < listener->count && !samples; i++)
+		if (listener->samples[i]->ring_id == filter->map[KERNEL_SAMPLES].id)
+			samples = listener->samples[i];
 	/* A filter without a name may have got another name meanwhile. Then it belongs to another listener. */
-	if (!is_meant(listener, filter->config)) {
+	if (!kernel_may_be_named(filter->config, listener->name)) {
 		if (samples)
 			kernel_samples_release(samples, &listener->kernel);
 		return 0;
 	}
-	error = samples ? renew(listener, filter, samples, reason) : join(listener, filter, reason);
+	if (samples) {
+		/* A new table of a filter keeps the ring but has its own lease. */
+		samples->is_there = true;
+		if (samples->config_id != filter->map[KERNEL_CONFIG].id)
+			error = kernel_samples_switch(filter, samples, reason);
+		if (!error)
+			error = kernel_samples_renew(samples, &listener->kernel, reason);
+	} else {
+		error = join(listener, filter, reason);
+	}
 	if (error == -EBUSY && !filter->config->magic)
 		return 0;
 	if (error == -EBUSY)
@@ -141,7 +101,7 @@ static int listen_to(struct listener *listener, const struct kernel_filter *filt
 		return error;
 	grown = realloc(listener->interfaces, (count + 1) * sizeof(*grown));
 	if (!grown)
-		return say_no_memory(reason);
+		return no_memory_reason(reason);
 	memcpy(grown + listener->interfaces_count, filter->attachments, filter->attachments_count * sizeof(*grown));
 	listener->interfaces = grown;
 	listener->interfaces_count = count;
@@ -154,10 +114,24 @@ int listener_renew(struct listener *listener, struct reason *reason)
 	size_t count = 0;
 	int error = kernel_find_filters((struct kernel_wish){ .must_see = listener->name }, &filters, &count, reason);
 
-	if (!error) {
-		leave_gone(listener);
-		listener->interfaces_count = 0;
+	/* Leaves the filters that were missing twice in a row. Their rings have been read in between. */
+	for (size_t i = error ? 0 : listener->count; i-- > 0;) {
+		struct kernel_samples *samples = listener->samples[i];
+		struct abi_sampling seen;
+		struct reason ignored;
+
+		if (samples->is_there) {
+			samples->is_there = false;
+			continue;
+		}
+		if (!kernel_samples_count(samples, &seen, &ignored))
+			add(&listener->gone, &seen);
+		kernel_samples_close(samples);
+		free(samples);
+		listener->samples[i] = listener->samples[--listener->count];
 	}
+	if (!error)
+		listener->interfaces_count = 0;
 	for (size_t i = 0; i < count && !error; i++)
 		error = listen_to(listener, &filters[i], reason);
 	kernel_filters_free(filters, count);
@@ -171,10 +145,12 @@ int listener_open(struct listener *listener, const char *name, __u32 every, __u3
 	*listener = (struct listener){ .name = name, .kernel.every = every, .fd = epoll_create1(EPOLL_CLOEXEC) };
 	error = kernel_sample_credit(rate, &listener->kernel.credit, reason);
 	if (listener->fd < 0)
-		error = say_no_memory(reason);
-	while (!error && !listener->kernel.id)
-		if (getrandom(&listener->kernel.id, sizeof(listener->kernel.id), 0) < 0 && errno != EINTR)
-			error = reason_set(reason, -errno, "cannot draw a random number: %s", strerror(errno));
+		error = no_memory_reason(reason);
+	while (!error && !listener->kernel.id) {
+		error = random_draw(&listener->kernel.id, sizeof(listener->kernel.id));
+		if (error)
+			reason_set(reason, error, "cannot draw a random number: %s", strerror(-error));
+	}
 	if (!error)
 		error = listener_renew(listener, reason);
 	if (!error && !listener->count)
@@ -218,7 +194,7 @@ int listener_read(struct listener *listener, int (*visit)(const struct abi_sampl
 
 	for (size_t i = 0; i < listener->count && !error; i++) {
 		/* The filter may just have got another name. */
-		const bool is_ours = is_meant(listener, listener->samples[i]->config);
+		const bool is_ours = kernel_may_be_named(listener->samples[i]->config, listener->name);
 
 		error = kernel_samples_read(listener->samples[i], is_ours ? visit : skip, context);
 	}
