@@ -78,20 +78,6 @@ static int check_original(const struct session *session, const struct kernel_fil
 	return 0;
 }
 
-static int copy_filter(struct session *session, const struct kernel_filter *kernel, struct reason *reason)
-{
-	struct filter *filter = session->filters;
-	int error = check_original(session, kernel, reason);
-
-	if (!error)
-		error = filter_create_like(filter, kernel, reason);
-	if (error)
-		return error;
-	session->filters_count++;
-	error = copy_maps(kernel, &filter->kernel, reason);
-	return error ? error : filter_reopen(filter, reason);
-}
-
 /* Sets session->filters to one filter: a copy, or the one that a load would make. */
 static int make_filter(struct session *session, const struct copy_wanted *wanted, const struct kernel_filter *filters,
 		       size_t count, struct copy_original *original, struct reason *reason)
@@ -116,7 +102,15 @@ static int make_filter(struct session *session, const struct copy_wanted *wanted
 	}
 	if (kernel && (!wanted->is_another || !session->store)) {
 		original->is_copied = true;
-		error = copy_filter(session, kernel, reason);
+		error = check_original(session, kernel, reason);
+		if (!error)
+			error = filter_create_like(session->filters, kernel, reason);
+		if (!error) {
+			session->filters_count++;
+			error = copy_maps(kernel, &session->filters->kernel, reason);
+		}
+		if (!error)
+			error = filter_reopen(session->filters, reason);
 	} else {
 		error = session_load(session, &wanted->options, wanted->capacity, &filter, reason);
 	}
@@ -127,33 +121,28 @@ static int make_filter(struct session *session, const struct copy_wanted *wanted
 	return 0;
 }
 
-/* Locks the store against writers. Creates no store: if there is none, session->store stays NULL. */
-static int open_store(struct session *session, const char *state, struct reason *reason)
-{
-	struct store *store;
-	char dir[PATH_MAX];
-	int error = session_state_dir(state, session->name, dir, sizeof(dir));
-
-	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
-	error = store_open(dir, STORE_READ, &store, reason);
-	store_close(store);
-	if (error)
-		return error == -ENOENT ? 0 : error;
-	return store_open(dir, STORE_WRITE, &session->store, reason);
-}
-
 int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
 		      struct copy_original *original, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
+	struct store *store;
+	char dir[PATH_MAX];
 	size_t count = 0;
 	int error;
 
 	*session = (struct session){};
 	*original = (struct copy_original){};
 	strncpy(session->name, name, sizeof(session->name) - 1);
-	error = open_store(session, state, reason);
+	error = session_state_dir(state, name, dir, sizeof(dir));
+	if (error)
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
+	/* Locks the store against writers. Creates no store: if there is none, session->store stays NULL. */
+	error = store_open(dir, STORE_READ, &store, reason);
+	store_close(store);
+	if (!error)
+		error = store_open(dir, STORE_WRITE, &session->store, reason);
+	else if (error == -ENOENT)
+		error = 0;
 	if (!error)
 		error = kernel_find_filters((struct kernel_wish){ .must_see = name }, &filters, &count, reason);
 	if (!error)

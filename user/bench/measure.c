@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "bench/bench.h"
-
+/* Checks that the filter decides as the rules say, times it, and makes the figures. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +9,8 @@
 #include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+
+#include "bench/bench.h"
 
 #define SLICES_MIN 16         /* a program with fewer slices gets no figure */
 #define SECONDS_MIN 0.1       /* of a run: enough for several turns of each program */
@@ -164,27 +165,22 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct bench_figure figure_of(const struct bench_series *series)
+static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
+		   struct bench_figure figures[BENCH_PROGRAMS], struct reason *reason)
 {
-	const size_t count = series->slices < BENCH_SERIES_ROOM ? series->slices : BENCH_SERIES_ROOM;
-	const float *ns = series->ns;
-
-	qsort(series->ns, count, sizeof(*ns), compare);
-	return (struct bench_figure){ .median = (ns[(count - 1) / 2] + ns[count / 2]) / 2,
-				      .lower_quartile = ns[(count - 1) / 4],
-				      .upper_quartile = ns[count - 1 - (count - 1) / 4] };
-}
-
-/* Each run has at most BENCH_SLICES slices. */
-static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
-		       struct bench_series series[BENCH_PROGRAMS], struct reason *reason)
-{
+	float *all = malloc(sizeof(*all) * BENCH_PROGRAMS * BENCH_SERIES_ROOM);
 	struct abi_counter before[ABI_COUNTERS], counters[ABI_COUNTERS];
+	struct bench_series series[BENCH_PROGRAMS] = {};
 	__u64 packets[BENCH_PROGRAMS + 1] = {};
-	int error = read_counters(scene, before, NULL, reason);
+	int error;
 
+	if (!all)
+		return reason_set(reason, -ENOMEM, "no memory for what is measured");
+	for (enum bench_program program = 0; program < BENCH_PROGRAMS; program++)
+		series[program].ns = all + (size_t)program * BENCH_SERIES_ROOM;
+	error = read_counters(scene, before, NULL, reason);
 	while (slices && !error) {
-		const __u64 now = MIN(slices, BENCH_SLICES);
+		const __u64 now = MIN(slices, BENCH_SLICES); /* of one run */
 
 		scene->run.packets = now * BENCH_SLICE;
 		error = bench_run_on(cpus, &scene->run, series, packets, reason);
@@ -192,30 +188,24 @@ static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 	}
 	if (!error)
 		error = read_counters(scene, counters, before, reason);
-	return error ? error : check_counts(scene, counters, packets, reason);
-}
-
-static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
-		   struct bench_figure figures[BENCH_PROGRAMS], struct reason *reason)
-{
-	float *ns = malloc(sizeof(*ns) * BENCH_PROGRAMS * BENCH_SERIES_ROOM);
-	struct bench_series series[BENCH_PROGRAMS] = {};
-	int error;
-
-	if (!ns)
-		return reason_set(reason, -ENOMEM, "no memory for what is measured");
-	for (enum bench_program program = 0; program < BENCH_PROGRAMS; program++)
-		series[program].ns = ns + (size_t)program * BENCH_SERIES_ROOM;
-	error = run_counted(scene, cpus, slices, series, reason);
+	if (!error)
+		error = check_counts(scene, counters, packets, reason);
 	for (enum bench_program program = 0; program < BENCH_PROGRAMS && !error; program++) {
-		if (series[program].slices < SLICES_MIN)
+		const size_t count = MIN(series[program].slices, BENCH_SERIES_ROOM);
+		float *ns = series[program].ns;
+
+		if (count < SLICES_MIN) {
 			error = reason_set(reason, -EPROTO,
 					   "the CPUs were too busy to run the test at the same time; try again, or "
 					   "with more --seconds");
-		else
-			figures[program] = figure_of(&series[program]);
+			break;
+		}
+		qsort(ns, count, sizeof(*ns), compare);
+		figures[program] = (struct bench_figure){ .median = (ns[(count - 1) / 2] + ns[count / 2]) / 2,
+							  .lower_quartile = ns[(count - 1) / 4],
+							  .upper_quartile = ns[count - 1 - (count - 1) / 4] };
 	}
-	free(ns);
+	free(all);
 	return error;
 }
 

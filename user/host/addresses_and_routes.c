@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "host/host.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -15,6 +13,8 @@
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
+#include "base/memory.h"
+#include "host/host.h"
 #include "kernel/interfaces.h"
 
 #define ANCESTORS_MAX 64
@@ -73,12 +73,9 @@ static bool read_address(const char *text, struct host_address *address)
 
 static int add_address(struct host_addresses *list, const struct host_address *address)
 {
-	struct host_address *grown = realloc(list->address, (list->count + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (array_grow(&list->address, list->count, sizeof(*address)))
 		return -ENOMEM;
-	list->address = grown;
-	grown[list->count++] = *address;
+	list->address[list->count++] = *address;
 	return 0;
 }
 
@@ -290,29 +287,24 @@ bool host_is_local(const struct host_address *address)
 			  route.type == RTN_ANYCAST);
 }
 
-static bool is_set(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	const bool is_on = file && fgetc(file) != '0';
-
-	if (file)
-		fclose(file);
-	return is_on;
-}
-
 bool host_forwards(enum flow_family family)
 {
+	FILE *setting = fopen(family == FLOW_IPV6 ? "/proc/sys/net/ipv6/conf/all/forwarding" :
+						    "/proc/sys/net/ipv4/conf/all/forwarding",
+			      "re");
+	const bool is_on = setting && fgetc(setting) != '0';
 	struct if_nameindex *names = if_nameindex();
 	char path[64 + IF_NAMESIZE];
-	bool is_port = false;
+	bool is_port = false; /* of a bridge */
 
+	if (setting)
+		fclose(setting);
 	for (const struct if_nameindex *i = names; i && i->if_index && !is_port; i++) {
 		snprintf(path, sizeof(path), "/sys/class/net/%s/brport", i->if_name);
 		is_port = !access(path, F_OK);
 	}
 	if_freenameindex(names);
-	return is_port || is_set(family == FLOW_IPV6 ? "/proc/sys/net/ipv6/conf/all/forwarding" :
-						       "/proc/sys/net/ipv4/conf/all/forwarding");
+	return is_port || is_on;
 }
 
 /* ---- name servers ---- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The flows by which this host is reached; and addresses that a rule seldom means to block. */
+#include "base/memory.h"
 #include "host/host.h"
 
 #include <arpa/inet.h>
@@ -33,16 +34,15 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 /* Adds the address to the text `what`. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
-	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
 	char text[INET6_ADDRSTRLEN];
+	struct guard_flow *added;
 
-	if (!grown)
+	if (array_grow(&guard->flows, guard->count, sizeof(*added)))
 		return -ENOMEM;
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
-	guard->flows = grown;
-	grown += guard->count++;
-	grown->flow = *flow;
-	snprintf(grown->what, sizeof(grown->what), "%s %s", what, text);
+	added = &guard->flows[guard->count++];
+	added->flow = *flow;
+	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
 	return 0;
 }
 
@@ -59,23 +59,18 @@ static struct rule discovery_flow(const struct host_address *src, const struct h
 	return flow;
 }
 
-/* The multicast group that is asked for the owner of an address (RFC 4291 section 2.7.1). */
-static struct host_address solicited_node(const struct host_address *address)
-{
-	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
-
-	memcpy(&group.bytes.byte[13], &address->bytes.byte[13], 3);
-	return group;
-}
-
-/* A neighbour first asks the group, and later the address itself, to check that it is still there. */
+/*
+ * A neighbour first asks the multicast group for the owner of the address (RFC 4291 section 2.7.1), and later the address
+ * itself, to check that it is still there.
+ */
 static int guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
 			       const struct host_address *src, unsigned int src_len, const struct host_address *own)
 {
-	const struct host_address group = solicited_node(own);
+	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
 	const struct host_address *const asked[] = { &group, own };
 	int error = 0;
 
+	memcpy(&group.bytes.byte[13], &own->bytes.byte[13], 3);
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]) && !error; i++) {
 		struct rule flow = discovery_flow(src, asked[i], ND_NEIGHBOR_SOLICIT);
 

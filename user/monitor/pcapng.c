@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/version.h"
 
 #define ROOM_BYTES 65536
@@ -140,20 +141,17 @@ static int make_room(struct pcapng *pcapng)
 int pcapng_add_interface(struct pcapng *pcapng, __u32 interface, const char *name)
 {
 	const __u8 resolution = NANOSECONDS;
-	__u32 *grown;
 	size_t start;
 	int error;
 
 	if (find_interface(pcapng, interface) < pcapng->interfaces)
 		return 0;
-	grown = realloc(pcapng->interface, (pcapng->interfaces + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	pcapng->interface = grown;
-	error = make_room(pcapng);
+	error = array_grow(&pcapng->interface, pcapng->interfaces, sizeof(*pcapng->interface));
+	if (!error)
+		error = make_room(pcapng);
 	if (error)
 		return error;
-	grown[pcapng->interfaces++] = interface;
+	pcapng->interface[pcapng->interfaces++] = interface;
 	start = begin_block(pcapng, BLOCK_INTERFACE);
 	put_u16(pcapng, LINK_ETHERNET);
 	put_u16(pcapng, 0);

@@ -112,16 +112,6 @@ static void put(int row, int column, chtype attributes, const char *text)
 	attrset(A_NORMAL);
 }
 
-/* Says on the row below a graph how long ago its left end and its middle were. */
-static void draw_axis(const struct top_model *model, int row, int left, int columns)
-{
-	char text[TOP_TEXT_BYTES];
-
-	put(row, left, A_DIM, top_model_ago(model, columns, text));
-	put(row, left + columns / 2, A_DIM, top_model_ago(model, columns - columns / 2, text));
-	put(row, left + columns - 3, A_DIM, "now");
-}
-
 /* The last interval is on the right. A small rate still shows "_". */
 static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
 		       int left, int columns, chtype color)
@@ -142,7 +132,11 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 		if (share > 0 && !height)
 			put(row + GRAPH_ROWS, left + columns - 1 - ago, color, "_");
 	}
-	draw_axis(model, row + GRAPH_ROWS + 1, left, columns);
+	/* How long ago the left end and the middle were. */
+	row += GRAPH_ROWS + 1;
+	put(row, left, A_DIM, top_model_ago(model, columns, text));
+	put(row, left + columns / 2, A_DIM, top_model_ago(model, columns - columns / 2, text));
+	put(row, left + columns - 3, A_DIM, "now");
 }
 
 /* A narrow window has only the packets: each second figure. */
