@@ -161,6 +161,7 @@ test_exporter() {
 	assert_status 0 systemctl enable --now xdp-cuckoo-exporter
 	wait_for "the exporter" scrape
 	serves=$(systemctl show -P MainPID xdp-cuckoo-exporter)
+	assert_equal xdp-cuckoo "$(ps -o euser:20= --ppid "$serves" | tr -d ' ')" "the user of its process without privileges"
 	systemctl reload xdp-cuckoo@default
 	scrape || fail "after a reload"
 	systemctl restart xdp-cuckoo@default
@@ -255,8 +256,8 @@ test_confinement() {
 	noted=
 	for unit in xdp-cuckoo@default xdp-cuckoo-reload@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
 		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-gobgp@default xdp-cuckoo-exporter; do
-		# These three need the network, and must become another user for what they read there.
-		case $unit in *-follow@* | *-fetch@* | *-flowspec@*) limit=35 ;; *) limit=25 ;; esac
+		# These four need the network, and must become another user for what they read there.
+		case $unit in *-follow@* | *-fetch@* | *-flowspec@* | *-exporter) limit=35 ;; *) limit=25 ;; esac
 		assert_status 0 systemd-analyze security --threshold="$limit" --no-pager "$unit.service"
 		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
 	done
