@@ -8,8 +8,7 @@
 
 #include <errno.h>
 
-#include "flowspec/announced.h"
-#include "flowspec/route_stream.h"
+#include "flowspec/internal.h"
 
 #define RULES_MAX 2000
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "feeds/feed_message.h"
+#include "feeds/feeds.h"
 #include "packets.h"
 #include "rule/rule.h"
 #include "store/internal.h"

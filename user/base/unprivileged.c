@@ -49,28 +49,11 @@ int unprivileged_close_others(int fd)
 static int forbid_calls(void)
 {
 	static const unsigned int killed[] = {
-		__NR_execve,
-		__NR_execveat,
-		__NR_ptrace,
-		__NR_process_vm_readv,
-		__NR_process_vm_writev,
-		__NR_bpf,
-		__NR_perf_event_open,
-		__NR_userfaultfd,
-		__NR_io_uring_setup,
-		__NR_mount,
-		__NR_umount2,
-		__NR_pivot_root,
-		__NR_chroot,
-		__NR_unshare,
-		__NR_setns,
-		__NR_keyctl,
-		__NR_add_key,
-		__NR_request_key,
-		__NR_init_module,
-		__NR_finit_module,
-		__NR_kexec_load,
-		__NR_open_by_handle_at,
+		__NR_execve,     __NR_execveat,         __NR_ptrace,      __NR_process_vm_readv, __NR_process_vm_writev,
+		__NR_bpf,        __NR_perf_event_open,  __NR_userfaultfd, __NR_io_uring_setup,   __NR_mount,
+		__NR_umount2,    __NR_pivot_root,       __NR_chroot,      __NR_unshare,          __NR_setns,
+		__NR_keyctl,     __NR_add_key,          __NR_request_key, __NR_init_module,      __NR_finit_module,
+		__NR_kexec_load, __NR_open_by_handle_at
 	};
 	/* A library that tries one of these goes on without. glibc uses openat() only, and openat2() hides its flags. */
 	static const unsigned int denied[] = {
@@ -78,7 +61,7 @@ static int forbid_calls(void)
 		__NR_symlinkat, __NR_mkdirat,  __NR_mknodat,  __NR_fchmodat, __NR_fchownat,
 #ifdef __NR_open
 		__NR_open,      __NR_creat,    __NR_unlink,   __NR_rename,   __NR_link,      __NR_symlink,
-		__NR_mkdir,     __NR_rmdir,    __NR_mknod,    __NR_chmod,    __NR_chown,     __NR_lchown,
+		__NR_mkdir,     __NR_rmdir,    __NR_mknod,    __NR_chmod,    __NR_chown,     __NR_lchown
 #endif
 	};
 	static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };

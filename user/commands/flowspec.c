@@ -9,8 +9,7 @@
 
 #include "commands/command.h"
 #include "config/config.h"
-#include "flowspec/list_keeper.h"
-#include "flowspec/translator.h"
+#include "flowspec/flowspec.h"
 #include "io/output.h"
 
 #define GOBGP_SOCKET "/run/xdp-cuckoo-gobgp"

@@ -7,9 +7,7 @@
 #include "commands/options.h"
 #include "io/output.h"
 #include "io/whole_file.h"
-#include "metrics/exporter.h"
-#include "metrics/gather.h"
-#include "metrics/text_format.h"
+#include "metrics/metrics.h"
 
 enum command_status command_write_metrics(const char *path, json_t *metrics)
 {

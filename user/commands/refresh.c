@@ -11,8 +11,8 @@
 
 #include "commands/command.h"
 #include "config/config.h"
-#include "feeds/fetch_list.h"
-#include "feeds/schedule.h"
+#include "base/clock.h"
+#include "feeds/feeds.h"
 #include "io/output.h"
 #include "lists/import.h"
 #include "base/memory.h"
@@ -324,7 +324,7 @@ static int await(const struct refresh *running, size_t count, size_t *ready)
 	signal(SIGINT, on_int);
 	signal(SIGTERM, on_term);
 	for (*ready = 0; *ready < count; ++*ready)
-		if (files[*ready].revents || running[*ready].fetch.deadline_ms <= fetch_now_ms())
+		if (files[*ready].revents || running[*ready].fetch.deadline_ms <= clock_ms(CLOCK_MONOTONIC))
 			break;
 	return is_interrupted ? -EINTR : 0;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "feeds/feed_message.h"
+#include "feeds/feeds.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/safe_text.h"
 
 #define PIECE_BYTES 65536
@@ -46,14 +46,6 @@ bool feed_message_is_sound(struct feed_message *message)
 	       (message->outcome == FEED_FAILED) == (*message->why != '\0');
 }
 
-static __s64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 /* Receives at most `count` bytes. Returns their number; -errno. */
 static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count)
 {
@@ -62,7 +54,7 @@ static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count
 	int ready;
 
 	do {
-		const __s64 left_ms = deadline_ms - now_ms();
+		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
 
 		ready = poll(&file, 1, left_ms > 0 ? left_ms : 0);
 	} while (ready < 0 && errno == EINTR);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "feeds/fetch_list.h"
+#include "feeds/feeds.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include <openssl/sha.h>
 
+#include "base/clock.h"
 #include "base/safe_text.h"
 #include "base/unprivileged.h"
 #include "feeds/http_get.h"
@@ -108,16 +108,16 @@ static int take(struct list_input *list, const struct rule *rule)
 static int read_list(struct reading *reading, const struct config_list *config, char *bytes, size_t count)
 {
 	struct list_input list = { .format = config->format ? list_format_named(config->format) : LIST_UNKNOWN,
-			     .timeout_ms = config->timeout_ms,
-			     .is_strict = config->is_strict,
-			     .action = config->action,
-			     .is_new_only = config->is_new_only,
-			     .set = config->set,
-			     .take = take,
-			     .refuse = refuse,
-			     .note = ignore,
-			     .go_on = go_on,
-			     .context = reading };
+				   .timeout_ms = config->timeout_ms,
+				   .is_strict = config->is_strict,
+				   .action = config->action,
+				   .is_new_only = config->is_new_only,
+				   .set = config->set,
+				   .take = take,
+				   .refuse = refuse,
+				   .note = ignore,
+				   .go_on = go_on,
+				   .context = reading };
 	int error;
 
 	list.reader.name = config->url;
@@ -291,14 +291,6 @@ static int read_ca(struct fetching *fetching, const char *path, struct reason *r
 		       reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", path);
 }
 
-__s64 fetch_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
 {
 	struct fetching fetching = { .request = request };
@@ -306,7 +298,7 @@ int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct
 	int error = 0;
 
 	*fetch = (struct fetch){ .process.fd = -1,
-				 .deadline_ms = fetch_now_ms() + 2 * request->list->fetch_ms + READ_MS };
+				 .deadline_ms = clock_ms(CLOCK_MONOTONIC) + 2 * request->list->fetch_ms + READ_MS };
 	if (request->list->ca)
 		error = read_ca(&fetching, request->list->ca, reason);
 	if (!error)
@@ -322,7 +314,7 @@ void fetch_end(struct fetch *fetch, struct feed_message *message, int *text)
 
 	*text = -1;
 	if (poll(&file, 1, 0) > 0)
-		error = feed_receive(file.fd, fetch_now_ms() + READ_MS, message, text);
+		error = feed_receive(file.fd, clock_ms(CLOCK_MONOTONIC) + READ_MS, message, text);
 	unprivileged_stop(&fetch->process);
 	if (!error)
 		return;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "metrics/text_format.h"
+#include "metrics/metrics.h"
 
 /* A number of the host's status, once for each host. */
 static void add_field(json_t *metrics, const struct fleet_view *view, const char *fleet, const char *name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "flowspec/announced.h"
+#include "flowspec/internal.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "flowspec/list_keeper.h"
+#include "flowspec/flowspec.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,7 @@
 
 #include "base/unprivileged.h"
 #include "change/change.h"
-#include "flowspec/route.h"
-#include "flowspec/translator.h"
+#include "flowspec/internal.h"
 #include "host/host.h"
 #include "io/line_pipe.h"
 

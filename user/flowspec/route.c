@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "flowspec/route.h"
+#include "flowspec/internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "flowspec/flow_rules.h"
-#include "flowspec/route_text.h"
 
 /* Path attributes and values of BGP, by their numbers. */
 enum {

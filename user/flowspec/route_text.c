@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The form is that of gobgp 3.0 to 4.8: monitor.go, and String() of the types in bgp.go and constant.go. */
-#include "flowspec/route_text.h"
+#include "flowspec/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "flowspec/flow_rules.h"
 
 #define TIME_BYTES 21 /* "2026-11-24T13:21:09Z " */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "flowspec/translator.h"
+#include "base/clock.h"
+#include "flowspec/flowspec.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "flowspec/announced.h"
-#include "flowspec/route_stream.h"
+#include "flowspec/internal.h"
 
 #define READ_BYTES 65536
 #define NOTES_MAX 10 /* refused flows and unreadable lines that are named between two renewals */
@@ -33,13 +32,10 @@ struct translator {
 	char told[STATUS_BYTES];
 };
 
+/* The timeouts of rules also run while the host sleeps. */
 static __s64 now_ms(void)
 {
-	struct timespec now;
-
-	/* The timeouts of rules also run while the host sleeps. */
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+	return clock_ms(CLOCK_BOOTTIME);
 }
 
 static void note(struct translator *translator, const char *what, const char *name, const char *why)
@@ -133,7 +129,7 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 	return error;
 }
 
-/* Only a packet is sure to be what gobgp wrote of one route: see route_text.h. A line end within it says nothing. */
+/* Only a packet is sure to be what gobgp wrote of one route: see route_text_read(). A line end within it says nothing. */
 static int take_input(struct translator *translator, char *bytes, size_t length)
 {
 	if (!translator->has_packets || *bytes == '[' || *bytes == '{')

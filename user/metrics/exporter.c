@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics/exporter.h"
+#include "metrics/metrics.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "base/unprivileged.h"
 #include "io/signals.h"
-#include "metrics/gather.h"
-#include "metrics/text_format.h"
 
 #define FRESH_MS 1000          /* a reading that is not older also answers the next scrape */
 #define HANGS_MS 5000          /* the web process must take an answer within this time */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics/gather.h"
+#include "metrics/metrics.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +9,6 @@
 
 #include "change/change.h"
 #include "filter/filter.h"
-#include "metrics/text_format.h"
 #include "counters/counters.h"
 #include "metrics/store_summary.h"
 #include "base/version.h"

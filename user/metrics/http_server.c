@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics/http_server.h"
+#include "metrics/metrics.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feeds/fetch_list.h"
-#include "feeds/schedule.h"
+#include "feeds/feeds.h"
 
 #define NOW_S 1800000000
 #define HOUR_S 3600

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From what gobgp prints to the lines of a list. */
+#ifndef XDP_CUCKOO_FLOWSPEC_INTERNAL_H
+#define XDP_CUCKOO_FLOWSPEC_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include <jansson.h>
+#include <linux/types.h>
+
+#include "base/error_reason.h"
+#include "config/config.h"
+#include "rule/rule_set.h"
+
+/* The components of a flow (RFC 8955 section 4.2, RFC 8956 section 3) as rules that match the same packets. */
+
+/*
+ * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -EINVAL: rules cannot match exactly these
+ * packets, or need more than `most` rules; -ENOMEM.
+ */
+int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,
+	       struct reason *reason);
+
+/* Names the flow by its prefixes and the kinds of its other components. */
+void flow_name(const json_t *components, char *name, size_t size);
+
+/* The type of the component with this name; 0: none. flow_kind_is_prefix(): destination or source. */
+unsigned int flow_kind(const char *name, size_t length);
+bool flow_kind_is_prefix(unsigned int kind);
+
+/* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
+const char *flow_prefix(const json_t *value);
+
+/*
+ * One route as gobgp prints it, and the rules that match exactly the packets that the route announces. Routes of other
+ * families are skipped.
+ */
+
+#define ROUTE_RULES_MAX 1024 /* of a flow */
+#define ROUTE_NAME_BYTES 200
+#define ROUTE_KEY_BYTES (32 << 10)
+
+enum route_kind {
+	ROUTE_OTHER,     /* of no concern here */
+	ROUTE_FLOW,      /* of FlowSpec */
+	ROUTE_BLACKHOLE, /* unicast; is_drop says whether it asks for a drop */
+};
+
+struct route {
+	enum route_kind kind;
+	bool is_withdrawn;
+	bool is_drop;                /* the route asks for a drop, and `rules` has it */
+	char *key;                   /* two routes with the same key announce the same flow; NULL: of no concern */
+	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
+	struct rule_set rules; /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
+	struct reason why;     /* why is_drop is false */
+};
+
+/*
+ * Reads a route, as JSON or as text. 0; -EBADMSG: it is not what gobgp prints; -ENOMEM. Call route_close() in any case;
+ * it accepts a zeroed struct.
+ */
+int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason);
+void route_close(struct route *route);
+
+/*
+ * A route as `gobgp monitor global rib --current` prints it, without -j: the version for people. JSON cannot say a rate
+ * that is no number, and gobgp then prints nothing of all routes of the event. In this form each route is printed alone.
+ * Routes of any family may have line ends and forged routes in their attributes. So the caller must know where a route
+ * ends: gobgp writes each with one write(2), and a socket of packets (SOCK_SEQPACKET) keeps them apart.
+ */
+
+/*
+ * What gobgp would print of it with -j, as far as it matters: the route's NLRI, its communities and whether it is
+ * withdrawn. NULL: it is no route, or there is no memory.
+ */
+json_t *route_text_read(const char *text);
+
+/*
+ * Cuts what `gobgp monitor global rib --current -j` prints into routes. gobgp prints one line per event: an array of
+ * routes. The first line has all present routes and may have any length, so only one route is kept in memory. gobgp
+ * prints an empty line for routes that JSON cannot say, as a rate that is no number.
+ */
+
+/* A route fits into one BGP message, of 4,096 bytes. JSON needs up to 25 bytes for each of these, twice. */
+#define ROUTE_STREAM_BYTES (256 << 10)
+
+struct route_stream {
+	char *route; /* the text of a route, with a final 0 */
+	size_t used;
+	unsigned int depth; /* of brackets within the route; 0: between routes */
+	bool is_in_array;
+	bool has_content; /* of this line */
+	bool is_in_string, is_escaped;
+	bool is_skipped; /* the rest of the line */
+	__u64 line;      /* of the input, from 1 */
+};
+
+/* 0; -ENOMEM. route_stream_close() accepts a zeroed struct. */
+int route_stream_open(struct route_stream *stream);
+void route_stream_close(struct route_stream *stream);
+
+/*
+ * Takes bytes up to the end of the next route; *taken is their number. 1: stream->route has a route, or an object that
+ * stands alone; 0: all bytes were taken; -EBADMSG: the rest of this line is skipped, because gobgp prints no such line.
+ */
+int route_stream_take(struct route_stream *stream, const char *bytes, size_t length, size_t *taken,
+		      struct reason *reason);
+
+/* Whether the input may end here. */
+bool route_stream_is_whole(const struct route_stream *stream);
+
+/*
+ * The flows that are announced now, and the rules that they need. Several flows may need the same rule. Each change is
+ * written as a line `add RULE` or `del RULE`, as the command `batch` reads them.
+ */
+
+struct waiting;
+
+struct announced {
+	const struct flowspec_options *options;
+	void *flows, *rules; /* trees: see tsearch(3) */
+	__u64 accepted_count, refused_count, rules_count;
+	__u64 forgotten_count; /* of the refused flows: these are not in `flows`, for want of memory */
+	size_t refused_bytes;  /* of the refused flows in `flows` */
+	TAILQ_HEAD(, waiting) waiting;
+	bool has_more_room; /* than when the waiting flows were tried */
+	__s64 lease_ms;     /* timeout of the rules */
+};
+
+void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms);
+void announced_close(struct announced *announced);
+
+/*
+ * Takes a route. *is_refused: the route is announced and newly refused; route->why says why. A flow that is refused only
+ * because max-flows or max-rules is reached waits, and announced_take_waiting() takes it when there is room. Takes the
+ * rules from `route`. 0; -ENOMEM.
+ */
+int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused);
+int announced_take_waiting(struct announced *announced, FILE *to);
+
+/* Writes all rules again, so that their timeouts start anew. */
+void announced_renew(const struct announced *announced, FILE *to);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The metrics of all running filters: gathered, written for Prometheus, and served over HTTP. */
+#ifndef XDP_CUCKOO_METRICS_H
+#define XDP_CUCKOO_METRICS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "base/error_reason.h"
+
+/* Families of samples, kept as JSON, and written in the text format 0.0.4 of Prometheus. */
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE };
+
+/* metrics_begin() returns an empty array of families. metrics_end(), in the same thread: 0 or -ENOMEM. */
+json_t *metrics_begin(void);
+int metrics_end(void);
+
+/* Adds a family without samples. Returns it, borrowed. Names are [a-z_]+; `help` is one line; NULL: no memory. */
+json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type, const char *help);
+
+/* Adds a sample. Takes over `labels`, an object of strings in the order to write. */
+void metrics_sample(json_t *family, json_t *labels, double value);
+
+void metrics_write(FILE *to, const json_t *metrics);
+
+/* The metrics of all running filters in this network namespace: names, types, meanings and values. */
+
+/*
+ * Returns an array for metrics_write() in *metrics. `state`: the directory of all stores; NULL: the default.
+ * *unread names the first filter or store that could not be read; "": all could. 0; -ENOMEM; -EPERM, -EPROTO:
+ * no filter could be read; other -errno.
+ */
+int metrics_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason);
+
+/*
+ * A small HTTP server without threads, for GET and HEAD. A request has at most 4 KiB. A connection serves one request and
+ * lasts at most 5 seconds. There are at most 16 connections: a new one closes the oldest.
+ */
+
+#define HTTP_SERVER_LIBRARY "libmicrohttpd.so.12" /* loaded when a server opens */
+
+struct http_address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	};
+	socklen_t bytes;
+};
+
+/* Reads 192.0.2.1:9917, [2001:db8::1]:9917 or [fe80::1%eth0]:9917, but no host names. 0; -EINVAL. */
+int http_address_parse(const char *text, struct http_address *address);
+
+/* Whether only processes of this host can connect. */
+bool http_address_is_loopback(const struct http_address *address);
+
+/* Returns a listening, non-blocking socket, or -errno. [::] means all addresses, of IPv4 too. */
+int http_address_listen(const struct http_address *address);
+
+struct http_server;
+
+struct http_page {
+	unsigned int status; /* HTTP status: 200, 404, ... */
+	const char *type;    /* "text/plain", ... */
+	const char *text;    /* borrowed until the next page */
+	size_t bytes;
+};
+
+/* Makes the page for a path. The path does not contain '?' and the text after it. */
+typedef void http_server_pages(const char *path, void *context, struct http_page *page);
+
+/* 0; -ENOMEM; -ELIBACC: HTTP_SERVER_LIBRARY is not installed. The end of the process closes the server. */
+int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server);
+
+/* Serves until it cannot wait for clients: -errno. */
+int http_server_run(struct http_server *server);
+
+/*
+ * Serves metrics over HTTP, until a signal comes. This process reads filters and stores, and needs privileges. Another one
+ * without privileges has the listening socket and talks to the clients. It can only ask for the text of the metrics, once
+ * a second. If it ends or hangs, this process starts another one.
+ */
+
+struct exporter {
+	const char *state; /* the directory of all stores; NULL: the default */
+	const char *where; /* the address, for messages */
+	struct http_address address;
+	void (*note)(const char *text);
+};
+
+/* 0: a signal; -errno. */
+int exporter_run(const struct exporter *exporter, struct reason *reason);
+
+#endif
