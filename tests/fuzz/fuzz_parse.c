@@ -79,8 +79,9 @@ static void check_ports(const struct parsed *parsed)
 
 static void check_same(const char *way, const struct parsed *parsed, const struct parsed *other)
 {
-	fuzz_check(other->result == parsed->result && flow_equal(&other->flow, &parsed->flow), "%s: results %d and %d",
-		   way, parsed->result, other->result);
+	fuzz_check(other->result == parsed->result && flow_equal(&other->flow, &parsed->flow) &&
+			   other->flow.tcp_flags == parsed->flow.tcp_flags,
+		   "%s: results %d and %d", way, parsed->result, other->result);
 }
 
 /* In memory of exactly `size` bytes, so that a sanitizer sees what is read beyond. */

@@ -124,9 +124,23 @@ static inline bool prefix_matches(const union flow_addr *network, const union fl
 	return true;
 }
 
-static inline bool rule_matches(const struct rule *rule, const struct flow *flow)
+/* What `state new` says of these packets, in other words than include/flow.h. No socket waits for a datagram here. */
+static inline bool begins_something(const struct flow *flow, enum parse_result result)
 {
-	if (flow->family == FLOW_NO_FAMILY)
+	static const __u8 asks[2][7] = { { 8, 10, 13, 15, 17, 42 }, { 128, 130, 139, 160 } };
+
+	if (result == PARSE_LATER_FRAGMENT)
+		return false;
+	if (flow->port_kind == FLOW_ICMP)
+		return bpf_ntohs(flow->sport) &&
+		       memchr(asks[flow->family == FLOW_IPV6], bpf_ntohs(flow->sport), sizeof(asks[0]));
+	/* Without flags the header is cut. */
+	return flow->proto != IPPROTO_TCP || !flow->tcp_flags || (flow->tcp_flags & 0x12) == 2;
+}
+
+static inline bool rule_matches(const struct rule *rule, const struct flow *flow, enum parse_result result)
+{
+	if (flow->family == FLOW_NO_FAMILY || (rule->fields & RULE_NEW && !begins_something(flow, result)))
 		return false;
 	if (rule->family != FLOW_NO_FAMILY && rule->family != flow->family)
 		return false;
@@ -142,10 +156,11 @@ static inline bool rule_matches(const struct rule *rule, const struct flow *flow
 	       prefix_matches(&rule->dst, &flow->dst, rule->dst_len);
 }
 
-static inline bool scene_has_match(const struct scene *scene, const struct flow *flow, enum rule_action action)
+static inline bool scene_has_match(const struct scene *scene, const struct flow *flow, enum parse_result result,
+				   enum rule_action action)
 {
 	for (size_t i = 0; i < scene->rules; i++)
-		if (scene->rule[i]->action == action && rule_matches(scene->rule[i], flow))
+		if (scene->rule[i]->action == action && rule_matches(scene->rule[i], flow, result))
 			return true;
 	return false;
 }
@@ -163,13 +178,13 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 		return OUTCOME_PANIC;
 	if (config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == SCENE_PAST)
 		return OUTCOME_UNCONFIRMED;
-	if (scene_has_match(scene, flow, RULE_PASS))
+	if (scene_has_match(scene, flow, result, RULE_PASS))
 		return OUTCOME_PASS_RULE;
-	if (scene_has_match(scene, flow, RULE_DROP))
+	if (scene_has_match(scene, flow, result, RULE_DROP))
 		outcome = OUTCOME_DROP_RULE;
 	if (outcome == OUTCOME_DROP_RULE || config->policy[result] == VERDICT_DROP)
 		*verdict = config->run & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP;
-	else if (scene_has_match(scene, flow, RULE_MONITOR)) {
+	else if (scene_has_match(scene, flow, result, RULE_MONITOR)) {
 		outcome = OUTCOME_MONITOR_RULE;
 		*verdict = VERDICT_WOULD_DROP;
 	}
@@ -177,8 +192,8 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 }
 
 /* Whether the counted rule matches the flow and has the action of the outcome. */
-static inline bool scene_may_count(const struct scene *scene, const struct flow *flow, enum abi_outcome outcome,
-				   __u32 number)
+static inline bool scene_may_count(const struct scene *scene, const struct flow *flow, enum parse_result result,
+				   enum abi_outcome outcome, __u32 number)
 {
 	bool is_rule = outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE || outcome == OUTCOME_MONITOR_RULE;
 	enum rule_action action = outcome == OUTCOME_PASS_RULE ? RULE_PASS :
@@ -190,7 +205,7 @@ static inline bool scene_may_count(const struct scene *scene, const struct flow 
 		return number == RAW_FILTER_NO_NUMBER;
 	while (i < scene->rules && scene->number[i] < number)
 		i++;
-	return i < scene->rules && scene->rule[i]->action == action && rule_matches(scene->rule[i], flow);
+	return i < scene->rules && scene->rule[i]->action == action && rule_matches(scene->rule[i], flow, result);
 }
 
 /* The first `length` bytes of one packet, through both programs. */
@@ -210,7 +225,7 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 		check(!run.error, name, raw_filter_program_names[i], -run.error);
 		check(run.outcome == outcome, name, "outcome", run.outcome);
 		check(run.verdict == verdict, name, "verdict", run.verdict);
-		check(scene_may_count(scene, &flow, outcome, run.number), name, "counted rule", run.number);
+		check(scene_may_count(scene, &flow, result, outcome, run.number), name, "counted rule", run.number);
 	}
 }
 

@@ -82,7 +82,7 @@ static void check_rule(struct scene *scene, size_t packet, struct rule *rule)
 {
 	scene_set_up(scene);
 	scene_add(scene, rule);
-	assert_true(rule_matches(rule, &packets[packet].flow));
+	assert_true(rule_matches(rule, &packets[packet].flow, packets[packet].result));
 	scene_check_all(scene);
 }
 

@@ -22,7 +22,8 @@ static enum parse_result parse_copy(const struct packet_frame *frame, size_t len
 	result = parse_frame(copy, copy + length, flow);
 	gathered = parse_buffers(&bytes, length, packet_load, &again);
 	free(room);
-	check(gathered == result && flow_equal(&again, flow), "several buffers", "parse result", gathered);
+	check(gathered == result && flow_equal(&again, flow) && again.tcp_flags == flow->tcp_flags, "several buffers",
+	      "parse result", gathered);
 	return result;
 }
 
@@ -79,6 +80,46 @@ TEST(test_host_long_headers)
 	free(frame);
 }
 
+/* The flags are read where the frame, and the packet by IP's length, go on for so long. */
+FRAME_TEST(test_host_tcp_flags)
+{
+	for (size_t i = 0; i < PACKETS; i++) {
+		const struct packet_frame *frame = &frames[i];
+		const bool is_tcp = packets[i].result == PARSE_OK && packets[i].flow.proto == IPPROTO_TCP;
+
+		for (size_t length = 0; length <= frame->length; length++) {
+			struct flow flow;
+
+			parse_copy(frame, length, &flow);
+			if (flow.tcp_flags & FLOW_TCP_READ)
+				check(is_tcp && memchr(frame->byte, (__u8)flow.tcp_flags, length), packets[i].name,
+				      "TCP flags, cut at", length);
+			else
+				check(!flow.tcp_flags, packets[i].name, "no TCP flags, cut at", length);
+		}
+	}
+}
+
+TEST(test_host_tcp_flags_of_every_value)
+{
+	__u8 frame[14 + 20 + 20] = { [12] = 8, [14] = 0x45, [17] = 40, [23] = IPPROTO_TCP };
+	struct flow flow;
+
+	for (int flags = 0; flags < 256; flags++) {
+		frame[14 + 20 + 13] = flags;
+		assert_int_equal(parse_frame(frame, frame + sizeof(frame), &flow), PARSE_OK);
+		assert_int_equal(flow.tcp_flags, FLOW_TCP_READ | flags);
+		assert_int_equal(flow_continues(FLOW_IPV4, flow.port_kind, 0, flow.tcp_flags), (flags & 0x12) != 2);
+	}
+	/* Cut by the frame, and by IP's length. */
+	assert_int_equal(parse_frame(frame, frame + 14 + 20 + 13, &flow), PARSE_OK);
+	assert_int_equal(flow.tcp_flags, 0);
+	frame[17] = 33;
+	assert_int_equal(parse_frame(frame, frame + sizeof(frame), &flow), PARSE_OK);
+	assert_int_equal(flow.tcp_flags, 0);
+	assert_false(flow_continues(FLOW_IPV4, flow.port_kind, 0, flow.tcp_flags));
+}
+
 /* If parse_plain() accepts the frame, its flow is that of parse_any(). Returns whether it accepts. */
 static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
 {
@@ -91,7 +132,8 @@ static bool check_plain(const struct packet_frame *frame, size_t length, const c
 	if (is_plain) {
 		check(parse_any(frame->byte, frame->byte + length, &any) == PARSE_OK, name,
 		      "plain, and not to the whole parser, cut at", length);
-		check(flow_equal(&plain, &any), name, "flow of a plain frame, cut at", length);
+		check(flow_equal(&plain, &any) && plain.tcp_flags == any.tcp_flags, name,
+		      "flow of a plain frame, cut at", length);
 	}
 	return is_plain;
 }

@@ -104,7 +104,8 @@ static void check_run(struct scene *scene, const struct frame *frame, const stru
 		check(!run.error, "random frame", raw_filter_program_names[i], -run.error);
 		check(run.outcome == outcome, "random frame", "outcome", run.outcome);
 		check(run.verdict == verdict, "random frame", "verdict", run.verdict);
-		check(scene_may_count(scene, flow, outcome, run.number), "random frame", "counted rule", run.number);
+		check(scene_may_count(scene, flow, result, outcome, run.number), "random frame", "counted rule",
+		      run.number);
 		if (failures == before || failures > FAILURES_SHOWN)
 			continue;
 		print_error("expected outcome %d of %zu bytes: ", outcome, frame->length);
@@ -140,7 +141,9 @@ static void spoil(struct rule *rule)
 
 static void check_frame(struct scene *scene, const struct frame *frame)
 {
-	const struct rule_kind *kind = &rule_kinds[below(RULE_KINDS)];
+	static const struct rule_kind new_kinds[] = { { .fields = RULE_NEW, .src_len = WHOLE },
+						      { .fields = RULE_NEW | RULE_PROTO, .src_len = 20 } };
+	const struct rule_kind *kind = below(3) ? &rule_kinds[below(RULE_KINDS)] : &new_kinds[below(2)];
 	enum parse_result result;
 	struct flow flow = {};
 	struct rule rule;
