@@ -226,34 +226,27 @@ static void note_rules(const struct rules *rules)
 			    rule_format(&rules->rule[rules->count - 1], last));
 }
 
-/* One note of each kind is enough. */
-static void note_seldom_meant(const struct rules *rules)
-{
-	const char *said = NULL;
-	char text[RULE_TEXT_BYTES];
-
-	if (guard_is_elsewhere(rules->rule))
-		output_note(GUARD_ELSEWHERE, rule_format(rules->rule, text));
-	for (size_t i = 0; i < rules->count; i++) {
-		const char *special = guard_special(&rules->rule[i]);
-
-		if (special && special != said)
-			output_note("'%s' drops what is seldom meant: %s", rule_format(&rules->rule[i], text), special);
-		said = special ? special : said;
-	}
-}
-
 static enum command_status run_add(const struct invocation *invocation)
 {
+	const char *list, *said = NULL;
 	enum command_status status;
+	char text[RULE_TEXT_BYTES];
 	struct rules rules;
-	const char *list;
 
 	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;
 	note_rules(&rules);
-	note_seldom_meant(&rules);
+	if (guard_is_elsewhere(rules.rule))
+		output_note(GUARD_ELSEWHERE, rule_format(rules.rule, text));
+	/* One note of each kind is enough. */
+	for (size_t i = 0; i < rules.count; i++) {
+		const char *special = guard_special(&rules.rule[i]);
+
+		if (special && special != said)
+			output_note("'%s' drops what is seldom meant: %s", rule_format(&rules.rule[i], text), special);
+		said = special ? special : said;
+	}
 	status = change_rules(invocation, &rules, list, "added",
 			      rules.rule->timeout_ms ?
 				      "already there without a timeout, and stays until it is deleted" :

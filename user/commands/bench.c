@@ -98,33 +98,14 @@ static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 	return row;
 }
 
-static void add_results(json_t *answer, const struct bench_results *results, __u64 driver_ns)
-{
-	json_t *one_cpu = json_array(), *all_cpus = json_array(), *cores = json_array();
-
-	for (size_t i = 0; i < results->count; i++) {
-		const struct bench_result *result = &results->result[i];
-
-		json_array_append_new(one_cpu, figures_row(result, result->one_cpu, 1));
-		json_array_append_new(all_cpus, figures_row(result, result->all_cpus, bench_cpus()));
-		json_array_append_new(cores, model_row(result, driver_ns));
-	}
-	json_object_set_new(answer, "one_cpu", one_cpu);
-	json_object_set_new(answer, "all_cpus", all_cpus);
-	json_object_set_new(answer, "model",
-			    json_string("not measured: packets/s x (driver ns + ns over drop "
-					"on all cpus), frames of 64 bytes"));
-	json_object_set_new(answer, "driver_ns", json_integer(driver_ns));
-	json_object_set_new(answer, "cores_needed", cores);
-}
-
 static json_t *make_answer(const struct invocation *invocation, const struct benching *benching)
 {
 	const struct kernel_filter *filter = &benching->session.filters->kernel;
 	const struct copy_original *original = &benching->original;
+	const __u64 driver_ns = invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT;
+	json_t *one_cpu = json_array(), *all_cpus = json_array(), *cores = json_array(), *answer;
 	char cpu[CPU_NAME_BYTES], measured[MEASURED_BYTES];
 	struct utsname system = {};
-	json_t *answer;
 
 	snprintf(measured, sizeof(measured),
 		 original->is_copied  ? "a copy of the filter on %s" :
@@ -138,7 +119,18 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 			   "table", command_format_name(&filter->options), "slots",
 			   (json_int_t)table_slots(&benching->session.filters->table), "load_factor",
 			   query_fill(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
-	add_results(answer, &benching->results, invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);
+	for (size_t i = 0; i < benching->results.count; i++) {
+		const struct bench_result *result = &benching->results.result[i];
+
+		json_array_append_new(one_cpu, figures_row(result, result->one_cpu, 1));
+		json_array_append_new(all_cpus, figures_row(result, result->all_cpus, bench_cpus()));
+		json_array_append_new(cores, model_row(result, driver_ns));
+	}
+	json_object_update_new(answer,
+			       json_pack("{s:o, s:o, s:s, s:I, s:o}", "one_cpu", one_cpu, "all_cpus", all_cpus, "model",
+					 "not measured: packets/s x (driver ns + ns over drop on all cpus), "
+					 "frames of 64 bytes",
+					 "driver_ns", (json_int_t)driver_ns, "cores_needed", cores));
 	return answer;
 }
 

@@ -34,16 +34,11 @@ enum command_status command_status_of(int error)
 	}
 }
 
-/* The first thing to know, where it may be the reason of a failure. */
-static const char *advise_root(bool is_refused)
-{
-	return is_refused && geteuid() ? "run it as root: " : "";
-}
-
 enum command_status command_fail_because(int error, const struct reason *reason)
 {
-	return command_fail(command_status_of(error), "%s%s", advise_root(error == -EPERM || error == -EACCES),
-			    reason->text);
+	const bool needs_root = (error == -EPERM || error == -EACCES) && geteuid();
+
+	return command_fail(command_status_of(error), "%s%s", needs_root ? "run it as root: " : "", reason->text);
 }
 
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer)

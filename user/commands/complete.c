@@ -277,20 +277,6 @@ static void settle_word(struct completion *completion, char start[SPEC_BYTES])
 	completion->word = value + 1;
 }
 
-static void offer_all(const struct completion *completion)
-{
-	const char *spec = completion->command ? operand_of(completion) : "COMMAND";
-
-	if (completion->option && completion->option->value)
-		offer_spec(completion, value_of(completion->command, completion->option));
-	if (completion->option || completion->is_lost)
-		return;
-	if (spec)
-		offer_spec(completion, spec);
-	if (!completion->has_options_ended && (*completion->word == '-' || !spec))
-		offer_options(completion);
-}
-
 static enum command_status run_complete(const struct invocation *invocation)
 {
 	const int last = invocation->count - 1;
@@ -298,6 +284,7 @@ static enum command_status run_complete(const struct invocation *invocation)
 					 .state = invocation->state,
 					 .name = invocation->name };
 	char start[SPEC_BYTES];
+	const char *spec;
 
 	completion.word = last < 0 ? "" : completion.words[last];
 	for (int i = 0; i < last;) {
@@ -319,7 +306,14 @@ static enum command_status run_complete(const struct invocation *invocation)
 	}
 	settle_word(&completion, start);
 	output_list_begin();
-	offer_all(&completion);
+	spec = completion.command ? operand_of(&completion) : "COMMAND";
+	if (completion.option && completion.option->value)
+		offer_spec(&completion, value_of(completion.command, completion.option));
+	if (!completion.option && !completion.is_lost && spec)
+		offer_spec(&completion, spec);
+	if (!completion.option && !completion.is_lost && !completion.has_options_ended &&
+	    (*completion.word == '-' || !spec))
+		offer_options(&completion);
 	output_list_end();
 	return STATUS_DONE;
 }

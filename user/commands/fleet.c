@@ -108,34 +108,6 @@ static json_int_t field_number(const struct fleet_host *host, const char *name)
 	return atoll(fleet_host_field(host, name));
 }
 
-static json_t *host_row(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
-{
-	const __s64 seen_ms = atoll(fleet_host_field(host, "seen"));
-	const char *state = fleet_host_state(view, host, now_ms), *why = fleet_host_field(host, "why");
-
-	if (!strcmp(state, "silent") && fleet_host_is_behind(view, host))
-		why = "behind: it has not reported the last changes";
-	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host", output_string(host->name), "state",
-			 state, "rules", field_number(host, "rules"), "refused", field_number(host, "refused"),
-			 "dropped", field_number(host, "dropped"), "seen_s",
-			 now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms", field_number(host, "skew"),
-			 "version", output_string(fleet_host_field(host, "version")), "why",
-			 output_string(strcmp(why, " ") ? why : ""));
-}
-
-static bool read_panic(struct broker *broker, const char *fleet)
-{
-	char key[FLEET_KEY_BYTES];
-	struct reason reason;
-	redisReply *reply;
-	bool is_on = false;
-
-	if (!connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, fleet, "meta"), "panic", NULL))
-		is_on = reply->type == REDIS_REPLY_STRING && !strcmp(reply->str, "on");
-	codec_free(reply);
-	return is_on;
-}
-
 static void print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, size_t level)
 {
 	json_t *hosts = json_array(), *lists = json_array();
@@ -150,8 +122,22 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 						       fleet_position_format(list->head.last, last)));
 	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
-		dropped += field_number(&view->hosts[i], "dropped");
-		json_array_append_new(hosts, host_row(view, &view->hosts[i], now_ms));
+		const struct fleet_host *host = &view->hosts[i];
+		const __s64 seen_ms = field_number(host, "seen");
+		const char *state = fleet_host_state(view, host, now_ms), *why = fleet_host_field(host, "why");
+
+		if (!strcmp(state, "silent") && fleet_host_is_behind(view, host))
+			why = "behind: it has not reported the last changes";
+		dropped += field_number(host, "dropped");
+		json_array_append_new(hosts,
+				      json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host",
+						output_string(host->name), "state", state, "rules",
+						field_number(host, "rules"), "refused", field_number(host, "refused"),
+						"dropped", field_number(host, "dropped"), "seen_s",
+						now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms",
+						field_number(host, "skew"), "version",
+						output_string(fleet_host_field(host, "version")), "why",
+						output_string(strcmp(why, " ") ? why : "")));
 	}
 	if (output_is_json()) {
 		output_print(json_pack("{s:s, s:b, s:I, s:I, s:I, s:o, s:o}", "fleet", fleet, "panic", is_panic,
@@ -168,15 +154,21 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 /* `path`: where metrics go; NULL: people read it. */
 static enum command_status show_status(const struct invocation *invocation, struct broker *broker, const char *path)
 {
-	const bool is_panic = read_panic(broker, invocation->name);
 	const __s64 now_ms = broker_now_ms(broker);
 	enum command_status status;
+	char key[FLEET_KEY_BYTES];
 	struct fleet_view view;
 	struct reason reason;
+	redisReply *reply;
 	json_t *metrics;
+	bool is_panic;
 	size_t level = 0;
-	int error = fleet_view_open(&view, broker, invocation->name, &reason);
+	int error = connection_ask(&broker->connection, &reply, &reason, "HGET",
+				   fleet_key(key, invocation->name, "meta"), "panic", NULL);
 
+	is_panic = !error && reply->type == REDIS_REPLY_STRING && !strcmp(reply->str, "on");
+	codec_free(reply);
+	error = fleet_view_open(&view, broker, invocation->name, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++)
 		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
 	if (!error && path && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))

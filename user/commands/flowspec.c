@@ -41,23 +41,6 @@ static enum command_status connect_to(const char *path)
 	return STATUS_DONE;
 }
 
-static void say_bad_line(const char *text)
-{
-	command_report_bad_line(text);
-}
-
-/* Prints the lines. Another command applies them, so this process needs nothing. */
-static enum command_status print_lines(const struct flowspec_options *options)
-{
-	const struct translator_start start = { options, note };
-	const int error = privileges_keep(0);
-
-	if (error)
-		return command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
-	translator_run(&start, STDOUT_FILENO);
-	return command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
-}
-
 static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
 {
 	const struct list_keeper keeper = {
@@ -84,7 +67,7 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 	struct reason reason;
 	int error;
 
-	error = config_open(invocation->config_path, invocation->name, say_bad_line, &config, &reason);
+	error = config_open(invocation->config_path, invocation->name, command_report_bad_line, &config, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (!config->flowspec.list)
@@ -92,9 +75,16 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
-	if (config->flowspec.list && !status)
-		status = invocation->is_printed ? print_lines(&config->flowspec) :
-						  keep_list(invocation, &config->flowspec);
+	if (config->flowspec.list && !status && !invocation->is_printed) {
+		status = keep_list(invocation, &config->flowspec);
+	} else if (config->flowspec.list && !status) {
+		/* Another command applies the lines, so this process needs nothing. */
+		error = privileges_keep(0);
+		if (!error)
+			translator_run(&(struct translator_start){ &config->flowspec, note }, STDOUT_FILENO);
+		status = error ? command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error)) :
+				 command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
+	}
 	config_close(config);
 	return status;
 }

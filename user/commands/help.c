@@ -135,19 +135,6 @@ static void print_wrapped(const char *text)
 	}
 }
 
-static void print_command(const struct command *command)
-{
-	char *help = help_of(command);
-
-	if (!help)
-		return;
-	print_usage(command);
-	printf("%s\n\n", command->summary);
-	print_aliases(command);
-	print_wrapped(help + (*help == '\n'));
-	free(help);
-}
-
 static void print_all(void)
 {
 	char option[64];
@@ -188,25 +175,32 @@ static json_t *describe_command(const struct command *command)
 	return description;
 }
 
-/* Words of rules are explained by `add`, formats of lists by `import`. */
-static const struct command *find_topic(const char *word)
-{
-	if (!strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word))
-		return &command_add;
-	return list_format_named(word) ? &command_import : command_find(word);
-}
-
 static enum command_status run_help(const struct invocation *invocation)
 {
-	const struct command *command = invocation->count ? find_topic(invocation->operands[0]) : NULL;
+	const char *word = invocation->count ? invocation->operands[0] : NULL;
+	const struct command *command = NULL;
 	json_t *rows;
+	char *help;
 
-	if (invocation->count && !command)
-		return command_fail_unknown(invocation->operands[0]);
+	/* Words of rules are explained by `add`, formats of lists by `import`. */
+	if (word)
+		command = !strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ?
+				  &command_add :
+			  list_format_named(word) ? &command_import :
+						    command_find(word);
+	if (word && !command)
+		return command_fail_unknown(word);
 	if (command && output_is_json()) {
 		output_print(describe_command(command));
 	} else if (command) {
-		print_command(command);
+		help = help_of(command);
+		if (!help)
+			return command_fail(STATUS_FULL, "no memory for the help");
+		print_usage(command);
+		printf("%s\n\n", command->summary);
+		print_aliases(command);
+		print_wrapped(help + (*help == '\n'));
+		free(help);
 	} else if (output_is_json()) {
 		rows = json_array();
 		for (const struct command *const *known = command_table; *known; known++)

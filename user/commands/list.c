@@ -86,25 +86,13 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }
 
-/* Says which network blocks an address that is not itself listed. */
-static void note_network(struct store *store, const struct rule *query)
-{
-	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
-	struct rule rule;
-
-	if (!store || query_test(store, query, &rule) || rule.action != RULE_DROP || !rule_covers(&rule, query) ||
-	    rule_covers(query, &rule))
-		return;
-	output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass", rule_format(&rule, network),
-		    rule_format(query, text), text);
-}
-
 static enum command_status print_all(const struct invocation *words, struct store *store, struct rule_counts *counts)
 {
 	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
 	struct invocation invocation = *words;
+	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
 	enum command_status status;
-	struct rule query;
+	struct rule query, rule;
 	struct reason reason;
 	int error = 0;
 
@@ -115,7 +103,11 @@ static enum command_status print_all(const struct invocation *words, struct stor
 		return status;
 	if (invocation.count) {
 		printing.query = &query;
-		note_network(store, &query);
+		/* Which network blocks an address that is not itself listed? */
+		if (store && !query_test(store, &query, &rule) && rule.action == RULE_DROP &&
+		    rule_covers(&rule, &query) && !rule_covers(&query, &rule))
+			output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
+				    rule_format(&rule, network), rule_format(&query, text), text);
 	}
 	output_list_begin();
 	if (store && counts)
@@ -230,22 +222,6 @@ static enum command_status show_lists(const struct invocation *invocation)
 	return command_answer(error, &reason, rows);
 }
 
-/* The lists that preset = NAME in the configuration can name. */
-static enum command_status show_presets(void)
-{
-	json_t *rows = json_array();
-	char every[RULE_TIME_BYTES];
-	const struct list_preset *preset;
-
-	for (size_t i = 0; (preset = list_preset(i)); i++)
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name, "every",
-						rule_time_format(preset->every_ms, every), "format", preset->format,
-						"about", preset->about, "terms", preset->terms, "url", preset->url));
-	output_print(rows);
-	return STATUS_DONE;
-}
-
 static enum command_status delete_list(const struct invocation *invocation)
 {
 	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
@@ -272,11 +248,23 @@ static enum command_status delete_list(const struct invocation *invocation)
 static enum command_status run_lists(const struct invocation *invocation)
 {
 	const char *verb = invocation->count ? invocation->operands[0] : NULL;
+	const struct list_preset *preset;
+	char every[RULE_TIME_BYTES];
+	json_t *rows;
 
 	if (verb && !strcmp(verb, "presets") && invocation->count > 1)
 		return command_fail(STATUS_USAGE, "lists presets: no word follows");
-	if (verb && !strcmp(verb, "presets"))
-		return show_presets();
+	if (verb && !strcmp(verb, "presets")) {
+		/* The lists that preset = NAME in the configuration can name. */
+		rows = json_array();
+		for (size_t i = 0; (preset = list_preset(i)); i++)
+			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name,
+							      "every", rule_time_format(preset->every_ms, every),
+							      "format", preset->format, "about", preset->about, "terms",
+							      preset->terms, "url", preset->url));
+		output_print(rows);
+		return STATUS_DONE;
+	}
 	/* `lists rm NAME` is the same. */
 	if (verb && command_find(verb) != &command_del)
 		return command_fail(STATUS_USAGE,

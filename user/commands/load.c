@@ -8,6 +8,7 @@
 #include "filter/filter.h"
 #include "io/output.h"
 #include "change/confirm_watchdog.h"
+#include "base/memory.h"
 
 static void add_row(json_t *rows, const struct kernel_attachment *attachment)
 {
@@ -85,13 +86,12 @@ static int note_interfaces(const struct session *session, size_t added, struct w
 		const struct kernel_filter *kernel = &session->filters[i].kernel;
 		const bool is_set_up = session->filters[i].state == FILTER_SET_UP;
 		const size_t wanted = is_set_up ? kernel->attachments_count : i ? 0 : added;
-		int *grown = realloc(watchdog->ifindex, (watchdog->ifindex_count + wanted + 1) * sizeof(*grown));
 
-		if (!grown)
-			return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
-		watchdog->ifindex = grown;
-		for (size_t k = kernel->attachments_count - wanted; k < kernel->attachments_count; k++)
-			grown[watchdog->ifindex_count++] = kernel->attachments[k].ifindex;
+		for (size_t k = kernel->attachments_count - wanted; k < kernel->attachments_count; k++) {
+			if (array_grow(&watchdog->ifindex, watchdog->ifindex_count, sizeof(*watchdog->ifindex)))
+				return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
+			watchdog->ifindex[watchdog->ifindex_count++] = kernel->attachments[k].ifindex;
+		}
 	}
 	if (watchdog->ifindex_count)
 		return 0;
@@ -278,35 +278,9 @@ static enum command_status run_load(const struct invocation *words)
 /* ---- unload ---- */
 
 /*
- * Takes a filter off the interfaces of the command, and reports those that keep it. Sets is_done[] for each operand that
- * it was on.
+ * Takes filters off the interfaces of the command, and reports those that keep one. Sets is_done[] for each operand that
+ * ran one. *unsound: -errno if another filter cannot be seen or used; *why says why.
  */
-static void unload_filter(const struct invocation *invocation, const struct kernel_filter *kernel, bool *is_done,
-			  json_t *names, enum command_status *status)
-{
-	for (size_t i = 0; i < kernel->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &kernel->attachments[i];
-		bool is_wanted = invocation->is_all;
-		struct reason reason;
-		int error;
-
-		for (int k = 0; k < invocation->count; k++) {
-			const bool is_meant = interfaces_are_one(invocation->operands[k], attachment->interface);
-
-			is_done[k] |= is_meant;
-			is_wanted |= is_meant;
-		}
-		if (!is_wanted)
-			continue;
-		error = kernel_detach(kernel, attachment, &reason);
-		if (error)
-			*status = command_fail_because(error, &reason);
-		else
-			json_array_append_new(names, command_interface(attachment));
-	}
-}
-
-/* Unloads the filters that it can. *unsound: -errno if another filter cannot be seen or used; *why says why. */
 static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
 		      struct reason *why, enum command_status *status)
 {
@@ -320,7 +294,22 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 		return error;
 	*unsound = seen == KERNEL_SEEN ? 0 : seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
 	for (size_t i = 0; i < count; i++)
-		unload_filter(invocation, &filters[i], is_done, names, status);
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			const struct kernel_attachment *attachment = &filters[i].attachments[k];
+			bool is_wanted = invocation->is_all;
+			struct reason reason;
+
+			for (int n = 0; n < invocation->count; n++)
+				if (interfaces_are_one(invocation->operands[n], attachment->interface))
+					is_wanted = is_done[n] = true;
+			if (!is_wanted)
+				continue;
+			error = kernel_detach(&filters[i], attachment, &reason);
+			if (error)
+				*status = command_fail_because(error, &reason);
+			else
+				json_array_append_new(names, command_interface(attachment));
+		}
 	kernel_filters_free(filters, count);
 	return 0;
 }

@@ -202,27 +202,6 @@ static int read_samples(struct monitoring *monitoring)
 
 /* ---- from second to second ---- */
 
-/* Reports the first packets beyond the rate, and every growth of the lost ones. The end reports the sums. */
-static void report_missed(struct monitoring *monitoring)
-{
-	struct abi_sampling sum;
-	struct reason ignored;
-
-	if (listener_count(&monitoring->listener, &sum, &ignored))
-		return;
-	if (sum.limited && !monitoring->has_reported_limit)
-		output_note("more packets came than the rate of %u per second on each CPU allows to show: see "
-			    "--every and --rate",
-			    monitoring->rate);
-	monitoring->has_reported_limit |= sum.limited > 0;
-	if (sum.lost == monitoring->lost)
-		return;
-	monitoring->lost = sum.lost;
-	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
-		    "reduce them",
-		    sum.lost);
-}
-
 static void set_clocks(struct monitoring *monitoring)
 {
 	monitoring->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
@@ -232,11 +211,25 @@ static void set_clocks(struct monitoring *monitoring)
 static int renew(struct monitoring *monitoring, struct reason *reason)
 {
 	const size_t before = monitoring->listener.count;
+	struct abi_sampling sum;
+	struct reason ignored;
 	int error = listener_renew(&monitoring->listener, reason);
 
 	set_clocks(monitoring);
 	close_store(monitoring);
-	report_missed(monitoring);
+	/* Reports the first packets beyond the rate, and every growth of the lost ones. The end reports the sums. */
+	if (listener_count(&monitoring->listener, &sum, &ignored))
+		sum = (struct abi_sampling){ .lost = monitoring->lost };
+	if (sum.limited && !monitoring->has_reported_limit)
+		output_note("more packets came than the rate of %u per second on each CPU allows to show: see "
+			    "--every and --rate",
+			    monitoring->rate);
+	if (sum.lost != monitoring->lost)
+		output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
+			    "reduce them",
+			    sum.lost);
+	monitoring->has_reported_limit |= sum.limited > 0;
+	monitoring->lost = sum.lost;
 	if (!error && before && !monitoring->listener.count)
 		output_note("no filter '%s' is running here any more; waiting for one", monitoring->invocation->name);
 	return error;
@@ -299,37 +292,31 @@ static int begin_file(struct monitoring *monitoring)
 	return error ? error : pcapng_flush(&monitoring->pcapng);
 }
 
-static void summarise(const struct monitoring *monitoring)
-{
-	struct abi_sampling sum;
-	struct reason reason;
-	char text[256];
-
-	if (listener_count(&monitoring->listener, &sum, &reason)) {
-		output_note("%s", reason.text);
-		return;
-	}
-	snprintf(text, sizeof(text),
-		 "%llu packets were seen: %llu shown, %llu beyond the rate, %llu lost because they were not read in "
-		 "time",
-		 sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited, sum.lost);
-	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", sum.seen, "shown", monitoring->shown, "limited",
-				 sum.limited, "lost", sum.lost),
-		       text);
-}
-
 /* Shows what came until the end, and the sums. `error`: why monitoring ends. */
 static int end(struct monitoring *monitoring, int error, struct reason *reason)
 {
 	const bool is_enough = monitoring->invocation->end_count &&
 			       monitoring->shown == monitoring->invocation->end_count;
+	struct abi_sampling sum;
+	struct reason uncounted;
+	char text[256];
 
 	listener_stop(&monitoring->listener);
 	if (error == -ECANCELED && !is_enough)
 		error = read_samples(monitoring);
 	if (error == -EPIPE || error == -ETIMEDOUT)
 		output_give_up();
-	summarise(monitoring);
+	if (listener_count(&monitoring->listener, &sum, &uncounted)) {
+		output_note("%s", uncounted.text);
+	} else {
+		snprintf(text, sizeof(text),
+			 "%llu packets were seen: %llu shown, %llu beyond the rate, %llu lost because they were not "
+			 "read in time",
+			 sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited, sum.lost);
+		output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", sum.seen, "shown", monitoring->shown,
+					 "limited", sum.limited, "lost", sum.lost),
+			       text);
+	}
 	if (!error || error == -ECANCELED || error == -EPIPE || error == -ETIMEDOUT)
 		return 0;
 	if (*reason->text)

@@ -265,23 +265,15 @@ static enum command_status refuse_letter(char letter, char **argv)
 	return refuse_option(is_option ? word : alone);
 }
 
-/* `code`: of a long option, or a letter. NULL: unknown. */
-static const struct option_row *find_option(int code)
-{
-	if (code >= OPTION_CODE)
-		return &options_table[code - OPTION_CODE];
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (code && options_table[i].letter == code)
-			return &options_table[i];
-	return NULL;
-}
-
 /* `option`: what getopt_long() returned. */
 static enum command_status take_option(struct options_arguments *arguments, int option, char **argv)
 {
 	const int code = option == '?' || option == ':' ? optopt : option;
-	const struct option_row *row = find_option(code);
+	const struct option_row *row = code >= OPTION_CODE ? &options_table[code - OPTION_CODE] : NULL;
 
+	for (size_t i = 0; i < OPTIONS && code && !row; i++)
+		if (options_table[i].letter == code)
+			row = &options_table[i];
 	if (!row)
 		return optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
 	if (option == ':')

@@ -44,38 +44,28 @@ enum command_status publish_failed(const struct publishing *publishing, int erro
 			    waiting);
 }
 
-/* How many hosts follow the list, and how many of them have `at`. */
-static int count_hosts(struct broker *broker, const char *fleet, const char *list, struct fleet_position at,
-		       size_t *followers, size_t *done, struct reason *reason)
-{
-	struct fleet_view view;
-	int error = fleet_view_open(&view, broker, fleet, reason);
-
-	*followers = *done = 0;
-	for (size_t i = 0; i < view.hosts_count && !error; i++) {
-		struct fleet_position host_at;
-
-		if (!fleet_host_at(&view.hosts[i], list, &host_at))
-			continue;
-		++*followers;
-		*done += fleet_position_compare(host_at, at) >= 0;
-	}
-	fleet_view_close(&view);
-	return error;
-}
-
-/* Waits until enough of the hosts that follow the list have its last entry. */
+/* Waits until enough of the hosts that follow the list have its last entry. Counts both. */
 static enum command_status wait_for_hosts(struct publishing *publishing, size_t *followers, size_t *done)
 {
 	int pause_ms = WAIT_LOOK_FIRST_MS;
 	const __s64 deadline_ms = fleet_now_ms() + WAIT_MS;
 	struct publisher *publisher = &publishing->publisher;
+	struct fleet_view view;
 	struct reason reason;
 	int error;
 
 	for (;;) {
-		error = count_hosts(&publisher->broker, publisher->fleet, publisher->list, publisher->last, followers,
-				    done, &reason);
+		error = fleet_view_open(&view, &publisher->broker, publisher->fleet, &reason);
+		*followers = *done = 0;
+		for (size_t i = 0; i < view.hosts_count && !error; i++) {
+			struct fleet_position at;
+
+			if (!fleet_host_at(&view.hosts[i], publisher->list, &at))
+				continue;
+			++*followers;
+			*done += fleet_position_compare(at, publisher->last) >= 0;
+		}
+		fleet_view_close(&view);
 		if (error)
 			return fleet_fail(error, &reason);
 		if (*done * 100 >= *followers * publishing->invocation->wait_percent)

@@ -38,11 +38,6 @@ static const char *first_interface(const struct kernel_filter *kernel)
 	return kernel->attachments_count ? kernel->attachments[0].interface : "-";
 }
 
-static bool passes_everything(const struct kernel_filter *kernel)
-{
-	return kernel->config->run & ABI_RUN_PANIC || run_is_confirm_late(kernel);
-}
-
 void command_report_found(struct session *session)
 {
 	command_report_undone(session);
@@ -61,7 +56,8 @@ void command_report_found(struct session *session)
 			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
 				    filter->kernel.attachments[0].interface);
 		/* A change has no effect there. If a change could not be undone, that is said already. */
-		if (passes_everything(&filter->kernel) && !session->undone.error)
+		if ((filter->kernel.config->run & ABI_RUN_PANIC || run_is_confirm_late(&filter->kernel)) &&
+		    !session->undone.error)
 			command_report_run(&filter->kernel);
 	}
 }

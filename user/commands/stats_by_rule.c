@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "commands/internal.h"
 #include "counters/counters.h"
@@ -104,19 +105,6 @@ static int make_room(struct ranking *ranking)
 	return 0;
 }
 
-/* The prefix under which a rule counts. A rule without a source has no family. */
-static struct rule source_of(const struct rule *rule, const struct stats_prefix *prefix)
-{
-	struct rule source = { .family = FLOW_NO_FAMILY };
-
-	if (!rule->src_len)
-		return source;
-	source.family = rule->family;
-	source.src_len = rule->src_len < prefix->length[rule->family] ? rule->src_len : prefix->length[rule->family];
-	source.src = rule_network(&rule->src, source.src_len);
-	return source;
-}
-
 static int rank(const struct rule *rule, void *context)
 {
 	struct ranking *ranking = context;
@@ -130,7 +118,16 @@ static int rank(const struct rule *rule, void *context)
 		return 0;
 	if (make_room(ranking))
 		return -ENOMEM;
-	summed = ranking->prefix ? source_of(rule, ranking->prefix) : *rule;
+	summed = *rule;
+	if (ranking->prefix) {
+		/* The prefix under which the rule counts. A rule without a source has no family. */
+		summed = (struct rule){ .family = FLOW_NO_FAMILY };
+		if (rule->src_len) {
+			summed.family = rule->family;
+			summed.src_len = MIN(rule->src_len, ranking->prefix->length[rule->family]);
+			summed.src = rule_network(&rule->src, summed.src_len);
+		}
+	}
 	entry.length = rule_encode(&summed, entry.rule);
 	ranking->entry[ranking->count++] = entry;
 	return 0;

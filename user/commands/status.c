@@ -25,27 +25,6 @@ static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 
 /* ---- running filters ---- */
 
-static void add_interfaces(json_t *status, const struct kernel_filter *filter)
-{
-	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array();
-
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
-
-		json_array_append_new(rows, json_pack("{s:o, s:s, s:I}", "interface", command_interface(attachment),
-						      "mode", interface_mode_name(attachment->mode), "program",
-						      (json_int_t)attachment->prog_id));
-		if (attachment->is_bypassed)
-			json_array_append_new(bypassed, command_interface(attachment));
-		if (kernel_is_mtu_too_large(attachment))
-			json_array_append_new(mtu_too_large, command_interface(attachment));
-		if (kernel_is_held(attachment))
-			json_array_append_new(held, command_interface(attachment));
-	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
-						 "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on", held));
-}
-
 static const char *condition(const struct kernel_filter *filter, const struct invocation *invocation,
 			     const struct store_info *info)
 {
@@ -144,6 +123,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS],
 			     const char *why)
 {
+	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array();
 	const struct abi_config *config = filter->config;
 	char text[COMMAND_EFFECT_BYTES];
 	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-",
@@ -153,7 +133,21 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 				   "condition", condition(filter, invocation, info), "table_version",
 				   (json_int_t)(config->magic ? config->version : ABI_VERSION));
 
-	add_interfaces(status, filter);
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &filter->attachments[i];
+
+		json_array_append_new(rows, json_pack("{s:o, s:s, s:I}", "interface", command_interface(attachment),
+						      "mode", interface_mode_name(attachment->mode), "program",
+						      (json_int_t)attachment->prog_id));
+		if (attachment->is_bypassed)
+			json_array_append_new(bypassed, command_interface(attachment));
+		if (kernel_is_mtu_too_large(attachment))
+			json_array_append_new(mtu_too_large, command_interface(attachment));
+		if (kernel_is_held(attachment))
+			json_array_append_new(held, command_interface(attachment));
+	}
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
+						 "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on", held));
 	if (filter->is_other_version)
 		return status;
 	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));
@@ -357,20 +351,6 @@ static json_t *brief(json_t *status)
 	return lines;
 }
 
-/* Only another tool loads the program on such an interface. */
-static void report_no_ethernet(const struct kernel_filter *filter)
-{
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
-
-		interface_clean_name(attachment.interface);
-		if (!attachment.has_ethernet)
-			output_note("'%s' has no Ethernet header: the filter finds no packet there, and rules have no "
-				    "effect",
-				    attachment.interface);
-	}
-}
-
 /*
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
  * *is_any_ineffective: a filter does not filter most packets.
@@ -399,7 +379,16 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 		}
 		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
 		command_report_run(filter);
-		report_no_ethernet(filter);
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			struct kernel_attachment attachment = filter->attachments[k];
+
+			/* Only another tool loads the program on such an interface. */
+			interface_clean_name(attachment.interface);
+			if (!attachment.has_ethernet)
+				output_note("'%s' has no Ethernet header: the filter finds no packet there, and rules "
+					    "have no effect",
+					    attachment.interface);
+		}
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
 		why = ineffective(filter, &tally, info);
 		*is_any_ineffective |= why != NULL;

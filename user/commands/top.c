@@ -49,27 +49,6 @@ static void stop(int signal_number)
 
 /* ---- reading ---- */
 
-static void describe(struct top *top)
-{
-	struct top_state *state = &top->model.state;
-	char text[COMMAND_EFFECT_BYTES];
-
-	*state = (struct top_state){ .name = top->invocation->name, .age_s = -1 };
-	for (size_t f = 0; f < top->filters_count; f++) {
-		const struct kernel_filter *filter = &top->filters[f];
-		const double age_s = kernel_age(filter);
-
-		if (!kernel_may_be_named(filter->config, top->invocation->name))
-			continue;
-		if (!state->filters++)
-			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
-		state->slots += table_slots_of(filter_geometry(filter));
-		state->used += filter->config->used;
-		if (age_s > state->age_s)
-			state->age_s = age_s;
-	}
-}
-
 /* Opens the table again, since each reading maps the filters at other addresses. */
 static void choose_ranked(struct top *top)
 {
@@ -142,6 +121,8 @@ static int read_again(struct top *top, struct reason *reason)
 
 static int next_interval(struct top *top, struct reason *reason)
 {
+	struct top_state *state = &top->model.state;
+	char text[COMMAND_EFFECT_BYTES];
 	int error = read_again(top, reason);
 
 	if (error)
@@ -149,7 +130,20 @@ static int next_interval(struct top *top, struct reason *reason)
 	top->is_ranking = top->ranked != NULL;
 	if (top->model.is_paused)
 		return 0;
-	describe(top);
+	*state = (struct top_state){ .name = top->invocation->name, .age_s = -1 };
+	for (size_t f = 0; f < top->filters_count; f++) {
+		const struct kernel_filter *filter = &top->filters[f];
+		const double age_s = kernel_age(filter);
+
+		if (!kernel_may_be_named(filter->config, top->invocation->name))
+			continue;
+		if (!state->filters++)
+			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
+		state->slots += table_slots_of(filter_geometry(filter));
+		state->used += filter->config->used;
+		if (age_s > state->age_s)
+			state->age_s = age_s;
+	}
 	top_sources_age(&top->model.sources);
 	if (top->difference.filters)
 		top_model_add(&top->model, &top->difference, &top->now);
@@ -232,19 +226,11 @@ static bool is_over(const struct top *top)
 	return stop_signal || (top->invocation->end_count && top->model.intervals >= top->invocation->end_count);
 }
 
-static int wait_ms(const struct top *top, double next)
-{
-	const double left_ms = 1000 * (next - clock_seconds());
-
-	if (top->is_ranking)
-		return WAIT_MS_SEARCHING;
-	return left_ms < 0 ? 0 : left_ms > WAIT_MS_MAX ? WAIT_MS_MAX : (int)left_ms + 1;
-}
-
 static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	const double interval_s = interval_ms / 1000.;
 	double next = clock_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	double left_ms;
 	int key = TOP_SCREEN_RESIZED;
 
 	while (!is_over(top) && key != 'q' && key != TOP_SCREEN_GONE) {
@@ -265,7 +251,11 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 			note_ranking(top);
 		}
 		top_screen_draw(&top->model);
-		key = top_screen_key(wait_ms(top, next));
+		left_ms = 1000 * (next - clock_seconds());
+		key = top_screen_key(top->is_ranking       ? WAIT_MS_SEARCHING :
+				     left_ms < 0           ? 0 :
+				     left_ms > WAIT_MS_MAX ? WAIT_MS_MAX :
+							     (int)left_ms + 1);
 	}
 	return 0;
 }

@@ -250,22 +250,6 @@ static int bring_list(struct up *up, const struct config_list *list)
 	return error == -EINTR ? error : 0;
 }
 
-static void note_other_lists(const struct up *up)
-{
-	const struct store_lists lists = read_lists(up);
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		size_t k = 0;
-
-		while (k < up->config->lists_count && strcmp(up->config->list[k].name, lists.list[i].name))
-			k++;
-		if (lists.list[i].name[0] && k == up->config->lists_count)
-			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists delete %s "
-				    "deletes it",
-				    lists.list[i].name, lists.list[i].name);
-	}
-}
-
 /* Filters the interfaces that exist, with all lists, before it waits for others. */
 static int bring_up(struct up *up, struct reason *reason)
 {
@@ -304,7 +288,18 @@ static enum command_status run_up(const struct invocation *invocation)
 	if (!error)
 		error = bring_up(&up, &reason);
 	if (!error) {
-		note_other_lists(&up);
+		const struct store_lists lists = read_lists(&up);
+
+		for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+			size_t k = 0;
+
+			while (k < config->lists_count && strcmp(config->list[k].name, lists.list[i].name))
+				k++;
+			if (lists.list[i].name[0] && k == config->lists_count)
+				output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists "
+					    "delete %s deletes it",
+					    lists.list[i].name, lists.list[i].name);
+		}
 		output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", invocation->name, "renewed_tables",
 				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists));
 		if (!output_flush())
