@@ -14,7 +14,6 @@
 #include "io/output.h"
 #include "base/privileges.h"
 #include "base/waiting.h"
-#include "io/waiting_thread.h"
 #include "change/confirm_watchdog.h"
 
 /* `import < FILE` is `import - < FILE`. Not with --force: if $FILE is empty, `import $FILE --force` must do nothing. */
@@ -122,7 +121,7 @@ static void name_process(int count, char *const *words)
 		used += snprintf(name + used, sizeof(name) - used, "%s%s", i ? " " : "", words[i]);
 	if (count)
 		waiting_be_called(name);
-	waiting_thread_tell(warn_waiting);
+	waiting_tell(warn_waiting);
 }
 
 int main(int argc, char **argv)

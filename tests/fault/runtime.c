@@ -98,7 +98,7 @@ static void run(const char *command)
 	fault.is_off = false;
 }
 
-/* That of io/waiting_thread.c does nothing in any order. */
+/* That of base/waiting.c does nothing in any order. */
 static bool is_other_thread(void)
 {
 	static __thread bool is_known, is_other;

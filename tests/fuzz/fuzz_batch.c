@@ -22,7 +22,7 @@
 #define ANSWERS_MAX 64 /* that are looked at */
 
 struct input {
-	struct feed feed;
+	struct line_pipe feed;
 	int write_fd;
 	char *whole; /* all that was written so far */
 	size_t written;
@@ -38,7 +38,7 @@ static void open_input(struct input *input)
 	*input = (struct input){ .whole = malloc(WHOLE_BYTES_MAX) };
 	fuzz_check(!pipe(fds), "%s", strerror(errno));
 	snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
-	fuzz_check(!feed_open(&input->feed, path), "%s", path);
+	fuzz_check(!line_pipe_open(&input->feed, path), "%s", path);
 	close(fds[0]);
 	input->write_fd = fds[1];
 }
@@ -50,8 +50,8 @@ static void write_piece(struct input *input, const void *bytes, size_t length)
 	memcpy(input->whole + input->written, bytes, length);
 	input->written += length;
 	fuzz_check(write(input->write_fd, bytes, length) == (ssize_t)length, "%s", strerror(errno));
-	fuzz_check(feed_wait(&input->feed, 0) == 1, "nothing to read");
-	fuzz_check(!feed_read(&input->feed), "not read");
+	fuzz_check(line_pipe_wait(&input->feed, 0) == 1, "nothing to read");
+	fuzz_check(!line_pipe_read(&input->feed), "not read");
 }
 
 /* ---- answers ---- */
@@ -113,7 +113,7 @@ static void check_line(const char *text, __u64 number)
 
 /* ---- lines ---- */
 
-/* The next line of the whole, which feed_next() must give: as it has it, or why not. */
+/* The next line of the whole, which line_pipe_next() must give: as it has it, or why not. */
 static void check_next(struct input *input, int got, size_t offset)
 {
 	const char *start = input->whole + input->checked;
@@ -127,7 +127,7 @@ static void check_next(struct input *input, int got, size_t offset)
 	fuzz_check(input->feed.number == ++input->lines, "number %llu", (unsigned long long)input->feed.number);
 	input->checked += length + (end != NULL);
 	if (got == -EMSGSIZE) {
-		fuzz_check(length > FEED_LINE_BYTES, "%zu bytes are too many", length);
+		fuzz_check(length > LINE_PIPE_BYTES, "%zu bytes are too many", length);
 		return;
 	}
 	fuzz_check(got == (has_nul ? -EILSEQ : 1), "%d of %zu bytes", got, length);
@@ -143,23 +143,23 @@ static void take_lines(struct input *input)
 	size_t offset;
 	int got;
 
-	while ((got = feed_next(&input->feed, &offset)))
+	while ((got = line_pipe_next(&input->feed, &offset)))
 		check_next(input, got, offset);
 	fuzz_check(input->feed.is_ended ||
 			   !memchr(input->whole + input->checked, '\n', input->written - input->checked),
 		   "a line is left");
-	feed_forget(&input->feed);
+	line_pipe_forget(&input->feed);
 }
 
 static void close_input(struct input *input)
 {
 	close(input->write_fd);
 	while (!input->feed.is_ended)
-		fuzz_check(!feed_read(&input->feed), "not read");
+		fuzz_check(!line_pipe_read(&input->feed), "not read");
 	take_lines(input);
 	fuzz_check(input->checked == input->written, "%zu of %zu bytes came", input->checked, input->written);
-	fuzz_check(!feed_has_rest(&input->feed), "more than all");
-	feed_close(&input->feed);
+	fuzz_check(!line_pipe_has_rest(&input->feed), "more than all");
+	line_pipe_close(&input->feed);
 	free(input->whole);
 }
 

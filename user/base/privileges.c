@@ -49,26 +49,20 @@ bool privileges_has(int capability)
 	return value == CAP_SET;
 }
 
-/* Before Linux 5.11, BPF maps and programs count as locked memory. libbpf raises the limit too late for us. */
-static void raise_locked_memory(void)
-{
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (!setrlimit(RLIMIT_MEMLOCK, &limit) || getrlimit(RLIMIT_MEMLOCK, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-}
-
 int privileges_keep(unsigned int needs)
 {
 	const cap_value_t count = cap_max_bits();
 	cap_flag_value_t may_limit_bounds = CAP_CLEAR;
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 	cap_t capabilities = cap_get_proc();
 	int error = 0;
 
-	if (needs & (PRIVILEGE_KERNEL | PRIVILEGE_LOOK))
-		raise_locked_memory();
+	/* Before Linux 5.11, BPF maps and programs count as locked memory. libbpf raises the limit too late for us. */
+	if (needs & (PRIVILEGE_KERNEL | PRIVILEGE_LOOK) && setrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    !getrlimit(RLIMIT_MEMLOCK, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_MEMLOCK, &limit);
+	}
 	if (!capabilities || cap_get_flag(capabilities, CAP_SETPCAP, CAP_EFFECTIVE, &may_limit_bounds) ||
 	    cap_clear_flag(capabilities, CAP_INHERITABLE))
 		error = -errno;

@@ -30,7 +30,7 @@
 
 struct batch {
 	const struct invocation *invocation;
-	struct feed feed;
+	struct line_pipe pipe;
 	struct guard guard;
 	struct session session;
 	bool is_open;          /* session and guard are open */
@@ -47,17 +47,17 @@ struct batch {
 static int take_line(struct batch *batch)
 {
 	size_t text;
-	int got = feed_next(&batch->feed, &text);
+	int got = line_pipe_next(&batch->pipe, &text);
 
 	if (!got)
 		return 0;
-	text = batch_line_trim(batch->feed.bytes + text) - batch->feed.bytes;
-	if (got > 0 && (!batch->feed.bytes[text] || batch->feed.bytes[text] == '#'))
+	text = batch_line_trim(batch->pipe.bytes + text) - batch->pipe.bytes;
+	if (got > 0 && (!batch->pipe.bytes[text] || batch->pipe.bytes[text] == '#'))
 		return 1;
 	if (array_grow(&batch->lines, batch->count, sizeof(*batch->lines)))
 		return -ENOMEM;
 	batch->lines[batch->count++] = (struct batch_line){
-		.number = batch->feed.number,
+		.number = batch->pipe.number,
 		.text = text,
 		.unread = got < 0 ? got : 0,
 	};
@@ -76,16 +76,16 @@ static int collect(struct batch *batch)
 
 	do {
 		while ((got = take_line(batch)) > 0)
-			if (!is_strict && (batch->count >= GROUP_LINES || batch->feed.next >= GROUP_BYTES))
+			if (!is_strict && (batch->count >= GROUP_LINES || batch->pipe.next >= GROUP_BYTES))
 				return 1;
-		if (!got && batch->feed.is_ended)
+		if (!got && batch->pipe.is_ended)
 			return 0;
 		if (!got && !is_strict && 1000 * (clock_seconds() - start_s) >= GROUP_MS)
 			return 1;
 		if (!got)
-			got = feed_wait(&batch->feed, is_strict ? -1 : 0);
+			got = line_pipe_wait(&batch->pipe, is_strict ? -1 : 0);
 		if (got > 0)
-			got = feed_read(&batch->feed);
+			got = line_pipe_read(&batch->pipe);
 		else if (!got)
 			return 0;
 	} while (!got);
@@ -158,7 +158,7 @@ static int read_line(struct batch *batch, const struct batch_line *line, struct 
 		return reason_set(reason, -EINVAL,
 				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
 	error = (batch->invocation->is_addresses ? batch_address_parse :
-						   batch_line_parse)(batch->feed.bytes + line->text,
+						   batch_line_parse)(batch->pipe.bytes + line->text,
 								     batch->invocation->list_name,
 								     batch->invocation->is_strict, request, reason);
 	for (size_t i = 0; !error && request->verb == BATCH_ADD && i < request->rules.count; i++)
@@ -167,7 +167,7 @@ static int read_line(struct batch *batch, const struct batch_line *line, struct 
 	if (!error && request->rules.masked.count && !batch->has_noted_masked) {
 		output_note("%s:%llu: '%s' has host bits set; its network is taken, here and in later lines; --strict "
 			    "refuses them",
-			    batch->feed.name, line->number, request->rules.masked.first);
+			    batch->pipe.name, line->number, request->rules.masked.first);
 		batch->has_noted_masked = true;
 	}
 	return error;
@@ -278,7 +278,7 @@ static int hand_on(struct batch *batch)
 
 	if (batch->is_open && !output_can_flush(left_ms(batch)))
 		let_others_in(batch);
-	error = signals_await_room(&batch->feed.signals, STDOUT_FILENO);
+	error = signals_await_room(&batch->pipe.signals, STDOUT_FILENO);
 	return error ? error : output_flush();
 }
 
@@ -292,13 +292,13 @@ static int print_answers(struct batch *batch)
 		if (batch->status < line->status)
 			batch->status = line->status;
 		if (!error)
-			batch_line_print(line, batch->feed.name);
+			batch_line_print(line, batch->pipe.name);
 		if (!error && output_is_due())
 			error = hand_on(batch);
 		batch_line_close(line);
 	}
 	batch->count = 0;
-	feed_forget(&batch->feed);
+	line_pipe_forget(&batch->pipe);
 	return error ? error : hand_on(batch);
 }
 
@@ -315,12 +315,12 @@ static int run_groups(struct batch *batch)
 		error = print_answers(batch);
 		if (error)
 			return error;
-		if (!got && !batch->feed.is_ended) {
+		if (!got && !batch->pipe.is_ended) {
 			close_session(batch);
-			got = feed_wait(&batch->feed, -1);
+			got = line_pipe_wait(&batch->pipe, -1);
 		}
 	} while (got > 0);
-	return got == -EINTR && !feed_has_rest(&batch->feed) ? 0 : got;
+	return got == -EINTR && !line_pipe_has_rest(&batch->pipe) ? 0 : got;
 }
 
 /* Makes one change of all lines, and prints why if that fails. 0; -errno: the lines cannot be read. */
@@ -341,7 +341,7 @@ static int run_strict(struct batch *batch)
 		return print_answers(batch);
 	batch->status = command_status_of(error);
 	if (span.next < span.end)
-		command_fail(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
+		command_fail(batch->status, "%s:%llu: %s: nothing was changed", batch->pipe.name,
 			     batch->lines[span.next].number, reason.text);
 	else
 		command_fail_because(error, &reason);
@@ -359,13 +359,13 @@ static enum command_status run_all(struct batch *batch)
 		output_give_up();
 		return command_fail(STATUS_SYSTEM,
 				    "interrupted: nobody reads the answers; the lines after %llu were not done",
-				    batch->feed.number);
+				    batch->pipe.number);
 	}
 	if (error != -EINTR)
-		return command_fail(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
+		return command_fail(STATUS_SYSTEM, "%s: %s", batch->pipe.name, strerror(-error));
 	if (is_strict)
 		return command_fail(STATUS_SYSTEM, "interrupted: nothing was changed");
-	return command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->feed.number);
+	return command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->pipe.number);
 }
 
 static enum command_status run_batch(const struct invocation *invocation)
@@ -374,7 +374,7 @@ static enum command_status run_batch(const struct invocation *invocation)
 	const char *path = invocation->operands[0];
 	enum command_status status;
 	struct reason reason;
-	int error = feed_open(&batch.feed, path);
+	int error = line_pipe_open(&batch.pipe, path);
 
 	output_hold();
 	if (error)
@@ -392,7 +392,7 @@ static enum command_status run_batch(const struct invocation *invocation)
 	for (size_t i = 0; i < batch.count; i++)
 		batch_line_close(&batch.lines[i]);
 	free(batch.lines);
-	feed_close(&batch.feed);
+	line_pipe_close(&batch.pipe);
 	return status;
 }
 

@@ -143,14 +143,14 @@ static enum command_status publish_rule(struct publishing *publishing)
 /* ---- batch ---- */
 
 /* Queues lines at hand; *has_more: there are more of them. */
-static int take_lines(struct publishing *publishing, struct feed *feed, bool *has_more, struct reason *reason)
+static int take_lines(struct publishing *publishing, struct line_pipe *pipe, bool *has_more, struct reason *reason)
 {
 	struct batch_request request;
 	int got = 1, lines, error = 0;
 	size_t text;
 
-	for (lines = 0; lines < GROUP_LINES && !error && (got = feed_next(feed, &text)); lines++) {
-		char *line = batch_line_trim(feed->bytes + text);
+	for (lines = 0; lines < GROUP_LINES && !error && (got = line_pipe_next(pipe, &text)); lines++) {
+		char *line = batch_line_trim(pipe->bytes + text);
 		struct reason bad;
 
 		if (got > 0 && (!*line || *line == '#'))
@@ -165,8 +165,8 @@ static int take_lines(struct publishing *publishing, struct feed *feed, bool *ha
 					 "only `add RULE` and `del RULE` can be published, to the list of --list");
 		}
 		if (got < 0) {
-			publishing->status = command_fail(STATUS_USAGE, "%s:%llu: %s", feed->name,
-							  (unsigned long long)feed->number, bad.text);
+			publishing->status = command_fail(STATUS_USAGE, "%s:%llu: %s", pipe->name,
+							  (unsigned long long)pipe->number, bad.text);
 			continue;
 		}
 		for (size_t i = 0; i < request.rules.count && !error; i++) {
@@ -179,7 +179,7 @@ static int take_lines(struct publishing *publishing, struct feed *feed, bool *ha
 		rules_free(&request.rules);
 	}
 	*has_more = lines == GROUP_LINES;
-	feed_forget(feed);
+	line_pipe_forget(pipe);
 	return error;
 }
 
@@ -188,38 +188,38 @@ static enum command_status publish_batch(struct publishing *publishing)
 	const struct invocation *invocation = publishing->invocation;
 	enum command_status status;
 	struct reason reason;
-	struct feed feed;
+	struct line_pipe pipe;
 	bool has_more = false;
 	int error;
 
 	if (invocation->count != 2)
 		return command_fail(STATUS_USAGE, "publish batch: which file? - is standard input");
-	error = feed_open(&feed, invocation->operands[1]);
+	error = line_pipe_open(&pipe, invocation->operands[1]);
 	if (error)
 		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	status = publish_open(publishing, publishing->list);
-	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
-		error = feed_wait(&feed, has_more ? 0 : IDLE_MS);
+	while (status == STATUS_DONE && !error && (!pipe.is_ended || line_pipe_has_rest(&pipe))) {
+		error = line_pipe_wait(&pipe, has_more ? 0 : IDLE_MS);
 		if (!error && !has_more) {
 			publisher_pause(&publishing->publisher);
-			error = feed_wait(&feed, -1);
+			error = line_pipe_wait(&pipe, -1);
 		}
 		if (error > 0)
-			error = feed_read(&feed);
+			error = line_pipe_read(&pipe);
 		if (error)
 			break;
 		error = publisher_resume(&publishing->publisher, &reason);
 		if (!error)
-			error = take_lines(publishing, &feed, &has_more, &reason);
+			error = take_lines(publishing, &pipe, &has_more, &reason);
 		if (!error)
 			error = publisher_flush(&publishing->publisher, &reason);
 		if (error)
 			status = publish_failed(publishing, error, &reason);
 	}
-	if (status == STATUS_DONE && error == -EINTR && feed_has_rest(&feed))
+	if (status == STATUS_DONE && error == -EINTR && line_pipe_has_rest(&pipe))
 		status = command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not published",
-				      (unsigned long long)feed.number);
-	feed_close(&feed);
+				      (unsigned long long)pipe.number);
+	line_pipe_close(&pipe);
 	if (status == STATUS_DONE && error && error != -EINTR)
 		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	if (status == STATUS_DONE)

@@ -309,7 +309,7 @@ static int read_file(struct config_reading *reading, FILE *file, struct reason *
 	return 0;
 }
 
-static int say_cannot_open(const char *path, int error, struct reason *reason)
+static int open_reason(const char *path, int error, struct reason *reason)
 {
 	const char *what_to_do = error == -ENOENT ? "; copy the example there, share/doc/xdp-cuckoo/default.conf under "
 						    "/usr/local or /usr, and edit it, or name a FILE" :
@@ -337,13 +337,13 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 	/* Does not wait for the writer of a FIFO, which check_file() refuses below. */
 	fd = open(reading.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return say_cannot_open(reading.path, -errno, reason);
+		return open_reason(reading.path, -errno, reason);
 	reading.config = calloc(1, sizeof(**config));
 	file = reading.config ? fdopen(fd, "r") : NULL;
 	if (!file) {
 		close(fd);
 		free(reading.config);
-		return say_cannot_open(reading.path, -ENOMEM, reason);
+		return open_reason(reading.path, -ENOMEM, reason);
 	}
 	reading.config->fleet = (struct fleet_options){ .shrink_max = 50, .jitter_ms = 30000 };
 	reading.config->flowspec =

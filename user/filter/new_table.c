@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/grace_period.h"
+#include "base/waiting.h"
 #include "filter/filter.h"
 #include "filter/internal.h"
 #include "kernel/kernel.h"

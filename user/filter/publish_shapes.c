@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/grace_period.h"
+#include "base/waiting.h"
 #include "filter/hints.h"
 #include "filter/internal.h"
 

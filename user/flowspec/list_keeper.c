@@ -30,7 +30,7 @@ struct line {
 
 struct keeping {
 	const struct list_keeper *keeper;
-	struct feed feed;
+	struct line_pipe feed;
 	struct line *lines;
 	size_t count;
 	struct session session;
@@ -132,7 +132,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	struct reason reason;
 	int error;
 
-	if (!keeping->error && feed_wait(&keeping->feed, 0) == -EINTR)
+	if (!keeping->error && line_pipe_wait(&keeping->feed, 0) == -EINTR)
 		keeping->error = -EINTR;
 	if (keeping->error)
 		return;
@@ -229,10 +229,10 @@ static int rest(struct keeping *keeping, const struct timespec *start)
 /* Applies the lines at hand. 0; -ENODATA: the translator has ended; -EINTR: a signal. */
 static int step(struct keeping *keeping)
 {
-	struct feed *feed = &keeping->feed;
+	struct line_pipe *feed = &keeping->feed;
 	/* Lines of a group that was full are at hand, and nothing else may come. */
 	const bool was_full = keeping->count + keeping->notes_count >= GROUP_LINES;
-	int got = was_full ? 1 : feed_wait(feed, -1);
+	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
 	struct timespec start;
 	size_t text;
@@ -241,14 +241,14 @@ static int step(struct keeping *keeping)
 		return got;
 	got = 0;
 	for (int i = 0; i < GATHER_READS && !was_full && !got && !feed->is_ended; i++) {
-		if (i && feed_wait(feed, GATHER_MS) <= 0)
+		if (i && line_pipe_wait(feed, GATHER_MS) <= 0)
 			break;
-		got = feed_read(feed);
+		got = line_pipe_read(feed);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
 	while (!got && keeping->count + keeping->notes_count < GROUP_LINES) {
-		const int taken = feed_next(feed, &text);
+		const int taken = line_pipe_next(feed, &text);
 
 		if (!taken)
 			break;
@@ -258,10 +258,10 @@ static int step(struct keeping *keeping)
 	}
 	if (has_lines)
 		apply_group(keeping);
-	feed_forget(feed);
+	line_pipe_forget(feed);
 	if (got || keeping->error == -EINTR)
 		return got ? got : -EINTR;
-	if (feed->is_ended && !feed_has_rest(feed))
+	if (feed->is_ended && !line_pipe_has_rest(feed))
 		return -ENODATA;
 	return has_lines ? rest(keeping, &start) : 0;
 }
@@ -287,7 +287,7 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	while (!error)
 		error = step(&keeping);
 	keeping.feed.fd = -1;
-	feed_close(&keeping.feed);
+	line_pipe_close(&keeping.feed);
 	unprivileged_stop(&process);
 	free(keeping.lines);
 	return error == -EINTR ? 0 : error;

@@ -61,43 +61,17 @@ void reader_close(struct reader *reader)
 	*reader = (struct reader){};
 }
 
-/* Removes the line end and, in the first line, a byte order mark. */
-static void cut_ends(struct reader *reader, size_t length)
-{
-	char *line = reader->line;
-	const char *text = line;
-
-	if (length && line[length - 1] == '\n')
-		line[--length] = '\0';
-	if (length && line[length - 1] == '\r')
-		line[--length] = '\0';
-	if (reader->number == 1)
-		text = text_behind_mark(line);
-	if (text > line)
-		memmove(line, text, strlen(text) + 1);
-}
-
 /* EINTR: a signal ended the wait for input. */
 static int read_error(const struct reader *reader)
 {
 	return !ferror(reader->file) ? 0 : errno == EINTR ? -EINTR : -EIO;
 }
 
-/* Reads up to the end of the line, or one byte more than a line may have. 0: there is no line. */
-static size_t read_line(struct reader *reader)
-{
-	size_t length = 0;
-	int c = 0;
-
-	while (length <= READER_LINE_BYTES && c != '\n' && (c = getc_unlocked(reader->file)) != EOF)
-		reader->line[length++] = c;
-	reader->line[length] = '\0';
-	return length;
-}
-
 int reader_line(struct reader *reader)
 {
-	size_t length;
+	const char *text;
+	size_t length = 0;
+	int c = 0;
 
 	if (reader->is_kept || reader->is_cut) {
 		reader->is_kept = false;
@@ -107,7 +81,10 @@ int reader_line(struct reader *reader)
 		reader->line = malloc(READER_LINE_BYTES + 2);
 	if (!reader->line)
 		return -ENOMEM;
-	length = read_line(reader);
+	/* Up to the end of the line, or one byte more than a line may have. */
+	while (length <= READER_LINE_BYTES && c != '\n' && (c = getc_unlocked(reader->file)) != EOF)
+		reader->line[length++] = c;
+	reader->line[length] = '\0';
 	if (!length)
 		return read_error(reader);
 	reader->number++;
@@ -115,7 +92,13 @@ int reader_line(struct reader *reader)
 	reader->is_cut = length > READER_LINE_BYTES && reader->line[length - 1] != '\n';
 	if (memchr(reader->line, '\0', length))
 		return -EILSEQ;
-	cut_ends(reader, length);
+	if (length && reader->line[length - 1] == '\n')
+		reader->line[--length] = '\0';
+	if (length && reader->line[length - 1] == '\r')
+		reader->line[--length] = '\0';
+	text = reader->number == 1 ? text_behind_mark(reader->line) : reader->line;
+	if (text > reader->line)
+		memmove(reader->line, text, strlen(text) + 1);
 	return reader->is_cut ? -EMSGSIZE : 1;
 }
 

@@ -12,33 +12,33 @@
 
 #define READ_BYTES 131072 /* twice what a pipe holds */
 
-int feed_open(struct feed *feed, const char *path)
+int line_pipe_open(struct line_pipe *pipe, const char *path)
 {
 	bool is_stdin = !strcmp(path, "-");
 	int error;
 
-	*feed = (struct feed){ .name = is_stdin ? "standard input" : path };
-	feed->fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	error = feed->fd < 0 ? -errno : signals_take(&feed->signals);
+	*pipe = (struct line_pipe){ .name = is_stdin ? "standard input" : path };
+	pipe->fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	error = pipe->fd < 0 ? -errno : signals_take(&pipe->signals);
 	if (error)
-		feed_close(feed);
+		line_pipe_close(pipe);
 	return error;
 }
 
-void feed_close(struct feed *feed)
+void line_pipe_close(struct line_pipe *pipe)
 {
-	if (feed->fd > STDIN_FILENO)
-		close(feed->fd);
-	signals_give_back(&feed->signals);
-	free(feed->bytes);
-	*feed = (struct feed){};
+	if (pipe->fd > STDIN_FILENO)
+		close(pipe->fd);
+	signals_give_back(&pipe->signals);
+	free(pipe->bytes);
+	*pipe = (struct line_pipe){};
 }
 
-int feed_wait(struct feed *feed, int timeout_ms)
+int line_pipe_wait(struct line_pipe *pipe, int timeout_ms)
 {
 	struct pollfd files[] = {
-		{ .fd = feed->signals.fd, .events = POLLIN },
-		{ .fd = feed->fd, .events = POLLIN },
+		{ .fd = pipe->signals.fd, .events = POLLIN },
+		{ .fd = pipe->fd, .events = POLLIN },
 	};
 
 	if (poll(files, 2, timeout_ms) < 0)
@@ -48,78 +48,78 @@ int feed_wait(struct feed *feed, int timeout_ms)
 	return files[1].revents != 0;
 }
 
-int feed_read(struct feed *feed)
+int line_pipe_read(struct line_pipe *pipe)
 {
 	ssize_t got;
 
 	/* One byte more, for the 0 after a last line without a line end. */
-	if (feed->room <= feed->used + READ_BYTES) {
-		const size_t room = 2 * feed->room + 2 * READ_BYTES;
-		char *grown = realloc(feed->bytes, room);
+	if (pipe->room <= pipe->used + READ_BYTES) {
+		const size_t room = 2 * pipe->room + 2 * READ_BYTES;
+		char *grown = realloc(pipe->bytes, room);
 
 		if (!grown)
 			return -ENOMEM;
-		feed->bytes = grown;
-		feed->room = room;
+		pipe->bytes = grown;
+		pipe->room = room;
 	}
-	got = read(feed->fd, feed->bytes + feed->used, READ_BYTES);
+	got = read(pipe->fd, pipe->bytes + pipe->used, READ_BYTES);
 	if (got < 0)
 		return errno == EINTR || errno == EAGAIN ? 0 : -errno;
-	feed->used += got;
-	feed->is_ended = !got;
+	pipe->used += got;
+	pipe->is_ended = !got;
 	return 0;
 }
 
 /* Takes the line from `next` to `end`, and writes its 0 there. */
-static int take(struct feed *feed, char *end, size_t *offset)
+static int take(struct line_pipe *pipe, char *end, size_t *offset)
 {
-	const bool is_cut = feed->is_cut;
-	const size_t start = feed->next;
+	const bool is_cut = pipe->is_cut;
+	const size_t start = pipe->next;
 
 	*offset = start;
-	feed->next = end - feed->bytes + 1;
-	if (feed->next > feed->used)
-		feed->next = feed->used;
-	feed->number++;
-	feed->is_cut = false;
+	pipe->next = end - pipe->bytes + 1;
+	if (pipe->next > pipe->used)
+		pipe->next = pipe->used;
+	pipe->number++;
+	pipe->is_cut = false;
 	*end = '\0';
 	if (is_cut)
 		return -EMSGSIZE;
-	if (feed->number == 1)
-		*offset = text_behind_mark(feed->bytes + start) - feed->bytes;
-	return strlen(feed->bytes + start) == (size_t)(end - feed->bytes) - start ? 1 : -EILSEQ;
+	if (pipe->number == 1)
+		*offset = text_behind_mark(pipe->bytes + start) - pipe->bytes;
+	return strlen(pipe->bytes + start) == (size_t)(end - pipe->bytes) - start ? 1 : -EILSEQ;
 }
 
-int feed_next(struct feed *feed, size_t *offset)
+int line_pipe_next(struct line_pipe *pipe, size_t *offset)
 {
-	size_t rest = feed->used - feed->next;
+	size_t rest = pipe->used - pipe->next;
 	char *start, *end;
 
-	if (!feed->bytes)
+	if (!pipe->bytes)
 		return 0;
-	start = feed->bytes + feed->next;
+	start = pipe->bytes + pipe->next;
 	end = memchr(start, '\n', rest);
-	if (end || (feed->is_ended && (rest || feed->is_cut)))
-		return take(feed, end ? end : start + rest, offset);
-	if (rest > FEED_LINE_BYTES) {
-		feed->is_cut = true;
-		feed->used = feed->next;
+	if (end || (pipe->is_ended && (rest || pipe->is_cut)))
+		return take(pipe, end ? end : start + rest, offset);
+	if (rest > LINE_PIPE_BYTES) {
+		pipe->is_cut = true;
+		pipe->used = pipe->next;
 	}
 	return 0;
 }
 
-bool feed_has_rest(const struct feed *feed)
+bool line_pipe_has_rest(const struct line_pipe *pipe)
 {
-	struct pollfd file = { .fd = feed->fd, .events = POLLIN };
+	struct pollfd file = { .fd = pipe->fd, .events = POLLIN };
 
-	return feed->next < feed->used || (!feed->is_ended && poll(&file, 1, 0) > 0 && file.revents & POLLIN);
+	return pipe->next < pipe->used || (!pipe->is_ended && poll(&file, 1, 0) > 0 && file.revents & POLLIN);
 }
 
-void feed_forget(struct feed *feed)
+void line_pipe_forget(struct line_pipe *pipe)
 {
-	if (!feed->next)
+	if (!pipe->next)
 		return;
-	feed->used -= feed->next;
-	memmove(feed->bytes, feed->bytes + feed->next, feed->used);
-	feed->next = 0;
+	pipe->used -= pipe->next;
+	memmove(pipe->bytes, pipe->bytes + pipe->next, pipe->used);
+	pipe->next = 0;
 }

@@ -13,9 +13,9 @@
 
 #include "io/signals.h"
 
-#define FEED_LINE_BYTES 65536 /* of the longest line */
+#define LINE_PIPE_BYTES 65536 /* of the longest line */
 
-struct feed {
+struct line_pipe {
 	int fd;
 	struct signals signals;
 	const char *name; /* for messages: the path, or "standard input" */
@@ -27,27 +27,27 @@ struct feed {
 	bool is_cut;   /* the line at `next` is too long, and its start is dropped */
 };
 
-/* `path` "-" is standard input. 0; -errno: then it is closed. feed_close() accepts a zeroed structure. */
-int feed_open(struct feed *feed, const char *path);
-void feed_close(struct feed *feed);
+/* `path` "-" is standard input. 0; -errno: then it is closed. line_pipe_close() accepts a zeroed structure. */
+int line_pipe_open(struct line_pipe *pipe, const char *path);
+void line_pipe_close(struct line_pipe *pipe);
 
 /* 1: there is input, or its end; 0: nothing came within `timeout_ms` (-1: no limit); -EINTR: a signal. */
-int feed_wait(struct feed *feed, int timeout_ms);
+int line_pipe_wait(struct line_pipe *pipe, int timeout_ms);
 
-/* Reads once. Waits, unless feed_wait() has returned 1. 0; -errno. */
-int feed_read(struct feed *feed);
+/* Reads once. Waits, unless line_pipe_wait() has returned 1. 0; -errno. */
+int line_pipe_read(struct line_pipe *pipe);
 
 /*
- * Takes the next whole line. 1: the line, ended by a 0 byte, is at `bytes` + *offset until feed_forget(). 0:
+ * Takes the next whole line. 1: the line, ended by a 0 byte, is at `bytes` + *offset until line_pipe_forget(). 0:
  * no whole line is at hand. -EMSGSIZE, -EILSEQ: a line was taken, but it is too long, or has a NUL byte. The
  * last line may lack its line end. A byte order mark before the first line is skipped.
  */
-int feed_next(struct feed *feed, size_t *offset);
+int line_pipe_next(struct line_pipe *pipe, size_t *offset);
 
 /* Whether a line, or a part of one, is at hand. */
-bool feed_has_rest(const struct feed *feed);
+bool line_pipe_has_rest(const struct line_pipe *pipe);
 
 /* Drops the lines that were taken. */
-void feed_forget(struct feed *feed);
+void line_pipe_forget(struct line_pipe *pipe);
 
 #endif

@@ -10,10 +10,10 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "io/terminal.h"
 #include "base/safe_text.h"
 
 #define VALUE_BYTES 640
@@ -38,6 +38,52 @@ void output_use_json(bool is_json)
 bool output_is_json(void)
 {
 	return output.is_json;
+}
+
+/*
+ * ---- terminals ----
+ *
+ * Pipes and files get plain text only, and so does a terminal if NO_COLOR is set (https://no-color.org), or TERM is "dumb"
+ * or not set.
+ */
+
+enum terminal_style {
+	TERMINAL_PLAIN,
+	TERMINAL_BOLD,   /* headings */
+	TERMINAL_GREEN,  /* all is well */
+	TERMINAL_YELLOW, /* look at this */
+	TERMINAL_RED,    /* dropped; failed */
+};
+
+/* Whether it understands cursor movements. */
+static bool terminal_is_able(FILE *stream)
+{
+	const char *kind = secure_getenv("TERM");
+
+	return kind && *kind && strcmp(kind, "dumb") && isatty(fileno(stream));
+}
+
+/* 0: not a terminal, or not known. */
+static int terminal_columns(FILE *stream)
+{
+	struct winsize size;
+
+	return ioctl(fileno(stream), TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
+/* Writes the text, in this style if the stream can show it. */
+static void terminal_put(FILE *stream, enum terminal_style style, const char *text)
+{
+	static const char *const codes[] = {
+		[TERMINAL_BOLD] = "\033[1m",
+		[TERMINAL_GREEN] = "\033[32m",
+		[TERMINAL_YELLOW] = "\033[33m",
+		[TERMINAL_RED] = "\033[31m",
+	};
+	const char *refused = secure_getenv("NO_COLOR");
+	const bool is_styled = style != TERMINAL_PLAIN && !(refused && *refused) && terminal_is_able(stream);
+
+	fprintf(stream, "%s%s%s", is_styled ? codes[style] : "", text, is_styled ? "\033[0m" : "");
 }
 
 /* ---- text ---- */

@@ -9,7 +9,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 
-#include "base/grace_period.h"
+#include "base/waiting.h"
 #include "kernel/internal.h"
 
 #define BACK_TRIES 10 /* for putting the old program back */

@@ -63,7 +63,7 @@ int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store);
 void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store);
 
 /* Whether a running filter has the handle's name. A filter that is not set up yet counts as having it. */
-bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running);
+bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running);
 
 /*
  * Finds the number of a list, or STORE_BY_HAND. 0; -ENOENT: there is no such list; -EINVAL: the name is not

@@ -34,21 +34,6 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *handle, const char *interface, enu
 	return public_leave(handle, error);
 }
 
-/* Detaches a running filter from `interface`; NULL: from all. Adds the number of detached interfaces to *done. */
-static int unload_from(struct xdp_cuckoo_filter *handle, const struct kernel_filter *running, const char *interface,
-		       size_t *done)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < running->attachments_count && !error; i++) {
-		if (interface && !interfaces_are_one(running->attachments[i].interface, interface))
-			continue;
-		error = kernel_detach(running, &running->attachments[i], &handle->reason);
-		*done += !error;
-	}
-	return error;
-}
-
 int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 {
 	struct kernel_filter *running = NULL;
@@ -59,9 +44,17 @@ int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 		error = kernel_find_filters((struct kernel_wish){ .must_see = handle->name,
 								  .takes_other_versions = true },
 					    &running, &count, &handle->reason);
-	for (size_t i = 0; i < count && !error; i++)
-		if (public_is_running(handle, &running[i]))
-			error = unload_from(handle, &running[i], interface, &done);
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct kernel_attachment *attachments = running[i].attachments;
+
+		for (size_t k = 0; k < running[i].attachments_count && !error; k++) {
+			if (!public_has_name(handle, &running[i]) ||
+			    (interface && !interfaces_are_one(attachments[k].interface, interface)))
+				continue;
+			error = kernel_detach(&running[i], &attachments[k], &handle->reason);
+			done += !error;
+		}
+	}
 	kernel_filters_free(running, count);
 	if (!error && !done)
 		error = reason_set(&handle->reason, -ENODEV, "'%.40s' runs no filter '%s'",

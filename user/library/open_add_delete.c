@@ -110,7 +110,7 @@ void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *st
 		store_close(store);
 }
 
-bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running)
+bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running)
 {
 	return !running->config->magic || !strcmp(running->config->name, filter->name);
 }
@@ -136,7 +136,7 @@ static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
 }
 
 /* Finds errors that every later call would meet. */
-static int try(struct xdp_cuckoo_filter *filter)
+static int check_usable(struct xdp_cuckoo_filter *filter)
 {
 	struct store *store;
 	int error;
@@ -175,7 +175,7 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 		error = keep_state(new, state);
 	}
 	if (!error)
-		error = try(new);
+		error = check_usable(new);
 	new->is_open = !error;
 	return public_leave(new, error);
 }
@@ -313,7 +313,7 @@ int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
 	return xdp_cuckoo_list_add(filter, XDP_CUCKOO_BY_HAND, rule);
 }
 
-static int say_no_rule(const struct rule *rule, struct reason *reason)
+static int no_rule_reason(const struct rule *rule, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
 
@@ -334,7 +334,7 @@ int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, cons
 	if (!error)
 		error = change_give_up(session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
-		error = say_no_rule(&rule, &filter->reason);
+		error = no_rule_reason(&rule, &filter->reason);
 	return public_end_step(filter, is_own, error);
 }
 
@@ -349,7 +349,7 @@ int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
 		return public_leave(filter, error);
 	error = change_del(&filter->session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
-		error = say_no_rule(&rule, &filter->reason);
+		error = no_rule_reason(&rule, &filter->reason);
 	return public_end_step(filter, is_own, error);
 }
 

@@ -184,27 +184,6 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 
 /* ---- what runs ---- */
 
-static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
-{
-	struct kernel_filter *running = NULL;
-	size_t count = 0;
-	int error = kernel_find_filters((struct kernel_wish){ .must_see = filter->name }, &running, &count,
-					&filter->reason);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct abi_config *config = running[i].config;
-
-		if (!public_is_running(filter, &running[i]))
-			continue;
-		info->interfaces += running[i].attachments_count;
-		info->slots += table_slots_of(filter_geometry(&running[i]));
-		info->used_slots += config->used;
-		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
-	}
-	kernel_filters_free(running, count);
-	return error;
-}
-
 static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
 	struct store_settings settings = {};
@@ -230,13 +209,27 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 
 int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
+	struct kernel_filter *running = NULL;
+	size_t count = 0;
 	int error = public_enter(filter);
 
 	memset(info, 0, sizeof(*info));
 	if (!error)
 		error = ask_store(filter, info);
 	if (!error)
-		error = ask_running(filter, info);
+		error = kernel_find_filters((struct kernel_wish){ .must_see = filter->name }, &running, &count,
+					    &filter->reason);
+	for (size_t i = 0; i < count; i++) {
+		const struct abi_config *config = running[i].config;
+
+		if (!public_has_name(filter, &running[i]))
+			continue;
+		info->interfaces += running[i].attachments_count;
+		info->slots += table_slots_of(filter_geometry(&running[i]));
+		info->used_slots += config->used;
+		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
+	}
+	kernel_filters_free(running, count);
 	return public_leave(filter, error);
 }
 

@@ -34,15 +34,6 @@ static enum flow_family family_of(const struct xdp_cuckoo_rule *from)
 	return from->family == AF_UNSPEC ? FLOW_NO_FAMILY : FLOW_NO_FAMILY + 1;
 }
 
-static enum flow_port_kind port_kind_of(const struct xdp_cuckoo_rule *from)
-{
-	if (!(from->fields & PORTS))
-		return FLOW_NO_PORTS;
-	if (from->fields & XDP_CUCKOO_PROTO && (from->proto == IPPROTO_ICMP || from->proto == IPPROTO_ICMPV6))
-		return FLOW_ICMP;
-	return FLOW_PORTS;
-}
-
 static bool is_zero(const __u8 *bytes, size_t count)
 {
 	while (count && !bytes[count - 1])
@@ -70,10 +61,10 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 	rule->family = family_of(from);
 	rule->action = from->action;
 	rule->fields = from->fields;
-	rule->port_kind = port_kind_of(from);
 	rule->src_len = from->src_bits;
 	rule->dst_len = from->dst_bits;
 	rule->proto = from->proto;
+	rule->port_kind = !(from->fields & PORTS) ? FLOW_NO_PORTS : rule_is_icmp(rule) ? FLOW_ICMP : FLOW_PORTS;
 	memcpy(rule->src.byte, from->src, sizeof(from->src));
 	memcpy(rule->dst.byte, from->dst, sizeof(from->dst));
 	rule->sport = htons(from->sport);

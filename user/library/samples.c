@@ -122,26 +122,19 @@ static int hand_over(const struct abi_sample *sample, void *context)
 	return reading->ended ? -ECANCELED : 0;
 }
 
-/* Does nothing before the timer has run out. */
-static int renew(struct xdp_cuckoo_filter *filter)
-{
-	__u64 times;
-
-	if (read(filter->renew_fd, &times, sizeof(times)) < 0)
-		return 0;
-	return listener_renew(&filter->listener, &filter->reason);
-}
-
 int xdp_cuckoo_samples_read(struct xdp_cuckoo_filter *filter,
 			    int (*visit)(const struct xdp_cuckoo_sample *sample, void *context), void *context)
 {
 	struct reading reading = { .visit = visit, .context = context };
 	int renewed, error = enter_sampling(filter);
+	__u64 times;
 
 	if (error)
 		return public_leave(filter, error);
-	/* What came before another listener took over is still read. */
-	renewed = renew(filter);
+	/* Before the timer has run out, nothing is renewed. What came before another listener took over is still read. */
+	renewed = read(filter->renew_fd, &times, sizeof(times)) < 0 ?
+			  0 :
+			  listener_renew(&filter->listener, &filter->reason);
 	if (renewed && renewed != -EBUSY)
 		return public_leave(filter, renewed);
 	error = public_open_store(filter, &reading.store);

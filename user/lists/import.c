@@ -28,7 +28,7 @@ static void interrupt(int signal_number)
 /* Without SA_RESTART, a signal also interrupts a read that waits for input. */
 static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 
-static int say_interrupted(struct reason *reason)
+static int interrupted_reason(struct reason *reason)
 {
 	return reason_set(reason, -EINTR, "interrupted: nothing was changed");
 }
@@ -99,10 +99,10 @@ static int take(struct list_input *list, const struct rule *rule)
 	return rule_set_add(&import->rules, rule);
 }
 
-static int say_read_error(const struct list_input *list, int error, struct reason *reason)
+static int read_error_reason(const struct list_input *list, int error, struct reason *reason)
 {
 	if (is_interrupted)
-		return say_interrupted(reason);
+		return interrupted_reason(reason);
 	if (error == -EMSGSIZE)
 		return reason_set(reason, -EINVAL,
 				  "%s:%llu: the line is longer than %d bytes: this is no list; nothing was changed",
@@ -193,7 +193,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	error = list_read(&list);
 	output_progress_end();
 	if (error || is_interrupted)
-		error = say_read_error(&list, error, reason);
+		error = read_error_reason(&list, error, reason);
 	else if (options->is_replace && reader_is_changed(&list.reader))
 		error = reason_set(reason, -EAGAIN,
 				   "%s was changed while it was read; nothing was changed; write the list to another file, and "
@@ -257,25 +257,12 @@ static bool has_monitor_rules(const struct shape_list *shapes)
 	return false;
 }
 
-/* Even if the twin is not there: the undo of a pending change could bring it back. */
-static int give_up_twin(struct session *session, struct import *import, size_t i, struct reason *reason)
-{
-	enum store_deleted ignored;
-	struct rule twin;
-	int error;
-
-	if (!import_has_twin(import, i, &twin))
-		return 0;
-	error = import_count_twin(import, session->store, &twin, session->owner);
-	return error ? store_unread_reason(error, reason) : change_give_up(session, &twin, &ignored, reason);
-}
-
 static int go_on_storing(size_t done, size_t total, void *context, struct reason *reason)
 {
 	const struct import *import = context;
 
 	if (is_interrupted)
-		return say_interrupted(reason);
+		return interrupted_reason(reason);
 	if (done % STEPS_A_PROGRESS == 0)
 		output_progress("storing", done, (double)done / total, clock_seconds() - import->storing_s);
 	return 0;
@@ -289,6 +276,7 @@ static int add_rules(struct session *session, struct import *import, struct reas
 	int error = 0;
 
 	for (size_t i = 0; i < count && !error; i++) {
+		enum store_deleted ignored;
 		enum store_added added;
 		struct rule rule;
 
@@ -297,8 +285,12 @@ static int add_rules(struct session *session, struct import *import, struct reas
 			break;
 		rule_set_get(&import->rules, i, &rule);
 		error = change_add(session, &rule, &added, reason);
-		if (!error && (has_twins || rule.action == RULE_MONITOR))
-			error = give_up_twin(session, import, i, reason);
+		/* Even if the twin is not there: the undo of a pending change could bring it back. */
+		if (!error && (has_twins || rule.action == RULE_MONITOR) && import_has_twin(import, i, &rule)) {
+			error = import_count_twin(import, session->store, &rule, session->owner);
+			error = error ? store_unread_reason(error, reason) :
+					change_give_up(session, &rule, &ignored, reason);
+		}
 		import_count_added(import, added);
 	}
 	return error;

@@ -76,26 +76,6 @@ void import_count_added(struct import *import, enum store_added added)
 	import->diff.kept += added == STORE_UNCHANGED;
 }
 
-static int compare_each(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
-{
-	for (size_t i = 0; i < import->rules.count; i++) {
-		struct rule present;
-		int error = 0;
-
-		if (store && import_has_twin(import, i, &present))
-			error = import_count_twin(import, store, &present, owner);
-		rule_set_get(&import->rules, i, &present);
-		if (!error)
-			error = store ? store_get(store, &present) : -ENOENT;
-		if (error && error != -ENOENT)
-			return store_unread_reason(error, reason);
-		import_count_added(import, error                                    ? STORE_ADDED :
-					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
-										      STORE_NEW_END);
-	}
-	return 0;
-}
-
 /* The owner that the rules would get. A list that does not exist yet gets a free number. */
 static int find_owner(const struct import *import, struct store *store, unsigned int *owner, struct reason *reason)
 {
@@ -122,8 +102,24 @@ int import_dry_run(struct import *import, struct store *store, struct reason *re
 
 	if (error)
 		return error;
-	return import->options->is_replace ? import_compare(import, NULL, store, owner, reason) :
-					     compare_each(import, store, owner, reason);
+	if (import->options->is_replace)
+		return import_compare(import, NULL, store, owner, reason);
+	for (size_t i = 0; i < import->rules.count; i++) {
+		struct rule present;
+
+		error = 0;
+		if (store && import_has_twin(import, i, &present))
+			error = import_count_twin(import, store, &present, owner);
+		rule_set_get(&import->rules, i, &present);
+		if (!error)
+			error = store ? store_get(store, &present) : -ENOENT;
+		if (error && error != -ENOENT)
+			return store_unread_reason(error, reason);
+		import_count_added(import, error                                    ? STORE_ADDED :
+					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
+										      STORE_NEW_END);
+	}
+	return 0;
 }
 
 /* ---- warnings of rules that are rarely meant, before they block anything ---- */

@@ -72,7 +72,7 @@ static bool kind_of(const struct rule *rule, struct list_kind *kind, void *conte
 static void write_create(FILE *to, const struct list_group *group, char name[NAME_BYTES])
 {
 	const struct list_kind *kind = &group->kind;
-	const __u64 elements = group->rules + group->without_prefix; /* see write_rule() */
+	const __u64 elements = group->rules + group->without_prefix; /* two halves */
 	const bool has_both = kind->src_len && kind->dst_len, is_v4 = kind->family == FLOW_IPV4;
 	const char *port = !kind->fields ? "" : kind->fields == RULE_SPORT ? "-sport" : "-dport";
 	const char *suffix = "net", *type;
@@ -92,29 +92,20 @@ static void write_create(FILE *to, const struct list_group *group, char name[NAM
 		group->is_timed ? " timeout 0" : "", group->is_commented ? " comment" : "");
 }
 
-static void write_port(FILE *to, const struct rule *rule)
-{
-	const char *name = rule_protocol_name(rule->proto);
-
-	if (rule->port_kind == FLOW_ICMP)
-		fprintf(to, "%s:%u/%u", name, ntohs(rule->sport), ntohs(rule->dport));
-	else if (rule->port_kind == FLOW_PORTS)
-		fprintf(to, "%s:%u", name, ntohs(rule->fields & RULE_SPORT ? rule->sport : rule->dport));
-	else
-		fprintf(to, "%u:0", rule->proto);
-}
-
 static void write_element(FILE *to, const struct list_kind *kind, const struct rule *rule, const char *name)
 {
+	const char *protocol = rule_protocol_name(rule->proto);
 	char text[RULE_PREFIX_BYTES];
 
 	fprintf(to, "add %s %s", name,
 		kind->src_len ? rule_prefix_format(rule->family, &rule->src, rule->src_len, text) :
 				rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
-	if (kind->fields) {
-		fputc(',', to);
-		write_port(to, rule);
-	}
+	if (kind->fields && rule->port_kind == FLOW_ICMP)
+		fprintf(to, ",%s:%u/%u", protocol, ntohs(rule->sport), ntohs(rule->dport));
+	else if (kind->fields && rule->port_kind == FLOW_PORTS)
+		fprintf(to, ",%s:%u", protocol, ntohs(rule->fields & RULE_SPORT ? rule->sport : rule->dport));
+	else if (kind->fields)
+		fprintf(to, ",%u:0", rule->proto);
 	if (kind->src_len && kind->dst_len)
 		fprintf(to, ",%s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
 	if (rule->timeout_ms)
@@ -122,18 +113,6 @@ static void write_element(FILE *to, const struct list_kind *kind, const struct r
 	if (rule->comment[0])
 		fprintf(to, " comment \"%s\"", rule->comment);
 	fputc('\n', to);
-}
-
-static void write_rule(FILE *to, const struct list_kind *kind, struct rule *rule, const char *name)
-{
-	if (rule->src_len || rule->dst_len) {
-		write_element(to, kind, rule, name);
-		return;
-	}
-	rule->src_len = 1;
-	write_element(to, kind, rule, name);
-	rule->src.byte[0] = 0x80;
-	write_element(to, kind, rule, name);
 }
 
 int list_write_ipset(FILE *to, const struct rule_set *set, const struct list_losses *losses)
@@ -147,8 +126,15 @@ int list_write_ipset(FILE *to, const struct rule_set *set, const struct list_los
 		struct rule rule;
 
 		write_create(to, group, name);
-		for (size_t k = 0; list_groups_next(&groups, group, &k, &rule);)
-			write_rule(to, &group->kind, &rule, name);
+		for (size_t k = 0; list_groups_next(&groups, group, &k, &rule);) {
+			const bool has_halves = !rule.src_len && !rule.dst_len;
+
+			rule.src_len = has_halves ? 1 : rule.src_len;
+			write_element(to, &group->kind, &rule, name);
+			rule.src.byte[0] |= has_halves ? 0x80 : 0;
+			if (has_halves)
+				write_element(to, &group->kind, &rule, name);
+		}
 	}
 	list_groups_close(&groups);
 	return error;

@@ -91,7 +91,7 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 	const struct protoent *known;
 	__u8 number;
 
-	if (rule_protocol_number(name, &number)) {
+	if (!rule_protocol_number(name, &number)) {
 		known = getprotobyname(name);
 		if (!known || known->p_proto < 0 || known->p_proto > 254)
 			return false;

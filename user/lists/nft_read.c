@@ -74,7 +74,7 @@ static const char *keyword_of_expression(struct nft_set *set, const json_t *expr
 	if (protocol && !strcmp(protocol, "icmpv6"))
 		set->icmp = LIST_ICMPV6_TYPE;
 	/* "tcp dport"; "th dport" is the port of any protocol. */
-	if (protocol && !rule_protocol_number(protocol, &number) && rule_has_ports(number))
+	if (protocol && rule_protocol_number(protocol, &number) && rule_has_ports(number))
 		set->proto = number;
 	return keyword_of(fields, json_string_value(payload ? json_object_get(payload, "field") :
 							      json_object_get(meta, "key")));
@@ -175,36 +175,6 @@ static int add_values(const struct nft_set *set, struct list_row *row, const jso
 	return error;
 }
 
-/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. -EINVAL: no time. */
-static int add_timeout(const struct nft_set *set, struct list_row *row, const json_t *element)
-{
-	const json_t *expires = json_object_get(element, "expires");
-	const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
-	const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
-
-	if (timeout && !json_is_integer(timeout))
-		return -EINVAL;
-	if (seconds || expires)
-		list_row_print(row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
-	return 0;
-}
-
-/* ICMP columns imply the protocol. The name of the set may imply family and action. `action` is the default. */
-static void add_implied(const struct nft_set *set, enum rule_action action, struct list_row *row)
-{
-	const struct list_columns *columns = &set->columns;
-
-	if ((list_columns_have(columns, "type") || list_columns_have(columns, "code")) &&
-	    !list_columns_have(columns, "proto"))
-		list_row_add(row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
-	if (set->proto && !list_columns_have(columns, "proto"))
-		list_row_print(row, "proto", "%u", set->proto);
-	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
-		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
-	if (columns->action != action)
-		list_row_add(row, "action", rule_action_name(columns->action));
-}
-
 /* The start of a piece, for a message. */
 static int shown(const struct json_span *span)
 {
@@ -216,6 +186,12 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	json_t *value = json_walk_value(span);
 	const json_t *element = json_object_get(value, "elem");
 	const char *comment = json_string_value(json_object_get(element, "comment"));
+	/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. */
+	const json_t *expires = json_object_get(element, "expires");
+	const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
+	const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
+	const struct list_columns *columns = &set->columns;
+	const bool has_proto = list_columns_have(columns, "proto");
 	struct list_row row = { .count = 0 };
 	int error;
 
@@ -225,11 +201,21 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	if (add_values(set, &row, element ? json_object_get(element, "val") : value)) {
 		error = list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
 				    set->name);
-	} else if (add_timeout(set, &row, element)) {
+	} else if (timeout && !json_is_integer(timeout)) {
 		error = list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown(span),
 				    span->at);
 	} else {
-		add_implied(set, in->list->action, &row);
+		if (seconds || expires)
+			list_row_print(&row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
+		/* ICMP columns imply the protocol. The name of the set may imply family and action. */
+		if ((list_columns_have(columns, "type") || list_columns_have(columns, "code")) && !has_proto)
+			list_row_add(&row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
+		if (set->proto && !has_proto)
+			list_row_print(&row, "proto", "%u", set->proto);
+		if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
+			list_row_add(&row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
+		if (columns->action != in->list->action)
+			list_row_add(&row, "action", rule_action_name(columns->action));
 		if (comment)
 			list_row_add(&row, "comment", comment);
 		error = list_take(in->list, &row);

@@ -71,21 +71,6 @@ const char *list_columns_format(const struct list_columns *columns, char text[LI
 
 /* ---- rules in groups that one set can hold ---- */
 
-/* NULL: no memory. */
-static struct list_group *group_of(struct list_groups *groups, const struct list_kind *kind)
-{
-	size_t i = 0;
-
-	while (i < groups->count && memcmp(&groups->group[i].kind, kind, sizeof(*kind)))
-		i++;
-	if (i < groups->count)
-		return &groups->group[i];
-	if (array_grow(&groups->group, i, sizeof(*groups->group)))
-		return NULL;
-	groups->group[groups->count++] = (struct list_group){ .kind = *kind };
-	return &groups->group[i];
-}
-
 int list_groups_make(struct list_groups *groups, const struct rule_set *rules, list_kind_of *kind_of, void *context)
 {
 	*groups = (struct list_groups){ .rules = rules, .number = calloc(rules->count + 1, sizeof(*groups->number)) };
@@ -96,14 +81,20 @@ int list_groups_make(struct list_groups *groups, const struct rule_set *rules, l
 		struct list_group *group;
 		struct rule rule;
 		unsigned int bits;
+		size_t k = 0;
 
 		rule_set_get(rules, i, &rule);
 		if (!kind_of(&rule, &kind, context))
 			continue;
-		group = group_of(groups, &kind);
-		if (!group)
-			return -ENOMEM;
-		groups->number[i] = group - groups->group + 1;
+		while (k < groups->count && memcmp(&groups->group[k].kind, &kind, sizeof(kind)))
+			k++;
+		if (k == groups->count) {
+			if (array_grow(&groups->group, k, sizeof(*groups->group)))
+				return -ENOMEM;
+			groups->group[groups->count++] = (struct list_group){ .kind = kind };
+		}
+		group = &groups->group[k];
+		groups->number[i] = k + 1;
 		bits = rule_address_bits(rule.family);
 		group->rules++;
 		group->without_prefix += !rule.src_len && !rule.dst_len;

@@ -22,11 +22,6 @@ struct values {
 	unsigned int port, last_port;
 };
 
-static bool is_of_addresses(const char *keyword)
-{
-	return !strcmp(keyword, "src") || !strcmp(keyword, "dst");
-}
-
 static bool is_of_ports(const char *keyword)
 {
 	return !strcmp(keyword, "sport") || !strcmp(keyword, "dport");
@@ -40,8 +35,8 @@ static bool find_several(const struct rule_phrase *phrase, size_t *at)
 
 		if (!value)
 			continue;
-		if (is_of_addresses(keyword) ? strpbrk(value, ",-") != NULL :
-		    is_of_ports(keyword)     ? strchr(value, ',') ||
+		if (!strcmp(keyword, "src") || !strcmp(keyword, "dst") ? strpbrk(value, ",-") != NULL :
+		    is_of_ports(keyword)                               ? strchr(value, ',') ||
 						   (*value >= '0' && *value <= '9' && strchr(value, '-')) :
 					   !strcmp(keyword, "proto") && strchr(value, ','))
 			return true;
@@ -137,26 +132,6 @@ static int take_from(struct rule_each *each, struct rule_phrase *phrase, size_t 
 	return error;
 }
 
-static int count_rules(const struct rule_phrase *phrase, __u64 *rules, struct reason *reason)
-{
-	*rules = 1;
-	for (size_t at = 0; find_several(phrase, &at); at += 2) {
-		struct values values = values_of(phrase, at);
-		char text[RULE_RANGE_BYTES];
-		__u64 count = 0;
-		int got;
-
-		while ((got = next_value(&values, text, reason)) > 0)
-			count++;
-		if (got)
-			return got;
-		/* The product of several ranges may overflow. */
-		if (__builtin_mul_overflow(*rules, count, rules))
-			*rules = ~0ULL;
-	}
-	return 0;
-}
-
 static int take_none(const struct rule *rule, void *context)
 {
 	(void)rule, (void)context;
@@ -167,11 +142,20 @@ int rule_each(struct rule_each *each, const char *const *words, size_t count, st
 {
 	struct rule_each trial = *each;
 	struct rule_phrase phrase;
-	__u64 rules;
+	__u64 rules = 1;
 	int error = rule_phrase_read(&phrase, words, count, each->is_of_file, reason);
 
-	if (!error)
-		error = count_rules(&phrase, &rules, reason);
+	for (size_t at = 0; !error && find_several(&phrase, &at); at += 2) {
+		struct values values = values_of(&phrase, at);
+		char text[RULE_RANGE_BYTES];
+		__u64 taken = 0;
+
+		while ((error = next_value(&values, text, reason)) > 0)
+			taken++;
+		/* The product of several ranges may overflow. */
+		if (__builtin_mul_overflow(rules, taken, &rules))
+			rules = ~0ULL;
+	}
 	if (error)
 		return error;
 	if (rules > RULE_EACH_MAX)

@@ -16,7 +16,7 @@ struct rule_phrase {
 };
 
 /* Says what to do about a word that no rule has; `phrase`: the words before it; `has_more`: words follow. -EINVAL. */
-int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason);
+int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason);
 
 /*
  * Reads words as operators write them: ours, and those of ipset, nft, ufw and ip. The phrase points into the

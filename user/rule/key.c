@@ -42,33 +42,27 @@ static struct rule_key key_of(const struct flow *flow, const struct rule_shape *
 	return key;
 }
 
-static struct rule_key key_of_family(const struct rule *rule, enum flow_family family)
+size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 {
-	const struct rule_shape shape = { .family = family,
-					  .action = rule->action,
-					  .fields = rule->fields,
-					  .src_len = rule->src_len,
-					  .dst_len = rule->dst_len };
-	const struct flow flow = {
+	struct rule_shape shape = {
+		.action = rule->action, .fields = rule->fields, .src_len = rule->src_len, .dst_len = rule->dst_len
+	};
+	struct flow flow = {
 		.src = rule->src,
 		.dst = rule->dst,
 		.sport = rule->sport,
 		.dport = rule->dport,
 		.proto = rule->proto,
-		.family = family,
 		.port_kind = rule->port_kind,
 	};
-
-	return key_of(&flow, &shape);
-}
-
-size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
-{
 	size_t count = 0;
 
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if (rule->family == family || rule->family == FLOW_NO_FAMILY)
-			keys[count++] = key_of_family(rule, family);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		if (rule->family != family && rule->family != FLOW_NO_FAMILY)
+			continue;
+		shape.family = flow.family = family;
+		keys[count++] = key_of(&flow, &shape);
+	}
 	return count;
 }
 
@@ -83,16 +77,12 @@ struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret
 	return (struct hash_value){ hash, hash_tag(&input, hash) };
 }
 
-/* A mask of the first `length` bits of a word in memory order; `length` may be more than 64. */
-static __u64 word_mask(unsigned int length)
-{
-	return length >= 64 ? ~0ULL : length ? htobe64(~0ULL << (64 - length)) : 0;
-}
-
 /* A mask of the first `length` bits of an address in memory order. */
 static union flow_addr prefix_mask(unsigned int length)
 {
-	return (union flow_addr){ .word = { word_mask(length), word_mask(length > 64 ? length - 64 : 0) } };
+	const __u64 first = length >= 64 ? ~0ULL : length ? ~0ULL << (64 - length) : 0;
+
+	return (union flow_addr){ .word = { htobe64(first), length > 64 ? htobe64(~0ULL << (128 - length)) : 0 } };
 }
 
 /* flow_pack() packs masks and flows alike, so that they always match bit by bit. */

@@ -49,19 +49,19 @@ int rule_number_parse(const char *text, unsigned long max, unsigned long *number
 	return *end || errno || *number > max ? -EINVAL : 0;
 }
 
-int rule_protocol_number(const char *word, __u8 *number)
+bool rule_protocol_number(const char *word, __u8 *number)
 {
 	unsigned long value;
 
 	for (size_t i = 0; i < PROTOCOLS; i++)
 		if (!strcasecmp(protocols[i].name, word)) {
 			*number = protocols[i].number;
-			return 0;
+			return true;
 		}
 	if (rule_number_parse(word, RULE_PROTO_MAX, &value))
-		return -ENOENT;
+		return false;
 	*number = value;
-	return 0;
+	return true;
 }
 
 const char *rule_protocol_name(__u8 number)
@@ -143,19 +143,19 @@ static void read_services(void)
 		qsort(services.service, services.count, sizeof(*services.service), compare_services);
 }
 
-int rule_service_port(const char *name, __u16 *port)
+bool rule_service_port(const char *name, __u16 *port)
 {
 	const struct service wanted = { .name = (char *)name }, *found = NULL;
 
 	if (!isalpha((unsigned char)*name))
-		return -ENOENT;
+		return false;
 	pthread_once(&services.once, read_services);
 	if (services.count)
 		found = bsearch(&wanted, services.service, services.count, sizeof(wanted), compare_names);
 	if (!found)
-		return -ENOENT;
+		return false;
 	while (found > services.service && !compare_names(found - 1, &wanted))
 		found--;
 	*port = found->port;
-	return 0;
+	return true;
 }

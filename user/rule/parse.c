@@ -137,7 +137,7 @@ static int parse_proto(struct parser *parser, const struct keyword *keyword, con
 	char text[SUGGEST_TEXT_BYTES];
 
 	(void)keyword;
-	if (!rule_protocol_number(value, &parser->rule->proto)) {
+	if (rule_protocol_number(value, &parser->rule->proto)) {
 		parser->rule->fields |= RULE_PROTO;
 		return 0;
 	}
@@ -163,7 +163,7 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != keyword->kind)
 		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
-	if (is_port && !rule_service_port(value, &service))
+	if (is_port && rule_service_port(value, &service))
 		number = service;
 	else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,"))
 		return fail(parser,

@@ -78,7 +78,7 @@ static bool is_protocol(const char *word)
 {
 	__u8 number;
 
-	return isalpha((unsigned char)*word) && !rule_protocol_number(word, &number);
+	return isalpha((unsigned char)*word) && rule_protocol_number(word, &number);
 }
 
 static bool is_address(const char *word)
@@ -105,7 +105,7 @@ static bool is_port(const char *word)
 		return !strpbrk(word, ".:/");
 	/* "https,ssh" */
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(word, ","), word);
-	return !rule_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(first, &number);
+	return !rule_keyword(word) && !synonym && !is_protocol(word) && rule_service_port(first, &number);
 }
 
 /* ---- the phrase ---- */
@@ -254,7 +254,7 @@ static int add_protocol(struct reading *reading, const char *word)
 	__u8 number;
 	int error = add(reading, "proto", word);
 
-	if (error || rule_protocol_number(word, &number) || !rule_has_ports(number) ||
+	if (error || !rule_protocol_number(word, &number) || !rule_has_ports(number) ||
 	    reading->next == reading->count || !is_port(reading->words[reading->next]))
 		return error;
 	return add(reading, "dport", reading->words[reading->next++]);
@@ -369,7 +369,7 @@ static int read_word(struct reading *reading, const char *word)
 		return error;
 	return is_address(word) ?
 		       add_source(reading, word) :
-		       rule_say_unknown(reading->phrase, word, reading->next < reading->count, reading->reason);
+		       rule_unknown_reason(reading->phrase, word, reading->next < reading->count, reading->reason);
 }
 
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,

@@ -143,8 +143,8 @@ const char *rule_keyword_of(const char *word);
 /* Whether a rule may start with this word, so that it cannot be the name of a list. */
 bool rule_is_word(const char *word);
 
-/* Sets the port of a service in /etc/services. 0; -ENOENT. */
-int rule_service_port(const char *name, __u16 *port);
+/* Sets the port of a service in /etc/services. false: there is none of this name. */
+bool rule_service_port(const char *name, __u16 *port);
 
 /* Keyword number `index`. *value: its kind of value, or choices joined by '|'. NULL after the last. */
 const char *rule_word(size_t index, const char **value);
@@ -152,8 +152,8 @@ const char *rule_word(size_t index, const char **value);
 /* Whether a number starts with 0 and has more digits. Rules do not accept such numbers. */
 bool rule_has_leading_zero(const char *number);
 
-/* Sets the number of a protocol: the word is its name, or a number 0 to 254. 0; -ENOENT. */
-int rule_protocol_number(const char *word, __u8 *number);
+/* Sets the number of a protocol: the word is its name, or a number 0 to 254. false: it is neither. */
+bool rule_protocol_number(const char *word, __u8 *number);
 
 /* The name of a protocol number; NULL: it has none. */
 const char *rule_protocol_name(__u8 number);

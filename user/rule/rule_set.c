@@ -135,18 +135,6 @@ static int compare_entries(const void *left, const void *right, void *set)
 	return order ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-static void sort_by_insertion(const struct rule_set *set, struct rule_set_entry *entries, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		const struct rule_set_entry entry = entries[i];
-		size_t k = i;
-
-		for (; k && compare_entries(&entries[k - 1], &entry, (void *)set) > 0; k--)
-			entries[k] = entries[k - 1];
-		entries[k] = entry;
-	}
-}
-
 static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift)
 {
 	return entry->first_word >> shift & 0xff;
@@ -182,7 +170,14 @@ static void sort_from(const struct rule_set *set, struct rule_set_entry *entries
 	size_t ends[256];
 
 	if (count <= INSERTION_MAX) {
-		sort_by_insertion(set, entries, count);
+		for (size_t i = 1; i < count; i++) {
+			const struct rule_set_entry entry = entries[i];
+			size_t k = i;
+
+			for (; k && compare_entries(&entries[k - 1], &entry, (void *)set) > 0; k--)
+				entries[k] = entries[k - 1];
+			entries[k] = entry;
+		}
 		return;
 	}
 	if (shift < 0) {

@@ -45,22 +45,16 @@ static const struct advice strangers[] = {
 	{ "days", "is not a word of a rule: a time is one word, like 2d" },
 };
 
-/* Whether a word before is a protocol with types instead of ports. */
-static bool is_about_icmp(const struct rule_phrase *phrase)
+static int number_reason(const struct rule_phrase *phrase, const char *word, struct reason *reason)
 {
+	bool is_about_icmp = false;
+	__s64 time_ms;
 	__u8 number;
 
 	for (size_t i = 0; i < phrase->count; i += 2)
 		if (!strcmp(phrase->words[i], "proto") && phrase->words[i + 1] &&
-		    !rule_protocol_number(phrase->words[i + 1], &number))
-			return number == IPPROTO_ICMP || number == IPPROTO_ICMPV6;
-	return false;
-}
-
-static int say_number(const struct rule_phrase *phrase, const char *word, struct reason *reason)
-{
-	__s64 time_ms;
-
+		    rule_protocol_number(phrase->words[i + 1], &number))
+			is_about_icmp = number == IPPROTO_ICMP || number == IPPROTO_ICMPV6;
 	if (word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
 		return fail(reason, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
 	if (strchr(word, '/'))
@@ -70,10 +64,10 @@ static int say_number(const struct rule_phrase *phrase, const char *word, struct
 	return fail(reason,
 		    "'%.80s' is not a word of a rule; rules have no numbers; a %s %.20s, an address is written like "
 		    "192.0.2.1",
-		    word, is_about_icmp(phrase) ? "type of ICMP is type" : "port is dport", word);
+		    word, is_about_icmp ? "type of ICMP is type" : "port is dport", word);
 }
 
-int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason)
+int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(word);
 	const char *known, *ignored, *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
@@ -90,7 +84,7 @@ int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool ha
 		return fail(reason, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
 			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
 									word + strspn(word, "-"));
-	if (!rule_service_port(word, &port))
+	if (rule_service_port(word, &port))
 		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
 			    word);
 	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
@@ -100,7 +94,7 @@ int rule_say_unknown(const struct rule_phrase *phrase, const char *word, bool ha
 			    "add tcp dport 443; a list is --list NAME",
 			    word);
 	if (isdigit((unsigned char)*word))
-		return say_number(phrase, word, reason);
+		return number_reason(phrase, word, reason);
 	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
 		return fail(reason,
 			    "'%.80s' is the number of a network operator, which is not looked up; import a list of its "

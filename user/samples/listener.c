@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/grace_period.h"
+#include "base/waiting.h"
 #include "base/memory.h"
 #include "change/change.h"
 #include "parse_packet.h"

@@ -11,7 +11,7 @@
 #ifndef XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
 #define XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
 
-#include "base/grace_period.h"
+#include "base/waiting.h"
 #include "table/semisort.h"
 #include "table/table.h"
 

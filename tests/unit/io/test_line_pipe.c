@@ -7,7 +7,7 @@
 #include "io/line_pipe.h"
 
 struct pipe {
-	struct feed feed;
+	struct line_pipe feed;
 	int write_fd;
 };
 
@@ -19,7 +19,7 @@ static void pipe_open(struct pipe *pipe_feed)
 
 	assert_int_equal(pipe(fds), 0);
 	snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
-	assert_int_equal(feed_open(&pipe_feed->feed, path), 0);
+	assert_int_equal(line_pipe_open(&pipe_feed->feed, path), 0);
 	close(fds[0]);
 	pipe_feed->write_fd = fds[1];
 }
@@ -30,8 +30,8 @@ static void pipe_write(struct pipe *to, const char *bytes, size_t count)
 		const size_t chunk = count < 65536 ? count : 65536; /* the capacity of a pipe */
 
 		assert_int_equal(write(to->write_fd, bytes, chunk), chunk);
-		assert_int_equal(feed_wait(&to->feed, 0), 1);
-		assert_int_equal(feed_read(&to->feed), 0);
+		assert_int_equal(line_pipe_wait(&to->feed, 0), 1);
+		assert_int_equal(line_pipe_read(&to->feed), 0);
 		bytes += chunk;
 		count -= chunk;
 	}
@@ -41,8 +41,8 @@ static void pipe_end(struct pipe *to)
 {
 	close(to->write_fd);
 	while (!to->feed.is_ended) {
-		assert_int_equal(feed_wait(&to->feed, -1), 1);
-		assert_int_equal(feed_read(&to->feed), 0);
+		assert_int_equal(line_pipe_wait(&to->feed, -1), 1);
+		assert_int_equal(line_pipe_read(&to->feed), 0);
 	}
 }
 
@@ -50,7 +50,7 @@ static void assert_next(struct pipe *from, const char *line)
 {
 	size_t offset;
 
-	assert_int_equal(feed_next(&from->feed, &offset), 1);
+	assert_int_equal(line_pipe_next(&from->feed, &offset), 1);
 	assert_string_equal(from->feed.bytes + offset, line);
 }
 
@@ -58,7 +58,7 @@ static void assert_none(struct pipe *from)
 {
 	size_t offset;
 
-	assert_int_equal(feed_next(&from->feed, &offset), 0);
+	assert_int_equal(line_pipe_next(&from->feed, &offset), 0);
 }
 
 TEST(test_lines_are_whole_wherever_they_are_cut)
@@ -71,22 +71,22 @@ TEST(test_lines_are_whole_wherever_they_are_cut)
 
 		pipe_open(&from);
 		pipe_write(&from, text, cut);
-		while (feed_next(&from.feed, &offset) > 0)
+		while (line_pipe_next(&from.feed, &offset) > 0)
 			lines++;
 		for (size_t i = 0, ends = 0; i <= cut; i++) {
 			if (i == cut)
 				assert_int_equal(lines, ends);
 			ends += text[i] == '\n';
 		}
-		feed_forget(&from.feed);
+		line_pipe_forget(&from.feed);
 		pipe_write(&from, text + cut, sizeof(text) - 1 - cut);
 		pipe_end(&from);
-		while (feed_next(&from.feed, &offset) > 0)
+		while (line_pipe_next(&from.feed, &offset) > 0)
 			lines++;
 		assert_int_equal(lines, 5);
 		assert_int_equal(from.feed.number, 5);
 		assert_string_equal(from.feed.bytes + offset, "four");
-		feed_close(&from.feed);
+		line_pipe_close(&from.feed);
 	}
 }
 
@@ -97,25 +97,25 @@ TEST(test_lines_stay_until_they_are_forgotten)
 
 	pipe_open(&from);
 	pipe_write(&from, "first\nsec", 9);
-	assert_int_equal(feed_next(&from.feed, &first), 1);
+	assert_int_equal(line_pipe_next(&from.feed, &first), 1);
 	assert_none(&from);
 	for (int i = 0; i < 100; i++)
 		pipe_write(&from, "0123456789012345678901234567890123456789", 40);
 	pipe_write(&from, "\nthird\n", 7);
-	assert_int_equal(feed_next(&from.feed, &second), 1);
+	assert_int_equal(line_pipe_next(&from.feed, &second), 1);
 	assert_string_equal(from.feed.bytes + first, "first");
 	assert_int_equal(strlen(from.feed.bytes + second), 3 + 4000);
-	feed_forget(&from.feed);
+	line_pipe_forget(&from.feed);
 	assert_next(&from, "third");
-	assert_false(feed_has_rest(&from.feed));
+	assert_false(line_pipe_has_rest(&from.feed));
 	pipe_end(&from);
 	assert_none(&from);
-	feed_close(&from.feed);
+	line_pipe_close(&from.feed);
 }
 
 TEST(test_long_lines_are_cut_and_the_next_is_whole)
 {
-	static char text[5 * FEED_LINE_BYTES];
+	static char text[5 * LINE_PIPE_BYTES];
 	struct pipe from;
 	size_t offset;
 
@@ -127,11 +127,11 @@ TEST(test_long_lines_are_cut_and_the_next_is_whole)
 	}
 	assert_true(from.feed.room < sizeof(text));
 	pipe_write(&from, "x\nnext\na\0b\n", 11);
-	assert_int_equal(feed_next(&from.feed, &offset), -EMSGSIZE);
+	assert_int_equal(line_pipe_next(&from.feed, &offset), -EMSGSIZE);
 	assert_next(&from, "next");
-	assert_int_equal(feed_next(&from.feed, &offset), -EILSEQ);
+	assert_int_equal(line_pipe_next(&from.feed, &offset), -EILSEQ);
 	assert_int_equal(from.feed.number, 3);
-	feed_close(&from.feed);
+	line_pipe_close(&from.feed);
 }
 
 TEST(test_a_byte_order_mark_is_skipped)
@@ -147,7 +147,7 @@ TEST(test_a_byte_order_mark_is_skipped)
 	assert_next(&from, "first");
 	assert_next(&from, "\xef\xbb\xbf"
 			   "second");
-	feed_close(&from.feed);
+	line_pipe_close(&from.feed);
 }
 
 TEST(test_signals_end_the_wait_and_no_more)
@@ -155,27 +155,27 @@ TEST(test_signals_end_the_wait_and_no_more)
 	struct pipe from;
 
 	pipe_open(&from);
-	assert_int_equal(feed_wait(&from.feed, 0), 0);
+	assert_int_equal(line_pipe_wait(&from.feed, 0), 0);
 	raise(SIGTERM);
 	raise(SIGINT);
-	assert_int_equal(feed_wait(&from.feed, -1), -EINTR);
+	assert_int_equal(line_pipe_wait(&from.feed, -1), -EINTR);
 	assert_int_equal(write(from.write_fd, "line\n", 5), 5);
-	assert_true(feed_has_rest(&from.feed));
-	assert_int_equal(feed_read(&from.feed), 0);
+	assert_true(line_pipe_has_rest(&from.feed));
+	assert_int_equal(line_pipe_read(&from.feed), 0);
 	assert_next(&from, "line");
 	close(from.write_fd);
-	feed_close(&from.feed); /* the process must survive */
-	feed_close(&from.feed);
+	line_pipe_close(&from.feed); /* the process must survive */
+	line_pipe_close(&from.feed);
 }
 
 TEST(test_what_cannot_be_opened)
 {
-	struct feed feed;
+	struct line_pipe feed;
 
-	assert_int_equal(feed_open(&feed, "/nonexistent"), -ENOENT);
-	assert_int_equal(feed_open(&feed, "/"), 0);
-	assert_int_equal(feed_read(&feed), -EISDIR);
-	feed_close(&feed);
+	assert_int_equal(line_pipe_open(&feed, "/nonexistent"), -ENOENT);
+	assert_int_equal(line_pipe_open(&feed, "/"), 0);
+	assert_int_equal(line_pipe_read(&feed), -EISDIR);
+	line_pipe_close(&feed);
 }
 
 TEST_MAIN(NULL, NULL)
