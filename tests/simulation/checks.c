@@ -302,8 +302,10 @@ void promises_excuse(const struct server *truth, bool hosts_too)
 	for (int i = 0; list_names[i]; i++)
 		read_state(truth, i, &states[i]);
 	for (size_t i = 0; i < promises_count; i++) {
-		if (promises[i].state != PROMISE_LIVE ||
-		    find_item(&states[promises[i].list], number_of(promises[i].rule)))
+		const bool is_there = find_item(&states[promises[i].list], number_of(promises[i].rule));
+
+		promises[i].is_excused |= promises[i].state == PROMISE_GONE && is_there;
+		if (promises[i].state != PROMISE_LIVE || is_there)
 			continue;
 		promises[i].is_lost_at_broker = true;
 		promises[i].is_excused |= hosts_too;
@@ -581,7 +583,7 @@ void check_promises(const struct server *master)
 			must(find_item(&states[promise->list], number),
 			     "'%s' was published to the list %s at %.3f s, and the broker does not have it",
 			     promise->rule, list_names[promise->list], promise->since_us / 1e6);
-		if (promise->state == PROMISE_GONE)
+		if (promise->state == PROMISE_GONE && !promise->is_excused)
 			must(!find_item(&states[promise->list], number),
 			     "'%s' was deleted from the list %s at %.3f s, and the broker has it", promise->rule,
 			     list_names[promise->list], promise->since_us / 1e6);

@@ -16,7 +16,7 @@
 #define LOSS_QUIET_US (160 * SECOND)
 #define RATE_US (20 * SECOND)
 
-bool is_quiet;
+bool is_quiet, is_rate_checked = true;
 
 static struct server *master = &servers[0];
 static struct dataset backup;
@@ -257,15 +257,17 @@ static void promote(void *context)
 	if (!best || is_quiet)
 		return;
 	for (size_t i = 0; i < promises_count; i++) {
+		struct promise *promise = &promises[i];
+		const bool is_there = server_has_rule(best, promise->list, promise->rule);
 		bool is_elsewhere = false;
 
-		/* Somebody has it who cannot be asked, or only one had it: the manual promises no more. */
+		if (promise->state != (is_there ? PROMISE_GONE : PROMISE_LIVE))
+			continue;
+		/* Another replica has the change, and could not be asked: the manual promises no more. */
 		for (unsigned int k = 0; k < servers_count; k++)
 			is_elsewhere |= &servers[k] != old &&
-					server_has_rule(&servers[k], promises[i].list, promises[i].rule);
-		if (promises[i].state == PROMISE_LIVE && !server_has_rule(best, promises[i].list, promises[i].rule) &&
-		    is_elsewhere)
-			promises[i].is_excused = true;
+					server_has_rule(&servers[k], promise->list, promise->rule) != is_there;
+		promise->is_excused |= is_elsewhere;
 	}
 	master = best;
 	master_since_us = now_us;
@@ -408,7 +410,8 @@ static void look(void *context)
 static void rates(void *context)
 {
 	(void)context;
-	check_rates(RATE_US);
+	if (is_rate_checked)
+		check_rates(RATE_US);
 	in(RATE_US, rates, NULL);
 }
 

@@ -8,6 +8,9 @@
 /* Nothing disturbs; what is broken is being healed. */
 extern bool is_quiet;
 
+/* False: hosts may connect as often as they like. */
+extern bool is_rate_checked;
+
 /* The server that has the truth. */
 struct server *present_master(void);
 

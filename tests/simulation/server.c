@@ -103,6 +103,7 @@ static void arrive(void *context)
 			dataset_free(&to->data);
 			to->data = *shipment->whole;
 			to->is_linked = true;
+			to->is_syncing = false;
 			to->unsynced.used = 0;
 			dataset_free(&to->durable);
 			dataset_copy(&to->durable, &to->data);
@@ -137,6 +138,14 @@ static void ship(struct server *from, struct server *to, struct dataset *whole, 
 	at(to->arrives_us, arrive, shipment);
 }
 
+/* What is on its way to the replica gets lost. */
+static void unlink_replica(struct server *replica)
+{
+	replica->is_linked = replica->is_syncing = false;
+	replica->link++;
+	replica->arrives_us = 0;
+}
+
 /* A replica that has no link asks for a full synchronisation. */
 static void look_for_master(void *context)
 {
@@ -147,13 +156,13 @@ static void look_for_master(void *context)
 	if (!server->is_up || !server->master)
 		return;
 	if (!server->master->is_up || server->is_cut_off || server->master->master || server->master->is_silent) {
-		server->is_linked = false;
-		server->link++;
+		unlink_replica(server);
 		return;
 	}
-	if (server->is_linked || server->arrives_us > now_us)
+	if (server->is_linked || server->is_syncing)
 		return;
-	server->link++;
+	unlink_replica(server);
+	server->is_syncing = true;
 	whole = malloc(sizeof(*whole));
 	dataset_copy(whole, &server->master->data);
 	ship(server->master, server, whole, SYNC_US);
@@ -163,10 +172,18 @@ static void replicate(struct server *server)
 {
 	server->offset += server->effects.used;
 	persist(server, &server->effects);
-	for (unsigned int i = 0; i < servers_count; i++)
-		if (servers[i].master == server && servers[i].is_up && !servers[i].is_cut_off &&
-		    (servers[i].is_linked || servers[i].arrives_us > now_us))
-			ship(server, &servers[i], NULL, REPLICATION_US);
+	for (unsigned int i = 0; i < servers_count; i++) {
+		struct server *replica = &servers[i];
+
+		if (replica->master != server || !replica->is_up)
+			continue;
+		if (replica->is_cut_off) {
+			/* What it misses comes with a full synchronisation. */
+			unlink_replica(replica);
+		} else if (replica->is_linked || replica->is_syncing) {
+			ship(server, replica, NULL, REPLICATION_US);
+		}
+	}
 	server->effects.used = 0;
 }
 
@@ -598,8 +615,8 @@ void server_kill(struct server *server)
 	if (!server->is_up)
 		return;
 	trace("%s is killed", server->where);
-	server->is_up = server->is_linked = server->is_silent = false;
-	server->link++;
+	server->is_up = server->is_silent = false;
+	unlink_replica(server);
 	drop_clients(server);
 	if (server->disk != DISK_ALWAYS) {
 		dataset_free(&server->data);
@@ -635,8 +652,7 @@ void server_promote(struct server *server)
 {
 	trace("%s becomes the master", server->where);
 	server->master = NULL;
-	server->is_linked = false;
-	server->link++;
+	unlink_replica(server);
 	draw_id(server->replication_id);
 	memset(server->acknowledged, 0, sizeof(server->acknowledged));
 }
@@ -646,9 +662,7 @@ void server_follow(struct server *server, struct server *master)
 {
 	trace("%s follows %s", server->where, master->where);
 	server->master = master;
-	server->is_linked = false;
-	server->link++;
-	server->arrives_us = 0;
+	unlink_replica(server);
 	drop_clients(server);
 }
 

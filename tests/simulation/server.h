@@ -38,6 +38,7 @@ struct server {
 	struct bytes unsynced; /* effects that are not in `durable` yet */
 	struct server *master; /* NULL: it is one */
 	bool is_linked;        /* to its master */
+	bool is_syncing;       /* the whole data of its master are on their way */
 	__u64 link;            /* counts links, so that what is late is void */
 	__s64 offset, acknowledged[SERVERS_MAX];
 	__s64 arrives_us;    /* when the last effects on their way arrive here */

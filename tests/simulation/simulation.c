@@ -10,7 +10,7 @@
 #include "simulation/faults.h"
 
 #define JOBS_MAX 256
-#define USAGE "usage: simulation [-s SEED] [-n COUNT] [-t SECONDS] [-j JOBS] [-k KINDS] [-v]\n"
+#define USAGE "usage: simulation [-s SEED] [-n COUNT] [-t SECONDS] [-j JOBS] [-k KINDS] [-v] [-r]\n"
 
 static double real_s(void)
 {
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	pid_t pid, pids[JOBS_MAX] = {};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((option = getopt(argc, argv, "s:n:t:j:k:v")) > 0) {
+	while ((option = getopt(argc, argv, "s:n:t:j:k:vr")) > 0) {
 		if (option == 's')
 			seed = strtoull(optarg, NULL, 10);
 		else if (option == 'n')
@@ -54,6 +54,8 @@ int main(int argc, char **argv)
 			jobs = atoi(optarg) < JOBS_MAX ? atoi(optarg) : JOBS_MAX;
 		else if (option == 'k')
 			kinds = optarg;
+		else if (option == 'r')
+			is_rate_checked = false;
 		else if (option == 'v')
 			is_traced = true;
 		else

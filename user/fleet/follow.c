@@ -210,6 +210,9 @@ static void note_broker(struct following *following, char *where)
 
 	if (flow)
 		*flow++ = '\0';
+	/* What came before a connection was lost is sent again, or is gone: this broker may have another history. */
+	for (size_t i = 0; i < following->apply.count; i++)
+		apply_forget(&following->apply.lists[i]);
 	following->is_connected = true;
 	snprintf(following->apply.broker, sizeof(following->apply.broker), "%.90s", flow ? flow : "");
 	snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet, where);
