@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The parser, on the host and in the kernel, on frames that it has no part in making, beside scapy and tshark, which know
-# nothing of it. COUNT=n frames; PCAP='FILE|DIR...' adds those of captures; FRAMES_SEED=n draws others.
+# nothing of it. COUNT=n frames; PCAP='FILE|DIR...' adds those of captures; SEED=n repeats a run.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
 
-FRAMES_SEED=${FRAMES_SEED:-1}
 COUNT=${COUNT:-5000}
 PYTHON=/usr/bin/python3 # Debian's, which sees Debian's packages
 
 frames() {
-	$PYTHON tests/dissect.py generate "$FRAMES_SEED" "$COUNT" >"$STATE/frames"
+	$PYTHON tests/dissect.py generate "$SEED" "$COUNT" >"$STATE/frames"
 	# shellcheck disable=SC2086 # one word a file
 	[ -z "${PCAP:-}" ] || $PYTHON tests/dissect.py pcap $PCAP >>"$STATE/frames"
 }
