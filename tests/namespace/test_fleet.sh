@@ -23,6 +23,117 @@ src 192.0.2.2 timeout 1h comment "a b"' xc list --list bad
 	xc metrics | grep -q '^xdp_cuckoo_list_not_fed{name="default",list="bad"} 0$' || fail "nobody waits for the broker"
 }
 
+# Where nobody follows, no command says that all is well.
+test_nobody_follows() {
+	fleet
+	case_begin "no host"
+	assert_status 1 publish add 192.0.2.1 --list bad --wait 1%
+	assert_error "nobody follows the list 'bad'"
+	assert_output '^hosts: +0$'
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_error "nobody follows the fleet 'default'"
+	assert_status 1 publish panic on
+	assert_error "nobody follows the fleet 'default'"
+	assert_status 1 publish panic off
+	case_begin "a list that nobody follows, and one that is not there"
+	sed -i 's/^lists = bad/lists = bad typo/' "$FLEET_CONF"
+	follow_start
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100%
+	assert_status 0 publish add 192.0.2.3 --list other
+	followed "the broker has no list 'typo' yet" || fail "the follower does not say that a list is missing"
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_error "nobody follows the list 'other'"
+	assert_output "^h1 +level .* the broker has no list 'typo'"
+	assert_output '^bad +2 +1 '
+	case_begin "a host that does not follow the list any more"
+	follow_kill
+	sed -i 's/^lists = bad typo/lists = typo/' "$FLEET_CONF"
+	follow_start
+	assert_status 1 publish add 192.0.2.4 --list bad --wait 100
+	assert_error "nobody follows the list 'bad'"
+}
+
+test_waiting_counts_hosts_that_refuse() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	assert_status 1 publish add "$BROKER" --list bad --wait 100
+	assert_error "0 of 1 hosts have the change; h1: refuses rules: .*$BROKER"
+	assert_output '^hosts refusing: +1$'
+	case_begin "a later change is not refused"
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
+	assert_output '^hosts refusing: +0$'
+	case_begin "a host that is gone"
+	redis ZADD xc:default:L:bad:hosts 0 gone >/dev/null
+	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
+	assert_output '^hosts: +1$'
+	case_begin "a host that is silent"
+	redis ZADD xc:default:L:bad:hosts 0 h2 >/dev/null
+	redis HSET xc:default:host:h2 state level lists bad at:bad 0-0 seen 1000 >/dev/null
+	assert_status 0 publish add 192.0.2.4 --list bad --wait 50%
+	assert_status 0 xc fleet forget h2 --config "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.5 --list bad --wait 100
+}
+
+# A host reads from a replica, which takes no reports.
+test_reports_go_elsewhere() {
+	fleet
+	for options in "--port 6380 --replicaof $BROKER 6379 --repl-diskless-sync-delay 0" '--port 6381'; do
+		mkdir -p "$STATE/${options#--port }"
+		# shellcheck disable=SC2086 # several words
+		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --dir \
+			"$STATE/${options#--port }" $options >>"$STATE/servers.log" 2>&1 </dev/null &
+		on_exit "end $!"
+		REPORT_PID=$!
+	done
+	linked() {
+		redis -p 6380 INFO replication | grep -q 'master_link_status:up'
+	}
+	WAIT_LOG=$STATE/servers.log
+	wait_for "replication" linked
+	echo "report = $BROKER:6381" >>"$FLEET_CONF"
+	HOST_CONF=$FLEET_CONF
+	FLEET_CONF=$STATE/replica.conf
+	sed "s/^broker = .*/broker = $BROKER:6380/" "$HOST_CONF" >"$FLEET_CONF"
+	follow_start
+	FLEET_CONF=$HOST_CONF
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	dropped 192.0.2.1 || fail "the packet is not dropped"
+	assert_status 0 xc fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +level +1 '
+	assert_equal '' "$(redis KEYS '*host*')" "reports at the broker"
+	case_begin "the server of reports is away"
+	end "$REPORT_PID"
+	assert_status 0 publish add 192.0.2.2 --list bad
+	wait_for "the rule" dropped 192.0.2.2
+	wait_for "the follower to say so" followed "refuses the report of this host, .*cannot connect|refuses the report of this host, .*lost"
+	assert_status 3 publish add 192.0.2.3 --list bad --wait 100
+	assert_error "cannot connect to the broker at $BROKER port 6381"
+	wait_for "the rule" dropped 192.0.2.3
+}
+
+# Many changes are few reports.
+test_reports_are_few() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	redis CONFIG RESETSTAT >/dev/null
+	start=$(date +%s%3N)
+	seq 1 40 | while read -r i; do
+		publish add "198.51.100.$i" --list bad >/dev/null
+	done
+	wait_level
+	seconds=$((($(date +%s%3N) - start) / 1000))
+	reports=$(redis INFO commandstats | sed -n 's/^cmdstat_zadd:calls=\([0-9]*\),.*/\1/p')
+	[ "${reports:-0}" -le $((seconds + 2)) ] || fail "$reports reports in $seconds s"
+	note "40 changes in $seconds s: ${reports:-0} reports"
+	case_begin "the last change is reported, too"
+	reported() {
+		redis HGET xc:default:host:h1 rules | grep -qx 41
+	}
+	wait_for "the report" reported
+}
+
 test_drops_and_metrics_of_all_hosts() {
 	fleet
 	follow_start
@@ -249,7 +360,8 @@ test_panic_reaches_the_host() {
 	wait_for "the end of the panic" dropped 192.0.2.1
 	case_begin "panic that began while nobody followed"
 	follow_kill
-	assert_status 0 publish panic on
+	assert_status 1 publish panic on
+	assert_error "0 of 1 hosts report it; 'h1' does not"
 	follow_start
 	wait_for "panic" passed 192.0.2.1
 	case_begin "a filter that is loaded meanwhile"
@@ -350,7 +462,8 @@ test_panic_does_not_wait_behind_a_list() {
 	ip netns exec "$TX" tc qdisc add dev vtx root tbf rate 2mbit burst 64k latency 1s
 	follow_start
 	wait_for "the reading" followed 'reads the whole list'
-	assert_status 0 publish panic on
+	publish panic on >/dev/null 2>&1 & # the report comes after the list
+	on_exit "end $!"
 	start=$(date +%s%3N)
 	wait_for "panic" followed 'panic of the fleet'
 	sent=$(ip netns exec "$TX" tc -s qdisc show dev vtx | sed -n 's/^ Sent \([0-9]*\) bytes.*/\1/p')
@@ -598,17 +711,19 @@ test_tls_needs_the_right_certificate() {
 
 # A user of a host reads all, and writes only its own status.
 test_access_is_limited() {
-	fleet
+	fleet 'max-shrink = 100%'
 	printf '%s\n' 'user = h1' "password-file = $STATE/password" >>"$FLEET_CONF"
 	echo secret >"$STATE/password"
 	chmod 600 "$STATE/password"
-	redis ACL SETUSER h1 on '>secret' '%R~xc:default:*' '%RW~xc:default:host:h1' +auth +role +time +hmget +hget +hgetall \
-		+xread +xrange +xrevrange +hset +expire >/dev/null
+	acl() {
+		acl_words=$(sed -n "s/^user $1 //p" user/package/man/xdp-cuckoo-fleet.7 | sed "s/PASSWORD/secret/; s/host:$1/host:$2/")
+		# shellcheck disable=SC2086 # words
+		redis ACL SETUSER "$2" $acl_words >/dev/null
+	}
+	acl host1 h1
 	follow_start
 	case_begin "a publisher with the rights of the man page"
-	acl=$(sed -n '/^ACL SETUSER feed/,/^\./p' user/package/man/xdp-cuckoo-fleet.7 | sed '/^\./d; s/PASSWORD/secret/')
-	# shellcheck disable=SC2086 # words
-	redis $acl >/dev/null
+	acl feed feed
 	printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' 'user = feed' "password-file = $STATE/password" \
 		>"$STATE/publisher.conf"
 	published() {

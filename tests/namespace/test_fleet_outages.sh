@@ -151,12 +151,23 @@ test_nothing_is_wiped() {
 	redis FLUSHALL >/dev/null
 	wait_for "the follower to notice" followed "has no fleet 'default'"
 	dropped 198.51.100.1 || fail "the rules are gone"
+	reported() {
+		run xc fleet status --config "$FLEET_CONF"
+		[ "$STATUS" -eq 1 ] && grep -Eq "^h1 +stopped .*$1" "$STATE/out"
+	}
+	wait_for "the report" reported "has no fleet 'default'"
+	assert_error "there is no fleet 'default' on the broker"
 	case_begin "another fleet"
 	assert_status 0 xc fleet init --config "$FLEET_CONF"
 	assert_status 0 publish add 203.0.113.1 --list bad
 	wait_for "the follower to notice" followed "another one than before"
 	dropped 198.51.100.1 || fail "the rules are gone"
 	passed 203.0.113.1 || fail "rules of another fleet were applied"
+	wait_for "the report" reported "another one than before"
+	assert_status 0 publish panic on
+	passed 198.51.100.1 || fail "panic does not reach the host that has stopped"
+	assert_status 0 publish panic off
+	dropped 198.51.100.1 || fail "the panic does not end"
 	follow_kill
 	assert_status 1 xc follow --once --config "$FLEET_CONF"
 	assert_error "another one than before.*--accept"
@@ -247,7 +258,7 @@ test_a_failover_that_loses_entries() {
 		i=0
 		while [ "$i" -lt 3 ]; do
 			i=$((i + 1))
-			assert_status 0 publish add "10.$failover.0.$i" --list bad
+			assert_status 6 publish add "10.$failover.0.$i" --list bad
 			assert_error 'fewer than 1 replicas have the change'
 		done
 		wait_for "the follower" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q 10.$failover.0.$i\$"

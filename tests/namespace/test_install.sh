@@ -34,6 +34,8 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.timer
+		./opt/xc/lib/systemd/system/xdp-cuckoo-resend@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-resend@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/sysusers.d/xdp-cuckoo.conf
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf

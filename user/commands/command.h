@@ -29,6 +29,7 @@ enum command_status {
 	STATUS_SYSTEM = 3, /* the system refused: kernel, permission, I/O */
 	STATUS_FULL = 4,   /* table full or memory short */
 	STATUS_BUSY = 5,   /* another XDP program, or monitor, is in the way */
+	STATUS_LATE = 6,   /* published, but fewer replicas have it than asked */
 };
 
 /* The options that only some commands take, as bits of command->options. */

@@ -77,24 +77,41 @@ static enum command_status init(const struct invocation *invocation, struct brok
 	return STATUS_DONE;
 }
 
-static enum command_status forget(const struct invocation *invocation, struct broker *broker)
+/* Deletes the report of the host, and its place in the sets of all lists. */
+static enum command_status forget(const struct invocation *invocation, const struct config *config,
+				  struct broker *broker)
 {
 	const char *host = invocation->operands[1];
 	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
+	struct broker own, *reports;
+	struct fleet_view view = {};
 	struct reason reason;
 	redisReply *reply;
-	bool is_gone;
+	bool is_gone = false;
 	int error;
 
 	if (strlen(host) >= FLEET_HOST_BYTES)
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
 	snprintf(what, sizeof(what), "host:%s", host);
-	error = connection_ask(&broker->connection, &reply, &reason, "DEL", fleet_key(key, invocation->name, what),
-			       NULL);
+	error = fleet_reports_open(&own, &reports, broker, &config->fleet, &reason);
+	if (!error)
+		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
+	for (size_t i = 0; i < 2 * view.lists_count && !error; i++) {
+		fleet_list_key(key, invocation->name, view.lists[i / 2].name, i % 2 ? "hosts" : "refused");
+		error = connection_ask(&reports->connection, &reply, &reason, "ZREM", key, host, NULL);
+		codec_free(reply);
+	}
+	if (!error)
+		error = connection_ask(&reports->connection, &reply, &reason, "DEL",
+				       fleet_key(key, invocation->name, what), NULL);
+	if (!error) {
+		is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
+		codec_free(reply);
+	}
+	fleet_view_close(&view);
+	broker_close(&own);
 	if (error)
 		return fleet_fail(error, &reason);
-	is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
-	codec_free(reply);
 	if (!is_gone)
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
 	output_print(json_pack("{s:s}", "forgotten", host));
@@ -117,9 +134,10 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 	for (size_t i = 0; i < view->lists_count; i++) {
 		const struct fleet_list *list = &view->lists[i];
 
-		json_array_append_new(lists, json_pack("{s:o, s:I, s:s}", "list", output_string(list->name), "rules",
-						       (json_int_t)list->head.rules, "last",
-						       fleet_position_format(list->head.last, last)));
+		json_array_append_new(lists,
+				      json_pack("{s:o, s:I, s:I, s:s}", "list", output_string(list->name), "rules",
+						(json_int_t)list->head.rules, "hosts", (json_int_t)list->hosts, "last",
+						fleet_position_format(list->head.last, last)));
 	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		const struct fleet_host *host = &view->hosts[i];
@@ -151,24 +169,43 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 	}
 }
 
+/* Says what a table of hosts does not show by itself: there is no fleet, or nobody follows it, or one of its lists. */
+static enum command_status judge_view(const struct fleet_view *view, const char *fleet, size_t level, bool has_fleet)
+{
+	enum command_status status = level == view->hosts_count ? STATUS_DONE : STATUS_NO;
+
+	if (!has_fleet)
+		return command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init", fleet);
+	if (!view->hosts_count)
+		return command_fail(STATUS_NO, "nobody follows the fleet '%s': no host has reported", fleet);
+	for (size_t i = 0; i < view->lists_count; i++)
+		if (!view->lists[i].hosts && view->lists[i].head.rules && !fleet_is_staged(view->lists[i].name))
+			status = command_fail(STATUS_NO, "nobody follows the list '%s'", view->lists[i].name);
+	return status;
+}
+
 /* `path`: where metrics go; NULL: people read it. */
-static enum command_status show_status(const struct invocation *invocation, struct broker *broker, const char *path)
+static enum command_status show_status(const struct invocation *invocation, const struct config *config,
+				       struct broker *broker, const char *path)
 {
 	const __s64 now_ms = broker_now_ms(broker);
 	enum command_status status;
 	char key[FLEET_KEY_BYTES];
-	struct fleet_view view;
+	struct fleet_view view = {};
 	struct reason reason;
 	redisReply *reply;
 	json_t *metrics;
-	bool is_panic;
+	bool has_fleet, is_panic;
 	size_t level = 0;
-	int error = connection_ask(&broker->connection, &reply, &reason, "HGET",
-				   fleet_key(key, invocation->name, "meta"), "panic", NULL);
+	int error = connection_ask(&broker->connection, &reply, &reason, "HMGET",
+				   fleet_key(key, invocation->name, "meta"), "id", "panic", NULL);
 
-	is_panic = !error && reply->type == REDIS_REPLY_STRING && !strcmp(reply->str, "on");
+	has_fleet = !error && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+		    reply->element[0]->type == REDIS_REPLY_STRING;
+	is_panic = has_fleet && reply->element[1]->type == REDIS_REPLY_STRING && !strcmp(reply->element[1]->str, "on");
 	codec_free(reply);
-	error = fleet_view_open(&view, broker, invocation->name, &reason);
+	if (!error)
+		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++)
 		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
 	if (!error && path && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))
@@ -179,65 +216,9 @@ static enum command_status show_status(const struct invocation *invocation, stru
 		status = command_write_metrics(path, metrics);
 	} else {
 		print_view(&view, invocation->name, is_panic, now_ms, level);
-		status = level == view.hosts_count ? STATUS_DONE : STATUS_NO;
+		status = judge_view(&view, invocation->name, level, has_fleet);
 	}
 	fleet_view_close(&view);
-	return status;
-}
-
-/* ---- check ---- */
-
-/* A line of INFO, up to its end. */
-static bool info_has(const char *info, const char *line)
-{
-	const char *found = strstr(info, line);
-
-	return found && strchr("\r\n", found[strlen(line)]);
-}
-
-static enum command_status check(const struct invocation *invocation, const struct config *config,
-				 struct broker *broker)
-{
-	struct reason reason;
-	redisReply *reply;
-	char key[FLEET_KEY_BYTES];
-	enum command_status status = STATUS_DONE;
-	int error = connection_ask(&broker->connection, &reply, &reason, "INFO", NULL);
-
-	if (error)
-		return fleet_fail(error, &reason);
-	if (reply->type == REDIS_REPLY_STRING) {
-		if (!info_has(reply->str, "aof_enabled:1"))
-			status = command_fail(STATUS_NO,
-					      "the broker loses its data when it restarts: set appendonly yes");
-		if (strstr(reply->str, "maxmemory_policy:") && !info_has(reply->str, "maxmemory_policy:noeviction"))
-			status = command_fail(STATUS_NO,
-					      "the broker drops keys when memory is short: set maxmemory-policy "
-					      "noeviction");
-		if (config->fleet.replicas && info_has(reply->str, "connected_slaves:0"))
-			status = command_fail(STATUS_NO, "replicas = %u, but the broker has none",
-					      config->fleet.replicas);
-	}
-	codec_free(reply);
-	/* Only an administrator may ask this. */
-	if (!connection_ask(&broker->connection, &reply, &reason, "CONFIG", "GET", "appendfsync", NULL) &&
-	    reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->type == REDIS_REPLY_STRING &&
-	    strcmp(reply->element[1]->str, "always"))
-		output_note("the broker may lose the last 2 seconds if it is killed: set appendfsync always");
-	codec_free(reply);
-	if (!config->fleet.ca && *config->fleet.brokers[0] != '/')
-		output_note("the connection is not encrypted: set ca = FILE");
-	error = connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, invocation->name, "meta"),
-			       "id", NULL);
-	if (error)
-		return fleet_fail(error, &reason);
-	if (reply->type != REDIS_REPLY_STRING)
-		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
-				      invocation->name);
-	codec_free(reply);
-	if (status == STATUS_DONE)
-		output_print(json_pack("{s:s, s:s, s:b}", "fleet", invocation->name, "broker", broker->connection.where,
-				       "master", broker->is_master));
 	return status;
 }
 
@@ -261,10 +242,10 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	status = fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config, &broker);
 	if (status == STATUS_DONE && config)
 		status = is_init    ? init(invocation, &broker) :
-			 is_status  ? show_status(invocation, &broker, NULL) :
-			 is_metrics ? show_status(invocation, &broker, word ? word : "-") :
-			 is_check   ? check(invocation, config, &broker) :
-				      forget(invocation, &broker);
+			 is_status  ? show_status(invocation, config, &broker, NULL) :
+			 is_metrics ? show_status(invocation, config, &broker, word ? word : "-") :
+			 is_check   ? fleet_check(invocation, config, &broker) :
+				      forget(invocation, config, &broker);
 	broker_close(&broker);
 	config_close(config);
 	return status;

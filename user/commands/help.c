@@ -42,7 +42,8 @@ static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run 
 
 static const char ending[] = "\n"
 			     "Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table\n"
-			     "full or memory short; 5 another XDP program is in the way.\n"
+			     "full or memory short; 5 another XDP program is in the way; 6 fewer replicas have it\n"
+			     "than asked.\n"
 			     "More, with examples: xdp-cuckoo help COMMAND.\n";
 
 /* One row per file in help/, made by the build: the name and the text. */

@@ -36,6 +36,11 @@ enum command_status fleet_config_connect(const struct invocation *invocation, en
 /* The exit status for `error` of a broker. Prints the reason. */
 enum command_status fleet_fail(int error, const struct reason *reason);
 
+/* ---- fleet_check.c ---- */
+
+enum command_status fleet_check(const struct invocation *invocation, const struct config *config,
+				struct broker *broker);
+
 /* ---- publish.c, publish_lists.c ---- */
 
 struct publishing {
@@ -61,6 +66,10 @@ enum command_status publish_import(struct publishing *publishing);
 
 /* Reads the staged rules, for `release` adds them to the list, then empties the stage. */
 enum command_status publish_stage_end(struct publishing *publishing);
+
+/* Copies the rules to the other name, and deletes the list when no host follows only that. */
+enum command_status publish_rename(struct publishing *publishing);
+enum command_status publish_delete(struct publishing *publishing);
 
 /*
  * ---- batch_line.c: one line of `batch`, and of `publish batch` ----

@@ -110,7 +110,7 @@ bool options_are_of(const struct option_row *row, const struct command *command)
 
 static enum command_status take_value(const struct option_row *row, const char *value, void *to)
 {
-	char option[32], most[RULE_TIME_BYTES];
+	char option[32], most[RULE_TIME_BYTES], whole[24];
 
 	snprintf(option, sizeof(option), "--%s", row->name);
 	switch (row->kind) {
@@ -139,7 +139,10 @@ static enum command_status take_value(const struct option_row *row, const char *
 	case VALUE_RULES:
 		return command_read_rule_count(option, value, to);
 	case VALUE_WHOLE:
-		if (!count_parse(value, to) && *(__u64 *)to <= row->max)
+		snprintf(whole, sizeof(whole), "%s", value);
+		if (!strcmp(row->unit, "percent") && strlen(whole) > 1 && whole[strlen(whole) - 1] == '%')
+			whole[strlen(whole) - 1] = '\0';
+		if (!count_parse(whole, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");

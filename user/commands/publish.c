@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* publish: changes a list of a fleet, at its broker. publish_lists.c has import, release and abort. */
+/* publish: changes a list of a fleet, at its broker. publish_lists.c has import, release, abort, delete-list and rename. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "commands/internal.h"
 #include "fleet/functions.h"
 #include "fleet/hosts.h"
 #include "fleet/publisher.h"
+#include "fleet/waiting.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
 #include "base/clock.h"
 
-#define IDLE_MS 1000         /* of `batch`: then other publishers of this host get the outbox */
-#define GROUP_LINES 16000    /* of `batch`: more are sent in several rounds */
-#define WAIT_LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
-#define WAIT_LOOK_MS 64
-#define WAIT_MS 60000
+#define IDLE_MS 1000      /* of `batch`: then other publishers of this host get the outbox */
+#define GROUP_LINES 16000 /* of `batch`: more are sent in several rounds */
+#define PANIC_MS 10000    /* a host that is connected reports it at once */
+#define PANIC_LOOK_MS 250
+#define ACCEPT_S 3600 /* for which `accept` lets hosts delete */
 
 /* ---- the publisher ---- */
 
@@ -28,6 +29,7 @@ enum command_status publish_open(struct publishing *publishing, const char *list
 	int error = publisher_open(&publishing->publisher, &publishing->config->fleet, publishing->invocation->name,
 				   list, publishing->dir, &reason);
 
+	publishing->publisher.is_awaited = publishing->invocation->wait_percent;
 	if (!error && publishing->publisher.resent)
 		output_note("sent again %llu entries of an earlier publish",
 			    (unsigned long long)publishing->publisher.resent);
@@ -44,38 +46,26 @@ enum command_status publish_failed(const struct publishing *publishing, int erro
 			    waiting);
 }
 
-/* Waits until enough of the hosts that follow the list have its last entry. Counts both. */
-static enum command_status wait_for_hosts(struct publishing *publishing, size_t *followers, size_t *done)
+/* Waits until enough of the hosts that follow the list have its last entry. */
+static enum command_status wait_for_hosts(struct publishing *publishing, struct waiting *waiting)
 {
-	int pause_ms = WAIT_LOOK_FIRST_MS;
-	const __s64 deadline_ms = fleet_now_ms() + WAIT_MS;
 	struct publisher *publisher = &publishing->publisher;
-	struct fleet_view view;
 	struct reason reason;
+	struct broker own;
 	int error;
 
-	for (;;) {
-		error = fleet_view_open(&view, &publisher->broker, publisher->fleet, &reason);
-		*followers = *done = 0;
-		for (size_t i = 0; i < view.hosts_count && !error; i++) {
-			struct fleet_position at;
-
-			if (!fleet_host_at(&view.hosts[i], publisher->list, &at))
-				continue;
-			++*followers;
-			*done += fleet_position_compare(at, publisher->last) >= 0;
-		}
-		fleet_view_close(&view);
-		if (error)
-			return fleet_fail(error, &reason);
-		if (*done * 100 >= *followers * publishing->invocation->wait_percent)
-			return STATUS_DONE;
-		if (fleet_now_ms() >= deadline_ms)
-			return STATUS_NO;
-		clock_pause(pause_ms);
-		if (pause_ms < WAIT_LOOK_MS)
-			pause_ms *= 2;
-	}
+	*waiting = (struct waiting){ .fleet = publisher->fleet,
+				     .list = publisher->list,
+				     .first = publisher->first,
+				     .last = publisher->last,
+				     .percent = publishing->invocation->wait_percent };
+	error = fleet_reports_open(&own, &waiting->reports, &publisher->broker, publisher->options, &reason);
+	if (!error)
+		error = waiting_for_hosts(waiting, &reason);
+	broker_close(&own);
+	return error == -EBADE ? command_fail(STATUS_NO, "%s; see xdp-cuckoo fleet status", reason.text) :
+	       error           ? fleet_fail(error, &reason) :
+				 STATUS_DONE;
 }
 
 enum command_status publish_print(struct publishing *publishing)
@@ -83,25 +73,24 @@ enum command_status publish_print(struct publishing *publishing)
 	const struct publisher *publisher = &publishing->publisher;
 	const bool must_wait = publishing->invocation->wait_percent;
 	char last[FLEET_POSITION_BYTES];
-	size_t followers, done;
+	struct waiting waiting;
 	json_t *answer = json_pack("{s:s, s:I, s:I, s:s, s:I}", "list", publisher->list, "changed",
 				   (json_int_t)publisher->changed, "rules", (json_int_t)publisher->rules, "last",
 				   fleet_position_format(publisher->last, last), "replicas",
 				   (json_int_t)publisher->replicas);
-	enum command_status status = must_wait ? wait_for_hosts(publishing, &followers, &done) : STATUS_DONE;
+	enum command_status status = must_wait ? wait_for_hosts(publishing, &waiting) : STATUS_DONE;
 
 	if (must_wait && (status == STATUS_DONE || status == STATUS_NO)) {
-		json_object_set_new(answer, "hosts", json_integer(followers));
-		json_object_set_new(answer, "hosts_done", json_integer(done));
+		json_object_set_new(answer, "hosts", json_integer(waiting.hosts));
+		json_object_set_new(answer, "hosts_done", json_integer(waiting.done));
+		json_object_set_new(answer, "hosts_refusing", json_integer(waiting.refusing));
 	}
 	output_print(answer);
 	if (publisher->is_late)
-		output_note("fewer than %u replicas have the change so far; it stays in the outbox",
-			    publisher->options->replicas);
-	if (status == STATUS_NO)
-		return command_fail(STATUS_NO,
-				    "%zu of %zu hosts have the change after %d s; see xdp-cuckoo fleet status", done,
-				    followers, WAIT_MS / 1000);
+		return command_fail(status == STATUS_DONE ? STATUS_LATE : status,
+				    "fewer than %u replicas have the change so far, and a failover may lose it; it stays in the "
+				    "outbox: xdp-cuckoo publish resend sends it again",
+				    publisher->options->replicas);
 	return status;
 }
 
@@ -229,10 +218,49 @@ static enum command_status publish_batch(struct publishing *publishing)
 
 /* ---- panic ---- */
 
+/* Waits until the hosts say that they have it, and names one that does not. */
+static enum command_status wait_for_panic(struct publishing *publishing, struct broker *broker, bool is_on)
+{
+	const char *fleet = publishing->invocation->name, *wanted = is_on ? "1" : "0";
+	const __s64 start_ms = fleet_now_ms();
+	char late[FLEET_HOST_BYTES] = "";
+	struct reason reason;
+	size_t hosts, done;
+	int error;
+
+	do {
+		struct fleet_view view;
+
+		if (*late)
+			clock_pause(PANIC_LOOK_MS);
+		*late = '\0';
+		error = fleet_view_open(&view, broker, &publishing->config->fleet, fleet, &reason);
+		hosts = error ? 0 : view.hosts_count;
+		done = 0;
+		for (size_t i = 0; i < hosts; i++)
+			if (!strcmp(fleet_host_field(&view.hosts[i], "panic"), wanted) ||
+			    (is_on && !strcmp(fleet_host_field(&view.hosts[i], "state"), "unfiltered")))
+				done++;
+			else
+				strcpy(late, view.hosts[i].name);
+		fleet_view_close(&view);
+	} while (!error && *late && fleet_now_ms() - start_ms < PANIC_MS);
+	output_print(json_pack("{s:s, s:b, s:I, s:I}", "fleet", fleet, "panic", is_on, "hosts", (json_int_t)hosts,
+			       "hosts_done", (json_int_t)done));
+	if (error)
+		return command_fail(STATUS_NO, "the broker has it; nobody knows which hosts do: %s", reason.text);
+	if (!hosts)
+		return command_fail(STATUS_NO, "the broker has it, but nobody follows the fleet '%s'", fleet);
+	return *late ? command_fail(STATUS_NO, "%zu of %zu hosts report it; '%s' does not; see xdp-cuckoo fleet status",
+				    done, hosts, late) :
+		       STATUS_DONE;
+}
+
 static enum command_status publish_panic(struct publishing *publishing)
 {
 	const struct invocation *invocation = publishing->invocation;
 	const char *word = invocation->count == 2 ? invocation->operands[1] : "";
+	enum command_status status;
 	struct broker broker;
 	struct reason reason;
 	int error;
@@ -242,18 +270,86 @@ static enum command_status publish_panic(struct publishing *publishing)
 	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
 	if (!error)
 		error = functions_panic(&broker, invocation->name, !strcmp(word, "on"), &reason);
+	status = error ? fleet_fail(error, &reason) : wait_for_panic(publishing, &broker, !strcmp(word, "on"));
+	broker_close(&broker);
+	return status;
+}
+
+/* ---- accept, resend ---- */
+
+/* Hosts that keep the list as it is look for this. */
+static enum command_status publish_accept(struct publishing *publishing)
+{
+	const char *fleet = publishing->invocation->name, *list = publishing->list;
+	char key[FLEET_KEY_BYTES], until[24];
+	struct list_head head = {};
+	redisReply *reply = NULL;
+	struct reason reason;
+	struct broker broker;
+	int error =
+		broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+
+	snprintf(until, sizeof(until), "%lld", (long long)(broker_now_ms(&broker) + ACCEPT_S * 1000LL));
+	if (!error)
+		error = list_head_read(&broker, fleet, list, &head, &reason);
+	if (!error)
+		error = connection_ask(&broker.connection, &reply, &reason, "HSET", fleet_key(key, fleet, "accept"),
+				       list, until, NULL);
+	codec_free(reply);
 	broker_close(&broker);
 	if (error)
 		return fleet_fail(error, &reason);
-	output_print(json_pack("{s:s, s:b}", "fleet", invocation->name, "panic", !strcmp(word, "on")));
+	output_print(json_pack("{s:s, s:I, s:i}", "list", list, "rules", (json_int_t)head.rules, "accepted_for_s",
+			       ACCEPT_S));
+	if (!head.last.epoch)
+		output_note("the broker has no list '%s': hosts delete all rules of theirs", list);
 	return STATUS_DONE;
 }
 
+static enum command_status resend_one(struct publishing *publishing)
+{
+	enum command_status status = publish_open(publishing, publishing->list);
+
+	if (status == STATUS_DONE)
+		status = publish_finish(publishing);
+	publisher_close(&publishing->publisher);
+	return status;
+}
+
+/* Without --list, what waits in any outbox. If nothing waits, no broker is asked. */
 static enum command_status publish_resend(struct publishing *publishing)
 {
-	const enum command_status status = publish_open(publishing, publishing->list);
+	enum command_status worst = STATUS_DONE;
+	struct dirent *entry;
+	DIR *dir;
 
-	return status == STATUS_DONE ? publish_finish(publishing) : status;
+	if (*publishing->list)
+		return resend_one(publishing);
+	dir = opendir(publishing->dir);
+	if (!dir && errno != ENOENT)
+		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", publishing->dir, strerror(errno));
+	while (dir && (entry = readdir(dir))) {
+		enum command_status status = STATUS_DONE;
+		struct outbox outbox;
+		struct reason reason;
+		size_t waiting;
+
+		if (!session_is_name(entry->d_name))
+			continue;
+		snprintf(publishing->list, sizeof(publishing->list), "%.*s", ABI_NAME_BYTES - 1, entry->d_name);
+		if (outbox_open(&outbox, publishing->dir, publishing->list, &reason)) {
+			worst = command_fail(STATUS_SYSTEM, "%s", reason.text);
+			continue;
+		}
+		waiting = outbox.count;
+		outbox_close(&outbox);
+		if (waiting)
+			status = resend_one(publishing);
+		worst = status == STATUS_DONE ? worst : status;
+	}
+	if (dir)
+		closedir(dir);
+	return worst;
 }
 
 /* ---- the command ---- */
@@ -263,10 +359,17 @@ static const struct verb {
 	enum { LIST_OPTION, LIST_OPERAND, NO_LIST } list; /* where it is named */
 	enum command_status (*run)(struct publishing *publishing);
 } verbs[] = {
-	{ "add", LIST_OPTION, publish_rule },           { "del", LIST_OPTION, publish_rule },
-	{ "batch", LIST_OPTION, publish_batch },        { "import", LIST_OPTION, publish_import },
-	{ "release", LIST_OPERAND, publish_stage_end }, { "abort", LIST_OPERAND, publish_stage_end },
-	{ "resend", LIST_OPTION, publish_resend },      { "panic", NO_LIST, publish_panic },
+	{ "add", LIST_OPTION, publish_rule },
+	{ "del", LIST_OPTION, publish_rule },
+	{ "batch", LIST_OPTION, publish_batch },
+	{ "import", LIST_OPTION, publish_import },
+	{ "release", LIST_OPERAND, publish_stage_end },
+	{ "abort", LIST_OPERAND, publish_stage_end },
+	{ "resend", LIST_OPTION, publish_resend },
+	{ "panic", NO_LIST, publish_panic },
+	{ "accept", LIST_OPERAND, publish_accept },
+	{ "rename", LIST_OPERAND, publish_rename },
+	{ "delete-list", LIST_OPERAND, publish_delete },
 };
 
 /* An option that a verb would ignore is more likely a misunderstanding than meant. */
@@ -283,7 +386,7 @@ static enum command_status check_options(const struct invocation *invocation, co
 		{ invocation->list_format, "format", "import" },
 		{ invocation->timeout_ms, "timeout", "add batch import" },
 		{ invocation->is_staged, "stage", "add del batch import release abort resend" },
-		{ invocation->wait_percent, "wait", "add del batch import release abort resend" },
+		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -297,12 +400,20 @@ static enum command_status check_options(const struct invocation *invocation, co
 static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
 {
 	const struct invocation *invocation = publishing->invocation;
-	const char *list = verb->list == LIST_OPERAND ? (invocation->count == 2 ? invocation->operands[1] : NULL) :
-							invocation->list_name;
+	const int words = verb->run == publish_rename ? 3 : 2;
+	const char *list = verb->list != LIST_OPERAND ? invocation->list_name :
+			   invocation->count == words ? invocation->operands[words - 1] :
+							NULL;
 	char store[4000];
 
+	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
+		return command_fail(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
+	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
+	if (!list && verb->run == publish_resend)
+		return STATUS_DONE;
 	if (!list)
 		return command_fail(STATUS_USAGE,
+				    words == 3                 ? "publish %s: which list, and what is its new name?" :
 				    verb->list == LIST_OPERAND ? "publish %s: which list?" :
 								 "publish %s: of which list? Say --list NAME",
 				    verb->name);
@@ -314,9 +425,6 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 	/* release and abort take the name of the list itself, with --stage or without. */
 	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list,
 		 invocation->is_staged && verb->list == LIST_OPTION ? FLEET_STAGED : "");
-	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
-		return command_fail(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
-	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
 	return STATUS_DONE;
 }
 
@@ -331,7 +439,7 @@ static enum command_status run_publish(const struct invocation *invocation)
 		verb++;
 	if (verb == end)
 		return command_fail_choices("publish", invocation->operands[0],
-					    "add|del|batch|import|release|abort|resend|panic");
+					    "add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list");
 	status = check_options(invocation, verb->name);
 	if (status == STATUS_DONE)
 		status = fleet_config_open(invocation, &publishing.config);
@@ -349,9 +457,10 @@ static enum command_status run_publish(const struct invocation *invocation)
 const struct command command_publish = {
 	.name = "publish",
 	.group = COMMAND_FLEET,
-	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
-		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
-		 "[--strict] [--force] [--config FILE]",
+	.usage =
+		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
+		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
+		"[--strict] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
 	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
 		   OPTION_CONFIG | OPTION_PUBLISH,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* publish import, release, abort: change many rules of a list, as it is at the broker. */
+/* publish import, release, abort, delete-list, rename: change many rules of a list, as it is at the broker. */
 #include "commands/internal.h"
 
 #include <errno.h>
@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "fleet/functions.h"
+#include "fleet/hosts.h"
 #include "fleet/log_entry.h"
 #include "fleet/snapshot.h"
+#include "io/output.h"
 #include "lists/import.h"
 #include "rule/rule_set.h"
 
@@ -163,36 +165,49 @@ enum command_status publish_import(struct publishing *publishing)
 
 /* ---- stages ---- */
 
+/* Opens the publisher of publishing->list, reads the rules of `from`, and if `is_copied` adds them. */
+static enum command_status read_rules(struct publishing *publishing, const char *from, bool is_copied,
+				      struct state_reader *state)
+{
+	enum command_status status = publish_open(publishing, publishing->list);
+	struct fleet_position at;
+	struct reason reason;
+	int error;
+
+	if (status != STATUS_DONE)
+		return status;
+	error = read_state(&publishing->publisher, from, state, &at, &reason);
+	for (size_t i = 0; i < state->rules.count && !error && is_copied; i++) {
+		struct rule rule;
+
+		rule_set_get(&state->rules, i, &rule);
+		if (rule.timeout_ms >= 0)
+			error = publisher_put(&publishing->publisher, &rule, true, &reason);
+	}
+	if (!error && is_copied)
+		error = publisher_flush(&publishing->publisher, &reason);
+	if (error)
+		return publish_failed(publishing, error, &reason);
+	return is_copied ? publish_print(publishing) : STATUS_DONE;
+}
+
 enum command_status publish_stage_end(struct publishing *publishing)
 {
 	const bool is_released = !strcmp(publishing->invocation->operands[0], "release");
 	char staged[2 * ABI_NAME_BYTES];
 	struct state_reader state = {};
-	struct fleet_position at;
-	struct reason reason;
 	enum command_status status;
-	struct rule rule;
-	int error;
+	struct reason reason;
+	int error = 0;
 
 	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
-	status = publish_open(publishing, publishing->list);
-	if (status != STATUS_DONE)
-		return status;
-	error = read_state(&publishing->publisher, staged, &state, &at, &reason);
-	for (size_t i = 0; i < state.rules.count && !error && is_released; i++) {
-		rule_set_get(&state.rules, i, &rule);
-		if (rule.timeout_ms >= 0)
-			error = publisher_put(&publishing->publisher, &rule, true, &reason);
-	}
-	if (!error && is_released)
-		error = publisher_flush(&publishing->publisher, &reason);
-	status = error ? publish_failed(publishing, error, &reason) : STATUS_DONE;
-	if (status == STATUS_DONE && is_released)
-		status = publish_print(publishing);
+	status = read_rules(publishing, staged, is_released, &state);
 	publisher_close(&publishing->publisher);
 	if (status == STATUS_DONE)
 		status = publish_open(publishing, staged);
 	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
+		struct rule rule;
+
 		rule_set_get(&state.rules, i, &rule);
 		error = publisher_put(&publishing->publisher, &rule, false, &reason);
 	}
@@ -202,4 +217,76 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	if (error && status == STATUS_DONE)
 		return publish_failed(publishing, error, &reason);
 	return status == STATUS_DONE && !is_released ? publish_print(publishing) : status;
+}
+
+/* ---- delete-list, rename ---- */
+
+/* `publisher` may be that of another list. */
+static enum command_status delete_list(struct publisher *publisher, const char *list)
+{
+	struct reason reason;
+	__u64 rules;
+	int error;
+
+	if (publisher->outbox.count)
+		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas", list,
+				    publisher->outbox.count);
+	error = functions_delete(&publisher->broker, publisher->fleet, list,
+				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
+	if (error == -ENOENT)
+		return command_fail(STATUS_NO, "%s", reason.text);
+	if (error)
+		return fleet_fail(error, &reason);
+	output_print(json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
+	return STATUS_DONE;
+}
+
+enum command_status publish_delete(struct publishing *publishing)
+{
+	const enum command_status status = publish_open(publishing, publishing->list);
+
+	return status == STATUS_DONE ? delete_list(&publishing->publisher, publishing->list) : status;
+}
+
+/* Hosts must have the new list before they lose the old one. */
+static enum command_status check_followers(struct publisher *publisher, const char *old)
+{
+	enum command_status status = STATUS_DONE;
+	const char *late = NULL;
+	struct fleet_view view;
+	struct reason reason;
+	int error = fleet_view_open(&view, &publisher->broker, publisher->options, publisher->fleet, &reason);
+
+	for (size_t i = 0; i < view.hosts_count && !error; i++) {
+		struct fleet_position at;
+
+		if (fleet_host_at(&view.hosts[i], old, &at) && (!fleet_host_at(&view.hosts[i], publisher->list, &at) ||
+								fleet_position_compare(at, publisher->last) < 0))
+			late = view.hosts[i].name;
+	}
+	if (error)
+		status = fleet_fail(error, &reason);
+	else if (late)
+		status =
+			command_fail(STATUS_NO,
+				     "both lists are there now: the host '%s' does not have '%s' yet; write it into `lists` of "
+				     "all hosts, then say this again",
+				     late, publisher->list);
+	fleet_view_close(&view);
+	return status;
+}
+
+enum command_status publish_rename(struct publishing *publishing)
+{
+	const char *old = publishing->invocation->operands[1];
+	struct state_reader state = {};
+	enum command_status status;
+
+	if (!session_is_name(old) || !strcmp(old, publishing->list))
+		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
+	status = read_rules(publishing, old, true, &state);
+	rule_set_close(&state.rules);
+	if (status == STATUS_DONE)
+		status = check_followers(&publishing->publisher, old);
+	return status == STATUS_DONE ? delete_list(&publishing->publisher, old) : status;
 }

@@ -73,6 +73,7 @@ struct fleet_options {
 	size_t brokers_count;
 	const char *user, *password_file; /* NULL: no authentication */
 	const char *ca;                   /* file of certificates; NULL: no TLS */
+	const char *report;               /* where hosts report; NULL: at the broker */
 	const char *host;                 /* name of this host in the status; NULL: the kernel's */
 	const char *lists[FLEET_LISTS_MAX];
 	size_t lists_count;

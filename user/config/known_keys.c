@@ -117,6 +117,7 @@ static const struct key keys[] = {
 	{ SECTION_FLEET, "password-file", VALUE_FILE, OF_CONFIG(fleet.password_file) },
 	{ SECTION_FLEET, "ca", VALUE_FILE, OF_CONFIG(fleet.ca) },
 	{ SECTION_FLEET, "host", VALUE_WORD, OF_CONFIG(fleet.host) },
+	{ SECTION_FLEET, "report", VALUE_WORD, OF_CONFIG(fleet.report) },
 	{ SECTION_FLEET, "lists", VALUE_LISTS, OF_CONFIG(fleet.lists) },
 	{ SECTION_FLEET, "staged", VALUE_SWITCH, OF_CONFIG(fleet.is_staged) },
 	{ SECTION_FLEET, "allow-pass", VALUE_SWITCH, OF_CONFIG(fleet.may_pass) },

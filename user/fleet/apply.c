@@ -96,7 +96,7 @@ int apply_open(struct apply *apply, struct reason *reason)
 void apply_forget(struct apply_list *list)
 {
 	rule_set_close(&list->changes);
-	list->has_changes = list->is_whole = list->is_complete = false;
+	list->has_changes = list->is_whole = list->is_complete = list->is_older = false;
 }
 
 void apply_let_go(struct apply *apply)
@@ -120,6 +120,7 @@ void apply_close(struct apply *apply)
 void apply_refuse(struct apply_list *list, const struct rule *rule)
 {
 	list->refused_count++;
+	list->refused_at = list->changes_at;
 	if (!rule || list->refused_kept == APPLY_REFUSED_KEPT)
 		return;
 	if (!list->refused)

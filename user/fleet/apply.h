@@ -34,13 +34,18 @@ struct apply_list {
 	 */
 	struct rule_set changes;
 	struct fleet_position changes_at;
-	bool has_changes, is_whole, is_complete;
+	bool has_changes, is_whole, is_complete, is_older; /* is_older: than what the host has */
 
 	struct apply_refused *refused;
 	size_t refused_kept;
 	__u64 refused_count;
-	struct reason why; /* of the last refusal */
-	bool is_held;      /* the last whole state was refused: it would delete too many rules */
+	struct fleet_position refused_at; /* of the last refusal since this process began */
+	struct reason why;                /* of the last refusal, or why it is held */
+	bool is_held;                     /* the last change was refused: it would delete too many rules */
+	__s64 accepted_ms;                /* until then, by the broker's clock, it may delete any number */
+
+	/* By the log, within an hour: how many rules it has deleted more than added, of how many, and since when. */
+	__s64 shrunk, shrunk_of, shrunk_ms;
 };
 
 struct apply {

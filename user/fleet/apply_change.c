@@ -6,6 +6,8 @@
 #include "fleet/apply_internal.h"
 #include "change/rule_diff.h"
 
+#define SHRINK_MS 3600000
+#define SHRINK_MIN 100    /* deleted rules that are never too many for changes by the log */
 #define ENDS_NEAR_MS 1000 /* ends that differ by less are the same: clocks are measured to a few ms */
 
 /* ---- one change ---- */
@@ -105,16 +107,48 @@ static int check_limit(const struct apply *apply, const struct apply_list *list,
 			  list->name, (unsigned long long)most);
 }
 
-/* Checks the limit for what the open change makes of the list: lines that renew or delete rules do not count. */
-static int check_changed(const struct apply *apply, struct session *session, const struct apply_list *list,
+static bool is_accepted(const struct apply *apply, const struct apply_list *list)
+{
+	return apply->is_accepted || list->accepted_ms > fleet_now_ms() + apply->offset_ms;
+}
+
+/*
+ * Checks max-shrink for what the log has deleted within an hour, and would delete now. Rules that were staged, and that
+ * ended, do not count.
+ */
+static int check_shrink(const struct apply *apply, struct apply_list *list, __u64 rules, struct reason *reason)
+{
+	__s64 shrunk;
+
+	if (!list->shrunk_ms || fleet_now_ms() - list->shrunk_ms >= SHRINK_MS || is_accepted(apply, list)) {
+		list->shrunk_ms = fleet_now_ms();
+		list->shrunk_of = list->rules;
+		list->shrunk = 0;
+	}
+	shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
+	if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
+	    !fleet_is_staged(list->name) && !is_accepted(apply, list))
+		return reason_set(reason, -EBADE,
+				  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
+				  "if that is meant: xdp-cuckoo publish accept %s",
+				  list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
+	list->shrunk = shrunk > 0 ? shrunk : 0;
+	return 0;
+}
+
+/* Checks the limits for what the open change makes of the list: lines that renew rules do not count. */
+static int check_changed(const struct apply *apply, struct session *session, struct apply_list *list,
 			 struct reason *reason)
 {
 	struct store_lists lists;
 	int error = store_lists(session->store, &lists);
+	__u64 rules;
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	return check_limit(apply, list, lists.list[store_lists_find(&lists, list->name)].rules, reason);
+	rules = lists.list[store_lists_find(&lists, list->name)].rules;
+	error = list->is_whole ? 0 : check_shrink(apply, list, rules, reason);
+	return error ? error : check_limit(apply, list, rules, reason);
 }
 
 /* ---- rules that could lock this host out ---- */
@@ -202,11 +236,13 @@ static int replace_list(struct apply *apply, struct session *session, struct app
 	if (error)
 		return error;
 	dropped = diff->removed + diff->left;
-	if (!apply->is_accepted && list->rules && dropped * 100 > list->rules * most)
-		return reason_set(reason, -EBADE,
-				  "list '%s': the broker's state would drop %llu of %llu rules; the list stays as it is; "
-				  "if that is meant: xdp-cuckoo follow --once --accept",
-				  list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
+	if (!is_accepted(apply, list) && ((list->is_older && dropped) || dropped * 100 > list->rules * most))
+		return reason_set(
+			reason, -EBADE,
+			"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
+			"if that is meant: xdp-cuckoo follow --once --accept, or for all hosts: xdp-cuckoo publish accept",
+			list->name, list->is_older ? ", older than this host's as after the restore of a backup," : "",
+			(unsigned long long)dropped, (unsigned long long)list->rules);
 	if (diff->obsolete.count + list->changes.count > 1000)
 		change_at_once(session);
 	diff->wanted = &nothing;
@@ -226,7 +262,6 @@ static int apply_whole(struct apply *apply, struct session *session, struct appl
 	if (error)
 		return error;
 	error = change_end(session, replace_list(apply, session, list, &diff, reason), reason);
-	list->is_held = error == -EBADE;
 	apply->changed += error ? 0 : diff.obsolete.count + list->changes.count;
 	rule_diff_close(&diff);
 	return error;
@@ -286,6 +321,9 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	if (!error)
 		error = list->is_whole ? apply_whole(apply, session, list, reason) :
 					 apply_entries(apply, session, list, reason);
+	list->is_held = error == -EBADE;
+	if (list->is_held)
+		list->why = *reason;
 	if (!error)
 		list->at = list->changes_at;
 	if (!store_lists(session->store, &lists))

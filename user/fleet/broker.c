@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OTHERS_MS 1000         /* to ask another broker who is the master */
 #define SECRET_BYTES (4 << 20) /* all certificates of a system are 300 KB */
 
 /* ---- secrets ---- */
@@ -148,6 +149,77 @@ static int try(struct broker *broker, const char *where, const char *user, const
 	return error;
 }
 
+/* ---- split brain ---- */
+
+struct lineage {
+	bool is_master, is_linked; /* a replica: to its master */
+	char id[64], before[64];   /* of the replication; of the one that it took over from */
+};
+
+static void copy_field(const char *info, const char *name, char value[64])
+{
+	const char *found = strstr(info, name);
+
+	snprintf(value, 64, "%.*s", found ? (int)strcspn(found + strlen(name), "\r\n") : 0,
+		 found ? found + strlen(name) : "");
+}
+
+/* 0; -EREMOTEIO: the user may not ask this; other -errno. */
+static int read_lineage(struct connection *connection, struct lineage *lineage, struct reason *reason)
+{
+	redisReply *reply;
+	int error = connection_ask(connection, &reply, reason, "INFO", "replication", NULL);
+
+	if (error)
+		return error;
+	if (reply->type == REDIS_REPLY_STRING) {
+		lineage->is_master = strstr(reply->str, "role:master");
+		lineage->is_linked = strstr(reply->str, "master_link_status:up");
+		copy_field(reply->str, "master_replid:", lineage->id);
+		copy_field(reply->str, "master_replid2:", lineage->before);
+	} else {
+		error = reason_set(reason, -EPROTO, "the broker at %s: its INFO is not that of Redis",
+				   connection->where);
+	}
+	codec_free(reply);
+	return error;
+}
+
+/*
+ * A master that was cut off still takes changes, which are lost when it becomes a replica of the new master. So ask all
+ * other brokers. A server that this one took over from contradicts nothing. 0; -EROFS.
+ */
+static int ask_others(struct broker *master, const struct fleet_options *options, const struct broker_secrets *secrets,
+		      const char *own, struct reason *reason)
+{
+	struct lineage self = {};
+	int error = options->brokers_count > 1 ? read_lineage(&master->connection, &self, reason) : -EREMOTEIO;
+
+	if (error)
+		return error == -EREMOTEIO ? 0 : error;
+	for (size_t i = 0; i < options->brokers_count && !error; i++) {
+		struct connection other = { .fd = -1 };
+		struct lineage lineage = {};
+		struct reason ignored;
+
+		if (!strcmp(options->brokers[i], own) ||
+		    connection_open(&other, options->brokers[i], secrets->certificates, OTHERS_MS, &ignored) ||
+		    (secrets->password &&
+		     log_in(&other, options->user ? options->user : "default", secrets->password, &ignored)) ||
+		    read_lineage(&other, &lineage, &ignored)) {
+			connection_close(&other);
+			continue;
+		}
+		connection_close(&other);
+		if ((lineage.is_master || lineage.is_linked) && strcmp(lineage.id, self.id) &&
+		    strcmp(lineage.id, self.before))
+			error = reason_set(reason, -EROFS,
+					   "the brokers at %s and %s do not agree which is the master; publishes to neither",
+					   own, options->brokers[i]);
+	}
+	return error;
+}
+
 static int try_all(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
 		   enum broker_use use, int timeout_ms, struct reason *reason)
 {
@@ -159,6 +231,11 @@ static int try_all(struct broker *broker, const struct fleet_options *options, c
 	for (size_t i = 0; i < options->brokers_count; i++) {
 		error = try(broker, options->brokers[(first + i) % options->brokers_count], options->user, secrets, use,
 			    timeout_ms, master, reason);
+		if (!error && use == BROKER_WRITE) {
+			error = ask_others(broker, options, secrets, broker->connection.where, reason);
+			if (error)
+				connection_close(&broker->connection);
+		}
 		if (!error)
 			return 0;
 		if (error == -EROFS || error == -ENOTCONN) {
@@ -170,8 +247,10 @@ static int try_all(struct broker *broker, const struct fleet_options *options, c
 	if (*master) {
 		char ignored[CONNECTION_WHERE_BYTES];
 
-		if (!try(broker, master, options->user, secrets, use, timeout_ms, ignored, reason))
+		if (!try(broker, master, options->user, secrets, use, timeout_ms, ignored, reason) &&
+		    !ask_others(broker, options, secrets, master, reason))
 			return 0;
+		connection_close(&broker->connection);
 	}
 	if (without_master)
 		*reason = of_replica;

@@ -182,6 +182,22 @@ void connection_close(struct connection *connection)
 	*connection = (struct connection){ .fd = -1 };
 }
 
+bool connection_is_local(const struct connection *connection)
+{
+	struct sockaddr_storage here = {}, there = {};
+	socklen_t here_length = sizeof(here), there_length = sizeof(there);
+	char host[2][64];
+
+	if (getsockname(connection->fd, (struct sockaddr *)&here, &here_length) ||
+	    getpeername(connection->fd, (struct sockaddr *)&there, &there_length))
+		return false;
+	return here.ss_family == AF_UNIX || (!getnameinfo((struct sockaddr *)&here, here_length, host[0],
+							  sizeof(host[0]), NULL, 0, NI_NUMERICHOST) &&
+					     !getnameinfo((struct sockaddr *)&there, there_length, host[1],
+							  sizeof(host[1]), NULL, 0, NI_NUMERICHOST) &&
+					     !strcmp(host[0], host[1]));
+}
+
 const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES])
 {
 	struct sockaddr_storage address = {};

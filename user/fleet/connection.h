@@ -31,6 +31,9 @@ int connection_open(struct connection *connection, const char *where, const char
 		    struct reason *reason);
 void connection_close(struct connection *connection);
 
+/* Whether the other end is on this host. */
+bool connection_is_local(const struct connection *connection);
+
 /* The packets of the other end, as the text of a rule; "" if they are not from a network. Returns `text`. */
 #define CONNECTION_FLOW_BYTES 96
 const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES]);

@@ -43,6 +43,18 @@ int fleet_position_compare(struct fleet_position a, struct fleet_position b)
 	return a.seq == b.seq ? 0 : a.seq < b.seq ? -1 : 1;
 }
 
+__u64 fleet_position_score(struct fleet_position position)
+{
+	return position.epoch * 1024 + position.seq;
+}
+
+bool fleet_is_staged(const char *list)
+{
+	const size_t length = strlen(list), suffix = strlen(FLEET_STAGED);
+
+	return length > suffix && !strcmp(list + length - suffix, FLEET_STAGED);
+}
+
 const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what)
 {
 	snprintf(key, FLEET_KEY_BYTES, "xc:%s:%s", fleet, what);
@@ -53,6 +65,15 @@ const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const c
 {
 	snprintf(key, FLEET_KEY_BYTES, "xc:%s:L:%s:%s", fleet, list, what);
 	return key;
+}
+
+struct fleet_options fleet_options_of_reports(const struct fleet_options *options)
+{
+	struct fleet_options there = *options;
+
+	there.brokers[0] = options->report;
+	there.brokers_count = 1;
+	return there;
 }
 
 const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES])

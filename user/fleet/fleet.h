@@ -38,8 +38,14 @@ const char *fleet_position_format(struct fleet_position position, char text[FLEE
 /* Reads all of `text`. 0; -EINVAL. */
 int fleet_position_parse(const char *text, struct fleet_position *position);
 
+/* Whether the list holds the rules that --stage tries. */
+bool fleet_is_staged(const char *list);
+
 /* Negative, 0 or positive, as strcmp(). */
 int fleet_position_compare(struct fleet_position a, struct fleet_position b);
+
+/* The same order as a number below 2^53: fleet.lua starts an epoch late enough for that. */
+__u64 fleet_position_score(struct fleet_position position);
 
 /* A key of the fleet: fleet_key(key, "default", "meta"). fleet_list_key(key, "default", "bad", "log"). */
 const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what);
@@ -47,6 +53,9 @@ const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const c
 
 /* The name under which this host reports: options->host, else the kernel's. */
 const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES]);
+
+/* The options with the server of `report` for the broker. */
+struct fleet_options fleet_options_of_reports(const struct fleet_options *options);
 
 __s64 fleet_now_ms(void); /* by CLOCK_BOOTTIME, which no clock setting moves and which runs while the host sleeps */
 

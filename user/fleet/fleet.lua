@@ -8,9 +8,11 @@
 --
 --   L:LIST:meta   hash    run, epoch, seq: the last entry of the log is EPOCH-SEQ, written by the master RUN
 --                         rules, buckets: their numbers; p:PUBLISHER: the last counter of each publisher
---   L:LIST:log    stream  entries EPOCH-SEQ; EPOCH-0 has the field "base", all others the field "rules"
+--   L:LIST:log    stream  entries EPOCH-SEQ; EPOCH-0 has the field "base", all others the field "rules";
+--                         "report": hosts report at once that they have it
 --   L:LIST:b:N    hash    bucket N of the state: rule -> END, or END COMMENT; END is in ms, 0: never
 --   L:LIST:ends   zset    rules with an end, so that the function finds those that have ended
+--   L:LIST:hosts, L:LIST:refused  zset  hosts write these: see report.h
 --
 -- A line of "rules" is `+ END RULE` or `- RULE`. RULE is the tool's canonical text without a timeout. Its comment is
 -- no part of its name in the state.
@@ -182,9 +184,10 @@ local function number_of(field, missing, most)
   return number and number >= 0 and number <= most and number == math.floor(number) and number or nil
 end
 
--- Begins a new epoch after the entry `last`. Returns the epoch; nil and the error.
-local function begin_epoch(log, epoch, last)
-  epoch = math.max(epoch, now_ms()) + 1
+-- Begins a new epoch after the entry `last`. A host's place in the sorted sets is EPOCH * 1024 + SEQ: it must grow.
+-- Returns the epoch; nil and the error.
+local function begin_epoch(log, epoch, seq, last)
+  epoch = math.max(epoch + math.floor(seq / 1024), now_ms()) + 1
   local added = redis.pcall('XADD', log, integer(epoch) .. '-0', 'base', last)
   if type(added) ~= 'table' or not added.err then
     return epoch
@@ -207,8 +210,8 @@ local function init(keys, args)
   return { redis.call('HGET', keys[1], 'id'), VERSION }
 end
 
--- KEYS: the list's meta and log. FCALL needs the right to write each of them, so the fleet's meta is none: a publisher
--- may only read that.
+-- KEYS: the list's meta and log; a third one, if the publisher waits for the reports of hosts. FCALL needs the right to
+-- write each of them, so the fleet's meta is none: a publisher may only read that.
 -- ARGS: the publisher; its counter; the last entry, or '' where it does not matter; then lines.
 -- Returns an answer, the last entry, and how many rules have changed and there are. Answers:
 --   done   the lines that change something are in state and log
@@ -259,7 +262,7 @@ local function publish(keys, args)
   local own_run = run_id()
   if own_run ~= run or #redis.call('XRANGE', log, '(' .. last, '+', 'COUNT', '1') > 0 then
     local refused
-    epoch, refused = begin_epoch(log, epoch, last)
+    epoch, refused = begin_epoch(log, epoch, seq, last)
     if refused then
       return refused
     end
@@ -267,8 +270,8 @@ local function publish(keys, args)
   end
   if #changed > 0 then
     seq = seq + 1
-    redis.call('XADD', log, 'MAXLEN', '~', fleet[2] or '10000',
-               integer(epoch) .. '-' .. integer(seq), 'rules', table.concat(texts, '\n'))
+    redis.call('XADD', log, 'MAXLEN', '~', fleet[2] or '10000', integer(epoch) .. '-' .. integer(seq),
+               'rules', table.concat(texts, '\n'), unpack(keys[3] and { 'report', 'now' } or {}))
   end
   for _, line in ipairs(changed) do
     if line.value then
@@ -305,7 +308,24 @@ local function panic(keys, args)
   return redis.call('XADD', keys[2], 'MAXLEN', '100', '*', 'panic', args[1])
 end
 
+-- Deletes the list, and lets hosts delete theirs until a time in ms. That is a right of its own: to write the fleet's
+-- "accept", a hash of LIST -> ms. KEYS: the list's meta; accept. ARGS: the list; the time. Returns how many rules there
+-- were; nil: there is no list.
+local function delete(keys, args)
+  local prefix, head = string.sub(keys[1], 1, -5), redis.call('HMGET', keys[1], 'rules', 'buckets')
+  if not head[2] then
+    return false
+  end
+  redis.call('HSET', keys[2], args[1], args[2])
+  for bucket = 0, (number_of(head[2], 1, BUCKETS_MAX) or 0) - 1 do
+    redis.call('UNLINK', prefix .. 'b:' .. integer(bucket))
+  end
+  redis.call('UNLINK', prefix .. 'ends', prefix .. 'hosts', prefix .. 'refused', prefix .. 'log', keys[1])
+  return tonumber(head[1] or 0)
+end
+
 redis.register_function('xc_init', init)
 redis.register_function('xc_publish', publish)
 redis.register_function('xc_reserve', reserve)
+redis.register_function('xc_delete', delete)
 redis.register_function('xc_panic', panic)

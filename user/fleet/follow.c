@@ -15,16 +15,16 @@
 #include "fleet/apply.h"
 #include "fleet/host_filter.h"
 #include "fleet/log_reader.h"
+#include "fleet/report.h"
 #include "fleet/service_notify.h"
 #include "io/signals.h"
 
-#define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
-#define LOOK_MS 5000           /* between two looks at the filter */
-#define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
-#define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
-#define STALE_S 180            /* without such a note, the lists count as not fed */
-#define ONCE_MS 30000          /* --once gives up after so long without a broker */
-#define STATUS_BYTES 8192
+#define SILENT_MS 120000        /* a reader that sends nothing for so long hangs */
+#define LOOK_MS 5000            /* between two looks at the filter */
+#define RETRY_REFUSED_MS 10000  /* between two calls of apply_retry_refused() and apply_look() */
+#define HEARD_MS 60000          /* between two notes in the store that the broker is heard */
+#define STALE_S 180             /* without such a note, the lists count as not fed */
+#define ONCE_MS 30000           /* --once gives up after so long without a broker */
 #define READER_MEMORY (1 << 30) /* for replies of 256 MB, and what hiredis makes of them */
 
 struct following {
@@ -102,17 +102,28 @@ static enum follow_state state_of(const struct following *following, size_t i)
 	return fleet_position_compare(list->at, following->last[i]) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
 }
 
-/* The lines of the host's status, for the broker. The worst state of a list is the host's. */
-static void write_status(const struct following *following, char text[STATUS_BYTES])
+static bool is_missing(const struct following *following, size_t i)
+{
+	const struct apply_list *list = &following->apply.lists[i];
+
+	return following->has_last[i] && !following->last[i].epoch && !list->at.epoch && !fleet_is_staged(list->name);
+}
+
+/*
+ * The lines of the host's status, for the broker: see report.h. The worst state of a list is the host's. What changes
+ * all the time comes last.
+ */
+static void write_status(const struct following *following, char text[REPORT_BYTES])
 {
 	static const unsigned char rank[FOLLOW_STATES] = {
-		[FOLLOW_BEHIND] = 1,     [FOLLOW_LAGGING] = 2, [FOLLOW_NEW] = 3,
-		[FOLLOW_INCOMPLETE] = 3, [FOLLOW_GAP] = 4,     [FOLLOW_RESTORED] = 5,
-		[FOLLOW_DIVERGED] = 6,   [FOLLOW_HELD] = 7,    [FOLLOW_WIPED] = 8
+		[FOLLOW_BEHIND] = 1, [FOLLOW_LAGGING] = 2,  [FOLLOW_NEW] = 3,   [FOLLOW_INCOMPLETE] = 3,
+		[FOLLOW_GAP] = 4,    [FOLLOW_RESTORED] = 5, [FOLLOW_OLDER] = 5, [FOLLOW_DIVERGED] = 6,
+		[FOLLOW_HELD] = 7,   [FOLLOW_WIPED] = 8
 	};
 	const struct apply *apply = &following->apply;
 	enum follow_state worst = FOLLOW_LEVEL;
 	const char *why = "";
+	char missing[64];
 	__u64 rules = 0, refused = 0;
 	struct timespec now;
 	size_t used = 0;
@@ -125,26 +136,38 @@ static void write_status(const struct following *following, char text[STATUS_BYT
 		worst = rank[state_of(following, i)] > rank[worst] ? state_of(following, i) : worst;
 		rules += list->rules;
 		refused += list->refused_count;
-		if (list->refused_count)
+		if (list->is_held || (list->refused_count && !*why))
 			why = list->why.text;
-		if (used < STATUS_BYTES - 512)
-			used += snprintf(text + used, STATUS_BYTES - used, "at:%s %s\n", list->name,
-					 fleet_position_format(list->at, position));
+		used += snprintf(text + used, REPORT_BYTES - used, "at:%s %s\n", list->name,
+				 fleet_position_format(list->at, position));
+		if (list->refused_at.epoch)
+			used += snprintf(text + used, REPORT_BYTES - used, "no:%s %s\n", list->name,
+					 fleet_position_format(list->refused_count ? list->refused_at :
+										     (struct fleet_position){},
+							       position));
+	}
+	used += snprintf(text + used, REPORT_BYTES - used, "lists");
+	for (size_t i = 0; i < apply->count; i++) {
+		used += snprintf(text + used, REPORT_BYTES - used, " %s", apply->lists[i].name);
+		if (is_missing(following, i) && !*why) {
+			snprintf(missing, sizeof(missing), "the broker has no list '%s'", apply->lists[i].name);
+			why = missing;
+		}
 	}
 	if (following->filter.passes_all)
 		why = following->filter.passes_all;
 	if (following->is_stopped)
 		why = following->stop_reason.text;
-	snprintf(text + used, STATUS_BYTES - used,
-		 "version %s\nstate %s\nrules %llu\nrefused %llu\nwhy %.300s \nseen %lld\nskew %lld\npanic %d\ndropped %llu\n",
+	snprintf(text + used, REPORT_BYTES - used,
+		 "\nversion %s\nstate %s\nrules %llu\nrefused %llu\npanic %d\nwhy %.300s \nseen %lld\nskew %lld\ndropped %llu\n",
 		 VERSION,
 		 following->is_stopped        ? "stopped" :
 		 following->filter.passes_all ? "unfiltered" :
 						follow_state_name(worst),
-		 (unsigned long long)rules, (unsigned long long)refused, why,
+		 (unsigned long long)rules, (unsigned long long)refused, following->filter.is_panic, why,
 		 (long long)(fleet_now_ms() + apply->offset_ms),
 		 (long long)(now.tv_sec * 1000LL + now.tv_nsec / 1000000 - fleet_now_ms() - apply->offset_ms),
-		 following->filter.is_panic, (unsigned long long)following->filter.drops);
+		 (unsigned long long)following->filter.drops);
 }
 
 static bool is_level(const struct following *following)
@@ -230,15 +253,22 @@ static void note_state(struct following *following, const struct follow_message 
 		return;
 	following->states[message->list] = message->number;
 	following->last[message->list] = message->at;
-	following->has_last[message->list] = true;
+	if (!following->has_last[message->list]) {
+		following->has_last[message->list] = true;
+		if (is_missing(following, message->list)) {
+			snprintf(text, sizeof(text), "the broker has no list '%s' yet", name);
+			following->follow->note(text);
+		}
+	}
 	if ((enum follow_state)message->number == before || message->number == FOLLOW_LEVEL ||
 	    message->number == FOLLOW_BEHIND)
 		return;
 	snprintf(text, sizeof(text), "list '%s': %s", name,
-		 message->number == FOLLOW_LAGGING  ? "lagging: this replica of the broker has not received all yet" :
-		 message->number == FOLLOW_RESTORED ? "restored: the broker's state is older than this host's" :
-		 message->number == FOLLOW_WIPED    ? "wiped: the broker no longer has it; it stays as it is" :
-		 message->number == FOLLOW_GAP ? "gap: the log no longer has what comes next; reads the whole list" :
+		 message->number == FOLLOW_LAGGING ? "lagging: this replica of the broker has not received all yet" :
+		 message->number == FOLLOW_RESTORED || message->number == FOLLOW_OLDER ?
+						     "restored: the broker's state is older than this host's" :
+		 message->number == FOLLOW_WIPED ? "wiped: the broker no longer has it; it stays as it is" :
+		 message->number == FOLLOW_GAP   ? "gap: the log no longer has what comes next; reads the whole list" :
 		 message->number == FOLLOW_DIVERGED   ? "diverged: the broker has lost entries that this host has" :
 		 message->number == FOLLOW_INCOMPLETE ? "rules were left out; reads the whole list to try them again" :
 							"new: reads the whole list");
@@ -247,7 +277,7 @@ static void note_state(struct following *following, const struct follow_message 
 
 static int answer(struct following *following, __u64 failed)
 {
-	char status[STATUS_BYTES];
+	char status[REPORT_BYTES];
 	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
 
 	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
@@ -345,12 +375,17 @@ static int take(struct following *following, const struct follow_message *messag
 		return apply_lines(apply, list, following->text, message->bytes);
 	case FOLLOW_SNAPSHOT:
 		apply_begin(list);
+		list->is_older = message->number;
 		return 0;
 	case FOLLOW_LINES:
 		return list->is_whole ? apply_lines(apply, list, following->text, message->bytes) : -EPROTO;
 	case FOLLOW_END:
 		list->changes_at = message->at;
 		list->is_complete = true;
+		following->states[message->list] = FOLLOW_LEVEL; /* unless it is held */
+		return 0;
+	case FOLLOW_ACCEPT:
+		list->accepted_ms = message->number;
 		return 0;
 	case FOLLOW_STATE:
 		note_state(following, message);

@@ -59,8 +59,9 @@ int follow_receive(int fd, struct follow_message *message, char *text)
 
 const char *follow_state_name(enum follow_state state)
 {
-	static const char *const names[FOLLOW_STATES] = { "level", "behind",   "lagging", "restored",   "wiped",
-							  "gap",   "diverged", "new",     "incomplete", "held" };
+	static const char *const names[FOLLOW_STATES] = { "level", "behind",     "lagging",  "restored",
+							  "wiped", "gap",        "diverged", "restored",
+							  "new",   "incomplete", "held" };
 
 	return state < FOLLOW_STATES ? names[state] : "unknown";
 }

@@ -19,10 +19,11 @@ enum follow_kind {
 	FOLLOW_CLOCK,     /* number: the broker's clock minus fleet_now_ms() */
 	FOLLOW_PANIC,     /* number: 1: on */
 	FOLLOW_ENTRY,     /* list, at; text: lines */
-	FOLLOW_SNAPSHOT,  /* list: a new state begins; text: why */
+	FOLLOW_SNAPSHOT,  /* list: a new state begins; text: why; number: 1: of an older epoch than the host's */
 	FOLLOW_LINES,     /* list; text: lines of that state */
 	FOLLOW_END,       /* list, at: the state is complete */
 	FOLLOW_STATE,     /* list, at: the end of the broker's log; number: enum follow_state; text: more about it */
+	FOLLOW_ACCEPT,    /* list; number: until this time of the broker, the list may delete any number of rules */
 	FOLLOW_CONNECTED, /* text: where, and in a second line the broker's packets as a rule */
 	FOLLOW_LOST,      /* text: why there is no connection */
 	FOLLOW_NOTE,      /* text: for the log of this host */
@@ -41,6 +42,7 @@ enum follow_state {
 	FOLLOW_WIPED, /* the order until here is that of enum log_head */
 	FOLLOW_GAP,
 	FOLLOW_DIVERGED,
+	FOLLOW_OLDER,      /* the broker went on from an epoch before the host's, as after the restore of a backup */
 	FOLLOW_NEW,        /* never read before */
 	FOLLOW_INCOMPLETE, /* rules were left out, and are tried again */
 	FOLLOW_HELD,       /* a resync was refused: it would drop too much */

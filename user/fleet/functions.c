@@ -53,6 +53,24 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 	return error;
 }
 
+int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
+		     struct reason *reason)
+{
+	char meta[FLEET_KEY_BYTES], accept[FLEET_KEY_BYTES], until[24];
+	redisReply *reply;
+	int error;
+
+	snprintf(until, sizeof(until), "%lld", (long long)until_ms);
+	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_delete", "2",
+			       fleet_list_key(meta, fleet, list, "meta"), fleet_key(accept, fleet, "accept"), list,
+			       until, NULL);
+	*rules = !error && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+	if (!error && reply->type != REDIS_REPLY_INTEGER)
+		error = reason_set(reason, -ENOENT, "the broker has no list '%s'", list);
+	codec_free(reply);
+	return error;
+}
+
 int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason)
 {
 	char meta[FLEET_KEY_BYTES], number[24];

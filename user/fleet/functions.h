@@ -12,6 +12,10 @@
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason);
 
+/* Deletes the list, and lets hosts delete theirs until that time of the broker. -ENOENT: there is none. */
+int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
+		     struct reason *reason);
+
 /* So many rules are about to be published: if the list is empty, makes room for them, which is faster than to grow. */
 int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason);
 

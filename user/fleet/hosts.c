@@ -104,23 +104,67 @@ static void drop_repeated(struct fleet_view *view)
 	view->lists_count = kept;
 }
 
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
+int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
+		       const struct fleet_options *options, struct reason *reason)
+{
+	const struct fleet_options there = fleet_options_of_reports(options);
+
+	own->connection.fd = -1;
+	*reports = options->report ? own : broker;
+	return options->report ? broker_open(own, &there, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, reason) : 0;
+}
+
+static int put_host(struct broker *reports, const char *fleet, const char *host)
 {
 	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
-	int error;
 
-	*view = (struct fleet_view){};
-	error = find_keys(view, broker, fleet, reason);
-	drop_repeated(view);
-	for (size_t i = 0; i < view->hosts_count && !error; i++) {
-		snprintf(what, sizeof(what), "host:%s", view->hosts[i].name);
-		if (connection_put(&broker->connection, "HGETALL", fleet_key(key, fleet, what), NULL))
-			error = reason_set(reason, -ENOMEM, "not enough memory");
+	snprintf(what, sizeof(what), "host:%s", host);
+	return connection_put(&reports->connection, "HGETALL", fleet_key(key, fleet, what), NULL);
+}
+
+int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason)
+{
+	if (put_host(reports, fleet, host->name))
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	return connection_expect(&reports->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
+}
+
+static int read_view(struct fleet_view *view, struct broker *broker, struct broker *reports, const char *fleet,
+		     struct reason *reason)
+{
+	int error = find_keys(view, broker, fleet, reason);
+
+	if (!error && reports != broker) {
+		view->hosts_count = 0;
+		error = find_keys(view, reports, fleet, reason);
 	}
+	drop_repeated(view);
 	for (size_t i = 0; i < view->hosts_count && !error; i++)
-		error = connection_expect(&broker->connection, &view->hosts[i].fields, CONNECTION_TIMEOUT_MS, reason);
+		if (put_host(reports, fleet, view->hosts[i].name))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	for (size_t i = 0; i < view->hosts_count && !error; i++)
+		error = connection_expect(&reports->connection, &view->hosts[i].fields, CONNECTION_TIMEOUT_MS, reason);
 	for (size_t i = 0; i < view->lists_count && !error; i++)
 		error = list_head_read(broker, fleet, view->lists[i].name, &view->lists[i].head, reason);
+	for (size_t i = 0; i < view->lists_count && !error; i++)
+		for (size_t j = 0; j < view->hosts_count; j++) {
+			struct fleet_position at;
+
+			view->lists[i].hosts += fleet_host_at(&view->hosts[j], view->lists[i].name, &at);
+		}
+	return error;
+}
+
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
+		    const char *fleet, struct reason *reason)
+{
+	struct broker own, *reports;
+	int error = fleet_reports_open(&own, &reports, broker, options, reason);
+
+	*view = (struct fleet_view){};
+	if (!error)
+		error = read_view(view, broker, reports, fleet, reason);
+	broker_close(&own);
 	return error;
 }
 
@@ -146,8 +190,14 @@ const char *fleet_host_field(const struct fleet_host *host, const char *name)
 
 bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at)
 {
+	const char *lists = fleet_host_field(host, "lists"), *found = strstr(lists, list);
 	char name[ABI_NAME_BYTES + 8];
 
+	/* The field of a list that is not followed any more stays. */
+	while (found && ((found > lists && found[-1] != ' ') || !strchr(" ", found[strlen(list)])))
+		found = strstr(found + 1, list);
+	if (*lists && !found)
+		return false;
 	snprintf(name, sizeof(name), "at:%s", list);
 	return !fleet_position_parse(fleet_host_field(host, name), at);
 }
@@ -171,5 +221,5 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 		return "silent";
 	if (strcmp(state, "level"))
 		return *state ? state : "unknown";
-	return fleet_host_is_behind(view, host) ? "behind" : state;
+	return view && fleet_host_is_behind(view, host) ? "behind" : state;
 }

@@ -11,11 +11,12 @@
 struct fleet_list {
 	char name[ABI_NAME_BYTES];
 	struct list_head head;
+	size_t hosts; /* that follow it */
 };
 
 struct fleet_host {
 	char name[FLEET_HOST_BYTES];
-	redisReply *fields; /* as write_status() in follow.c writes them */
+	redisReply *fields; /* as write_status() in follow.c writes them; NULL: not read */
 };
 
 struct fleet_view {
@@ -25,9 +26,20 @@ struct fleet_view {
 	size_t hosts_count;
 };
 
-/* Sorted by name. 0; -errno. Call fleet_view_close() in any case. */
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason);
+/*
+ * The server that has the hosts' reports, in *reports: `broker`, or `own`, a new connection to that of `report`. Close
+ * `own` in any case.
+ */
+int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
+		       const struct fleet_options *options, struct reason *reason);
+
+/* Lists of the broker, and hosts that have reported, sorted by name. 0; -errno. Call fleet_view_close() in any case. */
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
+		    const char *fleet, struct reason *reason);
 void fleet_view_close(struct fleet_view *view);
+
+/* Reads the status of the host with this name. */
+int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason);
 
 /* A field of the host's status; "" if there is none. */
 const char *fleet_host_field(const struct fleet_host *host, const char *name);
@@ -38,7 +50,7 @@ bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet
 /* Whether a list that the host follows has later entries than those that it reported. */
 bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host *host);
 
-/* "level", "behind", "silent", or what else the host says of itself. */
+/* "level", "behind", "silent", or what else the host says of itself. `view` NULL: nobody has looked at the lists. */
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
 
 #endif

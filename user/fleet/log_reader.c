@@ -15,12 +15,11 @@
 #define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000
-#define STOPPED_MS 5000  /* after FOLLOW_STOP */
-#define OUTBOX_MS 5000   /* a publisher has this time to send again what a failover has lost */
-#define STATUS_FIELDS 16 /* of a host, at most, besides one for each list */
-#define PAUSE_MS 10000   /* after the applier could not apply a list */
-#define PAUSE_GROWTH 30  /* the longest pause of a whole list is so many times that long */
-#define LAG_MS 60000     /* a replica that lags longer loses its master (repl-timeout) */
+#define STOPPED_MS 5000 /* after FOLLOW_STOP, before another broker is tried */
+#define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
+#define PAUSE_MS 10000  /* after the applier could not apply a list */
+#define PAUSE_GROWTH 30 /* the longest pause of a whole list is so many times that long */
+#define LAG_MS 60000    /* a replica that lags longer loses its master (repl-timeout) */
 
 /* ---- messages ---- */
 
@@ -110,8 +109,33 @@ void log_plan_resync(struct log_reader *reader, struct list *list, enum follow_s
 		list->wait_until_ms = fleet_now_ms() + jitter_ms +
 				      /* A replica that lacks the newest epoch looks like an older state. */
 				      (why == FOLLOW_RESTORED && !reader->broker.is_master ? LAG_MS :
-				       why == FOLLOW_DIVERGED || why == FOLLOW_RESTORED    ? OUTBOX_MS :
+				       why == FOLLOW_DIVERGED || why == FOLLOW_OLDER || why == FOLLOW_RESTORED ?
+											     OUTBOX_MS :
 											     0);
+}
+
+/*
+ * A list that stays as it is may be accepted for all hosts: the hash "accept" then has a later time than now. Asks for
+ * it, tells the applier, and lets the list be read again.
+ */
+static int look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
+{
+	struct list *list = &reader->lists[i];
+	char key[FLEET_KEY_BYTES];
+	redisReply *reply;
+	__s64 until_ms;
+	int error = connection_ask(&reader->broker.connection, &reply, reason, "HGET",
+				   fleet_key(key, reader->start->fleet, "accept"), list->name, NULL);
+
+	if (error)
+		return error == -EREMOTEIO ? 0 : error;
+	until_ms = reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : 0;
+	codec_free(reply);
+	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
+		return 0;
+	list->is_accepted = true;
+	list->wait_until_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
 }
 
 /* The applier did not apply what was sent: a whole list may be long, and many hosts may refuse it. */
@@ -176,7 +200,9 @@ static int resync(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
 	struct fleet_position at;
-	int error = log_tell_list(reader, FOLLOW_SNAPSHOT, i, 0, follow_state_name(list->state),
+	const bool is_older = list->state == FOLLOW_OLDER ||
+			      (list->state == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
+	int error = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, follow_state_name(list->state),
 				  strlen(follow_state_name(list->state)));
 
 	reader->lines_of = i;
@@ -204,7 +230,7 @@ static int resync_due(struct log_reader *reader, size_t *count, struct reason *r
 	int error = 0;
 
 	*count = 0;
-	for (size_t i = 0; i < reader->count && !error; i++) {
+	for (size_t i = 0; i < reader->count && !error && !reader->stopped_ms; i++) {
 		const struct list *list = &reader->lists[i];
 
 		if (!list->must_resync || list->wait_until_ms > fleet_now_ms())
@@ -236,7 +262,7 @@ static void judge_head(struct log_reader *reader, struct list *list, const struc
 		log_plan_resync(reader, list, FOLLOW_NEW);
 	else if (found == LOG_RESTORED)
 		log_plan_resync(reader, list, FOLLOW_RESTORED);
-	else if (found == LOG_WIPED && reader->start->is_accepted)
+	else if (found == LOG_WIPED && (reader->start->is_accepted || list->is_accepted))
 		log_plan_resync(reader, list, FOLLOW_WIPED);
 	else if (found == LOG_BEHIND && list->was_read && list->seen.epoch &&
 		 !fleet_position_compare(list->seen, list->at))
@@ -283,71 +309,19 @@ static int check(struct log_reader *reader, struct reason *reason)
 			error = log_tell_state(reader, i, head.last);
 		}
 	}
+	for (size_t i = 0; i < reader->count && !error; i++)
+		if (reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED)
+			error = look_at_accept(reader, i, reason);
 	reader->checked_ms = fleet_now_ms();
 	return error;
 }
 
 /* ---- the answers of the applier ---- */
 
-/* Tells the applier when the broker begins to refuse the report of this host. */
-static int note_refusal(struct log_reader *reader, const redisReply *reply)
-{
-	const bool is_refused = reply->type == REDIS_REPLY_ERROR, is_known = reader->is_report_refused;
-	char text[REASON_BYTES];
-
-	reader->is_report_refused = is_refused;
-	if (is_refused == is_known)
-		return 0;
-	snprintf(text, sizeof(text),
-		 is_refused ?
-			 "the broker at %.200s refuses the report of this host, so 'fleet status' cannot show its state: %s" :
-			 "the broker at %.200s takes the report of this host again",
-		 reader->broker.connection.where, is_refused ? reply->str : "");
-	return log_tell(reader, FOLLOW_NOTE, 0, text);
-}
-
-/* Writes the status of this host. A broker that does not allow it is followed all the same. */
-static int report(struct log_reader *reader, char *lines, struct reason *reason)
-{
-	char host[FLEET_HOST_BYTES], what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES], expire[16];
-	const char *words[2 + 2 * (FOLLOW_LISTS_MAX + STATUS_FIELDS)];
-	const int words_max = sizeof(words) / sizeof(words[0]);
-	int count = 0, error;
-	redisReply *reply;
-
-	snprintf(what, sizeof(what), "host:%s", fleet_host_name(reader->start->options, host));
-	words[count++] = "HSET";
-	words[count++] = fleet_key(key, reader->start->fleet, what);
-	for (char *line = strtok(lines, "\n"); line && count + 2 <= words_max; line = strtok(NULL, "\n")) {
-		char *space = strchr(line, ' ');
-
-		if (!space)
-			continue;
-		*space = '\0';
-		words[count++] = line;
-		words[count++] = space + 1;
-	}
-	if (count == 2)
-		return 0;
-	snprintf(expire, sizeof(expire), "%d", FLEET_HOST_EXPIRE_S);
-	if (connection_put_words(&reader->broker.connection, count, words, NULL) ||
-	    connection_put(&reader->broker.connection, "EXPIRE", key, expire, NULL))
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	for (int i = 0; i < 2; i++) {
-		error = connection_get(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-		if (error)
-			return error;
-		error = i ? 0 : note_refusal(reader, reply);
-		codec_free(reply);
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
-/* Lets the applier apply what was sent. -EAGAIN: this broker must not be followed now. */
+/* Lets the applier apply what was sent, and reports. -EAGAIN: another broker may have what this one lacks. */
 static int flush(struct log_reader *reader, struct reason *reason)
 {
+	const struct log_reader_start *start = reader->start;
 	struct follow_message answer;
 	int error = log_tell(reader, FOLLOW_FLUSH, 0, "");
 
@@ -355,20 +329,36 @@ static int flush(struct log_reader *reader, struct reason *reason)
 		error = -ECANCELED;
 	if (error)
 		return error;
-	if (answer.kind == FOLLOW_STOP)
-		return reason_set(reason, -EAGAIN, "stopped");
+	if (answer.kind != FOLLOW_STOP)
+		reader->stopped_ms = 0;
+	else if (!reader->stopped_ms)
+		reader->stopped_ms = fleet_now_ms();
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
-		if (!(answer.number & 1LL << i)) {
+		if (reader->stopped_ms) {
+			list->at = list->committed;
+		} else if (!(answer.number & 1LL << i)) {
+			if (list->was_resynced || fleet_position_compare(list->committed, list->at))
+				list->is_refused = list->is_accepted = false;
 			list->committed = list->at;
 			list->pause_ms = list->was_resynced ? 0 : list->pause_ms;
 		} else {
+			list->is_refused = true;
 			plan_again(reader, list);
 		}
 		list->was_resynced = false;
 	}
-	return report(reader, reader->text, reason);
+	error = report_send(&reader->report, &reader->broker, start->options, start->secrets, start->fleet,
+			    reader->text, reader->is_awaited, reason);
+	reader->is_awaited = false;
+	if (!error && *reader->report.noted.text)
+		error = log_tell(reader, FOLLOW_NOTE, 0, reader->report.noted.text);
+	reader->report.noted.text[0] = '\0';
+	if (!error && reader->stopped_ms && start->options->brokers_count > 1 &&
+	    fleet_now_ms() - reader->stopped_ms >= STOPPED_MS)
+		return reason_set(reason, -EAGAIN, "stopped");
+	return error;
 }
 
 /* ---- the whole ---- */
@@ -404,6 +394,8 @@ static int follow(struct log_reader *reader, struct reason *reason)
 	if (!error)
 		error = find_ctl(reader, reason);
 	reader->clock_ms = fleet_now_ms();
+	reader->stopped_ms = 0;
+	report_begin(&reader->report, reader->start->options);
 	for (size_t i = 0; i < reader->count; i++) {
 		reader->lists[i].at = reader->lists[i].committed;
 		reader->lists[i].was_read = false; /* by this connection */
@@ -443,6 +435,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 	reader->start = start;
 	reader->fd = fd;
 	reader->count = start->count;
+	reader->report.own.connection.fd = -1;
 	for (size_t i = 0; i < start->count; i++) {
 		struct list *list = &reader->lists[i];
 

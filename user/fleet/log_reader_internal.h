@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_LOG_READER_INTERNAL_H
 
 #include "fleet/log_reader.h"
+#include "fleet/report.h"
 #include "fleet/snapshot.h"
 
 #define LINES_BYTES 60000 /* of a message with lines of a state */
@@ -18,6 +19,8 @@ struct list {
 	bool must_resync;
 	bool was_resynced;   /* since the last flush */
 	__s64 wait_until_ms; /* the list is not read before */
+	bool is_refused;     /* the applier did not apply what was sent last */
+	bool is_accepted;    /* a publisher has accepted that it deletes many rules */
 
 	/* A whole state that the applier did not apply is read again after a pause, which grows. */
 	__s64 pause_ms;                 /* the last one; 0: the last state was applied */
@@ -32,7 +35,10 @@ struct log_reader {
 	size_t count;
 	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
 	__s64 checked_ms, clock_ms, panic_ms;
-	bool is_report_refused;          /* and the applier knows it */
+	__s64 next_read_ms; /* the logs are not read before: see log_read_streams() */
+	__s64 stopped_ms;   /* since when the applier follows only panic; 0: it follows all */
+	bool is_awaited;    /* a publisher waits for the report of what was read */
+	struct report report;
 	char text[FOLLOW_BYTES_MAX + 1]; /* the last message of the applier */
 	char lines[LINES_BYTES + 4096];
 	size_t lines_bytes;

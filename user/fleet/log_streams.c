@@ -11,6 +11,7 @@
 #define BLOCK_MS 5000 /* less than CONNECTION_TIMEOUT_MS */
 #define BLOCK_ONCE_MS 50
 #define ENTRIES_AT_ONCE 64 /* of all lists together, and two of each: panic never waits behind more */
+#define READS_IN_MS 10     /* of all hosts together, as long as there is much to read */
 
 static int take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
 {
@@ -37,6 +38,9 @@ static int take_entries(struct log_reader *reader, size_t i, const redisReply *e
 	struct log_entry entry;
 	int error = 0;
 
+	if (entries->elements * 2 < ENTRIES_AT_ONCE)
+		reader->next_read_ms = fleet_now_ms() + reader->report.hosts / READS_IN_MS;
+
 	for (size_t j = 0; j < entries->elements && !error; j++) {
 		enum log_step step;
 
@@ -48,10 +52,14 @@ static int take_entries(struct log_reader *reader, size_t i, const redisReply *e
 					  list->name);
 		step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
 		if (step != LOG_NEXT) {
-			log_plan_resync(reader, list, step == LOG_GAP ? FOLLOW_GAP : FOLLOW_DIVERGED);
+			log_plan_resync(reader, list,
+					step == LOG_GAP                   ? FOLLOW_GAP :
+					entry.base.epoch < list->at.epoch ? FOLLOW_OLDER :
+									    FOLLOW_DIVERGED);
 			return log_tell_state(reader, i, entry.at);
 		}
 		list->at = entry.at;
+		reader->is_awaited |= entry.is_awaited;
 		error = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
 	}
 	return error;
@@ -100,12 +108,16 @@ static __s64 block_ms(const struct log_reader *reader)
 	for (size_t i = 0; i < reader->count; i++)
 		if (reader->lists[i].wait_until_ms > now_ms && reader->lists[i].wait_until_ms - now_ms < left_ms)
 			left_ms = reader->lists[i].wait_until_ms - now_ms;
+	if (reader->next_read_ms > now_ms && reader->next_read_ms - now_ms < left_ms)
+		left_ms = reader->next_read_ms - now_ms;
+	if (reader->report.due_ms && reader->report.due_ms - now_ms < left_ms)
+		left_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
 	return left_ms;
 }
 
 int log_read_streams(struct log_reader *reader, struct reason *reason)
 {
-	static char keys[1 + FOLLOW_LISTS_MAX][FLEET_KEY_BYTES], ids[1 + FOLLOW_LISTS_MAX][FLEET_POSITION_BYTES];
+	char keys[1 + FOLLOW_LISTS_MAX][FLEET_KEY_BYTES], ids[1 + FOLLOW_LISTS_MAX][FLEET_POSITION_BYTES];
 	const char *words[8 + 2 * FOLLOW_LISTS_MAX], *fleet = reader->start->fleet;
 	size_t count = 1;
 	int words_count = 0;
@@ -119,7 +131,8 @@ int log_read_streams(struct log_reader *reader, struct reason *reason)
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
-		if (list->must_resync || list->state == FOLLOW_WIPED || list->wait_until_ms > fleet_now_ms())
+		if (fleet_now_ms() < reader->next_read_ms || reader->stopped_ms || list->must_resync ||
+		    list->state == FOLLOW_WIPED || list->wait_until_ms > fleet_now_ms())
 			continue;
 		fleet_list_key(keys[count], fleet, list->name, "log");
 		fleet_position_format(list->at, ids[count++]);

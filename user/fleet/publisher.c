@@ -21,21 +21,24 @@
 
 static int put_entry(struct publisher *publisher, const struct outbox_entry *entry)
 {
-	char meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], counter[24];
+	char meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], hosts[FLEET_KEY_BYTES], counter[24];
 	char position[FLEET_POSITION_BYTES] = "";
-	const char *words[8 + FLEET_ENTRY_LINES] = {
+	const char *words[9 + FLEET_ENTRY_LINES] = {
 		"FCALL",
 		"xc_publish",
-		"2",
+		publisher->is_awaited ? "3" : "2",
 		fleet_list_key(meta, publisher->fleet, publisher->list, "meta"),
 		fleet_list_key(log, publisher->fleet, publisher->list, "log"),
-		publisher->outbox.publisher,
-		counter,
-		position,
 	};
-	size_t lengths[8 + FLEET_ENTRY_LINES];
+	size_t lengths[9 + FLEET_ENTRY_LINES];
 	const char *line = entry->lines, *end = entry->lines + entry->bytes;
-	int count = 8;
+	int count = 5;
+
+	if (publisher->is_awaited)
+		words[count++] = fleet_list_key(hosts, publisher->fleet, publisher->list, "hosts");
+	words[count++] = publisher->outbox.publisher;
+	words[count++] = counter;
+	words[count++] = position;
 
 	snprintf(counter, sizeof(counter), "%" PRIu64, (uint64_t)entry->counter);
 	/* An entry that the broker took before a failover must get into the list again, whatever the list is now. */
@@ -43,7 +46,7 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 		fleet_position_format(entry->expected, position);
 	for (int i = 0; i < count; i++)
 		lengths[i] = strlen(words[i]);
-	while (line < end && count < 8 + FLEET_ENTRY_LINES) {
+	while (line < end && count < 9 + FLEET_ENTRY_LINES) {
 		const char *next = memchr(line, '\n', end - line);
 
 		words[count] = line;
@@ -89,6 +92,8 @@ static int get_answer(struct publisher *publisher, const struct outbox_entry *en
 	} else {
 		publisher->is_mixed |= !is_next(publisher, before, reply->element[2]->integer);
 		publisher->changed += reply->element[2]->integer;
+		if (reply->element[2]->integer && !publisher->first.epoch)
+			publisher->first = publisher->last;
 		publisher->rules = reply->element[3]->integer;
 	}
 	codec_free(reply);
@@ -272,6 +277,7 @@ int publisher_open(struct publisher *publisher, const struct fleet_options *opti
 	if (publisher->resent)
 		error = deliver(publisher, 0, reason);
 	publisher->changed = 0;
+	publisher->first = (struct fleet_position){};
 	return error;
 }
 

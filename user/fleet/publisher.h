@@ -20,13 +20,15 @@ struct publisher {
 	unsigned int count;
 	bool has_expected; /* the next entry is only for a list whose last entry is `expected` */
 	struct fleet_position expected;
-	struct fleet_position last; /* of the list, as the broker answered */
-	bool is_mixed;              /* somebody else has changed the list between entries of this process */
-	__u64 changed, rules;       /* rules that the broker changed for this process; rules of the list */
-	__s64 clock_ms;             /* when the broker's clock was read */
-	__u64 resent;               /* entries of earlier processes */
-	unsigned int replicas;      /* that have the last entry */
-	bool is_late;               /* the last WAIT ended with too few replicas */
+	struct fleet_position first,
+		last;          /* the first entry of this process, 0-0: none yet; the last one of the list */
+	bool is_awaited;       /* hosts report at once that they have the entries of this process */
+	bool is_mixed;         /* somebody else has changed the list between entries of this process */
+	__u64 changed, rules;  /* rules that the broker changed for this process; rules of the list */
+	__s64 clock_ms;        /* when the broker's clock was read */
+	__u64 resent;          /* entries of earlier processes */
+	unsigned int replicas; /* that have the last entry */
+	bool is_late;          /* the last WAIT ended with too few replicas */
 };
 
 /*

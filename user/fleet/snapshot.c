@@ -80,6 +80,8 @@ int log_entry_of(const redisReply *reply, struct log_entry *entry)
 			entry->has_base = true;
 			if (fleet_position_parse(value->str, &entry->base))
 				return -EPROTO;
+		} else if (!strcmp(name->str, "report")) {
+			entry->is_awaited = true;
 		} else if (!strcmp(name->str, "rules")) {
 			entry->rules = value->str;
 			entry->rules_bytes = value->len;

@@ -25,8 +25,8 @@ int list_head_of(const redisReply *reply, struct list_head *head, struct reason 
 /* One entry of a log, out of a reply of XRANGE or XREAD. The texts belong to the reply. */
 struct log_entry {
 	struct fleet_position at, base;
-	bool has_base;
-	const char *rules; /* lines; NULL: none */
+	bool has_base, is_awaited; /* a publisher waits for the reports of hosts */
+	const char *rules;         /* lines; NULL: none */
 	size_t rules_bytes;
 };
 

@@ -8,6 +8,7 @@ function literal(text) {
 	gsub(/'/, "\\(aq", text)
 	gsub(/\^/, "\\(ha", text)
 	gsub(/~/, "\\(ti", text)
+	gsub(/\001/, "\\:", text) # a line may break here
 	return text
 }
 
@@ -81,6 +82,7 @@ NR == 1 {
 	split(usage, word, " ")
 	print ".SS " word[2]
 	print ".nh\n.ad l"
+	gsub(/\|/, "|\001", usage)
 	put("`" usage "`")
 	print ".ad\n.hy\n.PP"
 	put(toupper(substr($0, 1, 1)) substr($0, 2) ".")

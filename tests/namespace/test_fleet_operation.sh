@@ -1,0 +1,174 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A fleet: what people do with its lists over the years, and with its brokers.
+. tests/lib.sh
+. tests/fleet.sh
+
+# server PORT [OPTION...]: another Redis beside the broker. Sets SERVER, its process.
+server() {
+	server_port=$1
+	shift
+	mkdir -p "$STATE/node$server_port"
+	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port "$server_port" --bind "$BROKER" --protected-mode no \
+		--save '' --appendonly yes --appendfsync always --dir "$STATE/node$server_port" --repl-diskless-sync-delay 0 "$@" \
+		>>"$STATE/servers.log" 2>&1 </dev/null &
+	SERVER=$!
+	on_exit "end $SERVER"
+	server_answers() {
+		redis -p "$server_port" PING
+	}
+	WAIT_LOG=$STATE/servers.log
+	wait_for "the server" server_answers
+	WAIT_LOG=$STATE/follow.log
+}
+
+linked() {
+	redis -p "$1" INFO replication | grep -q 'master_link_status:up'
+}
+
+# reported PATTERN: whether `fleet status` has such a line of the host.
+reported() {
+	run xc fleet status --config "$FLEET_CONF"
+	grep -Eq -- "^h1 +$1" "$STATE/out"
+}
+
+test_a_shrink_by_the_log_is_held_until_it_is_accepted() {
+	fleet
+	follow_start
+	seq 1 300 | awk '{ printf "add 10.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	head -n 90 "$STATE/lines" | sed 's/^add/del/' >"$STATE/few"
+	assert_status 0 publish batch "$STATE/few" --list bad --wait 100
+	passed 10.0.0.1 || fail "a deleted rule is still there"
+	sed -n '91,180p' "$STATE/lines" | sed 's/^add/del/' >"$STATE/more"
+	assert_status 0 publish batch "$STATE/more" --list bad
+	wait_for "the follower to stop" followed "the changes of an hour would drop 180 of [0-9]* rules"
+	dropped 10.0.0.100 || fail "the rules are gone"
+	wait_for "the report" reported 'held .*the changes of an hour would drop'
+	assert_status 0 publish accept bad
+	wait_level
+	passed 10.0.0.100 || fail "a deleted rule is still there"
+	assert_same_rules
+	wait_for "the report" reported 'level'
+}
+
+# The backup lacks few rules: max-shrink alone would let it pass.
+test_an_older_epoch_is_held() {
+	fleet
+	follow_start
+	seq 1 20 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	broker_kill
+	cp -r "$STATE/broker" "$STATE/backup"
+	broker_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	broker_kill
+	rm -rf "$STATE/broker"
+	cp -r "$STATE/backup" "$STATE/broker"
+	broker_start
+	wait_for "the follower to stop" followed "older than this host's as after the restore of a backup, would drop 1 of 21 rules"
+	dropped 192.0.2.1 || fail "the rule is gone"
+	case_begin "the broker goes on from the backup"
+	: >"$STATE/follow.log"
+	rm -r "$STATE/publisher" # as a publisher elsewhere
+	assert_status 0 publish add 192.0.2.2 --list bad
+	WAIT_S=30 wait_for "the follower to stop" followed "older than this host's as after the restore of a backup, would drop 1 of 21 rules"
+	dropped 192.0.2.1 || fail "the rule is gone"
+	wait_for "the report" reported 'held'
+	assert_status 0 publish accept bad
+	WAIT_S=30 wait_level
+	assert_same_rules
+	passed 192.0.2.1 || fail "the older state is not applied"
+	dropped 192.0.2.2 || fail "the newer rule is not applied"
+}
+
+test_lists_are_deleted_and_renamed() {
+	fleet
+	sed -i 's/^lists = bad/lists = bad worse/' "$FLEET_CONF"
+	follow_start
+	seq 1 150 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	case_begin "a new name that a host does not follow"
+	assert_status 1 publish rename bad worst
+	assert_error "the host 'h1' does not have 'worst' yet; write it into .lists."
+	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
+	assert_status 0 publish delete-list worst
+	assert_output '^rules: +150$'
+	case_begin "a new name"
+	assert_status 0 publish rename bad worse --wait 100
+	gone() {
+		[ -z "$(xc list --list bad)" ]
+	}
+	wait_for "the old list to go" gone
+	assert_equal 150 "$(xc list --list worse | wc -l)" "rules of the new list"
+	dropped 198.51.100.7 || fail "the rules are gone"
+	assert_equal '' "$(redis KEYS 'xc:default:L:bad:*' | grep -v ':hosts$')" "keys of the old list"
+	case_begin "deleted, with a host that is away"
+	follow_kill
+	assert_status 0 publish delete-list worse
+	follow_start
+	wait_for "the rules to go" passed 198.51.100.7
+	assert_equal '' "$(xc list)" "rules of the host"
+	assert_status 1 publish delete-list worse
+	assert_error "the broker has no list 'worse'"
+	case_begin "the name is used again"
+	assert_status 0 publish add 192.0.2.1 --list worse
+	wait_for "the rule" dropped 192.0.2.1
+	assert_status 2 publish rename bad
+	assert_error 'which list, and what is its new name'
+}
+
+# What too few replicas have is told by the status, and `publish resend` sends it to the master that there is then.
+test_too_few_replicas() {
+	fleet 'replicas = 1'
+	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
+	assert_status 6 publish add 192.0.2.1 --list bad
+	assert_error 'fewer than 1 replicas have the change so far'
+	assert_status 6 publish add 192.0.2.2 --list other
+	assert_status 6 publish resend
+	server 6380 --replicaof "$BROKER" 6379
+	wait_for "replication" linked 6380
+	resent() {
+		run publish resend
+		[ "$STATUS" -eq 0 ]
+	}
+	wait_for "the replica to have it" resent
+	for list in bad other; do
+		tail -n 1 "$STATE/publisher/default/outbox/$list" | grep -q '^done' || fail "the outbox of $list is not empty"
+	done
+	end "$SERVER"
+	broker_kill
+	assert_status 0 publish resend # nothing waits, so no broker is asked
+}
+
+# A master that was cut off, beside the one that took over.
+test_two_masters() {
+	fleet
+	server 6380 --replicaof "$BROKER" 6379
+	wait_for "replication" linked 6380
+	assert_status 0 publish add 192.0.2.1 --list bad
+	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
+	has_one() {
+		[ "$(redis -p 6380 HGET xc:default:L:bad:meta rules)" = 1 ]
+	}
+	wait_for "the replica to have it" has_one
+	redis -p 6380 REPLICAOF NO ONE >/dev/null
+	assert_status 0 publish add 192.0.2.2 --list bad
+	assert_equal 2 "$(redis -p 6380 HGET xc:default:L:bad:meta rules)" "rules at the new master"
+	assert_equal 1 "$(redis HGET xc:default:L:bad:meta rules)" "rules at the old one"
+	case_begin "one that has nothing to do with it"
+	server 6381
+	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6381/" "$FLEET_CONF"
+	assert_status 3 publish add 192.0.2.3 --list bad
+	assert_error "$BROKER:6381 and $BROKER do not agree which is the master"
+	assert_equal 1 "$(redis HGET xc:default:L:bad:meta rules)" "rules"
+	case_begin "only the old master and a replica of the new one"
+	server 6382 --replicaof "$BROKER" 6380
+	wait_for "replication" linked 6382
+	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6382/" "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	assert_equal 3 "$(redis -p 6380 HGET xc:default:L:bad:meta rules)" "rules at the new master"
+	assert_equal 1 "$(redis HGET xc:default:L:bad:meta rules)" "rules at the old one"
+}
+
+run_tests "$0" "$@"

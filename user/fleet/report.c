@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN_A_ROW 3
+#define HEARTBEAT_MS 5000 /* between two reports that say nothing new */
+#define COUNT_MS 60000    /* between two looks at the number of hosts */
+#define OWN_MS 1000       /* to wait for the server of `report` */
+#define OWN_RETRY_MS 30000
+#define FIELDS_MAX 128
+
+void report_begin(struct report *report, const struct fleet_options *options)
+{
+	if (options->report && report->own.connection.fd >= 0)
+		return;
+	report->own.connection.fd = -1;
+	*report->sent = '\0';
+	report->sent_ms = report->counted_ms = report->due_ms = 0;
+}
+
+/* Notes when reports begin to fail, and when they succeed again. */
+static void note(struct report *report, const char *where, const char *why)
+{
+	if (report->is_refused == !!why)
+		return;
+	report->is_refused = why;
+	reason_set(&report->noted, 0,
+		   why ? "the broker at %.200s refuses the report of this host, so 'fleet status' and 'publish --wait' do not know its state: %s" :
+			 "the broker at %.200s takes the report of this host again",
+		   where, why);
+}
+
+/* Queues a host's place in a sorted set of a list. `line`: "at:LIST POSITION" or "no:LIST POSITION". */
+static int put_place(struct connection *connection, const char *fleet, const char *host, const char *line)
+{
+	const char *space = strchr(line, ' ');
+	char list[ABI_NAME_BYTES], key[FLEET_KEY_BYTES], score[24];
+	struct fleet_position at;
+
+	snprintf(list, sizeof(list), "%.*s", (int)(space - line - 3), line + 3);
+	if (fleet_position_parse(space + 1, &at))
+		return 0;
+	snprintf(score, sizeof(score), "%" PRIu64, (uint64_t)fleet_position_score(at));
+	return connection_put(connection, "ZADD", fleet_list_key(key, fleet, list, *line == 'a' ? "hosts" : "refused"),
+			      score, host, NULL);
+}
+
+static bool was_sent(const struct report *report, const char *line)
+{
+	const char *found = strstr(report->sent, line);
+
+	return found && found[strlen(line)] == '\n';
+}
+
+/* Queues the commands. The number of their replies; the last one is the number of hosts if `must_count`. -ENOMEM. */
+static int put_report(struct report *report, struct connection *connection, const char *fleet, const char *host,
+		      char *lines, bool must_count)
+{
+	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES], first[ABI_NAME_BYTES] = "", expire[16];
+	const char *words[2 + 2 * FIELDS_MAX];
+	int count = 0, replies = 1, error = 0;
+
+	snprintf(what, sizeof(what), "host:%s", host);
+	words[count++] = "HSET";
+	words[count++] = fleet_key(key, fleet, what);
+	for (char *next, *line = lines; *line && count <= 2 * FIELDS_MAX && !error; line = next) {
+		char *end = strchrnul(line, '\n'), *space = memchr(line, ' ', end - line);
+		const bool is_place = !strncmp(line, "at:", 3) || !strncmp(line, "no:", 3);
+
+		next = *end ? end + 1 : end;
+		*end = '\0';
+		if (!space)
+			continue;
+		if (is_place && !*first)
+			snprintf(first, sizeof(first), "%.*s", (int)(space - line - 3), line + 3);
+		if (is_place && !was_sent(report, line)) {
+			error = put_place(connection, fleet, host, line);
+			replies++;
+		}
+		*space = '\0';
+		words[count++] = line;
+		words[count++] = space + 1;
+	}
+	if (!error)
+		error = connection_put_words(connection, count, words, NULL);
+	if (!error && must_count) {
+		snprintf(expire, sizeof(expire), "%d", FLEET_HOST_EXPIRE_S);
+		error = connection_put(connection, "EXPIRE", key, expire, NULL);
+		if (!error)
+			error = connection_put(connection, "ZCARD", fleet_list_key(key, fleet, first, "hosts"), NULL);
+		replies += 2;
+	}
+	return error ? error : replies;
+}
+
+/* Over `broker`, which is at hand. */
+static int send_now(struct report *report, struct broker *broker, const struct fleet_options *options,
+		    const char *fleet, char *lines, int timeout_ms, struct reason *reason)
+{
+	const bool must_count = !report->counted_ms || fleet_now_ms() - report->counted_ms >= COUNT_MS;
+	char host[FLEET_HOST_BYTES], sent[REPORT_BYTES];
+	int replies, error = 0;
+	const char *why = NULL;
+	struct reason refusal;
+
+	snprintf(sent, sizeof(sent), "%s", lines);
+	replies = put_report(report, &broker->connection, fleet, fleet_host_name(options, host), lines, must_count);
+	if (replies < 0)
+		return reason_set(reason, replies, "not enough memory");
+	for (int i = 0; i < replies && !error; i++) {
+		redisReply *reply;
+
+		error = connection_get(&broker->connection, &reply, timeout_ms, reason);
+		if (error)
+			break;
+		if (reply->type == REDIS_REPLY_ERROR) {
+			reason_set(&refusal, 0, "%s", reply->str);
+			why = refusal.text;
+		} else if (must_count && i == replies - 1 && reply->type == REDIS_REPLY_INTEGER) {
+			report->hosts = reply->integer;
+			report->counted_ms = fleet_now_ms();
+		}
+		codec_free(reply);
+	}
+	if (error)
+		return error;
+	note(report, broker->connection.where, why);
+	strcpy(report->sent, sent);
+	return 0;
+}
+
+/* The server of `report` may be away: this host follows all the same, and tries again later. */
+static void send_elsewhere(struct report *report, const struct fleet_options *options,
+			   const struct broker_secrets *secrets, const char *fleet, char *lines)
+{
+	const struct fleet_options there = fleet_options_of_reports(options);
+	struct reason reason;
+	int error = 0;
+
+	if (report->own.connection.fd < 0) {
+		if (fleet_now_ms() < report->own_due_ms)
+			return;
+		error = broker_open(&report->own, &there, secrets, BROKER_WRITE, OWN_MS, &reason);
+		*report->sent = '\0';
+	}
+	if (!error)
+		error = send_now(report, &report->own, options, fleet, lines, OWN_MS, &reason);
+	if (!error)
+		return;
+	note(report, options->report, reason.text);
+	broker_close(&report->own);
+	report->own_due_ms = fleet_now_ms() + OWN_RETRY_MS / 2 + fleet_random_below(OWN_RETRY_MS);
+}
+
+/* Whether the lines say something new: those from "seen" on do not count. */
+static bool is_new(const struct report *report, const char *lines)
+{
+	const char *seen = strstr(lines, "\nseen ");
+	const size_t length = seen ? (size_t)(seen - lines) : strlen(lines);
+
+	return strncmp(report->sent, lines, length);
+}
+
+int report_send(struct report *report, struct broker *broker, const struct fleet_options *options,
+		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
+		struct reason *reason)
+{
+	/* All hosts together report at most ten times in a millisecond. */
+	const __s64 pause_ms = report->hosts > 10 * REPORT_MS ? (__s64)report->hosts / 10 : REPORT_MS,
+		    now_ms = fleet_now_ms();
+
+	report->due_ms = 0;
+	if (!*lines || (!is_new(report, lines) && now_ms - report->sent_ms < HEARTBEAT_MS))
+		return 0;
+	report->credit_ms += now_ms - report->credited_ms;
+	report->credited_ms = now_ms;
+	if (report->credit_ms > IN_A_ROW * pause_ms)
+		report->credit_ms = IN_A_ROW * pause_ms;
+	if (!is_awaited && report->credit_ms < pause_ms) {
+		report->due_ms = now_ms + pause_ms - report->credit_ms;
+		return 0;
+	}
+	report->credit_ms = report->credit_ms > pause_ms ? report->credit_ms - pause_ms : 0;
+	report->sent_ms = now_ms;
+	if (!options->report)
+		return send_now(report, broker, options, fleet, lines, CONNECTION_TIMEOUT_MS, reason);
+	send_elsewhere(report, options, secrets, fleet, lines);
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a host reports: the hash host:HOST, and for each list the host's place in the sorted sets L:LIST:hosts and
+ * L:LIST:refused, by which `publish --wait` counts hosts. They are at the broker, or at the server that `report` names.
+ *
+ * Thousands of hosts must not keep the broker busy with reports: a report is sent if it says something new, at most once
+ * in REPORT_MS (three in a row after a pause), or at once if a publisher waits for it.
+ */
+#ifndef XDP_CUCKOO_REPORT_H
+#define XDP_CUCKOO_REPORT_H
+
+#include "fleet/broker.h"
+
+#define REPORT_MS 1000
+#define REPORT_BYTES 16384
+
+struct report {
+	struct broker own;       /* of `report` */
+	__s64 own_due_ms;        /* when to try to reach it again */
+	char sent[REPORT_BYTES]; /* the last report; "": none yet by this connection */
+	__s64 sent_ms, counted_ms;
+	__s64 credit_ms, credited_ms; /* of time; each report takes a part of it */
+	__s64 due_ms;                 /* a report waits until then; 0: none */
+	__u64 hosts;                  /* that report on the same list */
+	bool is_refused;              /* and this was noted */
+	struct reason noted;          /* what the log of this host should say; "": nothing */
+};
+
+/* For each connection to a broker anew. */
+void report_begin(struct report *report, const struct fleet_options *options);
+
+/*
+ * Sends the report if it is due. `lines`: `FIELD VALUE` lines of the host's status; those from "seen" on change all the
+ * time. 0, also if the report is refused; -errno: the connection of `broker` is lost.
+ */
+int report_send(struct report *report, struct broker *broker, const struct fleet_options *options,
+		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
+		struct reason *reason);
+
+#endif
