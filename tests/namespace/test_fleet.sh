@@ -163,6 +163,48 @@ test_drops_and_metrics_of_all_hosts() {
 	"$PROMTOOL" check metrics <"$STATE/metrics" >"$STATE/promtool" 2>&1 || fail "$(cat "$STATE/promtool")"
 }
 
+# A host can write anything into its own report: what others see of other hosts does not depend on it.
+test_a_report_that_is_none() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	reports() {
+		redis HSET xc:default:host:a1 state "$(printf '\377\233')" seen 9999999999999 rules -9223372036854775808 dropped 1e99 >/dev/null
+		redis HSET xc:default:host:a2 state "$(printf '\033[2Jlevel')" seen 9999999999999 version "$(printf '\033]0;x\007')" \
+			why "$(printf '\033[31m\377')" >/dev/null
+		redis EVAL 'for i = 1, 600000 do redis.call("HSET", KEYS[1], i, i) end' 1 xc:default:host:a3 >/dev/null
+		redis EVAL 'redis.call("HSET", KEYS[1], "state", string.rep("x", 40000000))' 1 xc:default:host:a4 >/dev/null
+		redis SET xc:default:host:a5 x >/dev/null
+		redis SET "$(printf 'xc:default:host:a6\377')" x >/dev/null
+		redis HSET xc:default:host:z9 state level rules 7 dropped 5 seen 9999999999999 >/dev/null
+	}
+	reports
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +level +1 '
+	assert_output '^z9 +level +7 '
+	assert_output '^a1 +unknown '
+	assert_output '^a2 +unknown '
+	for host in a3 a4 a5; do
+		assert_output "^$host +unreadable .*its report is too large"
+	done
+	assert_equal 0 "$(tr -d '\n\40-\176\200-\377' <"$STATE/out" | wc -c)" "bytes that a terminal obeys"
+	iconv -f UTF-8 "$STATE/out" >"$STATE/utf8" || fail "this is no UTF-8"
+	assert_status 1 xc fleet status --json --config "$FLEET_CONF"
+	assert_status 0 xc fleet metrics --config "$FLEET_CONF"
+	assert_output '^xdp_cuckoo_fleet_host_rules{fleet="default",host="h1"} 1$'
+	assert_output '^xdp_cuckoo_fleet_host_rules{fleet="default",host="z9"} 7$'
+	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
+	case_begin "a list whose meta is none"
+	redis HSET xc:default:L:other:meta epoch 5 seq 1 rules 1 buckets 1e18 >/dev/null
+	redis SET xc:default:L:third:meta x >/dev/null
+	redis DEL xc:default:host:a1 xc:default:host:a2 xc:default:host:a3 xc:default:host:a4 xc:default:host:a5 >/dev/null
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +level +2 '
+	assert_error "list 'other': .*numbers that no list has"
+	assert_error "list 'third': .*WRONGTYPE"
+	assert_status 0 xc fleet metrics --config "$FLEET_CONF"
+}
+
 # Whatever other commands do beneath the follower, the list is the fleet's in the end.
 test_unconfirmed_changes_beneath_it() {
 	fleet
@@ -307,6 +349,50 @@ test_kinds_of_rule_that_have_no_room() {
 	wait_for "the list" dropped 203.0.113.9
 	wait_level
 	assert_equal 33 "$(xc list | wc -l)" "rules"
+}
+
+# A pass rule of the fleet that lets the broker's packets in, under a drop rule by hand.
+test_a_pass_rule_that_the_host_needs_stays() {
+	fleet 'allow-pass = yes'
+	follow_start
+	assert_status 0 publish batch - --list bad <<-EOF
+		add $BROKER action pass
+		add 192.0.2.1
+		add 192.0.2.9 action pass
+	EOF
+	wait_level
+	assert_status 0 xc add 10.99.0.0/31
+	case_begin "its deletion costs only itself"
+	assert_status 0 publish batch - --list bad <<-EOF
+		del $BROKER action pass
+		del 192.0.2.9 action pass
+		add 192.0.2.2
+	EOF
+	wait_level
+	dropped 192.0.2.2 || fail "the rule after it is not there"
+	assert_prints "src $BROKER action pass
+src 192.0.2.1
+src 192.0.2.2" xc list --list bad
+	refused() {
+		xc fleet status --config "$FLEET_CONF" >"$STATE/status" 2>&1 || :
+		grep -Eq '^h1 +level +3 +1 ' "$STATE/status"
+	}
+	wait_for "the refusal" refused
+	case_begin "a whole state without it"
+	follow_kill
+	follow_start
+	wait_for "the whole state" followed 'reads the whole list'
+	assert_status 0 publish del 192.0.2.1 --list bad
+	wait_level
+	assert_prints "src $BROKER action pass
+src 192.0.2.2" xc list --list bad
+	passed "$BROKER" || fail "the pass rule is not in the table"
+	case_begin "it is not needed any more"
+	assert_status 0 xc del 10.99.0.0/31
+	gone() {
+		! xc list --list bad | grep -q "$BROKER"
+	}
+	WAIT_S=30 wait_for "the deletion" gone
 }
 
 test_two_replace_one_list() {

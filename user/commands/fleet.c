@@ -120,11 +120,6 @@ static enum command_status forget(const struct invocation *invocation, const str
 
 /* ---- status ---- */
 
-static json_int_t field_number(const struct fleet_host *host, const char *name)
-{
-	return atoll(fleet_host_field(host, name));
-}
-
 static void print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, size_t level)
 {
 	json_t *hosts = json_array(), *lists = json_array();
@@ -141,21 +136,23 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		const struct fleet_host *host = &view->hosts[i];
-		const __s64 seen_ms = field_number(host, "seen");
+		const __s64 seen_ms = fleet_host_number(host, "seen");
 		const char *state = fleet_host_state(view, host, now_ms), *why = fleet_host_field(host, "why");
 
 		if (!strcmp(state, "silent") && fleet_host_is_behind(view, host))
 			why = "behind: it has not reported the last changes";
-		dropped += field_number(host, "dropped");
-		json_array_append_new(hosts,
-				      json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host",
-						output_string(host->name), "state", state, "rules",
-						field_number(host, "rules"), "refused", field_number(host, "refused"),
-						"dropped", field_number(host, "dropped"), "seen_s",
-						now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms",
-						field_number(host, "skew"), "version",
-						output_string(fleet_host_field(host, "version")), "why",
-						output_string(strcmp(why, " ") ? why : "")));
+		if (!host->fields)
+			why = "its report is too large, or none; delete it: xdp-cuckoo fleet forget HOST";
+		dropped += fleet_host_number(host, "dropped");
+		json_array_append_new(hosts, json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host",
+						       output_string(host->name), "state", state, "rules",
+						       fleet_host_number(host, "rules"), "refused",
+						       fleet_host_number(host, "refused"), "dropped",
+						       fleet_host_number(host, "dropped"), "seen_s",
+						       now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms",
+						       fleet_host_number(host, "skew"), "version",
+						       output_string(fleet_host_field(host, "version")), "why",
+						       output_string(strcmp(why, " ") ? why : "")));
 	}
 	if (output_is_json()) {
 		output_print(json_pack("{s:s, s:b, s:I, s:I, s:I, s:o, s:o}", "fleet", fleet, "panic", is_panic,
@@ -179,7 +176,10 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 	if (!view->hosts_count)
 		return command_fail(STATUS_NO, "nobody follows the fleet '%s': no host has reported", fleet);
 	for (size_t i = 0; i < view->lists_count; i++)
-		if (!view->lists[i].hosts && view->lists[i].head.rules && !fleet_is_staged(view->lists[i].name))
+		if (*view->lists[i].broken.text)
+			status = command_fail(STATUS_NO, "list '%s': %s", view->lists[i].name,
+					      view->lists[i].broken.text);
+		else if (!view->lists[i].hosts && view->lists[i].head.rules && !fleet_is_staged(view->lists[i].name))
 			status = command_fail(STATUS_NO, "nobody follows the list '%s'", view->lists[i].name);
 	return status;
 }

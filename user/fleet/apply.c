@@ -96,7 +96,7 @@ int apply_open(struct apply *apply, struct reason *reason)
 void apply_forget(struct apply_list *list)
 {
 	rule_set_close(&list->changes);
-	list->has_changes = list->is_whole = list->is_complete = list->is_older = false;
+	list->has_changes = list->is_whole = list->is_complete = list->is_older = list->is_over = false;
 }
 
 void apply_let_go(struct apply *apply)
@@ -128,7 +128,7 @@ void apply_refuse(struct apply_list *list, const struct rule *rule)
 	if (list->refused)
 		list->refused[list->refused_kept++] = (struct apply_refused){
 			.rule = *rule,
-			.ended_ms = rule->timeout_ms ? fleet_now_ms() + rule->timeout_ms : 0,
+			.ended_ms = rule->timeout_ms > 0 ? fleet_now_ms() + rule->timeout_ms : 0,
 		};
 }
 
@@ -204,13 +204,31 @@ static int take_line(struct apply *apply, struct apply_list *list, const char *l
 	return rule_set_add(&list->changes, &rule);
 }
 
+/* Whether more lines wait than all lists together may have rules. Lines of one rule count once. */
+static bool is_over_limit(const struct apply *apply, struct apply_list *list)
+{
+	const __u64 most = apply->options->rules_max + FOLLOW_LINES_MORE;
+	__u64 others = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		others += &apply->lists[i] != list ? apply->lists[i].changes.count : 0;
+	if (!apply->options->rules_max || others + list->changes.count <= most)
+		return false;
+	rule_set_sort(&list->changes);
+	return others + list->changes.count > most;
+}
+
 int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_t bytes)
 {
 	char *end = lines + bytes;
 	int error = 0;
 
 	list->has_changes = true;
-	while (lines < end && !error) {
+	if (!list->is_over && is_over_limit(apply, list)) {
+		list->is_over = true;
+		rule_set_close(&list->changes);
+	}
+	while (lines < end && !error && !list->is_over) {
 		char *stop = memchr(lines, '\n', end - lines);
 
 		if (!stop)
@@ -336,7 +354,7 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 				forget_refused(list, &list->refused[j--].rule);
 				continue;
 			}
-			if (!is_allowed(apply->options, &rule, &why))
+			if (rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &why))
 				continue;
 			error = apply_try_alone(apply, &apply->session, list, &rule, reason);
 			if (!error)

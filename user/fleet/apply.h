@@ -18,8 +18,8 @@
 #define APPLY_REFUSED_KEPT 1000 /* refused rules of a list that are tried again; others are only counted */
 
 struct apply_refused {
-	struct rule rule;
-	__s64 ended_ms; /* by fleet_now_ms(): when the rule ends; 0: never */
+	struct rule rule; /* a negative timeout: it was to be deleted */
+	__s64 ended_ms;   /* by fleet_now_ms(): when the rule ends; 0: never */
 };
 
 struct apply_list {
@@ -34,7 +34,9 @@ struct apply_list {
 	 */
 	struct rule_set changes;
 	struct fleet_position changes_at;
-	bool has_changes, is_whole, is_complete, is_older; /* is_older: than what the host has */
+	bool has_changes, is_whole, is_complete;
+	bool is_older; /* than what the host has */
+	bool is_over;  /* these are more rules than the host takes, and were dropped */
 
 	struct apply_refused *refused;
 	size_t refused_kept;

@@ -94,6 +94,14 @@ static __u64 rules_of_all(const struct apply *apply)
 	return rules;
 }
 
+static int say_over_limit(const struct apply *apply, const struct apply_list *list, struct reason *reason)
+{
+	return reason_set(reason, -EDQUOT,
+			  "list '%s': with it, the fleet's lists would have over %llu rules, the max-rules of "
+			  "this host",
+			  list->name, (unsigned long long)apply->options->rules_max);
+}
+
 /* Whether the host's limit allows `rules` rules in the list. A list that does not grow is always allowed. */
 static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 rules, struct reason *reason)
 {
@@ -101,10 +109,7 @@ static int check_limit(const struct apply *apply, const struct apply_list *list,
 
 	if (!most || rules <= list->rules || rules_of_all(apply) - list->rules + rules <= most)
 		return 0;
-	return reason_set(reason, -EDQUOT,
-			  "list '%s': with it, the fleet's lists would have over %llu rules, the max-rules of "
-			  "this host",
-			  list->name, (unsigned long long)most);
+	return say_over_limit(apply, list, reason);
 }
 
 static bool is_accepted(const struct apply *apply, const struct apply_list *list)
@@ -153,39 +158,102 @@ static int check_changed(const struct apply *apply, struct session *session, str
 
 /* ---- rules that could lock this host out ---- */
 
-/* If the rule is refused, no other rule is. The position does not change: adding a rule twice does no harm. */
+/* If the rule is refused, no other rule is. The position does not change: doing it twice does no harm. */
 int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
 		    struct reason *reason)
 {
-	__u64 changed = 0;
+	const bool is_deletion = rule->timeout_ms < 0;
+	struct rule deleted = *rule;
+	enum store_deleted what;
+	__u64 changed = is_deletion;
 	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
+	deleted.timeout_ms = 0;
 	error = open_list(apply, session, list, list->at, reason);
 	if (!error)
-		error = add_rule(session, rule, &changed, reason);
+		error = is_deletion ? change_give_up(session, &deleted, &what, reason) :
+				      add_rule(session, rule, &changed, reason);
 	error = change_end(session, error, reason);
 	apply->changed += error ? 0 : changed;
 	return error;
 }
 
-/*
- * Adds each drop rule that concerns the guard as a change of its own, and takes the refused ones out of `changes`. 0;
- * -errno: the store failed.
- */
-static int try_dangerous(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+/* What a search for pass rules that a whole state deletes needs. */
+struct lost_passes {
+	const struct apply_list *list;
+	const struct guard *guard;
+	__u64 owner;
+	size_t next; /* in list->changes */
+	struct rule_set found;
+};
+
+static int find_lost_pass(const struct rule *present, void *context)
 {
-	struct rule_set *changes = &list->changes;
+	struct lost_passes *lost = context;
+	const struct rule_set *wanted = &lost->list->changes;
+	struct rule rule = *present;
+
+	if (rule.action != RULE_PASS || !((rule.owners.permanent | rule.owners.timed) & lost->owner) ||
+	    !guard_concerns(lost->guard, &rule))
+		return 0;
+	while (lost->next < wanted->count && rule_set_compare(wanted, lost->next, &rule) < 0)
+		lost->next++;
+	if (lost->next < wanted->count && !rule_set_compare(wanted, lost->next, &rule))
+		return 0;
+	rule.timeout_ms = -1;
+	return rule_set_add(&lost->found, &rule);
+}
+
+/* Names the deletions of such rules, so that try_dangerous() sees them. */
+static int add_lost_passes(struct session *session, struct apply_list *list, unsigned int number, struct reason *reason)
+{
+	struct lost_passes lost = { .list = list, .guard = session->guard, .owner = 1ULL << number };
+	int error = number ? store_each(session->store, find_lost_pass, &lost) : 0;
+
+	for (size_t i = 0; i < lost.found.count && !error; i++) {
+		struct rule rule;
+
+		rule_set_get(&lost.found, i, &rule);
+		error = rule_set_add(&list->changes, &rule);
+	}
+	rule_set_close(&lost.found);
+	rule_set_sort(&list->changes);
+	return error ? store_unread_reason(error, reason) : 0;
+}
+
+/* A rule that the whole state does not name, but this host needs, becomes a part of it, as this list has it now. */
+static int keep_rule(struct session *session, unsigned int number, struct rule *rule, struct rule_set *kept)
+{
+	const __u64 owner = 1ULL << number;
+	int error = store_get(session->store, rule);
+
+	if (error)
+		return error;
+	if ((rule->owners.permanent | rule->owners.timed) != owner)
+		rule->timeout_ms = rule->owners.permanent & owner ? 0 : rule->owners.timed_ms;
+	return rule_set_add(kept, rule);
+}
+
+/*
+ * Adds each drop rule, and deletes each pass rule, that concerns the guard as a change of its own, and takes the refused
+ * ones out of `changes`. `number`: of the list in the store. 0; -errno: the store failed.
+ */
+static int try_dangerous(struct apply *apply, struct session *session, struct apply_list *list, unsigned int number,
+			 struct reason *reason)
+{
+	struct rule_set *changes = &list->changes, needed = {};
 	size_t kept = 0;
-	int error = 0;
+	int error = list->is_whole ? add_lost_passes(session, list, number, reason) : 0;
 
 	for (size_t i = 0; i < changes->count; i++) {
 		struct rule rule;
+		bool is_deletion;
 
 		rule_set_get(changes, i, &rule);
-		if (error || rule.timeout_ms < 0 || rule.action == RULE_PASS ||
-		    !guard_concerns(session->guard, &rule)) {
+		is_deletion = rule.timeout_ms < 0;
+		if (error || is_deletion != (rule.action == RULE_PASS) || !guard_concerns(session->guard, &rule)) {
 			changes->entries[kept++] = changes->entries[i];
 			continue;
 		}
@@ -193,13 +261,22 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 		if (error == -ECANCELED || error == -E2BIG) {
 			list->why = *reason;
 			apply_refuse(list, &rule);
-			error = 0;
+			error = list->is_whole && is_deletion ? keep_rule(session, number, &rule, &needed) : 0;
+			error = error ? store_unread_reason(error, reason) : 0;
 		}
 		/* What is applied stays in `changes`: a whole state must name it. */
-		else if (!error)
+		else if (!error && !(list->is_whole && is_deletion))
 			changes->entries[kept++] = changes->entries[i];
 	}
 	changes->count = kept;
+	for (size_t i = 0; i < needed.count && !error; i++) {
+		struct rule rule;
+
+		rule_set_get(&needed, i, &rule);
+		error = rule_set_add(changes, &rule);
+	}
+	rule_set_close(&needed);
+	rule_set_sort(changes);
 	return error;
 }
 
@@ -314,10 +391,12 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	if (error)
 		return error;
 	list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
+	if (list->is_over)
+		return say_over_limit(apply, list, reason);
 	rule_set_sort(&list->changes);
 	if (list->is_whole)
 		drop_deleted(&list->changes);
-	error = try_dangerous(apply, session, list, reason);
+	error = try_dangerous(apply, session, list, store_lists_find(&lists, list->name), reason);
 	if (!error)
 		error = list->is_whole ? apply_whole(apply, session, list, reason) :
 					 apply_entries(apply, session, list, reason);

@@ -24,7 +24,7 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 /* Notes a rule that is left out. `rule` NULL: a line that cannot be read. */
 void apply_refuse(struct apply_list *list, const struct rule *rule);
 
-/* Adds the rule as a change of its own. -ECANCELED: it would lock this host out. */
+/* Adds the rule, or deletes it (a negative timeout), as a change of its own. -ECANCELED: it would lock this host out. */
 int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
 		    struct reason *reason);
 

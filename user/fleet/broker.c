@@ -263,7 +263,7 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 	struct broker_secrets own = {};
 	int error = 0;
 
-	*broker = (struct broker){ .connection = { .fd = -1 } };
+	*broker = (struct broker){ .connection = { .fd = -1 }, .options = *options, .use = use };
 	if (!options->brokers_count)
 		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
 	if (!secrets)
@@ -277,6 +277,14 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 void broker_close(struct broker *broker)
 {
 	connection_close(&broker->connection);
+}
+
+int broker_reopen(struct broker *broker, struct reason *reason)
+{
+	const struct fleet_options options = broker->options;
+
+	broker_close(broker);
+	return broker_open(broker, &options, NULL, broker->use, CONNECTION_TIMEOUT_MS, reason);
 }
 
 /* ---- the clock ---- */

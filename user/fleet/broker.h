@@ -10,7 +10,9 @@ enum broker_use { BROKER_READ, BROKER_WRITE };
 struct broker {
 	struct connection connection;
 	bool is_master;
-	__s64 offset_ms; /* the broker's wall clock, minus fleet_now_ms() */
+	__s64 offset_ms;              /* the broker's wall clock, minus fleet_now_ms() */
+	struct fleet_options options; /* of broker_open() */
+	enum broker_use use;
 };
 
 /* What the files hold that the options name. */
@@ -32,6 +34,9 @@ bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_se
 int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
 		enum broker_use use, int timeout_ms, struct reason *reason);
 void broker_close(struct broker *broker);
+
+/* Opens it anew, after an error that has ended the connection. */
+int broker_reopen(struct broker *broker, struct reason *reason);
 
 /* Measures offset_ms. Within half of the time that an answer takes. */
 int broker_read_clock(struct broker *broker, struct reason *reason);

@@ -19,13 +19,15 @@
 #include "fleet/service_notify.h"
 #include "io/signals.h"
 
-#define SILENT_MS 120000        /* a reader that sends nothing for so long hangs */
-#define LOOK_MS 5000            /* between two looks at the filter */
-#define RETRY_REFUSED_MS 10000  /* between two calls of apply_retry_refused() and apply_look() */
-#define HEARD_MS 60000          /* between two notes in the store that the broker is heard */
-#define STALE_S 180             /* without such a note, the lists count as not fed */
+#define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
+#define LOOK_MS 5000           /* between two looks at the filter */
+#define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
+#define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
+#define STALE_S 180            /* without such a note, the lists count as not fed */
+#define RESTART_MIN_MS 100     /* before another reader is started; doubles while readers fail */
+#define RESTART_MAX_MS 60000
 #define ONCE_MS 30000           /* --once gives up after so long without a broker */
-#define READER_MEMORY (1 << 30) /* for replies of 256 MB, and what hiredis makes of them */
+#define READER_MEMORY (1 << 30) /* a reply has at most 16 MB and 65,536 elements: a bound for what nobody foresaw */
 
 struct following {
 	const struct follow *follow;
@@ -34,6 +36,7 @@ struct following {
 	enum follow_state states[FOLLOW_LISTS_MAX];
 	struct fleet_position last[FOLLOW_LISTS_MAX]; /* of the broker */
 	bool has_last[FOLLOW_LISTS_MAX];
+	struct reason why[FOLLOW_LISTS_MAX]; /* about `states`; "": nothing */
 	struct broker_secrets secrets;
 	struct unprivileged reader;
 	char text[FOLLOW_BYTES_MAX + 1];
@@ -42,7 +45,8 @@ struct following {
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
-	struct host_filter filter; /* at looked_ms */
+	struct host_filter filter;  /* at looked_ms */
+	__s64 restart_ms, start_ms; /* the last pause before a start; when the next reader starts, if there is none */
 	__s64 looked_ms, heard_ms, retried_ms, started_ms, noted_ms;
 };
 
@@ -116,9 +120,9 @@ static bool is_missing(const struct following *following, size_t i)
 static void write_status(const struct following *following, char text[REPORT_BYTES])
 {
 	static const unsigned char rank[FOLLOW_STATES] = {
-		[FOLLOW_BEHIND] = 1, [FOLLOW_LAGGING] = 2,  [FOLLOW_NEW] = 3,   [FOLLOW_INCOMPLETE] = 3,
-		[FOLLOW_GAP] = 4,    [FOLLOW_RESTORED] = 5, [FOLLOW_OLDER] = 5, [FOLLOW_DIVERGED] = 6,
-		[FOLLOW_HELD] = 7,   [FOLLOW_WIPED] = 8
+		[FOLLOW_BEHIND] = 1,   [FOLLOW_LAGGING] = 2, [FOLLOW_NEW] = 3,      [FOLLOW_GAP] = 4,
+		[FOLLOW_RESTORED] = 5, [FOLLOW_OLDER] = 5,   [FOLLOW_DIVERGED] = 6, [FOLLOW_BROKEN] = 7,
+		[FOLLOW_HELD] = 8,     [FOLLOW_WIPED] = 9
 	};
 	const struct apply *apply = &following->apply;
 	enum follow_state worst = FOLLOW_LEVEL;
@@ -133,10 +137,13 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		const struct apply_list *list = &apply->lists[i];
 		char position[FLEET_POSITION_BYTES];
 
-		worst = rank[state_of(following, i)] > rank[worst] ? state_of(following, i) : worst;
+		if (rank[state_of(following, i)] > rank[worst]) {
+			worst = state_of(following, i);
+			why = worst == FOLLOW_HELD ? list->why.text : following->why[i].text;
+		}
 		rules += list->rules;
 		refused += list->refused_count;
-		if (list->is_held || (list->refused_count && !*why))
+		if (list->refused_count && !*why)
 			why = list->why.text;
 		used += snprintf(text + used, REPORT_BYTES - used, "at:%s %s\n", list->name,
 				 fleet_position_format(list->at, position));
@@ -170,12 +177,17 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		 (unsigned long long)following->filter.drops);
 }
 
-static bool is_level(const struct following *following)
+/* Whether there is nothing more to wait for: each list is level or cannot be read. *broken: such a list; NULL: none. */
+static bool is_settled(const struct following *following, const struct reason **broken)
 {
-	for (size_t i = 0; i < following->apply.count; i++)
-		if (!following->has_last[i] || following->states[i] != FOLLOW_LEVEL ||
-		    fleet_position_compare(following->apply.lists[i].at, following->last[i]))
+	*broken = NULL;
+	for (size_t i = 0; i < following->apply.count; i++) {
+		if (following->states[i] == FOLLOW_BROKEN)
+			*broken = &following->why[i];
+		else if (!following->has_last[i] || following->states[i] != FOLLOW_LEVEL ||
+			 fleet_position_compare(following->apply.lists[i].at, following->last[i]))
 			return false;
+	}
 	return true;
 }
 
@@ -247,6 +259,17 @@ static void note_state(struct following *following, const struct follow_message 
 {
 	const char *name = following->apply.lists[message->list].name;
 	const enum follow_state before = following->states[message->list];
+	static const char *const texts[FOLLOW_STATES] = {
+		[FOLLOW_LAGGING] = "lagging: this replica of the broker has not received all yet",
+		[FOLLOW_RESTORED] = "restored: the broker's state is older than this host's",
+		[FOLLOW_OLDER] = "restored: the broker's state is older than this host's",
+		[FOLLOW_WIPED] = "wiped: the broker no longer has it; it stays as it is",
+		[FOLLOW_GAP] = "gap: the log no longer has what comes next; reads the whole list",
+		[FOLLOW_DIVERGED] = "diverged: the broker has lost entries that this host has",
+		[FOLLOW_NEW] = "new: reads the whole list",
+		[FOLLOW_BROKEN] = "broken: it cannot be read",
+		[FOLLOW_HELD] = "held",
+	};
 	char text[REASON_BYTES];
 
 	if (message->number < 0 || message->number >= FOLLOW_STATES)
@@ -260,19 +283,18 @@ static void note_state(struct following *following, const struct follow_message 
 			following->follow->note(text);
 		}
 	}
-	if ((enum follow_state)message->number == before || message->number == FOLLOW_LEVEL ||
-	    message->number == FOLLOW_BEHIND)
+	if (message->number == FOLLOW_LEVEL)
+		following->apply.lists[message->list].is_held = false; /* nothing is left of what was refused */
+	if (message->number == FOLLOW_LEVEL || message->number == FOLLOW_BEHIND) {
+		following->why[message->list].text[0] = '\0';
 		return;
-	snprintf(text, sizeof(text), "list '%s': %s", name,
-		 message->number == FOLLOW_LAGGING ? "lagging: this replica of the broker has not received all yet" :
-		 message->number == FOLLOW_RESTORED || message->number == FOLLOW_OLDER ?
-						     "restored: the broker's state is older than this host's" :
-		 message->number == FOLLOW_WIPED ? "wiped: the broker no longer has it; it stays as it is" :
-		 message->number == FOLLOW_GAP   ? "gap: the log no longer has what comes next; reads the whole list" :
-		 message->number == FOLLOW_DIVERGED   ? "diverged: the broker has lost entries that this host has" :
-		 message->number == FOLLOW_INCOMPLETE ? "rules were left out; reads the whole list to try them again" :
-							"new: reads the whole list");
-	say(following, text);
+	}
+	if ((enum follow_state)message->number == before && !*following->text)
+		return;
+	reason_set(&following->why[message->list], 0, "list '%s': %s", name,
+		   *following->text ? following->text : texts[message->number]);
+	if (!following->apply.lists[message->list].is_held) /* it said why, and tries again */
+		say(following, following->why[message->list].text);
 }
 
 static int answer(struct following *following, __u64 failed)
@@ -294,6 +316,7 @@ static int answer(struct following *following, __u64 failed)
 static int flush(struct following *following)
 {
 	struct apply *apply = &following->apply;
+	const struct reason *broken;
 	struct reason reason;
 	__u64 failed = 0;
 	bool is_held = false;
@@ -326,10 +349,12 @@ static int flush(struct following *following)
 		apply->lists[i].is_moved = false;
 	}
 	if (following->follow->is_once) {
-		following->is_done = is_level(following) || following->is_stopped || is_held;
+		following->is_done = is_settled(following, &broken) || following->is_stopped || is_held;
 		if (is_held)
 			following->stop_reason = reason;
-		following->is_stopped |= is_held;
+		else if (following->is_done && broken && !following->is_stopped)
+			following->stop_reason = *broken;
+		following->is_stopped |= is_held || (following->is_done && broken);
 	}
 	return answer(following, failed);
 }
@@ -363,6 +388,7 @@ static int take(struct following *following, const struct follow_message *messag
 		say(following, following->text);
 		return 0;
 	case FOLLOW_FLUSH:
+		following->restart_ms = 0;
 		return flush(following);
 	default:
 		break;
@@ -445,15 +471,22 @@ static int step(struct following *following, const struct signals *signals, stru
 {
 	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN },
 				  { .fd = following->reader.fd, .events = POLLIN } };
+	const __s64 left_ms = following->start_ms - fleet_now_ms();
 	struct follow_message message;
 	int error = 0;
 
-	if (poll(files, 2, 1000) < 0 && errno != EINTR)
+	if (poll(files, 2,
+		 following->reader.pid || left_ms > 1000 ? 1000 :
+		 left_ms > 0                             ? left_ms :
+							   0) < 0 &&
+	    errno != EINTR)
 		return reason_set(reason, -errno, "cannot wait: %s", strerror(errno));
 	following->is_done |= files[0].revents != 0;
 	if (following->is_done)
 		return 0;
 	service_notify("WATCHDOG=1");
+	if (!following->reader.pid)
+		return fleet_now_ms() < following->start_ms ? 0 : start_reader(following, reason);
 	if (files[1].revents) {
 		error = follow_receive(following->reader.fd, &message, following->text);
 		if (!error)
@@ -466,13 +499,18 @@ static int step(struct following *following, const struct signals *signals, stru
 		return 0;
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "not enough memory");
-	if (!following->must_restart)
+	following->start_ms = fleet_now_ms() + RESTART_MIN_MS;
+	if (!following->must_restart) {
 		say(following, error == -EPROTO ? "the reader sent nonsense; starts another one" :
 						  "the reader has ended; starts another one");
+		following->restart_ms = following->restart_ms ? 2 * following->restart_ms : RESTART_MIN_MS;
+		if (following->restart_ms > RESTART_MAX_MS)
+			following->restart_ms = RESTART_MAX_MS;
+		following->start_ms = fleet_now_ms() + following->restart_ms;
+	}
 	following->must_restart = false;
 	unprivileged_stop(&following->reader);
-	poll(NULL, 0, 100);
-	return start_reader(following, reason);
+	return 0;
 }
 
 int follow_run(const struct follow *follow, struct reason *reason)

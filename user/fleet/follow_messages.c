@@ -59,9 +59,12 @@ int follow_receive(int fd, struct follow_message *message, char *text)
 
 const char *follow_state_name(enum follow_state state)
 {
-	static const char *const names[FOLLOW_STATES] = { "level", "behind",     "lagging",  "restored",
-							  "wiped", "gap",        "diverged", "restored",
-							  "new",   "incomplete", "held" };
+	static const char *const names[FOLLOW_STATES] = {
+		[FOLLOW_LEVEL] = "level",       [FOLLOW_BEHIND] = "behind",  [FOLLOW_LAGGING] = "lagging",
+		[FOLLOW_RESTORED] = "restored", [FOLLOW_WIPED] = "wiped",    [FOLLOW_GAP] = "gap",
+		[FOLLOW_DIVERGED] = "diverged", [FOLLOW_OLDER] = "restored", [FOLLOW_NEW] = "new",
+		[FOLLOW_BROKEN] = "broken",     [FOLLOW_HELD] = "held",
+	};
 
 	return state < FOLLOW_STATES ? names[state] : "unknown";
 }

@@ -12,6 +12,7 @@
 
 #define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
 #define FOLLOW_BYTES_MAX (128 << 10)
+#define FOLLOW_LINES_MORE (128 * FLEET_ENTRY_LINES) /* that may come between two flushes besides max-rules */
 
 enum follow_kind {
 	/* from the reader */
@@ -42,10 +43,10 @@ enum follow_state {
 	FOLLOW_WIPED, /* the order until here is that of enum log_head */
 	FOLLOW_GAP,
 	FOLLOW_DIVERGED,
-	FOLLOW_OLDER,      /* the broker went on from an epoch before the host's, as after the restore of a backup */
-	FOLLOW_NEW,        /* never read before */
-	FOLLOW_INCOMPLETE, /* rules were left out, and are tried again */
-	FOLLOW_HELD,       /* a resync was refused: it would drop too much */
+	FOLLOW_OLDER,  /* the broker went on from an epoch before the host's, as after the restore of a backup */
+	FOLLOW_NEW,    /* never read before, or not all of its refused rules are known */
+	FOLLOW_BROKEN, /* what the broker has of it cannot be read */
+	FOLLOW_HELD,   /* a resync was refused: it would drop too much */
 	FOLLOW_STATES
 };
 

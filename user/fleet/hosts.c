@@ -6,17 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_AT_ONCE "10000"
+#include "base/safe_text.h"
 
+#define KEYS_AT_ONCE "10000"
+#define STATE_LENGTH_MAX 20
+
+/* A name that no view could show is not that of a host. */
 static int add_host(struct fleet_view *view, const char *name)
 {
-	struct fleet_host *grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*grown));
+	char shown[FLEET_HOST_BYTES];
+	struct fleet_host *grown;
+
+	snprintf(shown, sizeof(shown), "%s", name);
+	text_make_utf8(shown);
+	if (strcmp(shown, name))
+		return 0;
+	grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
 	view->hosts = grown;
 	grown[view->hosts_count] = (struct fleet_host){};
-	snprintf(grown[view->hosts_count++].name, FLEET_HOST_BYTES, "%.*s", FLEET_HOST_BYTES - 1, name);
+	strcpy(grown[view->hosts_count++].name, shown);
 	return 0;
 }
 
@@ -122,11 +133,43 @@ static int put_host(struct broker *reports, const char *fleet, const char *host)
 	return connection_put(&reports->connection, "HGETALL", fleet_key(key, fleet, what), NULL);
 }
 
+/* 0, also if nobody can read the report; 1: the same, and the connection is a new one, without other replies. */
+static int get_host(struct fleet_host *host, struct broker *reports, struct reason *reason)
+{
+	int error = connection_expect(&reports->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
+
+	if (error == -EREMOTEIO)
+		return 0;
+	if (error != -EMSGSIZE)
+		return error;
+	error = broker_reopen(reports, reason);
+	return error ? error : 1;
+}
+
 int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason)
 {
+	int error;
+
 	if (put_host(reports, fleet, host->name))
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	return connection_expect(&reports->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
+	error = get_host(host, reports, reason);
+	return error > 0 ? 0 : error;
+}
+
+static int read_hosts(struct fleet_view *view, struct broker *reports, const char *fleet, struct reason *reason)
+{
+	size_t asked = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < view->hosts_count && error >= 0; i++) {
+		for (; asked < view->hosts_count; asked++)
+			if (put_host(reports, fleet, view->hosts[asked].name))
+				return reason_set(reason, -ENOMEM, "not enough memory");
+		error = get_host(&view->hosts[i], reports, reason);
+		if (error > 0)
+			asked = i + 1;
+	}
+	return error < 0 ? error : 0;
 }
 
 static int read_view(struct fleet_view *view, struct broker *broker, struct broker *reports, const char *fleet,
@@ -139,13 +182,16 @@ static int read_view(struct fleet_view *view, struct broker *broker, struct brok
 		error = find_keys(view, reports, fleet, reason);
 	}
 	drop_repeated(view);
-	for (size_t i = 0; i < view->hosts_count && !error; i++)
-		if (put_host(reports, fleet, view->hosts[i].name))
-			error = reason_set(reason, -ENOMEM, "not enough memory");
-	for (size_t i = 0; i < view->hosts_count && !error; i++)
-		error = connection_expect(&reports->connection, &view->hosts[i].fields, CONNECTION_TIMEOUT_MS, reason);
-	for (size_t i = 0; i < view->lists_count && !error; i++)
+	if (!error)
+		error = read_hosts(view, reports, fleet, reason);
+	for (size_t i = 0; i < view->lists_count && !error; i++) {
 		error = list_head_read(broker, fleet, view->lists[i].name, &view->lists[i].head, reason);
+		if (error == -EREMOTEIO || error == -EBADMSG) {
+			view->lists[i].broken = *reason;
+			view->lists[i].head = (struct list_head){};
+			error = 0;
+		}
+	}
 	for (size_t i = 0; i < view->lists_count && !error; i++)
 		for (size_t j = 0; j < view->hosts_count; j++) {
 			struct fleet_position at;
@@ -188,6 +234,13 @@ const char *fleet_host_field(const struct fleet_host *host, const char *name)
 	return "";
 }
 
+__s64 fleet_host_number(const struct fleet_host *host, const char *name)
+{
+	const __s64 number = atoll(fleet_host_field(host, name)), most = 1LL << 53;
+
+	return number > most ? most : number < -most ? -most : number;
+}
+
 bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at)
 {
 	const char *lists = fleet_host_field(host, "lists"), *found = strstr(lists, list);
@@ -216,10 +269,15 @@ bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
 {
 	const char *state = fleet_host_field(host, "state");
+	const size_t length = strspn(state, "abcdefghijklmnopqrstuvwxyz-");
 
-	if (now_ms - atoll(fleet_host_field(host, "seen")) > HOSTS_SILENT_MS)
+	if (!host->fields)
+		return "unreadable";
+	if (now_ms - fleet_host_number(host, "seen") > HOSTS_SILENT_MS)
 		return "silent";
+	if (!length || state[length] || length > STATE_LENGTH_MAX)
+		return "unknown";
 	if (strcmp(state, "level"))
-		return *state ? state : "unknown";
+		return state;
 	return view && fleet_host_is_behind(view, host) ? "behind" : state;
 }

@@ -11,12 +11,14 @@
 struct fleet_list {
 	char name[ABI_NAME_BYTES];
 	struct list_head head;
-	size_t hosts; /* that follow it */
+	size_t hosts;         /* that follow it */
+	struct reason broken; /* why the broker's keys of it cannot be read; "": they can */
 };
 
 struct fleet_host {
 	char name[FLEET_HOST_BYTES];
-	redisReply *fields; /* as write_status() in follow.c writes them; NULL: not read */
+	redisReply
+		*fields; /* as write_status() in follow.c writes them; NULL: not read, or it is none that can be read */
 };
 
 struct fleet_view {
@@ -38,11 +40,12 @@ int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct
 		    const char *fleet, struct reason *reason);
 void fleet_view_close(struct fleet_view *view);
 
-/* Reads the status of the host with this name. */
+/* Reads the status of the host with this name. A host may write anything there, and harms only itself. */
 int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason);
 
-/* A field of the host's status; "" if there is none. */
+/* A field of the host's status; "" if there is none. As a number: cut to 2^53. */
 const char *fleet_host_field(const struct fleet_host *host, const char *name);
+__s64 fleet_host_number(const struct fleet_host *host, const char *name);
 
 /* The host's position in the list. False: it does not follow it. */
 bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at);
@@ -50,7 +53,7 @@ bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet
 /* Whether a list that the host follows has later entries than those that it reported. */
 bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host *host);
 
-/* "level", "behind", "silent", or what else the host says of itself. `view` NULL: nobody has looked at the lists. */
+/* "level", "behind", "silent", "unreadable", or what else the host says of itself: a word of a-z and '-'. `view` NULL: nobody has looked at the lists. */
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
 
 #endif

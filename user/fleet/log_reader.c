@@ -14,17 +14,19 @@
 #define CLOCK_MS 60000
 #define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
-#define RETRY_MAX_MS 5000
-#define STOPPED_MS 5000 /* after FOLLOW_STOP, before another broker is tried */
-#define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
-#define PAUSE_MS 10000  /* after the applier could not apply a list */
-#define PAUSE_GROWTH 30 /* the longest pause of a whole list is so many times that long */
-#define LAG_MS 60000    /* a replica that lags longer loses its master (repl-timeout) */
+#define RETRY_MAX_MS 5000   /* while no broker can be reached */
+#define RETRY_LOST_MS 60000 /* after connections that were of no use: each costs the broker a handshake */
+#define STOPPED_MS 5000     /* after FOLLOW_STOP, before another broker is tried */
 
 /* ---- messages ---- */
 
-int log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number, const char *text,
-		  size_t bytes)
+static enum log_end tell(struct log_reader *reader, const struct follow_message *message, const char *text)
+{
+	return follow_send(reader->fd, message, text) ? LOG_NO_APPLIER : LOG_GOES_ON;
+}
+
+enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number,
+			   const char *text, size_t bytes)
 {
 	const struct follow_message message = {
 		.kind = kind,
@@ -34,51 +36,63 @@ int log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list,
 		.number = number,
 	};
 
-	return follow_send(reader->fd, &message, text) ? -ECANCELED : 0;
+	return tell(reader, &message, text);
 }
 
-int log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text)
+enum log_end log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text)
 {
 	const struct follow_message message = { .kind = kind, .bytes = strlen(text), .number = number };
 
-	return follow_send(reader->fd, &message, text) ? -ECANCELED : 0;
+	return tell(reader, &message, text);
 }
 
-int log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last)
+enum log_end log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last, const char *text)
 {
 	const struct follow_message message = {
 		.kind = FOLLOW_STATE,
 		.list = i,
 		.at = last,
+		.bytes = strlen(text),
 		.number = reader->lists[i].state,
 	};
 
-	return follow_send(reader->fd, &message, "") ? -ECANCELED : 0;
+	return tell(reader, &message, text);
+}
+
+enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
+{
+	struct list *list = &reader->lists[i];
+
+	list->is_broken = true;
+	list->state = FOLLOW_BROKEN;
+	log_list_pause(reader, list);
+	return log_tell_state(reader, i, list->head.last, why);
 }
 
 /* ---- the fleet's meta ---- */
 
 /* The fleet's id and format are the applier's to judge. Panic: it may have been set while nobody listened. */
-static int tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
+static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
 	const redisReply *const *field = (const redisReply *const *)reply->element;
 	const char *id;
-	int error;
+	enum log_end end;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
-		return reason_set(reason, -EPROTO, "the broker's meta is not that of a fleet");
+		return reason_set(reason, LOG_LOST, "the broker's meta is not that of a fleet");
 	id = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : "";
-	error = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
-	if (!error && field[2]->type == REDIS_REPLY_STRING)
-		error = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
-	return error;
+	end = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
+	if (!end && field[2]->type == REDIS_REPLY_STRING)
+		end = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
+	return end;
 }
 
-/* A long list may take minutes on a slow link: panic does not wait for its end. */
+/* A long list may take minutes on a slow link: panic does not wait for its end. -ECANCELED: the applier is gone. */
 static int look_at_panic(void *context, struct reason *reason)
 {
 	struct log_reader *reader = context;
 	char key[FLEET_KEY_BYTES];
+	enum log_end end = LOG_GOES_ON;
 	redisReply *reply;
 	int error;
 
@@ -87,38 +101,115 @@ static int look_at_panic(void *context, struct reason *reason)
 	error = connection_ask(&reader->broker.connection, &reply, reason, "HMGET",
 			       fleet_key(key, reader->start->fleet, "meta"), "id", "format", "panic", NULL);
 	if (!error)
-		error = tell_fleet(reader, reply, reason);
+		end = tell_fleet(reader, reply, reason);
 	codec_free(reply);
 	reader->panic_ms = fleet_now_ms();
+	return end == LOG_NO_APPLIER ? -ECANCELED : end ? -EPROTO : error == -EREMOTEIO ? -EPROTO : error;
+}
+
+/* ---- a whole list ---- */
+
+/* 0; -ECANCELED: the applier is gone. */
+static int send_lines(struct log_reader *reader)
+{
+	const size_t bytes = reader->lines_bytes;
+
+	reader->lines_bytes = 0;
+	if (!bytes || !log_tell_list(reader, FOLLOW_LINES, reader->lines_of, 0, reader->lines, bytes))
+		return 0;
+	return -ECANCELED;
+}
+
+/* -EDQUOT: these are more rules than the host takes. */
+static int take_line(char *line, size_t length, void *context)
+{
+	struct log_reader *reader = context;
+	const __u64 most = reader->start->options->rules_max;
+	int error = 0;
+
+	if (most && reader->lines_count++ >= most + FOLLOW_LINES_MORE)
+		return -EDQUOT;
+	if (reader->lines_bytes + length + 1 > LINES_BYTES)
+		error = send_lines(reader);
+	memcpy(reader->lines + reader->lines_bytes, line, length);
+	reader->lines_bytes += length;
+	reader->lines[reader->lines_bytes++] = '\n';
 	return error;
 }
 
-/* ---- resync ---- */
-
-void log_plan_resync(struct log_reader *reader, struct list *list, enum follow_state why)
+/* Whether snapshot_read() failed because of what the broker has of the list. After -EMSGSIZE the connection is lost. */
+static bool is_of_list(int error)
 {
-	const __s64 jitter_ms = fleet_random_below(reader->start->options->jitter_ms + 1);
-
-	list->state = why;
-	if (list->must_resync)
-		return;
-	list->must_resync = true;
-	if (why == FOLLOW_NEW || reader->start->is_once)
-		list->wait_until_ms = 0;
-	else
-		list->wait_until_ms = fleet_now_ms() + jitter_ms +
-				      /* A replica that lacks the newest epoch looks like an older state. */
-				      (why == FOLLOW_RESTORED && !reader->broker.is_master ? LAG_MS :
-				       why == FOLLOW_DIVERGED || why == FOLLOW_OLDER || why == FOLLOW_RESTORED ?
-											     OUTBOX_MS :
-											     0);
+	return error == -EREMOTEIO || error == -EBADMSG || error == -EMSGSIZE || error == -EDQUOT || error == -ESTALE;
 }
+
+static enum log_end read_whole(struct log_reader *reader, size_t i, struct reason *reason)
+{
+	struct list *list = &reader->lists[i];
+	const char *why = follow_state_name(list->plan);
+	const bool is_older = list->plan == FOLLOW_OLDER ||
+			      (list->plan == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
+	struct fleet_position at;
+	enum log_end end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
+	int error;
+
+	if (end)
+		return end;
+	reader->lines_of = i;
+	reader->lines_bytes = reader->lines_count = 0;
+	error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic, reader, &at,
+			      reason);
+	if (!error)
+		error = send_lines(reader);
+	if (error == -ECANCELED)
+		return LOG_NO_APPLIER;
+	if (error && !is_of_list(error))
+		return LOG_LOST;
+	if (error == -EDQUOT)
+		reason_set(reason, 0, "list '%s': at the broker it has over %llu rules, the max-rules of this host",
+			   list->name, (unsigned long long)reader->start->options->rules_max);
+	if (error == -ESTALE) {
+		log_list_pause(reader, list);
+		return LOG_GOES_ON;
+	}
+	if (error) {
+		end = log_fail(reader, i, reason->text);
+		return error == -EMSGSIZE && !end ? LOG_LOST : end;
+	}
+	list->is_broken = false;
+	if (!at.epoch && list->at.epoch && !log_list_may_be_wiped(reader, list)) {
+		list->plan = FOLLOW_LEVEL;
+		list->state = FOLLOW_WIPED;
+		return log_tell_state(reader, i, at, "");
+	}
+	list->at = at;
+	list->state = list->sent = list->plan;
+	list->plan = FOLLOW_LEVEL;
+	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
+}
+
+/* Lists whose time has come. *count: how many were read. */
+static enum log_end read_due(struct log_reader *reader, size_t *count, struct reason *reason)
+{
+	enum log_end end = LOG_GOES_ON;
+
+	*count = 0;
+	for (size_t i = 0; i < reader->count && !end; i++) {
+		if (!reader->lists[i].plan || !log_list_is_readable(reader, &reader->lists[i]))
+			continue;
+		end = read_whole(reader, i, reason);
+		++*count;
+	}
+	return end;
+}
+
+/* ---- the ends of the lists ---- */
 
 /*
  * A list that stays as it is may be accepted for all hosts: the hash "accept" then has a later time than now. Asks for
  * it, tells the applier, and lets the list be read again.
  */
-static int look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
+static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
 	char key[FLEET_KEY_BYTES];
@@ -128,207 +219,86 @@ static int look_at_accept(struct log_reader *reader, size_t i, struct reason *re
 				   fleet_key(key, reader->start->fleet, "accept"), list->name, NULL);
 
 	if (error)
-		return error == -EREMOTEIO ? 0 : error;
+		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
 	until_ms = reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : 0;
 	codec_free(reply);
 	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
-		return 0;
+		return LOG_GOES_ON;
 	list->is_accepted = true;
-	list->wait_until_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+	list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
 	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
 }
 
-/* The applier did not apply what was sent: a whole list may be long, and many hosts may refuse it. */
-static void plan_again(const struct log_reader *reader, struct list *list)
+/* Takes the reply to list_head_put(). */
+static enum log_end check_list(struct log_reader *reader, size_t i, struct reason *reason)
 {
-	const __s64 shortest_ms = reader->start->is_once ? RETRY_MIN_MS : PAUSE_MS;
-	__s64 pause_ms = shortest_ms;
+	struct list_head head;
+	redisReply *reply;
+	int error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 
-	if (list->was_resynced) {
-		list->must_resync = true;
-		list->refused = (struct list_head){ .last = list->at, .rules = list->head.rules };
-		if (list->pause_ms)
-			pause_ms = 2 * list->pause_ms;
-		if (pause_ms > PAUSE_GROWTH * shortest_ms)
-			pause_ms = PAUSE_GROWTH * shortest_ms;
-		list->pause_ms = pause_ms;
-	}
-	list->at = list->committed;
-	/* Half of the pause is random, so that hosts do not read all at once. */
-	list->wait_until_ms = fleet_now_ms() + pause_ms / 2 + fleet_random_below(pause_ms / 2 + 1);
-}
-
-/* Shortens the pause if over 1 % of the refused list has changed: each change makes a host read 100 rules at most. */
-static void hurry(const struct log_reader *reader, struct list *list)
-{
-	const struct list_head *before = &list->refused, *now = &list->head;
-	const __u64 changed = now->last.seq - before->last.seq +
-			      (now->rules > before->rules ? now->rules - before->rules : before->rules - now->rules);
-	const __s64 due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
-
-	if (now->last.epoch == before->last.epoch && now->last.seq >= before->last.seq && changed * 100 <= now->rules)
-		return;
-	list->refused = *now;
-	if (list->wait_until_ms > due_ms)
-		list->wait_until_ms = due_ms;
-}
-
-static int send_lines(struct log_reader *reader)
-{
-	const size_t bytes = reader->lines_bytes;
-
-	reader->lines_bytes = 0;
-	return bytes ? log_tell_list(reader, FOLLOW_LINES, reader->lines_of, 0, reader->lines, bytes) : 0;
-}
-
-static int take_line(char *line, size_t length, void *context)
-{
-	struct log_reader *reader = context;
-	int error = 0;
-
-	if (length + 1 > LINES_BYTES)
-		return -EPROTO;
-	if (reader->lines_bytes + length + 1 > LINES_BYTES)
-		error = send_lines(reader);
-	memcpy(reader->lines + reader->lines_bytes, line, length);
-	reader->lines_bytes += length;
-	reader->lines[reader->lines_bytes++] = '\n';
-	return error;
-}
-
-static int resync(struct log_reader *reader, size_t i, struct reason *reason)
-{
-	struct list *list = &reader->lists[i];
-	struct fleet_position at;
-	const bool is_older = list->state == FOLLOW_OLDER ||
-			      (list->state == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
-	int error = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, follow_state_name(list->state),
-				  strlen(follow_state_name(list->state)));
-
-	reader->lines_of = i;
-	reader->lines_bytes = 0;
+	if (error && error != -EREMOTEIO)
+		return LOG_LOST;
 	if (!error)
-		error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic,
-				      reader, &at, reason);
-	if (!error)
-		error = send_lines(reader);
-	if (error == -ESTALE) {
-		list->wait_until_ms = fleet_now_ms() + RETRY_MIN_MS + fleet_random_below(RETRY_MAX_MS);
-		return 0;
-	}
+		error = list_head_of(reply, &head, reason);
+	codec_free(reply);
 	if (error)
-		return error;
-	list->at = at;
-	list->must_resync = false;
-	list->was_resynced = true;
-	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
+		return log_fail(reader, i, reason->text);
+	log_list_judge(reader, &reader->lists[i], &head);
+	return log_tell_state(reader, i, head.last, "");
 }
 
-/* Lists whose time has come. *count: how many were read. */
-static int resync_due(struct log_reader *reader, size_t *count, struct reason *reason)
-{
-	int error = 0;
-
-	*count = 0;
-	for (size_t i = 0; i < reader->count && !error && !reader->stopped_ms; i++) {
-		const struct list *list = &reader->lists[i];
-
-		if (!list->must_resync || list->wait_until_ms > fleet_now_ms())
-			continue;
-		error = resync(reader, i, reason);
-		++*count;
-	}
-	return error;
-}
-
-/* ---- the ends of the lists ---- */
-
-static void judge_head(struct log_reader *reader, struct list *list, const struct list_head *head)
-{
-	const enum log_head found = log_head(list->at, head->last, reader->broker.is_master);
-
-	list->head = *head;
-	if (list->must_resync && list->pause_ms)
-		hurry(reader, list);
-	/* Once planned, it is due: unless the publisher has sent again what was lost, or a replica has caught up. */
-	if (list->must_resync &&
-	    !(list->state == FOLLOW_RESTORED && (found == LOG_LEVEL || found == LOG_BEHIND || found == LOG_LAGGING)))
-		return;
-	if (list->must_resync)
-		list->wait_until_ms = 0;
-	list->must_resync = false;
-	list->state = (enum follow_state)found;
-	if (found == LOG_BEHIND && !list->at.epoch)
-		log_plan_resync(reader, list, FOLLOW_NEW);
-	else if (found == LOG_RESTORED)
-		log_plan_resync(reader, list, FOLLOW_RESTORED);
-	else if (found == LOG_WIPED && (reader->start->is_accepted || list->is_accepted))
-		log_plan_resync(reader, list, FOLLOW_WIPED);
-	else if (found == LOG_BEHIND && list->was_read && list->seen.epoch &&
-		 !fleet_position_compare(list->seen, list->at))
-		log_plan_resync(reader, list, FOLLOW_GAP); /* the log said nothing, though there is more */
-	list->seen = found == LOG_BEHIND ? list->at : (struct fleet_position){};
-	list->was_read = false;
-}
-
-static int check(struct log_reader *reader, struct reason *reason)
+static enum log_end check(struct log_reader *reader, struct reason *reason)
 {
 	struct broker *broker = &reader->broker;
 	char key[FLEET_KEY_BYTES];
-	struct list_head head;
+	bool is_asked[FOLLOW_LISTS_MAX];
 	redisReply *reply;
-	int error;
+	enum log_end end;
+	int error = 0;
 
 	if (fleet_now_ms() - reader->clock_ms >= CLOCK_MS) {
-		error = broker_read_clock(broker, reason);
-		if (error)
-			return error;
+		if (broker_read_clock(broker, reason))
+			return LOG_LOST;
 		reader->clock_ms = fleet_now_ms();
 	}
-	error = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
-	if (!error && connection_put(&broker->connection, "HMGET", fleet_key(key, reader->start->fleet, "meta"), "id",
-				     "format", "panic", NULL))
-		error = reason_set(reason, -ENOMEM, "not enough memory");
-	for (size_t i = 0; i < reader->count && !error; i++)
-		if (list_head_put(broker, reader->start->fleet, reader->lists[i].name))
-			error = reason_set(reason, -ENOMEM, "not enough memory");
-	if (!error)
-		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-	if (error)
-		return error;
-	error = tell_fleet(reader, reply, reason);
-	codec_free(reply);
+	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
+	if (end)
+		return end;
+	error = connection_put(&broker->connection, "HMGET", fleet_key(key, reader->start->fleet, "meta"), "id",
+			       "format", "panic", NULL);
 	for (size_t i = 0; i < reader->count && !error; i++) {
-		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-		if (error)
-			return error;
-		error = list_head_of(reply, &head, reason);
-		codec_free(reply);
-		if (!error) {
-			judge_head(reader, &reader->lists[i], &head);
-			error = log_tell_state(reader, i, head.last);
-		}
+		/* A broken list is asked about after its pause. */
+		is_asked[i] = !reader->lists[i].is_broken || log_list_is_readable(reader, &reader->lists[i]);
+		if (is_asked[i])
+			error = list_head_put(broker, reader->start->fleet, reader->lists[i].name);
 	}
-	for (size_t i = 0; i < reader->count && !error; i++)
+	if (error)
+		return reason_set(reason, LOG_LOST, "not enough memory");
+	if (connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason))
+		return LOG_LOST;
+	end = tell_fleet(reader, reply, reason);
+	codec_free(reply);
+	for (size_t i = 0; i < reader->count && !end; i++)
+		if (is_asked[i])
+			end = check_list(reader, i, reason);
+	for (size_t i = 0; i < reader->count && !end; i++)
 		if (reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED)
-			error = look_at_accept(reader, i, reason);
+			end = look_at_accept(reader, i, reason);
 	reader->checked_ms = fleet_now_ms();
-	return error;
+	return end;
 }
 
 /* ---- the answers of the applier ---- */
 
-/* Lets the applier apply what was sent, and reports. -EAGAIN: another broker may have what this one lacks. */
-static int flush(struct log_reader *reader, struct reason *reason)
+/* Lets the applier apply what was sent, and reports. */
+static enum log_end sync_with_applier(struct log_reader *reader, struct reason *reason)
 {
 	const struct log_reader_start *start = reader->start;
 	struct follow_message answer;
-	int error = log_tell(reader, FOLLOW_FLUSH, 0, "");
+	enum log_end end = log_tell(reader, FOLLOW_FLUSH, 0, "");
 
-	if (!error && follow_receive(reader->fd, &answer, reader->text))
-		error = -ECANCELED;
-	if (error)
-		return error;
+	if (end || follow_receive(reader->fd, &answer, reader->text))
+		return LOG_NO_APPLIER;
 	if (answer.kind != FOLLOW_STOP)
 		reader->stopped_ms = 0;
 	else if (!reader->stopped_ms)
@@ -336,84 +306,84 @@ static int flush(struct log_reader *reader, struct reason *reason)
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
-		if (reader->stopped_ms) {
+		if (answer.number & 1LL << i || (reader->stopped_ms && list->sent))
+			log_list_refused(reader, list);
+		else if (reader->stopped_ms)
 			list->at = list->committed;
-		} else if (!(answer.number & 1LL << i)) {
-			if (list->was_resynced || fleet_position_compare(list->committed, list->at))
-				list->is_refused = list->is_accepted = false;
-			list->committed = list->at;
-			list->pause_ms = list->was_resynced ? 0 : list->pause_ms;
-		} else {
-			list->is_refused = true;
-			plan_again(reader, list);
-		}
-		list->was_resynced = false;
+		else
+			log_list_applied(list);
 	}
-	error = report_send(&reader->report, &reader->broker, start->options, start->secrets, start->fleet,
-			    reader->text, reader->is_awaited, reason);
+	if (report_send(&reader->report, &reader->broker, start->options, start->secrets, start->fleet, reader->text,
+			reader->is_awaited, reason))
+		return LOG_LOST;
 	reader->is_awaited = false;
-	if (!error && *reader->report.noted.text)
-		error = log_tell(reader, FOLLOW_NOTE, 0, reader->report.noted.text);
+	if (*reader->report.noted.text)
+		end = log_tell(reader, FOLLOW_NOTE, 0, reader->report.noted.text);
 	reader->report.noted.text[0] = '\0';
-	if (!error && reader->stopped_ms && start->options->brokers_count > 1 &&
+	if (!end && reader->stopped_ms && start->options->brokers_count > 1 &&
 	    fleet_now_ms() - reader->stopped_ms >= STOPPED_MS)
-		return reason_set(reason, -EAGAIN, "stopped");
-	return error;
+		return LOG_ELSEWHERE;
+	return end;
 }
 
 /* ---- the whole ---- */
 
 /* Where ctl ends now. The flag in meta, which is read after this, includes all before. */
-static int find_ctl(struct log_reader *reader, struct reason *reason)
+static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {
 	char key[FLEET_KEY_BYTES];
 	redisReply *reply;
-	int error = connection_ask(&reader->broker.connection, &reply, reason, "XREVRANGE",
-				   fleet_key(key, reader->start->fleet, "ctl"), "+", "-", "COUNT", "1", NULL);
 
-	if (error)
-		return error;
+	if (connection_ask(&reader->broker.connection, &reply, reason, "XREVRANGE",
+			   fleet_key(key, reader->start->fleet, "ctl"), "+", "-", "COUNT", "1", NULL))
+		return LOG_LOST;
 	snprintf(reader->ctl_last, sizeof(reader->ctl_last), "0-0");
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->type == REDIS_REPLY_ARRAY &&
 	    reply->element[0]->elements && reply->element[0]->element[0]->type == REDIS_REPLY_STRING)
 		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", reply->element[0]->element[0]->str);
 	codec_free(reply);
-	return 0;
+	return LOG_GOES_ON;
 }
 
 /* Follows one broker until something fails. */
-static int follow(struct log_reader *reader, struct reason *reason)
+static enum log_end follow(struct log_reader *reader, struct reason *reason)
 {
-	size_t resynced;
+	size_t count;
 	char flow[CONNECTION_FLOW_BYTES], where[CONNECTION_WHERE_BYTES + CONNECTION_FLOW_BYTES];
-	int error;
+	enum log_end end;
 
 	snprintf(where, sizeof(where), "%s\n%s", reader->broker.connection.where,
 		 connection_flow(&reader->broker.connection, flow));
-	error = log_tell(reader, FOLLOW_CONNECTED, 0, where);
-	if (!error)
-		error = find_ctl(reader, reason);
+	end = log_tell(reader, FOLLOW_CONNECTED, 0, where);
+	if (!end)
+		end = find_ctl(reader, reason);
 	reader->clock_ms = fleet_now_ms();
 	reader->stopped_ms = 0;
+	reader->has_progress = false;
 	report_begin(&reader->report, reader->start->options);
 	for (size_t i = 0; i < reader->count; i++) {
-		reader->lists[i].at = reader->lists[i].committed;
-		reader->lists[i].was_read = false; /* by this connection */
+		struct list *list = &reader->lists[i];
+
+		list->at = list->committed;
+		list->plan = list->plan ? list->plan : list->sent;
+		list->sent = FOLLOW_LEVEL;
+		list->behind_at = list->skip = (struct fleet_position){}; /* those of another connection */
 	}
-	if (!error)
-		error = check(reader, reason);
-	if (!error)
-		error = flush(reader, reason);
-	while (!error) {
-		error = resync_due(reader, &resynced, reason);
-		if (!error && !resynced)
-			error = log_read_streams(reader, reason);
-		if (!error && (reader->start->is_once || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
-			error = check(reader, reason);
-		if (!error)
-			error = flush(reader, reason);
+	if (!end)
+		end = check(reader, reason);
+	if (!end)
+		end = sync_with_applier(reader, reason);
+	while (!end) {
+		end = read_due(reader, &count, reason);
+		if (!end)
+			end = log_read_streams(reader, !count, reason);
+		if (!end && (reader->start->is_once || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
+			end = check(reader, reason);
+		if (!end)
+			end = sync_with_applier(reader, reason);
+		reader->has_progress |= !end && !reader->stopped_ms;
 	}
-	return error;
+	return end;
 }
 
 static void sleep_ms(__s64 ms)
@@ -426,9 +396,9 @@ static void sleep_ms(__s64 ms)
 void log_reader_run(const struct log_reader_start *start, int fd)
 {
 	struct log_reader *reader = calloc(1, sizeof(*reader));
-	__s64 retry_ms = RETRY_MIN_MS;
+	__s64 retry_ms = RETRY_MIN_MS, longest_ms;
+	enum log_end end = LOG_GOES_ON;
 	struct reason reason;
-	int error = 0;
 
 	if (!reader)
 		return;
@@ -441,24 +411,26 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 
 		*list = (struct list){ .name = start->lists[i].name, .at = start->lists[i].at };
 		list->committed = list->at;
-		if (start->lists[i].is_incomplete)
-			log_plan_resync(reader, list, FOLLOW_INCOMPLETE);
+		list->is_incomplete = start->lists[i].is_incomplete;
 	}
-	while (error != -ECANCELED) {
-		error = broker_open(&reader->broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
-				    &reason);
-		if (!error) {
-			retry_ms = RETRY_MIN_MS;
-			error = follow(reader, &reason);
+	while (end != LOG_NO_APPLIER) {
+		longest_ms = RETRY_MAX_MS;
+		end = LOG_LOST;
+		if (!broker_open(&reader->broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
+				 &reason)) {
+			end = follow(reader, &reason);
 			broker_close(&reader->broker);
+			if (reader->has_progress)
+				retry_ms = RETRY_MIN_MS;
+			else if (end == LOG_LOST)
+				longest_ms = RETRY_LOST_MS;
 		}
-		if (error == -EAGAIN)
-			sleep_ms(STOPPED_MS);
-		else if (error != -ECANCELED && log_tell(reader, FOLLOW_LOST, error, reason.text))
-			error = -ECANCELED;
+		if (end == LOG_LOST)
+			end = log_tell(reader, FOLLOW_LOST, 0, reason.text);
 		/* Half of the pause is random, so that hosts do not come back all at once. */
-		sleep_ms(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
-		retry_ms = 2 * retry_ms < RETRY_MAX_MS ? 2 * retry_ms : RETRY_MAX_MS;
+		if (end != LOG_NO_APPLIER)
+			sleep_ms(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
+		retry_ms = 2 * retry_ms < longest_ms ? 2 * retry_ms : longest_ms;
 	}
 	free(reader);
 }

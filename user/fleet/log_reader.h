@@ -13,7 +13,7 @@
 struct log_reader_list {
 	char name[ABI_NAME_BYTES];
 	struct fleet_position at; /* what the host has; 0-0: nothing */
-	bool is_incomplete;       /* the host left rules out: read the whole list */
+	bool is_incomplete;       /* the host left out rules that it no longer knows */
 };
 
 struct log_reader_start {

@@ -9,22 +9,25 @@
 
 #define LINES_BYTES 60000 /* of a message with lines of a state */
 
+/* log_list.c explains plan, pause and skip. */
 struct list {
 	const char *name;
 	struct fleet_position at;        /* sent to the applier */
 	struct fleet_position committed; /* applied */
-	struct fleet_position seen;      /* `at` when the log was last seen to have more */
-	bool was_read;                   /* the log was read since then */
-	enum follow_state state;
-	bool must_resync;
-	bool was_resynced;   /* since the last flush */
-	__s64 wait_until_ms; /* the list is not read before */
-	bool is_refused;     /* the applier did not apply what was sent last */
-	bool is_accepted;    /* a publisher has accepted that it deletes many rules */
-
-	/* A whole state that the applier did not apply is read again after a pause, which grows. */
-	__s64 pause_ms;                 /* the last one; 0: the last state was applied */
-	struct list_head head, refused; /* of the broker: when it was last seen; when that state was read */
+	struct fleet_position behind_at; /* `at` when the log was last found to have more; 0-0: it had not */
+	struct fleet_position skip;
+	enum follow_state state; /* what the applier is told */
+	enum follow_state plan;
+	enum follow_state sent; /* the plan of the whole list that was sent since the last flush; FOLLOW_LEVEL: none */
+	bool is_incomplete; /* the host has left out rules that it no longer knows: once level, read the whole list */
+	bool is_broken;     /* what the broker has of it could not be read the last time */
+	bool is_suspect;    /* its log made a reading of many logs fail, perhaps: it is read alone */
+	bool is_refused;    /* the applier did not apply what was sent last */
+	bool is_accepted;   /* a publisher has accepted that it deletes many rules */
+	__s64 due_ms;       /* the list is not read before */
+	__s64 pause_ms;     /* the last pause; 0: there was progress since */
+	struct list_head head;    /* at the broker */
+	struct list_head refused; /* `head` of what the applier has refused; 0-0: nothing */
 };
 
 struct log_reader {
@@ -34,30 +37,61 @@ struct log_reader {
 	struct list lists[FOLLOW_LISTS_MAX];
 	size_t count;
 	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
+	bool is_ctl_suspect;                 /* the last reading of many logs, which has ctl, too, has failed */
 	__s64 checked_ms, clock_ms, panic_ms;
 	__s64 next_read_ms; /* the logs are not read before: see log_read_streams() */
 	__s64 stopped_ms;   /* since when the applier follows only panic; 0: it follows all */
 	bool is_awaited;    /* a publisher waits for the report of what was read */
+	bool has_progress;  /* this connection has served */
 	struct report report;
 	char text[FOLLOW_BYTES_MAX + 1]; /* the last message of the applier */
 	char lines[LINES_BYTES + 4096];
-	size_t lines_bytes;
+	size_t lines_bytes, lines_count; /* in `lines`; of the list that is being read */
 	__u32 lines_of;
+};
+
+/* Whether the reader goes on with this broker. An error of one list is no end: log_fail() notes it. */
+enum log_end {
+	LOG_GOES_ON,
+	LOG_LOST,       /* this broker is followed no more; the reason says why */
+	LOG_ELSEWHERE,  /* the applier does not follow this broker; another one may be better */
+	LOG_NO_APPLIER, /* the other process has ended, and so does this one */
 };
 
 /*
  * Messages to the applier: about a list; about all lists; how the reader sees a list whose log ends with `last`.
- * 0; -ECANCELED: the applier is gone, and this process ends.
+ * LOG_GOES_ON; LOG_NO_APPLIER.
  */
-int log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number, const char *text,
-		  size_t bytes);
-int log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text);
-int log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last);
+enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number,
+			   const char *text, size_t bytes);
+enum log_end log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text);
+enum log_end log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last, const char *text);
+
+/* The list cannot be read now: tells it, and lets it pause. Results as above. */
+enum log_end log_fail(struct log_reader *reader, size_t i, const char *why);
+
+/* Waits for new entries of the logs if it may, and sends them. */
+enum log_end log_read_streams(struct log_reader *reader, bool may_wait, struct reason *reason);
+
+/* ---- log_list.c ---- */
 
 /* Plans to read the whole list. If history was lost, a publisher gets time to send it again. */
-void log_plan_resync(struct log_reader *reader, struct list *list, enum follow_state why);
+void log_list_plan(struct log_reader *reader, struct list *list, enum follow_state why);
 
-/* Waits for new entries of the logs, and sends them. 0; -errno with the reason: this broker is followed no more. */
-int log_read_streams(struct log_reader *reader, struct reason *reason);
+/* After a failure. */
+void log_list_pause(struct log_reader *reader, struct list *list);
+
+/* Whether it has no pause, and the applier wants it. */
+bool log_list_is_readable(const struct log_reader *reader, const struct list *list);
+
+/* Decides by the end of the broker's log how the list is read. */
+void log_list_judge(struct log_reader *reader, struct list *list, const struct list_head *head);
+
+/* Whether the host's list becomes empty if the broker no longer has it. */
+bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list);
+
+/* What the applier did with what was sent since the last flush. */
+void log_list_applied(struct list *list);
+void log_list_refused(struct log_reader *reader, struct list *list);
 
 #endif

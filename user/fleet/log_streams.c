@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads the logs of all lists, and ctl, by one XREAD, and sends each entry that goes on where the host is. */
+/* Reads the logs of all lists, and ctl, by one XREAD, and sends each entry that continues what the host has. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,56 +13,63 @@
 #define ENTRIES_AT_ONCE 64 /* of all lists together, and two of each: panic never waits behind more */
 #define READS_IN_MS 10     /* of all hosts together, as long as there is much to read */
 
-static int take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
+static enum log_end take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
 {
-	int error = 0;
+	enum log_end end = LOG_GOES_ON;
 
-	for (size_t i = 0; i < entries->elements && !error; i++) {
+	for (size_t i = 0; i < entries->elements && !end; i++) {
 		const redisReply *entry = entries->element[i], *fields;
 
 		if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 ||
 		    entry->element[0]->type != REDIS_REPLY_STRING || entry->element[1]->type != REDIS_REPLY_ARRAY)
-			return reason_set(reason, -EPROTO, "an entry of ctl is not that of a fleet");
+			return reason_set(reason, LOG_LOST, "an entry of ctl is not that of a fleet");
 		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", entry->element[0]->str);
 		fields = entry->element[1];
 		if (fields->elements == 2 && fields->element[0]->type == REDIS_REPLY_STRING &&
 		    fields->element[1]->type == REDIS_REPLY_STRING && !strcmp(fields->element[0]->str, "panic"))
-			error = log_tell(reader, FOLLOW_PANIC, !strcmp(fields->element[1]->str, "on"), "");
+			end = log_tell(reader, FOLLOW_PANIC, !strcmp(fields->element[1]->str, "on"), "");
 	}
-	return error;
+	return end;
 }
 
-static int take_entries(struct log_reader *reader, size_t i, const redisReply *entries, struct reason *reason)
+/* The entry does not continue the list: it must be read as a whole. */
+static enum log_end take_other_entry(struct log_reader *reader, size_t i, const struct log_entry *entry,
+				     bool is_strange, enum log_step step)
+{
+	struct list *list = &reader->lists[i];
+	char text[128] = "", id[FLEET_POSITION_BYTES];
+
+	if (is_strange)
+		snprintf(text, sizeof(text), "gap: entry %s of its log is not that of a fleet; reads the whole list",
+			 fleet_position_format(entry->at, id));
+	list->skip = entry->at;
+	log_list_plan(reader, list,
+		      is_strange || step == LOG_GAP      ? FOLLOW_GAP :
+		      entry->base.epoch < list->at.epoch ? FOLLOW_OLDER :
+							   FOLLOW_DIVERGED);
+	return log_tell_state(reader, i, is_strange ? list->head.last : entry->at, text);
+}
+
+static enum log_end take_entries(struct log_reader *reader, size_t i, const redisReply *entries)
 {
 	struct list *list = &reader->lists[i];
 	struct log_entry entry;
-	int error = 0;
+	enum log_end end = LOG_GOES_ON;
 
 	if (entries->elements * 2 < ENTRIES_AT_ONCE)
 		reader->next_read_ms = fleet_now_ms() + reader->report.hosts / READS_IN_MS;
+	for (size_t j = 0; j < entries->elements && !end; j++) {
+		const bool is_strange = log_entry_of(entries->element[j], &entry) ||
+					entry.rules_bytes > FOLLOW_BYTES_MAX;
+		const enum log_step step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
 
-	for (size_t j = 0; j < entries->elements && !error; j++) {
-		enum log_step step;
-
-		error = log_entry_of(entries->element[j], &entry);
-		if (!error && entry.rules_bytes > FOLLOW_BYTES_MAX)
-			error = -EPROTO;
-		if (error)
-			return reason_set(reason, error, "an entry of the list '%s' is not that of a fleet",
-					  list->name);
-		step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
-		if (step != LOG_NEXT) {
-			log_plan_resync(reader, list,
-					step == LOG_GAP                   ? FOLLOW_GAP :
-					entry.base.epoch < list->at.epoch ? FOLLOW_OLDER :
-									    FOLLOW_DIVERGED);
-			return log_tell_state(reader, i, entry.at);
-		}
+		if (is_strange || step != LOG_NEXT)
+			return take_other_entry(reader, i, &entry, is_strange, step);
 		list->at = entry.at;
 		reader->is_awaited |= entry.is_awaited;
-		error = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
+		end = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
 	}
-	return error;
+	return end;
 }
 
 /* The list whose log has this key; reader->count: none. */
@@ -77,26 +84,26 @@ static size_t find_list(const struct log_reader *reader, const char *key)
 	return i;
 }
 
-static int take_streams(struct log_reader *reader, const redisReply *reply, struct reason *reason)
+static enum log_end take_streams(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
-	int error = 0;
+	enum log_end end = LOG_GOES_ON;
 
 	if (reply->type == REDIS_REPLY_NIL)
-		return 0;
+		return LOG_GOES_ON;
 	if (reply->type != REDIS_REPLY_ARRAY)
-		return reason_set(reason, -EPROTO, "the broker's answer to XREAD is not that of Redis");
-	for (size_t i = 0; i < reply->elements && !error; i++) {
+		return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
+	for (size_t i = 0; i < reply->elements && !end; i++) {
 		const redisReply *stream = reply->element[i];
 		size_t list;
 
 		if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
 		    stream->element[0]->type != REDIS_REPLY_STRING || stream->element[1]->type != REDIS_REPLY_ARRAY)
-			return reason_set(reason, -EPROTO, "the broker's answer to XREAD is not that of Redis");
+			return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
 		list = find_list(reader, stream->element[0]->str);
-		error = list == reader->count ? take_panic(reader, stream->element[1], reason) :
-						take_entries(reader, list, stream->element[1], reason);
+		end = list == reader->count ? take_panic(reader, stream->element[1], reason) :
+					      take_entries(reader, list, stream->element[1]);
 	}
-	return error;
+	return end;
 }
 
 /* How long XREAD may wait, since something else is due then. */
@@ -106,8 +113,8 @@ static __s64 block_ms(const struct log_reader *reader)
 	__s64 left_ms = reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS;
 
 	for (size_t i = 0; i < reader->count; i++)
-		if (reader->lists[i].wait_until_ms > now_ms && reader->lists[i].wait_until_ms - now_ms < left_ms)
-			left_ms = reader->lists[i].wait_until_ms - now_ms;
+		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < left_ms)
+			left_ms = reader->lists[i].due_ms - now_ms;
 	if (reader->next_read_ms > now_ms && reader->next_read_ms - now_ms < left_ms)
 		left_ms = reader->next_read_ms - now_ms;
 	if (reader->report.due_ms && reader->report.due_ms - now_ms < left_ms)
@@ -115,46 +122,97 @@ static __s64 block_ms(const struct log_reader *reader)
 	return left_ms;
 }
 
-int log_read_streams(struct log_reader *reader, struct reason *reason)
+static bool is_read(const struct log_reader *reader, const struct list *list)
+{
+	return !list->plan && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
+}
+
+/*
+ * Reads the logs of these lists, by their numbers, with ctl or without it. *error: 0; -EREMOTEIO, -EMSGSIZE: a log cannot
+ * be read, and after -EMSGSIZE the connection is lost; other -errno.
+ */
+static enum log_end read_logs(struct log_reader *reader, const size_t *lists, size_t count, bool with_ctl,
+			      bool may_wait, int *error, struct reason *reason)
 {
 	char keys[1 + FOLLOW_LISTS_MAX][FLEET_KEY_BYTES], ids[1 + FOLLOW_LISTS_MAX][FLEET_POSITION_BYTES];
-	const char *words[8 + 2 * FOLLOW_LISTS_MAX], *fleet = reader->start->fleet;
-	size_t count = 1;
+	const char *words[8 + 2 * (1 + FOLLOW_LISTS_MAX)], *fleet = reader->start->fleet;
+	size_t streams = 0;
 	int words_count = 0;
 	char block[24], most[16];
+	enum log_end end = LOG_LOST;
 	redisReply *reply;
-	int error;
 
-	snprintf(block, sizeof(block), "%lld", (long long)block_ms(reader));
-	fleet_key(keys[0], fleet, "ctl");
-	snprintf(ids[0], sizeof(ids[0]), "%s", reader->ctl_last);
-	for (size_t i = 0; i < reader->count; i++) {
-		struct list *list = &reader->lists[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct list *list = &reader->lists[lists[i]];
 
-		if (fleet_now_ms() < reader->next_read_ms || reader->stopped_ms || list->must_resync ||
-		    list->state == FOLLOW_WIPED || list->wait_until_ms > fleet_now_ms())
-			continue;
-		fleet_list_key(keys[count], fleet, list->name, "log");
-		fleet_position_format(list->at, ids[count++]);
-		list->was_read = true;
+		fleet_list_key(keys[streams], fleet, list->name, "log");
+		fleet_position_format(fleet_position_compare(list->skip, list->at) > 0 ? list->skip : list->at,
+				      ids[streams++]);
 	}
-	snprintf(most, sizeof(most), "%zu", ENTRIES_AT_ONCE / count > 2 ? ENTRIES_AT_ONCE / count : 2);
+	if (with_ctl) {
+		fleet_key(keys[streams], fleet, "ctl");
+		snprintf(ids[streams++], sizeof(ids[0]), "%s", reader->ctl_last);
+	}
+	snprintf(block, sizeof(block), "%lld", (long long)block_ms(reader));
+	snprintf(most, sizeof(most), "%zu", ENTRIES_AT_ONCE / streams > 2 ? ENTRIES_AT_ONCE / streams : 2);
 	words[words_count++] = "XREAD";
 	words[words_count++] = "COUNT";
 	words[words_count++] = most;
-	words[words_count++] = "BLOCK";
-	words[words_count++] = block;
+	if (may_wait) {
+		words[words_count++] = "BLOCK";
+		words[words_count++] = block;
+	}
 	words[words_count++] = "STREAMS";
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < streams; i++)
 		words[words_count++] = keys[i];
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < streams; i++)
 		words[words_count++] = ids[i];
-	if (connection_put_words(&reader->broker.connection, words_count, words, NULL))
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-	if (error)
-		return error;
-	error = take_streams(reader, reply, reason);
+	*error = connection_put_words(&reader->broker.connection, words_count, words, NULL);
+	if (*error)
+		return reason_set(reason, LOG_LOST, "not enough memory");
+	*error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+	if (*error)
+		return *error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
+	for (size_t i = 0; i < count; i++)
+		reader->lists[lists[i]].is_broken = reader->lists[lists[i]].is_suspect = false;
+	end = take_streams(reader, reply, reason);
 	codec_free(reply);
-	return error;
+	return end;
+}
+
+/*
+ * One log that cannot be read makes the reading of all fail, and the reply does not say which log it was. So after a
+ * failure each of them is read alone, and those that cannot be read pause.
+ */
+enum log_end log_read_streams(struct log_reader *reader, bool may_wait, struct reason *reason)
+{
+	size_t lists[FOLLOW_LISTS_MAX], count = 0;
+	enum log_end end;
+	int error;
+
+	for (size_t i = 0; i < reader->count; i++) {
+		if (!is_read(reader, &reader->lists[i]) || !reader->lists[i].is_suspect)
+			continue;
+		end = read_logs(reader, &i, 1, false, false, &error, reason);
+		if (error == -EREMOTEIO || error == -EMSGSIZE)
+			if (log_fail(reader, i, reason->text))
+				return LOG_NO_APPLIER;
+		if (end)
+			return end;
+	}
+	for (size_t i = 0; i < reader->count; i++)
+		if (fleet_now_ms() >= reader->next_read_ms && is_read(reader, &reader->lists[i]))
+			lists[count++] = i;
+	end = read_logs(reader, lists, count, true, may_wait, &error, reason);
+	if (error != -EREMOTEIO && error != -EMSGSIZE) {
+		reader->is_ctl_suspect &= error != 0;
+		return end;
+	}
+	/* Each log could be read alone: then it is ctl. */
+	if (reader->is_ctl_suspect)
+		return LOG_LOST;
+	reader->is_ctl_suspect = true;
+	for (size_t i = 0; i < count; i++)
+		reader->lists[lists[i]].is_suspect = true;
+	return end;
 }

@@ -10,18 +10,27 @@
 
 #define BUCKETS_AT_ONCE 64
 #define ENTRIES_AT_ONCE "64"
+#define BUCKETS_MAX (1 << 22) /* as in fleet.lua */
 
 static int say_strange(const struct broker *broker, const char *what, struct reason *reason)
 {
-	return reason_set(reason, -EPROTO, "the broker at %s: %s is not what a fleet has", broker->connection.where,
+	return reason_set(reason, -EBADMSG, "the broker at %s: %s is not what a fleet has", broker->connection.where,
 			  what);
 }
 
 /* ---- the end of a list ---- */
 
-static __u64 number_of(const redisReply *reply)
+/* A field that is missing is 0. Numbers over 2^53 are not exact in fleet.lua. */
+static bool read_number(const redisReply *reply, __u64 *number)
 {
-	return reply->type == REDIS_REPLY_STRING ? strtoull(reply->str, NULL, 10) : 0;
+	*number = 0;
+	if (reply->type == REDIS_REPLY_NIL)
+		return true;
+	if (reply->type != REDIS_REPLY_STRING || !reply->len || reply->len > 16 ||
+	    strspn(reply->str, "0123456789") != reply->len)
+		return false;
+	*number = strtoull(reply->str, NULL, 10);
+	return true;
 }
 
 int list_head_put(struct broker *broker, const char *fleet, const char *list)
@@ -36,10 +45,11 @@ int list_head_of(const redisReply *reply, struct list_head *head, struct reason 
 {
 	*head = (struct list_head){};
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4)
-		return reason_set(reason, -EPROTO, "the broker's meta of a list is not what a fleet has");
-	head->last = (struct fleet_position){ number_of(reply->element[0]), number_of(reply->element[1]) };
-	head->rules = number_of(reply->element[2]);
-	head->buckets = number_of(reply->element[3]);
+		return reason_set(reason, -EBADMSG, "the broker's meta of the list is not what a fleet has");
+	if (!read_number(reply->element[0], &head->last.epoch) || !read_number(reply->element[1], &head->last.seq) ||
+	    !read_number(reply->element[2], &head->rules) || !read_number(reply->element[3], &head->buckets) ||
+	    head->buckets > BUCKETS_MAX)
+		return reason_set(reason, -EBADMSG, "the broker's meta of the list has numbers that no list has");
 	return 0;
 }
 
@@ -94,6 +104,7 @@ int log_entry_of(const redisReply *reply, struct log_entry *entry)
 static int take_entry(struct log_entry *entry, snapshot_take *take, void *context)
 {
 	char *line = (char *)entry->rules, *end = line + entry->rules_bytes;
+	char unread[64];
 	int error = 0;
 
 	while (line && line < end && !error) {
@@ -101,7 +112,11 @@ static int take_entry(struct log_entry *entry, snapshot_take *take, void *contex
 		char *stop = next ? next : end;
 
 		*stop = '\0';
-		error = take(line, stop - line, context);
+		if (stop - line < LOG_LINE_BYTES)
+			error = take(line, stop - line, context);
+		else
+			error = take(unread, snprintf(unread, sizeof(unread), "? a line of %zu bytes", stop - line),
+				     context);
 		line = stop + 1;
 	}
 	return error;
@@ -109,7 +124,16 @@ static int take_entry(struct log_entry *entry, snapshot_take *take, void *contex
 
 /* ---- buckets ---- */
 
-/* A field and its value, `END` or `END COMMENT`, as a line. */
+/* Whether a text can be in a line. */
+static bool is_plain(const redisReply *text)
+{
+	for (size_t i = 0; i < text->len; i++)
+		if ((unsigned char)text->str[i] < ' ')
+			return false;
+	return true;
+}
+
+/* A field and its value, `END` or `END COMMENT`, as a line; one that cannot be a rule as a line that nobody can read. */
 static int take_field(const redisReply *name, const redisReply *value, snapshot_take *take, void *context)
 {
 	char line[LOG_LINE_BYTES];
@@ -117,10 +141,14 @@ static int take_field(const redisReply *name, const redisReply *value, snapshot_
 	int length;
 
 	if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
-		return -EPROTO;
+		return -EBADMSG;
 	digits = strspn(value->str, "0123456789");
-	length = snprintf(line, sizeof(line), "+ %.*s %s%s", (int)digits, value->str, name->str, value->str + digits);
-	return (size_t)length < sizeof(line) ? take(line, length, context) : -EPROTO;
+	if (name->len + value->len + 3 < sizeof(line) && is_plain(name) && is_plain(value))
+		length = snprintf(line, sizeof(line), "+ %.*s %s%s", (int)digits, value->str, name->str,
+				  value->str + digits);
+	else
+		length = snprintf(line, sizeof(line), "? a rule of %zu bytes", name->len + value->len);
+	return take(line, length, context);
 }
 
 static int read_buckets(struct broker *broker, const char *fleet, const char *list, __u64 first, __u64 end,
@@ -136,19 +164,30 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 		if (error)
 			reason_set(reason, error, "not enough memory");
 	}
-	for (__u64 bucket = first; bucket < end && !error; bucket++) {
-		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-		if (error)
-			break;
-		if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2)
-			error = say_strange(broker, "a bucket", reason);
-		for (size_t i = 0; i < reply->elements && !error; i += 2) {
-			error = take_field(reply->element[i], reply->element[i + 1], take, context);
-			if (error)
-				reason_set(reason, error, "list '%s': a bucket is not what a fleet has, or: %s", list,
-					   strerror(-error));
+	if (error)
+		return error;
+	/* All replies must be read, also after an error. */
+	for (__u64 bucket = first; bucket < end; bucket++) {
+		struct reason why;
+		int failed = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, &why);
+
+		if (failed && failed != -EREMOTEIO) {
+			*reason = why;
+			return failed;
+		}
+		if (!failed && (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2))
+			failed = say_strange(broker, "a bucket", &why);
+		for (size_t i = 0; !failed && !error && i < reply->elements; i += 2) {
+			failed = take_field(reply->element[i], reply->element[i + 1], take, context);
+			if (failed)
+				reason_set(&why, 0, "list '%s': a bucket is not what a fleet has, or: %s", list,
+					   strerror(-failed));
 		}
 		codec_free(reply);
+		if (failed && !error) {
+			error = failed;
+			*reason = why;
+		}
 	}
 	return error;
 }
@@ -174,8 +213,8 @@ static int read_log(struct broker *broker, const char *fleet, const char *list, 
 		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
 			error = -ESTALE;
 		for (size_t i = 0; !error && i < reply->elements; i++) {
-			error = log_entry_of(reply->element[i], &entry);
-			if (!error && log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
+			if (log_entry_of(reply->element[i], &entry) ||
+			    log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
 				error = -ESTALE;
 			if (!error)
 				error = take_entry(&entry, take, context);

@@ -13,7 +13,7 @@ static void add_field(json_t *metrics, const struct fleet_view *view, const char
 
 	for (size_t i = 0; i < view->hosts_count; i++)
 		metrics_sample(family, json_pack("{s:s, s:s}", "fleet", fleet, "host", view->hosts[i].name),
-			       atoll(fleet_host_field(&view->hosts[i], field)));
+			       fleet_host_number(&view->hosts[i], field));
 }
 
 static void add_hosts(json_t *metrics, const struct fleet_view *view, const char *fleet, __s64 now_ms)
@@ -33,8 +33,8 @@ static void add_hosts(json_t *metrics, const struct fleet_view *view, const char
 			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name, "state",
 					 fleet_host_state(view, host, now_ms)),
 			       1);
-		metrics_sample(seen, json_incref(labels), atoll(fleet_host_field(host, "seen")) / 1000.0);
-		metrics_sample(skew, labels, atoll(fleet_host_field(host, "skew")) / 1000.0);
+		metrics_sample(seen, json_incref(labels), fleet_host_number(host, "seen") / 1000.0);
+		metrics_sample(skew, labels, fleet_host_number(host, "skew") / 1000.0);
 	}
 	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_rules", METRIC_GAUGE,
 		  "Rules of the fleet's lists on the host.", "rules");
@@ -55,8 +55,9 @@ int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic
 	metrics_sample(panic, json_pack("{s:s}", "fleet", fleet), is_panic);
 	rules = metrics_family(*metrics, "xdp_cuckoo_fleet_list_rules", METRIC_GAUGE, "Rules of a list at the broker.");
 	for (size_t i = 0; i < view->lists_count; i++)
-		metrics_sample(rules, json_pack("{s:s, s:s}", "fleet", fleet, "list", view->lists[i].name),
-			       view->lists[i].head.rules);
+		if (!*view->lists[i].broken.text)
+			metrics_sample(rules, json_pack("{s:s, s:s}", "fleet", fleet, "list", view->lists[i].name),
+				       view->lists[i].head.rules);
 	add_hosts(*metrics, view, fleet, now_ms);
 	error = metrics_end();
 	if (error)

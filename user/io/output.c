@@ -144,11 +144,13 @@ static bool is_scalar(const json_t *value)
 	return !json_is_object(value) && !json_is_array(value);
 }
 
+/* A terminal must not obey what another program, or another host, has written. */
 static const char *scalar_text(const json_t *value, char text[VALUE_BYTES])
 {
-	if (json_is_string(value))
+	if (json_is_string(value)) {
 		snprintf(text, VALUE_BYTES, "%s", json_string_value(value));
-	else if (json_is_integer(value))
+		text_clean(text);
+	} else if (json_is_integer(value))
 		snprintf(text, VALUE_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_real(value))
 		snprintf(text, VALUE_BYTES, "%.3g", json_real_value(value));

@@ -276,6 +276,189 @@ TEST(test_a_refused_list_is_read_more_and_more_rarely)
 	close_reading(reading);
 }
 
+/* ---- one bad list ---- */
+
+/* A second list, which nobody sabotages. */
+static struct reading *open_two_lists(void)
+{
+	struct reading *reading = open_reading(EPOCH "-1");
+
+	strcpy(reading->start.lists[1].name, "good");
+	reading->start.count = 2;
+	reading->start.lists[1].at = reading->start.lists[0].at;
+	reading->start.is_once = false; /* a list that pauses, pauses for seconds */
+	add_entry(reading, EPOCH "-1", "rules", "- a");
+	test_broker_do(reading->broker, "XADD xc:f:L:good:log " EPOCH "-1 rules '- a'");
+	test_broker_do(reading->broker, "HSET xc:f:L:good:meta epoch " EPOCH " seq 1 buckets 1 rules 1");
+	return reading;
+}
+
+/* Awaits an entry of the good list, and then that `state` was told about the other one, in any order. */
+static bool good_goes_on(struct reading *reading, enum follow_state state, const char *why)
+{
+	const struct follow_message done = { .kind = FOLLOW_DONE };
+	bool has_entry = false, has_state = false;
+
+	test_broker_do(reading->broker, "XADD xc:f:L:good:log " EPOCH "-2 rules '- b'");
+	test_broker_do(reading->broker, "HSET xc:f:L:good:meta seq 2");
+	for (int i = 0; i < TELLS && !(has_entry && has_state); i++) {
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text), 0);
+		if (reading->message.kind == FOLLOW_FLUSH)
+			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+		has_entry |= reading->message.kind == FOLLOW_ENTRY && reading->message.list == 1;
+		if (reading->message.kind == FOLLOW_STATE && reading->message.list == 0 &&
+		    reading->message.number == state && (!*why || strstr(reading->text, why)))
+			has_state = true;
+	}
+	return has_entry && has_state;
+}
+
+TEST(test_an_error_of_one_list_is_its_own)
+{
+	static const struct {
+		bool is_new; /* the host has nothing of it yet, and must read the whole list */
+		const char *sabotage;
+		enum follow_state state;
+		const char *why;
+	} rows[] = {
+		{ false, "XADD xc:f:L:bad:log " EPOCH "-2 base junk", FOLLOW_GAP,
+		  EPOCH "-2 of its log is not that of a fleet" },
+		{ false, "XADD xc:f:L:bad:log 18446744073709551615-18446744073709551615 x y", FOLLOW_GAP, "" },
+		{ false,
+		  "EVAL \"redis.call('XADD', KEYS[1], '" EPOCH "-2', 'rules', string.rep('x', 140000))\" 1 "
+		  "xc:f:L:bad:log",
+		  FOLLOW_GAP, "" },
+		{ false, "SET xc:f:L:bad:log x", FOLLOW_BROKEN, "WRONGTYPE" },
+		{ false, "SET xc:f:L:bad:meta x", FOLLOW_BROKEN, "WRONGTYPE" },
+		{ false, "HSET xc:f:L:bad:meta buckets 1000000000000000000", FOLLOW_BROKEN,
+		  "numbers that no list has" },
+		{ false, "HSET xc:f:L:bad:meta buckets 9000000", FOLLOW_BROKEN, "numbers that no list has" },
+		{ false, "HSET xc:f:L:bad:meta epoch -1", FOLLOW_BROKEN, "numbers that no list has" },
+		{ false, "HSET xc:f:L:bad:meta seq 1e3", FOLLOW_BROKEN, "numbers that no list has" },
+		{ false, "HSET xc:f:L:bad:meta rules ''", FOLLOW_BROKEN, "numbers that no list has" },
+		{ true, "SET xc:f:L:bad:b:0 x", FOLLOW_BROKEN, "WRONGTYPE" },
+		{ true, "HSET xc:f:L:bad:meta buckets 200", FOLLOW_LEVEL, "" },
+		{ true, "HSET xc:f:L:bad:meta buckets 0", FOLLOW_LEVEL, "" },
+		/* Longer than the reader takes: the connection is lost, and made again. */
+		{ false,
+		  "EVAL \"for i = 1, 5 do redis.call('XADD', KEYS[1], '" EPOCH "-' .. (1 + i), 'rules', "
+		  "string.rep('x', 5000000)) end\" 1 xc:f:L:bad:log",
+		  FOLLOW_BROKEN, "16 MB" },
+		{ true, "EVAL \"for i = 1, 70000 do redis.call('HSET', KEYS[1], i, 0) end\" 1 xc:f:L:bad:b:0",
+		  FOLLOW_BROKEN, "elements" },
+	};
+
+	skip_without_redis();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct reading *reading = open_two_lists();
+
+		if (rows[i].is_new)
+			reading->start.lists[0].at = (struct fleet_position){};
+		if (strncmp(rows[i].sabotage, "HSET", 4) && !strncmp(strrchr(rows[i].sabotage, ':'), ":meta", 5))
+			test_broker_do(reading->broker, "DEL xc:f:L:bad:meta");
+		test_broker_do(reading->broker, "%s", rows[i].sabotage);
+		start_reader(reading);
+		if (!good_goes_on(reading, rows[i].state, rows[i].why))
+			fail_msg("%s: the other list stops, or nothing was said", rows[i].sabotage);
+		close_reading(reading);
+	}
+}
+
+/* Lines that are no rules come as such, whatever bucket and log have. */
+TEST(test_a_line_that_is_too_long_is_one_bad_line)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	add_entry(reading, EPOCH "-1", "rules", "- a");
+	test_broker_do(reading->broker, "HSET xc:f:L:bad:b:0 'src 192.0.2.1' 0 'a\nb' 0 'src 192.0.2.2' junk");
+	test_broker_do(reading->broker,
+		       "EVAL \"redis.call('HSET', KEYS[1], string.rep('x', 600), '0')\" 1 xc:f:L:bad:b:0");
+	start_reader(reading);
+	await(reading, FOLLOW_LINES, -1);
+	assert_non_null(strstr(reading->text, "? a rule of 601 bytes\n"));
+	assert_non_null(strstr(reading->text, "+ 0 src 192.0.2.1\n"));
+	assert_non_null(strstr(reading->text, "? a rule of 4 bytes\n"));
+	assert_non_null(strstr(reading->text, "+  src 192.0.2.2junk\n"));
+	await(reading, FOLLOW_END, -1);
+	close_reading(reading);
+}
+
+/* After an entry that is none, a new epoch goes on from what the host has. */
+TEST(test_a_strange_entry_costs_one_reading)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading(EPOCH "-5");
+	add_entry(reading, EPOCH "-5", "rules", "- a");
+	test_broker_do(reading->broker, "XADD xc:f:L:bad:log " EPOCH "-9 base junk");
+	start_reader(reading);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	assert_string_equal(reading->text, "gap");
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	add_entry(reading, "2000-0", "base", EPOCH "-5");
+	add_entry(reading, "2000-1", "rules", "- b");
+	for (int i = 0; i < 2; i++) {
+		await(reading, FOLLOW_ENTRY, -1);
+		assert_at(reading, i ? "2000-1" : "2000-0");
+	}
+	close_reading(reading);
+}
+
+/* An endless state: the reader stops in time. */
+TEST(test_more_rules_than_the_host_takes)
+{
+	struct reading *reading;
+	size_t lines = 0;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	reading->broker->options.rules_max = 1000;
+	add_entry(reading, EPOCH "-1", "rules", "- a");
+	test_broker_do(reading->broker,
+		       "EVAL \"for i = 0, 399999 do redis.call('HSET', KEYS[1] .. math.floor(i / 200), i, 0) end\" 1 "
+		       "xc:f:L:bad:b:");
+	test_broker_do(reading->broker, "HSET xc:f:L:bad:meta buckets 2000");
+	start_reader(reading);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	do {
+		const struct follow_message done = { .kind = FOLLOW_DONE };
+
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text), 0);
+		assert_int_not_equal(reading->message.kind, FOLLOW_END);
+		if (reading->message.kind == FOLLOW_FLUSH)
+			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+		for (const char *end = reading->text;
+		     reading->message.kind == FOLLOW_LINES && (end = strchr(end, '\n')); end++)
+			lines++;
+	} while (reading->message.kind != FOLLOW_STATE || reading->message.number != FOLLOW_BROKEN);
+	assert_non_null(strstr(reading->text, "over 1000 rules, the max-rules of this host"));
+	assert_true(lines <= 1000 + FOLLOW_LINES_MORE);
+	close_reading(reading);
+}
+
+/* A broker that takes connections but cannot be followed is asked more and more rarely. */
+TEST(test_connections_that_are_of_no_use_become_rare)
+{
+	struct reading *reading;
+	__s64 since_ms;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	reading->start.is_once = false;
+	test_broker_do(reading->broker, "DEL xc:f:ctl");
+	test_broker_do(reading->broker, "SET xc:f:ctl x");
+	start_reader(reading);
+	since_ms = fleet_now_ms();
+	for (int i = 0; i < 6; i++)
+		await(reading, FOLLOW_LOST, -1);
+	/* At least half of 100, 200, 400, 800 and 1600 ms. */
+	assert_true(fleet_now_ms() - since_ms >= 1550);
+	close_reading(reading);
+}
+
 TEST(test_a_killed_broker_is_found_again)
 {
 	struct reading *reading;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the reader does with one list. Knows no connection. Words:
+ *
+ *   plan     why the whole list is to be read instead of its log; FOLLOW_LEVEL: no plan
+ *   finding  how the broker's log ends, compared with what the host has: log_head() in log_entry.h
+ *   pause    after a failure the list is not read for a while; each further failure doubles the pause
+ *   skip     an entry of the log that does not continue the list. The log is read after it, once the whole list was read
+ */
+#include "fleet/log_reader_internal.h"
+
+#include "fleet/log_entry.h"
+
+#define PAUSE_MS 5000
+#define PAUSE_ONCE_MS 100
+#define PAUSE_GROWTH 64 /* the longest pause is so many times that long */
+#define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
+#define LAG_MS 60000    /* a replica that lags longer loses its master (repl-timeout) */
+
+enum standing {
+	READS_LOG,
+	READS_WHOLE,   /* it has a plan */
+	READS_RESTORED /* it has the plan FOLLOW_RESTORED: a publisher may send again what was lost, a replica catch up */
+};
+
+enum step {
+	STAY,
+	FOLLOW_LOG,
+	PLAN_RESTORED,
+	GONE,
+};
+
+static const enum step steps[][LOG_WIPED + 1] = {
+	[READS_LOG] = { [LOG_LEVEL] = FOLLOW_LOG,
+			[LOG_BEHIND] = FOLLOW_LOG,
+			[LOG_LAGGING] = FOLLOW_LOG,
+			[LOG_RESTORED] = PLAN_RESTORED,
+			[LOG_WIPED] = GONE },
+	[READS_WHOLE] = { [LOG_LEVEL] = STAY,
+			  [LOG_BEHIND] = STAY,
+			  [LOG_LAGGING] = STAY,
+			  [LOG_RESTORED] = STAY,
+			  [LOG_WIPED] = GONE },
+	[READS_RESTORED] = { [LOG_LEVEL] = FOLLOW_LOG,
+			     [LOG_BEHIND] = FOLLOW_LOG,
+			     [LOG_LAGGING] = FOLLOW_LOG,
+			     [LOG_RESTORED] = STAY,
+			     [LOG_WIPED] = GONE },
+};
+
+static __s64 random_half(__s64 ms)
+{
+	return ms / 2 + fleet_random_below(ms / 2 + 1);
+}
+
+/* Doubles the pause, and returns when it ends. A half is random, so that hosts do not come back all at once. */
+static __s64 next_pause_end(const struct log_reader *reader, struct list *list)
+{
+	const __s64 shortest_ms = reader->start->is_once ? PAUSE_ONCE_MS : PAUSE_MS;
+
+	list->pause_ms = !list->pause_ms                                 ? shortest_ms :
+			 2 * list->pause_ms > PAUSE_GROWTH * shortest_ms ? PAUSE_GROWTH * shortest_ms :
+									   2 * list->pause_ms;
+	return fleet_now_ms() + random_half(list->pause_ms);
+}
+
+static __s64 jitter_ms(const struct log_reader *reader)
+{
+	return fleet_random_below(reader->start->options->jitter_ms + 1);
+}
+
+void log_list_plan(struct log_reader *reader, struct list *list, enum follow_state why)
+{
+	const bool is_new = why == FOLLOW_NEW && !list->at.epoch;
+	const bool was_paused = list->pause_ms;
+	__s64 pause_end_ms;
+
+	if (!list->is_broken)
+		list->state = why;
+	if (list->plan)
+		return;
+	list->plan = why;
+	list->due_ms = 0;
+	if (is_new || reader->start->is_once)
+		return;
+	list->due_ms = fleet_now_ms() + jitter_ms(reader) +
+		       /* A replica that lacks the newest epoch looks like an older state. */
+		       (why == FOLLOW_RESTORED && !reader->broker.is_master                     ? LAG_MS :
+			why == FOLLOW_DIVERGED || why == FOLLOW_OLDER || why == FOLLOW_RESTORED ? OUTBOX_MS :
+												  0);
+	/* A publisher that writes strange entries must not make hosts read the list all the time. */
+	pause_end_ms = next_pause_end(reader, list);
+	if (was_paused && list->due_ms < pause_end_ms)
+		list->due_ms = pause_end_ms;
+}
+
+void log_list_pause(struct log_reader *reader, struct list *list)
+{
+	list->due_ms = next_pause_end(reader, list);
+	list->behind_at = (struct fleet_position){};
+}
+
+bool log_list_is_readable(const struct log_reader *reader, const struct list *list)
+{
+	return !reader->stopped_ms && list->due_ms <= fleet_now_ms();
+}
+
+/* Ends the pause early if over 1 % of the refused list has changed: each change makes a host read 100 rules at most. */
+static void shorten_pause(const struct log_reader *reader, struct list *list)
+{
+	const struct list_head *before = &list->refused, *now = &list->head;
+	const __u64 changed = now->last.seq - before->last.seq +
+			      (now->rules > before->rules ? now->rules - before->rules : before->rules - now->rules);
+	const __s64 due_ms = fleet_now_ms() + jitter_ms(reader);
+
+	if (now->last.epoch == before->last.epoch && now->last.seq >= before->last.seq && changed * 100 <= now->rules)
+		return;
+	list->refused = *now;
+	if (list->due_ms > due_ms)
+		list->due_ms = due_ms;
+}
+
+bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list)
+{
+	return reader->start->is_accepted || list->is_accepted;
+}
+
+void log_list_judge(struct log_reader *reader, struct list *list, const struct list_head *head)
+{
+	const enum log_head found = log_head(list->at, head->last, reader->broker.is_master);
+	const enum standing standing = !list->plan                   ? READS_LOG :
+				       list->plan == FOLLOW_RESTORED ? READS_RESTORED :
+								       READS_WHOLE;
+	/* The log was read since it was last found to have more, and said nothing. */
+	const bool is_silent = found == LOG_BEHIND && list->behind_at.epoch &&
+			       !fleet_position_compare(list->behind_at, list->at);
+
+	list->head = *head;
+	if (list->refused.last.epoch)
+		shorten_pause(reader, list);
+	switch (steps[standing][found]) {
+	case STAY:
+		return;
+	case PLAN_RESTORED:
+		log_list_plan(reader, list, FOLLOW_RESTORED);
+		break;
+	case GONE:
+		if (log_list_may_be_wiped(reader, list)) {
+			log_list_plan(reader, list, FOLLOW_WIPED);
+			break;
+		}
+		list->plan = FOLLOW_LEVEL;
+		list->state = FOLLOW_WIPED;
+		break;
+	case FOLLOW_LOG:
+		if (list->plan)
+			list->due_ms = 0;
+		list->plan = FOLLOW_LEVEL;
+		if (!list->is_broken)
+			list->state = (enum follow_state)found;
+		if (found == LOG_BEHIND && !list->at.epoch)
+			log_list_plan(reader, list, FOLLOW_NEW);
+		else if (is_silent)
+			log_list_plan(reader, list, FOLLOW_GAP);
+		else if (found == LOG_LEVEL && list->is_incomplete)
+			log_list_plan(reader, list, FOLLOW_NEW);
+	}
+	/* During a pause nobody reads the log. */
+	list->behind_at = found == LOG_BEHIND && log_list_is_readable(reader, list) ? list->at :
+										      (struct fleet_position){};
+}
+
+void log_list_applied(struct list *list)
+{
+	const bool has_sent = list->sent || fleet_position_compare(list->at, list->committed);
+
+	list->is_incomplete &= !list->sent;
+	list->committed = list->at;
+	list->sent = FOLLOW_LEVEL;
+	/* A whole list that was read because of a strange entry is no progress: there may be more of them. */
+	if (!has_sent || fleet_position_compare(list->at, list->skip) < 0)
+		return;
+	list->is_refused = list->is_accepted = false;
+	list->refused = (struct list_head){};
+	list->pause_ms = 0;
+}
+
+void log_list_refused(struct log_reader *reader, struct list *list)
+{
+	list->is_refused = true;
+	list->refused = (struct list_head){ .last = list->at, .rules = list->head.rules };
+	list->at = list->committed;
+	if (list->sent && !list->plan)
+		list->state = list->plan = list->sent;
+	list->sent = FOLLOW_LEVEL;
+	log_list_pause(reader, list);
+}
