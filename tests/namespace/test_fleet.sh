@@ -351,6 +351,60 @@ test_kinds_of_rule_that_have_no_room() {
 	assert_equal 33 "$(xc list | wc -l)" "rules"
 }
 
+# What a publisher of one list writes, by the rights of the man page, does not stop the other list; nor a new host.
+test_garbage_in_one_list() {
+	fleet
+	sed -i 's/^lists = .*/lists = bad good/' "$FLEET_CONF"
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	rule=0
+	others_go_on() {
+		rule=$((rule + 1))
+		assert_status 0 publish add "198.51.100.$rule" --list good
+		wait_for "the rule of the other list after: $1" dropped "198.51.100.$rule"
+	}
+	sabotage() {
+		case_begin "$*"
+		redis "$@" >/dev/null
+		others_go_on "$*"
+	}
+	sabotage XADD xc:default:L:bad:log '*' base junk
+	assert_status 0 publish add 192.0.2.2 --list bad
+	wait_for "the rule after the junk" dropped 192.0.2.2
+	case_begin "a line that is too long for a host"
+	run redis FCALL xc_publish 2 xc:default:L:bad:meta xc:default:L:bad:log x 1 '' "+ 0 $(printf '%0600d' 7)"
+	redis HSET xc:default:L:bad:b:0 "$(printf '%0600d' 7)" 0 >/dev/null
+	others_go_on "a long line"
+	follow_kill
+	xc lists delete bad >/dev/null 2>&1
+	follow_start
+	wait_for "the list, by a new host" dropped 192.0.2.2
+	others_go_on "a new host"
+	sabotage HSET xc:default:L:bad:meta buckets 1000000000000000000
+	reported() {
+		redis HMGET xc:default:host:h1 state why | paste -sd' ' | grep -q "^broken list 'bad': "
+	}
+	wait_for "the report" reported
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	follow_kill
+	follow_start
+	others_go_on "another start"
+	dropped 192.0.2.2 || fail "the broken list is gone"
+	redis HSET xc:default:L:bad:meta buckets 1 >/dev/null
+	mended() {
+		[ "$(redis HGET xc:default:host:h1 state)" = level ]
+	}
+	WAIT_S=40 wait_for "the list to be read again" mended
+	redis DEL xc:default:L:bad:log >/dev/null
+	sabotage SET xc:default:L:bad:log x
+	follow_kill
+	case_begin "45 MB"
+	redis EVAL 'redis.call("DEL", KEYS[1]) for i = 1, 5 do redis.call("XADD", KEYS[1], "*", "rules", string.rep("x", 9000000)) end' \
+		1 xc:default:L:bad:log >/dev/null
+	follow_start
+	others_go_on "45 MB of junk"
+}
+
 # A pass rule of the fleet that lets the broker's packets in, under a drop rule by hand.
 test_a_pass_rule_that_the_host_needs_stays() {
 	fleet 'allow-pass = yes'

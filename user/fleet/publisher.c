@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "fleet/log_entry.h"
 
 #define SENT_AT_ONCE 16    /* entries on their way to the broker */
 #define RECONNECT_MS 30000 /* to find a master again */
-#define RETRY_MS 100
+#define RETRY_MIN_MS 100   /* doubles up to: */
+#define RETRY_MAX_MS 1600
 #define CLOCK_MS 60000      /* between two looks at the broker's clock */
 #define REPLICAS_MS 500     /* to wait for the replicas */
 #define REPLICAS_LATE_MS 20 /* the same if the last wait was in vain */
@@ -225,18 +226,19 @@ static bool is_passing(int error)
 {
 	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT || error == -ECONNREFUSED ||
 	       error == -EBADF || error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH ||
-	       error == -ENOTCONN;
+	       error == -ENOTCONN || error == -ENOENT; /* a Unix socket is gone until the broker is back */
 }
 
 /* Finds the master again and sends the whole outbox. */
 static int resend(struct publisher *publisher, struct reason *reason)
 {
-	const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000L };
+	int pause_ms = RETRY_MIN_MS;
 	const __s64 deadline_ms = fleet_now_ms() + RECONNECT_MS;
 	int error;
 
 	do {
-		nanosleep(&pause, NULL);
+		clock_pause(pause_ms);
+		pause_ms = 2 * pause_ms < RETRY_MAX_MS ? 2 * pause_ms : RETRY_MAX_MS;
 		broker_close(&publisher->broker);
 		for (size_t i = 0; i < publisher->outbox.count; i++)
 			publisher->outbox.entries[i].may_be_seen = true;
