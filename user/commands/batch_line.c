@@ -162,44 +162,34 @@ static int change(struct batch_line *line, struct session *session, const struct
 	return 0;
 }
 
-static int test_list(struct batch_line *line, struct session *session, const struct batch_request *request,
-		     struct reason *reason)
+int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
+		   struct reason *reason)
 {
+	const struct rule *flow = request->rules.rule;
+	enum query_decision decision;
 	char text[RULE_TEXT_BYTES];
+	bool is_listed = false;
 	struct rule rule;
-	int error = change_find_list(session, request->list, reason);
+	int error;
 
+	if (request->verb != BATCH_TEST)
+		return change(line, session, request, reason);
+	if (!*request->list) {
+		error = query_decide(session->store, flow, &rule, &is_listed, &decision);
+		if (error)
+			return store_unread_reason(error, reason);
+		answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
+		return 0;
+	}
+	error = change_find_list(session, request->list, reason);
 	if (error && error != -ESRCH)
 		return error;
 	if (!error)
-		error = query_test_owned(session->store, session->owner, request->rules.rule, &rule);
+		error = query_test_owned(session->store, session->owner, flow, &rule);
 	if (error && error != -ENOENT && error != -ESRCH)
 		return store_unread_reason(error, reason);
 	answer(line, error ? BATCH_NOT_LISTED : BATCH_LISTED, error ? NULL : rule_format(&rule, text));
 	return 0;
-}
-
-static int test(struct batch_line *line, struct session *session, const struct rule *flow, struct reason *reason)
-{
-	enum query_decision decision;
-	char text[RULE_TEXT_BYTES];
-	struct rule rule;
-	bool is_listed;
-	int error = query_decide(session->store, flow, &rule, &is_listed, &decision);
-
-	if (error)
-		return store_unread_reason(error, reason);
-	answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
-	return 0;
-}
-
-int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
-		   struct reason *reason)
-{
-	if (request->verb != BATCH_TEST)
-		return change(line, session, request, reason);
-	return *request->list ? test_list(line, session, request, reason) :
-				test(line, session, request->rules.rule, reason);
 }
 
 void batch_line_fail(struct batch_line *line, int error, const struct reason *reason)

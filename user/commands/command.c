@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "change/confirm_watchdog.h"
 #include "io/output.h"
+#include "io/whole_file.h"
 #include "kernel/interfaces.h"
 #include "base/suggest.h"
 
@@ -63,19 +65,19 @@ enum command_status command_fail(enum command_status status, const char *format,
 	return status;
 }
 
-const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
+const char *command_name_option(const char *name)
 {
+	static char text[sizeof(" --name ") + ABI_NAME_BYTES];
 	const bool is_named = *name && strcmp(name, SESSION_NAME_DEFAULT);
 
-	snprintf(text, COMMAND_NAME_BYTES, "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1,
-		 is_named ? name : "");
+	snprintf(text, sizeof(text), "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1, is_named ? name : "");
 	return text;
 }
 
 enum command_status command_fail_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
-	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
+	char text[SUGGEST_TEXT_BYTES];
 	struct kernel_filter *filters = NULL;
 	struct reason ignored;
 	size_t count = 0;
@@ -91,7 +93,12 @@ enum command_status command_fail_not_running(const char *name)
 	return command_fail(STATUS_NO,
 			    "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
 			    "xdp-cuckoo%s load IFACE",
-			    name, command_name_option(name, option));
+			    name, command_name_option(name));
+}
+
+void command_note(const char *text)
+{
+	output_note("%s", text);
 }
 
 void command_report_bad_line(const char *text)
@@ -111,7 +118,6 @@ enum command_status command_close_not_running(struct session *session)
 
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts)
 {
-	char option[COMMAND_NAME_BYTES];
 	struct reason reason;
 	const int error = rule_counts_open(counts, invocation->name, &reason);
 
@@ -121,7 +127,7 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 		return command_fail(STATUS_NO,
 				    "the filter '%s' does not count by rule: load it again without --compact "
 				    "and --no-counters; see xdp-cuckoo%s status",
-				    invocation->name, command_name_option(invocation->name, option));
+				    invocation->name, command_name_option(invocation->name));
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
@@ -298,7 +304,7 @@ bool command_is_late(struct store *store)
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason)
 {
 	static bool is_reported; /* once, even if a command opens the store often */
-	char dir[PATH_MAX], option[COMMAND_NAME_BYTES];
+	char dir[PATH_MAX];
 	int error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
 
 	*store = NULL;
@@ -310,7 +316,7 @@ int command_open_store(const struct invocation *invocation, struct store **store
 		is_reported = true;
 		output_warning("the last change was not confirmed in time, and is not undone yet: until then a running "
 			       "filter passes everything; xdp-cuckoo%s check undoes it, and so does the next change",
-			       command_name_option(invocation->name, option));
+			       command_name_option(invocation->name));
 	}
 	return error == -ENOENT ? 0 : error;
 }
@@ -391,4 +397,37 @@ json_t *command_lists_of(struct store *store, const struct rule *rule)
 	if (store_get(store, &found) || store_lists(store, &lists))
 		return NULL;
 	return command_list_names(&lists, rule_owners_now(&found));
+}
+
+enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context)
+{
+	const bool is_output = whole_file_is_output(path);
+	struct whole_file file;
+	int error = is_output ? write(output_document(), context) : whole_file_open(&file, path);
+
+	if (!is_output && !error)
+		error = whole_file_close(&file, write(file.to, context));
+	if (error)
+		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+	return STATUS_DONE;
+}
+
+void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog)
+{
+	__s64 left_ms;
+
+	if (session->confirm_ms && session->store && !change_pending_left(session, &watchdog->pending_id, &left_ms))
+		watchdog->deadline_ms = watchdog_deadline(left_ms);
+	session_close(session);
+	guard_close(guard);
+}
+
+int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason)
+{
+	struct reason ignored;
+	int unwatched = 0;
+
+	if (watchdog->pending_id)
+		unwatched = watchdog_start(watchdog, error ? &ignored : reason);
+	return error ? error : unwatched;
 }

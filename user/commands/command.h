@@ -165,9 +165,11 @@ enum command_status command_close_not_running(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
-/* " --name NAME", as part of a command to type; "" for the default name, and for a filter without a name yet. */
-#define COMMAND_NAME_BYTES (ABI_NAME_BYTES + 8)
-const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES]);
+/*
+ * " --name NAME", as part of a command to type; "" for the default name, and for a filter without a name yet. Valid until
+ * the next call.
+ */
+const char *command_name_option(const char *name);
 
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
@@ -234,8 +236,23 @@ json_t *command_lists_of(struct store *store, const struct rule *rule);
 /* The name of an interface, safe to print. */
 json_t *command_interface(const struct kernel_attachment *attachment);
 
+/* A note, for code below the commands. */
+void command_note(const char *text);
+
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_report_bad_line(const char *text);
+
+/* Writes to standard output if the path is "-" or names it, else a file as a whole. `write`: 0; -errno. Prints the error. */
+enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context);
+
+/*
+ * Ends a change that may wait for `confirm`: closes the session, and notes in `watchdog` what waits, also after an error that
+ * came when all was stored. command_start_watchdog() then starts it; call it before anything is printed, because a closed pipe
+ * could end this process. It returns `error`, else its own.
+ */
+struct watchdog;
+void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog);
+int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason);
 
 /* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
 enum command_status command_write_metrics(const char *path, json_t *metrics);

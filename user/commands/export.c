@@ -15,6 +15,7 @@
 
 struct export
 {
+	struct store *store; /* NULL: there is none */
 	FILE *to;
 	enum list_format format;
 	unsigned int list;     /* number of the list to export; 0: all rules */
@@ -48,11 +49,14 @@ static void report_loss(const struct rule *rule, const char *what, void *context
 		command_fail(STATUS_NO, "'%s' %s", rule_format(rule, text), what);
 }
 
-static int write_rules(struct export *export, struct store *store)
+static int write_rules(FILE *to, void *context)
 {
+	struct export *export = context;
+	struct store *store = export->store;
 	const struct list_losses losses = { report_loss, export };
 	int error;
 
+	export->to = to;
 	if (export->format == LIST_CSV)
 		list_write_csv_heading(export->to);
 	error = store ? store_each(store, export_rule, export) : 0;
@@ -64,27 +68,6 @@ static int write_rules(struct export *export, struct store *store)
 	if (export->lost > LOSSES_SHOWN)
 		command_fail(STATUS_NO, "%llu more rules like these", export->lost - LOSSES_SHOWN);
 	return error;
-}
-
-static enum command_status write_all(struct export *export, struct store *store, const char *path)
-{
-	const bool is_output = whole_file_is_output(path);
-	struct whole_file file;
-	int error;
-
-	export->to = is_output ? output_document() : NULL;
-	error = is_output ? write_rules(export, store) : whole_file_open(&file, path);
-
-	if (!is_output && !error) {
-		export->to = file.to;
-		error = whole_file_close(&file, write_rules(export, store));
-	}
-	if (error)
-		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
-	if (!is_output)
-		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t) export->written, "not_whole",
-				       (json_int_t) export->lost));
-	return export->lost ? STATUS_NO : STATUS_DONE;
 }
 
 /* Not with --list, which asks for a part. */
@@ -148,10 +131,14 @@ static enum command_status run_export(const struct invocation *invocation)
 	status = command_find_list(invocation, store, &lists, &export.list);
 	if (status == STATUS_DONE && !export.list)
 		note_left_out(store, &lists);
+	export.store = store;
 	if (status == STATUS_DONE)
-		status = write_all(&export, store, path);
+		status = command_write_file(path, write_rules, &export);
 	store_close(store);
-	return status;
+	if (status == STATUS_DONE && !whole_file_is_output(path))
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t) export.written, "not_whole",
+				       (json_int_t) export.lost));
+	return status == STATUS_DONE && export.lost ? STATUS_NO : status;
 }
 
 const struct command command_export = {
@@ -169,12 +156,17 @@ const struct command command_export = {
 
 extern const struct command command_import;
 
+static int write_backup(FILE *to, void *store)
+{
+	return backup_write(to, store);
+}
+
 static enum command_status run_backup(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
 	const bool is_output = whole_file_is_output(path);
 	struct store_pending pending;
-	struct whole_file file;
+	enum command_status status;
 	struct reason reason;
 	struct store *store;
 	int error;
@@ -189,15 +181,11 @@ static enum command_status run_backup(const struct invocation *invocation)
 	else if (!store_pending(store, &pending) && pending.id)
 		output_note("a change waits for xdp-cuckoo confirm: the backup has the rules with that change");
 	umask(077);
-	error = is_output ? backup_write(output_document(), store) : whole_file_open(&file, path);
-	if (!is_output && !error)
-		error = whole_file_close(&file, backup_write(file.to, store));
+	status = command_write_file(path, write_backup, store);
 	store_close(store);
-	if (error)
-		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
-	if (!is_output)
+	if (status == STATUS_DONE && !is_output)
 		output_print(json_pack("{s:o}", "backup", output_string(path)));
-	return STATUS_DONE;
+	return status;
 }
 
 static int restore(struct backup *backup, const struct invocation *invocation, struct watchdog *watchdog,
@@ -206,7 +194,6 @@ static int restore(struct backup *backup, const struct invocation *invocation, s
 	struct session session;
 	struct signals signals;
 	struct guard guard;
-	__s64 left_ms;
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
 	if (!error) {
@@ -219,11 +206,7 @@ static int restore(struct backup *backup, const struct invocation *invocation, s
 		command_report_rebuilds(&session);
 		store_info(session.store, info);
 	}
-	/* Also after an error that came when all was stored. */
-	if (session.confirm_ms && session.store && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
-		watchdog->deadline_ms = watchdog_deadline(left_ms);
-	session_close(&session);
-	guard_close(&guard);
+	command_close_pending(&session, &guard, watchdog);
 	return error;
 }
 
@@ -233,7 +216,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 				invocation->is_replace || invocation->is_strict || invocation->action ||
 				invocation->is_new_only || invocation->timeout_ms || invocation->load.is_monitor_only;
 	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	struct reason reason, ignored;
+	struct reason reason;
 	struct backup backup;
 	struct store_info info = {};
 	int error;
@@ -252,12 +235,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 	if (!error && !invocation->is_dry_run)
 		error = restore(&backup, invocation, &watchdog, &info, &reason);
 	backup_free(&backup);
-	/* Before the result is printed: a closed pipe could end this process. */
-	if (watchdog.pending_id) {
-		const int unwatched = watchdog_start(&watchdog, error ? &ignored : &reason);
-
-		error = error ? error : unwatched;
-	}
+	error = command_start_watchdog(&watchdog, error, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (invocation->is_dry_run)

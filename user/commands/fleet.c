@@ -265,11 +265,6 @@ const struct command command_fleet = {
 
 /* ---- follow ---- */
 
-static void note(const char *text)
-{
-	output_note("%s", text);
-}
-
 static enum command_status run_follow(const struct invocation *invocation)
 {
 	struct config *config;
@@ -279,7 +274,7 @@ static enum command_status run_follow(const struct invocation *invocation)
 				 .name = invocation->name,
 				 .is_once = invocation->is_once,
 				 .is_accepted = invocation->is_accepted,
-				 .note = note };
+				 .note = command_note };
 	int error;
 
 	if (status != STATUS_DONE)

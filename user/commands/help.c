@@ -29,36 +29,24 @@ static const struct {
 	{ COMMAND_TOOL, "The tool:" },
 };
 
-static const char introduction[] = "xdp-cuckoo drops blocklisted flows in the network driver (XDP). It finds them\n"
-				   "with a cuckoo filter.\n"
-				   "\n"
-				   "usage: xdp-cuckoo COMMAND ...\n"
-				   "\n";
-
-static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run it; off after 1m unless confirmed\n"
-				  "    xdp-cuckoo confirm                 # you can still reach this host: keep it\n"
-				  "    xdp-cuckoo import list.netset      # block a list; or: add 192.0.2.1\n"
-				  "    xdp-cuckoo stats                   # see what was dropped\n";
-
-static const char ending[] = "\n"
-			     "Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table\n"
-			     "full or memory short; 5 another XDP program is in the way; 6 fewer replicas have it\n"
-			     "than asked.\n"
-			     "More, with examples: xdp-cuckoo help COMMAND.\n";
-
-/* One row per file in help/, made by the build: the name and the text. */
+/* One row per file in help/, made by the build. A name that starts with _ is that of a part of the overview. */
 static const struct {
-	const char *command, *text;
+	const char *name, *text;
 } texts[] = {
 #include "help.h"
 };
 
-const char *command_help_text(const struct command *command)
+static const char *text_named(const char *name)
 {
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (!strcmp(texts[i].command, command->name))
+		if (!strcmp(texts[i].name, name))
 			return texts[i].text;
 	return NULL;
+}
+
+const char *command_help_text(const struct command *command)
+{
+	return text_named(command->name);
 }
 
 /* The help text, with the line "@" replaced by what .explain writes. The caller frees it. NULL: no memory. */
@@ -140,9 +128,9 @@ static void print_all(void)
 {
 	char option[64];
 
-	fputs(introduction, stdout);
+	fputs(text_named("_introduction"), stdout);
 	output_heading("First steps:");
-	fputs(first_steps, stdout);
+	fputs(text_named("_first-steps"), stdout);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		putchar('\n');
 		output_heading(groups[i].title);
@@ -158,7 +146,7 @@ static void print_all(void)
 		if (!row->bit)
 			printf("  %-13s %s\n", option, row->meaning);
 	}
-	fputs(ending, stdout);
+	fputs(text_named("_ending"), stdout);
 }
 
 static json_t *describe_command(const struct command *command)

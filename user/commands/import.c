@@ -60,7 +60,6 @@ static int change(struct import *import, const struct invocation *invocation, st
 	struct import_report report;
 	struct session session;
 	struct guard guard;
-	__s64 left_ms;
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
 	if (!error) {
@@ -77,15 +76,10 @@ static int change(struct import *import, const struct invocation *invocation, st
 				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", report.seconds,
 						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
 	}
-	/* Also after an error that came when all was stored. */
-	if (session.confirm_ms && session.store && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
-		watchdog->deadline_ms = watchdog_deadline(left_ms);
-	session_close(&session);
-	guard_close(&guard);
+	command_close_pending(&session, &guard, watchdog);
 	return error;
 }
 
-/* The watchdog starts before the result is printed: a closed pipe could end this process. */
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
 			struct command_imported *imported, struct reason *reason)
 {
@@ -93,7 +87,6 @@ int command_import_list(const struct import_options *options, char *const *paths
 					       .state = options->state,
 					       .is_forced = options->is_forced };
 	struct watchdog watchdog = { .state = options->state, .name = options->name };
-	struct reason ignored;
 	struct import import;
 	int error;
 
@@ -105,11 +98,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
 					      change(&import, &invocation, &watchdog, &imported->answer, reason);
 	import_free(&import);
-	if (watchdog.pending_id) {
-		const int unwatched = watchdog_start(&watchdog, error ? &ignored : reason);
-
-		error = error ? error : unwatched;
-	}
+	error = command_start_watchdog(&watchdog, error, reason);
 	import_close(&import);
 	imported->bad_lines = import.bad;
 	imported->left_out = import.left_out;

@@ -56,10 +56,10 @@ struct publishing {
 enum command_status publish_open(struct publishing *publishing, const char *list);
 
 /* Prints why publisher_flush() or publisher_put() failed, and what waits in the outbox. */
-enum command_status publish_failed(const struct publishing *publishing, int error, const struct reason *reason);
+enum command_status publish_fail(const struct publishing *publishing, int error, const struct reason *reason);
 
 /* Prints what was published; with --wait, when the hosts have it. publish_finish() first sends what is queued. */
-enum command_status publish_print(struct publishing *publishing);
+enum command_status publish_report(struct publishing *publishing);
 enum command_status publish_finish(struct publishing *publishing);
 
 enum command_status publish_import(struct publishing *publishing);

@@ -9,26 +9,24 @@
 #include "io/whole_file.h"
 #include "metrics/metrics.h"
 
+static int write_text(FILE *to, void *metrics)
+{
+	metrics_write(to, metrics);
+	return 0;
+}
+
 enum command_status command_write_metrics(const char *path, json_t *metrics)
 {
-	struct whole_file file = {};
-	FILE *to = whole_file_is_output(path) ? output_document() : NULL;
-	int error = 0;
+	enum command_status status = STATUS_DONE;
 
-	if (to && output_is_json())
+	if (output_is_json() && whole_file_is_output(path)) {
+		output_document();
 		output_print(json_incref(metrics));
-	else if (to)
-		metrics_write(to, metrics);
-	else
-		error = whole_file_open(&file, path);
-	if (file.to && !error) {
-		metrics_write(file.to, metrics);
-		error = whole_file_close(&file, 0);
+	} else {
+		status = command_write_file(path, write_text, metrics);
 	}
 	json_decref(metrics);
-	if (error)
-		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
-	return STATUS_DONE;
+	return status;
 }
 
 static enum command_status run_metrics(const struct invocation *invocation)
@@ -56,15 +54,10 @@ const struct command command_metrics = {
 
 /* ---- exporter ---- */
 
-static void note(const char *text)
-{
-	output_note("%s", text);
-}
-
 static enum command_status run_exporter(const struct invocation *invocation)
 {
 	const char *where = invocation->listen ? invocation->listen : EXPORTER_LISTEN_DEFAULT;
-	struct exporter exporter = { .state = invocation->state, .where = where, .note = note };
+	struct exporter exporter = { .state = invocation->state, .where = where, .note = command_note };
 	const struct rlimit no_core = {};
 	struct reason reason;
 	int error;

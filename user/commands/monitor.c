@@ -119,23 +119,6 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 	output_answer(row, "");
 }
 
-static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample, const struct sample_view *view)
-{
-	char name[NAME_BYTES], cause[LINE_BYTES];
-	const struct pcapng_packet packet = {
-		.interface = sample->ifindex,
-		.time_ns = monitoring->wall_ns + sample->time_ns,
-		.length = sample->bytes,
-		.data = sample->frame,
-		.captured = sample->captured,
-		.comment = format_cause(sample, view, cause),
-	};
-	int error = pcapng_add_interface(&monitoring->pcapng, sample->ifindex,
-					 interface_name(&monitoring->listener, sample->ifindex, name));
-
-	return error ? error : pcapng_add(&monitoring->pcapng, &packet);
-}
-
 /* ---- samples ---- */
 
 /* An open store does not see later changes, so renew() closes it soon. */
@@ -174,17 +157,28 @@ static int show(const struct abi_sample *sample, void *context)
 	struct monitoring *monitoring = context;
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
 	const char *wanted = monitoring->invocation->interface;
-	char name[NAME_BYTES];
+	char name[NAME_BYTES], cause[LINE_BYTES];
+	struct pcapng_packet packet;
 	int error = 0;
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
 		return 0;
 	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
 		return 0;
-	if (!monitoring->writes)
+	if (!monitoring->writes) {
 		print_packet(monitoring, sample, &view);
-	else
-		error = write_packet(monitoring, sample, &view);
+	} else {
+		packet = (struct pcapng_packet){ .interface = sample->ifindex,
+						 .time_ns = monitoring->wall_ns + sample->time_ns,
+						 .length = sample->bytes,
+						 .data = sample->frame,
+						 .captured = sample->captured,
+						 .comment = format_cause(sample, &view, cause) };
+		error = pcapng_add_interface(&monitoring->pcapng, sample->ifindex,
+					     interface_name(&monitoring->listener, sample->ifindex, name));
+		if (!error)
+			error = pcapng_add(&monitoring->pcapng, &packet);
+	}
 	if (!error && (monitoring->pcapng.used >= PIPE_BUF / 2 || output_is_due()))
 		error = pass_on(monitoring);
 	if (error)
@@ -355,17 +349,6 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 	return end(monitoring, error, reason);
 }
 
-/* "monitor eth0", as tcpdump takes it with -i. */
-static void take_interface(struct invocation *invocation)
-{
-	command_skip_dev(invocation);
-	if (!invocation->count || invocation->interface || !interfaces_is_there(invocation->operands[0]))
-		return;
-	invocation->interface = invocation->operands[0];
-	invocation->operands++;
-	invocation->count--;
-}
-
 static enum command_status run_monitor(const struct invocation *words)
 {
 	struct invocation copy = *words;
@@ -378,7 +361,13 @@ static enum command_status run_monitor(const struct invocation *words)
 	struct interface interface;
 	int error;
 
-	take_interface(&copy);
+	command_skip_dev(&copy);
+	/* "monitor eth0", as tcpdump takes it with -i. */
+	if (copy.count && !copy.interface && interfaces_is_there(copy.operands[0])) {
+		copy.interface = copy.operands[0];
+		copy.operands++;
+		copy.count--;
+	}
 	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
 	if (invocation->interface && interfaces_find(invocation->interface, &interface)) {

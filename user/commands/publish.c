@@ -33,10 +33,10 @@ enum command_status publish_open(struct publishing *publishing, const char *list
 	if (!error && publishing->publisher.resent)
 		output_note("sent again %llu entries of an earlier publish",
 			    (unsigned long long)publishing->publisher.resent);
-	return error ? publish_failed(publishing, error, &reason) : STATUS_DONE;
+	return error ? publish_fail(publishing, error, &reason) : STATUS_DONE;
 }
 
-enum command_status publish_failed(const struct publishing *publishing, int error, const struct reason *reason)
+enum command_status publish_fail(const struct publishing *publishing, int error, const struct reason *reason)
 {
 	const size_t waiting = publishing->publisher.outbox.count;
 
@@ -68,7 +68,7 @@ static enum command_status wait_for_hosts(struct publishing *publishing, struct 
 				 STATUS_DONE;
 }
 
-enum command_status publish_print(struct publishing *publishing)
+enum command_status publish_report(struct publishing *publishing)
 {
 	const struct publisher *publisher = &publishing->publisher;
 	const bool must_wait = publishing->invocation->wait_percent;
@@ -99,7 +99,7 @@ enum command_status publish_finish(struct publishing *publishing)
 	struct reason reason;
 	int error = publisher_flush(&publishing->publisher, &reason);
 
-	return error ? publish_failed(publishing, error, &reason) : publish_print(publishing);
+	return error ? publish_fail(publishing, error, &reason) : publish_report(publishing);
 }
 
 /* ---- add, del ---- */
@@ -126,7 +126,7 @@ static enum command_status publish_rule(struct publishing *publishing)
 	if (status != STATUS_DONE)
 		return status;
 	error = publisher_put(&publishing->publisher, &rule, is_added, &reason);
-	return error ? publish_failed(publishing, error, &reason) : publish_finish(publishing);
+	return error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
 }
 
 /* ---- batch ---- */
@@ -203,7 +203,7 @@ static enum command_status publish_batch(struct publishing *publishing)
 		if (!error)
 			error = publisher_flush(&publishing->publisher, &reason);
 		if (error)
-			status = publish_failed(publishing, error, &reason);
+			status = publish_fail(publishing, error, &reason);
 	}
 	if (status == STATUS_DONE && error == -EINTR && line_pipe_has_rest(&pipe))
 		status = command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not published",
@@ -212,7 +212,7 @@ static enum command_status publish_batch(struct publishing *publishing)
 	if (status == STATUS_DONE && error && error != -EINTR)
 		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
 	if (status == STATUS_DONE)
-		status = publish_print(publishing);
+		status = publish_report(publishing);
 	return status == STATUS_DONE ? publishing->status : status;
 }
 

@@ -130,7 +130,7 @@ static enum command_status publish_rules(struct publishing *publishing, const st
 		rule_set_get(rules, i, &rule);
 		error = publisher_put(&publishing->publisher, &rule, true, &reason);
 	}
-	return error ? publish_failed(publishing, error, &reason) : publish_finish(publishing);
+	return error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
 }
 
 enum command_status publish_import(struct publishing *publishing)
@@ -187,8 +187,8 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 	if (!error && is_copied)
 		error = publisher_flush(&publishing->publisher, &reason);
 	if (error)
-		return publish_failed(publishing, error, &reason);
-	return is_copied ? publish_print(publishing) : STATUS_DONE;
+		return publish_fail(publishing, error, &reason);
+	return is_copied ? publish_report(publishing) : STATUS_DONE;
 }
 
 enum command_status publish_stage_end(struct publishing *publishing)
@@ -215,8 +215,8 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	if (status == STATUS_DONE && !error)
 		error = publisher_flush(&publishing->publisher, &reason);
 	if (error && status == STATUS_DONE)
-		return publish_failed(publishing, error, &reason);
-	return status == STATUS_DONE && !is_released ? publish_print(publishing) : status;
+		return publish_fail(publishing, error, &reason);
+	return status == STATUS_DONE && !is_released ? publish_report(publishing) : status;
 }
 
 /* ---- delete-list, rename ---- */

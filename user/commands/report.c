@@ -16,7 +16,6 @@
 void command_report_undone(struct session *session)
 {
 	struct change_undone *undone = &session->undone;
-	char option[COMMAND_NAME_BYTES];
 
 	if (undone->is_reported)
 		return;
@@ -24,7 +23,7 @@ void command_report_undone(struct session *session)
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
-			       undone->reason.text, command_name_option(session->name, option));
+			       undone->reason.text, command_name_option(session->name));
 	if (undone->is_done && !undone->lost)
 		output_warning("undid a change of %llu rule%s that was not confirmed in time: the rules are as before it",
 			       undone->rules, undone->rules == 1 ? "" : "s");
@@ -64,11 +63,10 @@ void command_report_found(struct session *session)
 
 void command_report_session(struct session *session)
 {
-	char option[COMMAND_NAME_BYTES];
 
 	if (!session->filters_count)
 		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", session->name,
-			    command_name_option(session->name, option));
+			    command_name_option(session->name));
 	command_report_found(session);
 }
 
@@ -163,7 +161,7 @@ void command_report_old_buffers(const struct kernel_attachment *attachment)
 
 bool command_report_bypass(const struct kernel_filter *kernel)
 {
-	char option[COMMAND_NAME_BYTES], cure[128];
+	char cure[128];
 	bool is_lost = false;
 
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
@@ -183,7 +181,7 @@ bool command_report_bypass(const struct kernel_filter *kernel)
 		if (!kernel_is_mtu_too_large(&attachment))
 			continue;
 		snprintf(cure, sizeof(cure), "xdp-cuckoo%s load %s fixes that, or says why it cannot",
-			 command_name_option(kernel->config->name, option), attachment.interface);
+			 command_name_option(kernel->config->name), attachment.interface);
 		output_note("the MTU of '%s' is %u: its driver may lose frames that do not fit into one buffer; %s",
 			    attachment.interface, attachment.mtu,
 			    kernel_may_take_frags(&attachment) ?
@@ -243,7 +241,7 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 
 	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
 		const struct guard_flow *flow = &guard.flows[i];
-		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
 		char time[RULE_TIME_BYTES];
 		bool is_reported = false;
 		const struct query_block block = query_blocks(session->store, &flow->flow);
@@ -258,8 +256,8 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		output_note("%s blocks %s%s%s; to keep it: xdp-cuckoo%s add %s action pass",
 			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
 			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",
-			    block.in_ms ? rule_time_format(block.in_ms, time) : "",
-			    command_name_option(session->name, option), rule_format(&pass, flow_text));
+			    block.in_ms ? rule_time_format(block.in_ms, time) : "", command_name_option(session->name),
+			    rule_format(&pass, flow_text));
 	}
 	guard_close(&guard);
 	return error;
@@ -268,11 +266,11 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms)
 {
 	const time_t until = (clock_ms(CLOCK_REALTIME) + watchdog_left(deadline_ms)) / 1000;
-	char clock[16], option[COMMAND_NAME_BYTES];
+	char clock[16];
 	struct tm local;
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
 	output_note("this is undone at %s unless you type before: xdp-cuckoo%s%s%s confirm", clock,
-		    command_name_option(invocation->name, option), invocation->state ? " --state " : "",
+		    command_name_option(invocation->name), invocation->state ? " --state " : "",
 		    invocation->state ? invocation->state : "");
 }

@@ -282,28 +282,13 @@ static enum command_status check_together(const struct invocation *invocation, e
 	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
 }
 
-/* The row of counters of an interface. */
-static enum command_status find_row(const struct invocation *invocation, const struct tally *tally, unsigned int *row)
-{
-	const char *name = invocation->operands[0];
-	struct interface interface;
-	const bool is_there = !interfaces_find(name, &interface);
-
-	*row = is_there ? abi_counter_row(interface.index) : 0;
-	if (is_there && *tally->interfaces[*row]) {
-		if (strcmp(tally->interfaces[*row], name))
-			output_note("these are the counts of %s", tally->interfaces[*row]);
-		return STATUS_DONE;
-	}
-	return command_fail(STATUS_USAGE, "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
-			    invocation->name, name);
-}
-
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
 {
 	struct view view = { .by = by, .row = TALLY_ALL };
 	enum command_status status = STATUS_DONE;
+	struct interface interface;
 	struct tally tally;
+	const char *name;
 	struct reason reason;
 	const int error = read_tally(invocation, false, &tally, &reason);
 
@@ -311,8 +296,18 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 		status = command_fail_because(error, &reason);
 	else if (!tally.filters)
 		status = command_fail_not_running(invocation->name);
-	else if (invocation->count)
-		status = find_row(invocation, &tally, &view.row);
+	if (status == STATUS_DONE && invocation->count) {
+		/* The row of counters of an interface. */
+		name = invocation->operands[0];
+		if (!interfaces_find(name, &interface))
+			view.row = abi_counter_row(interface.index);
+		if (view.row == TALLY_ALL || !*tally.interfaces[view.row])
+			status = command_fail(STATUS_USAGE,
+					      "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
+					      invocation->name, name);
+		else if (strcmp(tally.interfaces[view.row], name))
+			output_note("these are the counts of %s", tally.interfaces[view.row]);
+	}
 	if (status == STATUS_DONE && !invocation->interval_ms)
 		output_print(rows_of(&view, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {

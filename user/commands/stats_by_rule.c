@@ -133,28 +133,6 @@ static int rank(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* A rule that was deleted meanwhile has no comment here. */
-static json_t *entry_row(struct store *store, const struct ranking *ranking, const struct entry *entry)
-{
-	json_t *row = json_pack("{s:I, s:I}", "packets", (json_int_t)entry->count.packets, "bytes",
-				(json_int_t)entry->count.bytes);
-	char text[RULE_TEXT_BYTES];
-	struct rule rule;
-
-	if (rule_decode(entry->rule, entry->length, &rule))
-		return row;
-	rule_format(&rule, text);
-	if (ranking->prefix) {
-		json_object_set_new(row, "rules", json_integer(entry->rules));
-		json_object_set_new(row, "source", json_string(rule.src_len ? text + strlen("src ") : "any"));
-	} else {
-		store_get(store, &rule);
-		json_object_set_new(row, "rule", json_string(text));
-		json_object_set_new(row, "comment", json_string(rule.comment));
-	}
-	return row;
-}
-
 static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
 					 struct rule_counts *counts, const struct stats_prefix *prefix)
 {
@@ -163,15 +141,34 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	int error = store ? store_shapes(store, &counts->shapes) : 0;
 	json_t *rows = json_array();
+	char text[RULE_TEXT_BYTES];
 	struct reason reason;
+	struct rule rule;
 
 	if (!error && store)
 		error = store_each(store, rank, &ranking);
 	sort(&ranking);
 	if (prefix && ranking.count)
 		qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
-	for (size_t i = 0; i < ranking.count && i < ranking.top; i++)
-		json_array_append_new(rows, entry_row(store, &ranking, &ranking.entry[i]));
+	for (size_t i = 0; i < ranking.count && i < ranking.top; i++) {
+		const struct entry *entry = &ranking.entry[i];
+		json_t *row = json_pack("{s:I, s:I}", "packets", (json_int_t)entry->count.packets, "bytes",
+					(json_int_t)entry->count.bytes);
+
+		json_array_append_new(rows, row);
+		if (rule_decode(entry->rule, entry->length, &rule))
+			continue;
+		rule_format(&rule, text);
+		if (prefix) {
+			json_object_set_new(row, "rules", json_integer(entry->rules));
+			json_object_set_new(row, "source", json_string(rule.src_len ? text + strlen("src ") : "any"));
+		} else {
+			/* A rule that was deleted meanwhile has no comment here. */
+			store_get(store, &rule);
+			json_object_set_new(row, "rule", json_string(text));
+			json_object_set_new(row, "comment", json_string(rule.comment));
+		}
+	}
 	free(ranking.entry);
 	if (!error) {
 		output_print(rows);

@@ -124,7 +124,7 @@ static enum command_status test_list(const struct invocation *invocation, const 
 
 static enum command_status run_test(const struct invocation *invocation)
 {
-	char text[RULE_TEXT_BYTES], flow[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+	char text[RULE_TEXT_BYTES], flow[RULE_TEXT_BYTES];
 	struct finding finding = {};
 	const char *list;
 	struct reason reason;
@@ -169,7 +169,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	output_print(answer);
 	if (finding.has_part)
 		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
-			    command_name_option(invocation->name, option), flow);
+			    command_name_option(invocation->name), flow);
 	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }
 

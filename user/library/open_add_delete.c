@@ -313,44 +313,35 @@ int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
 	return xdp_cuckoo_list_add(filter, XDP_CUCKOO_BY_HAND, rule);
 }
 
-static int no_rule_reason(const struct rule *rule, struct reason *reason)
-{
-	char text[RULE_TEXT_BYTES];
-
-	return reason_set(reason, -ENOENT, "no such rule: %.250s", rule_format(rule, text));
-}
-
-int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *from)
+/* Of a list, only the list gives the rule up; else all its owners do. */
+static int del(struct xdp_cuckoo_filter *filter, bool is_of_list, const char *list, const struct xdp_cuckoo_rule *from)
 {
 	struct session *session = &filter->session;
 	enum store_deleted deleted;
+	char text[RULE_TEXT_BYTES];
 	struct rule rule;
 	bool is_own;
 	int error = public_begin_step(filter, from, &rule, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
-	error = public_find_list(filter, session->store, list, &session->owner);
+	if (is_of_list)
+		error = public_find_list(filter, session->store, list, &session->owner);
 	if (!error)
-		error = change_give_up(session, &rule, &deleted, &filter->reason);
+		error = (is_of_list ? change_give_up : change_del)(session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
-		error = no_rule_reason(&rule, &filter->reason);
+		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
 	return public_end_step(filter, is_own, error);
 }
 
-int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from)
+int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *rule)
 {
-	enum store_deleted deleted;
-	struct rule rule;
-	bool is_own;
-	int error = public_begin_step(filter, from, &rule, &is_own);
+	return del(filter, true, list, rule);
+}
 
-	if (error)
-		return public_leave(filter, error);
-	error = change_del(&filter->session, &rule, &deleted, &filter->reason);
-	if (!error && deleted == STORE_NO_SUCH_RULE)
-		error = no_rule_reason(&rule, &filter->reason);
-	return public_end_step(filter, is_own, error);
+int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
+{
+	return del(filter, false, NULL, rule);
 }
 
 int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count)

@@ -90,7 +90,7 @@ int xdp_cuckoo_samples_close(struct xdp_cuckoo_filter *filter)
 
 /* ---- reading ---- */
 
-struct reading {
+struct sample_reading {
 	int (*visit)(const struct xdp_cuckoo_sample *sample, void *context);
 	void *context;
 	struct store *store;
@@ -100,7 +100,7 @@ struct reading {
 
 static int hand_over(const struct abi_sample *sample, void *context)
 {
-	struct reading *reading = context;
+	struct sample_reading *reading = context;
 	const struct sample_view view = sample_view(sample, reading->store);
 	struct xdp_cuckoo_sample given = {
 		.time_ns = reading->wall_ns + (__s64)sample->time_ns,
@@ -125,7 +125,7 @@ static int hand_over(const struct abi_sample *sample, void *context)
 int xdp_cuckoo_samples_read(struct xdp_cuckoo_filter *filter,
 			    int (*visit)(const struct xdp_cuckoo_sample *sample, void *context), void *context)
 {
-	struct reading reading = { .visit = visit, .context = context };
+	struct sample_reading reading = { .visit = visit, .context = context };
 	int renewed, error = enter_sampling(filter);
 	__u64 times;
 

@@ -332,31 +332,26 @@ static int read_add(struct ipset_list *in)
 
 /* ---- lines ---- */
 
-static int read_line(struct ipset_list *in)
-{
-	const char *word;
-	struct reason reason;
-
-	if (rule_split(in->list->reader.line, in->words, &in->words_count, &reason))
-		return list_refuse(in->list, "%s", reason.text);
-	word = in->words_count ? in->words[0] : "";
-	if (is_one_of(word, "create|-N|--create"))
-		return read_create(in);
-	if (is_one_of(word, "add|-A|--add"))
-		return read_add(in);
-	/* Other commands that scripts write around a list. */
-	if (!*word || is_one_of(word, "flush|-F|swap|-W|destroy|-X|rename|-E|COMMIT|quit"))
-		return 0;
-	return list_refuse(in->list, "'%s': neither create nor add", word);
-}
-
 int list_read_ipset(struct list_input *list)
 {
 	struct ipset_list in = { .list = list };
+	struct reason reason;
 	int got, error = 0;
 
-	while (!error && (got = list_next(list, reader_next)) > 0)
-		error = read_line(&in);
+	while (!error && (got = list_next(list, reader_next)) > 0) {
+		const bool is_bad = rule_split(list->reader.line, in.words, &in.words_count, &reason);
+		const char *word = !is_bad && in.words_count ? in.words[0] : "";
+
+		if (is_bad)
+			error = list_refuse(list, "%s", reason.text);
+		else if (is_one_of(word, "create|-N|--create"))
+			error = read_create(&in);
+		else if (is_one_of(word, "add|-A|--add"))
+			error = read_add(&in);
+		/* Other commands that scripts write around a list. */
+		else if (*word && !is_one_of(word, "flush|-F|swap|-W|destroy|-X|rename|-E|COMMIT|quit"))
+			error = list_refuse(list, "'%s': neither create nor add", word);
+	}
 	for (size_t i = 0; i < in.count; i++)
 		free(in.sets[i].name);
 	free(in.sets);

@@ -12,7 +12,7 @@
 #include "rule/internal.h"
 #include "base/suggest.h"
 
-struct reading {
+struct phrase_reading {
 	struct rule_phrase *phrase;
 	const char *const *words;
 	size_t count, next;
@@ -61,7 +61,7 @@ const char *rule_keyword_of(const char *word)
 	return rule_keyword(word) ? rule_keyword(word) : synonym && !synonym->value ? synonym->keyword : NULL;
 }
 
-static bool is_filler(const struct reading *reading, const char *word)
+static bool is_filler(const struct phrase_reading *reading, const char *word)
 {
 	const char *next = reading->next < reading->count ? reading->words[reading->next] : "";
 
@@ -110,7 +110,7 @@ static bool is_port(const char *word)
 
 /* ---- the phrase ---- */
 
-static int add(struct reading *reading, const char *keyword, const char *value)
+static int add(struct phrase_reading *reading, const char *keyword, const char *value)
 {
 	struct rule_phrase *phrase = reading->phrase;
 
@@ -122,7 +122,7 @@ static int add(struct reading *reading, const char *keyword, const char *value)
 }
 
 /* A copy of the first `length` bytes of `text`. NULL: the text is too long for a rule. */
-static char *keep(struct reading *reading, const char *text, size_t length)
+static char *keep(struct phrase_reading *reading, const char *text, size_t length)
 {
 	struct rule_phrase *phrase = reading->phrase;
 	char *copy = phrase->text + phrase->used;
@@ -136,7 +136,7 @@ static char *keep(struct reading *reading, const char *text, size_t length)
 	return copy;
 }
 
-static int add_part(struct reading *reading, const char *keyword, const char *text, size_t length)
+static int add_part(struct phrase_reading *reading, const char *keyword, const char *text, size_t length)
 {
 	const char *value = keep(reading, text, length);
 
@@ -144,7 +144,7 @@ static int add_part(struct reading *reading, const char *keyword, const char *te
 }
 
 /* An address without a keyword: the source. More of them make a list: "A,B". */
-static int add_source(struct reading *reading, const char *word)
+static int add_source(struct phrase_reading *reading, const char *word)
 {
 	struct rule_phrase *phrase = reading->phrase;
 	char *list;
@@ -171,7 +171,7 @@ static int add_source(struct reading *reading, const char *word)
 /* ---- words ---- */
 
 /* nft writes lists as "{ 80, 443 }", in several words. */
-static int add_braced(struct reading *reading, const char *keyword)
+static int add_braced(struct phrase_reading *reading, const char *keyword)
 {
 	struct rule_phrase *phrase = reading->phrase;
 	const char *value = phrase->text + phrase->used, *after = NULL;
@@ -201,7 +201,7 @@ static int add_braced(struct reading *reading, const char *keyword)
 }
 
 /* "192.0.2.0 - 192.0.2.255", as whois prints it. Returns 1 if the last words are no address and a dash. */
-static int add_end_of_range(struct reading *reading)
+static int add_end_of_range(struct phrase_reading *reading)
 {
 	struct rule_phrase *phrase = reading->phrase;
 	const char *first = phrase->count ? phrase->words[phrase->count - 1] : NULL, *last;
@@ -219,7 +219,7 @@ static int add_end_of_range(struct reading *reading)
 }
 
 /* `keyword` is not the word itself where that is a synonym. */
-static int add_next(struct reading *reading, const char *keyword)
+static int add_next(struct phrase_reading *reading, const char *keyword)
 {
 	const char *value;
 
@@ -249,7 +249,7 @@ static int add_next(struct reading *reading, const char *keyword)
 }
 
 /* "tcp", "tcp 443", "tcp https" */
-static int add_protocol(struct reading *reading, const char *word)
+static int add_protocol(struct phrase_reading *reading, const char *word)
 {
 	__u8 number;
 	int error = add(reading, "proto", word);
@@ -284,7 +284,7 @@ static bool split_port(const char *word, size_t length, const char **protocol, s
 }
 
 /* Returns 1 if the text is no port. */
-static int add_port(struct reading *reading, const char *text, size_t length)
+static int add_port(struct phrase_reading *reading, const char *text, size_t length)
 {
 	const char *protocol, *port;
 	size_t protocol_length, port_length;
@@ -297,7 +297,7 @@ static int add_port(struct reading *reading, const char *text, size_t length)
 }
 
 /* ipset writes "192.0.2.1,tcp:443,198.51.100.7" for source, port and destination; "A,B" are two sources. */
-static int add_element(struct reading *reading, const char *word)
+static int add_element(struct phrase_reading *reading, const char *word)
 {
 	bool has_port = false;
 	int error = 0;
@@ -330,7 +330,7 @@ static int add_element(struct reading *reading, const char *word)
 	return error;
 }
 
-static int read_word(struct reading *reading, const char *word)
+static int read_word(struct phrase_reading *reading, const char *word)
 {
 	const struct synonym *synonym;
 	const char *equals = strchr(word, '=');
@@ -375,12 +375,12 @@ static int read_word(struct reading *reading, const char *word)
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
 		     struct reason *reason)
 {
-	struct reading reading = { .phrase = phrase,
-				   .words = words,
-				   .count = count,
-				   .is_of_file = is_of_file,
-				   .reason = reason,
-				   .port = is_of_file ? NULL : "dport" };
+	struct phrase_reading reading = { .phrase = phrase,
+					  .words = words,
+					  .count = count,
+					  .is_of_file = is_of_file,
+					  .reason = reason,
+					  .port = is_of_file ? NULL : "dport" };
 	int error = 0;
 
 	phrase->count = phrase->used = 0;
