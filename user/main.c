@@ -14,7 +14,7 @@
 #include "io/output.h"
 #include "base/privileges.h"
 #include "base/waiting.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 
 /* `import < FILE` is `import - < FILE`. Not with --force: if $FILE is empty, `import $FILE --force` must do nothing. */
 static bool means_input(const struct command *command, const struct invocation *invocation)

@@ -240,7 +240,7 @@ static int change(struct store *store, const struct seen *seen)
 
 	fuzz_check(!error || is_refusal(error), "%d", error);
 	if (!error)
-		error = store_expired(store, see_expired, store);
+		error = store_each_expired(store, see_expired, store);
 	if (!error && !(error = store_set_pending(store, 1000)))
 		error = store_forget_pending(store);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !is_refusal(error); i++) {

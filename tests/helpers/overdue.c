@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !store_open(argv[1], STORE_WRITE, &store, &reason))
 		error = store_begin(store);
 	if (!error)
-		error = store_push_pending(store, 0);
+		error = store_extend_deadline(store, 0);
 	if (!error)
 		error = store_commit(store);
 	store_close(store);

@@ -67,7 +67,7 @@ int open(const char *path, int flags, ...)
 	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-/* For store_expired() where no rule has ended. */
+/* For store_each_expired() where no rule has ended. */
 static inline int never(const struct rule *rule, void *context)
 {
 	(void)rule, (void)context;
@@ -111,7 +111,7 @@ static inline int setup_clock(void **state)
 
 #define TIME_TEST(name) TEST_WITH(name, struct fixture *f, setup_clock, teardown)
 
-/* For store_expired(). */
+/* For store_each_expired(). */
 static inline int del_ended(const struct rule *rule, void *context)
 {
 	return store_del_ended(context, rule);

@@ -26,12 +26,16 @@
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include <linux/types.h>
 
 #include "base/error_reason.h"
 #include "rule/rule.h"
 #include "store/store.h"
 #include "filter/filter.h"
+#include "rule/rule_set.h"
 
 #define SESSION_NAME_DEFAULT "default"
 #define SESSION_STATE_DEFAULT "/var/lib/xdp-cuckoo"
@@ -180,7 +184,7 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason);
  * Stores settings and applies them to every running filter, as one change. -EBUSY: the policy `no-rule drop`
  * cannot be set now, because the undo of the pending change would remove pass rules.
  */
-int change_set(struct session *session, const struct store_settings *settings, struct reason *reason);
+int change_settings(struct session *session, const struct store_settings *settings, struct reason *reason);
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason);
 
 /*
@@ -273,7 +277,7 @@ struct change_left_out {
  * Within a change: session->owner gives up the rules for which change_commit() would refuse the change. *left_out is
  * zeroed before. A rule without a prefix of LEFT_OUT_PREFIX_MIN bits stays, so that the change is refused. 0; -errno.
  */
-int change_leave_out(struct session *session, struct change_left_out *left_out, struct reason *reason);
+int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason);
 
 /*
  * What drops packets of these flows, now or when the pass rules that match them have ended: a drop rule that ends later,
@@ -304,5 +308,68 @@ double query_mean_probes(const struct kernel_filter *kernel, enum flow_family fa
 
 /* The probability that a packet of `family` counts as a match although no rule matches it. */
 double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
+
+/* ---- rule_diff ---- */
+
+/* Finds the fewest changes that make stored rules equal to wanted rules, in one pass over both in order. */
+
+/*
+ * A stored rule that has ended counts as absent: if it is wanted it is added again. If not, it is deleted
+ * without being counted, because compact tables still hold it. A rule with several owners keeps its comment
+ * and the end that other owners want.
+ */
+struct rule_diff {
+	__u64 owner;              /* of the wanted rules, as a bit of struct rule_owners */
+	bool is_alone;            /* also delete the rules of all other owners */
+	__s64 near_ms;            /* ends that differ by at most this are the same; 0 after rule_diff_begin() */
+	struct rule_set *wanted;  /* sorted; rule_diff_end() leaves those to add or update */
+	struct rule_set obsolete; /* to delete or give up first, in order */
+	size_t next, wanting;     /* in `wanted`: the next to compare; the number of those to add */
+	__u64 added, updated, kept, removed;
+	__u64 left; /* given up by the owner, but still wanted by others */
+};
+
+void rule_diff_begin(struct rule_diff *diff, struct rule_set *wanted, __u64 owner, bool is_alone);
+
+/* For store_each(): compares the next stored rule. 0; -ENOMEM. */
+int rule_diff_visit(const struct rule *present, void *diff);
+
+/* Ends the comparison. rule_diff_close() does not free `wanted`. */
+void rule_diff_end(struct rule_diff *diff);
+void rule_diff_close(struct rule_diff *diff);
+
+/* ---- confirm_watchdog ---- */
+
+/*
+ * A separate process that waits for `confirm`, and undoes the change or load if it does not come in time. It
+ * survives the end of its parent, the session and the terminal. If it dies itself, the filter passes
+ * everything from the deadline on, and the next command undoes a change of rules. It reports failures to
+ * syslog.
+ */
+
+#define WATCHDOG_MS_MAX (24 * 3600 * 1000LL) /* longest time to confirm */
+
+/* The change of rules, or the load, that it undoes. */
+struct watchdog {
+	const char *state, *name; /* of the store; `state` may be NULL */
+	__s64 deadline_ms;        /* from watchdog_deadline() */
+	__u64 pending_id;         /* of the change, from store_pending(); 0: a load */
+	int *ifindex;             /* for a load: the interfaces that got the program */
+	size_t ifindex_count;
+	__u32 confirm_by; /* for a load: as in the filter's config */
+};
+
+/* The deadline that is `left_ms` from now, on CLOCK_BOOTTIME; and the time left until a deadline. */
+__s64 watchdog_deadline(__s64 left_ms);
+__s64 watchdog_left(__s64 deadline_ms);
+
+/* Makes this process survive a closed terminal or pipe. Call it before watchdog_start(). */
+void watchdog_ignore_hangup(void);
+
+/*
+ * Starts the process. Close store and filters before: it must not hold them while it waits. 0; -errno with
+ * the reason.
+ */
+int watchdog_start(const struct watchdog *watchdog, struct reason *reason);
 
 #endif

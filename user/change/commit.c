@@ -40,27 +40,20 @@ void change_abort(struct session *session)
 
 /* ---- 1. begin ---- */
 
-/*
- * An earlier change may have failed halfway and left tables that differ from the store. If the next change then
- * gave these tables its own generation, nobody would notice the difference.
- */
-static int repair(struct session *session, struct reason *reason)
+int change_begin(struct session *session, struct reason *reason)
 {
 	struct store_info info;
 	int error = store_info(session->store, &info);
 
 	if (error)
 		return store_unread_reason(error, reason);
+	/*
+	 * An earlier change may have failed halfway and left tables that differ from the store. If this change gave these
+	 * tables its own generation, nobody would notice the difference.
+	 */
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].kernel.config->generation != info.generation)
 			error = filter_update(&session->filters[i], session->store, session->name, reason);
-	return error;
-}
-
-int change_begin(struct session *session, struct reason *reason)
-{
-	int error = repair(session, reason);
-
 	if (error)
 		return error;
 	session->confirm_ms = 0;
@@ -69,11 +62,11 @@ int change_begin(struct session *session, struct reason *reason)
 	session->change = calloc(1, sizeof(*session->change));
 	error = session->change ? store_begin(session->store) : -ENOMEM;
 	if (!error)
-		error = change_note_blocked(session);
+		error = change_record_blocked(session);
 	if (!error)
 		return 0;
 	change_abort(session);
-	return change_say_unwritten(error, reason);
+	return change_unwritten_reason(error, reason);
 }
 
 /* ---- 2. rules.c adds and deletes rules ---- */
@@ -188,15 +181,15 @@ int change_commit(struct session *session, struct reason *reason)
 	int error = change_check_guard(session, reason);
 
 	if (!error)
-		error = change_push_pending(session, reason);
+		error = change_extend_deadline(session, reason);
 	if (!error)
 		error = prepare(session, reason);
 	if (!error)
-		error = change_push_pending(session, reason);
+		error = change_extend_deadline(session, reason);
 	if (!error) {
 		error = store_commit(session->store);
 		if (error)
-			change_say_unwritten(error, reason);
+			change_unwritten_reason(error, reason);
 	}
 	if (error) {
 		change_abort(session);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "change/change.h"
+#include "base/clock.h"
 #include "base/waiting.h"
 
 #define UNDO_TRIES 5 /* memory or reader slots of LMDB may be short for a moment */
@@ -107,12 +107,10 @@ static int undo_load(const struct watchdog *watchdog)
 
 static void undo(const struct watchdog *watchdog)
 {
-	const struct timespec pause = { .tv_sec = 1 };
-
 	for (int try = 0; try < UNDO_TRIES; try++) {
 		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
 			return;
-		nanosleep(&pause, NULL);
+		clock_pause(1000);
 	}
 	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo status",
 	       watchdog->name);
@@ -149,22 +147,14 @@ static bool is_load_waiting(const struct watchdog *watchdog)
 	return waits;
 }
 
-static __s64 boot_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 __s64 watchdog_deadline(__s64 left_ms)
 {
-	return boot_ms() + left_ms;
+	return clock_ms(CLOCK_BOOTTIME) + left_ms;
 }
 
 __s64 watchdog_left(__s64 deadline_ms)
 {
-	return deadline_ms - boot_ms();
+	return deadline_ms - clock_ms(CLOCK_BOOTTIME);
 }
 
 static void sleep_until(__s64 ms)
@@ -183,7 +173,7 @@ static bool wait_for_deadline(const struct watchdog *watchdog)
 	bool is_waiting;
 	__s64 now;
 
-	while ((now = boot_ms()) < deadline_ms) {
+	while ((now = clock_ms(CLOCK_BOOTTIME)) < deadline_ms) {
 		if (deadline_ms - now <= LOOK_MS) {
 			sleep_until(deadline_ms);
 			break;

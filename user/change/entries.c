@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The keys of a change. They are held back until the change is complete, so that a change that is refused or
- * interrupted has affected no packet. Added keys enter the tables before the commit; deleted keys leave after
- * it.
+ * The keys of one change, and when they enter and leave the tables of the filters.
+ *
+ * A key is what a packet must have for a rule to match; a rule has one key or more, and rules can share a key. A table
+ * has one entry for each key. A change adds keys and touches keys: a touched key is in the tables already, and gets or
+ * loses a rule, or another end. The end of a key is that of the rule that ends last, and the tables keep it in ticks.
+ *
+ * Nothing enters a table before the change is complete. So a change that is refused or interrupted has affected no
+ * packet. Before the commit the added keys enter; after it the keys that no rule needs any more leave. Pass rules are
+ * exceptions to drop rules: their keys enter first and leave last, so no packet is dropped in between that passes both
+ * before and after the change.
+ *
+ * This is the way of a table in the state FILTER_KEY_BY_KEY (filter_change.c). Every function here leaves the tables in
+ * other states alone: they are filled from the store.
  */
 #include <errno.h>
 
-#include "change/change.h"
 #include "change/internal.h"
-#include "filter/filter.h"
 
 /* ---- while the change is made ---- */
 
-bool entries_matter(const struct session *session)
+bool any_table_takes_keys(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (session->filters[i].change == FILTER_KEY_BY_KEY)
+		if (session->filters[i].way == FILTER_KEY_BY_KEY)
 			return true;
 	return false;
 }
 
-/*
- * Whether one more key needs a larger table. If another tool holds the filter, none is possible: all slots
- * are used.
- */
+/* Whether one more key needs a larger table. A filter that another tool holds gets none: all its slots are used. */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
 	const __u64 keys = session->change->keys.added_count + 1;
 
-	return filter->change == FILTER_KEY_BY_KEY &&
+	return filter->way == FILTER_KEY_BY_KEY &&
 	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
 }
 
@@ -48,10 +53,10 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 
 		if (must_grow(session, filter))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
-		else if (filter->change == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
+		else if (filter->way == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
 			return filter_full_reason(filter, keys, reason);
 	}
-	return entries_matter(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
+	return any_table_takes_keys(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
 		       0;
 }
@@ -66,26 +71,7 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
 
 /* ---- before the commit ---- */
 
-/* Finds the added keys whose rules the same change has deleted again. */
-static int note_absent(struct session *session, enum rule_action action, struct reason *reason)
-{
-	struct pending_keys *keys = &session->change->keys;
-	struct added_key added = {};
-	struct key_rules state;
-
-	while (keys->touched_count && pending_keys_next(keys, action, &added)) {
-		struct touched_key *touched = pending_keys_touched(keys, &added.key);
-		int error = touched ? key_rules(session->store, store_shape_list(session->store), &added.key, &state) :
-				      0;
-
-		if (error && error != -ENOENT)
-			return store_unread_reason(error, reason);
-		if (error)
-			touched->is_absent = true;
-	}
-	return 0;
-}
-
+/* Whether the change itself has deleted all rules of this added key again: see entries_insert(). */
 static bool is_absent(const struct session *session, const struct rule_key *key)
 {
 	const struct touched_key *touched = pending_keys_touched(&session->change->keys, key);
@@ -93,47 +79,52 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 	return touched && touched->is_absent;
 }
 
-/* Whether a table for one more key could replace this one. */
-static bool has_successor(const struct filter *filter)
-{
-	return filter_can_build_successor(filter, filter_slots_to_grow_to(filter, filter->table.used + 1));
-}
-
+/*
+ * Inserts one added key. If the table cannot take it, and a new table can be made, the table is replaced instead: when
+ * the end of the key is too far from the epoch of the table, or when too many keys share its two buckets.
+ */
 static int insert_key(struct session *session, struct filter *filter, const struct added_key *added,
 		      struct reason *reason)
 {
+	const __u64 keys = filter->table.used + 1;
+	bool can_replace, is_aged;
 	__u32 tick = 0;
-	bool is_old;
 	int error = 0;
 
 	if (filter->kernel.options.is_exact)
 		error = filter_tick(session->store, added->timeout_ms, &tick, reason);
 	if (error)
 		return error;
-	is_old = filter_has_aged(filter, tick) && has_successor(filter);
-	if (!is_old)
-		error = filter_insert(filter, &added->key, tick);
-	if (error == -ENOMEM)
-		return filter_unmapped_reason(reason);
-	if (is_old || (error && has_successor(filter))) {
-		filter_change_replace(filter, is_old ? FILTER_AGED : FILTER_STUCK);
+	is_aged = filter_has_aged(filter, tick);
+	can_replace = is_aged && filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys));
+	if (can_replace) {
+		filter_change_replace(filter, FILTER_AGED);
 		return 0;
 	}
-	return error ? filter_full_reason(filter, filter->table.used + 1, reason) : 0;
+	error = filter_insert(filter, &added->key, tick);
+	if (error == -ENOMEM)
+		return filter_unmapped_reason(reason);
+	if (!error)
+		return 0;
+	if (!filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys)))
+		return filter_full_reason(filter, keys, reason);
+	filter_change_replace(filter, FILTER_STUCK);
+	return 0;
 }
 
+/* Inserts the added keys of the rules with this action. */
 static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
 {
 	struct added_key added = {};
 	int error = 0;
 
-	while (!error && filter->change == FILTER_KEY_BY_KEY &&
-	       pending_keys_next(&session->change->keys, action, &added))
+	while (!error && filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added))
 		if (!is_absent(session, &added.key))
 			error = insert_key(session, filter, &added, reason);
 	return error;
 }
 
+/* Gives the entry of a key another end. 0; -ENOENT: the table lacks the key; other -errno with the reason. */
 static int set_end(struct session *session, struct filter *filter, const struct rule_key *key, __s64 timeout_ms,
 		   struct reason *reason)
 {
@@ -146,8 +137,11 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 	return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
 }
 
-/* A missing key is no error here: entries_settle() reports it. */
-static int retime(struct session *session, struct filter *filter, struct reason *reason)
+/*
+ * Gives touched keys of pass rules their new ends, before a drop rule enters. A key that the table lacks is reported
+ * later, by entries_settle().
+ */
+static int retime_passing(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
 	struct key_rules state;
@@ -159,51 +153,66 @@ static int retime(struct session *session, struct filter *filter, struct reason 
 		if (!keys->touched[i].has_new_end)
 			continue;
 		error = key_rules(session->store, store_shape_list(session->store), key, &state);
-		if (error && error != -ENOENT)
+		if (error)
 			return store_unread_reason(error, reason);
-		if (!error)
+		if (state.rules)
 			error = set_end(session, filter, key, state.timeout_ms, reason);
 		error = error == -ENOENT ? 0 : error;
 	}
 	return error;
 }
 
-/* Keys of pass rules are in force before the first key of a drop rule enters. */
+/* Puts the added keys into one table. Any of the steps may change the state of the filter; then the rest is skipped. */
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
-	bool is_more = session->change->keys.has_new_ends;
+	bool has_only_keys = !session->change->keys.has_new_ends;
 	int error;
 
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
 	error = insert_action(session, filter, RULE_PASS, reason);
-	if (!error && filter->change == FILTER_KEY_BY_KEY)
-		error = retime(session, filter, reason);
-	if (!error && filter->change == FILTER_KEY_BY_KEY && filter_has_pass_shapes_to_publish(filter)) {
-		is_more = true;
+	if (!error && filter->way == FILTER_KEY_BY_KEY)
+		error = retime_passing(session, filter, reason);
+	if (!error && filter->way == FILTER_KEY_BY_KEY && filter_has_pass_shapes_to_publish(filter)) {
+		has_only_keys = false;
 		error = filter_publish_pass_shapes(filter, reason);
 	}
 	if (!error)
 		error = insert_action(session, filter, RULE_DROP, reason);
 	if (!error)
 		error = insert_action(session, filter, RULE_MONITOR, reason);
-	if (!error && filter->change == FILTER_KEY_BY_KEY && !is_more)
+	/* If keys are all that changed, an abort can take back just these. */
+	if (!error && filter->way == FILTER_KEY_BY_KEY && has_only_keys)
 		filter_change_keys_in(filter);
 	return error;
 }
 
 int entries_insert(struct session *session, struct reason *reason)
 {
-	const struct pending_keys *keys = &session->change->keys;
+	struct pending_keys *keys = &session->change->keys;
+	struct key_rules state;
 	int error = 0;
 
-	if (!entries_matter(session))
+	if (!any_table_takes_keys(session))
 		return 0;
-	for (enum rule_action action = 0; action < RULE_ACTIONS && !error; action++)
-		error = note_absent(session, action, reason);
+	/* Of the added keys, only touched ones can have lost all their rules again. Those enter no table. */
+	for (enum rule_action action = 0; action < RULE_ACTIONS && keys->touched_count; action++) {
+		struct added_key added = {};
+
+		while (pending_keys_next(keys, action, &added)) {
+			struct touched_key *touched = pending_keys_touched(keys, &added.key);
+
+			if (!touched)
+				continue;
+			error = key_rules(session->store, store_shape_list(session->store), &added.key, &state);
+			if (error)
+				return store_unread_reason(error, reason);
+			touched->is_absent = !state.rules;
+		}
+	}
 	if (!keys->added_count && !keys->has_new_ends)
-		return error;
+		return 0;
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		if (session->filters[i].change == FILTER_KEY_BY_KEY)
+		if (session->filters[i].way == FILTER_KEY_BY_KEY)
 			error = insert_all(session, &session->filters[i], reason);
 	return error;
 }
@@ -226,32 +235,29 @@ int entries_take_back(const struct session *session, struct filter *filter)
 
 /* ---- after the commit ---- */
 
-/* Deletes a key that no rule needs; else gives it the end of its last rule. */
-static int settle_key(struct session *session, struct filter *filter, const struct rule_key *key, struct reason *reason)
-{
-	struct key_rules state;
-	int error;
-
-	error = key_rules(session->store, &session->change->shapes, key, &state);
-	if (error && error != -ENOENT)
-		return store_unread_reason(error, reason);
-	error = error ? filter_delete(filter, key) : set_end(session, filter, key, state.timeout_ms, reason);
-	if (error == -ENOMEM)
-		return filter_unmapped_reason(reason);
-	return error == -ENOENT ? reason_set(reason, error,
-					     "a table did not have a key of a changed rule; the next "
-					     "command repairs it") :
-				  error;
-}
-
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
-	int error = 0;
+	struct key_rules state;
 
 	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS; action++)
-		for (size_t i = 0; i < keys->touched_count && !error; i++)
-			if (keys->touched[i].key.shape.action == action && !keys->touched[i].is_absent)
-				error = settle_key(session, filter, &keys->touched[i].key, reason);
-	return error ? error : filter_publish_shapes(filter, session->store, reason);
+		for (size_t i = 0; i < keys->touched_count; i++) {
+			const struct rule_key *key = &keys->touched[i].key;
+			int error;
+
+			if (key->shape.action != action || keys->touched[i].is_absent)
+				continue;
+			error = key_rules(session->store, &session->change->shapes, key, &state);
+			if (error)
+				return store_unread_reason(error, reason);
+			error = state.rules ? set_end(session, filter, key, state.timeout_ms, reason) :
+					      filter_delete(filter, key);
+			if (error == -ENOENT)
+				return reason_set(reason, error,
+						  "a table did not have a key of a changed rule; the next "
+						  "command repairs it");
+			if (error)
+				return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
+		}
+	return filter_publish_shapes(filter, session->store, reason);
 }

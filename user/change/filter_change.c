@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How one change reaches the table of one filter: the states (enum filter_change) and all their transitions.
+ * How one change reaches the table of one filter: the states (enum filter_way) and all their transitions.
  *
  *                  filter_change_begin()
  *                           |
@@ -22,27 +22,27 @@
 void filter_change_begin(struct filter *filter)
 {
 	filter_forget_shapes(filter);
-	filter->change = FILTER_KEY_BY_KEY;
+	filter->way = FILTER_KEY_BY_KEY;
 }
 
 void filter_change_keys_in(struct filter *filter)
 {
-	filter->change = FILTER_KEYS_IN;
+	filter->way = FILTER_KEYS_IN;
 }
 
 /* Refilling is faster than deleting each key. */
 void filter_change_refill(struct filter *filter)
 {
-	if (filter->change == FILTER_KEY_BY_KEY)
-		filter->change = FILTER_REFILL;
+	if (filter->way == FILTER_KEY_BY_KEY)
+		filter->way = FILTER_REFILL;
 }
 
 /* The first cause stays. */
 void filter_change_replace(struct filter *filter, enum filter_cause cause)
 {
-	if (filter->change == FILTER_REPLACE)
+	if (filter->way == FILTER_REPLACE)
 		return;
-	filter->change = FILTER_REPLACE;
+	filter->way = FILTER_REPLACE;
 	filter->cause = cause;
 }
 
@@ -50,14 +50,14 @@ int filter_change_prepare(const struct session *session, struct filter *filter, 
 {
 	const __u64 slots = filter_slots_to_grow_to(filter, keys);
 
-	if (filter->change == FILTER_REFILL && slots != table_slots(&filter->table))
+	if (filter->way == FILTER_REFILL && slots != table_slots(&filter->table))
 		filter_change_replace(filter, FILTER_TOO_SMALL);
-	return filter->change == FILTER_REPLACE ? filter_build_successor(filter, session->store, slots, reason) : 0;
+	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, slots, reason) : 0;
 }
 
 int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason)
 {
-	switch (filter->change) {
+	switch (filter->way) {
 	case FILTER_REPLACE:
 		return filter_switch(filter, reason);
 	case FILTER_REFILL:
@@ -75,7 +75,7 @@ void filter_change_undo(struct session *session, struct filter *filter)
 
 	if (store_info(session->store, &info) || filter->kernel.config->generation == info.generation)
 		return;
-	if (filter->change == FILTER_KEYS_IN && !entries_take_back(session, filter))
+	if (filter->way == FILTER_KEYS_IN && !entries_take_back(session, filter))
 		filter_set_generation(filter, info.generation);
 	else
 		filter_fill(filter, session->store, NULL, &ignored);

@@ -5,8 +5,62 @@
 #ifndef XDP_CUCKOO_CHANGE_INTERNAL_H
 #define XDP_CUCKOO_CHANGE_INTERNAL_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "change/change.h"
-#include "change/pending_keys.h"
+#include "rule/rule.h"
+
+/* ---- pending_keys.c: the keys of a change, until it is complete; in plain memory ---- */
+
+/*
+ * A key that is in the tables, or is an added key that the same change changes again. After the commit the store says
+ * whether it stays, and until when.
+ */
+struct touched_key {
+	struct rule_key key;
+	bool has_new_end; /* of a pass rule: it gets the end before any drop key enters */
+	bool is_absent;   /* an added key whose rules were deleted again: it enters no table */
+};
+
+struct pending_keys {
+	/* Keys that are in no table yet: 24 bytes for IPv4, 48 for IPv6. pending_keys_next() reads them. */
+	struct added_words {
+		__u64 *word;
+		size_t used, room; /* words */
+	} added[RULE_ACTIONS][FLOW_FAMILIES];
+	size_t added_count;
+	struct touched_key *touched; /* in the order of touching */
+	size_t touched_count, touched_room;
+	bool has_new_ends; /* of any touched key */
+	__u32 *place;      /* open addressing: an index into `touched` + 1, or 0 */
+	size_t places;     /* a power of two */
+};
+
+/* Adds a key. 0; -ENOMEM: nothing has changed. */
+int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s64 timeout_ms);
+
+/* An added key. Zeroed, it is before the first. */
+struct added_key {
+	struct rule_key key;
+	__s64 timeout_ms;
+	enum flow_family family;
+	size_t at;
+};
+
+/* Goes to the next added key of the action: IPv4 first, each family in the order of adding. False: no key is left. */
+bool pending_keys_next(const struct pending_keys *keys, enum rule_action action, struct added_key *added);
+
+/* Touches a key, or sets has_new_end of a touched one. 0; -ENOMEM. */
+int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool has_new_end);
+
+/* NULL: the key is not touched. The pointer is valid until the next pending_keys_touch(). */
+struct touched_key *pending_keys_touched(const struct pending_keys *keys, const struct rule_key *key);
+
+/* Frees the memory. Accepts a zeroed struct. */
+void pending_keys_close(struct pending_keys *keys);
+
+/* ---- the change ---- */
 
 /* In how many milliseconds a flow of the guard was to be blocked before the change: see struct query_block. */
 struct flow_was_blocked {
@@ -25,7 +79,7 @@ struct change {
 void change_forget(struct session *session);
 
 /* Sets the reason: the store cannot be written. Returns `error`. */
-int change_say_unwritten(int error, struct reason *reason);
+int change_unwritten_reason(int error, struct reason *reason);
 
 /*
  * When prefix lengths are joined anew, no running table fits, and all are replaced. change_can_replace_all(): whether
@@ -37,7 +91,7 @@ void change_replace_all(struct session *session);
 /* ---- entries.c ---- */
 
 /* Whether any table takes the keys of the change before the commit. */
-bool entries_matter(const struct session *session);
+bool any_table_takes_keys(const struct session *session);
 
 /*
  * Within a change. entries_hold() keeps a new key until the change is complete. entries_touch() notes a
@@ -78,7 +132,7 @@ void filter_change_undo(struct session *session, struct filter *filter);
 /* ---- lockout.c ---- */
 
 /* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
-int change_note_blocked(struct session *session);
+int change_record_blocked(struct session *session);
 
 /* ---- pending_change.c ---- */
 
@@ -86,8 +140,8 @@ int change_note_blocked(struct session *session);
  * Moves the deadline of a pending change on, so that it is not undone while its next step runs. ..._by_rule()
  * does so only now and then, since a rule is a small step.
  */
-int change_push_pending(struct session *session, struct reason *reason);
-int change_push_pending_by_rule(struct session *session, struct reason *reason);
+int change_extend_deadline(struct session *session, struct reason *reason);
+int change_extend_deadline_by_rule(struct session *session, struct reason *reason);
 
 /* The change is complete: starts the time to confirm. If that fails, the operator only gets more time. */
 void change_start_pending(struct session *session);

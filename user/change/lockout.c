@@ -9,7 +9,7 @@
 #include "change/internal.h"
 #include "host/host.h"
 
-int change_note_blocked(struct session *session)
+int change_record_blocked(struct session *session)
 {
 	const struct guard *guard = session->guard;
 	struct flow_was_blocked *was;
@@ -106,7 +106,7 @@ static bool is_narrow(const struct rule *rule)
 }
 
 /* Ends with the first rule that session->owner does not have, or that is too wide: change_check_guard() refuses it. */
-int change_leave_out(struct session *session, struct change_left_out *left_out, struct reason *reason)
+int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
 	char text[RULE_TEXT_BYTES];

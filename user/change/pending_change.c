@@ -27,9 +27,9 @@ int change_set_pending(struct session *session, __s64 timeout_ms, struct reason 
 				  "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
-		return change_say_unwritten(error, reason);
+		return change_unwritten_reason(error, reason);
 	session->confirm_ms = timeout_ms;
-	return change_push_pending(session, reason);
+	return change_extend_deadline(session, reason);
 }
 
 static int set_unconfirmed(struct session *session, __u64 id, __s64 left_ms, struct reason *reason)
@@ -42,7 +42,7 @@ static int set_unconfirmed(struct session *session, __u64 id, __s64 left_ms, str
 }
 
 /* The longest steps are a new table of all keys, and the commit. */
-int change_push_pending(struct session *session, struct reason *reason)
+int change_extend_deadline(struct session *session, struct reason *reason)
 {
 	struct store_pending pending;
 	struct store_info info;
@@ -57,13 +57,13 @@ int change_push_pending(struct session *session, struct reason *reason)
 	if (error)
 		return store_unread_reason(error, reason);
 	left_ms = session->confirm_ms + info.keys / STEP_KEYS_A_MS;
-	error = store_push_pending(session->store, left_ms);
-	return error ? change_say_unwritten(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
+	error = store_extend_deadline(session->store, left_ms);
+	return error ? change_unwritten_reason(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
 }
 
-int change_push_pending_by_rule(struct session *session, struct reason *reason)
+int change_extend_deadline_by_rule(struct session *session, struct reason *reason)
 {
-	return ++session->change->steps % STEP_RULES ? 0 : change_push_pending(session, reason);
+	return ++session->change->steps % STEP_RULES ? 0 : change_extend_deadline(session, reason);
 }
 
 void change_start_pending(struct session *session)
@@ -74,7 +74,7 @@ void change_start_pending(struct session *session)
 
 	if (!session->confirm_ms || store_begin(session->store))
 		return;
-	if (store_push_pending(session->store, session->confirm_ms))
+	if (store_extend_deadline(session->store, session->confirm_ms))
 		store_abort(session->store);
 	else if (!store_commit(session->store) && !change_pending_left(session, &id, &left_ms))
 		set_unconfirmed(session, id, left_ms, &ignored);
@@ -112,7 +112,7 @@ int change_confirm(struct session *session, struct reason *reason)
 	error = store_forget_pending(session->store);
 	had_pending = !error;
 	if (error && error != -ENOENT)
-		change_say_unwritten(error, reason);
+		change_unwritten_reason(error, reason);
 	error = change_end(session, error == -ENOENT ? 0 : error, reason);
 	if (error)
 		return error;
@@ -143,11 +143,13 @@ static int undo_rule(const struct rule *rule, bool is_back, void *context)
 	return 0;
 }
 
-static int undo_all(struct session *session, struct reason *reason)
+int change_undo(struct session *session, struct reason *reason)
 {
 	struct undoing undoing = { session, reason };
-	int error;
+	int error = change_begin(session, reason);
 
+	if (error)
+		return error;
 	session->undone = (struct change_undone){};
 	reason->text[0] = '\0';
 	error = store_undo_each(session->store, undo_rule, &undoing);
@@ -155,15 +157,7 @@ static int undo_all(struct session *session, struct reason *reason)
 		error = store_forget_pending(session->store);
 	if (error && error != -ENOENT && !reason->text[0])
 		reason_set(reason, error, "cannot undo the change: %s", reason_of_write(error));
-	return error;
-}
-
-int change_undo(struct session *session, struct reason *reason)
-{
-	int error = change_begin(session, reason);
-
-	if (!error)
-		error = change_end(session, undo_all(session, reason), reason);
+	error = change_end(session, error, reason);
 	if (!error)
 		confirm_filters(session);
 	return error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "change/pending_keys.h"
+#include "change/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,29 +58,23 @@ bool pending_keys_next(const struct pending_keys *keys, enum rule_action action,
 
 /* ---- touched keys ---- */
 
-/* The hash needs no secret: an attacker neither sees the order nor chooses the rules. */
-static size_t place_of(const struct pending_keys *keys, const struct rule_key *key)
+/*
+ * The place of the key, or the free place for it. The words of a key include the tag of the shape, and unused words are
+ * 0. The hash needs no secret: an attacker neither sees the order nor chooses the rules.
+ */
+static size_t find(const struct pending_keys *keys, const struct rule_key *key)
 {
 	__u64 hash = 0;
+	size_t at;
 
 	for (unsigned int i = 0; i <= flow_key_last(key->shape.family); i++)
 		hash = hash_mix(hash ^ key->key.word[i]);
-	return hash & (keys->places - 1);
-}
+	for (at = hash & (keys->places - 1); keys->place[at]; at = (at + 1) & (keys->places - 1)) {
+		const struct rule_key *other = &keys->touched[keys->place[at] - 1].key;
 
-/* The words include the tag of the shape, and unused words are 0. */
-static bool same_key(const struct rule_key *a, const struct rule_key *b)
-{
-	return a->shape.family == b->shape.family && !memcmp(&a->key, &b->key, sizeof(a->key));
-}
-
-/* The place of the key, or the free place for it. */
-static size_t find(const struct pending_keys *keys, const struct rule_key *key)
-{
-	size_t at = place_of(keys, key);
-
-	while (keys->place[at] && !same_key(&keys->touched[keys->place[at] - 1].key, key))
-		at = (at + 1) & (keys->places - 1);
+		if (other->shape.family == key->shape.family && !memcmp(&other->key, &key->key, sizeof(key->key)))
+			break;
+	}
 	return at;
 }
 

@@ -121,13 +121,6 @@ static int try_part(const struct rule *rule, void *context)
 	return 1;
 }
 
-/* Whether a drop rule of this shape may match a part of these flows. */
-static bool is_narrower(const struct rule_shape *shape, const struct rule *query)
-{
-	return shape->action == RULE_DROP && (query->family == FLOW_NO_FAMILY || shape->family == query->family) &&
-	       (shape->fields & ~query->fields || shape->src_len > query->src_len || shape->dst_len > query->dst_len);
-}
-
 int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule)
 {
 	struct part_search search = { .store = store, .query = query, .part = part, .rule = rule };
@@ -135,8 +128,15 @@ int query_find_part(struct store *store, const struct rule *query, struct rule *
 	bool has_narrower = false;
 	int error = store_shapes(store, &shapes);
 
-	for (size_t i = 0; !error && i < shapes.count; i++)
-		has_narrower |= is_narrower(&shapes.entry[i].shape, query);
+	/* A drop rule can match a part of the flows only if its shape is narrower. */
+	for (size_t i = 0; !error && i < shapes.count; i++) {
+		const struct rule_shape *shape = &shapes.entry[i].shape;
+
+		has_narrower |= shape->action == RULE_DROP &&
+				(query->family == FLOW_NO_FAMILY || shape->family == query->family) &&
+				(shape->fields & ~query->fields || shape->src_len > query->src_len ||
+				 shape->dst_len > query->dst_len);
+	}
 	if (has_narrower)
 		error = store_each(store, try_part, &search);
 	return search.is_found ? 0 : error ? error : -ENOENT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "change/rule_diff.h"
+#include "change/change.h"
 
 #include <stdlib.h>
 #include <string.h>

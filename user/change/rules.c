@@ -5,10 +5,9 @@
 
 #include "change/change.h"
 #include "change/internal.h"
-#include "change/rule_diff.h"
 #include "filter/filter.h"
 
-int change_say_unwritten(int error, struct reason *reason)
+int change_unwritten_reason(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot write to the store: %s%s", reason_of_write(error),
 			  error == -ENOSPC ? "; free some space on the disk with the rules (--state)" : "");
@@ -37,7 +36,7 @@ int change_open_list(struct session *session, const char *name, const char *sour
 	error = store_list_open(session->store, name, source, &session->owner);
 	if (error == -EUSERS)
 		return change_say_too_many_lists(reason);
-	return error ? change_say_unwritten(error, reason) : 0;
+	return error ? change_unwritten_reason(error, reason) : 0;
 }
 
 int change_find_list(struct session *session, const char *name, struct reason *reason)
@@ -123,7 +122,7 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 				is_new = true;
 			}
 			if (shape_list_add(&trial, &keys[k].shape, 1) ||
-			    (trial.must_plan && entries_matter(session) && !change_can_replace_all(session)))
+			    (trial.must_plan && any_table_takes_keys(session) && !change_can_replace_all(session)))
 				return say_too_many_kinds(&rules[i], reason);
 			if (store_has_earlier_pending(session->store) && shape_list_add(&undone, &keys[k].shape, 1))
 				return reason_set(reason, -E2BIG,
@@ -144,8 +143,8 @@ static int put(struct session *session, const struct rule *rule, bool is_back, e
 	error = is_back ? store_put_back(session->store, rule, added) :
 			  store_put(session->store, rule, session->owner, added);
 	if (error)
-		return error == -E2BIG ? say_too_many_kinds(rule, reason) : change_say_unwritten(error, reason);
-	if (store_shape_list(session->store)->must_plan && entries_matter(session))
+		return error == -E2BIG ? say_too_many_kinds(rule, reason) : change_unwritten_reason(error, reason);
+	if (store_shape_list(session->store)->must_plan && any_table_takes_keys(session))
 		change_replace_all(session);
 	return 0;
 }
@@ -154,11 +153,11 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 	       struct reason *reason)
 {
 	struct keying keying = { session, rule, true, reason };
-	int error = change_push_pending_by_rule(session, reason);
+	int error = change_extend_deadline_by_rule(session, reason);
 
 	if (!error)
 		error = put(session, rule, is_back, added, reason);
-	if (error || !entries_matter(session))
+	if (error || !any_table_takes_keys(session))
 		return error;
 	if (*added == STORE_ADDED)
 		error = keys_each(store_shape_list(session->store), rule, add_key, &keying);
@@ -188,13 +187,13 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 {
 	struct keying keying = { session, rule, false, reason };
 	struct rule found = *rule;
-	int error = change_push_pending_by_rule(session, reason);
+	int error = change_extend_deadline_by_rule(session, reason);
 
 	if (error)
 		return error;
 	error = store_get(session->store, &found);
 	/* First: the keys depend on the shapes, which may disappear with the rule. */
-	if (!error && entries_matter(session))
+	if (!error && any_table_takes_keys(session))
 		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
@@ -231,7 +230,7 @@ int change_compare(struct session *session, struct rule_diff *diff, struct reaso
 	int error = store_replace_undone(session->store, session->owner, diff->is_alone, diff->wanted);
 
 	if (error)
-		return change_say_unwritten(error, reason);
+		return change_unwritten_reason(error, reason);
 	error = store_each(session->store, rule_diff_visit, diff);
 	rule_diff_end(diff);
 	return error ? store_unread_reason(error, reason) : 0;
@@ -280,6 +279,44 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 
 	*count = 0;
 	reason->text[0] = '\0';
-	error = store_expired(session->store, expire_rule, &expiring);
+	error = store_each_expired(session->store, expire_rule, &expiring);
 	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;
+}
+
+/* ---- settings ---- */
+
+int change_settings(struct session *session, const struct store_settings *settings, struct reason *reason)
+{
+	struct store_settings before;
+	struct store_pending pending;
+	int error = store_settings(session->store, &before);
+
+	if (!error)
+		error = store_pending(session->store, &pending);
+	if (error)
+		return store_unread_reason(error, reason);
+	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
+	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
+	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
+		return reason_set(reason, -EBUSY,
+				  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
+				  "the policy 'no-rule drop' stays; confirm it first");
+	error = change_begin(session, reason);
+	if (error)
+		return error;
+	error = store_set_settings(session->store, settings);
+	if (error)
+		reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
+	return change_end(session, error, reason);
+}
+
+int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)
+{
+	struct store_settings settings;
+	int error = store_settings(session->store, &settings);
+
+	if (error)
+		return store_unread_reason(error, reason);
+	settings.is_monitor_only = is_on;
+	return change_settings(session, &settings, reason);
 }

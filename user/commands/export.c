@@ -7,7 +7,7 @@
 #include "lists/list.h"
 #include "io/output.h"
 #include "io/whole_file.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "io/signals.h"
 #include "lists/backup.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "commands/command.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "lists/list.h"
 #include "io/output.h"
 

@@ -7,7 +7,7 @@
 #include "commands/command.h"
 #include "filter/filter.h"
 #include "io/output.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "base/memory.h"
 
 static void add_row(json_t *rows, const struct kernel_attachment *attachment)

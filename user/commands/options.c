@@ -10,7 +10,7 @@
 #include "kernel/kernel.h"
 #include "io/output.h"
 #include "base/suggest.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "config/config.h"
 
 #define OPTION_CODE 256 /* getopt returns this for the first option. It is no character. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "commands/command.h"
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "filter/filter.h"
 #include "io/output.h"
 #include "base/clock.h"

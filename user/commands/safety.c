@@ -83,7 +83,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;
-		error = change_set(&session, &settings, &reason);
+		error = change_settings(&session, &settings, &reason);
 	}
 	session_close(&session);
 	return command_answer(error, &reason,

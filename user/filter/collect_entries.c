@@ -128,7 +128,7 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 				return error;
 		}
 	}
-	return state->rules ? 0 : -ENOENT;
+	return 0;
 }
 
 /* ---- all entries ---- */
@@ -217,9 +217,11 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 		struct key_rules state;
 		int error = shared_state(entries, key, &state);
 
-		/* The present rule has the key. So -ENOENT means that the store is damaged. */
 		if (error)
-			return error == -ENOENT ? -EBADMSG : error;
+			return error;
+		/* The present rule has the key, so a store that finds no rule is damaged. */
+		if (!state.rules)
+			return -EBADMSG;
 		/* The first rule that has the key brings the entry. */
 		if (state.rules > 1 && !keys_same_rule(&state.owner, entries->rule))
 			return 0;

@@ -24,7 +24,7 @@ enum filter_state {
 };
 
 /* How the present change reaches the table; change/filter_change.c has the transitions. */
-enum filter_change {
+enum filter_way {
 	FILTER_KEY_BY_KEY, /* added keys enter the table before the commit; deleted keys leave it afterwards */
 	FILTER_KEYS_IN,    /* the same; the added keys are in, and nothing else has changed yet */
 	FILTER_REFILL,     /* after the commit filter_fill() makes the table equal to the store */
@@ -53,8 +53,8 @@ struct filter {
 	bool shares_maps;   /* the maps belong to another struct filter; `table` is the other table in them */
 	struct table table;
 	enum filter_state state; /* what filter_update() found */
-	enum filter_change change;
-	enum filter_cause cause; /* why `change` became FILTER_REPLACE; kept after the change, for messages */
+	enum filter_way way;
+	enum filter_cause cause;            /* why `way` became FILTER_REPLACE; kept after the change, for messages */
 	struct filter_successor *successor; /* what filter_build_successor() made; or NULL */
 	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
 	struct filter_shapes shapes[FLOW_FAMILIES];
@@ -249,7 +249,7 @@ struct key_rules {
 /* Counts one more rule in *state, of a key that `rule` has. */
 void keys_state_add(struct key_rules *state, const struct rule *rule);
 
-/* 0; -ENOENT if no rule has the key; other -errno. */
+/* 0, also if no rule has the key: then `rules` is 0. -errno. */
 int key_rules(struct store *store, const struct shape_list *list, const struct rule_key *key, struct key_rules *state);
 
 /* Whether two rules differ at most in timeout and comment. */

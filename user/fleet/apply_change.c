@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fleet/apply_internal.h"
-#include "change/rule_diff.h"
+#include "change/change.h"
 
 #define SHRINK_MS 3600000
 #define SHRINK_MIN 100    /* deleted rules that are never too many for changes by the log */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "change/rule_diff.h"
+#include "change/change.h"
 #include "library/internal.h"
 
 #define SOURCE_DEFAULT "libxdp-cuckoo"

@@ -355,7 +355,7 @@ static int make_import(struct session *session, struct import *import, struct re
 	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
 	if (!error && options->leaves_out)
-		error = change_leave_out(session, &import->left_out, reason);
+		error = change_give_up_blockers(session, &import->left_out, reason);
 	if (error || import->paths_count || options->keeps_list)
 		return error;
 	error = store_list_delete(session->store, session->owner);

@@ -12,7 +12,6 @@
 #include "change/change.h"
 #include "host/host.h"
 #include "lists/list.h"
-#include "change/rule_diff.h"
 
 struct import_options {
 	const char *name, *state; /* of the filter: see session_open() */
@@ -35,7 +34,7 @@ struct import_options {
 	const char *insist;         /* what sets is_forced, for messages; NULL: "say --force" */
 	unsigned int grow_max; /* with limits: refuse so many percent more than its present rules; ~0: any number */
 	const struct list_limits *limits; /* a rule that does not fit is a bad line; NULL: each fits */
-	bool leaves_out;                  /* what would lock this host out: see change_leave_out() */
+	bool leaves_out;                  /* what would lock this host out: see change_give_up_blockers() */
 };
 
 struct import_report {
@@ -75,7 +74,7 @@ struct import {
 	struct import_warnings warnings;
 	struct guard guard; /* in a dry run: what to warn about */
 	__u64 bad, steps, total;
-	__u64 hidden; /* bad lines of this file that are only counted */
+	__u64 hidden;                       /* bad lines of this file that are only counted */
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */

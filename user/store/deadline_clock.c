@@ -90,7 +90,7 @@ bool store_clock_moved(const struct store_clock *clock, const struct store_meta 
 	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
 }
 
-void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
+void store_clock_record(const struct store_clock *clock, struct store_meta *meta)
 {
 	const bool is_lost = is_wall_lost(clock, meta);
 

@@ -27,11 +27,11 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 		return 0;
 	if (before_ms) {
 		key = deadline_bytes(before_ms, rule, bytes);
-		error = store_entry_del(store, store->deadlines_db, &key);
+		error = store_pair_del(store, store->deadlines_db, &key);
 	}
 	if (!error && now_ms) {
 		key = deadline_bytes(now_ms, rule, bytes);
-		error = store_entry_put(store, store->deadlines_db, &key, &nothing, 0);
+		error = store_pair_put(store, store->deadlines_db, &key, &nothing, 0);
 	}
 	return error;
 }
@@ -65,7 +65,7 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
 }
 
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	__u8 last[DEADLINE_KEY_BYTES];
 	MDB_cursor *cursor = NULL;
@@ -116,7 +116,7 @@ int store_in_force(struct store *store, struct store_info *info, struct store_li
 	if (!error)
 		error = store_lists(store, lists);
 	if (!error)
-		error = store_expired(store, leave_out, &(struct in_force){ info, lists });
+		error = store_each_expired(store, leave_out, &(struct in_force){ info, lists });
 	store_read_end(store);
 	return error;
 }

@@ -73,7 +73,7 @@ int store_feed_put(struct store *store, const char *list, const struct store_fee
 	MDB_dbi db;
 	int status = mdb_dbi_open(store->write, FEEDS, MDB_CREATE, &db);
 
-	return status ? environment_write_error(store->env, status) : store_entry_put(store, db, &key, &value, 0);
+	return status ? environment_write_error(store->env, status) : store_pair_put(store, db, &key, &value, 0);
 }
 
 int store_feed_forget(struct store *store, const char *list)
@@ -84,7 +84,7 @@ int store_feed_forget(struct store *store, const char *list)
 
 	if (status == MDB_NOTFOUND)
 		return 0;
-	return status ? environment_write_error(store->env, status) : store_entry_del(store, db, &key);
+	return status ? environment_write_error(store->env, status) : store_pair_del(store, db, &key);
 }
 
 int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds)

@@ -119,14 +119,14 @@ void store_view_end(struct store *store);
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
 
 /*
- * Change a database within the transaction. store_entry_put(): -EEXIST if `flags` has MDB_NOOVERWRITE and the
- * key is there. store_entry_del(): 0 also where the key is missing. Other -errno.
+ * Change a database within the transaction. store_pair_put(): -EEXIST if `flags` has MDB_NOOVERWRITE and the
+ * key is there. store_pair_del(): 0 also where the key is missing. Other -errno.
  */
-int store_entry_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags);
-int store_entry_del(struct store *store, MDB_dbi db, const MDB_val *key);
-int store_entries_drop(struct store *store, MDB_dbi db);
+int store_pair_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags);
+int store_pair_del(struct store *store, MDB_dbi db, const MDB_val *key);
+int store_pairs_drop(struct store *store, MDB_dbi db);
 
-struct store_entry {
+struct store_pair {
 	MDB_cursor *cursor; /* at this entry */
 	MDB_val key, value;
 };
@@ -137,8 +137,8 @@ struct store_entry {
  * Calls `visit` for all entries in order until it returns non-zero. Returns that value, 0 or -errno. -EBADMSG: the
  * keys are out of order, on a page of another number, or some are missing.
  */
-int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
-		       void *context);
+int store_pairs_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_pair *entry, void *context),
+		     void *context);
 
 /* ---- directory.c ---- */
 
@@ -217,11 +217,11 @@ void open_once_end(struct open_once *opened);
  * must not write the store.
  */
 __u32 store_tool(const struct store *store, MDB_txn *txn);
-__u32 store_own_tool(void);
-int store_note_tool(const struct store *store, MDB_txn *txn); /* an LMDB status */
+__u32 store_this_tool(void);
+int store_record_tool(const struct store *store, MDB_txn *txn); /* an LMDB status */
 
 int store_meta_create(struct store *store, MDB_txn *txn);
-int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta);
+int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta); /* an LMDB status */
 
 /* ---- deadline_clock.c ---- */
@@ -234,7 +234,7 @@ void store_clock_tick(struct store_clock *clock); /* sets the clock to the prese
 
 /* Whether the clock's entries in the meta are out of date; and brings them up to date. */
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta);
-void store_clock_note(const struct store_clock *clock, struct store_meta *meta);
+void store_clock_record(const struct store_clock *clock, struct store_meta *meta);
 
 /* ---- rules.c ---- */
 
@@ -253,7 +253,7 @@ int store_shapes_forget_kept(struct store *store);
 /* ---- undo.c ---- */
 
 /* Call it before the pending change touches a rule: keeps its old value. `value` is NULL for a new rule. */
-int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
+int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value);
 
 /*
  * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule

@@ -79,7 +79,7 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 
 /* ---- all of them ---- */
 
-static int list_load(const struct store_entry *entry, void *context)
+static int list_load(const struct store_pair *entry, void *context)
 {
 	struct store_lists_state *state = context;
 	struct list_value value;
@@ -96,13 +96,13 @@ static int list_load(const struct store_entry *entry, void *context)
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	*state = (struct store_lists_state){};
-	return store->schema < 3 ? 0 : store_entries_each(txn, store->lists_db, list_load, state);
+	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
 }
 
 int store_lists_save(struct store *store)
 {
 	const struct store_lists_state *state = &store->lists;
-	int error = store_entries_drop(store, store->lists_db);
+	int error = store_pairs_drop(store, store->lists_db);
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		__u8 room[LIST_VALUE_BYTES];
@@ -111,7 +111,7 @@ int store_lists_save(struct store *store)
 		if (!(state->known & BIT(i)))
 			continue;
 		bytes = list_write(state, i, room);
-		error = store_entry_put(store, store->lists_db, &name, &bytes, 0);
+		error = store_pair_put(store, store->lists_db, &name, &bytes, 0);
 	}
 	return error;
 }
@@ -150,7 +150,8 @@ unsigned int store_lists_find(const struct store_lists *lists, const char *name)
 
 void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now)
 {
-	const __u64 more = store_owners_all(now), ended = before->deadline_ms <= store->clock.now_ms ? before->timed : 0,
+	const __u64 more = store_owners_all(now),
+		    ended = before->deadline_ms <= store->clock.now_ms ? before->timed : 0,
 		    imported = store->lists.imported | ended;
 
 	for (__u64 left = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND); left; left &= left - 1) {
@@ -175,12 +176,12 @@ static int keep_undo(struct store *store, unsigned int number, bool existed)
 
 	/* A later transaction changes this list, so the undo must not touch it any more. */
 	if (store_has_earlier_pending(store))
-		return store_entry_del(store, store->undo_lists_db, &name);
+		return store_pair_del(store, store->undo_lists_db, &name);
 	if (!store->makes_pending)
 		return 0;
 	if (existed)
 		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
-	error = store_entry_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
+	error = store_pair_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
 
@@ -268,7 +269,7 @@ struct lists_undo {
 	bool is_end;
 };
 
-static int undo_one(const struct store_entry *entry, void *context)
+static int undo_one(const struct store_pair *entry, void *context)
 {
 	const struct lists_undo *undo = context;
 	struct store_lists_state *state = undo->state;
@@ -306,8 +307,8 @@ static int undo_one(const struct store_entry *entry, void *context)
 
 int store_lists_undo(struct store *store, bool is_end)
 {
-	return store_entries_each(store->write, store->undo_lists_db, undo_one,
-				  &(struct lists_undo){ &store->lists, is_end });
+	return store_pairs_each(store->write, store->undo_lists_db, undo_one,
+				&(struct lists_undo){ &store->lists, is_end });
 }
 
 int store_lists_forget_undo(struct store *store)
@@ -315,5 +316,5 @@ int store_lists_forget_undo(struct store *store)
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++)
 		if (store->lists.deleted & BIT(i))
 			forget(&store->lists, i);
-	return store_entries_drop(store, store->undo_lists_db);
+	return store_pairs_drop(store, store->undo_lists_db);
 }

@@ -122,7 +122,7 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	memcpy(room, there->mv_data, before.mv_size); /* LMDB may move its page with the next write */
 	error = store_value_read(store, &before, &old);
 	if (!error)
-		error = store_keep_undo(store, key, &before);
+		error = store_save_old_value(store, key, &before);
 	return error ? error : note_change(store, key, &old.owners, now);
 }
 
@@ -145,7 +145,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 		return error;
 	stop_appending(store);
 	value = store_value_write(now, comment, bytes);
-	return store_entry_put(store, store->rules_db, key, &value, 0);
+	return store_pair_put(store, store->rules_db, key, &value, 0);
 }
 
 static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
@@ -192,11 +192,11 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 	error = add_shapes(store, rule);
 	if (error) {
 		stop_appending(store);
-		undone = store_entry_del(store, store->rules_db, key);
+		undone = store_pair_del(store, store->rules_db, key);
 		return undone ? undone : error;
 	}
 	error = note_change(store, key, &none, owners);
-	return error ? error : store_keep_undo(store, key, NULL);
+	return error ? error : store_save_old_value(store, key, NULL);
 }
 
 int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
@@ -239,7 +239,7 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 
 	stop_appending(store);
 	if (!error)
-		error = store_entry_del(store, store->rules_db, key);
+		error = store_pair_del(store, store->rules_db, key);
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
@@ -308,7 +308,7 @@ static int keep_for_undo(const struct rule *rule, void *context)
 	MDB_val key = rule_bytes(rule, bytes);
 	MDB_val value = store_value_write(&owners, rule->comment, value_room);
 
-	return store_keep_undo(store, &key, &value);
+	return store_save_old_value(store, &key, &value);
 }
 
 int store_clear(struct store *store)
@@ -323,9 +323,9 @@ int store_clear(struct store *store)
 	if (store->makes_pending)
 		error = store_each(store, keep_for_undo, store);
 	if (!error)
-		error = store_entries_drop(store, store->rules_db);
+		error = store_pairs_drop(store, store->rules_db);
 	if (!error)
-		error = store_entries_drop(store, store->deadlines_db);
+		error = store_pairs_drop(store, store->deadlines_db);
 	if (error)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
@@ -364,7 +364,7 @@ struct each {
 	void *context;
 };
 
-static int each_rule(const struct store_entry *entry, void *context)
+static int each_rule(const struct store_pair *entry, void *context)
 {
 	const struct each *each = context;
 	struct rule rule;
@@ -381,14 +381,14 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 
 	if (result)
 		return result;
-	result = store_entries_each(txn, store->rules_db, each_rule, &each);
+	result = store_pairs_each(txn, store->rules_db, each_rule, &each);
 	store_view_end(store);
 	return result;
 }
 
 /* ---- checking ---- */
 
-static int touch(const struct store_entry *entry, void *sum)
+static int touch(const struct store_pair *entry, void *sum)
 {
 	for (size_t i = 0; i < entry->value.mv_size; i++)
 		*(volatile __u8 *)sum += ((const __u8 *)entry->value.mv_data)[i];
@@ -414,7 +414,7 @@ int store_check(struct store *store)
 	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there */
 	/* Handles count up from 0, the list of free pages. */
 	for (db = 0; !error; db++)
-		error = store_entries_each(txn, db, touch, &sum);
+		error = store_pairs_each(txn, db, touch, &sum);
 	error = error == -EINVAL ? 0 : error;
 	if (!error)
 		error = store_lists(store, &lists);

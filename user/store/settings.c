@@ -33,7 +33,7 @@ static bool is_sound(const struct store_meta *meta)
 	       (!meta->pending_id || meta->pending_id == meta->last_pending_id);
 }
 
-int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)
+int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta)
 {
 	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
 	int status = mdb_get(txn, store->meta_db, &key, &value);
@@ -66,7 +66,7 @@ __u32 store_tool(const struct store *store, MDB_txn *txn)
 	return tool;
 }
 
-__u32 store_own_tool(void)
+__u32 store_this_tool(void)
 {
 	unsigned int major = 0, minor = 0, patch = 0;
 
@@ -74,9 +74,9 @@ __u32 store_own_tool(void)
 	return major << 16 | minor << 8 | patch;
 }
 
-int store_note_tool(const struct store *store, MDB_txn *txn)
+int store_record_tool(const struct store *store, MDB_txn *txn)
 {
-	__u32 tool = store_own_tool();
+	__u32 tool = store_this_tool();
 	MDB_val key = { strlen(tool_name), (void *)tool_name }, value = { sizeof(tool), &tool };
 
 	return mdb_put(txn, store->meta_db, &key, &value, 0);
@@ -93,9 +93,9 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 	meta.last_pending_id = meta.id[1] >> 16;
 	if (store_clock_set(&store->clock, &meta))
 		return EIO;
-	store_clock_note(&store->clock, &meta);
+	store_clock_record(&store->clock, &meta);
 	status = store_meta_save(store, txn, &meta);
-	return status ? status : store_note_tool(store, txn);
+	return status ? status : store_record_tool(store, txn);
 }
 
 /* ---- settings ---- */

@@ -25,7 +25,7 @@ static bool is_shape(const struct rule_shape *shape)
 	       shape->src_len <= bits && shape->dst_len <= bits;
 }
 
-static int shape_load(const struct store_entry *there, void *list)
+static int shape_load(const struct store_pair *there, void *list)
 {
 	const MDB_val *key = &there->key, *value = &there->value;
 	struct shape_list_entry entry = {};
@@ -51,13 +51,13 @@ int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list
 {
 	list->count = 0;
 	list->must_plan = false;
-	return store_entries_each(txn, store->shapes_db, shape_load, list);
+	return store_pairs_each(txn, store->shapes_db, shape_load, list);
 }
 
 int store_shapes_save(struct store *store)
 {
 	const struct shape_list *list = &store->shapes;
-	int error = store_entries_drop(store, store->shapes_db);
+	int error = store_pairs_drop(store, store->shapes_db);
 
 	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
@@ -67,7 +67,7 @@ int store_shapes_save(struct store *store)
 		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
 		MDB_val value = { sizeof(stored), &stored };
 
-		error = store_entry_put(store, store->shapes_db, &key, &value, 0);
+		error = store_pair_put(store, store->shapes_db, &key, &value, 0);
 	}
 	return error;
 }
@@ -101,14 +101,14 @@ int store_shapes_keep(struct store *store)
 
 	for (size_t i = 0; i < store->shapes.count; i++)
 		shapes[i] = store->shapes.entry[i].shape;
-	return store_entry_put(store, store->meta_db, &key, &value, 0);
+	return store_pair_put(store, store->meta_db, &key, &value, 0);
 }
 
 int store_shapes_forget_kept(struct store *store)
 {
 	const MDB_val key = kept_name();
 
-	return store_entry_del(store, store->meta_db, &key);
+	return store_pair_del(store, store->meta_db, &key);
 }
 
 int store_undone_shapes(struct store *store, struct shape_list *list)

@@ -36,9 +36,9 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 
 	if (!status && is_new)
 		status = store_meta_create(store, txn);
-	error = status ? environment_write_error(store->env, status) : store_meta_load(store, txn, &meta);
+	error = status ? environment_write_error(store->env, status) : store_meta_read(store, txn, &meta);
 	store->tool = error ? 0 : store_tool(store, txn);
-	if (mode != STORE_READ && store->tool > store_own_tool())
+	if (mode != STORE_READ && store->tool > store_this_tool())
 		error = -EPROTONOSUPPORT;
 	if (!error)
 		error = store_clock_set(&store->clock, &meta);
@@ -131,7 +131,7 @@ static void note_tool(struct store *store)
 
 	if (mdb_txn_begin(store->env, NULL, 0, &txn))
 		return;
-	if (store_note_tool(store, txn))
+	if (store_record_tool(store, txn))
 		mdb_txn_abort(txn);
 	else if (!mdb_txn_commit(txn))
 		return;
@@ -155,7 +155,7 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 		error = store_dir_lock(dir_fd, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
-	if (!error && mode != STORE_READ && new->tool < store_own_tool())
+	if (!error && mode != STORE_READ && new->tool < store_this_tool())
 		note_tool(new);
 	if (dir_fd >= 0)
 		close(dir_fd);
@@ -228,7 +228,7 @@ static int environment_resume(struct store *store, enum store_mode mode)
 		return error;
 	store->tool = store_tool(store, txn);
 	store_view_end(store);
-	if (mode != STORE_READ && store->tool > store_own_tool())
+	if (mode != STORE_READ && store->tool > store_this_tool())
 		return -EPROTONOSUPPORT;
 	return store_clock_set(&store->clock, &meta);
 }
@@ -272,7 +272,7 @@ int store_begin(struct store *store)
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
 	if (!error)
-		error = store_meta_load(store, store->write, &store->meta);
+		error = store_meta_read(store, store->write, &store->meta);
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);
 	if (!error)
@@ -304,7 +304,7 @@ int store_commit(struct store *store)
 		store->meta.schema = STORE_SCHEMA;
 	store->meta.generation += store->is_changed;
 	if (store->is_changed || store->lists.is_changed || store->is_pushed || is_stale) {
-		store_clock_note(&store->clock, &store->meta);
+		store_clock_record(&store->clock, &store->meta);
 		error = environment_write_error(store->env, store_meta_save(store, store->write, &store->meta));
 	}
 	if (!error && store->is_changed)
@@ -375,7 +375,7 @@ int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 	if (*txn == store->write)
 		*meta = store->meta;
 	else
-		error = store_meta_load(store, *txn, meta);
+		error = store_meta_read(store, *txn, meta);
 	if (error)
 		store_view_end(store);
 	return error;
@@ -383,29 +383,29 @@ int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 
 /* ---- entries of a database ---- */
 
-int store_entry_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
+int store_pair_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
 {
 	return environment_write_error(store->env, mdb_put(store->write, db, (MDB_val *)key, value, flags));
 }
 
-int store_entry_del(struct store *store, MDB_dbi db, const MDB_val *key)
+int store_pair_del(struct store *store, MDB_dbi db, const MDB_val *key)
 {
 	const int status = mdb_del(store->write, db, (MDB_val *)key, NULL);
 
 	return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
 }
 
-int store_entries_drop(struct store *store, MDB_dbi db)
+int store_pairs_drop(struct store *store, MDB_dbi db)
 {
 	return environment_write_error(store->env, mdb_drop(store->write, db, 0));
 }
 
-int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
-		       void *context)
+int store_pairs_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_pair *entry, void *context),
+		     void *context)
 {
 	__u8 before[STORE_KEY_BYTES] __attribute__((aligned(8)));
 	MDB_val last = { 0, before };
-	struct store_entry entry = {};
+	struct store_pair entry = {};
 	MDB_stat all = {};
 	size_t visited = 0;
 	int result = 0, status = mdb_stat(txn, db, &all);

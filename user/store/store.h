@@ -43,7 +43,7 @@ struct store_info {
 	__u64 id[2];      /* random, drawn when the store is made */
 	__u64 generation; /* number of committed transactions that changed something */
 	__u64 plan;       /* number of times that all probed shapes were chosen again */
-	__u64 rules;      /* with those that have ended and still wait for store_expired() */
+	__u64 rules;      /* with those that have ended and still wait for store_each_expired() */
 	__u64 keys;       /* of all rules, expanded (rule/shapes.h); the table holds at most so many */
 	__u64 timed;      /* rules with a timeout */
 };
@@ -151,7 +151,7 @@ __s64 store_wall_ms(const struct store *store);
  * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
  *
  * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
- * deletes a rule that store_expired() visits; if the pending change made it end sooner, undoing that change
+ * deletes a rule that store_each_expired() visits; if the pending change made it end sooner, undoing that change
  * brings the rule back. store_clear() deletes all rules.
  *
  * While the change of an earlier transaction is pending, these functions also change what its undo will bring back,
@@ -243,7 +243,7 @@ void store_read_end(struct store *store);
 
 /*
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
- * store_each() includes rules that have ended. store_expired() visits only those that have ended, sorted by
+ * store_each() includes rules that have ended. store_each_expired() visits only those that have ended, sorted by
  * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
@@ -251,7 +251,7 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 /* Reads every page in use. -EBADMSG: one is damaged; other -errno. */
 int store_check(struct store *store);
 
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
+int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
 /*
  * The shapes in use. store_undone_shapes(): of all rules that there are, or would be if the pending change were undone;
@@ -275,7 +275,7 @@ int store_set_settings(struct store *store, const struct store_settings *setting
  * store_pending(): pending->id is 0 if no change is pending. The other functions are for a transaction.
  *
  * store_set_pending(): all later changes of rules in this transaction are the pending change; -EBUSY: there is one
- * already. store_push_pending() sets the deadline of the pending change to `timeout_ms` from now. This does not
+ * already. store_extend_deadline() sets the deadline of the pending change to `timeout_ms` from now. This does not
  * count as a change of the store. -ENOENT: no change is pending. store_forget_pending(): the change is confirmed,
  * or was undone.
  *
@@ -286,7 +286,7 @@ int store_set_settings(struct store *store, const struct store_settings *setting
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);
-int store_push_pending(struct store *store, __s64 timeout_ms);
+int store_extend_deadline(struct store *store, __s64 timeout_ms);
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context);
 int store_forget_pending(struct store *store);

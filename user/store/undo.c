@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The pending change, which is undone unless somebody confirms it. Database "undo" has an entry for each rule that the
- * change touched: a byte 0 if the rule did not exist before, or a byte 1 and its old value.
+ * The pending change: a change that is stored and in force, and is undone unless somebody confirms it in time.
+ *
+ * Database "undo" has an entry for each rule that the change touched. The key is the rule; the value is a byte 0 if the
+ * rule did not exist before the change, or a byte 1 and the value that the rule had. A rule is there for its owners: one
+ * bit for each list, and one for the rules added by hand. An owner has a rule permanently or until a time.
+ *
+ * Other changes may be made while one is pending. What they add or delete must outlast the undo, so they change the old
+ * values in "undo" as well (store_undo_put() and the functions after it).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +15,7 @@
 
 #include "store/internal.h"
 
-int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value)
+int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value)
 {
 	__u8 bytes[1 + STORE_VALUE_BYTES] = { value != NULL };
 	MDB_val entry = { 1, bytes };
@@ -24,7 +30,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		entry.mv_size += value->mv_size;
 	}
 	/* Never overwrites an entry: only the first touch of a rule sees its value from before the change. */
-	error = store_entry_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
+	error = store_pair_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
 
@@ -35,26 +41,26 @@ struct old_rule {
 	char comment[RULE_COMMENT_BYTES];
 };
 
-/* The old value of a rule. -ENOENT: it did not exist; -EBADMSG. */
+/* The value that a rule had before the change. 1; 0: the rule did not exist; -EBADMSG. */
 static int old_value(const MDB_val *entry, MDB_val *value)
 {
-	const __u8 *head = entry->mv_data;
+	const __u8 *existed = entry->mv_data;
 
-	if (!entry->mv_size || *head > 1)
+	if (!entry->mv_size || *existed > 1)
 		return -EBADMSG;
-	*value = (MDB_val){ entry->mv_size - 1, (void *)(head + 1) };
-	return *head ? 0 : -ENOENT;
+	*value = (MDB_val){ entry->mv_size - 1, (void *)(existed + 1) };
+	return *existed;
 }
 
 static int old_rule_read(const struct store *store, const MDB_val *bytes, struct old_rule *old)
 {
 	struct store_value value;
 	MDB_val rest;
-	int error = old_value(bytes, &rest);
+	const int existed = old_value(bytes, &rest);
 
 	*old = (struct old_rule){};
-	if (error)
-		return error == -ENOENT ? 0 : error;
+	if (existed <= 0)
+		return existed;
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
 	old->owners = value.owners;
@@ -65,25 +71,26 @@ static int old_rule_read(const struct store *store, const MDB_val *bytes, struct
 /* `bytes` must live as long as the result. */
 static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_VALUE_BYTES])
 {
-	const bool existed = store_owners_all(&old->owners);
 	MDB_val value = { 0, NULL };
 
-	bytes[0] = existed;
-	if (existed)
+	bytes[0] = store_owners_all(&old->owners) != 0;
+	if (bytes[0])
 		value = store_value_write(&old->owners, old->comment, bytes + 1);
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
-/* -ENOENT: the rule has no entry, or no change of an earlier transaction is pending. */
+/* 1; 0: the pending change has not touched the rule, or no change of an earlier transaction is pending; -errno. */
 static int old_rule_find(struct store *store, const MDB_val *rule, struct old_rule *old)
 {
 	MDB_val bytes;
 	int error;
 
 	if (!store_has_earlier_pending(store))
-		return -ENOENT;
+		return 0;
 	error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
-	return error ? error : old_rule_read(store, &bytes, old);
+	if (!error)
+		error = old_rule_read(store, &bytes, old);
+	return error == -ENOENT ? 0 : error ? error : 1;
 }
 
 static int old_rule_change(struct store *store, const MDB_val *rule, const struct old_rule *old)
@@ -91,7 +98,7 @@ static int old_rule_change(struct store *store, const MDB_val *rule, const struc
 	__u8 bytes[1 + STORE_VALUE_BYTES];
 	MDB_val value = old_rule_write(old, bytes);
 
-	return store_entry_put(store, store->undo_db, rule, &value, 0);
+	return store_pair_put(store, store->undo_db, rule, &value, 0);
 }
 
 /* ---- other changes while one is pending ---- */
@@ -111,10 +118,10 @@ static void old_rule_add(const struct store *store, struct old_rule *old, __u64 
 int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const struct rule *rule)
 {
 	struct old_rule old;
-	int error = old_rule_find(store, key, &old);
+	const int found = old_rule_find(store, key, &old);
 
-	if (error || old.owners.permanent & owner)
-		return error == -ENOENT ? 0 : error;
+	if (found <= 0 || old.owners.permanent & owner)
+		return found < 0 ? found : 0;
 	old_rule_add(store, &old, owner, rule);
 	return old_rule_change(store, key, &old);
 }
@@ -122,10 +129,10 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner)
 {
 	struct old_rule old;
-	int error = old_rule_find(store, key, &old);
+	const int found = old_rule_find(store, key, &old);
 
-	if (error || !(store_owners_all(&old.owners) & owner))
-		return error == -ENOENT ? 0 : error;
+	if (found <= 0 || !(store_owners_all(&old.owners) & owner))
+		return found < 0 ? found : 0;
 	old.owners = store_owners_without(old.owners, owner, store->clock.now_ms);
 	return old_rule_change(store, key, &old);
 }
@@ -133,12 +140,12 @@ int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner)
 /* An undo must not bring a deleted rule back, so this deletes its entry as well. */
 int store_undo_del(struct store *store, const MDB_val *key)
 {
-	return store_has_earlier_pending(store) ? store_entry_del(store, store->undo_db, key) : 0;
+	return store_has_earlier_pending(store) ? store_pair_del(store, store->undo_db, key) : 0;
 }
 
 int store_undo_clear(struct store *store)
 {
-	return store_has_earlier_pending(store) ? store_entries_drop(store, store->undo_db) : 0;
+	return store_has_earlier_pending(store) ? store_pairs_drop(store, store->undo_db) : 0;
 }
 
 struct replacing {
@@ -148,15 +155,11 @@ struct replacing {
 	size_t next; /* in `wanted` */
 };
 
-/* Whether the owner has `wanted` already, as it is wanted. Like change/rule_diff.c. */
-static bool has_permanently(const struct old_rule *old, __u64 owner, const struct rule *wanted)
-{
-	return old->owners.permanent & owner && !wanted->timeout_ms &&
-	       (store_owners_all(&old->owners) != owner || !strcmp(old->comment, wanted->comment));
-}
-
-/* Copies the key first, because the key is in the page that the write changes. */
-static int replace_entry(const struct store_entry *entry, void *context)
+/*
+ * Makes one old value as if its list had been replaced before the pending change. Both the entries of "undo" and the
+ * wanted rules come in the order of rules, so replacing->next goes through the wanted ones beside the entries.
+ */
+static int replace_entry(const struct store_pair *entry, void *context)
 {
 	struct replacing *replacing = context;
 	struct store *store = replacing->store;
@@ -178,16 +181,20 @@ static int replace_entry(const struct store_entry *entry, void *context)
 	}
 	if (order && !(store_owners_all(&old.owners) & replacing->owner))
 		return 0;
-	if (!order)
+	if (!order) {
 		rule_set_get(replacing->wanted, replacing->next, &rule);
-	if (!order && has_permanently(&old, replacing->owner, &rule))
-		return 0;
+		/* Whether the owner has the rule already, as it is wanted. Like change/rule_diff.c. */
+		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
+		    (store_owners_all(&old.owners) != replacing->owner || !strcmp(old.comment, rule.comment)))
+			return 0;
+	}
 	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
 	/* The comment goes with the last owner. */
 	if (!store_owners_all(&old.owners))
 		*old.comment = '\0';
 	if (!order)
 		old_rule_add(store, &old, replacing->owner, &rule);
+	/* A copy, because the key is in the page that the write changes. */
 	memcpy(key_room, entry->key.mv_data, key.mv_size);
 	value = old_rule_write(&old, room);
 	return environment_write_error(store->env, mdb_cursor_put(entry->cursor, &key, &value, MDB_CURRENT));
@@ -197,8 +204,8 @@ int store_replace_undone(struct store *store, unsigned int owner, bool is_alone,
 {
 	if (is_alone || !store_has_earlier_pending(store))
 		return store_undo_clear(store);
-	return store_entries_each(store->write, store->undo_db, replace_entry,
-				  &(struct replacing){ store, 1ULL << owner, wanted, 0 });
+	return store_pairs_each(store->write, store->undo_db, replace_entry,
+				&(struct replacing){ store, 1ULL << owner, wanted, 0 });
 }
 
 /* ---- store_get_undone() ---- */
@@ -219,9 +226,9 @@ int store_get_undone(struct store *store, struct rule *rule)
 	if (error == -ENOENT) {
 		error = store_get(store, rule);
 	} else if (!error) {
-		error = old_value(&entry, &value);
-		if (!error)
-			error = store_value_to_rule(store, &value, rule);
+		const int existed = old_value(&entry, &value);
+
+		error = existed > 0 ? store_value_to_rule(store, &value, rule) : existed ? existed : -ENOENT;
 	}
 	store_view_end(store);
 	return error;
@@ -259,7 +266,7 @@ int store_set_pending(struct store *store, __s64 timeout_ms)
 	return store_shapes_keep(store);
 }
 
-int store_push_pending(struct store *store, __s64 timeout_ms)
+int store_extend_deadline(struct store *store, __s64 timeout_ms)
 {
 	if (!store->meta.pending_id)
 		return -ENOENT;
@@ -276,7 +283,7 @@ int store_forget_pending(struct store *store)
 		return -ENOENT;
 	store->meta.pending_id = 0;
 	store->is_changed = true;
-	error = store_entries_drop(store, store->undo_db);
+	error = store_pairs_drop(store, store->undo_db);
 	if (!error)
 		error = store_shapes_forget_kept(store);
 	return error ? error : store_lists_forget_undo(store);
@@ -284,37 +291,48 @@ int store_forget_pending(struct store *store)
 
 struct undoing {
 	struct store *store;
-	bool is_back;
+	bool is_back; /* the pass: see store_undo_each() */
 	int (*visit)(const struct rule *rule, bool is_back, void *context);
 	void *context;
 };
 
-static int undo_rule(const struct store_entry *entry, void *context)
+static int undo_rule(const struct store_pair *entry, void *context)
 {
 	const struct undoing *undoing = context;
 	MDB_val value;
 	struct rule rule;
-	int error = old_value(&entry->value, &value);
+	const int existed = old_value(&entry->value, &value);
+	int error;
 
-	if (error == -ENOENT && undoing->is_back)
-		return 0;
-	if (error && error != -ENOENT)
-		return error;
+	if (existed < 0 || (!existed && undoing->is_back))
+		return existed;
 	error = store_rule_read(undoing->store, &entry->key, &value, &rule);
 	return error ? error : undoing->visit(&rule, undoing->is_back, undoing->context);
 }
 
-/* Restores deleted lists before their rules. Deletes new lists after their rules. */
+/*
+ * Goes through the database twice. The first pass deletes every rule that the change touched, whether it existed before
+ * or not; the second one adds those back that did, with their old owners. A rule that was still there would keep the
+ * owners that the change gave it. And there is room for only so many shapes: those of the deleted rules are free before
+ * others come back. A list must exist while it has rules: deleted lists come back before the passes, and new lists go
+ * after them.
+ *
+ * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions; with is_undoing
+ * these leave "undo" alone, and do not take the rules for edits of their lists.
+ */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
+	struct undoing undoing = { .store = store, .visit = visit, .context = context };
 	struct store_settings settings;
 	int result = store_lists_undo(store, false);
 
 	store->is_undoing = true;
-	for (int is_back = false; is_back <= true && !result; is_back++)
-		result = store_entries_each(store->write, store->undo_db, undo_rule,
-					    &(struct undoing){ store, is_back, visit, context });
+	if (!result)
+		result = store_pairs_each(store->write, store->undo_db, undo_rule, &undoing);
+	undoing.is_back = true;
+	if (!result)
+		result = store_pairs_each(store->write, store->undo_db, undo_rule, &undoing);
 	if (!result)
 		result = store_undone_settings(store, &settings);
 	if (!result)

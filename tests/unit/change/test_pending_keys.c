@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Added keys come back for every shape. Touched keys are compared with a plain array. */
-#include "change/pending_keys.h"
+#include "change/internal.h"
 #include "unit/store_fixture.h"
 
 #define RUNS 40

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Applying a difference makes both sets equal, with no needless change. */
 #include "unit/list_fixture.h"
-#include "change/rule_diff.h"
+#include "change/change.h"
 
 #define RULES 400
 #define ROUNDS 200

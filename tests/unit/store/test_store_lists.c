@@ -244,7 +244,7 @@ TIME_TEST(test_an_edited_list)
 	assert_false(lists_of(f).list[a].is_edited || lists_of(f).list[b].is_edited);
 	clock_advance(CLOCK_HOUR);
 	begin(f);
-	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
+	assert_int_equal(store_each_expired(f->store, del_ended, f->store), 0);
 	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
 	end(f);
 	assert_true(lists_of(f).list[a].is_edited);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Random changes of the owners of rules, compared with a model. */
 #include "unit/lists_fixture.h"
-#include "change/rule_diff.h"
+#include "change/change.h"
 
 #define MODEL_RULES 40
 #define MODEL_OWNERS 4 /* the operator and three lists */

@@ -110,7 +110,7 @@ static void holds_all(struct fixture *f, __u64 generation)
 		is_as(f, rules[i].text, 0, rules[i].comment);
 	assert_int_equal(store_each(f->store, count_visit, &count), 0);
 	assert_int_equal(count, RULES);
-	assert_int_equal(store_expired(f->store, never, NULL), 0);
+	assert_int_equal(store_each_expired(f->store, never, NULL), 0);
 	assert_int_equal(store_settings(f->store, &settings), 0);
 	assert_memory_equal(&settings, &defaults, sizeof(settings));
 	assert_int_equal(store_pending(f->store, &pending), 0);
@@ -162,7 +162,7 @@ SCHEMA_TEST(test_a_writer_that_changes_nothing_converts_nothing)
 	assert_int_equal(put(f, rules[0].text), STORE_UNCHANGED);
 	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), STORE_UNCHANGED);
 	assert_int_equal(del(f, "192.0.2.99"), STORE_NO_SUCH_RULE);
-	assert_int_equal(store_expired(f->store, never, NULL), 0);
+	assert_int_equal(store_each_expired(f->store, never, NULL), 0);
 	end(f);
 	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.3", CLOCK_HOUR), 0);
@@ -240,7 +240,7 @@ static int read_before_and_after(struct fixture *f, int ready, int go)
 		return 2;
 	if (store_pending(f->store, &pending) || !pending.id || pending.rules > 1)
 		return 3;
-	if (store_expired(f->store, refuse, NULL))
+	if (store_each_expired(f->store, refuse, NULL))
 		return 4;
 	store_close(f->store);
 	return 0;

@@ -58,7 +58,7 @@ TIME_TEST(test_delete_and_clear)
 	end(f);
 	clock_advance(CLOCK_HOUR);
 	begin(f);
-	assert_int_equal(store_expired(f->store, never, NULL), 0);
+	assert_int_equal(store_each_expired(f->store, never, NULL), 0);
 	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_SECOND), 0);
 	end(f);
 	assert_int_equal(info_of(f).timed, 1);
@@ -209,7 +209,7 @@ static void agrees(struct fixture *f, const struct model *model)
 	assert_int_equal(store_each(f->store, visit_any, &all), 0);
 	assert_int_equal(all.count, rules);
 	assert_int_equal(all.timed, timed);
-	assert_int_equal(store_expired(f->store, visit_expired, &ended), 0);
+	assert_int_equal(store_each_expired(f->store, visit_expired, &ended), 0);
 	assert_int_equal(ended.count, expired);
 }
 
@@ -269,7 +269,7 @@ static void expire(struct fixture *f, struct model *model)
 
 	for (size_t kind = 0; kind < KINDS; kind++)
 		ended += before.of[kind].is_there && model_left(&before, kind) < 0;
-	assert_int_equal(store_expired(f->store, expire_random, &expiring), 0);
+	assert_int_equal(store_each_expired(f->store, expire_random, &expiring), 0);
 	assert_int_equal(expiring.visits.count, ended);
 }
 
@@ -370,7 +370,7 @@ TIME_TEST(test_many_are_deleted_while_visited)
 	clock_advance(CLOCK_HOUR);
 	for (int round = 0; round < 3; round++) {
 		begin(sweep.f);
-		assert_int_equal(store_expired(sweep.f->store, sweep_rule, &sweep), 0);
+		assert_int_equal(store_each_expired(sweep.f->store, sweep_rule, &sweep), 0);
 		assert_int_equal(sweep.count, ended);
 		assert_int_equal(info_of(sweep.f).timed, info_of(sweep.f).rules);
 		end(sweep.f);
@@ -393,10 +393,10 @@ TIME_TEST(test_a_visit_ends_as_the_visitor_says)
 	clock_advance(CLOCK_DAY);
 	for (size_t i = 0; i < COUNT(results); i++) {
 		begin(f);
-		assert_int_equal(store_expired(f->store, stop, &results[i]), results[i]);
+		assert_int_equal(store_each_expired(f->store, stop, &results[i]), results[i]);
 		assert_int_equal(store_each(f->store, stop, &results[i]), results[i]);
 		end(f);
-		assert_int_equal(store_expired(f->store, stop, &results[i]), results[i]);
+		assert_int_equal(store_each_expired(f->store, stop, &results[i]), results[i]);
 	}
 }
 

@@ -128,17 +128,17 @@ TIME_TEST(test_time_left)
 TIME_TEST(test_the_deadline_can_be_pushed_out)
 {
 	begin(f);
-	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
+	assert_int_equal(store_extend_deadline(f->store, CLOCK_HOUR), -ENOENT);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
 	clock_advance(CLOCK_SECOND);
-	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(store_extend_deadline(f->store, CLOCK_HOUR), 0);
 	end(f);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
 	assert_int_equal(info_of(f).generation, 1);
 
 	clock_advance(CLOCK_SECOND);
 	begin(f);
-	assert_int_equal(store_push_pending(f->store, CLOCK_DAY), 0);
+	assert_int_equal(store_extend_deadline(f->store, CLOCK_DAY), 0);
 	end(f);
 	is_left(f, CLOCK_DAY);
 	assert_int_equal(info_of(f).generation, 1);
@@ -304,7 +304,7 @@ TIME_TEST(test_a_rule_ended_while_a_change_is_pending)
 	end(f);
 	clock_advance(2 * CLOCK_SECOND);
 	begin(f);
-	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
+	assert_int_equal(store_each_expired(f->store, del_ended, f->store), 0);
 	end(f);
 	assert_false(has(f, "192.0.2.1"));
 	expected->timeout_ms -= 2 * CLOCK_SECOND;
