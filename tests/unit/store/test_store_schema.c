@@ -365,7 +365,7 @@ SCHEMA_TEST(test_damaged_shapes)
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 0, 20, 0 },
 		{ { .family = FLOW_NO_FAMILY }, 1, 0, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 20, .action = 3 }, 1, 20, 0 },
-		{ { .family = FLOW_IPV4, .src_len = 20, .fields = 8 }, 1, 20, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20, .fields = RULE_FIELDS }, 1, 20, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 33, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 33 }, 1, 33, 0 },
 		{ { .family = FLOW_IPV6, .dst_len = 64 }, 1, 0, 129 },
