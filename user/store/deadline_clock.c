@@ -4,29 +4,21 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/internal.h"
 
 #define WALL_TOLERANCE_MS 1000
 
-__s64 store_clock_ms(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
-}
-
 void store_clock_tick(struct store_clock *clock)
 {
-	clock->now_ms = store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
+	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
 }
 
 __s64 store_lag_ms(const struct store *store)
 {
-	return store_clock_ms(CLOCK_BOOTTIME) + store->clock.ahead_ms - store->clock.now_ms;
+	return clock_ms(CLOCK_BOOTTIME) + store->clock.ahead_ms - store->clock.now_ms;
 }
 
 __s64 store_wall_ms(const struct store *store)
@@ -34,10 +26,22 @@ __s64 store_wall_ms(const struct store *store)
 	return store->clock.now_ms + store->clock.lead_ms;
 }
 
-/* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
+/*
+ * The store's time is CLOCK_BOOTTIME and clock->ahead_ms. Nobody can set CLOCK_BOOTTIME, but it starts anew with each boot,
+ * and only the wall clock tells how long the host was off. meta->wall_ms is by how much the wall clock was ahead of the
+ * store's time, meta->seen_ms the store's time when it was last written. Three cases:
+ *
+ *   the same boot                     the difference is as stored
+ *   another boot, the wall clock is   the time has gone on as the wall clock says
+ *   later than at the last write
+ *   another boot, it is earlier       the wall clock was lost or set back: the time goes on from the last write, so that
+ *                                     timeouts end later, not sooner
+ *
+ * A meta without a boot id is new or of schema 1: the second case, and the store's time starts as the wall clock's.
+ */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 boot_ms = store_clock_ms(CLOCK_BOOTTIME), wall_ms = store_clock_ms(CLOCK_REALTIME);
+	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
 
 	/* If the boot id cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
 	if (!clock->boot_id[0]) {
@@ -76,7 +80,7 @@ static bool is_wall_lost(const struct store_clock *clock, const struct store_met
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
 	/* The wall clock, without its known lead over the store's time. */
-	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - meta->wall_ms;
+	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - meta->wall_ms;
 
 	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
 	       wall_ms < clock->now_ms - WALL_TOLERANCE_MS;
@@ -84,7 +88,7 @@ static bool is_wall_lost(const struct store_clock *clock, const struct store_met
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - clock->now_ms;
+	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
 
 	return is_other_boot(clock, meta) ||
 	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
@@ -100,6 +104,6 @@ void store_clock_record(const struct store_clock *clock, struct store_meta *meta
 	if (is_lost)
 		meta->flags |= STORE_META_WALL_BEHIND;
 	else
-		meta->wall_ms = store_clock_ms(CLOCK_REALTIME) - (store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
 	meta->seen_ms = clock->now_ms;
 }

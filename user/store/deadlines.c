@@ -37,7 +37,7 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 }
 
 /*
- * Finds the first deadline after `last` and writes it to `last`. -ENOENT: no other deadline has passed. Looks
+ * Finds the first deadline after `last` and writes it to `last`. 1; 0: no other deadline has passed; -errno. Looks
  * `last` up again each time, because the visitor may have deleted it.
  */
 static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
@@ -50,19 +50,19 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
 		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
 	if (error)
-		return error;
+		return error == -ENOENT ? 0 : error;
 	if (key.mv_size <= sizeof(big_endian) || key.mv_size > DEADLINE_KEY_BYTES)
 		return -EBADMSG;
 	*length = key.mv_size;
 	memcpy(last, key.mv_data, key.mv_size);
 	memcpy(&big_endian, last, sizeof(big_endian));
 	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
-		return -ENOENT;
+		return 0;
 	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
 	if (error || !rule_is_canonical(rule) || store_get(store, rule))
 		return -EBADMSG;
 	/* The rule must have the deadline that it is sorted by. */
-	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
+	return rule->timeout_ms < 0 ? 1 : -EBADMSG;
 }
 
 int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
@@ -72,7 +72,7 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 	size_t length = 0;
 	struct rule rule;
 	MDB_txn *txn;
-	int error, result = 0;
+	int error, found = 1, result = 0;
 
 	if (store->schema == 1)
 		return 0;
@@ -80,14 +80,14 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 	if (error)
 		return error;
 	error = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
-	while (!error && !result) {
-		error = next_expired(store, cursor, last, &length, &rule);
-		if (!error)
+	while (!error && found > 0 && !result) {
+		found = next_expired(store, cursor, last, &length, &rule);
+		if (found > 0)
 			result = visit(&rule, context);
 	}
 	mdb_cursor_close(cursor);
 	store_view_end(store);
-	return error && error != -ENOENT ? error : result;
+	return error ? error : found < 0 ? found : result;
 }
 
 struct in_force {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/version.h"
 #include "base/waiting.h"
 #include "store/internal.h"
@@ -178,20 +179,6 @@ static unsigned long long pid_namespace(void)
 	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
 }
 
-/*
- * Writes into the lock file which process has the lock: its pid; the namespace of the pid, or 0; since when, by
- * CLOCK_BOOTTIME; its name. Only informs others. If the file cannot be written, the lock works all the same.
- */
-static void sign(int fd)
-{
-	char text[HOLDER_BYTES];
-	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(),
-			      (long long)store_clock_ms(CLOCK_BOOTTIME), HOLDER_NAME_BYTES - 1, waiting_name());
-
-	if (!ftruncate(fd, 0) && pwrite(fd, text, length, 0) != length && ftruncate(fd, 0))
-		return;
-}
-
 /* Whether a signal has stopped the process, for example after ^Z in a terminal. */
 static bool is_stopped(int pid)
 {
@@ -210,7 +197,7 @@ static bool is_stopped(int pid)
 static void describe_holder(int fd, struct reason *text)
 {
 	char name[HOLDER_NAME_BYTES], for_s[64] = "", stopped[64] = "", line[HOLDER_BYTES] = "";
-	const long long now_ms = store_clock_ms(CLOCK_BOOTTIME);
+	const long long now_ms = clock_ms(CLOCK_BOOTTIME);
 	unsigned long long pids = 0;
 	long long since_ms;
 	int pid;
@@ -233,7 +220,8 @@ static void describe_holder(int fd, struct reason *text)
 
 int store_dir_lock(int dir_fd, bool waits, int *fd)
 {
-	int error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
+	char text[HOLDER_BYTES];
+	int length, error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
 
 	if (error)
 		return error;
@@ -246,13 +234,20 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 		while (error == -EINTR);
 		waiting_end();
 	}
-	if (!error) {
-		sign(*fd);
-	} else {
+	if (error) {
 		close(*fd);
 		*fd = -1;
+		return error;
 	}
-	return error;
+	/*
+	 * Tells others which process has the lock: its pid; the namespace of the pid, or 0; since when, by CLOCK_BOOTTIME;
+	 * its name. If the file cannot be written, the lock works all the same.
+	 */
+	length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(),
+			  (long long)clock_ms(CLOCK_BOOTTIME), HOLDER_NAME_BYTES - 1, waiting_name());
+	if (!ftruncate(*fd, 0) && pwrite(*fd, text, length, 0) != length && ftruncate(*fd, 0))
+		return 0; /* the text is cut off, at least */
+	return 0;
 }
 
 /* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */

@@ -226,8 +226,6 @@ int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_
 
 /* ---- deadline_clock.c ---- */
 
-__s64 store_clock_ms(clockid_t clock); /* the present time of a clock of the kernel */
-
 /* Starts the clock. -EBADMSG: the stored time is out of range. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
 void store_clock_tick(struct store_clock *clock); /* sets the clock to the present time */

@@ -6,8 +6,10 @@
 #include <byteswap.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -229,4 +231,80 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 	default:
 		return environment_error(status);
 	}
+}
+
+/*
+ * ---- each store once in this process ----
+ *
+ * LMDB allows a process to open each store only once. It detects other users by record locks, which do not work between
+ * threads and vanish when any descriptor of the file is closed. So threads wait for each other here, also for reading.
+ */
+
+struct open_once {
+	dev_t device;
+	ino_t inode;
+	pthread_t thread;
+	struct open_once *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static struct open_once *first;
+static pid_t process;
+
+int open_once_begin(int dir_fd, bool waits, struct open_once **opened)
+{
+	const struct open_once *other;
+	struct open_once *new;
+	struct stat status;
+	int error = 0;
+
+	*opened = NULL;
+	if (fstat(dir_fd, &status))
+		return -errno;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	*new = (struct open_once){ status.st_dev, status.st_ino, pthread_self(), NULL };
+	pthread_mutex_lock(&lock);
+	/* After fork(), the child has none of its parent's stores open. */
+	if (process != getpid())
+		first = NULL;
+	process = getpid();
+	other = first;
+	while (other && !error) {
+		if (other->device != new->device || other->inode != new->inode) {
+			other = other->next;
+			continue;
+		}
+		error = pthread_equal(other->thread, new->thread) ? -EDEADLK : waits ? 0 : -EBUSY;
+		if (!error)
+			pthread_cond_wait(&released, &lock);
+		other = first; /* `other` may be gone */
+	}
+	if (!error) {
+		new->next = first;
+		first = new;
+		*opened = new;
+	}
+	pthread_mutex_unlock(&lock);
+	if (error)
+		free(new);
+	return error;
+}
+
+void open_once_end(struct open_once *opened)
+{
+	struct open_once **place = &first;
+
+	if (!opened)
+		return;
+	pthread_mutex_lock(&lock);
+	while (*place && *place != opened)
+		place = &(*place)->next;
+	if (*place)
+		*place = opened->next;
+	pthread_cond_broadcast(&released);
+	pthread_mutex_unlock(&lock);
+	free(opened);
 }

@@ -101,8 +101,8 @@ __s64 store_deadline_of(const struct store *store, const struct rule *rule)
 }
 
 /* Brings database "deadlines" and the lists' numbers up to date. */
-static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
-		       const struct store_owners *now)
+static int record_change(struct store *store, const MDB_val *key, const struct store_owners *before,
+			 const struct store_owners *now)
 {
 	store_lists_count(store, before, now);
 	store->is_changed = true;
@@ -123,7 +123,7 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	error = store_value_read(store, &before, &old);
 	if (!error)
 		error = store_save_old_value(store, key, &before);
-	return error ? error : note_change(store, key, &old.owners, now);
+	return error ? error : record_change(store, key, &old.owners, now);
 }
 
 /* Gives a rule with the value `there` other owners; and `comment`, unless that is "". */
@@ -195,7 +195,7 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 		undone = store_pair_del(store, store->rules_db, key);
 		return undone ? undone : error;
 	}
-	error = note_change(store, key, &none, owners);
+	error = record_change(store, key, &none, owners);
 	return error ? error : store_save_old_value(store, key, NULL);
 }
 

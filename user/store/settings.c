@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/memory.h"
 #include "base/version.h"
 #include "store/internal.h"
 
@@ -87,7 +87,7 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
 	int status;
 
-	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
+	if (random_draw(meta.id, sizeof(meta.id)))
 		return EIO;
 	/* A process that waits for the pending change of another store of this directory takes none of this one for it. */
 	meta.last_pending_id = meta.id[1] >> 16;
@@ -123,7 +123,8 @@ static struct store_settings undone_settings_of(const struct store_meta *meta)
 }
 
 /* The pending change keeps the first old value. A later transaction's change of a setting outlasts the undo. */
-static void keep_undo(struct store *store, const struct store_settings *before, const struct store_settings *now)
+static void save_old_settings(struct store *store, const struct store_settings *before,
+			      const struct store_settings *now)
 {
 	struct store_settings old = undone_settings_of(&store->meta);
 	const __u8 *a = (const __u8 *)before, *b = (const __u8 *)now;
@@ -163,7 +164,7 @@ int store_set_settings(struct store *store, const struct store_settings *setting
 {
 	const struct store_settings before = settings_of(&store->meta);
 
-	keep_undo(store, &before, settings);
+	save_old_settings(store, &before, settings);
 	store->is_changed |= memcmp(&before, settings, sizeof(before)) != 0;
 	store->meta.settings = *settings;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;

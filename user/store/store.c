@@ -125,7 +125,7 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 }
 
 /* From now on older versions refuse to write. On a full disk the next process tries this again. */
-static void note_tool(struct store *store)
+static void record_tool(struct store *store)
 {
 	MDB_txn *txn;
 
@@ -156,7 +156,7 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
 	if (!error && mode != STORE_READ && new->tool < store_this_tool())
-		note_tool(new);
+		record_tool(new);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (error) {
@@ -201,18 +201,6 @@ void store_pause(struct store **store)
 	paused->lock = -1;
 }
 
-/* Whether the directory still has the files of the store, not others of their names. */
-static bool has_files(const struct store *store, int dir_fd)
-{
-	struct stat own, data, lock;
-	int fd;
-
-	return !mdb_env_get_fd(store->env, &fd) && !fstat(fd, &own) &&
-	       !fstatat(dir_fd, "data.mdb", &data, AT_SYMLINK_NOFOLLOW) &&
-	       !fstatat(dir_fd, "lock.mdb", &lock, AT_SYMLINK_NOFOLLOW) && own.st_dev == data.st_dev &&
-	       own.st_ino == data.st_ino && store->lock_mdb == lock.st_ino;
-}
-
 /* What environment_attach() does beside opening. */
 static int environment_resume(struct store *store, enum store_mode mode)
 {
@@ -235,7 +223,8 @@ static int environment_resume(struct store *store, enum store_mode mode)
 
 int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
-	int dir_fd, error;
+	struct stat own, data, lock;
+	int dir_fd, fd, error;
 	bool is_same;
 
 	if (!*store)
@@ -243,7 +232,11 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 	error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 	if (!error && mode != STORE_READ)
 		error = store_dir_lock(dir_fd, mode != STORE_TRY, &(*store)->lock);
-	is_same = !error && has_files(*store, dir_fd);
+	/* Whether the directory still has the files of the store, not others of their names. */
+	is_same = !error && !mdb_env_get_fd((*store)->env, &fd) && !fstat(fd, &own) &&
+		  !fstatat(dir_fd, "data.mdb", &data, AT_SYMLINK_NOFOLLOW) &&
+		  !fstatat(dir_fd, "lock.mdb", &lock, AT_SYMLINK_NOFOLLOW) && own.st_dev == data.st_dev &&
+		  own.st_ino == data.st_ino && (*store)->lock_mdb == lock.st_ino;
 	if (is_same)
 		error = environment_resume(*store, mode);
 	if (dir_fd >= 0)
