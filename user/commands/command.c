@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "change/confirm_watchdog.h"
+#include "change/change.h"
 #include "io/output.h"
 #include "io/whole_file.h"
 #include "kernel/interfaces.h"

@@ -241,7 +241,7 @@ __s64 store_deadline_of(const struct store *store, const struct rule *rule);
 
 /* ---- shapes.c ---- */
 
-int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list);
+int store_shapes_read(const struct store *store, MDB_txn *txn, struct shape_list *list);
 int store_shapes_save(struct store *store);
 
 /* Keeps the shapes from before the pending change: store_undone_shapes(). */
@@ -265,7 +265,7 @@ int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */
 
-int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
+int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
 int store_lists_save(struct store *store);
 
 /*

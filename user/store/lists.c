@@ -93,7 +93,7 @@ static int list_load(const struct store_pair *entry, void *context)
 	return 0;
 }
 
-int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
+int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	*state = (struct store_lists_state){};
 	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
@@ -127,7 +127,7 @@ int store_lists(struct store *store, struct store_lists *lists)
 	if (txn == store->write)
 		state = store->lists;
 	else
-		error = store_lists_load(store, txn, &state);
+		error = store_lists_read(store, txn, &state);
 	store_view_end(store);
 	if (error)
 		return error;

@@ -47,7 +47,7 @@ static int shape_load(const struct store_pair *there, void *list)
 										    -EBADMSG;
 }
 
-int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
+int store_shapes_read(const struct store *store, MDB_txn *txn, struct shape_list *list)
 {
 	list->count = 0;
 	list->must_plan = false;
@@ -82,7 +82,7 @@ int store_shapes(struct store *store, struct shape_list *list)
 	if (txn == store->write)
 		*list = store->shapes;
 	else
-		error = store_shapes_load(store, txn, list);
+		error = store_shapes_read(store, txn, list);
 	store_view_end(store);
 	return error;
 }

@@ -267,9 +267,9 @@ int store_begin(struct store *store)
 	if (!error)
 		error = store_meta_read(store, store->write, &store->meta);
 	if (!error)
-		error = store_shapes_load(store, store->write, &store->shapes);
+		error = store_shapes_read(store, store->write, &store->shapes);
 	if (!error)
-		error = store_lists_load(store, store->write, &store->lists);
+		error = store_lists_read(store, store->write, &store->lists);
 	if (!error)
 		error = store_clock_set(&store->clock, &store->meta);
 	if (error)
