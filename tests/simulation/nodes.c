@@ -40,9 +40,8 @@ static struct service {
 
 /* ---- what the tool finds in place of kernel and system ---- */
 
-int __wrap_kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count,
-				 struct reason *reason);
-int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
+int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
+			       struct reason *reason);
 void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, size_t *count,
 			     struct host_filter *found);
 bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on);
@@ -60,18 +59,16 @@ void __wrap_output_note(const char *format, ...) __attribute__((format(printf, 1
 enum command_status __wrap_command_error(enum command_status status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-int __wrap_kernel_find_all_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
+int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
+			       struct reason *reason)
 {
-	(void)name, (void)reason;
 	free(*filters);
 	*filters = NULL;
 	*count = 0;
+	reason->text[0] = '\0';
+	if (wish.seen)
+		*wish.seen = KERNEL_SEEN;
 	return 0;
-}
-
-int __wrap_kernel_look_again(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	return __wrap_kernel_find_all_again(name, filters, count, reason);
 }
 
 void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, size_t *count, struct host_filter *found)
