@@ -68,25 +68,6 @@ static int start_on(int cpu, struct workers *all, unsigned int number)
 	return -error;
 }
 
-static int run_all(struct workers *all, const cpu_set_t *cpus)
-{
-	unsigned int started = 0;
-	int error = 0;
-
-	pthread_mutex_lock(&all->gate);
-	for (int cpu = 0; cpu < CPU_SETSIZE && !error; cpu++) {
-		if (!CPU_ISSET(cpu, cpus))
-			continue;
-		error = start_on(cpu, all, started);
-		started += !error;
-	}
-	all->is_called_off = error;
-	pthread_mutex_unlock(&all->gate);
-	for (unsigned int i = 0; i < started; i++)
-		pthread_join(all->worker[i].thread, NULL);
-	return error;
-}
-
 static __u64 time_of(__u64 stamp)
 {
 	return stamp & ~BENCH_STAMP_PROGRAM;
@@ -136,12 +117,25 @@ int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct benc
 		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
 {
 	struct workers all = { .run = run, .count = CPU_COUNT(cpus), .gate = PTHREAD_MUTEX_INITIALIZER };
+	unsigned int started = 0;
 	int error = -pthread_barrier_init(&all.barrier, NULL, all.count);
 
 	if (error)
 		return reason_set(reason, error, "cannot start threads: %s", strerror(-error));
 	all.worker = calloc(all.count, sizeof(*all.worker));
-	error = all.worker ? run_all(&all, cpus) : -ENOMEM;
+	if (!all.worker)
+		error = -ENOMEM;
+	pthread_mutex_lock(&all.gate);
+	for (int cpu = 0; cpu < CPU_SETSIZE && !error; cpu++) {
+		if (!CPU_ISSET(cpu, cpus))
+			continue;
+		error = start_on(cpu, &all, started);
+		started += !error;
+	}
+	all.is_called_off = error;
+	pthread_mutex_unlock(&all.gate);
+	for (unsigned int i = 0; i < started; i++)
+		pthread_join(all.worker[i].thread, NULL);
 	if (error)
 		reason_set(reason, error, "cannot run a thread on each CPU: %s", strerror(-error));
 	for (unsigned int i = 0; i < all.count && !error; i++) {

@@ -278,8 +278,8 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 			session->not_reached = *reason;
 		else if (!error && seen == KERNEL_NOT_ALLOWED && to_load)
 			*to_load->unseen = *reason;
-		else if (!error && seen != KERNEL_SEEN)
-			error = seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
+		else if (!error)
+			error = kernel_seen_error(seen);
 	}
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);

@@ -296,7 +296,7 @@ struct command_imported {
 	json_t *answer; /* owned by the caller; it may exist even if the import failed */
 	__u64 bad_lines;
 	struct change_left_out left_out;
-	__s64 deadline_ms; /* to confirm the import: see change/confirm_watchdog.h; 0: it is not pending */
+	__s64 deadline_ms; /* to confirm the import: see struct watchdog; 0: it is not pending */
 };
 
 /* Imports the files; without files, deletes options->list_name. Errors as import_open(), import_change(). */

@@ -292,7 +292,7 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 
 	if (error)
 		return error;
-	*unsound = seen == KERNEL_SEEN ? 0 : seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
+	*unsound = kernel_seen_error(seen);
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < filters[i].attachments_count; k++) {
 			const struct kernel_attachment *attachment = &filters[i].attachments[k];

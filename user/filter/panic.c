@@ -90,7 +90,5 @@ int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, 
 		clock_pause(PANIC_SETTLE_MS);
 		error = panic_until_all(name, by, is_on, meant, &seen, reason);
 	}
-	if (error || seen == KERNEL_SEEN)
-		return error;
-	return seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
+	return error ? error : kernel_seen_error(seen);
 }

@@ -224,6 +224,15 @@ static int search_interfaces(struct search *search)
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
+int kernel_seen_error(enum kernel_seen seen)
+{
+	static const int errors[] = {
+		[KERNEL_SEEN] = 0, [KERNEL_SEEN_UNUSABLE] = -EPROTO, [KERNEL_NOT_ALLOWED] = -EPERM
+	};
+
+	return errors[seen];
+}
+
 int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	struct search search = { .must_see = wish.must_see, .reason = reason, .known = *filters, .known_count = *count };
@@ -268,9 +277,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	*count = kept;
 	if (wish.seen)
 		*wish.seen = seen;
-	if (error || wish.seen || seen == KERNEL_SEEN)
-		return error;
-	return seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
+	return error || wish.seen ? error : kernel_seen_error(seen);
 }
 
 int kernel_other_version_reason(const struct kernel_filter *filter, struct reason *reason)

@@ -115,13 +115,16 @@ enum kernel_seen {
 	KERNEL_NOT_ALLOWED,   /* a program that only CAP_SYS_ADMIN may look at */
 };
 
+/* 0, -EPROTO or -EPERM: for callers that can do nothing without the filter. */
+int kernel_seen_error(enum kernel_seen seen);
+
 /* What a caller of kernel_find_filters() wants. It does not choose the filters: they are all that can be used. */
 struct kernel_wish {
 	const char *must_see; /* the name of a filter; if it is found, it does not matter what could not be looked at */
 	/* These can be detached and replaced. Only their options and the common part of their config can be used. */
 	bool takes_other_versions;
 	bool keeps_pins;        /* do not remove the pins of filters that no longer run */
-	enum kernel_seen *seen; /* NULL: KERNEL_SEEN_UNUSABLE is the error -EPROTO, KERNEL_NOT_ALLOWED is -EPERM */
+	enum kernel_seen *seen; /* NULL: kernel_find_filters() returns kernel_seen_error() of it */
 };
 
 /*

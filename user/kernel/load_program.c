@@ -298,30 +298,29 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	return 0;
 }
 
-/* A table gets only an address range; kernel_map_part() maps parts of it. */
-static int map_memory(struct kernel_map *map, bool is_table)
-{
-	void *memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	map->memory = memory;
-	map->part = calloc(1, sizeof(*map->part));
-	if (!map->part)
-		return -ENOMEM;
-	return is_table ? 0 : kernel_map_part(map, 0, map->bytes);
-}
-
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 {
 	int error = 0;
 
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++) {
+		const bool is_table = name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS;
+		struct kernel_map *map = &filter->map[name];
+		void *memory;
+
 		/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
-		if (name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING &&
-		    !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
-			error = map_memory(&filter->map[name],
-					   name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS);
+		if (name == KERNEL_COUNTERS || name == KERNEL_SAMPLES || name == KERNEL_SAMPLING || map->memory ||
+		    (name != KERNEL_CONFIG && filter->is_other_version))
+			continue;
+		/* A table gets only an address range; kernel_map_part() maps parts of it. */
+		memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (memory == MAP_FAILED) {
+			error = -errno;
+			break;
+		}
+		map->memory = memory;
+		map->part = calloc(1, sizeof(*map->part));
+		error = !map->part ? -ENOMEM : is_table ? 0 : kernel_map_part(map, 0, map->bytes);
+	}
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refuse(reason, error, "cannot map the filter's table", "") : 0;
 }

@@ -65,25 +65,6 @@ static int set_number(struct btf *btf, const char *map, const char *member, __u3
 	return 0;
 }
 
-/* Gives the maps in `btf` the sizes that they have in `object`. */
-static int set_sizes(struct btf *btf, const struct bpf_object *object)
-{
-	const struct bpf_map *map;
-	int error = 0;
-
-	bpf_object__for_each_map(map, object)
-	{
-		if (bpf_map__is_internal(map))
-			continue;
-		error = set_number(btf, bpf_map__name(map), "max_entries", bpf_map__max_entries(map));
-		if (!error)
-			error = set_number(btf, bpf_map__name(map), "value_size", bpf_map__value_size(map));
-		if (error)
-			break;
-	}
-	return error;
-}
-
 /* Copies the file, overwrites its constants, appends the new .BTF, and points the section header there. */
 static int write_file(const char *built_in, size_t size, const struct btf *btf, const void *constants,
 		      size_t constants_bytes, char **file, size_t *bytes)
@@ -117,12 +98,20 @@ int kernel_write_object_file(const struct bpf_object *object, const struct bpf_m
 	const void *values = bpf_map__initial_value((struct bpf_map *)constants, &constants_bytes);
 	const Elf64_Shdr *types = find_section((char *)built_in, BTF_ELF_SEC);
 	struct btf *btf = types && values ? btf__new(built_in + types->sh_offset, types->sh_size) : NULL;
-	int error;
+	const struct bpf_map *map;
+	int error = 0;
 
 	*file = NULL;
 	if (!btf)
 		return -EPROTO;
-	error = set_sizes(btf, object);
+	bpf_object__for_each_map(map, object)
+	{
+		if (error || bpf_map__is_internal(map))
+			continue;
+		error = set_number(btf, bpf_map__name(map), "max_entries", bpf_map__max_entries(map));
+		if (!error)
+			error = set_number(btf, bpf_map__name(map), "value_size", bpf_map__value_size(map));
+	}
 	if (!error)
 		error = write_file(built_in, size, btf, values, constants_bytes, file, bytes);
 	btf__free(btf);

@@ -159,38 +159,37 @@ static const struct abi_options options_as_built = {
 	.has_counts = true,
 };
 
-/* Where the constant xc_options is in the map of constants; -ENOENT. */
-static int find_options(const struct bpf_map_info *info)
+/* Reads the constant xc_options of a program whose config is not set up. BTF tells where it is in the map of constants. */
+static struct abi_options read_options(__u32 constants_id)
 {
-	struct btf *btf = btf__load_from_kernel_by_id(info->btf_id);
-	const struct btf_type *section = btf ? btf__type_by_id(btf, info->btf_value_type_id) : NULL;
-	int offset = -ENOENT;
+	struct abi_options options = options_as_built;
+	const struct btf_type *section = NULL;
+	struct bpf_map_info info = {};
+	__u32 length = sizeof(info), zero = 0;
+	const int fd = constants_id ? kernel_open_id(KERNEL_OBJECT_MAP, constants_id) : -ENOENT;
+	struct btf *btf = NULL;
+	char *constants = NULL;
 
-	for (int i = 0; section && btf_is_datasec(section) && i < btf_vlen(section); i++) {
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length))
+		btf = btf__load_from_kernel_by_id(info.btf_id);
+	if (btf)
+		section = btf__type_by_id(btf, info.btf_value_type_id);
+	if (section && btf_is_datasec(section))
+		constants = malloc(info.value_size);
+	if (constants && bpf_map_lookup_elem(fd, &zero, constants)) {
+		free(constants);
+		constants = NULL;
+	}
+	for (int i = 0; constants && i < btf_vlen(section); i++) {
 		const struct btf_var_secinfo *variable = &btf_var_secinfos(section)[i];
 		const struct btf_type *type = btf__type_by_id(btf, variable->type);
 
 		if (!strcmp(btf__name_by_offset(btf, type->name_off), "xc_options") &&
-		    variable->size == sizeof(struct abi_options) &&
-		    variable->offset + variable->size <= info->value_size)
-			offset = variable->offset;
+		    variable->size == sizeof(options) && variable->offset + variable->size <= info.value_size)
+			memcpy(&options, constants + variable->offset, sizeof(options));
 	}
-	btf__free(btf);
-	return offset;
-}
-
-static struct abi_options read_options(__u32 constants_id)
-{
-	struct abi_options options = options_as_built;
-	struct bpf_map_info info = {};
-	__u32 length = sizeof(info), zero = 0;
-	const int fd = constants_id ? kernel_open_id(KERNEL_OBJECT_MAP, constants_id) : -ENOENT;
-	const int offset = fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &length) ? -ENOENT : find_options(&info);
-	char *constants = offset < 0 ? NULL : malloc(info.value_size);
-
-	if (constants && !bpf_map_lookup_elem(fd, &zero, constants))
-		memcpy(&options, constants + offset, sizeof(options));
 	free(constants);
+	btf__free(btf);
 	if (fd >= 0)
 		close(fd);
 	return options;

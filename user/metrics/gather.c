@@ -376,8 +376,8 @@ int metrics_gather(const char *state, json_t **metrics, struct reason *unread, s
 	groups.filters = filters;
 	if (!error && seen != KERNEL_SEEN && groups.filters_count)
 		*unread = *reason;
-	else if (!error && seen != KERNEL_SEEN)
-		error = seen == KERNEL_NOT_ALLOWED ? -EPERM : -EPROTO;
+	else if (!error)
+		error = kernel_seen_error(seen);
 	if (!error)
 		error = gather(&groups, reason);
 	if (!error) {

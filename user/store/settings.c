@@ -122,21 +122,6 @@ static struct store_settings undone_settings_of(const struct store_meta *meta)
 	return settings;
 }
 
-/* The pending change keeps the first old value. A later transaction's change of a setting outlasts the undo. */
-static void save_old_settings(struct store *store, const struct store_settings *before,
-			      const struct store_settings *now)
-{
-	struct store_settings old = undone_settings_of(&store->meta);
-	const __u8 *a = (const __u8 *)before, *b = (const __u8 *)now;
-
-	if (!store->makes_pending && !store_has_earlier_pending(store))
-		return;
-	store->meta.flags &= 0xff;
-	store->meta.flags |= STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
-	for (size_t i = 0; i < sizeof(old); i++)
-		store->meta.flags |= (!store->makes_pending && a[i] != b[i] ? b[i] : ((__u8 *)&old)[i]) << (8 + i);
-}
-
 static int read_settings(struct store *store, struct store_settings *settings, bool is_undone)
 {
 	struct store_meta meta;
@@ -163,8 +148,17 @@ int store_undone_settings(struct store *store, struct store_settings *settings)
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
 	const struct store_settings before = settings_of(&store->meta);
+	struct store_settings old = undone_settings_of(&store->meta);
+	const __u8 *a = (const __u8 *)&before, *b = (const __u8 *)settings;
 
-	save_old_settings(store, &before, settings);
+	/* The pending change keeps the first old value. A later transaction's change of a setting outlasts the undo. */
+	if (store->makes_pending || store_has_earlier_pending(store)) {
+		store->meta.flags &= 0xff;
+		store->meta.flags |= STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
+		for (size_t i = 0; i < sizeof(old); i++)
+			store->meta.flags |= (!store->makes_pending && a[i] != b[i] ? b[i] : ((__u8 *)&old)[i])
+					     << (8 + i);
+	}
 	store->is_changed |= memcmp(&before, settings, sizeof(before)) != 0;
 	store->meta.settings = *settings;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;
