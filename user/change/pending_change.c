@@ -119,14 +119,14 @@ int change_confirm(struct session *session, struct reason *reason)
 	return confirm_filters(session) || had_pending ? 0 : -ENOENT;
 }
 
-struct undoing {
+struct undo_visit {
 	struct session *session;
 	struct reason *reason;
 };
 
 static int undo_rule(const struct rule *rule, bool is_back, void *context)
 {
-	const struct undoing *undoing = context;
+	const struct undo_visit *undoing = context;
 	struct change_undone *undone = &undoing->session->undone;
 	enum store_deleted ignored;
 	int error;
@@ -145,7 +145,7 @@ static int undo_rule(const struct rule *rule, bool is_back, void *context)
 
 int change_undo(struct session *session, struct reason *reason)
 {
-	struct undoing undoing = { session, reason };
+	struct undo_visit undoing = { session, reason };
 	int error = change_begin(session, reason);
 
 	if (error)

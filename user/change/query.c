@@ -237,29 +237,29 @@ bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 	return matches;
 }
 
-struct finding {
+struct key_lookup {
 	const struct kernel_filter *filter;
 	const struct table *table;
 };
 
 static int find_key(const struct rule_key *key, bool is_shared, void *context)
 {
-	const struct finding *finding = context;
+	const struct key_lookup *lookup = context;
 
 	(void)is_shared;
-	return has_entry(finding->filter, finding->table, key) ? 0 : -ENOENT;
+	return has_entry(lookup->filter, lookup->table, key) ? 0 : -ENOENT;
 }
 
 bool query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
 {
 	struct shape_list shapes;
 	struct table table;
-	struct finding finding = { filter, &table };
+	struct key_lookup lookup = { filter, &table };
 	bool has_rule;
 
 	if (!filter->config->magic || store_shapes(store, &shapes) || filter_open_table(filter, &table))
 		return false;
-	has_rule = !keys_each(&shapes, rule, find_key, &finding);
+	has_rule = !keys_each(&shapes, rule, find_key, &lookup);
 	table_close(&table);
 	return has_rule;
 }

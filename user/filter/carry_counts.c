@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Carries the counts of rules over from an old table to a new one. Each counter of the old table gets an
- * heir: the slot in the new table of a rule that matches the same packets. Under a new plan (shapes are looked
- * up as others) a rule has other keys than before, so its heir is one of its new keys.
+ * Carries the counts of rules over from an old table to a new one. Each slot of the old table has a counter. Its heir is
+ * the slot of the new table whose rule matches the same packets. The plan of the store says which shapes are looked up as
+ * longer ones. Under a new plan a rule has other keys than before, so the heir is the slot of one of its new keys.
  */
 #include <errno.h>
 #include <stdlib.h>

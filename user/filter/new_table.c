@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a whole new table and puts it in the place of the old one. The new table is either the second table
- * of the same maps, or it is in new maps with new programs.
+ * Makes a whole new table, the successor, and puts it in the place of the old one. The successor is either the second
+ * table of the same maps, or it is in new maps with new programs. No packet uses it until filter_switch().
  */
 #include <errno.h>
 #include <stdio.h>

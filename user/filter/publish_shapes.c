@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tells the packet path which shapes to look up, and whether to read hints. */
+/*
+ * Tells the packet path which shapes to look up, and whether to read hints. The top of include/abi.h explains both words.
+ * A shape is published when it is in the list that packets use; a key of another shape is found by no packet yet.
+ */
 #include <errno.h>
 #include <string.h>
 

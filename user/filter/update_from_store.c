@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a filter equal to its store: sets it up if it is new, repairs it if it differs, and gives it a larger
- * table if the rules do not fit.
+ * Makes a filter equal to its store: sets it up if it is new, repairs it if it differs, and gives it a larger table if
+ * the rules do not fit. It differs if its generation (include/abi.h) is not that of the store.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
 
-struct search {
+struct filter_search {
 	const char *must_see;          /* see struct kernel_wish */
 	struct kernel_filter *filters; /* found so far */
 	size_t count;
@@ -46,7 +46,7 @@ struct search {
 };
 
 /* Mapping a table takes longer than finding it. An id names the same map as long as somebody has the map mapped. */
-static void take_memory(const struct search *search, struct kernel_filter *filter)
+static void take_memory(const struct filter_search *search, struct kernel_filter *filter)
 {
 	for (size_t i = 0; i < search->known_count; i++) {
 		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
@@ -66,7 +66,7 @@ static void take_memory(const struct search *search, struct kernel_filter *filte
  * Adds an attachment to the filter of `search` with the same config. Without one, adds the filter; then *filter is
  * zeroed. Returns enum kernel_found, or -errno.
  */
-static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
+static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
 						.mode = search->mode,
@@ -100,7 +100,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
  * Looks at one program. Returns 1 if it uses the maps of a filter, 0 if not, or -errno. An unusable filter is no error:
  * it must not hide the others.
  */
-static int inspect_program(struct search *search, __u32 prog_id)
+static int inspect_program(struct filter_search *search, __u32 prog_id)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
 	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
@@ -144,7 +144,7 @@ static int inspect_program(struct search *search, __u32 prog_id)
 }
 
 /* Looks at the programs that extend the program of the interface. */
-static int inspect_extensions(struct search *search)
+static int inspect_extensions(struct filter_search *search)
 {
 	__u32 id = 0;
 
@@ -168,7 +168,7 @@ static int inspect_extensions(struct search *search)
 	return 0;
 }
 
-static int inspect_interface(struct search *search, const struct interface *interface)
+static int inspect_interface(struct filter_search *search, const struct interface *interface)
 {
 	search->interface = interface;
 	for (int mode = 0; mode < INTERFACE_MODES; mode++) {
@@ -198,7 +198,7 @@ static int inspect_interface(struct search *search, const struct interface *inte
  * what it has found: no writer replaces tables that fast, and links that other tools make and remove must not block
  * `panic`.
  */
-static int search_interfaces(struct search *search)
+static int search_interfaces(struct filter_search *search)
 {
 	struct interface *interfaces;
 	int error, searches = 0;
@@ -209,10 +209,10 @@ static int search_interfaces(struct search *search)
 	do {
 		missed_before = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		*search = (struct search){ .must_see = search->must_see,
-					   .reason = search->reason,
-					   .known = search->known,
-					   .known_count = search->known_count };
+		*search = (struct filter_search){ .must_see = search->must_see,
+						  .reason = search->reason,
+						  .known = search->known,
+						  .known_count = search->known_count };
 		error = interfaces_list(&interfaces, &count);
 		if (error)
 			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
@@ -235,7 +235,9 @@ int kernel_seen_error(enum kernel_seen seen)
 
 int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
-	struct search search = { .must_see = wish.must_see, .reason = reason, .known = *filters, .known_count = *count };
+	struct filter_search search = {
+		.must_see = wish.must_see, .reason = reason, .known = *filters, .known_count = *count
+	};
 	enum kernel_seen seen = KERNEL_SEEN;
 	bool has_wanted = false;
 	size_t kept = 0;
@@ -247,7 +249,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	kernel_filters_free(search.known, search.known_count);
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
-		search = (struct search){};
+		search = (struct filter_search){};
 	}
 	for (size_t i = 0; i < search.count; i++) {
 		struct kernel_filter *filter = &search.filters[i];
