@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "change/change.h"
 #include "change/internal.h"
 
 /* ---- the end of every change ---- */

@@ -16,7 +16,6 @@
  * first change, and the store's generation when it is equal to the store again. An abort and the next change look
  * at the generation to see whether they must repair the table.
  */
-#include "change/change.h"
 #include "change/internal.h"
 
 void filter_change_begin(struct filter *filter)

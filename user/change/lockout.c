@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "change/change.h"
 #include "change/internal.h"
 #include "host/host.h"
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "change/change.h"
 #include "change/internal.h"
 
 #define STEP_RULES 4096    /* rules of a change between two moves of its deadline */

@@ -4,8 +4,6 @@
 
 #include "change/change.h"
 #include "filter/hints.h"
-#include "filter/filter.h"
-#include "kernel/kernel.h"
 
 /* Rules and settings of a store: those of now, or those that there would be if the pending change were undone. */
 struct rules_of {

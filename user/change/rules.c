@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "change/change.h"
 #include "change/internal.h"
-#include "filter/filter.h"
 
 int change_unwritten_reason(int error, struct reason *reason)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Opens store and running filters together; loads, resizes and checks filters. */
-#include "change/change.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -10,9 +10,7 @@
 
 #include "base/memory.h"
 #include "base/waiting.h"
-#include "filter/filter.h"
 #include "filter/internal.h"
-#include "kernel/kernel.h"
 
 /*
  * If too many keys share a few buckets, a new secret solves it, except with a probability of one in millions.

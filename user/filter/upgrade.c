@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "filter/filter.h"
 #include "filter/internal.h"
 
 int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct store *store, struct reason *reason)

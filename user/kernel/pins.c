@@ -24,7 +24,6 @@
 #include <bpf/bpf.h>
 #include <linux/magic.h>
 
-#include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/privileges.h"
 #include "base/waiting.h"

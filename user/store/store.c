@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Opens and closes a store; transactions; read views; the numbers of struct store_info. */
-#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
