@@ -3,98 +3,42 @@
 # Rules with `state new`: what a listed address begins is dropped, and what it answers comes in.
 . tests/lib.sh
 
-# serve KIND: the listed host serves TCP at 8080 and answers datagrams at port 53, each once.
+talk() {
+	in_talk_ns=$1
+	shift
+	in_ns "$in_talk_ns" python3 tests/helpers/talk.py "$@"
+}
+
+# ready COMMAND...: in the background, until it says that it is ready; its output goes to $STATE/heard.
+ready() {
+	: >"$STATE/heard"
+	"$@" >"$STATE/heard" &
+	ready_job=$!
+	on_exit "kill $ready_job 2>/dev/null || :"
+	wait_for "the other side" grep -q ready "$STATE/heard"
+}
+
+# serve KIND: the listed host serves TCP, or answers one datagram by so many bytes.
 serve() {
-	in_tx timeout 20 python3 - "$1" <<-'END' &
-		import socket, sys
-		kind = sys.argv[1]
-		any6 = socket.socket(socket.AF_INET6, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
-		any6.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-		any6.bind(("::", 8080 if kind == "tcp" else 53))
-		print("ready", flush=True)
-		if kind == "tcp":
-		    any6.listen(1)
-		    peer, _ = any6.accept()
-		    peer.sendall(b"x" * 100000)
-		    peer.close()
-		else:
-		    size = int(kind)
-		    data, sender = any6.recvfrom(100)
-		    any6.sendto(b"y" * size, sender)
-	END
-	on_exit "kill $! 2>/dev/null"
-	sleep 0.5
+	ready talk "$TX" serve "$1"
 }
 
-# fetch_tcp ADDRESS: bytes that arrive.
 fetch_tcp() {
-	in_rx timeout 10 python3 - "$1" <<-'END'
-		import socket, sys
-		peer = socket.create_connection((sys.argv[1], 8080), 5)
-		count = 0
-		while True:
-		    data = peer.recv(65536)
-		    if not data:
-		        break
-		    count += len(data)
-		print(count)
-	END
+	talk "$RX" fetch "$1"
 }
 
-# ask_udp ADDRESS PORT HOW: asks from the port (0: any) with a socket that is `connected` or `open`; bytes of the answer.
 ask_udp() {
-	in_rx timeout 10 python3 - "$@" <<-'END'
-		import socket, sys
-		address, port, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-		family = socket.AF_INET6 if ":" in address else socket.AF_INET
-		asks = socket.socket(family, socket.SOCK_DGRAM)
-		asks.settimeout(3)
-		asks.bind(("", port))
-		if how == "connected":
-		    asks.connect((address, 53))
-		    asks.send(b"?")
-		else:
-		    asks.sendto(b"?", (address, 53))
-		try:
-		    print(len(asks.recv(65535)))
-		except TimeoutError:
-		    print("nothing")
-	END
+	talk "$RX" ask "$@"
 }
 
-# reach WHAT ADDRESS PORT: whether the listed host can begin something here.
-reach() {
-	in_rx timeout 6 python3 - "$1" "$3" <<-'END' >"$STATE/reached" &
-		import socket, sys
-		kind = socket.SOCK_STREAM if sys.argv[1] == "tcp" else socket.SOCK_DGRAM
-		here = socket.socket(socket.AF_INET6, kind)
-		here.bind(("::", int(sys.argv[2])))
-		here.settimeout(3)
-		try:
-		    if sys.argv[1] == "tcp":
-		        here.listen(1)
-		        here.accept()
-		    else:
-		        here.recv(100)
-		    print("reached")
-		except TimeoutError:
-		    print("not reached")
-	END
-	reach_job=$!
-	sleep 0.5
-	in_tx timeout 4 python3 - "$@" <<-'END'
-		import socket, sys
-		family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
-		there = socket.socket(family, socket.SOCK_STREAM if sys.argv[1] == "tcp" else socket.SOCK_DGRAM)
-		there.settimeout(2)
-		try:
-		    there.connect((sys.argv[2], int(sys.argv[3])))
-		    there.send(b"!")
-		except OSError:
-		    pass
-	END
-	wait "$reach_job"
-	cat "$STATE/reached"
+# assert_reached_by EXPECTED KIND ADDRESS PORT LISTED OTHER: who reaches this host first, if LISTED tries before OTHER.
+assert_reached_by() {
+	reached_expected=$1
+	shift
+	ready talk "$RX" hear "$1" "$3"
+	talk "$TX" reach "$@"
+	wait "$ready_job"
+	assert_equal "$reached_expected" "$(sed 1d "$STATE/heard")" "$*"
 }
 
 listed() {
@@ -121,18 +65,21 @@ test_answers_come_in() {
 	# As ntpd does, from a port of servers.
 	serve 48
 	assert_equal 48 "$(ask_udp 10.99.0.1 123 connected)"
-	assert_equal 0 "$(xc stats --json | jq '[.[] | select(.outcome == "drop-rule").dropped_packets] | add')"
+	assert_shows '^drop-rule +0 +0 +0 +0$' xc stats
 }
 
 test_attempts_are_dropped() {
 	listed
-	for address in 10.99.0.2 fd99::2; do
-		assert_equal "not reached" "$(reach tcp $address 22)" "tcp to $address"
-		assert_equal "not reached" "$(reach udp $address 5353)" "udp to $address"
+	ip -n "$TX" address add 10.99.0.3/24 dev vtx
+	ip -n "$TX" address add fd99::3/64 dev vtx nodad
+	for kind in tcp udp; do
+		assert_reached_by 10.99.0.3 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
+		assert_reached_by fd99::3 $kind fd99::2 5353 fd99::1 fd99::3
 	done
 	assert_status 0 xc flush
-	assert_equal "reached" "$(reach tcp 10.99.0.2 22)"
-	assert_equal "reached" "$(reach udp 10.99.0.2 5353)"
+	for kind in tcp udp; do
+		assert_reached_by 10.99.0.1 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
+	done
 }
 
 # An unconnected socket at a port of servers waits for nobody.
@@ -145,7 +92,7 @@ test_a_server_is_no_client() {
 # A host behind this one, whose datagrams leave with this host's address: only connection tracking knows them.
 test_a_router_with_nat() {
 	listed
-	[ "$(xc status --json | jq '.running[0].asks_connection_tracking')" = true ] || skip "this kernel has no bpf_xdp_ct_lookup()"
+	xc status --json | grep -q '"asks_connection_tracking": true' || skip "this kernel has no bpf_xdp_ct_lookup()"
 	namespace "xc$$in"
 	veth "xc$$in" vin "$RX" vout
 	ip -n "xc$$in" address add 192.168.7.2/24 dev vin
@@ -156,21 +103,14 @@ test_a_router_with_nat() {
 		table ip nat { chain out { type nat hook postrouting priority 100; oifname "vrx" masquerade; }; }
 	END
 	serve 100
-	answered=$(in_ns "xc$$in" timeout 10 python3 -c '
-import socket
-asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-asks.settimeout(3)
-asks.bind(("", 5000))
-asks.sendto(b"?", ("10.99.0.1", 53))
-print(len(asks.recv(1000)))')
-	assert_equal 100 "$answered"
+	assert_equal 100 "$(talk "xc$$in" ask 10.99.0.1 5000 open)"
 }
 
 test_test_says_what_it_assumes() {
 	listed
 	assert_status 0 xc test 10.99.0.1
-	assert_equal "src 10.99.0.1 state new" "$(xc test 10.99.0.1 --json | jq -r .rule)"
-	assert_equal "these packets begin something; answers pass" "$(xc test 10.99.0.1 --json | jq -r .assumed)"
+	assert_output '^rule: +src 10.99.0.1 state new$'
+	assert_output '^assumed: +these packets begin something; answers pass$'
 	assert_status 1 xc test 10.99.0.9
 }
 
