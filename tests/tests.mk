@@ -51,6 +51,9 @@ $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
+# The appliers of its followers are functions of its own.
+$(BUILD)/tests/helpers/fleet_load: private LDFLAGS += -pthread -Wl,--wrap=follow_send,--wrap=follow_receive
+
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
 	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(filter-out -pie,$(LDFLAGS)) -o $@

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * fleet_load BROKER REPORT|- HOSTS RATE SECONDS: so many hosts follow the list "bad" of the fleet "load", and RATE changes a
- * second are published. Each host is the reader of a follower (log_reader.h) in a thread; one thread answers them all as
- * their appliers, and applies nothing. Prints how long changes took until all hosts had them, and what the main threads of
- * the servers did meanwhile.
+ * second are published. Each host is the reader of a follower (log_reader.h) in a thread, with a connection of its own; its
+ * applier is a function here, which applies nothing. Prints how long changes took until all hosts had them, and what the
+ * main threads of the servers did meanwhile.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,15 +19,13 @@
 #define FLEET "load"
 #define STACK_BYTES (320 << 10) /* a connection reads 64 KB at once */
 #define ENTRIES_MAX 100000
-#define SETTLE_MS 6000 /* hosts read how many they are at their second report */
+#define SETTLE_MS 14000 /* hosts count each other again after 10 s */
 #define LATE_MS 30000
-#define HOSTS_EACH 2500 /* of a process; each host takes three files */
 
 struct host {
 	struct fleet_options options;
 	struct log_reader_start start;
 	char name[32];
-	int fds[2];
 	struct fleet_position at;
 	bool has_answered;
 };
@@ -43,11 +35,9 @@ struct entry {
 	size_t hosts; /* that have it */
 };
 
-/* Several processes share the hosts, because one may have too few files for all. */
-static struct shared {
-	size_t hosts, ready;
-	struct entry entries[ENTRIES_MAX];
-} *shared;
+static struct host *hosts;
+static size_t hosts_count, ready, lost; /* lost: connections */
+static struct entry entries[ENTRIES_MAX];
 static const struct broker_secrets no_secrets;
 
 static void fail(const char *text)
@@ -58,84 +48,71 @@ static void fail(const char *text)
 
 /* ---- the hosts ---- */
 
+static void take_entry(struct host *host, struct fleet_position at)
+{
+	for (__u64 seq = host->at.epoch == at.epoch ? host->at.seq + 1 : 0; seq <= at.seq && seq < ENTRIES_MAX; seq++)
+		if (__atomic_add_fetch(&entries[seq].hosts, 1, __ATOMIC_SEQ_CST) == hosts_count)
+			__atomic_store_n(&entries[seq].level_ms, clock_ms(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
+	host->at = at;
+}
+
+/*
+ * The linker puts these in place of those in follow_messages.c. They are the applier: what the reader sends is applied at
+ * once, and its answer is at hand.
+ */
+int __wrap_follow_send(int fd, const struct follow_message *message, const char *text);
+int __wrap_follow_receive(int fd, struct follow_message *message, char *text);
+
+int __wrap_follow_send(int fd, const struct follow_message *message, const char *text)
+{
+	(void)text;
+	if (message->kind == FOLLOW_ENTRY || message->kind == FOLLOW_END)
+		take_entry(&hosts[fd], message->at);
+	if (message->kind == FOLLOW_LOST)
+		__atomic_add_fetch(&lost, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int __wrap_follow_receive(int fd, struct follow_message *message, char *text)
+{
+	struct host *host = &hosts[fd];
+	char position[FLEET_POSITION_BYTES];
+
+	*message = (struct follow_message){ .kind = FOLLOW_DONE };
+	message->bytes =
+		sprintf(text,
+			"at:bad %s\nlists bad\nversion load\nstate level\nrules %llu\nrefused 0\npanic 0\nwhy  "
+			"\nseen %lld\nskew 0\ndropped 0\n",
+			fleet_position_format(host->at, position), (unsigned long long)host->at.seq,
+			(long long)clock_ms(CLOCK_REALTIME));
+	if (!host->has_answered)
+		__atomic_add_fetch(&ready, 1, __ATOMIC_SEQ_CST);
+	host->has_answered = true;
+	return 0;
+}
+
 static void *run_host(void *context)
 {
 	struct host *host = context;
 
-	log_reader_run(&host->start, host->fds[1]);
+	log_reader_run(&host->start, host - hosts);
 	return NULL;
 }
 
-static void take_entry(struct host *host, struct fleet_position at)
+/* Returns when each host has answered once. */
+static void start_hosts(const char *broker, const char *report, size_t count)
 {
-	for (__u64 seq = host->at.epoch == at.epoch ? host->at.seq + 1 : 0; seq <= at.seq && seq < ENTRIES_MAX; seq++)
-		if (__atomic_add_fetch(&shared->entries[seq].hosts, 1, __ATOMIC_SEQ_CST) == shared->hosts)
-			shared->entries[seq].level_ms = clock_ms(CLOCK_MONOTONIC);
-	host->at = at;
-}
-
-static void answer(struct host *host, char *text)
-{
-	struct follow_message done = { .kind = FOLLOW_DONE };
-	char position[FLEET_POSITION_BYTES];
-
-	done.bytes =
-		sprintf(text,
-			"at:bad %s\nlists bad\nversion load\nstate level\nrules %llu\nrefused 0\npanic 0\nwhy  \nseen "
-			"%lld\nskew 0\ndropped 0\n",
-			fleet_position_format(host->at, position), (unsigned long long)host->at.seq,
-			(long long)clock_ms(CLOCK_REALTIME));
-	if (follow_send(host->fds[0], &done, text))
-		fail("a reader has ended");
-	if (!host->has_answered)
-		__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
-	host->has_answered = true;
-}
-
-/* All appliers. */
-static void *run_appliers(void *context)
-{
-	static char text[FOLLOW_BYTES_MAX + 1];
-	const int epoll = *(int *)context;
-	struct epoll_event events[256];
-
-	for (;;) {
-		const int count = epoll_wait(epoll, events, 256, -1);
-
-		for (int i = 0; i < count; i++) {
-			struct host *host = events[i].data.ptr;
-			struct follow_message message;
-
-			if (follow_receive(host->fds[0], &message, text))
-				fail("a reader has ended");
-			if (message.kind == FOLLOW_ENTRY || message.kind == FOLLOW_END)
-				take_entry(host, message.at);
-			if (message.kind == FOLLOW_LOST)
-				fprintf(stderr, "%s: %s\n", host->name, text);
-			if (message.kind == FOLLOW_FLUSH)
-				answer(host, text);
-		}
-	}
-	return NULL;
-}
-
-static void start_hosts(const char *broker, const char *report, size_t first, size_t count)
-{
-	struct host *hosts = calloc(count, sizeof(*hosts));
-	static int epoll;
 	pthread_attr_t attributes;
 	pthread_t thread;
 
-	epoll = epoll_create1(0);
+	hosts_count = count;
+	hosts = calloc(count, sizeof(*hosts));
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	if (!hosts || pthread_create(&thread, NULL, run_appliers, &epoll))
-		fail("not enough memory");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; hosts && i < count; i++) {
 		struct host *host = &hosts[i];
-		struct epoll_event event = { .events = EPOLLIN, .data.ptr = host };
 
-		sprintf(host->name, "sim%zu", first + i);
+		sprintf(host->name, "sim%zu", i);
 		host->options = (struct fleet_options){ .brokers = { broker },
 							.brokers_count = 1,
 							.host = host->name,
@@ -146,28 +123,12 @@ static void start_hosts(const char *broker, const char *report, size_t first, si
 							 .fleet = FLEET,
 							 .lists = { { .name = "bad" } },
 							 .count = 1 };
-		if (socketpair(AF_UNIX, SOCK_STREAM, 0, host->fds) ||
-		    epoll_ctl(epoll, EPOLL_CTL_ADD, host->fds[0], &event) ||
-		    pthread_create(&thread, &attributes, run_host, host))
-			fail(strerror(errno));
-		if (i % 50 == 49)
+		if (pthread_create(&thread, &attributes, run_host, host))
+			fail("cannot start so many threads");
+		if (i % 100 == 99)
 			clock_pause(50);
 	}
-}
-
-/* Returns when each host has answered once. */
-static void start_processes(const char *broker, const char *report)
-{
-	for (size_t first = 0; first < shared->hosts; first += HOSTS_EACH)
-		if (!fork()) {
-			const size_t left = shared->hosts - first;
-
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			start_hosts(broker, report, first, left < HOSTS_EACH ? left : HOSTS_EACH);
-			for (;;)
-				pause();
-		}
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < shared->hosts)
+	while (__atomic_load_n(&ready, __ATOMIC_SEQ_CST) < count)
 		clock_pause(10);
 }
 
@@ -238,10 +199,6 @@ int main(int argc, char **argv)
 
 	if (!count || count + 2 > ENTRIES_MAX)
 		fail("usage: fleet_load BROKER REPORT|- HOSTS RATE SECONDS");
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		fail("not enough memory");
-	shared->hosts = atoi(argv[3]);
 	open_server(&broker, argv[1]);
 	open_server(&own, argv[1]);
 	if (report)
@@ -250,8 +207,9 @@ int main(int argc, char **argv)
 		fail(reason.text);
 	publish(&broker, 1);
 	started_ms = clock_ms(CLOCK_MONOTONIC);
-	start_processes(argv[1], report);
-	printf("%zu hosts are connected after %lld ms\n", shared->hosts,
+	start_hosts(argv[1], report, atoi(argv[3]));
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("%zu hosts are connected after %lld ms\n", hosts_count,
 	       (long long)(clock_ms(CLOCK_MONOTONIC) - started_ms));
 	clock_pause(SETTLE_MS);
 	work_s = main_thread_s(&own);
@@ -265,7 +223,7 @@ int main(int argc, char **argv)
 		if (due_ms > now_ms)
 			clock_pause(due_ms - now_ms);
 		seq = publish(&broker, i + 2);
-		shared->entries[seq].published_ms = due_ms;
+		entries[seq].published_ms = due_ms;
 	}
 	start_s = clock_seconds() - start_s;
 	printf("%zu changes in %.1f s: the broker's main thread worked %.0f %%", count, start_s,
@@ -274,7 +232,7 @@ int main(int argc, char **argv)
 		printf(", that of reports %.0f %%", (main_thread_s(&reports) - reports_work_s) * 100 / start_s);
 	started_ms = clock_ms(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < count; i++) {
-		const struct entry *entry = &shared->entries[i + 2];
+		const struct entry *entry = &entries[i + 2];
 
 		while (!__atomic_load_n(&entry->level_ms, __ATOMIC_ACQUIRE)) {
 			if (clock_ms(CLOCK_MONOTONIC) - started_ms > LATE_MS)
@@ -284,6 +242,7 @@ int main(int argc, char **argv)
 		took_ms[i] = entry->level_ms - entry->published_ms;
 	}
 	qsort(took_ms, count, sizeof(*took_ms), compare);
+	printf("; %zu connections were lost", lost);
 	printf("\nall hosts had a change after %lld ms (median), %lld ms (99 %%), %lld ms (slowest)\n",
 	       (long long)took_ms[count / 2], (long long)took_ms[count * 99 / 100], (long long)took_ms[count - 1]);
 	fflush(stdout);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "fleet/log_entry.h"
 #include "fleet/log_reader_internal.h"
 #include "fleet/snapshot.h"
@@ -115,8 +116,6 @@ static __s64 block_ms(const struct log_reader *reader)
 	for (size_t i = 0; i < reader->count; i++)
 		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < left_ms)
 			left_ms = reader->lists[i].due_ms - now_ms;
-	if (reader->next_read_ms > now_ms && reader->next_read_ms - now_ms < left_ms)
-		left_ms = reader->next_read_ms - now_ms;
 	if (reader->report.due_ms && reader->report.due_ms - now_ms < left_ms)
 		left_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
 	return left_ms;
@@ -190,6 +189,9 @@ enum log_end log_read_streams(struct log_reader *reader, bool may_wait, struct r
 	enum log_end end;
 	int error;
 
+	/* Panic waits as well: to read only ctl meanwhile would keep the broker as busy as the logs do. */
+	if (may_wait && reader->next_read_ms > fleet_now_ms())
+		clock_pause(reader->next_read_ms - fleet_now_ms());
 	for (size_t i = 0; i < reader->count; i++) {
 		if (!is_read(reader, &reader->lists[i]) || !reader->lists[i].is_suspect)
 			continue;
@@ -201,7 +203,7 @@ enum log_end log_read_streams(struct log_reader *reader, bool may_wait, struct r
 			return end;
 	}
 	for (size_t i = 0; i < reader->count; i++)
-		if (fleet_now_ms() >= reader->next_read_ms && is_read(reader, &reader->lists[i]))
+		if (is_read(reader, &reader->lists[i]))
 			lists[count++] = i;
 	end = read_logs(reader, lists, count, true, may_wait, &error, reason);
 	if (error != -EREMOTEIO && error != -EMSGSIZE) {

@@ -9,7 +9,7 @@
 
 #define IN_A_ROW 3
 #define HEARTBEAT_MS 5000 /* between two reports that say nothing new */
-#define COUNT_MS 60000    /* between two looks at the number of hosts */
+#define COUNT_MS 10000    /* between two looks at the number of hosts */
 #define OWN_MS 1000       /* to wait for the server of `report` */
 #define OWN_RETRY_MS 30000
 #define FIELDS_MAX 128
@@ -170,8 +170,8 @@ int report_send(struct report *report, struct broker *broker, const struct fleet
 		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
 		struct reason *reason)
 {
-	/* All hosts together report at most ten times in a millisecond. */
-	const __s64 pause_ms = report->hosts > 10 * REPORT_MS ? (__s64)report->hosts / 10 : REPORT_MS,
+	/* All hosts together report at most five times in a millisecond. */
+	const __s64 pause_ms = report->hosts > 5 * REPORT_MS ? (__s64)report->hosts / 5 : REPORT_MS,
 		    now_ms = fleet_now_ms();
 
 	report->due_ms = 0;

@@ -4,7 +4,7 @@
  * L:LIST:refused, by which `publish --wait` counts hosts. They are at the broker, or at the server that `report` names.
  *
  * Thousands of hosts must not keep the broker busy with reports: a report is sent if it says something new, at most once
- * in REPORT_MS (three in a row after a pause), or at once if a publisher waits for it.
+ * in REPORT_MS, or more rarely if hosts are many (three in a row after a pause), or at once if a publisher waits for it.
  */
 #ifndef XDP_CUCKOO_REPORT_H
 #define XDP_CUCKOO_REPORT_H
