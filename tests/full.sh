@@ -69,7 +69,7 @@ sanitize() {
 	# shellcheck disable=SC2086 # words
 	gcc $checks -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/sanitizers.c -o "$BUILD/sanitizers.o" || return
 	build "$checks" \
-		"-static-libasan -static-libubsan -Wl,--wrap=_exit,--wrap=setrlimit $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
+		"-static-libasan -static-libubsan -Wl,--wrap=_exit,--wrap=setrlimit,--wrap=prctl $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
 	ln -sf "$ROOT"/build/tests/helpers/*.so "$ROOT"/build/tests/helpers/*.bpf.o "$BUILD/tests/helpers"
 	notices overflow undefined leak || return
 	status=0
