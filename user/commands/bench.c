@@ -26,31 +26,6 @@ struct benching {
 	struct bench_results results;
 };
 
-static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
-{
-	const __u64 seconds = invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
-	const struct copy_wanted wanted = {
-		.is_another = table_options_are_given(&invocation->load) || invocation->load.capacity,
-		.options = table_options_of(&invocation->load),
-		.capacity = invocation->load.capacity,
-	};
-	int error = session_open_copy(&benching->session, invocation->state, invocation->name, &wanted,
-				      &benching->original, reason);
-
-	if (!error)
-		error = store_unread_reason(store_info(benching->session.store, &benching->info), reason);
-	if (!error)
-		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
-	if (!error)
-		error = bench_lists_open(&benching->lists, benching->session.store, &benching->session.filters->kernel,
-					 1000 * (__s64)seconds + SET_UP_MS, reason);
-	if (error)
-		return error;
-	/* Other commands may change the store while bench measures. */
-	session_unlock(&benching->session);
-	return bench_measure(&benching->session.filters->kernel, &benching->lists, seconds, &benching->results, reason);
-}
-
 /* The name that the kernel gives; "unknown" if it gives none. */
 static const char *cpu_name(char name[CPU_NAME_BYTES])
 {
@@ -136,15 +111,34 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 
 static enum command_status run_bench(const struct invocation *invocation)
 {
+	const __u64 seconds = invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
+	const struct copy_wanted wanted = {
+		.is_another = table_options_are_given(&invocation->load) || invocation->load.capacity,
+		.options = table_options_of(&invocation->load),
+		.capacity = invocation->load.capacity,
+	};
 	struct benching benching = {};
+	struct session *session = &benching.session;
 	struct reason reason;
 	bool is_nothing_there;
 	int error;
 
 	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
-	error = bench(invocation, &benching, &reason);
-	is_nothing_there = error == -ENOENT && !benching.session.filters;
+	error = session_open_copy(session, invocation->state, invocation->name, &wanted, &benching.original, &reason);
+	if (!error)
+		error = store_unread_reason(store_info(session->store, &benching.info), &reason);
+	if (!error)
+		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", &reason);
+	if (!error)
+		error = bench_lists_open(&benching.lists, session->store, &session->filters->kernel,
+					 1000 * (__s64)seconds + SET_UP_MS, &reason);
+	if (!error) {
+		/* Other commands may change the store while bench measures. */
+		session_unlock(session);
+		error = bench_measure(&session->filters->kernel, &benching.lists, seconds, &benching.results, &reason);
+	}
+	is_nothing_there = error == -ENOENT && !session->filters;
 	if (!error) {
 		if (benching.original.is_running && !benching.original.is_filtering)
 			output_note("the running filter on %s does not filter as measured; see xdp-cuckoo status",
@@ -152,7 +146,7 @@ static enum command_status run_bench(const struct invocation *invocation)
 		output_print(make_answer(invocation, &benching));
 	}
 	bench_lists_close(&benching.lists);
-	session_close(&benching.session);
+	session_close(session);
 	if (is_nothing_there)
 		return command_fail(STATUS_NO, "%s", reason.text);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;

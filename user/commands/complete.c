@@ -261,22 +261,6 @@ static int take_option(struct completion *completion, int i, int last)
 	return used + 1;
 }
 
-/* Splits --mode=na into an option and its value; bash passes `=` as a word of its own. */
-static void settle_word(struct completion *completion, char start[SPEC_BYTES])
-{
-	const char *value = strchr(completion->word, '=');
-
-	completion->start = "";
-	if (completion->option && !strcmp(completion->word, "="))
-		completion->word = "";
-	if (completion->option || completion->has_options_ended || strncmp(completion->word, "--", 2) || !value)
-		return;
-	completion->option = find_option(completion->word + 2, value - completion->word - 2);
-	snprintf(start, SPEC_BYTES, "%.*s", (int)(value + 1 - completion->word), completion->word);
-	completion->start = start;
-	completion->word = value + 1;
-}
-
 static enum command_status run_complete(const struct invocation *invocation)
 {
 	const int last = invocation->count - 1;
@@ -284,7 +268,7 @@ static enum command_status run_complete(const struct invocation *invocation)
 					 .state = invocation->state,
 					 .name = invocation->name };
 	char start[SPEC_BYTES];
-	const char *spec;
+	const char *spec, *value;
 
 	completion.word = last < 0 ? "" : completion.words[last];
 	for (int i = 0; i < last;) {
@@ -304,7 +288,17 @@ static enum command_status run_complete(const struct invocation *invocation)
 		}
 		i++;
 	}
-	settle_word(&completion, start);
+	/* Splits --mode=na into an option and its value; bash passes `=` as a word of its own. */
+	value = strchr(completion.word, '=');
+	completion.start = "";
+	if (completion.option && !strcmp(completion.word, "=")) {
+		completion.word = "";
+	} else if (!completion.option && !completion.has_options_ended && !strncmp(completion.word, "--", 2) && value) {
+		completion.option = find_option(completion.word + 2, value - completion.word - 2);
+		snprintf(start, sizeof(start), "%.*s", (int)(value + 1 - completion.word), completion.word);
+		completion.start = start;
+		completion.word = value + 1;
+	}
 	output_list_begin();
 	spec = completion.command ? operand_of(&completion) : "COMMAND";
 	if (completion.option && completion.option->value)

@@ -17,40 +17,33 @@ struct printing {
 	bool is_late;             /* command_is_late() */
 };
 
-/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
-static json_t *rule_row(const struct printing *printing, const struct rule *rule)
-{
-	const __u64 owners = rule_owners_now(rule);
-	char text[RULE_TEXT_BYTES];
-	struct rule match = *rule;
-	json_t *row;
-
-	match.comment[0] = '\0';
-	match.action = RULE_DROP;
-	match.timeout_ms = 0;
-	row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
-			rule_action_name(rule->action), "timeout_s",
-			rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(), "comment",
-			rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
-			command_list_names(&printing->lists, owners));
-	if (printing->is_late)
-		json_object_set_new(row, "not_confirmed_in_time", json_true());
-	return row;
-}
-
 static int print_rule(const struct rule *rule, void *context)
 {
 	const struct printing *printing = context;
-	char line[RULE_TEXT_BYTES + 64];
+	const __u64 owners = rule_owners_now(rule);
+	char line[RULE_TEXT_BYTES + 64], text[RULE_TEXT_BYTES];
+	struct rule match = *rule;
 	struct abi_counter count;
-	json_t *row;
+	json_t *row = NULL;
 
-	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
+	if (rule->timeout_ms < 0 || (printing->list && !(owners >> printing->list & 1)))
 		return 0;
 	if (printing->query && !rule_overlaps(rule, printing->query))
 		return 0;
 	rule_format(rule, line);
-	row = output_is_json() ? rule_row(printing, rule) : NULL;
+	/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
+	if (output_is_json()) {
+		match.comment[0] = '\0';
+		match.action = RULE_DROP;
+		match.timeout_ms = 0;
+		row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
+				rule_action_name(rule->action), "timeout_s",
+				rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
+				"comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
+				command_list_names(&printing->lists, owners));
+		if (printing->is_late)
+			json_object_set_new(row, "not_confirmed_in_time", json_true());
+	}
 	if (printing->counts) {
 		count = rule_counts_of(printing->counts, rule);
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count.packets,

@@ -20,13 +20,6 @@ static bool take_char(struct json_span *span, char wanted)
 	return true;
 }
 
-static bool skip_string(struct json_span *span)
-{
-	for (span->at++; span->at < span->end && *span->at != '"'; span->at++)
-		span->at += *span->at == '\\' && span->at + 1 < span->end;
-	return take_char(span, '"');
-}
-
 /*
  * Takes the text of one value off the front. Only counts brackets: jansson checks the values that are read.
  */
@@ -44,7 +37,9 @@ static bool take_value(struct json_span *span, struct json_span *value)
 		if ((*span->at == '}' || *span->at == ']') && !depth--)
 			return false;
 		if (*span->at == '"') {
-			if (!skip_string(span))
+			for (span->at++; span->at < span->end && *span->at != '"'; span->at++)
+				span->at += *span->at == '\\' && span->at + 1 < span->end;
+			if (!take_char(span, '"'))
 				return false;
 		} else {
 			span->at++;
