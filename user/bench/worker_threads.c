@@ -73,17 +73,6 @@ static __u64 time_of(__u64 stamp)
 	return stamp & ~BENCH_STAMP_PROGRAM;
 }
 
-/* Reservoir sampling, as in traffic.c. */
-static void add(struct bench_series *series, double ns)
-{
-	static uint64_t random = 1;
-	const __u64 seen = series->slices++;
-	const __u64 at = seen < BENCH_SERIES_ROOM ? seen : random_below(&random, seen + 1);
-
-	if (at < BENCH_SERIES_ROOM)
-		series->ns[at] = ns;
-}
-
 /*
  * Adds the slices that ran while all threads were at work. A slice ends where the next one starts, so the last
  * slice has no known end.
@@ -93,6 +82,7 @@ static void collect(const struct workers *all, struct bench_series series[BENCH_
 {
 	const __u64 *stamps = all->run->bench->stamps;
 	const unsigned int slices = all->run->packets / BENCH_SLICE;
+	static uint64_t random = 1;
 	__u64 start = 0, end = ~0ULL;
 
 	for (unsigned int i = 0; i < all->count; i++) {
@@ -105,11 +95,17 @@ static void collect(const struct workers *all, struct bench_series series[BENCH_
 		for (unsigned int slice = 0; slice < slices; slice++) {
 			const __u64 *stamp = stamps + (size_t)i * BENCH_SLICES + slice;
 			const enum bench_program program = *stamp & BENCH_STAMP_PROGRAM;
+			__u64 seen, at;
 
 			packets[program] += BENCH_SLICE;
-			if (program < BENCH_PROGRAMS && slice + 1 < slices && time_of(*stamp) >= start &&
-			    time_of(stamp[1]) <= end)
-				add(&series[program], (time_of(stamp[1]) - time_of(*stamp)) / (double)BENCH_SLICE);
+			if (program >= BENCH_PROGRAMS || slice + 1 == slices || time_of(*stamp) < start ||
+			    time_of(stamp[1]) > end)
+				continue;
+			/* Reservoir sampling, as in traffic.c. */
+			seen = series[program].slices++;
+			at = seen < BENCH_SERIES_ROOM ? seen : random_below(&random, seen + 1);
+			if (at < BENCH_SERIES_ROOM)
+				series[program].ns[at] = (time_of(stamp[1]) - time_of(*stamp)) / (double)BENCH_SLICE;
 		}
 }
 

@@ -60,22 +60,11 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 	return is_obsolete ? rule_set_add(&diff->obsolete, present) : 0;
 }
 
-/* The stored rule is not wanted. */
-static int give_up(struct rule_diff *diff, const struct rule *present)
-{
-	const __u64 others = rule_owners_now(present) & ~diff->owner;
-
-	if (!diff->is_alone && !(all_owners(present) & diff->owner))
-		return 0;
-	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
-	diff->left += !diff->is_alone && others;
-	return rule_set_add(&diff->obsolete, present);
-}
-
 int rule_diff_visit(const struct rule *present, void *context)
 {
 	struct rule_diff *diff = context;
 	int order = 1;
+	__u64 others;
 
 	while (diff->next < diff->wanted->count) {
 		order = rule_set_compare(diff->wanted, diff->next, present);
@@ -86,7 +75,13 @@ int rule_diff_visit(const struct rule *present, void *context)
 	}
 	if (diff->next < diff->wanted->count && !order)
 		return compare(diff, present);
-	return give_up(diff, present);
+	/* The stored rule is not wanted. */
+	if (!diff->is_alone && !(all_owners(present) & diff->owner))
+		return 0;
+	others = rule_owners_now(present) & ~diff->owner;
+	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
+	diff->left += !diff->is_alone && others;
+	return rule_set_add(&diff->obsolete, present);
 }
 
 void rule_diff_end(struct rule_diff *diff)

@@ -125,16 +125,6 @@ static bool has_newer_beside(const struct session *session, const struct kernel_
 	return false;
 }
 
-/* Compact filters that another tool loaded get the rules for the first time. */
-static int prepare_compact(struct session *session, const struct kernel_filter *kernels, size_t count,
-			   struct reason *reason)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!kernels[i].is_other_version && !kernels[i].config->magic && !kernels[i].options.is_exact)
-			return forget_ended(session, reason);
-	return 0;
-}
-
 /* For a session that will load a filter: see session_open_to_load(). */
 struct to_load {
 	bool is_on_trial;
@@ -163,10 +153,15 @@ static int check_versions(const struct session *session, const struct kernel_fil
 static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
 			const struct to_load *to_load, struct reason *reason)
 {
+	bool is_new_compact = false;
 	int error = check_versions(session, kernels, count, to_load, reason);
 
-	if (!error)
-		error = prepare_compact(session, kernels, count, reason);
+	/* Compact filters that another tool loaded get the rules for the first time, without ends. What has ended must not enter. */
+	for (size_t i = 0; i < count && !error; i++)
+		is_new_compact |= !kernels[i].is_other_version && !kernels[i].config->magic &&
+				  !kernels[i].options.is_exact;
+	if (!error && is_new_compact)
+		error = forget_ended(session, reason);
 	if (error)
 		return error;
 	/* One more than there are, for session_load(). */

@@ -39,24 +39,15 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 	       (!shapes_of_maps[name].entries || info->max_entries == shapes_of_maps[name].entries);
 }
 
-/* Configs of all versions start with the same members. Whether these can be mapped. */
-static bool has_common_part(const struct bpf_map_info *info)
-{
-	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
-	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_COMMON_BYTES;
-}
-
-/* The map of the program's constants. libbpf names it after the object and the section. */
-static bool has_constants(const struct bpf_map_info *info)
-{
-	const char *section = strrchr(info->name, '.');
-
-	return section && !strcmp(section, ".rodata") && info->btf_value_type_id;
-}
-
 /* Keeps the descriptor if the map is a filter's; else closes it. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
+	/* Configs of all versions start with the same members. Whether these can be mapped. */
+	const bool has_common_part = info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
+				     info->max_entries == 1 && info->map_flags & BPF_F_MMAPABLE &&
+				     info->value_size >= ABI_COMMON_BYTES;
+	const char *section = strrchr(info->name, '.');
+
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
 		if (strcmp(info->name, kernel_map_names[name]) || filter->map[name].fd)
 			continue;
@@ -65,9 +56,10 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 		if (is_sound_map(name, info))
 			return 0;
 		filter->is_other_version = true;
-		return name != KERNEL_CONFIG || has_common_part(info) ? KERNEL_USABLE : KERNEL_UNUSABLE;
+		return name != KERNEL_CONFIG || has_common_part ? KERNEL_USABLE : KERNEL_UNUSABLE;
 	}
-	if (has_constants(info))
+	/* The map of the program's constants. libbpf names it after the object and the section. */
+	if (section && !strcmp(section, ".rodata") && info->btf_value_type_id)
 		filter->constants_id = info->id;
 	close(fd);
 	return 0;

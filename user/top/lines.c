@@ -48,28 +48,13 @@ static const char *put_rates(const struct top_model *model, const char *separato
 	return text;
 }
 
-static const char *head_dropped(const struct top_model *model, char text[TOP_TEXT_BYTES])
-{
-	const double *pps = model->total.pps;
-	const double all = pps[VERDICT_PASS] + pps[VERDICT_DROP] + pps[VERDICT_WOULD_DROP];
-	char number[TOP_NUMBER_BYTES];
-	size_t used;
-
-	put_rates(model, "", VERDICT_DROP, text);
-	used = strlen(text);
-	if (model->has_rates && all > 0)
-		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * pps[VERDICT_DROP] / all);
-	/* Smaller values are rounding errors. */
-	if (model->by_policy > 1e-3)
-		snprintf(text + used, TOP_TEXT_BYTES - used, "; %s/s by policy", top_number(model->by_policy, number));
-	return text;
-}
-
 const char *top_model_heading(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
 {
 	const struct top_state *state = &model->state;
 	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
-	char age[RULE_TIME_BYTES] = "?";
+	const double *pps = model->total.pps;
+	const double all = pps[VERDICT_PASS] + pps[VERDICT_DROP] + pps[VERDICT_WOULD_DROP];
+	char age[RULE_TIME_BYTES] = "?", policy[TOP_NUMBER_BYTES];
 	int length;
 
 	text[0] = '\0';
@@ -84,7 +69,15 @@ const char *top_model_heading(const struct top_model *model, int i, char text[TO
 		put_rates(model, "", VERDICT_PASS, text);
 		return put_rates(model, "; ", VERDICT_WOULD_DROP, text);
 	case 2:
-		return head_dropped(model, text);
+		length = strlen(put_rates(model, "", VERDICT_DROP, text));
+		if (model->has_rates && all > 0)
+			length += snprintf(text + length, TOP_TEXT_BYTES - length, ", %.1f %% of all",
+					   100 * pps[VERDICT_DROP] / all);
+		/* Smaller values are rounding errors. */
+		if (model->by_policy > 1e-3)
+			snprintf(text + length, TOP_TEXT_BYTES - length, "; %s/s by policy",
+				 top_number(model->by_policy, policy));
+		return text;
 	default:
 		length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled", load_percent(state),
 				  top_number(state->slots, slots), top_number(state->used, used));
