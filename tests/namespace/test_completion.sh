@@ -88,7 +88,8 @@ test_words_of_rules_are_offered() {
 	assert_equal "$(sed -n '/ keywords\[\] = {/,/^};/p' user/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "')" \
 		"$(offers add '')" "words"
 	assert_offers 'src
-sport' test 192.0.2.1 s
+sport
+state' test 192.0.2.1 s
 	assert_offers 'dport' add proto tcp src 192.0.2.1 dp
 	assert_offers '' add proto tcp dport 53 dp
 	assert_offers 'tcp' del proto t
