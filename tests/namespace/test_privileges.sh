@@ -37,7 +37,7 @@ pins() {
 
 test_whole_life_as_a_user() {
 	bpf_dir
-	printf '192.0.2.1\n198.51.100.0/24 timeout 1s\n' >"$STATE/list"
+	printf '192.0.2.1\n198.51.100.0/24\n' >"$STATE/list"
 	assert_status 0 xu load vrx
 	assert_status 0 xu import "$STATE/list"
 	assert_status 0 xu add 2001:db8::1 timeout 1h
@@ -49,9 +49,10 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu metrics
 	assert_output '^xdp_cuckoo_packets_total[{].*"drop-rule",verdict="drop"[}] 1$'
 	assert_output '^xdp_cuckoo_rules[{].*[}] 3$'
+	assert_status 0 xu add 203.0.113.0/24 timeout 1s
 	sleep 2
 	assert_status 0 xu expire
-	assert_equal 2 "$(xu list | wc -l)" "rules left"
+	assert_equal 3 "$(xu list | wc -l)" "rules left"
 	assert_status 0 xu policy malformed drop
 	assert_status 0 xu monitor-only on
 	assert_status 0 xu panic
