@@ -295,6 +295,13 @@ bool server_has_rule(const struct server *server, int list, const char *rule)
 	return has;
 }
 
+/* A host that finds no start of the newer epoch cannot see that history was lost. */
+void promises_excuse_lost(void)
+{
+	for (size_t i = 0; i < promises_count; i++)
+		promises[i].is_excused |= promises[i].is_lost_at_broker;
+}
+
 void promises_excuse(const struct server *truth, bool hosts_too)
 {
 	struct state states[LISTS_MAX] = {};
@@ -302,12 +309,16 @@ void promises_excuse(const struct server *truth, bool hosts_too)
 	for (int i = 0; list_names[i]; i++)
 		read_state(truth, i, &states[i]);
 	for (size_t i = 0; i < promises_count; i++) {
-		const bool is_there = find_item(&states[promises[i].list], number_of(promises[i].rule));
+		const struct item *item = find_item(&states[promises[i].list], number_of(promises[i].rule));
+		/* An earlier version of the rule, with another end, is not what was promised. */
+		const bool is_there = item &&
+				      (promises[i].state != PROMISE_LIVE || !item->end_ms == !promises[i].end_us);
 
 		promises[i].is_excused |= promises[i].state == PROMISE_GONE && is_there;
 		if (promises[i].state != PROMISE_LIVE || is_there)
 			continue;
 		promises[i].is_lost_at_broker = true;
+		promises[i].lost_epoch = head_of(truth, promises[i].list).epoch;
 		promises[i].is_excused |= hosts_too;
 	}
 	for (int i = 0; list_names[i]; i++)
@@ -317,9 +328,9 @@ void promises_excuse(const struct server *truth, bool hosts_too)
 /* ---- hosts ---- */
 
 static struct kept {
-	struct fleet_position at;
+	struct fleet_position at, looked_at;
 	size_t count;
-	__u32 *rules; /* sorted */
+	__u32 *rules; /* of looked_at, sorted */
 	bool has_accepted;
 } kept[NODES_MAX][LISTS_MAX];
 
@@ -458,12 +469,21 @@ static void keep_before(const struct kept *before, struct found *found)
 /* No host gives up what was promised, unless somebody accepts it there. */
 static void compare_before(const struct node *node, int list, const struct kept *before, const struct found *found)
 {
+	const struct state *state = find_state(list, before->looked_at);
+
 	for (size_t i = 0; i < before->count; i++) {
 		const struct promise *promise;
+		const struct item *item;
 
 		if (has_number(found->rules, found->count, before->rules[i]))
 			continue;
+		item = state ? find_item(state, before->rules[i]) : NULL;
+		if (item && is_ended(item, NEAR_US))
+			continue;
 		promise = promise_of(list, texts[before->rules[i]]);
+		/* Within one epoch a loss looks like that of a failover: hosts follow it. */
+		if (promise->is_lost_at_broker && before->looked_at.epoch <= promise->lost_epoch)
+			continue;
 		must(!promise_is_live(promise) || promise->is_excused,
 		     "%s has dropped '%s' of the list %s, which was published and not deleted%s", node->name,
 		     promise->rule, list_names[list], promise->is_lost_at_broker ? "; the broker has lost it" : "");
@@ -519,7 +539,7 @@ static void check_list(struct apply *apply, const struct store_lists *lists, int
 	else if (!before->has_accepted)
 		keep_before(before, &found);
 	free(before->rules);
-	*before = (struct kept){ .at = at_now, .count = found.count, .rules = found.rules };
+	*before = (struct kept){ .at = at_now, .looked_at = at_now, .count = found.count, .rules = found.rules };
 }
 
 void check_host(struct apply *apply)
@@ -541,12 +561,6 @@ void check_host(struct apply *apply)
 	current->steps_left = steps;
 }
 
-/* A stage that was released while a host could not read the log drops all its rules there, so it is held. */
-static bool is_held_stage(const struct node *node, int list)
-{
-	return strchr(list_names[list], '.') && strstr(node_said(node), "would drop");
-}
-
 bool hosts_are_level(const struct server *master, char why[512])
 {
 	for (unsigned int i = 0; i < nodes_count; i++) {
@@ -554,7 +568,7 @@ bool hosts_are_level(const struct server *master, char why[512])
 			const struct fleet_position head = head_of(master, list), at_now = kept[i][list].at;
 
 			if (is_spoilt[list] || !head.epoch || !node_follows(&nodes[i], list) ||
-			    !fleet_position_compare(head, at_now) || is_held_stage(&nodes[i], list))
+			    !fleet_position_compare(head, at_now))
 				continue;
 			snprintf(why, 512,
 				 "%.15s is at %llu-%llu of the list %.15s, %.20s at %llu-%llu; it says: %.160s",

@@ -41,6 +41,7 @@ struct promise {
 	__s64 end_us; /* 0: never */
 	__s64 since_us;
 	bool is_excused;        /* hosts and brokers may lack it */
+	__u64 lost_epoch;       /* of the broker, when it had lost it */
 	bool is_lost_at_broker; /* only brokers may lack it: hosts keep it until somebody accepts */
 };
 
@@ -53,6 +54,7 @@ bool promise_is_live(const struct promise *promise);
 
 /* After a server has become the truth with less data than before. `hosts_too`: hosts may follow the loss. */
 void promises_excuse(const struct server *truth, bool hosts_too);
+void promises_excuse_lost(void);
 bool server_has_rule(const struct server *server, int list, const char *rule);
 
 /* ---- hosts ---- */

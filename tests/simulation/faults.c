@@ -137,10 +137,13 @@ static void silence_server(void)
 	in(draw_us(500 * MS, 25 * SECOND), wake_server, server);
 }
 
+/* A host that is off counts the time by its wall clock, and cannot know that somebody has set it. */
 static void step_clock(void)
 {
-	if (chance_one_in(CHANCE_PLAN, 2))
-		draw_host()->wall_ms = (__s64)chance_below(CHANCE_PLAN, 7200000) - 3600000;
+	struct node *node = draw_host();
+
+	if (chance_one_in(CHANCE_PLAN, 2) && node_service(node))
+		node->wall_ms = (__s64)chance_below(CHANCE_PLAN, 7200000) - 3600000;
 	else
 		draw_server()->wall_ms = (__s64)chance_below(CHANCE_PLAN, 16000) - 8000;
 }
@@ -160,6 +163,7 @@ static void fill_disk(void)
 
 static void trim_log(void)
 {
+	promises_excuse_lost();
 	server_command(master, "XTRIM xc:f:L:%s:log MAXLEN %u", list_names[chance_below(CHANCE_PLAN, 3)],
 		       (unsigned int)chance_below(CHANCE_PLAN, 6));
 }
@@ -425,6 +429,14 @@ static void check_panic(void)
 		     node_has_panic(&nodes[i]) ? "has" : "has no", is_on ? "on" : "off");
 }
 
+static bool hosts_hold(void)
+{
+	for (unsigned int i = 0; i < FOLLOWERS; i++)
+		if (strstr(node_said(&nodes[i]), "would drop"))
+			return true;
+	return false;
+}
+
 static void be_quiet(void)
 {
 	const bool has_loss = had_loss || !has_fleet();
@@ -444,6 +456,11 @@ static void be_quiet(void)
 		run_until(now_us + 10 * SECOND);
 		operator_accept();
 		run_until(now_us + LOSS_QUIET_US - QUIET_US - 10 * SECOND);
+	}
+	/* A host may hold what failovers have lost, and says so: somebody must accept it. */
+	if (!hosts_are_level(master, why) && hosts_hold()) {
+		operator_accept();
+		run_until(now_us + 40 * SECOND);
 	}
 	must(hosts_are_level(master, why), "after %lld s of quiet %s", (long long)(QUIET_US / SECOND), why);
 	if (!has_loss)

@@ -277,6 +277,7 @@ static void service_ended(struct process *process)
 	if (services[node->number].process != process)
 		return;
 	services[node->number].process = NULL;
+	services[node->number].has_signal = false;
 	node->undisturbed_us = now_us;
 	in(RESTART_US, start_service, node);
 }

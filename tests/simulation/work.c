@@ -180,7 +180,8 @@ static void begin_work(void *context)
 	case WORK_RELEASE:
 	case WORK_ABORT:
 		for (size_t i = 0, count = promises_count; i < count; i++) {
-			const bool was_live = promises[i].state == PROMISE_LIVE;
+			const bool was_live = promises[i].state == PROMISE_LIVE && !promises[i].is_excused &&
+					      !promises[i].is_lost_at_broker;
 			const __s64 left_us = promises[i].end_us ? promises[i].end_us - now_us : 0;
 
 			if (promises[i].list != (int)publisher + 3 || promises[i].state == PROMISE_NONE ||

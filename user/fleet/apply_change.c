@@ -313,7 +313,9 @@ static int replace_list(struct apply *apply, struct session *session, struct app
 	if (error)
 		return error;
 	dropped = diff->removed + diff->left;
-	if (!is_accepted(apply, list) && ((list->is_older && dropped) || dropped * 100 > list->rules * most))
+	/* A stage is empty after its release: a host that did not read the log then must not keep the rules there. */
+	if (!is_accepted(apply, list) &&
+	    ((list->is_older && dropped) || (dropped * 100 > list->rules * most && !fleet_is_staged(list->name))))
 		return reason_set(
 			reason, -EBADE,
 			"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "

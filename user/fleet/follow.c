@@ -406,6 +406,8 @@ static int take(struct following *following, const struct follow_message *messag
 	case FOLLOW_LINES:
 		return list->is_whole ? apply_lines(apply, list, following->text, message->bytes) : -EPROTO;
 	case FOLLOW_END:
+		/* Also if the reader had another reason to read the list. */
+		list->is_older |= message->at.epoch < list->at.epoch;
 		list->changes_at = message->at;
 		list->is_complete = true;
 		following->states[message->list] = FOLLOW_LEVEL; /* unless it is held */
