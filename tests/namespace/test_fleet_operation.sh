@@ -69,10 +69,9 @@ test_an_older_epoch_is_held() {
 	wait_for "the follower to stop" followed "older than this host's as after the restore of a backup, would drop 1 of 21 rules"
 	dropped 192.0.2.1 || fail "the rule is gone"
 	case_begin "the broker goes on from the backup"
-	: >"$STATE/follow.log"
 	rm -r "$STATE/publisher" # as a publisher elsewhere
 	assert_status 0 publish add 192.0.2.2 --list bad
-	WAIT_S=30 wait_for "the follower to stop" followed "older than this host's as after the restore of a backup, would drop 1 of 21 rules"
+	sleep 8 # longer than a publisher may take to send again what was lost
 	dropped 192.0.2.1 || fail "the rule is gone"
 	wait_for "the report" reported 'held'
 	assert_status 0 publish accept bad
