@@ -2,6 +2,7 @@
 """
 A provider of lists that also misbehaves: python3 feed_server.py DIR PORT CERTIFICATE KEY [PLAIN_PORT]. The path says
 what it does. It serves files of DIR, and adds a line to DIR/log for each request: path, If-None-Match, the user agent.
+DIR/keys has a line for each request: port, path, the headers X-Key and Authorization, the number of the connection.
 """
 import gzip
 import hashlib
@@ -86,6 +87,12 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.answer(301, Location=here + "/list")
         elif path == "to-plain":
             self.answer(302, Location="http://127.0.0.1:%d/list" % PLAIN_PORT)
+        elif path == "to-other":
+            self.answer(302, Location="https://localhost:%d/list" % PORT)
+        elif path == "to-port":
+            self.answer(302, Location="https://127.0.0.1:%d/list" % (PORT + 1))
+        elif path == "echo":
+            self.answer(200, listed + ("wrong key %s\n" % self.headers.get("X-Key", "-")).encode())
         elif path == "to-tls":
             self.answer(302, Location=here + "/list")
         elif path == "to-link-local":
@@ -141,6 +148,9 @@ class Provider(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(DIR, "log"), "a", encoding="ascii") as log:
             log.write("%s %s %s\n" % (self.path, self.headers.get("If-None-Match", "-"),
                                       self.headers.get("User-Agent", "-")))
+        with open(os.path.join(DIR, "keys"), "a", encoding="ascii") as log:
+            log.write("%d %s %s %s %d\n" % (self.server.server_address[1], path, self.headers.get("X-Key", "-"),
+                                            self.headers.get("Authorization", "-"), self.client_address[1]))
         try:
             self.misbehave(path)
         except OSError:

@@ -469,6 +469,226 @@ test_a_server_asks_to_wait() {
 	! grep -q 'failed fetches' "$STATE/out" || fail "status shows a list that the file does not name"
 }
 
+# ---- several files
+
+RAW=raw.githubusercontent.com
+
+# github: this host's provider of countries and networks by number, under the name that the presets have.
+github() {
+	xc load vrx >/dev/null 2>&1
+	provider
+	openssl req -newkey rsa:2048 -nodes -keyout "$STATE/tls/$RAW.key" -out "$STATE/tls/csr" -subj "/CN=$RAW" 2>/dev/null
+	echo "subjectAltName=DNS:$RAW" >"$STATE/tls/ext"
+	openssl x509 -req -in "$STATE/tls/csr" -CA "$STATE/tls/ca.crt" -CAkey "$STATE/tls/ca.key" -CAcreateserial -days 2 \
+		-extfile "$STATE/tls/ext" -out "$STATE/tls/$RAW.crt" 2>/dev/null
+	serve 443 "$RAW"
+	echo "127.0.0.1 $RAW" >"$STATE/hosts"
+}
+
+# networks PATH FAMILY LINE...: what the provider has.
+networks() {
+	networks_file=$STATE/www/ipverse/$1/ipv$2-aggregated.txt
+	mkdir -p "$(dirname "$networks_file")"
+	shift 2
+	printf '%s\n' '# a comment of the provider' "$@" >"$networks_file"
+}
+
+# refresh_github WORD...: in a view of the files in which the provider has its name.
+refresh_github() {
+	in_rx unshare --mount sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$STATE/hosts" \
+		"$TOOL" --state "$STATE/store" refresh --config "$STATE/conf" "$@"
+}
+
+# names LINE...: the configuration of the list `feed`.
+names() {
+	printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "ca = $STATE/tls/ca.crt" "$@" >"$STATE/conf"
+}
+
+test_countries() {
+	github
+	for family in 4 6; do
+		[ "$family" = 4 ] && net=198.51.100.0/24 || net=2001:db8:c::/48
+		networks country-ip-blocks/master/country/cn $family "$net"
+		networks as-ip-blocks/master/as/64496 $family "$net"
+	done
+	networks country-ip-blocks/master/country/ru 4 203.0.113.0/25
+	networks as-ip-blocks/master/as/64497 6 2001:db8:d::/48
+	names 'preset = country' 'country = cn, RU'
+	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh_github
+	assert_prints "$(printf '%s\n' 'src 198.51.100.0/24 state new' 'src 203.0.113.0/25 state new' \
+		'src 2001:db8:c::/48 state new')" xc list feed
+	assert_shows '^feed +3 .* country CN RU' xc lists
+	assert_equal 1 "$(cut -d' ' -f5 "$STATE/www/keys" | sort -u | grep -c .)" "connections"
+	# The same networks again are no change.
+	assert_shows '^feed: added 0, removed 0; 3 rules$' refresh_github feed --force
+	assert_fails 1 'its provider allows the next fetch in (1d|23h)' refresh_github feed
+	names 'preset = country' 'country = CN RU' 'new-only = no' 'action = monitor'
+	assert_shows '^feed: added 3, removed 3; 3 rules$' refresh_github
+	assert_shows '^src 198.51.100.0/24 action monitor$' xc list feed
+	# What passes needs no `state new`.
+	names 'preset = country' 'country = CN' 'action = pass' 'max-shrink = 100%'
+	assert_status 0 refresh_github
+	assert_shows '^src 198.51.100.0/24 action pass$' xc list feed
+	names 'preset = asn' 'asn = AS64496 64497' 'max-shrink = 100%'
+	assert_shows '^feed: added 3, removed 2; 3 rules$' refresh_github
+	assert_shows '^feed +3 .* AS64496 AS64497' xc lists
+	assert_shows '^src 2001:db8:d::/48 state new$' xc list feed
+}
+
+# As xdp-cuckoo.conf(5) says it, with a load that is not confirmed.
+test_only_one_country() {
+	github
+	assert_status 0 xc unload vrx
+	networks country-ip-blocks/master/country/de 4 198.51.100.0/24
+	names 'preset = country' 'country = DE' 'action = pass'
+	assert_status 0 xc add 10.99.0.0/24 action pass
+	assert_status 0 xc add fe80::/10 action pass
+	assert_status 0 refresh_github
+	assert_status 0 xc policy no-rule drop --force
+	assert_status 0 xc load vrx --confirm 10m
+	assert_verdict pass 198.51.100.1 pass 10.99.0.1
+	flows drop 203.0.113.1 pass 198.51.100.1 | traffic || fail "packets meet other rules"
+	assert_status 0 xc confirm
+}
+
+# All files or none: whatever is wrong with one, the rules stay.
+test_a_file_of_several_is_bad() {
+	github
+	networks country-ip-blocks/master/country/cn 4 198.51.100.0/24
+	networks country-ip-blocks/master/country/ru 4 203.0.113.0/25
+	names 'preset = country' 'country = CN RU'
+	assert_status 0 refresh_github
+	xc list >"$STATE/rules"
+	networks country-ip-blocks/master/country/cn 4 198.51.100.0/23
+	while IFS='|' read -r what config pattern; do
+		case_begin "$what"
+		eval "names $config"
+		echo 'Sorry' >"$STATE/www/no-list"
+		: >"$STATE/www/empty-file"
+		assert_fails 3 "$pattern; it keeps its 2 rules" refresh_github feed
+		xc list | diff "$STATE/rules" - || fail "the rules are not as they were"
+	done <<-END
+		a country that is not there|'preset = country' 'country = CN VA RU'|country CN VA RU: country VA: its provider has no networks of it, neither IPv4 nor IPv6
+		an AS that is not there|'preset = asn' 'asn = 64999'|AS64999: its provider has no networks of it, neither IPv4 nor IPv6
+		a URL that is not there|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/missing"|URL 2: the server answers 404: there is no such page
+		a server that fails|"url = https://127.0.0.1:$PORT/503 https://127.0.0.1:$PORT/list"|URL 1: the server answers 503.*
+		one that is no list|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/no-list"|URL 2: more bad lines than rules: it is no list; the first: URL 2, line 1: 'Sorry.*
+		one that is empty|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/empty-file"|URL 2: it is empty
+		HTML|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/html"|URL 2: it is a page of HTML.*
+		time of the whole|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/silent" 'fetch-time = 1s'|URL 2: .*timed out.*
+		rules of the whole|"url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/gzip https://127.0.0.1:$PORT/bad-line" 'max-rules = 2'|it has more rules than max-rules = 2
+	END
+	networks country-ip-blocks/master/country/cn 4 16.0.0.0/4
+	networks country-ip-blocks/master/country/ru 4 32.0.0.0/4
+	names 'preset = country' 'country = CN RU' 'max-space = 10%'
+	assert_fails 3 'it covers 14\.5% of the public IPv4 addresses, more than max-space = 10%' refresh_github feed
+	# One bad line costs itself.
+	names "url = https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/bad-line"
+	assert_notes "list 'feed': 1 bad line left out; the first: URL 2, line 4: '203" refresh_github feed
+	assert_output '^feed: added 3, removed 2; 3 rules$'
+	assert_shows "^feed +3 .* https://127.0.0.1:$PORT/list https://127.0.0.1:$PORT/bad-line" xc lists
+	# What one of the servers says of its file is not true of the list.
+	publish 1 2 3 4
+	assert_shows '^feed: added 1, removed 0; 4 rules$' refresh_github feed
+}
+
+# Of a redirect within, it does not matter that the connection is one of an earlier file.
+test_redirects_within_of_several() {
+	fetched
+	in_rx ip address add 192.0.2.80/32 dev lo
+	configure "http://127.0.0.1:$PLAIN/list http://192.0.2.80:$PLAIN/to-link-local"
+	refused 'URL 2: it redirects to an address that is link-local, which is not followed'
+	in_rx ip address add 169.254.1.1/32 dev lo
+	configure "http://169.254.1.1:$PLAIN/list http://192.0.2.80:$PLAIN/to-link-local"
+	refused 'URL 2: it redirects to an address that is link-local, which is not followed'
+}
+
+# ---- headers
+
+# keys: what the provider has seen, without the number of the connection.
+keys() {
+	cut -d' ' -f1-4 "$STATE/www/keys"
+}
+
+# header_file LINE...: what only root can read.
+header_file() {
+	printf '%s\n' "$@" >"$STATE/headers"
+	chmod 600 "$STATE/headers"
+}
+
+test_headers() {
+	fetched
+	serve "$OTHER" 127.0.0.1
+	header_file 'X-Key: 0123secret' 'Authorization: Basic;hidden'
+	with="header-file = $STATE/headers"
+	while read -r path status seen; do
+		case_begin "$path"
+		rm -f "$STATE/www/keys"
+		configure "$path" "$with"
+		run refresh feed
+		assert_equal "$status" "$STATUS" "status of: $(cat "$STATE/err")"
+		assert_equal "$seen" "$(keys | sed 's/ Basic;hidden$/ both/; s/0123secret both/both/' | tr '\n' ',')" "headers"
+		! grep -e secret -e hidden "$STATE/out" "$STATE/err" || fail "it shows a header"
+	done <<-END
+		list 0 $PORT list both,
+		moved 0 $PORT moved both,$PORT list both,
+		to-port 0 $PORT to-port both,$OTHER list - -,
+		http://127.0.0.1:$PLAIN/list 0 $PLAIN list both,
+		to-plain 3 $PORT to-plain both,
+		echo 0 $PORT echo both,
+	END
+	configure to-other "$with"
+	rm -f "$STATE/www/keys"
+	run refresh feed
+	! keys | grep 'list 0123' || fail "another host sees the headers"
+	assert_notes '1 bad line left out; the first: line 4: not shown, it may repeat a header' refresh_echo
+	for words in lists 'lists --json' status 'status --json' metrics "check-config $STATE/conf"; do
+		# shellcheck disable=SC2086 # words
+		run xc $words
+		! grep -e secret -e hidden "$STATE/out" "$STATE/err" || fail "$words shows a header"
+	done
+	! grep -r secret "$STATE/store" || fail "the store has a header"
+	# The page of the hash may be elsewhere.
+	rm -f "$STATE/www/keys"
+	configure list "$with" "sha256-url = https://127.0.0.1:$OTHER/sha256"
+	publish 1 2 3
+	assert_status 0 refresh feed --force
+	assert_equal "$PORT list 0123secret Basic;hidden,$OTHER sha256 - -," "$(keys | tr '\n' ',')" "headers"
+}
+
+refresh_echo() {
+	configure echo "$with"
+	refresh feed --force
+}
+
+test_bad_header_files() {
+	fetched
+	configure list "header-file = $STATE/headers"
+	rm -f "$STATE/www/keys"
+	while IFS='|' read -r what change pattern; do
+		case_begin "$what"
+		rm -rf "$STATE/headers"
+		header_file 'X-Key: secret'
+		eval "$change"
+		refused "header-file = '$STATE/headers': $pattern"
+		! grep secret "$STATE/err" || fail "it shows a header"
+	done <<-'END'
+		readable|chmod 640 "$STATE/headers"|others can read or change it; chown root and chmod go-rwx it
+		of another user|chown nobody "$STATE/headers"|others can read or change it; chown root and chmod go-rwx it
+		missing|rm "$STATE/headers"|No such file
+		a directory|rm "$STATE/headers"; mkdir -m 700 "$STATE/headers"|no file of at most
+		empty|: >"$STATE/headers"|it is empty
+		a CR|printf 'X-Key: secret\r\n' >"$STATE/headers"|line 1 has a carriage return
+		a control character|printf 'A: b\nX-Key: se\033cret\n' >"$STATE/headers"|line 2 has a character that a header may not have
+		a NUL|printf 'X-Key: secret\000\n' >"$STATE/headers"|it has a NUL byte
+		no colon|echo secret >"$STATE/headers"|line 1 is no header like 'NAME: VALUE'
+		a blank name|echo 'X Key: secret' >"$STATE/headers"|line 1 is no header like 'NAME: VALUE'
+		no value|echo 'X-Key: ' >"$STATE/headers"|line 1 has no value
+		an empty line|printf 'X-Key: secret\n\nA: b\n' >"$STATE/headers"|line 2 is no header like 'NAME: VALUE'
+	END
+	[ ! -e "$STATE/www/keys" ] || fail "the server was asked: $(keys)"
+}
+
 test_metrics() {
 	fetched
 	xc metrics >"$STATE/metrics"
@@ -550,12 +770,16 @@ test_presets() {
 	[ "$(grep -c . "$STATE/presets")" -gt 5 ] || fail "few presets"
 	while read -r preset; do
 		printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "preset = $preset" >"$STATE/conf"
+		case $preset in
+		country) echo 'country = CN ru' >>"$STATE/conf" ;;
+		asn) echo 'asn = 64496 as64497' >>"$STATE/conf" ;;
+		esac
 		assert_status 0 xc check-config "$STATE/conf"
 	done <"$STATE/presets"
 	while read -r line pattern; do
 		case_begin "$line"
 		printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "$line" |
-			sed 's/,/\n/g; s/=/ = /g' >"$STATE/conf"
+			sed 's/,/\n/g; s/=/ = /g; s/_/ /g' >"$STATE/conf"
 		assert_fails 2 "$pattern" xc check-config "$STATE/conf"
 	done <<-END
 		preset=spamhaus-drop,every=10m every must be at least 1h, as its provider asks
@@ -571,6 +795,28 @@ test_presets() {
 		file=/a,max-space=5% max-grow, max-space and min-prefix are for lists by URL
 		url=https://a/b,max-space=101% must be a percentage, 0% to 100%
 		url=https://a/b,max-grow=many must be a percentage, 0% to 1000000%
+		preset=country has preset = country: write also country = XX
+		preset=asn has preset = asn: write also asn = NUMBER
+		country=CN must have one of these: file = /PATH, url = https://..., preset = NAME
+		preset=asn,country=CN country goes with preset = country, asn with preset = asn
+		preset=tor-exits,asn=64496 country goes with preset = country, asn with preset = asn
+		preset=country,country=UK country: 'UK' is no code of ISO 3166: the United Kingdom is GB
+		preset=country,country=EU country: 'EU' is no country
+		preset=country,country=CHN country: 'CHN' is no country: write the two letters of ISO 3166, like CN
+		preset=country,country=XX country: 'XX' is no country
+		preset=country,country=CN_cn country: 'cn' is there twice
+		preset=asn,asn=64496_AS64496 asn: 'AS64496' is there twice
+		preset=asn,asn=0 asn: '0' is no autonomous system: write its number
+		preset=asn,asn=4294967296 asn: '4294967296' is no autonomous system
+		preset=asn,asn=AS-SET asn: 'AS-SET' is no autonomous system
+		preset=country,country=CN,every=1h every must be at least 1d, as its provider asks
+		url=https://a/b_ftp://c/d must be https://HOST/PATH
+		url=https://a/b_https://c/d,sha256-url=https://a/e sha256-url is for a list with one URL
+		url=https://a/b_http://a/d,ca=/a pinned-key and ca need a URL with https://
+		url=http://a/b,header-file=/h header-file needs a URL with https://, or http:// and a loopback or private address
+		url=http://192.0.2.1/b,header-file=/h header-file needs a URL with https://
+		url=https://a/b_https://c/d,header-file=/h header-file is for one server, and the URLs name several
+		file=/a,header-file=/h header-file, max-grow, max-space and min-prefix are for lists by URL
 	END
 	printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' 'file = /a' >"$STATE/conf"
 	assert_fails 2 'has no \[list feed\] with a url or a preset' refresh feed

@@ -335,6 +335,10 @@ test_advice() {
 		add proto icmp type 3/4|write type N code N
 		add tcp/udp 53|written proto tcp,udp
 		add proto tcp flags syn|nft does
+		add country CN|write \[list CN\] with preset = country and country = CN into the configuration, then xdp-cuckoo refresh CN
+		ban RU|with preset = country and country = RU into the configuration
+		add AS64496|write \[list as64496\] with preset = asn and asn = 64496 into the configuration, then xdp-cuckoo refresh as64496
+		add asn 64496|with preset = asn and asn = 64496 into the configuration
 	END
 }
 

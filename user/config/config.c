@@ -2,6 +2,7 @@
 /* Reads a configuration file: its lines, its sections, and what must not be missing. */
 #include "config/config.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 #define EVERY_MS_DEFAULT (3600 * 1000LL)
 #define EVERY_MS_MIN (60 * 1000LL)
 #define FETCH_MS_DEFAULT (60 * 1000LL)
+#define FETCH_MS_PART 1000LL /* for each URL after the first */
 #define FETCH_MS_MAX (600 * 1000LL)
 #define FETCHED_RULES_MAX 1000000
 #define FETCHED_SHRINK_MAX 50
@@ -189,12 +191,34 @@ static int take_lines(struct config_reading *reading, FILE *file, struct reason 
 
 /* ---- the whole ---- */
 
+/* Whether the URL names a loopback or private address, so that http can show headers to nobody elsewhere. */
+static bool is_inner(const char *url)
+{
+	const char *host = url + strcspn(url, "/") + 2;
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr ipv6;
+	struct in_addr ipv4;
+
+	if (*host == '[') {
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+		return inet_pton(AF_INET6, text, &ipv6) == 1 &&
+		       (IN6_IS_ADDR_LOOPBACK(&ipv6) || (ipv6.s6_addr[0] & 0xfe) == 0xfc);
+	}
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, ":/?#"), host);
+	if (inet_pton(AF_INET, text, &ipv4) != 1)
+		return false;
+	return ntohl(ipv4.s_addr) >> 24 == 127 || ntohl(ipv4.s_addr) >> 24 == 10 || ntohl(ipv4.s_addr) >> 20 == 0xac1 ||
+	       ntohl(ipv4.s_addr) >> 16 == 0xc0a8;
+}
+
 /* A list has a file, a URL, or a preset, which has a URL. The other keys of a URL get their defaults. */
 static void complete_list(struct config_reading *reading, struct config_list *list)
 {
 	const struct list_preset *preset = list->preset;
 	const __s64 every_min_ms = preset ? preset->every_ms : EVERY_MS_MIN;
 	char time[RULE_TIME_BYTES];
+	struct list_part part;
+	size_t parts;
 
 	if (!list->file + !list->url + !preset != 2) {
 		config_refuse(reading, list->line,
@@ -202,12 +226,26 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 			      list->name);
 		return;
 	}
+	if (preset && preset->key && !list->country && !list->asn) {
+		config_refuse(reading, list->line, "[list %s] has preset = %s: write also %s", list->name, preset->name,
+			      strcmp(preset->key, "asn") ? "country = XX, two letters for each" : "asn = NUMBER");
+		return;
+	}
+	if ((list->country && (!preset || !preset->key || strcmp(preset->key, "country"))) ||
+	    (list->asn && (!preset || !preset->key || strcmp(preset->key, "asn")))) {
+		config_refuse(reading, list->line,
+			      "[list %s]: country goes with preset = country, asn with preset = asn", list->name);
+		return;
+	}
+	/* Answers from there come in, unless the operator says otherwise. */
+	if (preset && preset->key && !list->has_new_only)
+		list->is_new_only = list->action != RULE_PASS;
 	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca ||
-			   list->grow_max != NOT_GIVEN || list->limits.space_max != NOT_GIVEN ||
+			   list->header_file || list->grow_max != NOT_GIVEN || list->limits.space_max != NOT_GIVEN ||
 			   list->limits.prefix_min[0] || list->limits.prefix_min[1]))
 		config_refuse(reading, list->line,
-			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key, ca, max-grow, max-space and "
-			      "min-prefix are for lists by URL",
+			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key, ca, header-file, max-grow, "
+			      "max-space and min-prefix are for lists by URL",
 			      list->name);
 	if (list->is_new_only && list->action == RULE_PASS)
 		config_refuse(reading, list->line, "[list %s]: new-only is for rules that drop or monitor", list->name);
@@ -226,8 +264,12 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 		list->format = preset->format;
 	if (!list->every_ms)
 		list->every_ms = EVERY_MS_DEFAULT > every_min_ms ? EVERY_MS_DEFAULT : every_min_ms;
+	for (parts = 0; config_list_part(list, parts, &part);)
+		parts++;
 	if (!list->fetch_ms)
-		list->fetch_ms = FETCH_MS_DEFAULT;
+		list->fetch_ms = FETCH_MS_DEFAULT + FETCH_MS_PART * (parts - 1);
+	if (parts > 1 && list->sha256_url)
+		config_refuse(reading, list->line, "[list %s]: sha256-url is for a list with one URL", list->name);
 	if (!list->rules_max)
 		list->rules_max = FETCHED_RULES_MAX;
 	if (list->every_ms < every_min_ms)
@@ -236,8 +278,20 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 	if (list->fetch_ms > FETCH_MS_MAX)
 		config_refuse(reading, list->line, "[list %s]: fetch-time must be at most %s", list->name,
 			      rule_time_format(FETCH_MS_MAX, time));
-	if (strncmp(list->url, "https://", 8) && (list->pinned_key || list->ca))
-		config_refuse(reading, list->line, "[list %s]: pinned-key and ca need a URL with https://", list->name);
+	for (size_t i = 0; config_list_part(list, i, &part); i++) {
+		const char *wrong = NULL;
+
+		if (strncmp(part.url, "https://", 8) && (list->pinned_key || list->ca))
+			wrong = "pinned-key and ca need a URL with https://";
+		else if (list->header_file && strncmp(part.url, "https://", 8) && !is_inner(part.url))
+			wrong = "header-file needs a URL with https://, or http:// and a loopback or private address";
+		else if (list->header_file && !url_is_same_server(list->url, part.url))
+			wrong = "header-file is for one server, and the URLs name several";
+		if (wrong) {
+			config_refuse(reading, list->line, "[list %s]: %s", list->name, wrong);
+			break;
+		}
+	}
 }
 
 /* What concerns several lines, or lines that are missing. */

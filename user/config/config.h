@@ -13,8 +13,10 @@
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
-#define CONFIG_TEXTS_MAX (32 + 8 * STORE_LISTS_MAX)
+#define CONFIG_TEXTS_MAX (32 + 12 * STORE_LISTS_MAX)
 #define CONFIG_URL_BYTES 256
+#define CONFIG_URLS_MAX 16   /* of a list */
+#define CONFIG_NAMES_MAX 256 /* countries or autonomous systems of a list */
 
 /* ---- values that the command line and the file have in common: known_keys.c ---- */
 
@@ -49,11 +51,12 @@ const char *policy_danger(enum abi_outcome outcome);
 /* ---- lists of well-known providers: list_presets.c ---- */
 
 struct list_preset {
-	const char *name, *url, *format;
+	const char *name, *url, *format; /* in a URL, the first * is what `key` names; the second is 4 or 6 */
 	__s64 every_ms; /* the shortest time between two fetches that the provider allows, or that is useful */
 	const char *terms;
 	const char *about;
 	unsigned int space_max; /* percent of the public addresses that it may cover */
+	const char *key;        /* "country" or "asn", the key that names what to fetch; NULL: the URL is the list's */
 };
 
 /* Number `index`; NULL after the last. */
@@ -105,24 +108,49 @@ struct flowspec_options {
 
 /* ---- the file ---- */
 
+struct config_list;
+
+/* One of the files that a list by URL is made of. */
+struct list_part {
+	char url[CONFIG_URL_BYTES];
+	char what[32]; /* "country CN, IPv6", "AS64496, IPv4", "URL 2"; "": the list has one URL */
+	bool is_pair;  /* this and its neighbour are of one name: first IPv4, then IPv6 */
+};
+
+/* Part number `index` of a list by URL. False: it has fewer. */
+bool config_list_part(const struct config_list *list, size_t index, struct list_part *part);
+
+/* Whether `other` names the same scheme, host and port as `url` (the first of several), in the same letters. */
+bool url_is_same_server(const char *url, const char *other);
+
+/*
+ * A country by its code of ISO 3166, an autonomous system by its number. Writes "CN" or "AS64496". NULL; or what is
+ * wrong with the word, or must be written.
+ */
+const char *country_parse(const char *word, char code[3]);
+const char *asn_parse(const char *word, char name[16]);
+
 /*
  * A [list NAME] section, as `import --list NAME --replace FILE` takes it. It has either a file or a URL. The texts
  * are kept in config->texts; NULL: not given.
  */
 struct config_list {
 	char *file;
-	const char *name, *format, *set; /* format, set NULL: not given */
-	const char *url, *sha256_url, *pinned_key, *ca;
-	const struct list_preset *preset; /* that `url` and `format` are from */
-	__s64 every_ms, fetch_ms;         /* between two fetches; the most that one may take */
-	__u64 rules_max;                  /* 0: any number */
-	unsigned int shrink_max;          /* percent of the list that an import may drop, */
-	unsigned int grow_max;            /* and may add */
-	struct list_limits limits;        /* of a list by URL */
-	enum rule_action action;          /* of rules that name none */
-	__s64 timeout_ms;                 /* 0: not given */
+	const char *name, *format, *set;                /* format, set NULL: not given */
+	const char *url, *sha256_url, *pinned_key, *ca; /* `url` may be several, with spaces between */
+	const char *header_file;                        /* headers for the server of `url` */
+	const char *country, *asn;                      /* "CN RU", "AS64496": of a preset with this key */
+	const struct list_preset *preset;               /* that `url` and `format` are from */
+	__s64 every_ms, fetch_ms;                       /* between two fetches; the most that one may take */
+	__u64 rules_max;                                /* 0: any number */
+	unsigned int shrink_max;                        /* percent of the list that an import may drop, */
+	unsigned int grow_max;                          /* and may add */
+	struct list_limits limits;                      /* of a list by URL */
+	enum rule_action action;                        /* of rules that name none */
+	__s64 timeout_ms;                               /* 0: not given */
 	bool is_strict, is_forced;
 	bool is_new_only;  /* every rule that does not pass gets `state new` */
+	bool has_new_only; /* the file says so or says no */
 	unsigned int line; /* where the section starts */
 };
 

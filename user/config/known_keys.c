@@ -14,6 +14,7 @@
 #include "base/safe_text.h"
 
 #define KEYS_TEXT_BYTES 512
+#define NAMES_BYTES 4096 /* longer than a line */
 #define WAIT_MS_MAX (600 * 1000LL)
 
 /* What a value must be, and the C type at its destination. */
@@ -33,7 +34,10 @@ enum key_kind {
 	VALUE_WORD,
 	VALUE_LIST,
 	VALUE_URL,
+	VALUE_URLS, /* one or more of these */
 	VALUE_PIN,
+	VALUE_COUNTRIES, /* const char *, kept in config->texts, as country_parse() and asn_parse() write them */
+	VALUE_SYSTEMS,
 	VALUE_BROKERS, /* const char *[], kept in config->texts; so is the next */
 	VALUE_LISTS,
 	VALUE_PERCENT, /* unsigned int; so is the next */
@@ -66,6 +70,11 @@ static const char *const must_be[] = {
 	[VALUE_OWN] = "1 to 64 prefixes, or any",
 	[VALUE_LIST] = "the name of a list",
 	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
+	[VALUE_URLS] =
+		"https://HOST/PATH without password, up to 255 characters; or http://; or up to 16 of these with "
+		"spaces between",
+	[VALUE_COUNTRIES] = "1 to 256 countries, like CN RU",
+	[VALUE_SYSTEMS] = "1 to 256 autonomous systems, like 64496 64497",
 	[VALUE_PIN] = "sha256//BASE64, the hash of a public key, or several joined by ';'",
 	[VALUE_PRESET] = "a name that xdp-cuckoo lists presets shows",
 };
@@ -105,13 +114,16 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "max-grow", VALUE_GROWTH, OF_LIST(grow_max) },
 	{ SECTION_LIST, "max-space", VALUE_PERCENT, OF_LIST(limits.space_max) },
 	{ SECTION_LIST, "min-prefix", VALUE_PREFIXES, OF_LIST(limits.prefix_min) },
-	{ SECTION_LIST, "url", VALUE_URL, OF_LIST(url) },
+	{ SECTION_LIST, "url", VALUE_URLS, OF_LIST(url) },
 	{ SECTION_LIST, "preset", VALUE_PRESET, OF_LIST(preset) },
+	{ SECTION_LIST, "country", VALUE_COUNTRIES, OF_LIST(country) },
+	{ SECTION_LIST, "asn", VALUE_SYSTEMS, OF_LIST(asn) },
 	{ SECTION_LIST, "every", VALUE_TIME, OF_LIST(every_ms) },
 	{ SECTION_LIST, "fetch-time", VALUE_TIME, OF_LIST(fetch_ms) },
 	{ SECTION_LIST, "sha256-url", VALUE_URL, OF_LIST(sha256_url) },
 	{ SECTION_LIST, "pinned-key", VALUE_PIN, OF_LIST(pinned_key) },
 	{ SECTION_LIST, "ca", VALUE_FILE, OF_LIST(ca) },
+	{ SECTION_LIST, "header-file", VALUE_FILE, OF_LIST(header_file) },
 	{ SECTION_FLEET, "broker", VALUE_BROKERS, OF_CONFIG(fleet) },
 	{ SECTION_FLEET, "user", VALUE_WORD, OF_CONFIG(fleet.user) },
 	{ SECTION_FLEET, "password-file", VALUE_FILE, OF_CONFIG(fleet.password_file) },
@@ -352,6 +364,52 @@ static bool is_url(const char *text)
 	return scheme && host && !memchr(text + scheme, '@', host) && strlen(text) < CONFIG_URL_BYTES;
 }
 
+/* The URLs, with one space between. */
+static bool take_urls(struct config_reading *reading, const char *value, const char **urls)
+{
+	char text[NAMES_BYTES] = "", *words = config_copy(reading, value), *rest = words;
+	bool is_right = true;
+	size_t count = 0;
+	const char *word;
+
+	while (words && (word = strsep(&rest, " \t"))) {
+		if (!*word)
+			continue;
+		is_right &= is_url(word) && count++ < CONFIG_URLS_MAX;
+		text_append(text, sizeof(text), "%s%s", *text ? " " : "", word);
+	}
+	free(words);
+	*urls = config_keep(reading, text);
+	return is_right;
+}
+
+/* Countries or autonomous systems, as parse() writes them, with one space between. */
+static bool take_names(struct config_reading *reading, const struct key *key, const char *value, const char **names)
+{
+	const char *words[CONFIG_NAMES_MAX];
+	char text[NAMES_BYTES] = " ", name[20] = " ";
+	size_t count;
+
+	if (!take_words(reading, value, words, &count, CONFIG_NAMES_MAX))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const char *wrong = key->kind == VALUE_COUNTRIES ? country_parse(words[i], name + 1) :
+								   asn_parse(words[i], name + 1);
+
+		text_append(name, sizeof(name), " ");
+		if (!wrong && strstr(text, name))
+			wrong = "is there twice";
+		if (wrong)
+			refuse(reading, "%s: '%s' %s", key->name, words[i], wrong);
+		else
+			text_append(text, sizeof(text), "%s", name + 1);
+	}
+	if (text[1])
+		text[strlen(text) - 1] = '\0';
+	*names = config_keep(reading, text + 1);
+	return true;
+}
+
 /* Whether a text is what must_be[] says. */
 static bool is_text_of(enum key_kind kind, const char *text)
 {
@@ -383,6 +441,8 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	switch (key->kind) {
 	case VALUE_SWITCH:
 		config->has_monitor_only |= to == &config->load.is_monitor_only;
+		if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
+			config->list[config->lists_count - 1].has_new_only = true;
 		return take_switch(value, true, to);
 	case VALUE_OPPOSITE:
 		return take_switch(value, false, to);
@@ -419,6 +479,11 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_PRESET:
 		*(const struct list_preset **)to = list_preset_named(value);
 		return list_preset_named(value);
+	case VALUE_URLS:
+		return take_urls(reading, value, to);
+	case VALUE_COUNTRIES:
+	case VALUE_SYSTEMS:
+		return take_names(reading, key, value, to);
 	case VALUE_FILE:
 	case VALUE_FORMAT:
 	case VALUE_TEXT:

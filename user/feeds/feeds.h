@@ -15,7 +15,10 @@
 /* A hash of the URL and options of a list, which struct store_feed keeps. Never 0. */
 __u64 feed_config_hash(const struct config_list *list);
 
-/* The source of the list in the store and in messages: its URL up to '?'. The rest may be secret. */
+/*
+ * The source of the list in the store and in messages: its countries, its autonomous systems, or its URLs up to '?'. The
+ * rest of a URL may be secret.
+ */
 const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES]);
 
 /* A list whose last fetch that succeeded is older counts as not fed. */
@@ -84,7 +87,7 @@ int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *t
  * It sends the rules in their canonical text. The caller must read this text strictly.
  */
 
-#define FETCH_BYTES_MAX (128 << 20) /* of a list, unpacked */
+#define FETCH_BYTES_MAX (128 << 20) /* of all parts of a list, unpacked */
 
 struct fetch_request {
 	const struct config_list *list;
@@ -105,16 +108,6 @@ int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct
  * a reason if anything fails. *text is a file in memory with the rules, which the caller closes; -1: there is none.
  */
 void fetch_end(struct fetch *fetch, struct feed_message *message, int *text);
-
-/* In the process without privileges: makes rules of the bytes of a list. 0; -errno. The caller frees *rules. */
-struct fetch_rules {
-	char *text; /* one rule per line, sorted */
-	size_t bytes, count;
-	__u64 bad_lines;
-	struct reason first_bad;
-};
-int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, struct fetch_rules *rules,
-		     struct reason *reason);
 
 #define FETCH_SHA256_HEX 64
 

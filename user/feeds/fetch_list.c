@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include <openssl/sha.h>
 
@@ -16,9 +17,9 @@
 #include "base/safe_text.h"
 #include "base/unprivileged.h"
 #include "feeds/http_get.h"
+#include "io/whole_file.h"
 #include "lists/list.h"
 
-#define CA_BYTES_MAX (1 << 20)
 #define SHA256_PAGE_BYTES 65536
 #define READ_MS 60000       /* to read the list after it was fetched */
 #define MEMORY (1ULL << 30) /* for the bytes of a list, while they grow, for libraries and for the CA file */
@@ -62,20 +63,30 @@ static int check_kind(const char *bytes, size_t count, struct reason *reason)
 	return 0;
 }
 
+struct fetch_rules {
+	char *text; /* one rule per line, sorted */
+	size_t bytes, count;
+	__u64 bad_lines;
+	struct reason first_bad;
+};
+
 struct reading {
+	const struct config_list *config;
+	const char *what; /* of the part that is read now */
 	struct rule_set set;
-	__u64 rules_max;
 	struct fetch_rules *rules;
-	const struct list_limits *limits;
 };
 
 static void refuse(struct list_input *list, const char *text)
 {
 	struct reading *reading = list->context;
 
+	/* A server may answer with the headers that it got. */
+	if (reading->config->header_file)
+		text = "not shown, it may repeat a header";
 	if (!reading->rules->bad_lines++)
-		reason_set(&reading->rules->first_bad, 0, "line %llu: %s", (unsigned long long)list->reader.number,
-			   text);
+		reason_set(&reading->rules->first_bad, 0, "%s%sline %llu: %s", reading->what,
+			   *reading->what ? ", " : "", (unsigned long long)list->reader.number, text);
 }
 
 static void ignore(struct list_input *list, const char *text)
@@ -94,19 +105,20 @@ static int go_on(struct list_input *list)
 static int take(struct list_input *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
-	const char *unfit = list_unfit(reading->limits, rule);
+	const char *unfit = list_unfit(&reading->config->limits, rule);
 
 	if (unfit) {
 		refuse(list, unfit);
 		return 0;
 	}
-	if (reading->set.count >= 2 * reading->rules_max)
+	if (reading->set.count >= 2 * reading->config->rules_max)
 		return -E2BIG;
 	return rule_set_add(&reading->set, rule);
 }
 
-static int read_list(struct reading *reading, const struct config_list *config, char *bytes, size_t count)
+static int read_list(struct reading *reading, char *bytes, size_t count)
 {
+	const struct config_list *config = reading->config;
 	struct list_input list = { .format = config->format ? list_format_named(config->format) : LIST_UNKNOWN,
 				   .timeout_ms = config->timeout_ms,
 				   .is_strict = config->is_strict,
@@ -149,25 +161,40 @@ static int write_rules(const struct rule_set *set, struct fetch_rules *rules)
 	return fclose(to) ? -ENOMEM : rules->bytes > FEED_TEXT_MAX ? -E2BIG : 0;
 }
 
-int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, struct fetch_rules *rules,
-		     struct reason *reason)
+/* Adds the rules of one part of the list. A part that is no list is as bad as the whole. */
+static int read_part(struct reading *reading, char *bytes, size_t count, struct reason *reason)
 {
-	struct reading reading = { .rules_max = list->rules_max, .rules = rules, .limits = &list->limits };
+	const struct config_list *list = reading->config;
+	const __u64 bad_before = reading->rules->bad_lines, rules_before = reading->set.count;
 	int error = check_kind(bytes, count, reason);
 
-	*rules = (struct fetch_rules){};
 	if (error)
 		return error;
-	error = read_list(&reading, list, bytes, count);
-	if (!error) {
-		rule_set_sort(&reading.set);
-		error = write_rules(&reading.set, rules);
-	}
-	rule_set_close(&reading.set);
+	error = read_list(reading, bytes, count);
 	if (error == -EMSGSIZE)
-		return reason_set(reason, -EINVAL, "%s: it is no list", rules->first_bad.text);
+		return reason_set(reason, -EINVAL, "%s: it is no list", reading->rules->first_bad.text);
 	if (error == -ENOENT)
 		return reason_set(reason, -EINVAL, "it has no set '%s'", list->set);
+	if (error == -E2BIG)
+		return reason_set(reason, -EINVAL, "it has more rules than max-rules = %llu",
+				  (unsigned long long)list->rules_max);
+	if (error)
+		return reason_set(reason, error, "cannot read it: %s", strerror(-error));
+	if (*reading->what && reading->rules->bad_lines - bad_before > reading->set.count - rules_before)
+		return reason_set(reason, -EINVAL, "more bad lines than rules: it is no list; the first: %s",
+				  reading->rules->first_bad.text);
+	return 0;
+}
+
+/* When all parts are read. */
+static int finish_rules(struct reading *reading, struct reason *reason)
+{
+	const struct config_list *list = reading->config;
+	struct fetch_rules *rules = reading->rules;
+	int error;
+
+	rule_set_sort(&reading->set);
+	error = write_rules(&reading->set, rules);
 	if (error == -E2BIG || (!error && rules->count > list->rules_max))
 		return reason_set(reason, -EINVAL, "it has more rules than max-rules = %llu",
 				  (unsigned long long)list->rules_max);
@@ -186,23 +213,24 @@ int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, 
 
 struct fetching {
 	const struct fetch_request *request;
-	char *ca; /* PEM text; NULL: the system's */
-	size_t ca_bytes;
+	char *ca;      /* PEM text; NULL: the system's */
+	char *headers; /* as in struct http_get */
 };
 
-static int get(const struct fetching *fetching, const char *url, size_t bytes_max, struct http_page *page,
-	       struct reason *reason)
+static int get(const struct fetching *fetching, const char *url, bool is_known, size_t bytes_max, __s64 time_ms,
+	       struct http_page *page, struct reason *reason)
 {
 	const struct fetch_request *request = fetching->request;
-	const bool is_list = url == request->list->url;
 	const struct http_get wanted = { .url = url,
-					 .etag = is_list ? request->etag : "",
-					 .modified = is_list ? request->modified : "",
+					 .headers = fetching->headers,
+					 .home = request->list->url,
+					 .etag = is_known ? request->etag : "",
+					 .modified = is_known ? request->modified : "",
 					 .pinned_key = request->list->pinned_key,
 					 .ca = fetching->ca,
-					 .ca_bytes = fetching->ca_bytes,
+					 .ca_bytes = fetching->ca ? strlen(fetching->ca) : 0,
 					 .bytes_max = bytes_max,
-					 .time_ms = request->list->fetch_ms };
+					 .time_ms = time_ms };
 
 	return http_get(&wanted, page, reason);
 }
@@ -221,7 +249,8 @@ static int check_sha256(const struct fetching *fetching, const struct http_page 
 	sha256 = library ? (__typeof__(sha256))dlsym(library, "SHA256") : NULL;
 	if (!sha256)
 		return reason_set(reason, -ELIBACC, "no libcrypto.so.3 here; apt-get install libssl3");
-	error = get(fetching, fetching->request->list->sha256_url, SHA256_PAGE_BYTES, &page, &why);
+	error = get(fetching, fetching->request->list->sha256_url, false, SHA256_PAGE_BYTES,
+		    fetching->request->list->fetch_ms, &page, &why);
 	if (error)
 		return reason_set(reason, error, "its sha256-url: %s", why.text);
 	if (page.bytes)
@@ -244,20 +273,68 @@ static void fill(char *to, size_t room, const char *text)
 	text_make_utf8(to);
 }
 
+/*
+ * Fetches the parts and reads them, one after another; *page: the last. A country or an autonomous system may have no
+ * networks of one family, and then no file. Without either file it is not there.
+ */
+static int fetch_parts(const struct fetching *fetching, struct reading *reading, struct http_page *page,
+		       struct reason *reason)
+{
+	const struct config_list *list = reading->config;
+	const __s64 deadline_ms = clock_ms(CLOCK_MONOTONIC) + list->fetch_ms;
+	bool is_single, is_half_missing = false;
+	struct list_part part;
+	size_t bytes = 0;
+	int error = 0;
+
+	is_single = !config_list_part(list, 1, &part);
+	for (size_t i = 0; !error && config_list_part(list, i, &part); i++) {
+		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
+		struct reason why;
+
+		http_free(page);
+		reading->what = part.what;
+		error = left_ms > 0 ? get(fetching, part.url, is_single, FETCH_BYTES_MAX, left_ms, page, &why) :
+				      reason_set(&why, -ETIMEDOUT, "timed out: all took longer than fetch-time");
+		bytes += page->count;
+		if (error == -ENOENT && part.is_pair && !is_half_missing) {
+			is_half_missing = i % 2 == 0;
+			error = 0;
+			continue;
+		}
+		if (error == -ENOENT && part.is_pair)
+			return reason_set(reason, error,
+					  "%.*s: its provider has no networks of it, neither IPv4 nor IPv6",
+					  (int)strcspn(part.what, ","), part.what);
+		is_half_missing = false;
+		if (!error && bytes > FETCH_BYTES_MAX)
+			error = reason_set(&why, -EFBIG, "all are larger than %d MiB", FETCH_BYTES_MAX >> 20);
+		if (!error && list->sha256_url && !page->is_unmodified)
+			error = check_sha256(fetching, page, &why);
+		if (!error && !page->is_unmodified)
+			error = read_part(reading, page->bytes, page->count, &why);
+		if (error)
+			reason_set(reason, error, "%s%s%s", part.what, *part.what ? ": " : "", why.text);
+	}
+	/* What one server says of its part is not true of the whole. */
+	if (!is_single)
+		page->etag[0] = page->modified[0] = '\0';
+	return error;
+}
+
 static void run(const void *context, int fd)
 {
 	const struct fetching *fetching = context;
 	struct feed_message message = { .outcome = FEED_FAILED };
 	struct fetch_rules rules = {};
-	struct http_page page;
+	struct reading reading = { .config = fetching->request->list, .rules = &rules };
+	struct http_page page = {};
 	struct reason reason;
 	int error;
 
-	error = get(fetching, fetching->request->list->url, FETCH_BYTES_MAX, &page, &reason);
-	if (!error && fetching->request->list->sha256_url && !page.is_unmodified)
-		error = check_sha256(fetching, &page, &reason);
+	error = fetch_parts(fetching, &reading, &page, &reason);
 	if (!error && !page.is_unmodified)
-		error = fetch_read_rules(fetching->request->list, page.bytes, page.count, &rules, &reason);
+		error = finish_rules(&reading, &reason);
 	message.retry_after_s = page.retry_after_s;
 	if (error) {
 		fill(message.why, sizeof(message.why), reason.text);
@@ -275,34 +352,60 @@ static void run(const void *context, int fd)
 
 /* ---- in the process that imports ---- */
 
-/* Reads the file here: the process without privileges may not be allowed to. */
-static int read_ca(struct fetching *fetching, const char *path, struct reason *reason)
+/* Lines "NAME: VALUE". The reason shows nothing of them. */
+static int check_headers(const char *path, const char *text, struct reason *reason)
 {
-	FILE *file = fopen(path, "re");
+	static const char name[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	unsigned int number = 0;
 
-	if (!file)
-		return reason_set(reason, -errno, "ca = '%s': %s", path, strerror(errno));
-	fetching->ca = malloc(CA_BYTES_MAX);
-	if (fetching->ca)
-		fetching->ca_bytes = fread(fetching->ca, 1, CA_BYTES_MAX, file);
-	fclose(file);
-	return fetching->ca_bytes && fetching->ca_bytes < CA_BYTES_MAX ?
-		       0 :
-		       reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", path);
+	for (const char *line = text; *line; line += *line == '\n') {
+		const size_t length = strcspn(line, "\n"), colon = strspn(line, name);
+		const char *wrong = length >= HTTP_HEADER_BYTES  ? "is too long" :
+				    !colon || line[colon] != ':' ? "is no header like 'NAME: VALUE'" :
+				    strspn(line + colon + 1, " ") == length - colon - 1 ? "has no value" :
+											  NULL;
+
+		number++;
+		for (size_t i = 0; i < length && !wrong; i++)
+			if (line[i] < ' ' || line[i] > '~')
+				wrong = line[i] == '\r' ? "has a carriage return (CR)" :
+							  "has a character that a header may not have";
+		if (wrong)
+			return reason_set(reason, -EINVAL, "header-file = '%s': line %u %s", path, number, wrong);
+		line += length;
+	}
+	return number ? 0 : reason_set(reason, -EINVAL, "header-file = '%s': it is empty", path);
+}
+
+/* Reads the files here: the process without privileges is not allowed to. */
+static int read_files(struct fetching *fetching, struct reason *reason)
+{
+	const struct config_list *list = fetching->request->list;
+	int error = 0;
+
+	if (list->ca)
+		error = io_read_secret("ca", list->ca, 0, &fetching->ca, reason);
+	if (!error && fetching->ca && !*fetching->ca)
+		error = reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", list->ca);
+	if (!error && list->header_file)
+		error = io_read_secret("header-file", list->header_file, S_IRWXG | S_IRWXO, &fetching->headers, reason);
+	return !error && fetching->headers ? check_headers(list->header_file, fetching->headers, reason) : error;
 }
 
 int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
 {
 	struct fetching fetching = { .request = request };
 	const __u64 memory = MEMORY + request->list->rules_max * RULE_MEMORY;
-	int error = 0;
+	int error;
 
 	*fetch = (struct fetch){ .process.fd = -1,
 				 .deadline_ms = clock_ms(CLOCK_MONOTONIC) + 2 * request->list->fetch_ms + READ_MS };
-	if (request->list->ca)
-		error = read_ca(&fetching, request->list->ca, reason);
+	error = read_files(&fetching, reason);
 	if (!error)
 		error = unprivileged_start(&fetch->process, run, &fetching, memory, reason);
+	if (fetching.headers)
+		explicit_bzero(fetching.headers, strlen(fetching.headers));
+	free(fetching.headers);
 	free(fetching.ca);
 	return error;
 }

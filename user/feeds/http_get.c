@@ -15,12 +15,13 @@
 #include <zlib.h>
 
 #include "base/version.h"
+#include "config/config.h"
 #include "host/host.h"
 
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(curl_global_init) X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_setopt) X(curl_easy_getinfo) \
-	X(curl_easy_perform) X(curl_easy_strerror) X(curl_easy_header) X(curl_slist_append) X(curl_slist_free_all)
+	X(curl_easy_perform) X(curl_easy_reset) X(curl_easy_strerror) X(curl_easy_header) X(curl_slist_append) X(curl_slist_free_all)
 /* clang-format on */
 
 #define ENCODING_BYTES 32
@@ -39,7 +40,8 @@ struct transfer {
 	size_t room;
 	bool is_secure;            /* the last request went by https */
 	bool has_asked, is_public; /* there was a request; the first went to a public address */
-	const char *inner;         /* why a redirect is not followed; NULL: it is */
+	__s64 left_ms;
+	const char *inner; /* why a redirect is not followed; NULL: it is */
 	bool is_downgraded, is_too_large, is_out_of_memory;
 	char error[CURL_ERROR_SIZE];
 };
@@ -83,75 +85,110 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 	return count;
 }
 
-/*
- * A provider must not reach by this host what only this host can reach. So it may redirect to an address that is not public
- * only if its own is not. With a proxy, `to` is the proxy's address.
- */
-static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+/* What is special about an address; NULL: nothing, it is public. */
+static const char *special_of(const char *address)
 {
-	struct transfer *transfer = context;
-	const void *address = to->family == AF_INET ? (void *)&((struct sockaddr_in *)&to->addr)->sin_addr :
-						      (void *)&((struct sockaddr_in6 *)&to->addr)->sin6_addr;
-	char text[INET6_ADDRSTRLEN] = "";
-	const char *inner = "not known";
 	struct reason ignored;
 	struct rule rule;
 
+	return rule_parse(address, &rule, &ignored) ? "not known" : guard_special(&rule);
+}
+
+/*
+ * A provider must not reach by this host what only this host can reach. So it may redirect to an address that is not public
+ * only if its own is not. With a proxy, `address` is the proxy's.
+ */
+static bool may_go_to(struct transfer *transfer, const char *address)
+{
+	const char *inner = special_of(address);
+
+	if (!transfer->has_asked || !transfer->is_public || !inner)
+		return true;
+	transfer->inner = inner;
+	return false;
+}
+
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	const void *address = to->family == AF_INET ? (void *)&((struct sockaddr_in *)&to->addr)->sin_addr :
+						      (void *)&((struct sockaddr_in6 *)&to->addr)->sin6_addr;
+	char text[INET6_ADDRSTRLEN] = "";
+
 	(void)purpose;
-	if (inet_ntop(to->family, address, text, sizeof(text)) && !rule_parse(text, &rule, &ignored))
-		inner = guard_special(&rule);
-	transfer->is_public |= !transfer->has_asked && !inner;
-	if (transfer->has_asked && transfer->is_public && inner) {
-		transfer->inner = inner;
+	inet_ntop(to->family, address, text, sizeof(text));
+	if (!may_go_to(context, text))
 		return CURL_SOCKET_BAD;
-	}
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
-/* Comes before each request, so also after each redirect. */
-static int check_scheme(void *context, char *to, char *from, int to_port, int from_port)
+/* Comes before each request, so also after each redirect. A connection of an earlier request has opened no socket. */
+static int check_request(void *context, char *to, char *from, int to_port, int from_port)
 {
 	struct transfer *transfer = context;
 	const bool was_secure = transfer->is_secure;
 	char *url = NULL;
 
-	(void)to, (void)from, (void)to_port, (void)from_port;
+	(void)from, (void)to_port, (void)from_port;
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
 	transfer->is_secure = url && !strncasecmp(url, "https:", 6);
 	transfer->is_downgraded = was_secure && !transfer->is_secure;
+	if (transfer->is_downgraded || !may_go_to(transfer, to))
+		return CURL_PREREQFUNC_ABORT;
+	transfer->is_public |= !transfer->has_asked && !special_of(to);
 	transfer->has_asked = true;
-	return transfer->is_downgraded ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+	return CURL_PREREQFUNC_OK;
 }
 
-static void add_header(struct transfer *transfer, const char *name, const char *value)
+static void add_header(struct transfer *transfer, const char *name, const char *value, size_t length)
 {
-	char text[STORE_ETAG_BYTES + 32];
+	char text[HTTP_HEADER_BYTES];
 	struct curl_slist *longer;
 
-	if (!*value)
+	if (!length)
 		return;
-	snprintf(text, sizeof(text), "%s: %s", name, value);
+	snprintf(text, sizeof(text), "%s%.*s", name, (int)length, value);
 	longer = lib.curl_slist_append(transfer->headers, text);
+	explicit_bzero(text, sizeof(text));
 	transfer->is_out_of_memory |= !longer;
 	if (longer)
 		transfer->headers = longer;
 }
 
+/* The part of the options that a redirect changes. */
+static void set_address(struct transfer *transfer, const char *url)
+{
+	const struct http_get *get = transfer->get;
+	const bool is_home = get->headers && url_is_same_server(get->home, url);
+	const long connect_ms = transfer->left_ms < HTTP_CONNECT_MS ? transfer->left_ms : HTTP_CONNECT_MS;
+	CURLcode failed;
+
+	lib.curl_slist_free_all(transfer->headers);
+	transfer->headers = NULL;
+	add_header(transfer, "If-None-Match: ", get->etag, strlen(get->etag));
+	add_header(transfer, "If-Modified-Since: ", get->modified, strlen(get->modified));
+	for (const char *line = is_home ? get->headers : ""; *line; line += *line == '\n') {
+		add_header(transfer, "", line, strcspn(line, "\n"));
+		line += strcspn(line, "\n");
+	}
+	failed = lib.curl_easy_setopt(transfer->curl, CURLOPT_URL, url);
+	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_HTTPHEADER, transfer->headers);
+	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_TIMEOUT_MS, (long)transfer->left_ms);
+	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+	/* A proxy would see the headers. */
+	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_NOPROXY,
+				       is_home && strncasecmp(url, "https:", 6) ? "*" : NULL);
+	transfer->is_out_of_memory |= failed != 0;
+}
+
 static void set_options(struct transfer *transfer)
 {
 	const struct http_get *get = transfer->get;
-	const long connect_ms = get->time_ms < HTTP_CONNECT_MS ? get->time_ms : HTTP_CONNECT_MS;
 	struct curl_blob ca = { (void *)get->ca, get->ca_bytes, CURL_BLOB_COPY };
 	CURLcode failed = 0;
 
-	add_header(transfer, "If-None-Match", get->etag);
-	add_header(transfer, "If-Modified-Since", get->modified);
 #define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
-	SET(CURLOPT_URL, get->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
-	SET(CURLOPT_FOLLOWLOCATION, 1L);
-	SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
-	SET(CURLOPT_PREREQFUNCTION, check_scheme);
+	SET(CURLOPT_PREREQFUNCTION, check_request);
 	SET(CURLOPT_PREREQDATA, transfer);
 	SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	SET(CURLOPT_OPENSOCKETDATA, transfer);
@@ -163,12 +200,9 @@ static void set_options(struct transfer *transfer)
 	if (get->pinned_key)
 		SET(CURLOPT_PINNEDPUBLICKEY, get->pinned_key);
 	SET(CURLOPT_USERAGENT, "xdp-cuckoo/" VERSION);
-	SET(CURLOPT_HTTPHEADER, transfer->headers);
 	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
 	SET(CURLOPT_HTTP_CONTENT_DECODING, 0L); /* unpack() does it */
 	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_TIMEOUT_MS, (long)get->time_ms);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
 	SET(CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_SLOW_BYTES);
 	SET(CURLOPT_LOW_SPEED_TIME, (long)HTTP_SLOW_S);
 	SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)get->bytes_max);
@@ -275,26 +309,42 @@ static int say_status(const struct transfer *transfer, long status, struct reaso
 	if (transfer->page->retry_after_s)
 		return reason_set(reason, -EAGAIN, "the server answers %ld%s; it asks to wait for %lld s", status, what,
 				  (long long)transfer->page->retry_after_s);
-	return reason_set(reason, -EIO, "the server answers %ld%s", status, what);
+	return reason_set(reason, status == 404 ? -ENOENT : -EIO, "the server answers %ld%s", status, what);
 }
 
 static int transfer_run(struct transfer *transfer, struct reason *reason)
 {
 	struct http_page *page = transfer->page;
-	curl_off_t retry_after_s = 0;
+	curl_off_t retry_after_s = 0, spent_us = 0;
 	long status = 0;
 	CURLcode code;
 
 	set_options(transfer);
-	if (transfer->is_out_of_memory)
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	code = lib.curl_easy_perform(transfer->curl);
-	if (code)
-		return say_transfer(transfer, code, reason);
-	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+	set_address(transfer, transfer->get->url);
+	/* Not CURLOPT_FOLLOWLOCATION: it sends the headers on to other servers. */
+	for (unsigned int redirects = 0;; redirects++) {
+		char *url = NULL;
+
+		if (transfer->is_out_of_memory)
+			return reason_set(reason, -ENOMEM, "not enough memory");
+		code = lib.curl_easy_perform(transfer->curl);
+		if (code)
+			return say_transfer(transfer, code, reason);
+		lib.curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+		lib.curl_easy_getinfo(transfer->curl, CURLINFO_REDIRECT_URL, &url);
+		if (!url)
+			break;
+		if (redirects == HTTP_REDIRECTS_MAX)
+			return reason_set(reason, -EPROTO, "it redirects more than %d times", HTTP_REDIRECTS_MAX);
+		lib.curl_easy_getinfo(transfer->curl, CURLINFO_TOTAL_TIME_T, &spent_us);
+		transfer->left_ms -= spent_us / 1000;
+		transfer->left_ms = transfer->left_ms > 1 ? transfer->left_ms : 1;
+		page->count = 0;
+		set_address(transfer, url);
+	}
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
 	page->retry_after_s = retry_after_s > 0 ? retry_after_s : 0;
-	page->is_unmodified = status == 304 && transfer->headers;
+	page->is_unmodified = status == 304 && (*transfer->get->etag || *transfer->get->modified);
 	if (status != 200 && !page->is_unmodified)
 		return say_status(transfer, status, reason);
 	take_header(transfer, "ETag", page->etag, sizeof(page->etag));
@@ -304,16 +354,19 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 
 int http_get(const struct http_get *get, struct http_page *page, struct reason *reason)
 {
-	struct transfer transfer = { .get = get, .page = page };
+	static CURL *curl; /* keeps its connections until the process ends */
+	struct transfer transfer = { .get = get, .page = page, .left_ms = get->time_ms };
 	int error = load(reason);
 
 	*page = (struct http_page){};
 	if (error)
 		return error;
-	transfer.curl = lib.curl_easy_init();
-	error = transfer.curl ? transfer_run(&transfer, reason) : reason_set(reason, -ENOMEM, "not enough memory");
-	if (transfer.curl)
-		lib.curl_easy_cleanup(transfer.curl);
+	if (curl)
+		lib.curl_easy_reset(curl);
+	else
+		curl = lib.curl_easy_init();
+	transfer.curl = curl;
+	error = curl ? transfer_run(&transfer, reason) : reason_set(reason, -ENOMEM, "not enough memory");
 	lib.curl_slist_free_all(transfer.headers);
 	return error;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NAMES_SHOWN_BYTES 80
+#define AND_MORE_BYTES 16
 #define CLOCK_WRONG_S (2 * 86400) /* a next time that is later than `every` by this much was set by a wrong clock */
 
 __s64 feed_stale_s(const struct config_list *list)
@@ -30,6 +32,10 @@ __u64 feed_config_hash(const struct config_list *list)
 		 (long long)list->timeout_ms, list->is_strict, list->is_forced, (unsigned long long)list->rules_max,
 		 list->limits.space_max, list->limits.prefix_min[0], list->limits.prefix_min[1]);
 	hash = hash_text(hash, list->url);
+	if (list->country || list->asn)
+		hash = hash_text(hash, list->country ? list->country : list->asn);
+	if (list->header_file)
+		hash = hash_text(hash, list->header_file);
 	hash = hash_text(hash, list->format);
 	hash = hash_text(hash, list->set);
 	hash = hash_text(hash, list->sha256_url);
@@ -41,7 +47,22 @@ __u64 feed_config_hash(const struct config_list *list)
 
 const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES])
 {
-	snprintf(text, CONFIG_URL_BYTES, "%.*s", (int)strcspn(list->url, "?#"), list->url);
+	const char *words = list->country ? list->country : list->asn ? list->asn : list->url;
+	const size_t room = words == list->url ? CONFIG_URL_BYTES : NAMES_SHOWN_BYTES;
+	size_t used = snprintf(text, room, "%s", list->country ? "country" : ""), more = 0;
+
+	for (const char *word = words, *next; *word; word = next) {
+		const size_t length = strcspn(word, list->country || list->asn ? " " : "?# ");
+
+		next = word + strcspn(word, " ");
+		next += strspn(next, " ");
+		if (more || (used + (used != 0) + length + (*next ? AND_MORE_BYTES : 1) > room && word != words))
+			more++;
+		else
+			used += snprintf(text + used, room - used, "%s%.*s", used ? " " : "", (int)length, word);
+	}
+	if (more)
+		snprintf(text + used, CONFIG_URL_BYTES - used, " and %zu more", more);
 	return text;
 }
 

@@ -2,43 +2,17 @@
 #include "fleet/broker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OTHERS_MS 1000         /* to ask another broker who is the master */
-#define SECRET_BYTES (4 << 20) /* all certificates of a system are 300 KB */
+#include "io/whole_file.h"
+
+#define OTHERS_MS 1000 /* to ask another broker who is the master */
 
 /* ---- secrets ---- */
-
-/* Reads a file of at most SECRET_BYTES. */
-static int read_secret(const char *what, const char *path, bool must_be_private, char **text, struct reason *reason)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat status;
-	ssize_t count = -1;
-	int error;
-
-	if (fd < 0)
-		return reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size > SECRET_BYTES) {
-		error = reason_set(reason, -EINVAL, "%s = '%s': no file of at most %d bytes", what, path, SECRET_BYTES);
-	} else if (must_be_private && status.st_mode & (S_IWGRP | S_IRWXO)) {
-		error = reason_set(reason, -EACCES, "%s = '%s': others can read or change it; chmod o-rwx,g-w it", what,
-				   path);
-	} else {
-		*text = calloc(1, status.st_size + 1);
-		count = *text ? read(fd, *text, status.st_size) : -1;
-		error = !*text    ? reason_set(reason, -ENOMEM, "not enough memory") :
-			count < 0 ? reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno)) :
-				    0;
-	}
-	close(fd);
-	return error;
-}
 
 int broker_secrets_read(struct broker_secrets *secrets, const struct fleet_options *options, struct reason *reason)
 {
@@ -46,9 +20,10 @@ int broker_secrets_read(struct broker_secrets *secrets, const struct fleet_optio
 
 	*secrets = (struct broker_secrets){};
 	if (options->ca)
-		error = read_secret("ca", options->ca, false, &secrets->certificates, reason);
+		error = io_read_secret("ca", options->ca, 0, &secrets->certificates, reason);
 	if (!error && options->password_file)
-		error = read_secret("password-file", options->password_file, true, &secrets->password, reason);
+		error = io_read_secret("password-file", options->password_file, S_IWGRP | S_IRWXO, &secrets->password,
+				       reason);
 	if (!error && secrets->password) {
 		secrets->password[strcspn(secrets->password, "\r\n")] = '\0';
 		if (!*secrets->password)

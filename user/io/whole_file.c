@@ -202,3 +202,31 @@ int io_read_whole(int fd, size_t most, char **text, size_t *length)
 	*text = NULL;
 	return error;
 }
+
+#define SECRET_BYTES (4 << 20) /* all certificates of a system are 300 KB */
+
+int io_read_secret(const char *what, const char *path, mode_t forbidden, char **text, struct reason *reason)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat status;
+	size_t length;
+	int error;
+
+	if (fd < 0)
+		return reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
+	if (fstat(fd, &status))
+		error = reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
+	else if (status.st_mode & forbidden || (forbidden & S_IRGRP && status.st_uid && status.st_uid != geteuid()))
+		error = reason_set(reason, -EACCES, "%s = '%s': others can read or change it; %s it", what, path,
+				   forbidden & S_IRGRP ? "chown root and chmod go-rwx" : "chmod o-rwx,g-w");
+	else
+		error = io_read_whole(fd, SECRET_BYTES, text, &length);
+	if (!error && strlen(*text) < length)
+		error = reason_set(reason, -EBADMSG, "%s = '%s': it has a NUL byte", what, path);
+	else if (error == -EINVAL || error == -EFBIG)
+		reason_set(reason, error, "%s = '%s': no file of at most %d bytes", what, path, SECRET_BYTES);
+	else if (error && error != -EACCES)
+		reason_set(reason, error, "%s = '%s': %s", what, path, strerror(-error));
+	close(fd);
+	return error;
+}

@@ -11,6 +11,9 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
+
+#include "base/error_reason.h"
 
 struct whole_file {
 	FILE *to;
@@ -43,5 +46,12 @@ int io_receive_all(int fd, void *bytes, size_t count);
  * file; -EFBIG: it has more than `most` bytes; -EIO: it was cut short meanwhile; -ENOMEM, -errno. Then *text is NULL.
  */
 int io_read_whole(int fd, size_t most, char **text, size_t *length);
+
+/*
+ * Reads a file of certificates, a password or the like, which `what` = PATH of the configuration names; at most 4 MiB. Its
+ * mode may have no bit of `forbidden`; with S_IRGRP there, it must also belong to root or this user. The caller frees
+ * *text. 0; -errno with the reason, which shows nothing of the text.
+ */
+int io_read_secret(const char *what, const char *path, mode_t forbidden, char **text, struct reason *reason);
 
 #endif

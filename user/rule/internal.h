@@ -15,8 +15,8 @@ struct rule_phrase {
 	size_t used;
 };
 
-/* Says what to do about a word that no rule has; `phrase`: the words before it; `has_more`: words follow. -EINVAL. */
-int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason);
+/* Says what to do about a word that no rule has; `phrase`: the words before it; `next`: the word after it, or NULL. -EINVAL. */
+int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, const char *next, struct reason *reason);
 
 /*
  * Reads words as operators write them: ours, and those of ipset, nft, ufw and ip. The phrase points into the

@@ -369,7 +369,9 @@ static int read_word(struct phrase_reading *reading, const char *word)
 		return error;
 	return is_address(word) ?
 		       add_source(reading, word) :
-		       rule_unknown_reason(reading->phrase, word, reading->next < reading->count, reading->reason);
+		       rule_unknown_reason(reading->phrase, word,
+					   reading->next < reading->count ? reading->words[reading->next] : NULL,
+					   reading->reason);
 }
 
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,

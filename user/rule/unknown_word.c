@@ -35,7 +35,6 @@ static const struct advice strangers[] = {
 	{ "-",
 	  "is not a word of a rule: lines of standard input are read by: xdp-cuckoo import -; a range is written without spaces, like 192.0.2.1-192.0.2.9 or 80-90" },
 	{ "host", "is the sender or the receiver: write src or dst" },
-	{ "geoip|country", "is not looked up: import a list of its prefixes" },
 	{ "any|all|*",
 	  "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
@@ -67,7 +66,32 @@ static int number_reason(const struct rule_phrase *phrase, const char *word, str
 		    word, is_about_icmp ? "type of ICMP is type" : "port is dport", word);
 }
 
-int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool has_more, struct reason *reason)
+/* Countries and autonomous systems, which lists hold: "country CN", "CN", "AS64496". False: it is none of these. */
+static bool has_section(const char *word, const char *next, struct reason *reason)
+{
+	const char *number = word + (strncasecmp(word, "AS", 2) ? 0 : word[2] == 'N' || word[2] == 'n' ? 3 : 2);
+	const bool is_word = suggest_has("geoip|country|geo", word, strlen(word), false);
+	const char *code = is_word && next ? next : word;
+	const size_t letters = strspn(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+
+	if (number != word && !*number && next)
+		number = next;
+	if (number != word && *number && !number[strspn(number, "0123456789")])
+		reason_write(reason,
+			     "'AS%.10s' is no address, but a list can hold its networks: write [list as%.10s] with "
+			     "preset = asn and asn = %.10s into the configuration, then xdp-cuckoo refresh as%.10s",
+			     number, number, number, number);
+	else if (is_word || (letters == 2 && !code[2] && code[0] < 'a' && code[1] < 'a'))
+		reason_write(reason,
+			     "'%.20s' is no address, but a list can hold a country's networks: write [list %.2s] with "
+			     "preset = country and country = %.2s into the configuration, then xdp-cuckoo refresh %.2s",
+			     code, letters == 2 ? code : "CN", letters == 2 ? code : "CN", letters == 2 ? code : "CN");
+	else
+		return false;
+	return true;
+}
+
+int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, const char *next, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(word);
 	const char *known, *ignored, *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
@@ -80,6 +104,8 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool
 			    word, phrase->words[phrase->count - 1], word);
 	if (advice)
 		return fail(reason, "'%s' %s", word, advice);
+	if (has_section(word, next, reason))
+		return -EINVAL;
 	if (word[strspn(word, "-")] && *word == '-')
 		return fail(reason, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
 			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
@@ -88,18 +114,13 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, bool
 		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
 			    word);
 	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
-	if (isalpha((unsigned char)*word) && !phrase->count && has_more)
+	if (isalpha((unsigned char)*word) && !phrase->count && next)
 		return fail(reason,
 			    "'%.80s' is not a word of a rule; leave out names of sets, tables and chains: add ADDRESS, or "
 			    "add tcp dport 443; a list is --list NAME",
 			    word);
 	if (isdigit((unsigned char)*word))
 		return number_reason(phrase, word, reason);
-	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
-		return fail(reason,
-			    "'%.80s' is the number of a network operator, which is not looked up; import a list of its "
-			    "prefixes",
-			    word);
 	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
 		suggest_offer(&suggest, known);
 	return fail(reason,
