@@ -96,6 +96,13 @@ static void print_usage(const struct command *command)
 
 		if (column + 1 + length > 79 && column > indent)
 			column = printf("\n%*s", (int)indent, "") - 1;
+		/* A long choice of words goes on in the next line. */
+		for (const char *bar; column + 1 + length > 79 && (bar = memrchr(part, '|', 78 - column));) {
+			printf(" %.*s\n%*s", (int)(bar + 1 - part), part, (int)indent, "");
+			column = indent;
+			length -= bar + 1 - part;
+			part = bar + 1;
+		}
 		column += printf(" %.*s", (int)length, part);
 		part += length + (next != NULL);
 	}
