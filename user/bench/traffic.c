@@ -392,6 +392,7 @@ bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family)
 {
 	struct flow query = { .family = family, .proto = flow->proto, .src = flow->src, .dst = flow->dst };
+	struct rule rule;
 
 	if (is_icmp(flow->proto)) {
 		query.port_kind = FLOW_ICMP;
@@ -402,5 +403,7 @@ struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family fam
 		memcpy(&query.sport, flow->ports, sizeof(query.sport));
 		memcpy(&query.dport, flow->ports + 2, sizeof(query.dport));
 	}
-	return rule_of_flow(&query);
+	rule = rule_of_flow(&query);
+	rule.fields |= RULE_NEW; /* the frames are SYNs */
+	return rule;
 }

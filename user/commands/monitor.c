@@ -159,11 +159,14 @@ static int show(const struct abi_sample *sample, void *context)
 	const char *wanted = monitoring->invocation->interface;
 	char name[NAME_BYTES], cause[LINE_BYTES];
 	struct pcapng_packet packet;
+	struct rule flow;
 	int error = 0;
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
 		return 0;
-	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
+	flow = view.flow;
+	flow.fields |= view.is_new ? RULE_NEW : 0;
+	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &flow)))
 		return 0;
 	if (!monitoring->writes) {
 		print_packet(monitoring, sample, &view);

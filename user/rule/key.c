@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From a rule to the keys that the table holds, from a shape to its mask, and back. */
-#include <arpa/inet.h>
 #include <endian.h>
 #include <string.h>
 
@@ -289,11 +288,7 @@ struct rule rule_of_flow(const struct flow *flow)
 {
 	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
 	const struct rule_shape shape = { .family = flow->family,
-					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0) |
-						    (flow_continues(flow->family, flow->port_kind, ntohs(flow->sport),
-								    flow->tcp_flags) ?
-							     0 :
-							     RULE_NEW),
+					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
 					  .src_len = rule_address_bits(flow->family),
 					  .dst_len = rule_address_bits(flow->family) };
 	const struct rule_key key = key_of(flow, &shape);

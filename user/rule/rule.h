@@ -240,10 +240,7 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 /* The rule that has this key, with the key's family and without timeout and comment. */
 struct rule rule_of_key(const struct rule_key *key);
 
-/*
- * A rule that matches only this flow, with RULE_NEW unless the flow's own packet says that it begins nothing. The flow
- * must have a family.
- */
+/* A rule that matches only this flow. The flow must have a family. */
 struct rule rule_of_flow(const struct flow *flow);
 
 /* The hash and the tag of a key under the table's secret. */

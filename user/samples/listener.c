@@ -221,15 +221,19 @@ int listener_count(const struct listener *listener, struct abi_sampling *sum, st
 struct sample_view sample_view(const struct abi_sample *sample, struct store *store)
 {
 	struct sample_view view = {};
+	struct rule query;
 	struct flow flow;
 
 	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
 	view.has_flow = flow.family != FLOW_NO_FAMILY;
-	if (view.has_flow)
-		view.flow = rule_of_flow(&flow);
+	if (view.has_flow) {
+		query = view.flow = rule_of_flow(&flow);
+		view.is_new = !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags);
+		query.fields |= view.is_new ? RULE_NEW : 0;
+	}
 	if (sample->outcome < OUTCOME_POLICIES)
 		view.cause = SAMPLE_POLICY;
-	else if (store && view.has_flow && !query_test(store, &view.flow, &view.rule) && view.rule.action != RULE_PASS)
+	else if (store && view.has_flow && !query_test(store, &query, &view.rule) && view.rule.action != RULE_PASS)
 		view.cause = SAMPLE_RULE;
 	else
 		view.cause = SAMPLE_UNKNOWN_RULE;

@@ -58,6 +58,7 @@ enum sample_cause {
 struct sample_view {
 	bool has_flow;
 	struct rule flow; /* the flow of the packet, if has_flow */
+	bool is_new;      /* rules with `state new` may match the packet */
 	enum sample_cause cause;
 	struct rule rule; /* with SAMPLE_RULE */
 };
