@@ -271,6 +271,20 @@ test_garbled_stores() {
 	note "$(tail -n 1 "$STATE/out")"
 }
 
+# The guard looks for a pass rule beside a damaged one. It must not take what it cannot read for a flow that nothing blocks.
+test_a_damaged_rule_does_not_disarm_the_guard() {
+	block_one
+	assert_status 0 xc add 198.51.102.201 action pass comment damaged
+	cp "$STATE/store/default/data.mdb" "$STATE/sound"
+	sed -i 's/damaged/\xff\xff\xff\xff\xff\xff\xff/' "$STATE/store/default/data.mdb"
+	refused 3 'data.mdb is damaged' xc list
+	refused 3 'data.mdb is damaged' env SSH_CONNECTION='198.51.102.200 50000 192.0.2.9 22' \
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" add 198.51.102.200
+	cmp -n 8192 "$STATE/sound" "$STATE/store/default/data.mdb" || fail "the store was changed"
+	cp "$STATE/sound" "$STATE/store/default/data.mdb"
+	assert_status 0 xc check
+}
+
 # LMDB's own limit of 32 GiB, made small for the test.
 test_full_address_space() {
 	block_one

@@ -281,7 +281,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 
 /*
  * What drops packets of these flows, now or when the pass rules that match them have ended: a drop rule that ends later,
- * or the policy `no-rule drop`, or nothing. query_blocks_undone(): as if the pending change were undone.
+ * or the policy `no-rule drop`, or nothing. query_blocks_undone(): as if the pending change were undone. 0; -errno.
  */
 #define QUERY_NEVER_MS INT64_MAX
 
@@ -291,8 +291,8 @@ struct query_block {
 	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
 };
 
-struct query_block query_blocks(struct store *store, const struct rule *query);
-struct query_block query_blocks_undone(struct store *store, const struct rule *query);
+int query_blocks(struct store *store, const struct rule *query, struct query_block *block);
+int query_blocks_undone(struct store *store, const struct rule *query, struct query_block *block);
 
 /* Whether the running filter has every key of a stored rule, so that the rule's packets match. */
 bool query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule);

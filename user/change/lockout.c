@@ -12,6 +12,8 @@ int change_record_blocked(struct session *session)
 {
 	const struct guard *guard = session->guard;
 	struct flow_was_blocked *was;
+	struct query_block block;
+	int error = 0;
 
 	if (!guard)
 		return 0;
@@ -19,13 +21,14 @@ int change_record_blocked(struct session *session)
 	session->change->was_blocked = was;
 	if (!was)
 		return -ENOMEM;
-	for (size_t i = 0; i < guard->count; i++) {
-		const struct rule *flow = &guard->flows[i].flow;
-
-		was[i].now_ms = query_blocks(session->store, flow).in_ms;
-		was[i].undone_ms = query_blocks_undone(session->store, flow).in_ms;
+	for (size_t i = 0; i < guard->count && !error; i++) {
+		error = query_blocks(session->store, &guard->flows[i].flow, &block);
+		was[i].now_ms = block.in_ms;
+		if (!error)
+			error = query_blocks_undone(session->store, &guard->flows[i].flow, &block);
+		was[i].undone_ms = block.in_ms;
 	}
-	return 0;
+	return error;
 }
 
 static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
@@ -65,23 +68,23 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 
 /*
  * What blocks the guard's flow of this number, earlier than before the change. *is_undone: it would once the pending
- * change is undone.
+ * change is undone. 0; -errno: the store cannot be read.
  */
-static struct query_block newly_blocks(const struct session *session, size_t flow, bool *is_undone)
+static int newly_blocks(const struct session *session, size_t flow, struct query_block *block, bool *is_undone)
 {
 	const struct rule *query = &session->guard->flows[flow].flow;
 	const struct flow_was_blocked was = session->change ?
 						    session->change->was_blocked[flow] :
 						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS };
-	struct query_block block = query_blocks(session->store, query);
+	int error = query_blocks(session->store, query, block);
 
-	*is_undone = block.in_ms >= was.now_ms;
-	if (!*is_undone)
-		return block;
-	block = query_blocks_undone(session->store, query);
-	if (block.in_ms >= was.undone_ms)
-		block.by = QUERY_NOTHING;
-	return block;
+	*is_undone = block->in_ms >= was.now_ms;
+	if (error || !*is_undone)
+		return error;
+	error = query_blocks_undone(session->store, query, block);
+	if (block->in_ms >= was.undone_ms)
+		block->by = QUERY_NOTHING;
+	return error;
 }
 
 int change_check_guard(struct session *session, struct reason *reason)
@@ -91,7 +94,10 @@ int change_check_guard(struct session *session, struct reason *reason)
 	bool is_undone;
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		block = newly_blocks(session, i, &is_undone);
+		const int error = newly_blocks(session, i, &block, &is_undone);
+
+		if (error)
+			return store_unread_reason(error, reason);
 		if (block.by != QUERY_NOTHING)
 			return say_refused(session, &guard->flows[i], &block, is_undone, reason);
 	}
@@ -115,7 +121,8 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 	int error;
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		while (block = newly_blocks(session, i, &is_undone), block.by == QUERY_RULE && is_narrow(&block.rule)) {
+		while (!(error = newly_blocks(session, i, &block, &is_undone)) && block.by == QUERY_RULE &&
+		       is_narrow(&block.rule)) {
 			error = change_give_up(session, &block.rule, &deleted, reason);
 			if (error || deleted == STORE_NO_SUCH_RULE)
 				return error;
@@ -124,6 +131,8 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 				reason_set(&left_out->why, 0, "'%s' would block %s", rule_format(&block.rule, text),
 					   guard->flows[i].what);
 		}
+		if (error)
+			return store_unread_reason(error, reason);
 	}
 	return 0;
 }

@@ -159,31 +159,36 @@ static int note_end(const struct rule *rule, void *context)
 	return 0;
 }
 
-static struct query_block blocks(struct store *store, const struct rules_of *rules, const struct rule *query)
+static int blocks(struct store *store, const struct rules_of *rules, const struct rule *query,
+		  struct query_block *block)
 {
-	struct query_block block = { .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
-	struct block_search search = { .block = &block };
+	struct block_search search = { .block = block };
 	struct store_settings settings;
+	int error;
 
-	each_match(store, rules, query, note_end, &search);
+	*block = (struct query_block){ .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
+	error = each_match(store, rules, query, note_end, &search);
+	if (!error)
+		error = rules->settings(store, &settings);
+	if (error)
+		return error;
 	if (search.dropped_ms > search.passed_ms)
-		block.by = QUERY_RULE;
-	else if (search.passed_ms < QUERY_NEVER_MS && !rules->settings(store, &settings) &&
-		 settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		block.by = QUERY_POLICY;
-	if (block.by != QUERY_NOTHING)
-		block.in_ms = search.passed_ms;
-	return block;
+		block->by = QUERY_RULE;
+	else if (search.passed_ms < QUERY_NEVER_MS && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		block->by = QUERY_POLICY;
+	if (block->by != QUERY_NOTHING)
+		block->in_ms = search.passed_ms;
+	return 0;
 }
 
-struct query_block query_blocks(struct store *store, const struct rule *query)
+int query_blocks(struct store *store, const struct rule *query, struct query_block *block)
 {
-	return blocks(store, &now, query);
+	return blocks(store, &now, query, block);
 }
 
-struct query_block query_blocks_undone(struct store *store, const struct rule *query)
+int query_blocks_undone(struct store *store, const struct rule *query, struct query_block *block)
 {
-	return blocks(store, &undone, query);
+	return blocks(store, &undone, query, block);
 }
 
 /* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */

@@ -244,11 +244,14 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
 		char time[RULE_TIME_BYTES];
 		bool is_reported = false;
-		const struct query_block block = query_blocks(session->store, &flow->flow);
 		struct rule pass = flow->flow;
+		struct query_block block;
 
 		for (size_t k = 0; k < count; k++)
 			is_reported |= !strcmp(reported[k], flow->what);
+		error = store_unread_reason(query_blocks(session->store, &flow->flow, &block), reason);
+		if (error)
+			break;
 		if (block.by == QUERY_NOTHING || is_reported)
 			continue;
 		reported[count++] = flow->what;
