@@ -315,14 +315,11 @@ static void interrupt(int signal_number)
 /* Waits for at most STALL_MS. *ready: the fetch that has ended or hangs; `count`: none. 0; -EINTR. */
 static int await(const struct refresh *running, size_t count, size_t *ready)
 {
-	void (*const on_int)(int) = signal(SIGINT, interrupt), (*const on_term)(int) = signal(SIGTERM, interrupt);
 	struct pollfd files[FETCHES_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		files[i] = (struct pollfd){ .fd = running[i].fetch.process.fd, .events = POLLIN };
 	poll(files, count, STALL_MS);
-	signal(SIGINT, on_int);
-	signal(SIGTERM, on_term);
 	for (*ready = 0; *ready < count; ++*ready)
 		if (files[*ready].revents || running[*ready].fetch.deadline_ms <= clock_ms(CLOCK_MONOTONIC))
 			break;
@@ -342,6 +339,9 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	struct reason reason;
 	int error = 0;
 
+	/* Also between the waits: a signal must not kill this process before it has noted that no provider has failed. */
+	signal(SIGINT, interrupt);
+	signal(SIGTERM, interrupt);
 	while (!error) {
 		while (begun < lists_count && count < most) {
 			running[count] = (struct refresh){ .invocation = invocation, .list = lists[begun++] };

@@ -424,6 +424,12 @@ void import_free(struct import *import)
 
 void import_close(const struct import *import)
 {
-	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
+	for (size_t i = 0; i < IMPORT_SIGNALS; i++) {
+		void (*const handler)(int) = import->before[i].sa_handler;
+
 		sigaction(interrupts[i], &import->before[i], NULL);
+		/* The signal may have come too late to interrupt the import, and is meant for the caller, too. */
+		if (is_interrupted && handler != SIG_DFL && handler != SIG_IGN)
+			handler(interrupts[i]);
+	}
 }
