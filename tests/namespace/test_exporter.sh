@@ -294,6 +294,11 @@ test_the_web_process_ends_or_hangs() {
 	[ "$(web)" != "$old" ] || fail "the same process"
 	assert_equal 1 "$(grep -c '^note: the process that serves HTTP has ended; starts another one$' "$STATE/exporter.err")"
 	assert_answer 200 GET /metrics
+	# It stops although nobody asks it.
+	kill -STOP "$(web)"
+	wait_for "another one" grep -q '^note: the process that serves HTTP hangs; starts another one$' "$STATE/exporter.err"
+	wait_for "its answers" client get "$HOST" "$PORT" 1
+	assert_answer 200 GET /metrics
 	kill -STOP "$(web)"
 	end_by TERM
 	serve

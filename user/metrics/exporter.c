@@ -16,6 +16,9 @@
 
 #define FRESH_MS 1000          /* a reading that is not older also answers the next scrape */
 #define HANGS_MS 5000          /* the web process must take an answer within this time */
+#define ALIVE_MS 3000          /* so often the web process says that it runs, and */
+#define SILENT_MS 10000        /* after this time without a word it hangs */
+#define PAUSE_MS 100           /* between two such words, so that a flood of them costs little */
 #define WEB_MEMORY (256 << 20) /* libraries and, for each connection, a copy of the text */
 
 /* ---- the web process ---- */
@@ -25,7 +28,9 @@ struct web_start {
 	int listen_error, serve_error;
 };
 
-/* Each byte that it sends afterwards is a question. The answer is this, and the text. */
+/* Afterwards it sends bytes of these values. Only a question has an answer: this, and the text. */
+enum web_word { WEB_ASKS, WEB_IS_ALIVE };
+
 struct web_answer {
 	__u32 status; /* of HTTP */
 	size_t bytes;
@@ -33,18 +38,19 @@ struct web_answer {
 
 struct web {
 	int fd;
-	__s64 answered_ms;
+	__s64 answered_ms, alive_ms;
 	struct web_answer answer;
 	char *text;
 };
 
 static void ask(struct web *web)
 {
+	const char question = WEB_ASKS;
 	size_t used = 0;
 	ssize_t got = 1;
 
 	free(web->text);
-	if (send(web->fd, "", 1, MSG_NOSIGNAL) != 1 ||
+	if (send(web->fd, &question, 1, MSG_NOSIGNAL) != 1 ||
 	    recv(web->fd, &web->answer, sizeof(web->answer), MSG_WAITALL) != sizeof(web->answer))
 		_exit(1);
 	web->text = malloc(web->answer.bytes + 1);
@@ -79,6 +85,19 @@ static void make_page(const char *path, void *context, struct http_page *page)
 				    web->text, web->answer.bytes };
 }
 
+/* Between two waits for clients, so that a server that hangs does not say it. Who does not listen is busy. */
+static void say_alive(void *context)
+{
+	const __s64 now_ms = clock_ms(CLOCK_MONOTONIC);
+	const char word = WEB_IS_ALIVE;
+	struct web *web = context;
+
+	if (now_ms - web->alive_ms < ALIVE_MS)
+		return;
+	web->alive_ms = now_ms;
+	send(web->fd, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void run_web(const void *context, int fd)
 {
 	const struct exporter *exporter = context;
@@ -92,7 +111,7 @@ static void run_web(const void *context, int fd)
 	else
 		start.serve_error = http_server_open(listener, make_page, &web, &server);
 	if (send(fd, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) && !start.listen_error && !start.serve_error)
-		http_server_run(server);
+		http_server_run(server, ALIVE_MS, say_alive);
 }
 
 /* ---- the process that reads filters ---- */
@@ -101,7 +120,7 @@ struct serving {
 	const struct exporter *exporter;
 	struct signals signals;
 	struct unprivileged web;
-	__s64 answered_ms;
+	__s64 listens_ms;   /* when it listens to the web process again */
 	struct reason said; /* the last failure to read filters or stores; "": none */
 };
 
@@ -189,23 +208,27 @@ static int send_all(const struct serving *serving, const void *bytes, size_t cou
 }
 
 /*
- * Waits for a question, and answers it. The web process may be hostile: however often it asks, this process reads the
- * filters once a second. 0; -EINTR: a signal; other -errno: the web process is of no use any more.
+ * Waits for a word of the web process, and answers a question. The web process may be hostile: however often it asks, this
+ * process reads the filters once a second. 0; -EINTR: a signal; other -errno: the web process is of no use any more.
  */
 static int answer(struct serving *serving)
 {
-	__s64 rest_ms = serving->answered_ms + FRESH_MS - clock_ms(CLOCK_MONOTONIC);
+	__s64 rest_ms = serving->listens_ms - clock_ms(CLOCK_MONOTONIC);
 	struct web_answer head = {};
-	char question, *text;
+	char word, *text;
 	size_t bytes;
 	int error = rest_ms > 0 ? await(serving, -1, 0, rest_ms) : 0;
 
 	if (!error)
-		error = await(serving, serving->web.fd, POLLIN, -1);
-	if (error < 0)
-		return error;
-	if (recv(serving->web.fd, &question, 1, MSG_DONTWAIT) != 1)
+		error = await(serving, serving->web.fd, POLLIN, SILENT_MS);
+	if (error <= 0)
+		return error ? error : -ETIMEDOUT;
+	if (recv(serving->web.fd, &word, 1, MSG_DONTWAIT) != 1)
 		return -ECONNRESET;
+	if (word == WEB_IS_ALIVE) {
+		serving->listens_ms = clock_ms(CLOCK_MONOTONIC) + PAUSE_MS;
+		return 0;
+	}
 	head.status = make_text(serving, &text, &bytes);
 	head.bytes = text ? bytes : 0;
 	if (!text)
@@ -215,13 +238,13 @@ static int answer(struct serving *serving)
 	if (!error)
 		error = send_all(serving, text, head.bytes, rest_ms);
 	free(text);
-	serving->answered_ms = clock_ms(CLOCK_MONOTONIC);
+	serving->listens_ms = clock_ms(CLOCK_MONOTONIC) + FRESH_MS;
 	return error;
 }
 
 int exporter_run(const struct exporter *exporter, struct reason *reason)
 {
-	struct serving serving = { .exporter = exporter, .web.fd = -1, .answered_ms = -FRESH_MS };
+	struct serving serving = { .exporter = exporter, .web.fd = -1 };
 	struct reason text;
 	int error = signals_take(&serving.signals);
 

@@ -252,14 +252,18 @@ static int shut_old(struct http_server *server)
 	return left_ms == INT_MAX ? -1 : left_ms;
 }
 
-int http_server_run(struct http_server *server)
+int http_server_run(struct http_server *server, int often_ms, void (*often)(void *context))
 {
 	struct pollfd file = { .events = POLLIN };
+	int left_ms;
 
 	file.fd = mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	while (poll(&file, 1, shut_old(server)) >= 0 || errno == EINTR) {
+	do {
+		often(server->context);
+		left_ms = shut_old(server);
+		if (poll(&file, 1, left_ms < 0 || left_ms > often_ms ? often_ms : left_ms) < 0 && errno != EINTR)
+			return -errno;
 		server->has_room = false;
-		mhd.run(server->daemon);
-	}
-	return -errno;
+	} while (mhd.run(server->daemon) == MHD_YES);
+	return -EIO;
 }

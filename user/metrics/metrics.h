@@ -77,8 +77,8 @@ typedef void http_server_pages(const char *path, void *context, struct http_page
 /* 0; -ENOMEM; -ELIBACC: HTTP_SERVER_LIBRARY is not installed. The end of the process closes the server. */
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server);
 
-/* Serves until it cannot wait for clients: -errno. */
-int http_server_run(struct http_server *server);
+/* Serves until it cannot wait for clients: -errno. Calls `often` with the context of the pages every `often_ms` at least. */
+int http_server_run(struct http_server *server, int often_ms, void (*often)(void *context));
 
 /*
  * Serves metrics over HTTP, until a signal comes. This process reads filters and stores, and needs privileges. Another one
