@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which packets begin something: for rules with `state new`, which match no others. The filter keeps no state of its own.
+ * A rule with `state new` matches only packets that begin something, for example a connection. This file decides which
+ * packets do. The filter keeps no state of its own.
  *
- * TCP: a SYN without ACK. ICMP: requests. UDP: a datagram for which neither a socket nor Linux's connection tracking
- * waits. Later fragments never begin anything; packets of other protocols always do. If the header of a packet is cut,
- * it counts as one that begins something, because a sender can cut it on purpose.
+ * TCP: a SYN without ACK. ICMP: requests. UDP: every datagram, unless a socket waits for it or connection tracking
+ * knows its flow. Later fragments never begin anything; packets of other protocols always do. If a packet is
+ * cut before its TCP flags, it begins something too, because a sender can cut it on purpose.
  *
  * new_only_continues() needs only the packet. new_only_is_answer() asks the kernel, which takes longer. So it is called
  * only for a datagram that a rule would match.
@@ -18,8 +19,8 @@
 #include "maps.h"
 
 /*
- * The TCP flags of a packet stand in bits of its key's last word that no mask selects: so they take no register until
- * new_only_continues() reads them.
+ * The last word of a key has spare bits, which no mask of a shape selects. The TCP flags of the packet wait there, so they
+ * need no register until new_only_continues() reads them.
  */
 #define NEW_ONLY_FLAGS_SHIFT FLOW_KEY_TAG_SHIFT
 
@@ -28,7 +29,10 @@ static __always_inline __u64 new_only_note_flags(const struct flow *flow)
 	return (__u64)flow->tcp_flags << NEW_ONLY_FLAGS_SHIFT;
 }
 
-/* Whether the packet itself says that it begins nothing. `last`: of its key, with its flags. `result`: of the parser. */
+/*
+ * Whether the packet itself says that it begins nothing. `last` is the last word of its key, with the TCP flags; `result`
+ * is what the parser returned.
+ */
 static __always_inline int new_only_continues(enum flow_family family, __u64 last, enum abi_outcome result)
 {
 	return result == OUTCOME_LATER_FRAGMENT ||
@@ -43,9 +47,9 @@ static __always_inline int new_only_is_datagram(__u64 last)
 }
 
 /*
- * Whether a socket of this host waits for the datagram: one that is connected to the sender, or one at a port that Linux
- * chooses for clients. A socket at another port is a server's. Sockets are looked up in the network namespace of the
- * interface.
+ * Whether a socket of this host waits for the datagram: a socket that is connected to the sender, or an unconnected one at
+ * a port that Linux chooses for clients. An unconnected socket at any other port belongs to a server. Sockets are looked up
+ * in the network namespace of the interface.
  */
 static __always_inline int new_only_socket_waits(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 bytes,
 						 __u32 port)
@@ -56,14 +60,14 @@ static __always_inline int new_only_socket_waits(struct xdp_md *ctx, struct bpf_
 
 	if (!socket)
 		return 0;
-	/* Linux 5.10 reads only all four bytes. */
+	/* The verifier of Linux 5.10 accepts only a read of all four bytes. */
 	is_connected = *(const volatile __u32 *)&socket->dst_port != 0;
 	bpf_sk_release(socket);
 	return is_connected || (config && port >= config->ephemeral_first && port <= config->ephemeral_last);
 }
 
 #ifdef ASKS_CONNTRACK
-/* Only their kinds and names matter: libbpf compares the functions with those of the kernel. */
+/* libbpf compares these declarations with those of the kernel, by kind and name only. So the structs may be short. */
 struct nf_conn {
 	__u32 mark;
 };
@@ -90,7 +94,7 @@ static __always_inline int new_only_is_tracked(struct xdp_md *ctx, struct bpf_so
 #define new_only_is_tracked(ctx, tuple, bytes) 0
 #endif
 
-/* Whether somebody waits for the datagram with these words of a key. */
+/* Whether somebody waits for the datagram whose key has these words. */
 RARE_FUNCTION int new_only_is_answer_ipv4(struct xdp_md *ctx, __u64 addresses, __u64 last)
 {
 	struct bpf_sock_tuple tuple = {

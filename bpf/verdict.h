@@ -11,13 +11,14 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 slot;     /* of the entry that decided, if the table has records; else LOOKUP_NO_SLOT */
-	__u64 listener; /* abi_config.listener if the packet is dropped or would be; else 0 */
+	__u32 slot;     /* of the entry that decided; LOOKUP_NO_SLOT if none did, or the table has no records */
+	__u64 listener; /* abi_config.listener with VERDICT_DROP and VERDICT_WOULD_DROP; else 0 */
 };
 
 /*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
- * outcome is the parser's result, and a policy decides. `has_buffers`: the frame may go on behind [data, end).
+ * outcome is the parser's result, and a policy decides. `has_buffers`: the frame may have more data
+ * after `end`, in further buffers.
  */
 static __always_inline struct shape_match verdict_outcome(struct xdp_md *ctx, const struct abi_config *config,
 							  const void *data, const void *end, int has_buffers)
@@ -46,8 +47,8 @@ static __always_inline struct shape_match verdict_outcome(struct xdp_md *ctx, co
 }
 
 /*
- * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. It is not inline, so that the
- * common path keeps its registers.
+ * If the filter is at rest (not set up, in a panic, or not confirmed in time), returns the outcome of every packet. Otherwise
+ * returns OUTCOMES. It is not inline, so that the common path keeps its registers.
  */
 RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -63,8 +64,8 @@ RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 }
 
 /*
- * Reads `run` again: a copy that is kept from the start would be one more value for the verifier to follow. Nothing
- * reads `listener` earlier, because packets that pass do not need it.
+ * Reads `run` a second time on purpose: a saved copy would be one more value for the verifier to follow. Only dropped
+ * packets need `listener`, so it is read here.
  */
 static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct shape_match match)
 {
@@ -82,8 +83,8 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 }
 
 /*
- * The mask is applied after the barrier. Without the mask, a compiler may check the bound in one register and index
- * with a copy of it, and Linux 6.1 does not know the bound of the copy.
+ * The mask shows the verifier of Linux 6.1 the bound of the index. The barrier hides from compilers that the mask changes
+ * nothing; otherwise they would remove it.
  */
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
