@@ -119,7 +119,7 @@ test_outcomes_of_configurations() {
 }
 
 test_the_example_of_a_configuration_is_right() {
-	sed -n '/^\.EX/,/^\.EE/ { /^\./d; p; }' "$CONF_PAGE" >"$STATE/conf"
+	sed -n '/^\.SH EXAMPLE/,$ { /^\.EX/,/^\.EE/ { /^\./d; p; }; }' "$CONF_PAGE" >"$STATE/conf"
 	assert_shows '^lists: +3$' "$TOOL" --state "$STATE/store" check-config "$STATE/conf"
 }
 
