@@ -106,6 +106,24 @@ test_a_router_with_nat() {
 	assert_equal 100 "$(talk "xc$$in" ask 10.99.0.1 5000 open)"
 }
 
+# One rule for everybody, and pass rules for those who may begin something.
+test_only_those_on_a_list_may_begin() {
+	ip -n "$TX" address add 10.99.0.3/24 dev vtx
+	assert_status 0 xc load vrx
+	assert_status 2 xc add state new
+	assert_error 'would block'
+	printf '10.99.0.3\n' >"$STATE/home"
+	assert_status 0 xc import "$STATE/home" --list home --replace --action pass
+	assert_status 0 xc add state new --force
+	serve tcp
+	assert_equal 100000 "$(fetch_tcp 10.99.0.1)"
+	serve 512
+	assert_equal 512 "$(ask_udp fd99::1 0 open)"
+	for kind in tcp udp; do
+		assert_reached_by 10.99.0.3 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
+	done
+}
+
 test_test_says_what_it_assumes() {
 	listed
 	assert_status 0 xc test 10.99.0.1
