@@ -8,6 +8,7 @@
 #include "commands/command.h"
 #include "io/output.h"
 #include "config/config.h"
+#include "counters/counters.h"
 
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
@@ -165,32 +166,50 @@ static enum command_status show_lists(const struct invocation *invocation)
 {
 	struct store_lists lists = {};
 	struct store_feeds feeds = {};
+	struct rule_counts counts = {};
+	struct list_counts sums = {};
 	struct store_info info;
 	json_t *rows = json_array();
 	char text[COMMAND_NOT_FED_BYTES];
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(invocation, &store, &reason);
-	bool has_silent = false;
+	bool has_silent = false, has_hits = false;
 	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store)
 		error = store_unread_reason(store_in_force(store, &info, &lists), &reason);
 	if (!error && store)
 		error = store_unread_reason(store_feeds(store, &lists, &feeds), &reason);
+	if (!error && store) {
+		struct reason ignored;
+
+		has_hits = !rule_counts_open(&counts, invocation->name, &ignored);
+		error = store_unread_reason(list_counts_read(store, has_hits ? &counts : NULL, &sums), &reason);
+		rule_counts_close(&counts);
+	}
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		has_silent |= store_list_silent_s(&lists.list[i], &feeds.feed[i]) != 0;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];
 		const struct store_feed *feed = &feeds.feed[i];
+		json_int_t only = 0, hit = 0;
 		json_t *row;
 
 		if (!list->name[0])
 			continue;
-		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
-				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "source",
-				list->source);
+		for (enum rule_action action = 0; action < RULE_ACTIONS; action++) {
+			only += sums.of[i][action].only;
+			hit += sums.of[i][action].hit;
+		}
+		row = json_pack("{s:s, s:I, s:o, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
+				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "only_here", only,
+				"hit",
+				has_hits         ? json_integer(hit) :
+				output_is_json() ? json_null() :
+						   json_string("unknown"),
+				"source", list->source);
 		if (has_silent)
 			json_object_set_new(row, "not_fed",
 					    command_not_fed(list, feed, text) ? json_string(text) : json_null());

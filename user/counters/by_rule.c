@@ -84,15 +84,19 @@ struct summing {
 static int sum(const struct rule *rule, void *context)
 {
 	const struct summing *summing = context;
-	struct abi_counter count;
+	const __u64 owners = rule_owners_now(rule);
+	struct abi_counter count = {};
 
 	if (rule->timeout_ms < 0)
 		return 0;
-	count = rule_counts_of(summing->counts, rule);
-	for (__u64 left = rule_owners_now(rule); left; left &= left - 1) {
+	if (summing->counts)
+		count = rule_counts_of(summing->counts, rule);
+	for (__u64 left = owners; left; left &= left - 1) {
 		struct list_count *of = &summing->sums->of[__builtin_ctzll(left)][rule->action];
 
 		of->rules++;
+		of->only += !(owners & (owners - 1));
+		of->hit += count.packets != 0;
 		of->count.packets += count.packets;
 		of->count.bytes += count.bytes;
 	}
@@ -102,7 +106,7 @@ static int sum(const struct rule *rule, void *context)
 int list_counts_read(struct store *store, struct rule_counts *counts, struct list_counts *sums)
 {
 	struct summing summing = { counts, sums };
-	int error = store_shapes(store, &counts->shapes);
+	int error = counts ? store_shapes(store, &counts->shapes) : 0;
 
 	*sums = (struct list_counts){};
 	return error ? error : store_each(store, sum, &summing);

@@ -103,7 +103,9 @@ struct abi_counter rule_counts_of(const struct rule_counts *counts, const struct
 /* Sums what the rules of each list have counted: see by_rule.h. */
 
 struct list_count {
-	__u64 rules; /* that have not ended */
+	__u64 rules; /* that have not ended, */
+	__u64 only;  /* that have no other owner, */
+	__u64 hit;   /* and that have matched packets */
 	struct abi_counter count;
 };
 
@@ -112,7 +114,7 @@ struct list_counts {
 	struct list_count of[1 + STORE_LISTS_MAX][RULE_ACTIONS];
 };
 
-/* Looks up every rule of the store: about a microsecond for each. 0; -errno. */
+/* Looks up every rule of the store: about a microsecond for each. `counts` NULL: only counts rules. 0; -errno. */
 int list_counts_read(struct store *store, struct rule_counts *counts, struct list_counts *sums);
 
 /*
