@@ -258,6 +258,11 @@ test_lists_of_files_are_published() {
 	assert_output '^changed: +104$' # 99 go, 5 come
 	sed 's/^/src /' "$STATE/list" | LC_ALL=C sort >"$STATE/expected"
 	host_rules | cmp - "$STATE/expected" || fail "the host has other rules than the file"
+	sed 's/$/ state new/' "$STATE/expected" >"$STATE/expected.new"
+	assert_status 0 publish import "$STATE/list" --list bad --replace --new-only --wait 100
+	host_rules | cmp - "$STATE/expected.new" || fail "the host has other rules than the file"
+	assert_fails 2 'publish del takes no --new-only; it is for: import' publish del 198.51.100.100 --list bad --new-only
+	assert_status 0 publish import "$STATE/list" --list bad --replace --wait 100
 	: >"$STATE/list"
 	assert_status 2 publish import "$STATE/list" --list bad --replace
 	assert_same_rules

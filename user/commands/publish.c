@@ -385,6 +385,8 @@ static enum command_status check_options(const struct invocation *invocation, co
 		{ invocation->is_strict, "strict", "import" },
 		{ invocation->list_format, "format", "import" },
 		{ invocation->timeout_ms, "timeout", "add batch import" },
+		{ invocation->action, "action", "import" },
+		{ invocation->is_new_only, "new-only", "import" },
 		{ invocation->is_staged, "stage", "add del batch import release abort resend" },
 		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
 	};
@@ -460,10 +462,10 @@ const struct command command_publish = {
 	.usage =
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
-		"[--strict] [--force] [--config FILE]",
+		"[--action drop|pass|monitor] [--new-only] [--strict] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
 	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
-		   OPTION_CONFIG | OPTION_PUBLISH,
+		   OPTION_ACTION | OPTION_CONFIG | OPTION_PUBLISH,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_READ,

@@ -144,6 +144,8 @@ enum command_status publish_import(struct publishing *publishing)
 
 	if (invocation->count != 2)
 		return command_fail(STATUS_USAGE, "publish import: which file? - is standard input");
+	if (invocation->is_new_only && invocation->action == RULE_PASS)
+		return command_fail(STATUS_USAGE, "--new-only is for rules that drop or monitor; drop one of the two");
 	error = import_open(&import, &options, invocation->operands + 1, 1, command_report_bad_line, &reason);
 	/* From here on a signal ends the process: what is queued is in the outbox. */
 	import_close(&import);

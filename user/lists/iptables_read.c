@@ -14,13 +14,14 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 
-#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange"
+#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack"
 
 /* Packets that may not reach the lines after `line`. */
 struct passed {
 	struct rule rule;
 	__u64 line;
-	const char *chain; /* if only its lines are not reached: a jump; NULL: those of every chain */
+	const char *chain;  /* if only its lines are not reached: a jump; NULL: those of every chain */
+	bool is_of_answers; /* only packets that begin nothing: they are not in the way of a rule with `state new` */
 };
 
 struct iptables {
@@ -36,7 +37,7 @@ struct line {
 	struct list_row row; /* its matches, up to `unfit` */
 	const char *target;
 	const char *unfit; /* the first word that no rule can express; NULL: none */
-	bool has_flow, has_address, is_of_loopback;
+	bool has_flow, has_address, is_of_loopback, is_of_answers;
 };
 
 static const char *const chains[][2] = {
@@ -54,7 +55,7 @@ static const struct {
 	{ "--dport|--dports", "dport" },      { "--icmp-type|--icmpv6-type", "type" },
 	{ "-m|--match", "module" },           { "--comment", "comment" },
 	{ "--reject-with", "answer" },        { "-j|--jump|-g|--goto", "target" },
-	{ "-i|--in-interface", "interface" },
+	{ "-i|--in-interface", "interface" }, { "--state|--ctstate", "state" },
 };
 
 static const struct rule any = { .family = FLOW_NO_FAMILY };
@@ -110,6 +111,10 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 		} else if (!strcmp(keyword, "interface")) {
 			line->unfit = word;
 			line->is_of_loopback = !strcmp(value, "lo");
+		} else if (!strcmp(keyword, "state") && strcasecmp(value, "NEW")) {
+			line->unfit = value;
+			line->is_of_answers = !strcasestr(value, "NEW") && !strcasestr(value, "INVALID") &&
+					      !strcasestr(value, "UNTRACKED");
 		} else if (strcmp(keyword, "module")) {
 			add_match(line, keyword, value);
 		} else if (!suggest_has(MODULES, value, strlen(value), true)) {
@@ -118,11 +123,11 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 	}
 }
 
-static int remember(struct iptables *in, const struct rule *rule, const char *chain)
+static int remember(struct iptables *in, const struct rule *rule, const char *chain, bool is_of_answers)
 {
 	if (array_grow(&in->passed, in->count, sizeof(*in->passed)))
 		return -ENOMEM;
-	in->passed[in->count++] = (struct passed){ *rule, in->list->reader.number, chain };
+	in->passed[in->count++] = (struct passed){ *rule, in->list->reader.number, chain, is_of_answers };
 	return 0;
 }
 
@@ -144,9 +149,9 @@ static int read_pass(struct iptables *in, struct line *line, const char *chain)
 		return 0;
 	error = rules_parse(&rules, line->row.words, line->row.count, false, &ignored);
 	if (error)
-		return error == -ENOMEM ? error : remember(in, &any, is_accept ? NULL : chain);
+		return error == -ENOMEM ? error : remember(in, &any, is_accept ? NULL : chain, line->is_of_answers);
 	for (size_t i = 0; i < rules.count && !error; i++)
-		error = remember(in, &rules.rule[i], is_accept ? NULL : chain);
+		error = remember(in, &rules.rule[i], is_accept ? NULL : chain, line->is_of_answers);
 	rules_free(&rules);
 	return error;
 }
@@ -160,7 +165,10 @@ static int read_drop(struct iptables *in, struct line *line, const char *chain)
 	int error;
 
 	if (line->unfit)
-		return list_refuse(list, "'%s': no rule can say this", line->unfit);
+		return list_refuse(list, "'%s': no rule can say this%s", line->unfit,
+				   suggest_has("--syn|--tcp-flags", line->unfit, strlen(line->unfit), true) ?
+					   ", but --ctstate NEW" :
+					   "");
 	if (!line->has_flow)
 		return list_refuse(list, "'-A %s -j %s': a rule must name an address, a protocol or a port", chain,
 				   line->target);
@@ -175,6 +183,7 @@ static int read_drop(struct iptables *in, struct line *line, const char *chain)
 	for (size_t i = 0; i < rules.count && !passed; i++)
 		for (size_t k = 0; k < in->count && !passed; k++)
 			if ((!in->passed[k].chain || in->passed[k].chain == chain) &&
+			    !(in->passed[k].is_of_answers && (rules.rule[i].fields & RULE_NEW || list->is_new_only)) &&
 			    rule_overlaps(&in->passed[k].rule, &rules.rule[i]))
 				passed = &in->passed[k];
 	rules_free(&rules);
@@ -237,7 +246,7 @@ static int read_line(struct iptables *in)
 	unescape(text);
 	if (rule_split(text, words, &count, &reason)) {
 		list_refuse(in->list, "%s", reason.text);
-		return remember(in, &any, NULL);
+		return remember(in, &any, NULL, false);
 	}
 	/* "[packets:bytes]" of iptables-save -c */
 	if (count && *words[0] == '[') {

@@ -42,7 +42,7 @@ static const struct synonym {
 };
 
 /* nft and tcpdump write these around the fields; they mean nothing here. */
-static const char *const fillers[] = { "counter", "and", "{", "}", "ip", "ip6", "th" };
+static const char *const fillers[] = { "counter", "and", "{", "}", "ip", "ip6", "th", "ct" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -261,10 +261,26 @@ static const struct {
 	{ SAVED "-A INPUT -p tcp -m state --state NEW -m tcp --dport 22 -j ACCEPT\n-A INPUT -s 192.0.2.1 -j DROP\n"
 		"-A INPUT -s 192.0.2.1 -p udp -j DROP\n",
 	  "proto udp src 192.0.2.1\n", "4" FIRST("3") },
+	/* what begins something, after a line that lets answers pass */
+	{ SAVED "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+		"-A INPUT -s 192.0.2.1 -m state --state NEW -j DROP\n"
+		"-A INPUT -s 192.0.2.2 -p tcp -m conntrack --ctstate NEW -j DROP\n-A INPUT -s 192.0.2.3 -j DROP\n",
+	  "src 192.0.2.1 state new\nproto tcp src 192.0.2.2 state new\n", "6" FIRST("3") },
+	{ SAVED
+	  "-A INPUT -m state --state ESTABLISHED,NEW -j ACCEPT\n-A INPUT -s 192.0.2.1 -m state --state NEW -j DROP\n",
+	  "", "4" FIRST("3") },
+	{ SAVED "-A INPUT -m state --state NEW -j ACCEPT\n-A INPUT -s 192.0.2.1 -m state --state NEW -j DROP\n", "",
+	  "4" FIRST("3") },
+	{ SAVED "-A INPUT -s 192.0.2.1 -p tcp -m tcp --syn -j DROP\n"
+		"-A INPUT -s 192.0.2.1 -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP\n"
+		"-A INPUT -s 192.0.2.1 -m conntrack --ctstate INVALID -j DROP\n",
+	  "",
+	  "3: '--syn': no rule can say this, but --ctstate NEW\n4: '--tcp-flags': no rule can say this, but --ctstate NEW\n"
+	  "5: 'INVALID': no rule can say this\n" },
 	{ SAVED "-A INPUT -p tcp -m tcp --dport 1024:65535 -j ACCEPT\n-A INPUT -s 192.0.2.1 -j DROP\n", "",
 	  "4" FIRST("3") },
 	{ SAVED "-A INPUT -m comment --comment \"\\\"\" -j ACCEPT\n-A INPUT -s 192.0.2.1 -j DROP\n", "",
-	  "3: a backslash: add such a rule by hand\n4" FIRST("3") },
+	  "4" FIRST("3") },
 	{ SAVED "-A INPUT -s 192.0.2.1 -g other\n-A INPUT -s 192.0.2.1 -j DROP\n", "",
 	  "3: '-j other': only DROP, REJECT and ACCEPT are read\n4" FIRST("3") },
 	/* the chain may accept, in lines that come later */
