@@ -302,6 +302,13 @@ void promises_excuse_lost(void)
 		promises[i].is_excused |= promises[i].is_lost_at_broker;
 }
 
+static bool has_end(const struct item *item, __s64 end_us)
+{
+	const __s64 item_us = item->end_ms ? (item->end_ms - WALL_START_MS) * MS : 0;
+
+	return !item_us == !end_us && llabs(item_us - end_us) < NEAR_US;
+}
+
 void promises_excuse(const struct server *truth, bool hosts_too)
 {
 	struct state states[LISTS_MAX] = {};
@@ -311,8 +318,7 @@ void promises_excuse(const struct server *truth, bool hosts_too)
 	for (size_t i = 0; i < promises_count; i++) {
 		const struct item *item = find_item(&states[promises[i].list], number_of(promises[i].rule));
 		/* An earlier version of the rule, with another end, is not what was promised. */
-		const bool is_there = item &&
-				      (promises[i].state != PROMISE_LIVE || !item->end_ms == !promises[i].end_us);
+		const bool is_there = item && (promises[i].state != PROMISE_LIVE || has_end(item, promises[i].end_us));
 
 		promises[i].is_excused |= promises[i].state == PROMISE_GONE && is_there;
 		if (promises[i].state != PROMISE_LIVE || is_there)
@@ -343,6 +349,12 @@ void host_accepts(const struct node *node)
 {
 	for (int i = 0; i < LISTS_MAX; i++)
 		kept[node->number][i].has_accepted = true;
+}
+
+void hosts_accept_no_more(void)
+{
+	for (unsigned int i = 0; i < NODES_MAX * LISTS_MAX; i++)
+		kept[i / LISTS_MAX][i % LISTS_MAX].has_accepted = false;
 }
 
 struct found {
@@ -539,7 +551,11 @@ static void check_list(struct apply *apply, const struct store_lists *lists, int
 	else if (!before->has_accepted)
 		keep_before(before, &found);
 	free(before->rules);
-	*before = (struct kept){ .at = at_now, .looked_at = at_now, .count = found.count, .rules = found.rules };
+	*before = (struct kept){ .at = at_now,
+				 .looked_at = at_now,
+				 .count = found.count,
+				 .rules = found.rules,
+				 .has_accepted = before->has_accepted };
 }
 
 void check_host(struct apply *apply)

@@ -61,8 +61,9 @@ bool server_has_rule(const struct server *server, int list, const char *rule);
 
 /* In a process of the host, after it has applied something. */
 void check_host(struct apply *apply);
-/* Somebody has accepted on this host whatever the broker has. */
+/* Somebody accepts on this host whatever the broker has, until hosts_accept_no_more(). */
 void host_accepts(const struct node *node);
+void hosts_accept_no_more(void);
 struct fleet_position host_position(const struct node *node, int list);
 
 /* Whether all hosts have all lists that are not spoilt as this master has them; if not, *why says what is missing. */

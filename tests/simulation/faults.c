@@ -99,15 +99,20 @@ static void cut(void)
 	in(draw_us(500 * MS, 30 * SECOND), mend_cut, is_one_cut);
 }
 
-static void start_server(void *context)
-{
-	server_start(context);
-}
-
 static void note_loss(struct server *server, bool hosts_too)
 {
 	promises_excuse(server, hosts_too);
 	master_since_us = now_us;
+}
+
+static void start_server(void *context)
+{
+	struct server *server = context;
+
+	/* It comes back before Sentinel has made another the master: what was not on its disk is lost. */
+	if (!server->is_up && server == master && server->disk == DISK_EVERYSEC)
+		note_loss(server, true);
+	server_start(server);
 }
 
 static void restart_server(void)
@@ -117,10 +122,6 @@ static void restart_server(void)
 	if (!server->is_up)
 		return;
 	server_kill(server);
-	if (server == master && server->disk != DISK_ALWAYS) {
-		note_loss(server, server->disk == DISK_EVERYSEC);
-		had_loss |= server->disk != DISK_EVERYSEC;
-	}
 	in(draw_us(50 * MS, 10 * SECOND), start_server, server);
 }
 
@@ -229,13 +230,15 @@ static void delay_replication(void)
 	in(draw_us(1 * SECOND, 20 * SECOND), mend_replication, server);
 }
 
-/* As Sentinel chooses: the replica with most of the data. */
+/* As Sentinel chooses: the replica with most of the data, of those that had a link to this master. */
 static struct server *best_replica(void)
 {
 	struct server *best = NULL;
 
 	for (unsigned int i = 0; i < servers_count; i++)
-		if (servers[i].is_up && servers[i].master == master && (!best || servers[i].offset > best->offset))
+		if (servers[i].is_up && servers[i].master == master &&
+		    !strcmp(servers[i].replication_id, master->replication_id) &&
+		    (!best || servers[i].offset > best->offset))
 			best = &servers[i];
 	return best;
 }
@@ -384,7 +387,7 @@ static void heal(void)
 		mend_replication(&servers[i]);
 		if (servers[i].is_silent)
 			server_be_silent(&servers[i], false);
-		server_start(&servers[i]);
+		start_server(&servers[i]);
 	}
 	/* A promotion that was not decided yet does not come. */
 	if (master->master)
@@ -431,10 +434,11 @@ static void check_panic(void)
 
 static bool hosts_hold(void)
 {
+	bool is_held = false;
+
 	for (unsigned int i = 0; i < FOLLOWERS; i++)
-		if (strstr(node_said(&nodes[i]), "would drop"))
-			return true;
-	return false;
+		is_held |= node_has_held(&nodes[i]);
+	return is_held;
 }
 
 static void be_quiet(void)
@@ -494,6 +498,7 @@ void faults_run(unsigned int seconds, const char *kinds)
 	run_until(20 * SECOND);
 	while (now_us + FAULTS_US + QUIET_US <= seconds * SECOND && !*breach) {
 		is_quiet = false;
+		hosts_accept_no_more();
 		work_start();
 		in(draw_us(100 * MS, 3 * SECOND), draw_fault, NULL);
 		run_until(now_us + FAULTS_US);

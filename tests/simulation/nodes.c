@@ -36,6 +36,7 @@ static struct service {
 	char said[REASON_BYTES];
 	bool is_panic;
 	bool has_signal;
+	bool has_held;
 } services[NODES_MAX];
 
 /* ---- what the tool finds in place of kernel and system ---- */
@@ -207,8 +208,10 @@ void __wrap_output_note(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	trace("says: %s", text);
-	if (current == services[current->node->number].process)
-		snprintf(services[current->node->number].said, REASON_BYTES, "%s", text);
+	if (current != services[current->node->number].process)
+		return;
+	snprintf(services[current->node->number].said, REASON_BYTES, "%s", text);
+	services[current->node->number].has_held |= strstr(text, "would drop") != NULL;
 }
 
 enum command_status __wrap_command_error(enum command_status status, const char *format, ...)
@@ -326,6 +329,14 @@ bool node_follows(const struct node *node, int list)
 const char *node_said(const struct node *node)
 {
 	return services[node->number].said;
+}
+
+bool node_has_held(const struct node *node)
+{
+	const bool has_held = services[node->number].has_held;
+
+	services[node->number].has_held = false;
+	return has_held;
 }
 
 bool node_has_panic(const struct node *node)

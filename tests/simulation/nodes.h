@@ -15,6 +15,8 @@ struct node *node_named(const char *name);
 bool node_follows(const struct node *node, int list);
 /* The last note of its follower. */
 const char *node_said(const struct node *node);
+/* Whether it has said since the last call that it holds a list. */
+bool node_has_held(const struct node *node);
 bool node_has_panic(const struct node *node);
 struct process *node_service(const struct node *node);
 
