@@ -474,6 +474,28 @@ test_exchanged_while_looked_at() {
 	assert_equal $((3 * EXCHANGES)) "$(wc -l <"$STATE/exchanged")" "exchanges"
 }
 
+# Whoever reads counts while a table is replaced, in the same maps or by new ones, sees what the rule has counted before.
+test_counts_do_not_go_back_while_a_table_is_replaced() {
+	block_one
+	expect drop
+	xc list --counters | grep -o 'packets .*' >"$STATE/before"
+	grep -q 'packets [1-9]' "$STATE/before" || fail "$(cat "$STATE/before")"
+	printf '#!/bin/sh\n"%s" --state "%s" list --counters >>"%s"\n' "$TOOL" "$STATE/store" "$STATE/seen" >"$STATE/look"
+	chmod +x "$STATE/look"
+	for capacity in 900 400000; do
+		for back in 0 1 2 3; do
+			case_begin "$capacity, $back stores before the end"
+			xc resize 2000 >/dev/null
+			steps=$(stores 0 resize "$capacity")
+			xc resize 2000 >/dev/null
+			assert_status 0 faulty FAULT_KINDS=s "FAULT_AT=$((steps - back))" "FAULT_RUN=$STATE/look" resize "$capacity"
+		done
+	done
+	case_begin ''
+	[ "$(wc -l <"$STATE/seen")" -ge 8 ] || fail "$(wc -l <"$STATE/seen") looks"
+	! grep -vF "$(cat "$STATE/before")" "$STATE/seen" || fail "other counts than $(cat "$STATE/before")"
+}
+
 # A filter starts before one of the calls by which a command searches for it. The command finds it or says that there is
 # none, and never suggests the name it was given.
 test_started_while_looked_at() {

@@ -190,7 +190,9 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	carrying.counted = calloc(carrying.counted_bits / 64, sizeof(*carrying.counted));
 	if (!entries->heir)
 		entries->heir = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->heir));
-	if (!entries->heir || !carrying.counted) {
+	if (!entries->carried)
+		entries->carried = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->carried));
+	if (!entries->heir || !entries->carried || !carrying.counted) {
 		error = -ENOMEM;
 	} else if (mark_counted(&carrying)) {
 		if (entries->is_replanned) {
@@ -210,17 +212,21 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	return error ? store_unread_reason(error, reason) : 0;
 }
 
-void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,
-				 const struct filter *to)
+void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *from, const struct filter *to)
 {
-	for (__u64 i = 0; entries->heir && i < table_slots(&from->table); i++) {
+	for (__u64 i = 0; entries->heir && entries->carried && i < table_slots(&from->table); i++) {
 		const struct abi_counter *old = &from->table.memory.counter[i];
+		struct abi_counter *carried = &entries->carried[i], now;
 		const __u32 slot = entries->heir[i] - 1;
 
 		if (slot >= table_slots(&to->table))
 			continue;
-		/* Atomic, because packets are counted in the new table already. */
-		__atomic_fetch_add(&to->table.memory.counter[slot].packets, old->packets, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&to->table.memory.counter[slot].bytes, old->bytes, __ATOMIC_RELAXED);
+		now.packets = __atomic_load_n(&old->packets, __ATOMIC_RELAXED);
+		now.bytes = __atomic_load_n(&old->bytes, __ATOMIC_RELAXED);
+		/* Atomic, because packets may be counted in the new table already. */
+		__atomic_fetch_add(&to->table.memory.counter[slot].packets, now.packets - carried->packets,
+				   __ATOMIC_RELAXED);
+		__atomic_fetch_add(&to->table.memory.counter[slot].bytes, now.bytes - carried->bytes, __ATOMIC_RELAXED);
+		*carried = now;
 	}
 }

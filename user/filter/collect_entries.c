@@ -162,6 +162,7 @@ void filter_entries_close(struct filter_entries *entries)
 	free(entries->sharing);
 	free(entries->shortcut);
 	free(entries->heir);
+	free(entries->carried);
 	*entries = (struct filter_entries){};
 }
 

@@ -21,9 +21,10 @@ struct filter_entries {
 	size_t shortcuts, shortcuts_room;
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
 	bool is_replanned;                /* shapes have other filters than in the old table */
-	__u32 *heir;             /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
-	__u32 searches;          /* how often heirs have been searched */
-	const struct rule *rule; /* the one that is being collected */
+	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
+	struct abi_counter *carried; /* by old slot: what its heir has got */
+	__u32 searches;              /* how often heirs have been searched */
+	const struct rule *rule;     /* the one that is being collected */
 	struct reason *reason;
 };
 
@@ -48,9 +49,8 @@ void filter_entries_set_shortcuts(const struct filter_entries *entries);
  */
 int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason);
 
-/* Adds each count of the old table to that of its heir. */
-void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,
-				 const struct filter *to);
+/* Adds each count of the old table to that of its heir; a later call adds what was counted since the call before. */
+void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *from, const struct filter *to);
 
 /* ---- new_table.c ---- */
 

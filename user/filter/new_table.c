@@ -98,7 +98,7 @@ static int create(struct filter *filter, const struct kernel_sizes *plan, struct
 	struct kernel_filter kernel;
 	const __u64 entries = keys < FILTER_ENTRIES_AT_ONCE ? keys : FILTER_ENTRIES_AT_ONCE;
 	int error = memory_check(kernel_sizes_bytes(plan) + entries * sizeof(struct table_entry) +
-					 old_slots * sizeof(__u32),
+					 old_slots * (sizeof(__u32) + sizeof(struct abi_counter)),
 				 "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
 
 	*filter = (struct filter){};
@@ -320,7 +320,7 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 /*
  * The order matters in three places. The geometry and `used` of the config are for other tools, which read them beside
  * the active table: so they are written before `active`, the one store that makes all interfaces use the other table.
- * Only when no packet is in the old table any more, its counts stand still. So the second search for heirs comes after
+ * The new table has the old counts before the switch, so that a reader does not see them go back. Only when no packet is in the old table any more, its counts stand still. So the second search for heirs comes after
  * the wait; it finds those of rules that packets matched for the first time since filter_build().
  *
  * From the switch on there is no way back: errors of the wait and of the search lose counts at most, and the wait is
@@ -330,8 +330,10 @@ int filter_switch(struct filter *filter, struct reason *reason)
 {
 	struct filter_successor *successor = filter->successor;
 	struct filter *new = &successor->filter;
-	int error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
+	int error;
 
+	filter_entries_carry_counts(&successor->entries, filter, new);
+	error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
 	if (error) {
 		filter_drop_successor(filter);
 		return error;
@@ -344,6 +346,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
 		wait_for_packets(config);
 	}
+	filter_entries_carry_counts(&successor->entries, filter, new);
 	error = filter_entries_find_heirs(&successor->entries, reason);
 	filter_entries_carry_counts(&successor->entries, filter, new);
 	filter_entries_close(&successor->entries);
