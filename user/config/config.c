@@ -211,8 +211,8 @@ static bool is_inner(const char *url)
 	       ntohl(ipv4.s_addr) >> 16 == 0xc0a8;
 }
 
-/* A list has a file, a URL, or a preset, which has a URL. The other keys of a URL get their defaults. */
-static void complete_list(struct config_reading *reading, struct config_list *list)
+/* The keys of a list by URL get their defaults. */
+static void complete_fetched_list(struct config_reading *reading, struct config_list *list)
 {
 	const struct list_preset *preset = list->preset;
 	const __s64 every_min_ms = preset ? preset->every_ms : EVERY_MS_MIN;
@@ -220,39 +220,6 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 	struct list_part part;
 	size_t parts;
 
-	if (!list->file + !list->url + !preset != 2) {
-		config_refuse(reading, list->line,
-			      "[list %s] must have one of these: file = /PATH, url = https://..., preset = NAME",
-			      list->name);
-		return;
-	}
-	if (preset && preset->key && !list->country && !list->asn) {
-		config_refuse(reading, list->line, "[list %s] has preset = %s: write also %s", list->name, preset->name,
-			      strcmp(preset->key, "asn") ? "country = XX, two letters for each" : "asn = NUMBER");
-		return;
-	}
-	if ((list->country && (!preset || !preset->key || strcmp(preset->key, "country"))) ||
-	    (list->asn && (!preset || !preset->key || strcmp(preset->key, "asn")))) {
-		config_refuse(reading, list->line,
-			      "[list %s]: country goes with preset = country, asn with preset = asn", list->name);
-		return;
-	}
-	/* Answers from there come in, unless the operator says otherwise. */
-	if (preset && preset->key && !list->has_new_only)
-		list->is_new_only = list->action != RULE_PASS;
-	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca ||
-			   list->header_file || list->grow_max != NOT_GIVEN || list->limits.space_max != NOT_GIVEN ||
-			   list->limits.prefix_min[0] || list->limits.prefix_min[1]))
-		config_refuse(reading, list->line,
-			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key, ca, header-file, max-grow, "
-			      "max-space and min-prefix are for lists by URL",
-			      list->name);
-	if (list->is_new_only && list->action == RULE_PASS)
-		config_refuse(reading, list->line, "[list %s]: new-only is for rules that drop or monitor", list->name);
-	if (list->shrink_max == NOT_GIVEN)
-		list->shrink_max = list->file ? 100 : FETCHED_SHRINK_MAX;
-	if (list->file)
-		return;
 	if (list->grow_max == NOT_GIVEN)
 		list->grow_max = FETCHED_GROW_MAX;
 	if (list->limits.space_max == NOT_GIVEN)
@@ -292,6 +259,46 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 			break;
 		}
 	}
+}
+
+/* A list has a file, a URL, or a preset, which has a URL. */
+static void complete_list(struct config_reading *reading, struct config_list *list)
+{
+	const struct list_preset *preset = list->preset;
+
+	if (!list->file + !list->url + !preset != 2) {
+		config_refuse(reading, list->line,
+			      "[list %s] must have one of these: file = /PATH, url = https://..., preset = NAME",
+			      list->name);
+		return;
+	}
+	if (preset && preset->key && !list->country && !list->asn) {
+		config_refuse(reading, list->line, "[list %s] has preset = %s: write also %s", list->name, preset->name,
+			      strcmp(preset->key, "asn") ? "country = XX, two letters for each" : "asn = NUMBER");
+		return;
+	}
+	if ((list->country && (!preset || !preset->key || strcmp(preset->key, "country"))) ||
+	    (list->asn && (!preset || !preset->key || strcmp(preset->key, "asn")))) {
+		config_refuse(reading, list->line,
+			      "[list %s]: country goes with preset = country, asn with preset = asn", list->name);
+		return;
+	}
+	/* Answers from there come in, unless the operator says otherwise. */
+	if (preset && preset->key && !list->has_new_only)
+		list->is_new_only = list->action != RULE_PASS;
+	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca ||
+			   list->header_file || list->grow_max != NOT_GIVEN || list->limits.space_max != NOT_GIVEN ||
+			   list->limits.prefix_min[0] || list->limits.prefix_min[1]))
+		config_refuse(reading, list->line,
+			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key, ca, header-file, max-grow, "
+			      "max-space and min-prefix are for lists by URL",
+			      list->name);
+	if (list->is_new_only && list->action == RULE_PASS)
+		config_refuse(reading, list->line, "[list %s]: new-only is for rules that drop or monitor", list->name);
+	if (list->shrink_max == NOT_GIVEN)
+		list->shrink_max = list->file ? 100 : FETCHED_SHRINK_MAX;
+	if (!list->file)
+		complete_fetched_list(reading, list);
 }
 
 /* What concerns several lines, or lines that are missing. */
