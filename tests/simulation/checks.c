@@ -55,7 +55,7 @@ static __u32 number_of(const char *text)
 			continue;
 		if (texts_count == texts_room) {
 			texts_room = texts_room ? 2 * texts_room : 1024;
-			texts = realloc(texts, texts_room * sizeof(*texts));
+			texts = enlarged(texts, texts_room * sizeof(*texts));
 		}
 		texts[texts_count] = strdup(text);
 		text_places[i] = ++texts_count;
@@ -138,7 +138,7 @@ static void read_state(const struct server *server, int list, struct state *stat
 		bucket = dataset_find(&server->data, key);
 		if (!bucket || bucket->kind != VALUE_HASH)
 			continue;
-		state->items = realloc(state->items, (state->count + bucket->count) * sizeof(*state->items));
+		state->items = enlarged(state->items, (state->count + bucket->count) * sizeof(*state->items));
 		for (size_t j = 0; j < bucket->count; j++)
 			state->items[state->count++] = (struct item){ number_of(bucket->pairs[j].field.text),
 								      atoll(bucket->pairs[j].value.text) };
@@ -179,9 +179,9 @@ static void note_state(int list, struct state state)
 	}
 	if (history->count == history->room) {
 		history->room = history->room ? 2 * history->room : 256;
-		history->states = realloc(history->states, history->room * sizeof(*history->states));
+		history->states = enlarged(history->states, history->room * sizeof(void *));
 	}
-	memmove(history->states + i + 1, history->states + i, (history->count++ - i) * sizeof(*history->states));
+	memmove(history->states + i + 1, history->states + i, (history->count++ - i) * sizeof(void *));
 	history->states[i] = malloc(sizeof(state));
 	*history->states[i] = state;
 }
@@ -264,7 +264,7 @@ struct promise *promise_of(int list, const char *rule)
 	*place = promises_count + 1;
 	if (promises_count == promises_room) {
 		promises_room = promises_room ? 2 * promises_room : 1024;
-		promises = realloc(promises, promises_room * sizeof(*promises));
+		promises = enlarged(promises, promises_room * sizeof(*promises));
 	}
 	promises[promises_count] = (struct promise){ .list = list };
 	snprintf(promises[promises_count].rule, sizeof(promises[0].rule), "%s", rule);
@@ -368,7 +368,7 @@ static void found_add(struct found *found, __u32 rule)
 {
 	if (found->count == found->room) {
 		found->room = found->room ? 2 * found->room : 256;
-		found->rules = realloc(found->rules, found->room * sizeof(*found->rules));
+		found->rules = enlarged(found->rules, found->room * sizeof(*found->rules));
 	}
 	found->rules[found->count++] = rule;
 }

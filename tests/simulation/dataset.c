@@ -161,7 +161,7 @@ void dataset_free(struct dataset *data)
 
 void dataset_copy(struct dataset *to, const struct dataset *from)
 {
-	*to = (struct dataset){ .values = malloc(from->count * sizeof(*to->values) + 1),
+	*to = (struct dataset){ .values = malloc(from->count * sizeof(void *) + 1),
 				.count = from->count,
 				.room = from->count,
 				.functions = from->functions ? strdup(from->functions) : NULL };
@@ -200,9 +200,9 @@ static struct value *value_make(struct dataset *data, struct word key, enum valu
 	*value = (struct value){ .key = copy_of(key), .kind = kind };
 	if (data->count == data->room) {
 		data->room = data->room ? 2 * data->room : 64;
-		data->values = realloc(data->values, data->room * sizeof(*data->values));
+		data->values = enlarged(data->values, data->room * sizeof(void *));
 	}
-	memmove(data->values + i + 1, data->values + i, (data->count - i) * sizeof(*data->values));
+	memmove(data->values + i + 1, data->values + i, (data->count - i) * sizeof(void *));
 	data->values[i] = value;
 	data->count++;
 	return value;
@@ -215,7 +215,7 @@ static bool delete (struct dataset *data, const char *key)
 	if (i == data->count || strcmp(data->values[i]->key.text, key))
 		return false;
 	value_free(data->values[i]);
-	memmove(data->values + i, data->values + i + 1, (--data->count - i) * sizeof(*data->values));
+	memmove(data->values + i, data->values + i + 1, (--data->count - i) * sizeof(void *));
 	return true;
 }
 
@@ -224,7 +224,7 @@ static void make_room(struct value *value, size_t size)
 	if (value->count < value->room)
 		return;
 	value->room = value->room ? 2 * value->room : 8;
-	value->pairs = realloc(value->pairs, value->room * size);
+	value->pairs = enlarged(value->pairs, value->room * size);
 }
 
 /* ---- hashes ---- */

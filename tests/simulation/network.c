@@ -139,7 +139,7 @@ void link_connect(struct file *file, unsigned int server)
 	file->link = link;
 	if (links_count == links_room) {
 		links_room = links_room ? 2 * links_room : 64;
-		links = realloc(links, links_room * sizeof(*links));
+		links = enlarged(links, links_room * sizeof(void *));
 	}
 	links[links_count++] = link;
 	connects[link->node->number]++;

@@ -135,7 +135,7 @@ static void import(struct work *work, struct node *node, unsigned int publisher,
 
 static void begin_work(void *context)
 {
-	const unsigned int publisher = (uintptr_t)context;
+	const unsigned int publisher = *(const unsigned int *)context;
 	struct node *node = publisher_node(publisher);
 	struct work *work = &works[publisher];
 	static const unsigned int timeouts_s[] = { 0, 0, 0, 45, 120, 3600 };
@@ -205,7 +205,10 @@ static void begin_work(void *context)
 
 static void plan_next(unsigned int publisher, __s64 most_us)
 {
-	in(50 * MS + chance_below(CHANCE_WORK, most_us), begin_work, (void *)(uintptr_t)publisher);
+	static unsigned int numbers[PUBLISHERS];
+
+	numbers[publisher] = publisher;
+	in(50 * MS + chance_below(CHANCE_WORK, most_us), begin_work, &numbers[publisher]);
 }
 
 void work_start(void)
@@ -350,7 +353,8 @@ void write_garbage(unsigned int kind)
 		break;
 	case 1: /* a line that no host takes */
 		memset(line, 'x', sizeof(line) - 1);
-		memcpy(line, "+ 0 src 10.12.1.1 comment \"", 27);
+		for (const char *from = "+ 0 src 10.12.1.1 comment \"", *c = from; *c; c++)
+			line[c - from] = *c;
 		line[sizeof(line) - 2] = '"';
 		memcpy(call, words, sizeof(words));
 		call[8] = (struct word){ line, sizeof(line) - 1 };

@@ -59,6 +59,15 @@ void missing(const char *format, ...)
 	_exit(3);
 }
 
+void *enlarged(void *array, size_t bytes)
+{
+	void *larger = realloc(array, bytes);
+
+	if (!larger)
+		missing("memory");
+	return larger;
+}
+
 /* ---- chance ---- */
 
 static __u64 states[CHANCES];
@@ -118,7 +127,7 @@ void at(__s64 time_us, void (*act)(void *context), void *context)
 
 	if (plans_count > plans_room) {
 		plans_room = plans_room ? 2 * plans_room : 1024;
-		plans = realloc(plans, plans_room * sizeof(*plans));
+		plans = enlarged(plans, plans_room * sizeof(*plans));
 	}
 	for (; i && is_before(&new, &plans[(i - 1) / 2]); i = (i - 1) / 2)
 		plans[i] = plans[(i - 1) / 2];
@@ -243,7 +252,8 @@ struct process *process_start(struct node *node, struct process *parent, const c
 	static int pid = 1000;
 	struct process *process = calloc(1, sizeof(*process));
 
-	*process = (struct process){ .pid = pid++,
+	pid++;
+	*process = (struct process){ .pid = pid,
 				     .node = node,
 				     .parent = parent,
 				     .run = run,
@@ -362,7 +372,7 @@ void bytes_add(struct bytes *bytes, const void *data, size_t count)
 		bytes->taken = bytes->used = 0;
 	if (bytes->used + count > bytes->room) {
 		bytes->room = 2 * (bytes->used + count) + 256;
-		bytes->data = realloc(bytes->data, bytes->room);
+		bytes->data = enlarged(bytes->data, bytes->room);
 	}
 	memcpy(bytes->data + bytes->used, data, count);
 	bytes->used += count;

@@ -145,6 +145,8 @@ extern char breach[1024];
 
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void must(bool is_kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* realloc() that does not fail. */
+void *enlarged(void *array, size_t bytes);
 /* The model lacks something: the run says nothing. */
 void missing(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
