@@ -223,6 +223,13 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	if (!kernel->options.is_exact)
 		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
 			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !kernel->config->asks_conntrack; family++)
+		if (abi_shapes(abi_active(kernel->config), family)->new_only) {
+			output_note(
+				"connection tracking is not asked here: rules with state new also drop UDP answers to hosts behind "
+				"this one; see xdp-cuckoo-rules(5)");
+			break;
+		}
 	loading->answer = load_answer(&session, json_incref(loading->rows));
 	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
 		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
