@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simulation/faults.h"
 #include "simulation/nodes.h"
 
 #define NEAR_US \
@@ -460,10 +461,7 @@ static void compare_host(const struct node *node, int list, const struct found *
 
 static bool is_head(int list, struct fleet_position position)
 {
-	for (unsigned int i = 0; i < servers_count; i++)
-		if (!fleet_position_compare(head_of(&servers[i], list), position))
-			return true;
-	return false;
+	return !fleet_position_compare(head_of(present_master(), list), position);
 }
 
 /* On the way to the end of the log a rule may come and go: what a host had before counts until it is there. */
@@ -566,6 +564,7 @@ void check_host(struct apply *apply)
 	struct reason ignored;
 	char dir[4096];
 
+	current->node->committed_us = now_us;
 	current->steps_left = -1; /* the check is no part of the process */
 	session_state_dir(apply->state, apply->name, dir, sizeof(dir));
 	if (!store_resume(dir, STORE_READ, &apply->session.store, &ignored)) {

@@ -143,10 +143,14 @@ static void step_clock(void)
 {
 	struct node *node = draw_host();
 
-	if (chance_one_in(CHANCE_PLAN, 2) && node_service(node))
+	if (chance_one_in(CHANCE_PLAN, 2) && node_service(node)) {
+		if (node->committed_us > node->stepped_us)
+			node->wall_before_ms = node->wall_ms;
+		node->stepped_us = now_us;
 		node->wall_ms = (__s64)chance_below(CHANCE_PLAN, 7200000) - 3600000;
-	else
+	} else {
 		draw_server()->wall_ms = (__s64)chance_below(CHANCE_PLAN, 16000) - 8000;
+	}
 }
 
 static void free_disk(void *context)
@@ -200,7 +204,9 @@ static void reboot_host(void)
 	process_kill_all_of(node);
 	node->boot += 100;
 	node->boot_us = now_us;
-	/* Its wall clock stays: a host that was off counts the time by it, and cannot know better. */
+	/* A host that was off counts the time by its wall clock, which keeps only what the store knows of. */
+	if (node->stepped_us >= node->committed_us)
+		node->wall_ms = node->wall_before_ms;
 	in(draw_us(1 * SECOND, 20 * SECOND), boot, node);
 }
 
@@ -250,6 +256,12 @@ static void follow_master(void *context)
 
 	if (server == master || server->master == master)
 		return;
+	/* The old master had a replica for changes that it took after the promotion: WAIT cannot know better. */
+	for (size_t i = 0; i < promises_count && server->master; i++)
+		promises[i].is_excused |= server_has_rule(server, promises[i].list, promises[i].rule) ==
+						  (promises[i].state == PROMISE_LIVE) &&
+					  server_has_rule(master, promises[i].list, promises[i].rule) !=
+						  (promises[i].state == PROMISE_LIVE);
 	if (server->is_up)
 		server_follow(server, master);
 	else
@@ -470,6 +482,9 @@ static void be_quiet(void)
 	if (!has_loss)
 		check_promises(master);
 	check_panic();
+	for (unsigned int i = 0; i < PUBLISHERS; i++)
+		must(!work_process(i), "publisher%u still runs: %.200s", i,
+		     work_process(i) ? work_process(i)->words : "");
 	had_loss = false;
 }
 

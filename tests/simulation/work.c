@@ -185,7 +185,7 @@ static void begin_work(void *context)
 			const __s64 left_us = promises[i].end_us ? promises[i].end_us - now_us : 0;
 
 			if (promises[i].list != (int)publisher + 3 || promises[i].state == PROMISE_NONE ||
-			    promises[i].state == PROMISE_GONE)
+			    (promises[i].state == PROMISE_GONE && !promises[i].is_excused))
 				continue;
 			snprintf(rule, sizeof(rule), "%s", promises[i].rule);
 			if (work->kind == WORK_RELEASE)

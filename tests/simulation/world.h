@@ -50,8 +50,9 @@ void run_until(__s64 time_us);
 struct node {
 	char name[16];
 	unsigned int number;
-	__s64 boot_us; /* the node was started at this time */
-	__s64 wall_ms; /* how wrong its wall clock is */
+	__s64 boot_us;                                  /* the node was started at this time */
+	__s64 wall_ms;                                  /* how wrong its wall clock is */
+	__s64 wall_before_ms, stepped_us, committed_us; /* before its last step; when that was; its last change */
 	unsigned int boot;
 	bool is_disk_full;
 	bool is_follower;

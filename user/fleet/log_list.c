@@ -128,7 +128,9 @@ bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *l
 void log_list_judge(struct log_reader *reader, struct list *list, const struct list_head *head)
 {
 	const enum log_head found = log_head(list->at, head->last, reader->broker.is_master);
-	const enum standing standing = !list->plan                   ? READS_LOG :
+	/* Refused rules can wait: first the log must say from where the newer epoch goes on. */
+	const bool is_log_first = list->plan == FOLLOW_NEW && list->at.epoch && head->last.epoch > list->at.epoch;
+	const enum standing standing = !list->plan || is_log_first   ? READS_LOG :
 				       list->plan == FOLLOW_RESTORED ? READS_RESTORED :
 								       READS_WHOLE;
 	/* The log was read since it was last found to have more, and said nothing. */
