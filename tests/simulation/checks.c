@@ -277,7 +277,15 @@ void promise_set(struct promise *promise, enum promise_state state, __s64 end_us
 	promise->state = state;
 	promise->end_us = end_us;
 	promise->since_us = now_us;
-	promise->is_excused = promise->is_lost_at_broker = false;
+	promise->is_excused = promise->excused_us && now_us - promise->excused_us < 3 * SECOND;
+	promise->is_lost_at_broker = false;
+}
+
+/* Also if the command that makes it is about to end. */
+void promise_excuse(struct promise *promise)
+{
+	promise->is_excused = true;
+	promise->excused_us = now_us;
 }
 
 bool promise_is_live(const struct promise *promise)

@@ -39,7 +39,7 @@ struct promise {
 	int list;
 	enum promise_state state;
 	__s64 end_us; /* 0: never */
-	__s64 since_us;
+	__s64 since_us, excused_us;
 	bool is_excused;        /* hosts and brokers may lack it */
 	__u64 lost_epoch;       /* of the broker, when it had lost it */
 	bool is_lost_at_broker; /* only brokers may lack it: hosts keep it until somebody accepts */
@@ -50,6 +50,7 @@ extern size_t promises_count;
 
 struct promise *promise_of(int list, const char *rule);
 void promise_set(struct promise *promise, enum promise_state state, __s64 end_us);
+void promise_excuse(struct promise *promise);
 bool promise_is_live(const struct promise *promise);
 
 /* After a server has become the truth with less data than before. `hosts_too`: hosts may follow the loss. */

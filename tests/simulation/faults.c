@@ -143,7 +143,7 @@ static void step_clock(void)
 {
 	struct node *node = draw_host();
 
-	if (chance_one_in(CHANCE_PLAN, 2) && node_service(node)) {
+	if (chance_one_in(CHANCE_PLAN, 2) && node_service(node) && node->committed_us > node->boot_us) {
 		if (node->committed_us > node->stepped_us)
 			node->wall_before_ms = node->wall_ms;
 		node->stepped_us = now_us;
@@ -258,10 +258,9 @@ static void follow_master(void *context)
 		return;
 	/* The old master had a replica for changes that it took after the promotion: WAIT cannot know better. */
 	for (size_t i = 0; i < promises_count && server->master; i++)
-		promises[i].is_excused |= server_has_rule(server, promises[i].list, promises[i].rule) ==
-						  (promises[i].state == PROMISE_LIVE) &&
-					  server_has_rule(master, promises[i].list, promises[i].rule) !=
-						  (promises[i].state == PROMISE_LIVE);
+		if (server_has_rule(server, promises[i].list, promises[i].rule) !=
+		    server_has_rule(master, promises[i].list, promises[i].rule))
+			promise_excuse(&promises[i]);
 	if (server->is_up)
 		server_follow(server, master);
 	else
