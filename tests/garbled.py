@@ -94,7 +94,7 @@ def main():
                     continue
                 faults += 1
                 print(f"copy {number} ({', '.join(kind.__name__ for kind in kinds)}): {words}: status {status}, not "
-                      f"{answers[words][0]}: {output[:200]!r} {error[:300]!r}")
+                      f"{answers[words][0]}: {output[:200]!r} {error[:300]!r}, not {answers[words][1][:200]!r}")
                 if os.environ.get("KEEP"):
                     os.makedirs(os.environ["KEEP"], exist_ok=True)
                     with open(os.path.join(os.environ["KEEP"], str(number)), "wb") as to:

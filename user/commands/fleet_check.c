@@ -184,8 +184,9 @@ static enum command_status check_one(const struct fleet_options *options, const 
 		return command_fail(STATUS_SYSTEM, "%s%s", reason.text,
 				    error == -EKEYREJECTED ?
 					    "; its subjectAltName must have the name or address of `broker`" :
-				    error == -EPROTO && options->ca ? "; does it have tls-auth-clients no?" :
-								      "");
+				    (error == -EPROTO || error == -ECONNRESET) && options->ca ?
+					    "; does it have tls-auth-clients no?" :
+					    "");
 	error = connection_ask(&broker.connection, &answer, &reason, "INFO", NULL);
 	if (error) {
 		checking.status = fleet_fail(error, &reason);

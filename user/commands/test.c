@@ -28,10 +28,13 @@ struct finding {
 static int ask_store(struct store *store, struct finding *finding)
 {
 	struct store_info info = {};
+	struct store_lists lists; /* in a damaged store, an answer without lists is no answer */
 	int error = query_decide(store, finding->query, &finding->rule, &finding->is_listed, &finding->decision);
 
+	if (!error)
+		error = store_lists(store, &lists);
 	if (!error && finding->is_listed)
-		finding->lists = command_lists_of(store, &finding->rule);
+		finding->lists = command_list_names(&lists, rule_owners_now(&finding->rule));
 	if (!error && (finding->decision == QUERY_NO_RULE || finding->decision == QUERY_MONITORED)) {
 		error = query_find_part(store, finding->query, &finding->part, &finding->part_rule);
 		finding->has_part = !error;
