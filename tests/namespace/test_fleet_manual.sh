@@ -59,6 +59,11 @@ replica() {
 	REPLICA=$SERVER
 }
 
+# Its link is up before it has loaded what it got.
+has_fleet() {
+	linked && [ "$(cli -p 6380 DBSIZE)" != 0 ]
+}
+
 linked() {
 	cli -p 6380 INFO replication | grep -q 'master_link_status:up'
 }
@@ -153,6 +158,7 @@ test_what_is_left_out_is_noticed() {
 	chmod 600 "$ETC/xdp-cuckoo/admin.password"
 	case_begin "a replica that is cut off"
 	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$ETC/xdp-cuckoo/admin.conf"
+	wait_for "the replica" has_fleet
 	assert_status 0 check
 	end "$REPLICA"
 	assert_status 3 check

@@ -230,8 +230,8 @@ static enum command_status run_fleet(const struct invocation *invocation)
 		   is_metrics = !strcmp(verb, "metrics"), is_check = !strcmp(verb, "check"),
 		   is_forget = !strcmp(verb, "forget");
 	enum command_status status;
-	struct config *config;
-	struct broker broker;
+	struct config *config = NULL;
+	struct broker broker = {};
 
 	if (!is_init && !is_status && !is_metrics && !is_check && !is_forget)
 		return command_fail_choices("fleet", verb, choices);
@@ -239,7 +239,11 @@ static enum command_status run_fleet(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE, "fleet forget: which host? See fleet status");
 	if (!is_forget && !is_metrics && word)
 		return command_fail(STATUS_USAGE, "fleet %s takes no other word", verb);
-	status = fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config, &broker);
+	/* check connects by itself, and says more if it cannot. */
+	broker.connection.fd = -1;
+	status = is_check ? fleet_config_open(invocation, &config) :
+			    fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config,
+						 &broker);
 	if (status == STATUS_DONE && config)
 		status = is_init    ? init(invocation, &broker) :
 			 is_status  ? show_status(invocation, config, &broker, NULL) :

@@ -180,30 +180,30 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	alone.brokers[0] = where;
 	alone.brokers_count = 1;
 	error = broker_open(&broker, &alone, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
-	if (error)
+	/* In TLS 1.3 a broker that wants a certificate of its clients says so only after the handshake. */
+	if (!error)
+		error = connection_ask(&broker.connection, &answer, &reason, "INFO", NULL);
+	if (error) {
+		broker_close(&broker);
 		return command_fail(STATUS_SYSTEM, "%s%s", reason.text,
 				    error == -EKEYREJECTED ?
 					    "; its subjectAltName must have the name or address of `broker`" :
 				    (error == -EPROTO || error == -ECONNRESET) && options->ca ?
 					    "; does it have tls-auth-clients no?" :
 					    "");
-	error = connection_ask(&broker.connection, &answer, &reason, "INFO", NULL);
-	if (error) {
-		checking.status = fleet_fail(error, &reason);
-	} else {
-		checking.info = answer->type == REDIS_REPLY_STRING ? answer->str : "";
-		/* Only an administrator may ask this. */
-		connection_ask(&broker.connection, &checking.settings, &reason, "CONFIG", "GET", "appendfsync",
-			       "aclfile", "masterauth", "tls-key-file", NULL);
-		checking.is_open = is_open(&checking);
-		if (!is_for_reports) {
-			check_data(&checking);
-			check_default_user(&checking);
-			check_replicas(&checking);
-		}
-		check_access(&checking);
-		check_files(&checking);
 	}
+	checking.info = answer->type == REDIS_REPLY_STRING ? answer->str : "";
+	/* Only an administrator may ask this. */
+	connection_ask(&broker.connection, &checking.settings, &reason, "CONFIG", "GET", "appendfsync", "aclfile",
+		       "masterauth", "tls-key-file", NULL);
+	checking.is_open = is_open(&checking);
+	if (!is_for_reports) {
+		check_data(&checking);
+		check_default_user(&checking);
+		check_replicas(&checking);
+	}
+	check_access(&checking);
+	check_files(&checking);
 	codec_free(answer);
 	codec_free(checking.settings);
 	broker_close(&broker);
@@ -226,10 +226,12 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 
 		status = found != STATUS_DONE ? found : status;
 	}
-	error = connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, invocation->name, "meta"),
-			       "id", NULL);
+	error = broker_open(broker, options, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
+	if (!error)
+		error = connection_ask(&broker->connection, &reply, &reason, "HGET",
+				       fleet_key(key, invocation->name, "meta"), "id", NULL);
 	if (error)
-		return fleet_fail(error, &reason);
+		return status != STATUS_DONE ? status : fleet_fail(error, &reason);
 	if (reply->type != REDIS_REPLY_STRING)
 		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
 				      invocation->name);
