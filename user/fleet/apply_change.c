@@ -130,6 +130,9 @@ static int check_shrink(const struct apply *apply, struct apply_list *list, __u6
 		list->shrunk_of = list->rules;
 		list->shrunk = 0;
 	}
+	/* Of the most rules that the list had in this hour: a list that began empty may become empty again. */
+	if ((__s64)list->rules > (__s64)list->shrunk_of)
+		list->shrunk_of = list->rules;
 	shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
 	if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
 	    !fleet_is_staged(list->name) && !is_accepted(apply, list))
