@@ -9,11 +9,14 @@
 typedef void (*waiting_describe)(int fd, struct reason *text);
 
 /*
- * From now on, `tell` is called once for each marked wait that lasts longer than a second. A thread of its own calls it,
- * while the waiting thread does nothing else. If that thread cannot be started, nothing is reported. The library never
- * calls this.
+ * Reports the waits. In the tool it is io/waiting_thread.c. In the library there is none, since a library starts no
+ * threads.
  */
-void waiting_tell(void (*tell)(const char *text));
+struct waiting_watcher {
+	void (*begin)(waiting_describe describe, int fd);
+	void (*end)(void);
+};
+void waiting_watch(const struct waiting_watcher *watcher);
 
 /* Call these before and after a call that may wait. A process makes only one such call at a time. */
 void waiting_begin(waiting_describe describe, int fd);
