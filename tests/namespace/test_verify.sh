@@ -99,7 +99,7 @@ compile_changed() {
 test_longer_program() {
 	compile_changed 'static __always_inline void nothing(void)' '{' \
 		'#pragma unroll' '	for (int i = 0; i < 4000; i++)' '		asm volatile("r0 = 0" ::: "r0");' '}' \
-		'#define verdict_of(data, end, frame) (nothing(), verdict_of(data, end, frame))'
+		'#define verdict_of(ctx, data, end, has_buffers) (nothing(), verdict_of(ctx, data, end, has_buffers))'
 	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"
 	assert_error '^changed, exact, xdp_cuckoo: compiled [0-9]+, budget [0-9]+$'
 	assert_error '^changed, exact, xdp_cuckoo: xlated [0-9]+, budget [0-9]+$'
@@ -107,8 +107,8 @@ test_longer_program() {
 
 test_refused_program() {
 	# shellcheck disable=SC1003 # the line goes on
-	compile_changed '#define verdict_of(data, end, frame) \' \
-		'	(*(const volatile char *)(end) ? verdict_of(data, end, frame) : verdict_of(data, end, frame))'
+	compile_changed '#define verdict_of(ctx, data, end, has_buffers) \' \
+		'	(*(const volatile char *)(end) ? verdict_of(ctx, data, end, has_buffers) : verdict_of(ctx, data, end, has_buffers))'
 	assert_fails 1 '^changed, exact, xdp_cuckoo: refused: .*pkt_end' sh tests/verify.sh "$STATE/changed.bpf.o"
 	assert_equal 12 "$(grep -c refused "$STATE/err")" "programs refused"
 }
