@@ -203,7 +203,8 @@ void command_watch(const char *name)
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(filters[i].config->name, name))
 			continue;
-		kernel_watch(&filters[i], 1);
+		/* `status` looks longer. */
+		kernel_watch(&filters[i], 1, 20);
 		command_report_bypass(&filters[i]);
 	}
 	kernel_filters_free(filters, count);

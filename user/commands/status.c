@@ -365,7 +365,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 
 	if (count)
 		command_report_kernel();
-	kernel_watch(filters, count);
+	kernel_watch(filters, count, 200);
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
 		struct abi_counter counters[ABI_COUNTERS];

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "kernel/internal.h"
 
-#define QUIET_MS 200 /* an interface that received nothing is watched no longer */
 #define LATE_MS 2500
 #define WATCH_MS 4500
 #define PROOF 8 /* packets after LATE_MS; the filter may be about to count the first few */
@@ -25,7 +24,8 @@ struct watched {
 };
 
 /* The interfaces were listed before the counters are read, so the counters include the packets listed. */
-static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, __s64 ms)
+static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, __s64 ms,
+		      __s64 quiet_ms)
 {
 	const struct kernel_attachment *attachment = watched->attachment;
 	const struct interface *interface = NULL;
@@ -52,7 +52,7 @@ static void watch_one(struct watched *watched, const struct interface *interface
 	case WATCH_QUIET:
 		if (interface->received != watched->received)
 			watched->state = WATCH_SUSPECT;
-		else if (ms >= QUIET_MS)
+		else if (ms >= quiet_ms)
 			watched->state = WATCH_OVER;
 		break;
 	case WATCH_SUSPECT:
@@ -71,7 +71,7 @@ static void watch_one(struct watched *watched, const struct interface *interface
 	}
 }
 
-void kernel_watch(struct kernel_filter *filters, size_t count)
+void kernel_watch(struct kernel_filter *filters, size_t count, unsigned int quiet_ms)
 {
 	const __s64 start_ms = clock_ms(CLOCK_MONOTONIC);
 	size_t attachments = 0, watched_count = 0, interfaces_count;
@@ -100,12 +100,12 @@ void kernel_watch(struct kernel_filter *filters, size_t count)
 			break;
 		for (size_t i = 0; i < watched_count; i++) {
 			if (watched[i].state != WATCH_OVER)
-				watch_one(&watched[i], interfaces, interfaces_count, ms);
+				watch_one(&watched[i], interfaces, interfaces_count, ms, quiet_ms);
 			continues |= watched[i].state != WATCH_OVER;
 		}
 		free(interfaces);
 		if (continues)
-			clock_pause(ms < QUIET_MS ? 20 : 100);
+			clock_pause(ms < quiet_ms ? 20 : 100);
 	}
 	free(watched);
 }
