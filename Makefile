@@ -15,7 +15,7 @@ DESTDIR ?=
 V ?= 0
 WERROR ?= 0
 
-# Debian packages that building needs; tests/install-packages.sh installs what is missing.
+# Debian packages that building needs; tests/packages/install.sh installs what is missing.
 BUILD_PACKAGES := gcc libc6-dev \
 	$(shell sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \([a-z0-9-]*\).*/\1/p' user/package/debian/control)
 DEB_PACKAGES := build-essential debhelper lintian
@@ -215,11 +215,11 @@ dist: ## pack the sources into build/dist, with an SPDX file: make dist [SIGN_KE
 		echo "$$tarball" $(if $(SIGN_KEY),&& signify-openbsd -S -s '$(SIGN_KEY)' -m "$$tarball" && echo "$$tarball.sig")
 
 deb: ## build the Debian packages into build/deb, checked by lintian
-	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)
 	$(Q)tarball=$$(sh user/package/tarball.sh $(BUILD)/dist) && sh user/package/debian/build.sh $(BUILD)/deb "$$tarball"
 
 rpm: ## build RPM packages into build/rpm (on Debian, without its dependencies)
-	$(Q)! command -v apt-get >/dev/null || sh tests/install-packages.sh $(BUILD_PACKAGES) rpm
+	$(Q)! command -v apt-get >/dev/null || sh tests/packages/install.sh $(BUILD_PACKAGES) rpm
 	$(Q)tarball=$$(sh user/package/tarball.sh $(BUILD)/dist) && sh user/package/rpm/build.sh $(BUILD)/rpm "$$tarball"
 
 format: ## format all C files with clang-format

@@ -11,8 +11,8 @@
  * Why that works where processors reorder loads: a load whose address is computed from the value of an earlier load
  * comes after it, on Armv8 and RISC-V. A try loads the sequence, then both buckets, then the records of slots that
  * match, then the sequence again. Each address depends on the loads of the step before: see lookup_after(). The
- * record of the first try needs no help, because its slot is computed from both buckets. tests/dependencies.py
- * checks this in the object code, tests/memory_order.py checks that it is enough.
+ * record of the first try needs no help, because its slot is computed from both buckets. tests/helpers/dependencies.py
+ * checks this in the object code, tests/helpers/memory_order.py checks that it is enough.
  *
  * What the verifier needs: each outcome has its own return. If a variable kept the result for a later test, the
  * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global

@@ -12,7 +12,7 @@ esac
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}
-REPORTS=${REPORTS-} # where sanitizers write, see tests/full.sh
+REPORTS=${REPORTS-} # where sanitizers write, see tests/full/run.sh
 
 TX=xc$$tx # the namespace that sends, through the interface vtx
 RX=xc$$rx # the namespace that filters and receives, on the interface vrx
@@ -100,6 +100,16 @@ program_id() {
 	ip -n "$RX" -d link show "$1" | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p'
 }
 
+# program_of IFACE: the number of the filter's program there, also behind a dispatcher.
+program_of() {
+	xc status --verbose | awk -v iface="$1" '$1 == iface { print $NF }'
+}
+
+# maps_of PROGRAM: the numbers of its maps.
+maps_of() {
+	bpftool prog show id "$1" | sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '
+}
+
 # state: a directory of its own in $STATE, for the filter's store and for scratch files.
 state() {
 	STATE=$(mktemp -d)
@@ -132,6 +142,11 @@ flows() {
 		*) echo "$flows_verdict it proto udp src $flows_word dst 198.51.100.99 sport 1 dport 2" ;;
 		esac
 	done
+}
+
+# passes: whether a packet of 192.0.2.1 does.
+passes() {
+	flows pass 192.0.2.1 | traffic
 }
 
 # send_from CPU IFACE IFACE PACKETS: packets of one flow of 58 bytes, from 192.0.2.1, on that processor; fails where one passes.

@@ -12,10 +12,10 @@ UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd
 BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
-# For virtual machines with other kernels, and the compilers that tests/verify.sh knows.
+# For virtual machines with other kernels, and the compilers that tests/checks/verify.sh knows.
 KERNEL_PACKAGES := qemu-system-x86 kmod cpio ethtool $(if $(filter arm64,$(ARCH)),gcc-aarch64-linux-gnu)
 KERNELS := bookworm bookworm-backports bookworm-backports-$(if $(filter arm64,$(ARCH)),16k,full)
-VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/verify.sh)
+VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/checks/verify.sh)
 LINT_PACKAGES := clang-tidy clang-format cppcheck shellcheck
 FULL_PACKAGES := valgrind gcovr
 
@@ -129,13 +129,13 @@ $(eval $(call fuzz_way,cover,$$(CLANG),-fprofile-instr-generate -fcoverage-mappi
 # ---- what to run ----
 
 packages: ## install the Debian packages that building and testing need
-	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	$(Q)sh tests/unpack-packages.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	$(Q)sh tests/packages/unpack.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
 
 # Packages first, then a make of its own: what to build with is only known when they are there. Without a virtual
 # machine the test that needs one is skipped.
 test: packages ## install what is missing, build, run every test
-	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
+	$(Q)sh tests/packages/install.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/run.sh
 
@@ -159,57 +159,57 @@ machine-programs-arm64: all
 N ?= 10000
 test-faults: packages ## kill the tool N times, at its steps, and see what is left: make test-faults [N=10000]
 	$(Q)$(MAKE) --no-print-directory -s all $(FAULTY_TOOL) $(FAULTS) $(HELPERS)
-	$(Q)sh tests/faults.sh $(N)
+	$(Q)sh tests/fault/run.sh $(N)
 
 test-kernels: packages ## run tests on Debian's kernels, emulated: make test-kernels [ARCH=arm64] [SUITES='growth ...']
-	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(KERNEL_PACKAGES)
 	$(Q)ARCH='$(ARCH)' sh tests/kernels/fetch.sh --emulator $(KERNELS)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" machine-programs$(if $(filter arm64,$(ARCH)),-arm64)
-	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
+	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/packages/install.sh $$clang; \
 		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
 	$(Q)ARCH='$(ARCH)' KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
 
 test-full: test ## make test, then again on builds that look on: sanitizers, valgrind, coverage
-	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
-	$(Q)sh tests/full.sh
+	$(Q)sh tests/packages/install.sh $(FULL_PACKAGES)
+	$(Q)sh tests/full/run.sh
 
 test-sanitized: packages ## the tests under sanitizers of addresses, undefined behaviour and leaks: make test-sanitized [SUITES='confirm ...']
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
-	$(Q)SUITES='$(SUITES)' sh tests/full.sh sanitize
+	$(Q)SUITES='$(SUITES)' sh tests/full/run.sh sanitize
 
 test-deb: deb ## install, upgrade and remove the Debian package in a bare root
-	$(Q)sh tests/install-packages.sh debootstrap
-	$(Q)sh tests/deb.sh
+	$(Q)sh tests/packages/install.sh debootstrap
+	$(Q)sh tests/packages/deb.sh
 
 # Slow: five builds for each release.
 RELEASES ?= bookworm trixie
 test-roots: ## build packages, demo and clang's build in bare roots of Debian 12 and 13: make test-roots [RELEASES=trixie]
-	$(Q)sh tests/install-packages.sh debootstrap
-	$(Q)RELEASES='$(RELEASES)' sh tests/roots.sh
+	$(Q)sh tests/packages/install.sh debootstrap
+	$(Q)RELEASES='$(RELEASES)' sh tests/packages/roots.sh
 
 # Slow: two boots of an emulated machine.
 test-systemd: deb ## install the package under a live systemd, boot, upgrade, remove it, in an emulated machine
-	$(Q)sh tests/install-packages.sh debootstrap $(KERNEL_PACKAGES) e2fsprogs || :
-	$(Q)sh tests/systemd.sh
+	$(Q)sh tests/packages/install.sh debootstrap $(KERNEL_PACKAGES) e2fsprogs || :
+	$(Q)sh tests/systemd/machine.sh
 
 lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [TOOLS='tidy ...']
-	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(LINT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s findings
 
 findings: export USER_FLAGS = $(USER_CPPFLAGS) -Iuser/library $(TEST_CPPFLAGS) $(USER_CFLAGS)
 findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
 findings: $(GENERATED)
-	$(Q)sh tests/lint.sh $(TOOLS)
+	$(Q)sh tests/checks/lint.sh $(TOOLS)
 
 demo: ## show it on live traffic: make demo [LIST=file]
-	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEMO_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(OBJECT) $(TOOL) $(addprefix $(BUILD)/tests/helpers/,traffic list_flows)
-	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
+	$(Q)sh tests/demo/filter.sh $(if $(LIST),'$(LIST)')
 
 demo-fleet: ## show a fleet of three hosts, whose broker is killed and comes back
-	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEMO_FLEET_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BUILD_PACKAGES) $(DEMO_FLEET_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(TOOL)
-	$(Q)sh tests/demo_fleet.sh
+	$(Q)sh tests/demo/fleet.sh
 
 test-fleet: packages ## the tests of a fleet in full: 100 hosts, 200 kills, 20 failovers, a million rules
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -217,12 +217,12 @@ test-fleet: packages ## the tests of a fleet in full: 100 hosts, 200 kills, 20 f
 		sh tests/run.sh namespace/test_fleet
 
 bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
-	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BENCH_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
 plots: ## draw the plots of README.md from tests/bench/results.txt
-	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(BENCH_PACKAGES)
 	$(Q)sh tests/bench/readme_plots.sh
 
 test-model: packages ## random commands and frames beside a model of the documentation: make test-model [T=3600] [SEED=N]
@@ -231,7 +231,7 @@ test-model: packages ## random commands and frames beside a model of the documen
 
 test-seeds: packages ## the tests that draw cases, with 100 seeds each: make test-seeds [SEEDS=100] [SUITES='bounded ...'] [MAX_S=N a file]
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
-	$(Q)sh tests/seeds.sh $(SUITES)
+	$(Q)sh tests/full/seeds.sh $(SUITES)
 
 test-simulation: packages ## a fleet on simulated time, network and disks: make test-simulation [SEEDS=1000] [SEED=1]
 	$(Q)$(MAKE) --no-print-directory -s all $(SIMULATION)
@@ -244,18 +244,18 @@ soak: ## change a filter for T seconds, writers killed, every packet checked: ma
 crowd: ## 50 processes at once that change and read one filter for T seconds: make crowd [T=3600]
 
 dissect: packages ## the parser beside scapy and tshark: make dissect [PCAP='FILE|DIR...'] [COUNT=FRAMES]
-	$(Q)sh tests/install-packages.sh $(DISSECT_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(DISSECT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/packets/test_random_frames
 	$(Q)PCAP='$(PCAP)' COUNT=$(or $(COUNT),100000) sh tests/run.sh dissection
 
 fuzz: packages ## fuzz what hostile packets and files reach: make fuzz [T=SECONDS] [AFL=1] [TARGETS='parse ...']
-	$(Q)sh tests/install-packages.sh $(FUZZ_PACKAGES)
+	$(Q)sh tests/packages/install.sh $(FUZZ_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s fuzz-cover fuzz-$(if $(AFL),afl,libfuzzer) $(BUILD)/tests/fuzz/seeds
 	$(Q)sh tests/fuzz/run.sh $(if $(AFL),afl,libfuzzer) $(FUZZ_T) $(TARGETS)
 
 verify: packages ## show what the verifier makes of the program, and hold it to a budget
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
-	$(Q)sh tests/verify.sh
+	$(Q)sh tests/checks/verify.sh
 
 .PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model test-simulation plots test-seeds

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib.sh
-. tests/churn.sh
+. tests/namespace/churn.sh
 
 PACKETS=${1:-100000000}
 

@@ -20,7 +20,7 @@
 
 #include "bench/lookup.h"
 #include "bench/timing.h"
-#include "raw_filter.h"
+#include "unit/raw_filter.h"
 #include "bench/random.h"
 
 #define PACKET_PATH_OBJECT XDP_CUCKOO_BUILD "/tests/bench/lookup.bpf.o"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bench/timing.h"
-#include "churn.h"
+#include "unit/churn.h"
 
 #define RUNS 5
 #define RUNS_LARGE 3 /* from 2^24 slots on; of the hugest table one, which takes long enough */

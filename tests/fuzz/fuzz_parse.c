@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "packets.h"
+#include "unit/packets.h"
 
 #define FRAME_BYTES_MAX 4096
 #define CUTS_ALL 96 /* frames up to that length are cut at every length, longer ones at as many */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes the seeds that are bytes: the frames of tests/packets.c into DIR/parse, what a store keeps into DIR/store, and
+ * Writes the seeds that are bytes: the frames of tests/unit/packets.c into DIR/parse, what a store keeps into DIR/store, and
  * what a process that fetches a list sends into DIR/feed. seeds.sh makes the seeds that are text.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "feeds/feeds.h"
-#include "packets.h"
+#include "unit/packets.h"
 #include "rule/rule.h"
 #include "store/internal.h"
 #include "store_records.h"

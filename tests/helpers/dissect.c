@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "packets.h"
+#include "unit/packets.h"
 
 #define FRAME_BYTES_MAX (1 << 19) /* BIG TCP */
 

@@ -14,7 +14,7 @@
 #include <linux/if_link.h>
 
 #include "kernel/kernel.h"
-#include "raw_filter.h"
+#include "unit/raw_filter.h"
 
 static int change(struct bpf_map *map, const char *what, __u32 number)
 {

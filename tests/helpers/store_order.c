@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Prints the stores of the engine, in their order, for tests/memory_order.py: `store_order [swapped]`. A line is one
+ * Prints the stores of the engine, in their order, for tests/helpers/memory_order.py: `store_order [swapped]`. A line is one
  * change of a table that has the key K in its first bucket:
  *
  *   TABLE CHANGE WHERE=WHAT...

@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "raw_filter.h"
+#include "unit/raw_filter.h"
 
 #define LOG_STATISTICS 4 /* BPF_LOG_STATS of the kernel's bpf_verifier.h */
 #define LOG_BYTES (1 << 16)

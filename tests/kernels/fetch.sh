@@ -45,7 +45,7 @@ put_parts() {
 	parts=$(apt-cache show --no-all-versions "$2" | sed -n 's/^Depends: //p' | grep -o -E 'linux-(base|binary|modules)-[^ ,]*') ||
 		return 0
 	# shellcheck disable=SC2086 # one word a package
-	sh tests/unpack-packages.sh "$OUT/$1/parts" $parts
+	sh tests/packages/unpack.sh "$OUT/$1/parts" $parts
 	cp -a "$OUT/$1"/parts/*/. "$OUT/$1/$2"
 	rm -rf "$OUT/$1/parts"
 	ln -s usr/lib "$OUT/$1/$2/lib"
@@ -64,7 +64,7 @@ fetch() {
 	release=${1%-16k}
 	configure "$OUT/$1" "${release%-full}" "$ARCH"
 	apt-get update -qq && package=$(kernel_package "$metapackage") && [ -n "$package" ] || return 1
-	sh tests/unpack-packages.sh "$OUT/$1" "$package"
+	sh tests/packages/unpack.sh "$OUT/$1" "$package"
 	put_parts "$1" "$package"
 	is_there "$1"
 }
@@ -77,7 +77,7 @@ is_there() {
 fetch_emulator() {
 	configure "$EMULATOR" bookworm-backports amd64
 	# shellcheck disable=SC2086 # one word a package
-	apt-get update -qq && sh tests/unpack-packages.sh "$EMULATOR" $EMULATOR_PACKAGES
+	apt-get update -qq && sh tests/packages/unpack.sh "$EMULATOR" $EMULATOR_PACKAGES
 }
 
 has_emulator() {

@@ -3,7 +3,7 @@
 # Live traffic between two virtio_net cards: as over veth (tests/namespace/test_traffic.sh), where packets lie in the
 # buffers of another driver.
 . tests/lib.sh
-. tests/traffic.sh
+. tests/namespace/traffic.sh
 . tests/kernels/virtio.sh
 
 # begin: the cards alone lose nothing.

@@ -39,7 +39,7 @@ class Broker:
     """A Redis server in the filter's namespace, with a fleet that is made anew for each course."""
     def __init__(self, directory):
         self.process = subprocess.Popen(
-            ["bash", "tests/redis-server.sh", "--port", "6379", "--bind", "127.0.0.1", "--save", "", "--dir", directory],
+            ["bash", "tests/helpers/redis-server.sh", "--port", "6379", "--bind", "127.0.0.1", "--save", "", "--dir", directory],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 30
         while not self.ask("PING") and time.monotonic() < end:

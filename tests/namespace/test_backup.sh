@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What `backup` writes, `restore` brings back: rules with owners and ends, lists, feeds, policies; or it changes nothing.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 ROUNDS=${ROUNDS:-12}
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # batch: what it answers, that an answer holds, and that others get their turn beside it. SEED=N repeats a run.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 LINES=${LINES:-20000} # of the random run
 

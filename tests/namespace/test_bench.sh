@@ -59,8 +59,7 @@ refuses() {
 
 # shared_maps NAME...: what is in these maps of the filter on vrx.
 shared_maps() {
-	for map in $(bpftool prog show id "$(xc status --verbose | awk '$1 == "vrx" { print $NF }')" |
-		sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '); do
+	for map in $(maps_of "$(program_of vrx)"); do
 		for name; do
 			bpftool map show id "$map" | grep -q " name $name " || continue
 			echo "$name"

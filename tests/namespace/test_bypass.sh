@@ -3,8 +3,8 @@
 # Packets that do not reach the filter though the kernel says that the interface runs it; frames too large for its
 # program; drivers that refuse it.
 . tests/lib.sh
-. tests/safety.sh
-. tests/metrics.sh
+. tests/namespace/safety.sh
+. tests/namespace/metrics.sh
 
 # detour: packets from vin arrive on vrx behind native XDP. Only the test's packets are there.
 detour() {
@@ -164,7 +164,7 @@ jumbo() {
 }
 
 program_name() {
-	xc status --verbose | awk '$1 == "vrx" { print $NF }' | xargs bpftool prog show id | sed -n '1s/.* name \([^ ]*\) .*/\1/p'
+	program_of vrx | xargs bpftool prog show id | sed -n '1s/.* name \([^ ]*\) .*/\1/p'
 }
 
 grown() {

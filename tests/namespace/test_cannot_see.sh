@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # "Cannot see" is never "none": what a process may not look at, or cannot read, is an error with its reason.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 # pins: makes a directory for root's pins, in $PINS.
 pins() {

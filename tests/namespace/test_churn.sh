@@ -4,8 +4,8 @@
 # can, no packet of a flow that is in it all the time passes. Beside a writer that moves entries in a
 # wrong order some do, so that these tests can fail. PACKETS=N says how many each test sends.
 . tests/lib.sh
-. tests/churn.sh
-. tests/traffic.sh
+. tests/namespace/churn.sh
+. tests/namespace/traffic.sh
 
 PACKETS=${PACKETS:-2000000}
 PACKETS_WRONG=100000000 # at most; the first that passes ends it

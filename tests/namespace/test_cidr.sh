@@ -4,7 +4,7 @@
 # the kernel's LPM trie; also while prefixes inside each other come and go. SEED=N repeats the lists of a
 # run, LISTS=DIR says where blocklists are.
 . tests/lib.sh
-. tests/cidr.sh
+. tests/namespace/cidr.sh
 
 PROBES_MAX=8
 KILLS=${KILLS:-20}

@@ -207,7 +207,7 @@ test_bash_knows_the_tool() {
 
 # in_zsh LINE: what it is completed to, and what zsh lists, without escape sequences.
 in_zsh() {
-	in_rx timeout 60 zsh -f tests/completion.zsh "$STATE/bin" "$PWD/user/package/completion" "$1" >"$STATE/screen" 2>&1 || :
+	in_rx timeout 60 zsh -f tests/helpers/completion.zsh "$STATE/bin" "$PWD/user/package/completion" "$1" >"$STATE/screen" 2>&1 || :
 	sed 's/\x1b\[[0-9;?]*[A-Za-z]//g; s/\r//g' "$STATE/screen"
 }
 

@@ -3,8 +3,8 @@
 # What undoes itself unless it is confirmed, whatever becomes of the terminal, of the process that
 # watches over it and of the machine.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 SOON=${SLOWER:-1}s # by then a test has found the watchdog, also on a slower machine
 

@@ -32,11 +32,6 @@ id_of() {
 	in_rx xdp-loader status vrx | awk -v name="$1" '$1 == "=>" && $3 == name { print $4; exit }'
 }
 
-# program_of IFACE: the id of the filter's program there.
-program_of() {
-	xc status --verbose | awk -v iface="$1" '$1 == iface { print $NF }'
-}
-
 # addresses FIRST COUNT: of 10.0.0.0/8.
 addresses() {
 	seq "$1" "$(($1 + $2 - 1))" | awk '{ printf "10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }'
@@ -197,10 +192,6 @@ test_another_version() {
 	in_rx xdp-loader unload vrx -i "$(id_of older)"
 	assert_verdict drop 203.0.113.1 203.0.113.3 pass 203.0.113.200
 	assert_shows 'equal to the store' xc status
-}
-
-passes() {
-	flows pass 192.0.2.1 | traffic
 }
 
 # Only xdp-loader can take it off, but after the trial it passes everything.

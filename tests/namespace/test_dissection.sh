@@ -9,15 +9,15 @@ COUNT=${COUNT:-5000}
 PYTHON=/usr/bin/python3 # Debian's, which sees Debian's packages
 
 frames() {
-	$PYTHON tests/dissect.py generate "$SEED" "$COUNT" >"$STATE/frames"
+	$PYTHON tests/helpers/dissect.py generate "$SEED" "$COUNT" >"$STATE/frames"
 	# shellcheck disable=SC2086 # one word a file
-	[ -z "${PCAP:-}" ] || $PYTHON tests/dissect.py pcap $PCAP >>"$STATE/frames"
+	[ -z "${PCAP:-}" ] || $PYTHON tests/helpers/dissect.py pcap $PCAP >>"$STATE/frames"
 }
 
 # beside scapy|tshark
 beside() {
 	frames
-	run $PYTHON tests/dissect.py "$1" "$HELPERS/dissect" "$STATE/frames"
+	run $PYTHON tests/helpers/dissect.py "$1" "$HELPERS/dissect" "$STATE/frames"
 	[ "$STATUS" -eq 0 ] || { show_run; fail "the parser and $1 differ"; }
 	note "$(tail -1 "$STATE/out")"
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What the tool does where something fails under it: it says so in a line and loses nothing. Kills and failing calls
-# at its steps are those of tests/faults.sh, fewer.
+# at its steps are those of tests/fault/run.sh, fewer.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 KILLS=${KILLS:-120}
 ERRORS=${ERRORS:-60}
@@ -265,7 +265,7 @@ test_garbled_stores() {
 	assert_status 0 xc import "$STATE/a" --list a
 	assert_status 0 xc import "$STATE/b" --list b
 	assert_status 0 xc add 198.51.100.0/28
-	run in_rx python3 tests/garbled.py "$TOOL" "$STATE/store" "$SEED" "$GARBLED"
+	run in_rx python3 tests/helpers/garbled.py "$TOOL" "$STATE/store" "$SEED" "$GARBLED"
 	cat "$STATE/out"
 	[ "$STATUS" -eq 0 ] || fail "SEED=$SEED: $(cat "$STATE/err")"
 	note "$(tail -n 1 "$STATE/out")"

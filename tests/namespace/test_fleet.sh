@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: what is published reaches the packets of all hosts, and of each only what it allows.
 . tests/lib.sh
-. tests/fleet.sh
-. tests/metrics.sh
+. tests/namespace/fleet.sh
+. tests/namespace/metrics.sh
 
 test_published_rules_reach_the_packets() {
 	fleet
@@ -81,7 +81,7 @@ test_reports_go_elsewhere() {
 	for options in "--port 6380 --replicaof $BROKER 6379 --repl-diskless-sync-delay 0" '--port 6381'; do
 		mkdir -p "$STATE/${options#--port }"
 		# shellcheck disable=SC2086 # several words
-		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --dir \
+		nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --dir \
 			"$STATE/${options#--port }" $options >>"$STATE/servers.log" 2>&1 </dev/null &
 		on_exit "end $!"
 		REPORT_PID=$!

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The steps of PRODUCTION in xdp-cuckoo-fleet(7), run as they are, and `fleet check`, which notices each step that is left out.
 . tests/lib.sh
-. tests/fleet.sh
+. tests/namespace/fleet.sh
 
 PAGE=$PWD/user/package/man/xdp-cuckoo-fleet.7
 ETC=
@@ -27,7 +27,7 @@ prepare() {
 	printf '%s\n' 'bind 127.0.0.1 -::1' 'port 6379' "dir $STATE/data" 'save ""' >"$ETC/redis/redis.conf"
 	printf '#!/bin/sh\n' | tee "$STATE/bin/chown" >"$STATE/bin/systemctl"
 	printf '#!/bin/sh\nexec "%s" --state "%s" "$@"\n' "$TOOL" "$STATE/publisher" >"$STATE/bin/xdp-cuckoo"
-	printf '#!/bin/sh\nexec bash "%s/tests/redis-server.sh" "$@"\n' "$PWD" >"$STATE/bin/redis-server"
+	printf '#!/bin/sh\nexec bash "%s/tests/helpers/redis-server.sh" "$@"\n' "$PWD" >"$STATE/bin/redis-server"
 	chmod +x "$STATE"/bin/*
 	export STATE
 	sed -n '/^\.SH PRODUCTION/,/^\.SH CONFIG/p' "$PAGE" | sed -n '/^\.EX/,/^\.EE/p' |
@@ -44,7 +44,7 @@ cli() {
 server() {
 	server_port=$1
 	shift
-	(EXEC=exec && in_broker redis-server /etc/redis/redis.conf --repl-diskless-sync-delay 0 "$@") >>"$STATE/servers.log" 2>&1 </dev/null &
+	(EXEC='exec' && in_broker redis-server /etc/redis/redis.conf --repl-diskless-sync-delay 0 "$@") >>"$STATE/servers.log" 2>&1 </dev/null &
 	SERVER=$!
 	on_exit "end $SERVER"
 	listens() {
@@ -110,7 +110,7 @@ test_the_steps_of_the_manual() {
 	assert_status 0 in_broker xdp-cuckoo publish panic on --config /etc/xdp-cuckoo/admin.conf
 	assert_status 0 in_broker xdp-cuckoo publish panic off --config /etc/xdp-cuckoo/admin.conf
 	case_begin "a new sentinel takes the settings, and the user of sentinels may ask the broker"
-	(EXEC=exec && in_broker redis-server /etc/redis/sentinel.conf --sentinel --dir "$STATE/data") >"$STATE/sentinel.log" 2>&1 </dev/null &
+	(EXEC='exec' && in_broker redis-server /etc/redis/sentinel.conf --sentinel --dir "$STATE/data") >"$STATE/sentinel.log" 2>&1 </dev/null &
 	on_exit "end $!"
 	sees_replica() {
 		in_broker redis-cli --no-auth-warning --tls --cacert /etc/redis/ca.crt -a SENTINEL -h "$BROKER" -p 26379 \

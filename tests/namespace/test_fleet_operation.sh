@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: what people do with its lists over the years, and with its brokers.
 . tests/lib.sh
-. tests/fleet.sh
+. tests/namespace/fleet.sh
 
 # server PORT [OPTION...]: another Redis beside the broker. Sets SERVER, its process.
 server() {
 	server_port=$1
 	shift
 	mkdir -p "$STATE/node$server_port"
-	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port "$server_port" --bind "$BROKER" --protected-mode no \
+	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port "$server_port" --bind "$BROKER" --protected-mode no \
 		--save '' --appendonly yes --appendfsync always --dir "$STATE/node$server_port" --repl-diskless-sync-delay 0 "$@" \
 		>>"$STATE/servers.log" 2>&1 </dev/null &
 	SERVER=$!

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: no list is lost, doubled or wiped, whoever is killed, cut off or set back.
 . tests/lib.sh
-. tests/fleet.sh
+. tests/namespace/fleet.sh
 
 test_the_filter_goes_on_without_a_broker() {
 	fleet
@@ -206,7 +206,7 @@ test_a_failover_that_loses_entries() {
 	fleet 'replicas = 1'
 	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
 	server() {
-		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh "$@" >>"$STATE/servers.log" 2>&1 </dev/null &
+		nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh "$@" >>"$STATE/servers.log" 2>&1 </dev/null &
 		on_exit "end $!"
 	}
 	node() {
@@ -290,7 +290,7 @@ test_a_server_that_is_master_again() {
 	fleet
 	follow_start
 	mkdir -p "$STATE/node"
-	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no --save '' \
+	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no --save '' \
 		--dir "$STATE/node" --repl-diskless-sync-delay 0 --replicaof "$BROKER" 6379 >>"$STATE/servers.log" 2>&1 </dev/null &
 	other=$!
 	on_exit "end $other"
@@ -432,7 +432,7 @@ test_a_replica_that_lags_behind_an_epoch() {
 	# A replica of a master with the old state has what a replica that lags has.
 	for options in "--port 6381 --dir $STATE/old" "--port 6380 --dir $STATE/replica --replicaof $BROKER 6381"; do
 		# shellcheck disable=SC2086 # several words
-		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --appendonly \
+		nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --appendonly \
 			yes --repl-diskless-sync-delay 0 $options >>"$STATE/servers.log" 2>&1 </dev/null &
 		on_exit "end $!"
 	done

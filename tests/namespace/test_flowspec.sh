@@ -29,7 +29,7 @@ printed() {
 
 # packets: the same for lines that arrive as packets, from a socket.
 packets() {
-	python3 tests/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
+	python3 tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
 		sed 's/ timeout .*//; /^#/d'
 }
 
@@ -586,7 +586,7 @@ follow() {
 	if [ ! -S "$STATE/gobgp" ]; then
 		command=$(sed -n "s,^ExecStart=/bin/sh -c '\(.*\)'$,\1,p" user/package/systemd/xdp-cuckoo-gobgp@.service |
 			sed "s,gobgp ,$GOBGP/&,; s,[\$][\$],\$,g")
-		nsenter --net="/run/netns/$RX" python3 tests/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
+		nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
 		on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 		wait_for "the socket" test -S "$STATE/gobgp"
 	fi
@@ -662,7 +662,7 @@ test_gobgp_announces() {
 
 # peer_begin COUNT [RATE]: a router that is not gobgpd.
 peer_begin() {
-	nsenter --net="/run/netns/$TX" python3 tests/flowspec_peer.py 10.99.0.2 65001 "$@" >"$STATE/peer.log" 2>&1 &
+	nsenter --net="/run/netns/$TX" python3 tests/helpers/flowspec_peer.py 10.99.0.2 65001 "$@" >"$STATE/peer.log" 2>&1 &
 	PEER=$!
 	on_exit "kill $PEER 2>/dev/null; wait $PEER 2>/dev/null"
 }

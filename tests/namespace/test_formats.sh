@@ -4,7 +4,7 @@
 # table drops none, a compact one as many as its load and fingerprint bits say. SEED=N repeats the
 # addresses of a run.
 . tests/lib.sh
-. tests/traffic.sh
+. tests/namespace/traffic.sh
 
 INNOCENT=65536
 CAPACITY=124000 # a table of 2^17 slots

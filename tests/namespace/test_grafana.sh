@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The dashboard for Grafana asks for what the program tells, all of it, and in expressions that Prometheus understands.
 . tests/lib.sh
-. tests/metrics.sh
+. tests/namespace/metrics.sh
 
 DASHBOARD=user/integrations/grafana/xdp-cuckoo.json
 ALERTS=user/integrations/prometheus/alerts.yml
 LEFT_OUT= # families that it does not show
 
 dashboard() {
-	python3 tests/dashboard.py "$1" "$DASHBOARD"
+	python3 tests/helpers/dashboard.py "$1" "$DASHBOARD"
 }
 
 test_it_is_json_with_an_id_for_each_panel() {
@@ -57,7 +57,7 @@ test_alerts() {
 	assert_equal '' "$(comm -13 "$STATE/families" "$STATE/asked")" "metrics that the program does not have"
 	needs_promtool
 	assert_status 0 "$PROMTOOL" check rules "$ALERTS"
-	sed "s,RULES,$PWD/$ALERTS," tests/alerts.yml >"$STATE/alerts.yml"
+	sed "s,RULES,$PWD/$ALERTS," tests/namespace/alerts.yml >"$STATE/alerts.yml"
 	assert_status 0 "$PROMTOOL" test rules "$STATE/alerts.yml"
 }
 

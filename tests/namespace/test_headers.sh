@@ -3,7 +3,7 @@
 # Headers before the ports are no way around a rule: what Linux delivers to a socket behind the filter, and what no longer
 # gets there where there is a rule.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 DEEPER='65 tags
 350 tags
@@ -12,7 +12,7 @@ split headers'
 # send: sends packets of all kinds. Those that reach the socket are named in $STATE/delivered, the others in
 # $STATE/stopped.
 send() {
-	in_ns "$RX" python3 tests/headers.py "$TX" "$RX" >"$STATE/headers" || fail "cannot send"
+	in_ns "$RX" python3 tests/helpers/headers.py "$TX" "$RX" >"$STATE/headers" || fail "cannot send"
 	sed -n 's/: delivered$//p' "$STATE/headers" >"$STATE/delivered"
 	sed -n 's/: stopped$//p' "$STATE/headers" >"$STATE/stopped"
 }

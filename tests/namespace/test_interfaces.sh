@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Interfaces that come and go, or lose their programs, while a command is at work on all of them.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 # An interface comes and goes between the parts of a long listing. The kernel reports that the listing is not
 # consistent.

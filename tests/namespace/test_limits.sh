@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Under a limit of file sizes (ulimit -f) every command that writes says what stopped it, and changes nothing.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 LIMIT=262144 # bytes: more than the store's lock file, less than what the rules below take in any form
 LIMIT_TOLD='the limit of file sizes is reached; raise it \(ulimit -f'

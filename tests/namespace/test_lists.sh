@@ -3,7 +3,7 @@
 # Lists in every format: what is imported blocks, --replace changes just what differs, and what is exported
 # comes back the same, also through the real ipset and nft.
 . tests/lib.sh
-. tests/traffic.sh
+. tests/namespace/traffic.sh
 
 # flow VERDICT SOURCE [DPORT]: a line for `traffic`.
 flow() {

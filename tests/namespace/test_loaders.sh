@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Whoever loads the program, the tool finds it, sets it up and takes it off, and leaves nothing behind.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 BLOCKED='drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53'
 INNOCENT='pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53'
@@ -16,16 +16,6 @@ adopts_and_filters() {
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts after the first add"
 	assert_shows '^drop-rule .* 1 +[0-9]+$' xc stats
 	remember
-}
-
-# program_of IFACE: the id of the filter's program there, also behind a dispatcher.
-program_of() {
-	xc status --verbose | awk -v iface="$1" '$1 == iface { print $NF }'
-}
-
-# maps_of PROGRAM: the ids of its maps.
-maps_of() {
-	bpftool prog show id "$1" | sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '
 }
 
 # shared_maps_of PROGRAM: those that the programs of a filter share; constants are each program's own.
@@ -191,10 +181,6 @@ test_load_adopts_what_another_tool_loaded() {
 	assert_notes "runs the filter 'default' already" xc load vrx
 	assert_status 0 xc add 192.0.2.1
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
-}
-
-passes() {
-	flows pass 192.0.2.1 | traffic
 }
 
 # `load` puts the stored rules in force there, so it can be on trial like any other.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # metrics: what stats and status say, in the form that Prometheus reads; Debian's own node exporter reads it.
 . tests/lib.sh
-. tests/fault.sh
-. tests/metrics.sh
+. tests/fault/fault.sh
+. tests/namespace/metrics.sh
 
 NODE_EXPORTER=${NODE_EXPORTER:-$BUILD/packages/prometheus-node-exporter/usr/bin/prometheus-node-exporter}
 PORT=19100

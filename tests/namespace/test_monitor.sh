@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # monitor: each packet that is dropped is seen once, and no other; whatever becomes of filter and listener.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 # --- a listener in the background
 
@@ -271,7 +271,7 @@ assert summary == {"seen": 3, "shown": 3, "limited": 0, "lost": 0}, summary
 
 # packets FILE: interface, lengths and comment of each packet in it, with its first bytes.
 packets() {
-	python3 tests/pcapng.py "$1" >"$STATE/packets" || fail "$1 is not sound"
+	python3 tests/helpers/pcapng.py "$1" >"$STATE/packets" || fail "$1 is not sound"
 	cut -f 1,3,4,6 "$STATE/packets"
 }
 
@@ -363,8 +363,7 @@ test_a_full_pipe() {
 
 # sampling FIELD: of the filter's maps: `listener` of the config, `seen` by all CPUs.
 sampling() {
-	for map in $(bpftool prog show id "$(xc status --verbose | awk '$1 == "vrx" { print $NF }')" |
-		sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '); do
+	for map in $(maps_of "$(program_of vrx)"); do
 		bpftool map show id "$map" | grep -Eq 'name xc_(config|sampling) ' && bpftool -j map dump id "$map"
 	done | grep -Eo "\"$1\": *[0-9]+" | awk -F: '{ sum += $2 } END { printf "%.0f\n", sum }'
 }

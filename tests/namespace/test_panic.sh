@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Panic: everything passes at once, whatever else is going on.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 test_panic() {
 	block

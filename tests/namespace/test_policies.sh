@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What becomes of packets that no rule decides about, and a filter that drops nothing and says what it would.
 . tests/lib.sh
-. tests/safety.sh
+. tests/namespace/safety.sh
 
 # --- policies
 

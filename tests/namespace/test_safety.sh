@@ -3,8 +3,8 @@
 # Not locking oneself out: what is refused and what is warned of, and pass rules. See test_confirm.sh,
 # test_panic.sh and test_policies.sh too.
 . tests/lib.sh
-. tests/safety.sh
-. tests/fault.sh
+. tests/namespace/safety.sh
+. tests/fault/fault.sh
 
 # --- what would lock out
 

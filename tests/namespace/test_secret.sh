@@ -9,8 +9,7 @@ SECRET_BYTES=304
 
 # config_map: the id of the running filter's config map.
 config_map() {
-	for map in $(bpftool -j prog show id "$(xc status --verbose | awk '$1 == "vrx" { print $NF }')" |
-		sed 's/.*"map_ids":\[\([0-9,]*\)\].*/\1/' | tr ',' ' '); do
+	for map in $(maps_of "$(program_of vrx)"); do
 		bpftool map show id "$map" | grep -q 'name xc_config ' && echo "$map"
 	done
 }

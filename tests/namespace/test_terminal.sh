@@ -13,12 +13,12 @@ BOLD="$ESCAPE\\[1m"
 on_terminal() {
 	on_terminal_columns=$1
 	shift
-	in_rx env TERM="${TERMINAL-xterm}" NO_COLOR="${REFUSED-}" python3 tests/on_terminal.py "$on_terminal_columns" \
+	in_rx env TERM="${TERMINAL-xterm}" NO_COLOR="${REFUSED-}" python3 tests/helpers/on_terminal.py "$on_terminal_columns" \
 		"$TOOL" --state "$STATE/store" "$@"
 }
 
 needs_terminals() {
-	python3 tests/on_terminal.py 80 true 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
+	python3 tests/helpers/on_terminal.py 80 true 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
 }
 
 assert_plain() {
@@ -116,7 +116,7 @@ test_json_and_pipes_have_no_colours() {
 test_quoted_words_are_harmless() {
 	fill
 	override=$(printf '\342\200\256')
-	for word in "a$ESCAPE[31mb" "a${override}b" "$(printf 'a\302\233b')"; do
+	for word in "a${ESCAPE}[31mb" "a${override}b" "$(printf 'a\302\233b')"; do
 		case_begin "$(echo "$word" | cat -v)"
 		for options in '' --json; do
 			for command in stauts "export $STATE/none/" 'import --list' 'help' "backup $STATE/none/"; do

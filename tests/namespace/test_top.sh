@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # top, on a terminal of its own: what it shows, its keys, other sizes, how it ends; and where there is no terminal.
 . tests/lib.sh
-. tests/fault.sh
+. tests/fault/fault.sh
 
 needs_terminals() {
 	python3 -c 'import pty; pty.openpty()' 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
@@ -13,7 +13,7 @@ terminal() {
 	needs_terminals
 	size=$1
 	shift
-	python3 tests/terminal.py "$size" nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" ||
+	python3 tests/helpers/terminal.py "$size" nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" ||
 		fail "see above"
 }
 
@@ -105,7 +105,7 @@ test_stopped_and_continued() {
 	{
 		echo 'wait ^vrx2 +[1-9]'
 		printf 'stop ^the shell$\nkey \r\nwait ^vrx2 +[1-9]\nkey q\nend 0\n'
-	} | python3 tests/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
+	} | python3 tests/helpers/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
 		bash -mc '"$@"; stty -a >"$0"; printf "\33[H\33[2Jthe shell\n"; read -r _; fg' \
 		"$STATE/stty" "$TOOL" --state "$STATE/store" top || fail "see above"
 	grep -q ' icanon' "$STATE/stty" || fail "not what it was: $(cat "$STATE/stty")"

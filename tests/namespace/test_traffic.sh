@@ -3,7 +3,7 @@
 # Live traffic: every packet that a list names is dropped, every other one arrives. SEED=N repeats the
 # addresses of a run, LISTS=DIR says where blocklists are.
 . tests/lib.sh
-. tests/traffic.sh
+. tests/namespace/traffic.sh
 
 OUTSIDE=100000 # innocent flows
 

@@ -18,7 +18,7 @@ most_processed() {
 
 # judge_within CLANG|OBJECT [PROGRAM]: the programs of the object; PROGRAM: it has only that one.
 judge_within() {
-	assert_status 0 sh tests/verify.sh "$1"
+	assert_status 0 sh tests/checks/verify.sh "$1"
 	# shellcheck disable=SC2086 # one word a program
 	set -- ${2:-xdp_cuckoo xdp_cuckoo_frags}
 	for kind in $KINDS; do
@@ -72,14 +72,14 @@ test_program_for_arm64() {
 }
 
 test_budget_exceeded() {
-	assert_status 0 sh tests/verify.sh "$OBJECT"
+	assert_status 0 sh tests/checks/verify.sh "$OBJECT"
 	most=$(most_processed)
-	assert_status 0 env BUDGET_PROCESSED="$most" sh tests/verify.sh "$OBJECT"
-	assert_status 1 env BUDGET_PROCESSED=$((most - 1)) sh tests/verify.sh "$OBJECT"
+	assert_status 0 env BUDGET_PROCESSED="$most" sh tests/checks/verify.sh "$OBJECT"
+	assert_status 1 env BUDGET_PROCESSED=$((most - 1)) sh tests/checks/verify.sh "$OBJECT"
 	assert_equal 1 "$(wc -l <"$STATE/err")" "programs over the budget"
 	assert_error "^xdp_cuckoo, [a-z0-9-]+, [a-z_]+: processed $most, budget $((most - 1))\$"
 	assert_status 1 env BUDGET_COMPILED=101 BUDGET_XLATED=102 BUDGET_PROCESSED=103 BUDGET_STACK=104 \
-		sh tests/verify.sh "$OBJECT"
+		sh tests/checks/verify.sh "$OBJECT"
 	for complaint in 'compiled [0-9]*, budget 101' 'xlated [0-9]*, budget 102' \
 		'processed [0-9]*, budget 103' 'stack [0-9]*, budget 104'; do
 		assert_equal 12 "$(grep -c ": $complaint\$" "$STATE/err")" "programs with '$complaint'"
@@ -100,7 +100,7 @@ test_longer_program() {
 	compile_changed 'static __always_inline void nothing(void)' '{' \
 		'#pragma unroll' '	for (int i = 0; i < 4000; i++)' '		asm volatile("r0 = 0" ::: "r0");' '}' \
 		'#define verdict_of(ctx, data, end, has_buffers) (nothing(), verdict_of(ctx, data, end, has_buffers))'
-	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"
+	assert_status 1 sh tests/checks/verify.sh "$STATE/changed.bpf.o"
 	assert_error '^changed, exact, xdp_cuckoo: compiled [0-9]+, budget [0-9]+$'
 	assert_error '^changed, exact, xdp_cuckoo: xlated [0-9]+, budget [0-9]+$'
 }
@@ -109,7 +109,7 @@ test_refused_program() {
 	# shellcheck disable=SC1003 # the line goes on
 	compile_changed '#define verdict_of(ctx, data, end, has_buffers) \' \
 		'	(*(const volatile char *)(end) ? verdict_of(ctx, data, end, has_buffers) : verdict_of(ctx, data, end, has_buffers))'
-	assert_fails 1 '^changed, exact, xdp_cuckoo: refused: .*pkt_end' sh tests/verify.sh "$STATE/changed.bpf.o"
+	assert_fails 1 '^changed, exact, xdp_cuckoo: refused: .*pkt_end' sh tests/checks/verify.sh "$STATE/changed.bpf.o"
 	assert_equal 12 "$(grep -c refused "$STATE/err")" "programs refused"
 }
 
@@ -118,10 +118,10 @@ test_absent_compilers() {
 	mkdir "$STATE/bin"
 	ln -s /usr/bin/* "$STATE/bin"
 	rm -f "$STATE/bin/clang-"[0-9]*
-	assert_shows '^no clang-16 here; on Debian: apt-get install clang-16$' env PATH="$STATE/bin" sh tests/verify.sh
+	assert_shows '^no clang-16 here; on Debian: apt-get install clang-16$' env PATH="$STATE/bin" sh tests/checks/verify.sh
 	assert_equal 12 "$(grep -c '^clang ' "$STATE/out")" "programs judged"
-	assert_status 2 sh tests/verify.sh clang-none
-	assert_status 2 sh tests/verify.sh "$STATE/none.bpf.o"
+	assert_status 2 sh tests/checks/verify.sh clang-none
+	assert_status 2 sh tests/checks/verify.sh "$STATE/none.bpf.o"
 }
 
 run_tests "$0" "$@"

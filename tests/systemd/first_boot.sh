@@ -175,7 +175,7 @@ test_follow() {
 	cat >/etc/systemd/system/broker.service <<-'END'
 		[Service]
 		WorkingDirectory=/project
-		ExecStart=/bin/bash tests/redis-server.sh --bind 127.0.0.1 --appendonly yes --dir /var/lib/broker
+		ExecStart=/bin/bash tests/helpers/redis-server.sh --bind 127.0.0.1 --appendonly yes --dir /var/lib/broker
 		[Install]
 		WantedBy=multi-user.target
 	END

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Sourced after tests/lib.sh in the machine of tests/systemd.sh: its two network cards, one filtered, where systemd
+# Sourced after tests/lib.sh in the machine of tests/systemd/machine.sh: its two network cards, one filtered, where systemd
 # configures it, and one that sends, in a namespace of its own.
 # shellcheck shell=sh disable=SC2034 # variables are for those who source this
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# In the machine of tests/systemd.sh: runs the tests of this boot with their output on the second serial port, the last
+# In the machine of tests/systemd/machine.sh: runs the tests of this boot with their output on the second serial port, the last
 # line of which is "status N"; then boots again.
 stty -F /dev/ttyS1 raw
 (

@@ -26,7 +26,7 @@ struct test_broker {
 		} \
 	} while (0)
 
-/* A Redis server takes the place of this process: tests/redis-server.sh says why it is found by another name. */
+/* A Redis server takes the place of this process: tests/helpers/redis-server.sh says why it is found by another name. */
 static inline void test_broker_exec(const struct test_broker *broker)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

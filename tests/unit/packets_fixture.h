@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A scene is a loaded filter with its rules. The test computes the expected verdict of a packet from its row in
- * tests/packets.c and from rule_matches(), which compares field by field, without masks, hashes or the parser.
+ * tests/unit/packets.c and from rule_matches(), which compares field by field, without masks, hashes or the parser.
  */
 #ifndef XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
 #define XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
 
-#include "packets.h"
-#include "raw_filter.h"
+#include "unit/packets.h"
+#include "unit/raw_filter.h"
 #include "unit/test.h"
 
 #define PACKETS (sizeof(packets) / sizeof(packets[0]))

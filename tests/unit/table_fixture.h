@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_TABLE_FIXTURE_H
 #define XDP_CUCKOO_TABLE_FIXTURE_H
 
-#include "churn.h"
+#include "unit/churn.h"
 #include "unit/test.h"
 
 struct fixture {

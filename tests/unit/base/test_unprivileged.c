@@ -214,7 +214,7 @@ TEST(test_memory_is_limited)
 	unprivileged_stop(&process);
 	free(own);
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* the limit is left out: tests/sanitizers.c */
+	skip(); /* the limit is left out: tests/full/sanitizers.c */
 #endif
 	assert_in_range(pieces, MEMORY / PIECE_BYTES / 2, MEMORY / PIECE_BYTES);
 }

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 
 #include "bench/bench.h"
-#include "packets.h"
+#include "unit/packets.h"
 #include "unit/store_fixture.h"
 
 #define FLOWS 2000 /* of each rule */

@@ -8,7 +8,7 @@
 
 #include "unit/test.h"
 #include "hash.h"
-#include "random_fill.h"
+#include "unit/random_fill.h"
 #include "table/semisort.h"
 
 #define STEP_SHIFT_MAX 56 /* 2^8 buckets */

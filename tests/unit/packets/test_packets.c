@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sends every packet of tests/packets.c through both BPF programs, whole and cut at every length, with many
+ * Sends every packet of tests/unit/packets.c through both BPF programs, whole and cut at every length, with many
  * configs and each kind of table. test_parse_packet.c tests the parser alone.
  */
 #include "unit/packets_fixture.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The parser on the host, with every packet of tests/packets.c, whole and cut at every length. Also compares
+ * The parser on the host, with every packet of tests/unit/packets.c, whole and cut at every length. Also compares
  * its fast path with the whole parser.
  */
 #include "unit/packets_fixture.h"

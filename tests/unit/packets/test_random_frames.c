@@ -7,7 +7,7 @@
  */
 #include "unit/packets_fixture.h"
 
-#include "random_fill.h"
+#include "unit/random_fill.h"
 
 #define ROUNDS 150
 #define CHANGES_MAX 6

@@ -9,7 +9,7 @@
 
 #include "rule/rule.h"
 #include "unit/table_fixture.h"
-#include "random_fill.h"
+#include "unit/random_fill.h"
 
 #define SECRETS 12
 #define SLOTS (1 << 14)

@@ -83,7 +83,7 @@ int __wrap_prctl(int option, ...)
 	return __real_prctl(option, argument[0], argument[1], argument[2], argument[3]);
 }
 
-/* $PLANTED names the fault: see notices() in full.sh. */
+/* $PLANTED names the fault: see notices() in run.sh. */
 __attribute__((constructor)) static void plant(void)
 {
 	const char *fault = getenv("PLANTED");

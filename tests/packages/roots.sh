@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What a newcomer does on a bare Debian with git and make only, and what a distribution asks of the packages:
-# RELEASES='bookworm trixie' sh tests/roots.sh. Each root is made anew; build/roots/RELEASE.log has what was printed there.
-cd "$(dirname "$0")/.." || exit 1
+# RELEASES='bookworm trixie' sh tests/packages/roots.sh. Each root is made anew; build/roots/RELEASE.log has what was printed there.
+cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
-. tests/root.sh
+. tests/packages/root.sh
 
 RELEASES=${RELEASES:-bookworm trixie}
 OUT=$BUILD/roots

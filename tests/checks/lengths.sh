@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# How long functions and files are: sh tests/lengths.sh [DIR...]. This only reports; no length is an error.
+# How long functions and files are: sh tests/checks/lengths.sh [DIR...]. This only reports; no length is an error.
 set -eu
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 [ $# -gt 0 ] || set -- user bpf include
 SHOWN=${SHOWN:-20}
 rows=$(mktemp)

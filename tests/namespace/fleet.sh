@@ -26,7 +26,7 @@ broker_start() {
 	mkdir -p "$STATE/broker"
 	# shellcheck disable=SC2086 # several words
 	nsenter --net="/run/netns/$TX" env ${BROKER_SHIFT_S:+"LD_PRELOAD=$PWD/$HELPERS/clock_shift.so" \
-		"CLOCK_SHIFT_S=$BROKER_SHIFT_S"} bash tests/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
+		"CLOCK_SHIFT_S=$BROKER_SHIFT_S"} bash tests/helpers/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
 		--save '' --appendonly yes --appendfsync always --dir "$STATE/broker" $BROKER_TLS "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "end $BROKER_PID"

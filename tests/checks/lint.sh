@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# What static checks find, each tool over all files it knows: sh tests/lint.sh [TOOL...], as `make lint` runs it, which
+# What static checks find, each tool over all files it knows: sh tests/checks/lint.sh [TOOL...], as `make lint` runs it, which
 # gives the flags that files are compiled with, in USER_FLAGS and BPF_FLAGS. Status 1 where one finds anything.
 # shellcheck disable=SC2086 # lists of files, of which none has a space in its name
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 
 TOOLS='layers analyzer tidy cppcheck shellcheck shadows format lengths'
 JOBS=${JOBS:-$(nproc)}
@@ -12,7 +12,7 @@ BUILD=${BUILD:-build}
 
 # What is compiled for the host (packets.c is rows, which others include); what for the kernel; and scripts, by their
 # first line where they have no name of one.
-c_files=$(find user tests -name '*.c' ! -name '*.bpf.c' ! -path tests/packets.c | sort)
+c_files=$(find user tests -name '*.c' ! -name '*.bpf.c' ! -path tests/unit/packets.c | sort)
 bpf_files=$(find bpf tests -name '*.bpf.c' | sort)
 headers=$(find bpf include user tests -name '*.h' | sort)
 scripts=$({ find .ci user tests -name '*.sh' -o -name '*.bash' && grep -rl '^#!/bin/sh' .ci user; } | sort -u)
@@ -41,7 +41,7 @@ analyzer() {
 
 # Of tests and of programs for the kernel not all that .clang-tidy has:
 # clang-analyzer-*: it does not know that a failed assertion of cmocka's ends the test, nor that benchmarks die();
-# tests of the engine run under sanitizers instead: tests/full.sh.
+# tests of the engine run under sanitizers instead: tests/full/run.sh.
 # env33-c: tests may run a shell. flp30-c, incorrect-roundings: figures of benchmarks. redundant-expression: two draws of
 # the same random numbers. suspicious-include: programs over the filter's own. macro-parentheses: of types and braces.
 # sig30-c, signal-handler: the name of an input that crashes. no-int-to-ptr: the kernel has packets so.
@@ -72,7 +72,7 @@ run_cppcheck() {
 		--suppress=missingIncludeSystem --suppress=internalAstError:user/fleet/functions.c \
 		--suppress=arithOperationsOnVoidPointer --suppress=varFuncNullUB \
 		--suppress=arrayIndexOutOfBoundsCond:tests/bench/lookup.c -j "$JOBS" \
-		-D__x86_64__ --include=tests/cppcheck.h -Iinclude -Iuser -Ibpf -Itests user tests bpf
+		-D__x86_64__ --include=tests/checks/cppcheck.h -Iinclude -Iuser -Ibpf -Itests user tests bpf
 }
 
 # SC2317: tests are called by their names, which shellcheck does not see. SC2119, SC2120: functions whose arguments may be
@@ -85,7 +85,7 @@ run_shellcheck() {
 shadows() {
 	system=$(gcc -E -Wp,-v -xc /dev/null 2>&1 >/dev/null | sed -n 's/^ //p')
 	[ -n "$system" ] || return
-	for header in user/*/*.h include/*.h bpf/*.h tests/*.h; do
+	for header in user/*/*.h include/*.h bpf/*.h; do
 		for directory in $system; do
 			[ ! -e "$directory/${header#*/}" ] || echo "$header shadows $directory/${header#*/}"
 		done
@@ -98,7 +98,7 @@ format() {
 
 # A report, which finds nothing: how long functions and files are, of the tool and of the tests.
 lengths() {
-	sh tests/lengths.sh && sh tests/lengths.sh tests
+	sh tests/checks/lengths.sh && sh tests/checks/lengths.sh tests
 }
 
 failed=

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Runs the tests that draw their cases once for each seed: sh tests/seeds.sh [WORD...] takes those whose file names hold a
+# Runs the tests that draw their cases once for each seed: sh tests/full/seeds.sh [WORD...] takes those whose file names hold a
 # WORD. SEEDS=100 says how many seeds, FROM=1 the first one, MAX_S=N that no run of a file starts after N seconds. Of a file
 # of namespace/ only the functions that draw are run. Shows a line a file, and the output of each seed that failed.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 
 SEEDS=${SEEDS:-100}
 FROM=${FROM:-1}
@@ -86,4 +86,4 @@ for file in tests/unit/*/test_*.c tests/namespace/test_*.sh; do
 	for word; do
 		case $file in *"$word"*) echo "$file"; break ;; esac
 	done
-done | xargs -r -P "$JOBS" -n 1 sh tests/seeds.sh --file || { echo 'a seed failed' >&2; exit 1; }
+done | xargs -r -P "$JOBS" -n 1 sh tests/full/seeds.sh --file || { echo 'a seed failed' >&2; exit 1; }

@@ -7,7 +7,7 @@ usage: memory_order.py [ORDER...] <STORES
 STORES is what tests/helpers/store_order prints: the stores of changes that keep the key K in the table. The writer's
 stores become visible in their order, to all processors at once (Armv8, RISC-V: each is a store-release). The loads of
 the look-up happen in any order that keeps the pairs ORDER, for example "sequence:bucket"; without ORDER, the pairs of
-bpf/lookup_key.h, which tests/dependencies.py finds in its object code. "again" is the second load of the sequence. A
+bpf/lookup_key.h, which tests/helpers/dependencies.py finds in its object code. "again" is the second load of the sequence. A
 word ":" keeps no pair. Loads of one location always stay in order.
 
 Prints a line for each change. Exit status 1: a look-up can miss K.

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The tests again, on builds that look on: sh tests/full.sh [STAGE...]. `sanitize`: everything, or the suites of namespace/
+# The tests again, on builds that look on: sh tests/full/run.sh [STAGE...]. `sanitize`: everything, or the suites of namespace/
 # that $SUITES names, with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer; `memcheck`: what valgrind has
 # time for; `race`: readers beside a writer, with ThreadSanitizer; `coverage`: everything, and which lines and branches of
 # what is under test were run.
 # Status 1 where a test failed or a tool has reported anything, also of a process in the background.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 
 STAGES='sanitize memcheck race coverage'
 ROOT=$PWD
@@ -67,7 +67,7 @@ sanitize() {
 	chmod 1777 "$reports"
 	checks="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 	# shellcheck disable=SC2086 # words
-	gcc $checks -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/sanitizers.c -o "$BUILD/sanitizers.o" || return
+	gcc $checks -D_GNU_SOURCE -DREPORTS="\"$reports/other\"" -c tests/full/sanitizers.c -o "$BUILD/sanitizers.o" || return
 	build "$checks" \
 		"-static-libasan -static-libubsan -Wl,--wrap=_exit,--wrap=setrlimit,--wrap=prctl $ROOT/$BUILD/sanitizers.o" sanitized-programs || return
 	ln -sf "$ROOT"/build/tests/helpers/*.so "$ROOT"/build/tests/helpers/*.bpf.o "$BUILD/tests/helpers"
@@ -85,7 +85,7 @@ memcheck() {
 	place memcheck
 	status=0
 	valgrind="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
-	valgrind="$valgrind --suppressions=$ROOT/tests/valgrind.supp --log-file=$reports/%p"
+	valgrind="$valgrind --suppressions=$ROOT/tests/full/valgrind.supp --log-file=$reports/%p"
 	printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$valgrind" "$ROOT/build/xdp-cuckoo" >"$BUILD/xdp-cuckoo"
 	chmod +x "$BUILD/xdp-cuckoo"
 	# shellcheck disable=SC2046,SC2086 # words
@@ -95,20 +95,20 @@ memcheck() {
 	! has_reports && return $status
 }
 
-# Volatile accesses are told from others, and are loads and stores that may race: tests/tsan_volatile.c.
+# Volatile accesses are told from others, and are loads and stores that may race: tests/full/tsan_volatile.c.
 race() {
 	place tsan
-	gcc -O1 -fPIC -c tests/tsan_volatile.c -o "$BUILD/volatile.o" || return
+	gcc -O1 -fPIC -c tests/full/tsan_volatile.c -o "$BUILD/volatile.o" || return
 	build "-O1 -g -fsanitize=thread --param=tsan-distinguish-volatile=1" "$ROOT/$BUILD/volatile.o" unit-programs || return
 	# Without random addresses, among which this runtime does not find its own.
 	TSAN_OPTIONS="exitcode=99 halt_on_error=1" RUNNER="setarch -R" CHURN_LOOKUPS=1000000 BUILD=$BUILD \
 		sh tests/run.sh unit/table/
 }
 
-# _exit() writes no counts: tests/coverage_exit.c does.
+# _exit() writes no counts: tests/full/coverage_exit.c does.
 coverage() {
 	place coverage
-	gcc -O1 -fPIC -c tests/coverage_exit.c -o "$BUILD/exit.o" || return
+	gcc -O1 -fPIC -c tests/full/coverage_exit.c -o "$BUILD/exit.o" || return
 	build "-O0 -g --coverage -fprofile-update=atomic" "-Wl,--wrap=_exit $ROOT/$BUILD/exit.o" all unit-programs || return
 	find "$BUILD" -name '*.gcda' -delete
 	# What the tool counts, so that it can also where it runs as somebody else.

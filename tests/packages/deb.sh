@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The Debian packages as an administrator meets them, in a bare root of this machine's release: installed, used, upgraded
-# while the filter runs, removed, purged. sh tests/deb.sh, after make deb.
-cd "$(dirname "$0")/.." || exit 1
+# while the filter runs, removed, purged. sh tests/packages/deb.sh, after make deb.
+cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
-. tests/root.sh
+. tests/packages/root.sh
 
 DEBS=$PWD/$BUILD/deb
 ROOT=$BUILD/deb/root

@@ -31,7 +31,7 @@ publish() {
 # ask_all SOURCE: which hosts answer to it.
 ask_all() {
 	for i in $HOSTS; do
-		if in_ns "$HUB" python3 tests/udp_echo.py ask "$1" "10.88.0.1$i" >/dev/null 2>&1; then
+		if in_ns "$HUB" python3 tests/helpers/udp_echo.py ask "$1" "10.88.0.1$i" >/dev/null 2>&1; then
 			echo "  host $i answers $1"
 		else
 			echo "  host $i drops $1"
@@ -40,7 +40,7 @@ ask_all() {
 }
 
 broker_start() {
-	nsenter --net="/run/netns/$HUB" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' \
+	nsenter --net="/run/netns/$HUB" bash tests/helpers/redis-server.sh --bind "$BROKER" --protected-mode no --save '' \
 		--appendonly yes --appendfsync always --dir "$STATE" >"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "kill -9 $BROKER_PID 2>/dev/null"
@@ -64,7 +64,7 @@ for i in $HOSTS; do
 	ip -n "$HUB" link set "port$i" master br0
 	ip -n "xc$$h$i" address add "10.88.0.1$i/24" dev eth0
 	ip -n "xc$$h$i" route add default via "$BROKER"
-	nsenter --net="/run/netns/xc$$h$i" python3 tests/udp_echo.py serve >/dev/null 2>&1 </dev/null &
+	nsenter --net="/run/netns/xc$$h$i" python3 tests/helpers/udp_echo.py serve >/dev/null 2>&1 </dev/null &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	host "$i" load eth0 >/dev/null 2>&1
 	printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' "host = host$i" 'resync-jitter = 1s' >"$STATE/host$i.conf"

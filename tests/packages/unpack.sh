@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# unpack-packages.sh DIR PACKAGE...: fetches the Debian packages that are missing in DIR and unpacks each there, in a
+# unpack.sh DIR PACKAGE...: fetches the Debian packages that are missing in DIR and unpacks each there, in a
 # directory of its name, without installing it: no daemon is started, and none is left behind. One that cannot be had
 # is told; the tests that need it are skipped then. Shared libraries that its programs lack are installed.
 set -eu
@@ -38,5 +38,5 @@ for package; do
 		(unpack "$package") || { echo "cannot fetch $package" >&2; continue; }
 	fi
 	# shellcheck disable=SC2046 # one word a package
-	! lacks_libraries "$package" || sh tests/install-packages.sh $(needs "$package")
+	! lacks_libraries "$package" || sh tests/packages/install.sh $(needs "$package")
 done

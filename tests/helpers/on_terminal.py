@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs a command on a terminal of its own: python3 tests/on_terminal.py COLUMNS COMMAND...
+"""Runs a command on a terminal of its own: python3 tests/helpers/on_terminal.py COLUMNS COMMAND...
 
 Prints what the command writes there, as it is but for carriage returns; ends with its status."""
 import fcntl

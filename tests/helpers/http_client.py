@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A client of an HTTP server, as rude as a test wants it.
 
-http.py get HOST PORT COUNT           as many connections at once, each a whole request; prints how many got a 200
-http.py hold HOST PORT COUNT BYTES    so many connections that send the bytes and no more; a line when all have, and one
+http_client.py get HOST PORT COUNT           as many connections at once, each a whole request; prints how many got a 200
+http_client.py hold HOST PORT COUNT BYTES    so many connections that send the bytes and no more; a line when all have, and one
                                       when the server has closed them all
 """
 import select

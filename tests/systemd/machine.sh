@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The Debian package and its services under a live systemd, as an operator meets them: sh tests/systemd.sh, after make
+# The Debian package and its services under a live systemd, as an operator meets them: sh tests/systemd/machine.sh, after make
 # deb. An emulated machine with Debian 12 (qemu, no KVM needed) boots twice from one disk; tests/systemd/NAME_boot.sh is
 # what runs in it then, and writes TAP. What the machine's console showed is left in build/systemd.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
-. tests/root.sh
+. tests/packages/root.sh
 
 OUT=$BUILD/systemd
 ROOT=$OUT/root

@@ -303,6 +303,6 @@ static inline enum parse_result packet_expect(const struct packet *packet, const
 	return packet->result;
 }
 
-#include "packets.c"
+#include "unit/packets.c"
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Presses a key in an interactive zsh: zsh -f tests/completion.zsh BIN FUNCTIONS LINE: with the tool in BIN and its
+# Presses a key in an interactive zsh: zsh -f tests/helpers/completion.zsh BIN FUNCTIONS LINE: with the tool in BIN and its
 # completion in FUNCTIONS, the line is typed, completed and shown in <<...>>, below what zsh lists.
 zmodload zsh/zpty
 export TERM=xterm

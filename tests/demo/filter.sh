@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Shows the filter on live traffic: sh tests/demo.sh [LIST], where LIST is a file of IPv4 addresses
+# Shows the filter on live traffic: sh tests/demo/filter.sh [LIST], where LIST is a file of IPv4 addresses
 # and prefixes (FireHOL, Spamhaus). Works in two network namespaces of its own and leaves nothing.
 set -eu
 LIST=${1:+$(realpath "$1")}
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 . tests/lib.sh
-. tests/traffic.sh
+. tests/namespace/traffic.sh
 
 OUTSIDE=20000 # innocent flows beside those of LIST
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What the running kernel makes of the program, for each compiler, kind of table and program, and whether
-# that is within the budget below: sh tests/verify.sh [CLANG|OBJECT...]; without, what there is of CLANGS.
+# that is within the budget below: sh tests/checks/verify.sh [CLANG|OBJECT...]; without, what there is of CLANGS.
 # A word with a slash is an object compiled already. Status: 0 within, 1 not, 2 nothing to judge.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 # The most that one program may have. The kernel allows 1,000,000 processed and 512 bytes of stack.
 BUDGET_COMPILED=${BUDGET_COMPILED:-5200}     # instructions in the object, with the functions it calls

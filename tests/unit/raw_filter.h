@@ -21,7 +21,7 @@
 #include "bucket.h"
 #include "filter/hints.h"
 #include "kernel/kernel.h"
-#include "random_fill.h"
+#include "unit/random_fill.h"
 #include "rule/rule.h"
 #include "table/semisort.h"
 #include "table/table.h"
