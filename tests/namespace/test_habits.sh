@@ -324,10 +324,9 @@ test_advice() {
 		check --fix|leave it out
 		add 192.0.2.1 --timeout 1h|no dashes: timeout TIME$
 		add 192.0.2.1 --action pass|no dashes: action drop
-		add 192.0.2.1 --confirm 1m|write timeout TIME
 		add 192.0.2.1 --monitor-only|write action monitor
-		add 192.0.2.1 --dry-run|only import, restore and lists delete can be tried
-		flush --dry-run|lists delete NAME --dry-run
+		policy no-rule drop --dry-run|only add, del, flush, import, restore, refresh
+		resize 5000 --confirm 1m|only load, add, del, flush, import, restore, policy
 		load vrx --dry-run|--monitor-only
 		up --confirm 1m|load IFACE --confirm TIME
 		add ports 80|dport 80,443

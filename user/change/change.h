@@ -61,6 +61,8 @@ struct session {
 	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
 	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list: change_open_list() */
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
+	bool is_dry_run;           /* change_commit() asks the guard, and then aborts the change */
+	struct store_info planned; /* of a dry run: what the store would hold */
 	struct change *change;
 	struct change_undone undone;
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
@@ -97,6 +99,14 @@ int session_open(struct session *session, const char *state, const char *name, s
 int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,
 			 struct reason *unseen, struct reason *reason);
 void session_start(struct session *session);
+
+/*
+ * For changes that only show what they would do: opens the store, but no filter, and repairs nothing. If there is no store,
+ * opens an empty one that no directory has any more. change_commit() changes nothing, and returns the errors that the guard,
+ * the limits and the store would give.
+ */
+int session_open_dry_run(struct session *session, const char *state, const char *name, struct reason *reason);
+
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason);
 void session_close(struct session *session);
 
@@ -181,10 +191,11 @@ bool change_is_full(const struct session *session);
 int change_expire(struct session *session, __u64 *count, struct reason *reason);
 
 /*
- * Stores settings and applies them to every running filter, as one change. -EBUSY: the policy `no-rule drop`
- * cannot be set now, because the undo of the pending change would remove pass rules.
+ * Stores settings and applies them to every running filter, as one change; `confirm_ms`, if not 0, makes it pending.
+ * -EBUSY: the policy `no-rule drop` cannot be set now, because the undo of the pending change would remove pass rules.
  */
-int change_settings(struct session *session, const struct store_settings *settings, struct reason *reason);
+int change_settings(struct session *session, const struct store_settings *settings, __s64 confirm_ms,
+		    struct reason *reason);
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason);
 
 /*

@@ -179,8 +179,13 @@ int change_commit(struct session *session, struct reason *reason)
 	const __s64 confirm_ms = session->confirm_ms;
 	int error = change_check_guard(session, reason);
 
-	if (!error)
-		error = change_extend_deadline(session, reason);
+	if (!error && session->is_dry_run)
+		error = store_unread_reason(store_info(session->store, &session->planned), reason);
+	if (error || session->is_dry_run) {
+		change_abort(session);
+		return error;
+	}
+	error = change_extend_deadline(session, reason);
 	if (!error)
 		error = prepare(session, reason);
 	if (!error)

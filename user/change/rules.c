@@ -283,7 +283,8 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 
 /* ---- settings ---- */
 
-int change_settings(struct session *session, const struct store_settings *settings, struct reason *reason)
+int change_settings(struct session *session, const struct store_settings *settings, __s64 confirm_ms,
+		    struct reason *reason)
 {
 	struct store_settings before;
 	struct store_pending pending;
@@ -302,9 +303,13 @@ int change_settings(struct session *session, const struct store_settings *settin
 	error = change_begin(session, reason);
 	if (error)
 		return error;
-	error = store_set_settings(session->store, settings);
-	if (error)
-		reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
+	if (confirm_ms)
+		error = change_set_pending(session, confirm_ms, reason);
+	if (!error) {
+		error = store_set_settings(session->store, settings);
+		if (error)
+			reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
+	}
 	return change_end(session, error, reason);
 }
 
@@ -316,5 +321,5 @@ int change_set_monitor_only(struct session *session, bool is_on, struct reason *
 	if (error)
 		return store_unread_reason(error, reason);
 	settings.is_monitor_only = is_on;
-	return change_settings(session, &settings, reason);
+	return change_settings(session, &settings, 0, reason);
 }

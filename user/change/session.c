@@ -306,6 +306,29 @@ int session_open_to_load(struct session *session, const char *state, const char 
 	return open_in(STORE_WRITE, session, state, name, &to_load, reason);
 }
 
+int session_open_dry_run(struct session *session, const char *state, const char *name, struct reason *reason)
+{
+	char dir[PATH_MAX], empty[] = "/tmp/xdp-cuckoo.XXXXXX";
+	struct store *present;
+	int error = session_state_dir(state, name, dir, sizeof(dir));
+
+	*session = (struct session){ .is_dry_run = true };
+	strncpy(session->name, name, sizeof(session->name) - 1);
+	if (error)
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
+	error = store_open(dir, STORE_READ, &present, reason);
+	store_close(present);
+	if (!error)
+		return store_open(dir, STORE_WRITE, &session->store, reason);
+	if (error != -ENOENT)
+		return error;
+	if (!mkdtemp(empty))
+		return reason_set(reason, -errno, "cannot make a directory in /tmp: %s", strerror(errno));
+	error = store_open(empty, STORE_WRITE, &session->store, reason);
+	store_unlink(empty);
+	return error;
+}
+
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason)
 {
 	*session = (struct session){};

@@ -138,19 +138,20 @@ static const char *advise_network(struct session *session, const struct rule *ru
 }
 
 /* One rule is shown, of several the numbers. Frees what `outcome` has. */
-static void print_outcome(const struct rules *rules, const char *list, const char *done, const char *refused,
-			  struct outcome *outcome)
+static void print_outcome(const struct invocation *invocation, const struct rules *rules, const char *list,
+			  const char *done, const char *refused, struct outcome *outcome)
 {
 	char text[RULE_TEXT_BYTES], key[32];
 	json_t *answer;
 
 	if (rules->count == 1) {
-		output_print(json_pack("{s:s, s:s*, s:o*}",
-				       outcome->last.left_to ? "given_up" :
-				       outcome->updated      ? "updated" :
-							       done,
-				       rule_format(&outcome->last.rule, text), "list", list, "left_to",
-				       outcome->last.left_to));
+		answer = json_pack("{s:s, s:s*, s:o*}",
+				   outcome->last.left_to ? "given_up" :
+				   outcome->updated      ? "updated" :
+							   done,
+				   rule_format(&outcome->last.rule, text), "list", list, "left_to",
+				   outcome->last.left_to);
+		output_print(command_note_dry_run(invocation, answer));
 		return;
 	}
 	json_decref(outcome->last.left_to);
@@ -162,13 +163,14 @@ static void print_outcome(const struct rules *rules, const char *list, const cha
 		json_object_set_new(answer, "updated_rules", json_integer(outcome->updated));
 	if (outcome->refused)
 		json_object_set_new(answer, refused, json_integer(outcome->refused));
-	output_print(answer);
+	output_print(command_note_dry_run(invocation, answer));
 }
 
 static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
 					const char *list, const char *done, const char *refused,
 					int (*make)(struct session *, struct rule_change *, struct reason *))
 {
+	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "";
 	struct outcome outcome = {};
 	struct store_feed feed;
@@ -176,14 +178,22 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	struct guard guard;
 	struct session session;
 	bool is_refused;
-	int error = command_open_guarded(invocation, &session, &guard, &reason);
+	int error;
 
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
+	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error) {
 		command_report_session(&session);
-		error = change_begin(&session, &reason);
+		error = command_begin(invocation, &session, &reason);
 	}
 	if (!error)
-		error = change_end(&session, change_all(&session, rules, list, &outcome, make, &reason), &reason);
+		error = change_all(&session, rules, list, &outcome, make, &reason);
+	/* Nothing has changed, so nothing waits for `confirm`. */
+	if (!error && session.confirm_ms && outcome.refused == rules->count)
+		change_abort(&session);
+	else if (session.change)
+		error = change_end(&session, error, &reason);
 	is_refused = !error && outcome.refused == rules->count;
 	if (is_refused && make == del && !list)
 		advise_network(&session, rules->rule, advice);
@@ -198,8 +208,8 @@ static enum command_status change_rules(const struct invocation *invocation, con
 				    list);
 	}
 	json_decref(outcome.last.lists);
-	session_close(&session);
-	guard_close(&guard);
+	command_close_pending(&session, &guard, &watchdog);
+	error = command_start_watchdog(&watchdog, error, &reason);
 	rule_format(&outcome.last.rule, text);
 	if (is_refused) {
 		if (list)
@@ -212,7 +222,9 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		json_decref(outcome.last.left_to);
 		return command_fail_list(error, &reason);
 	}
-	print_outcome(rules, list, done, make == add ? "already_there" : "not_there", &outcome);
+	print_outcome(invocation, rules, list, done, make == add ? "already_there" : "not_there", &outcome);
+	if (watchdog.pending_id)
+		command_report_confirm(invocation, watchdog.deadline_ms);
 	return STATUS_DONE;
 }
 
@@ -280,9 +292,9 @@ static enum command_status run_del(const struct invocation *invocation)
 const struct command command_add = {
 	.name = "add",
 	.group = COMMAND_RULES,
-	.usage = "RULE [--list NAME] [--force]",
+	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "add a rule",
-	.options = OPTION_LIST | OPTION_FORCE,
+	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -292,9 +304,9 @@ const struct command command_add = {
 const struct command command_del = {
 	.name = "del",
 	.group = COMMAND_RULES,
-	.usage = "RULE [--list NAME] [--force]",
+	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "delete a rule",
-	.options = OPTION_LIST | OPTION_FORCE,
+	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -301,9 +301,21 @@ bool command_is_late(struct store *store)
 	return store && !store_pending(store, &pending) && pending.id && pending.left_ms <= 0;
 }
 
+/* Once, even if a command opens the store often. */
+static void warn_if_late(const struct invocation *invocation, struct store *store)
+{
+	static bool is_reported;
+
+	if (is_reported || !command_is_late(store))
+		return;
+	is_reported = true;
+	output_warning("the last change was not confirmed in time, and is not undone yet: until then a running "
+		       "filter passes everything; xdp-cuckoo%s check undoes it, and so does the next change",
+		       command_name_option(invocation->name));
+}
+
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason)
 {
-	static bool is_reported; /* once, even if a command opens the store often */
 	char dir[PATH_MAX];
 	int error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
 
@@ -312,12 +324,7 @@ int command_open_store(const struct invocation *invocation, struct store **store
 		return reason_set(reason, error, "--state '%.40s...': the name is too long for a directory",
 				  invocation->state);
 	error = store_open(dir, STORE_READ, store, reason);
-	if (!is_reported && command_is_late(*store)) {
-		is_reported = true;
-		output_warning("the last change was not confirmed in time, and is not undone yet: until then a running "
-			       "filter passes everything; xdp-cuckoo%s check undoes it, and so does the next change",
-			       command_name_option(invocation->name));
-	}
+	warn_if_late(invocation, *store);
 	return error == -ENOENT ? 0 : error;
 }
 
@@ -338,10 +345,36 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 	*guard = (struct guard){};
 	error = invocation->is_forced ? 0 : guard_open(guard, reason);
 	if (!error)
-		error = session_open(session, invocation->state, invocation->name, reason);
+		error = invocation->is_dry_run ?
+				session_open_dry_run(session, invocation->state, invocation->name, reason) :
+				session_open(session, invocation->state, invocation->name, reason);
+	if (!error && invocation->is_dry_run)
+		warn_if_late(invocation, session->store);
 	if (!error && !invocation->is_forced)
 		session->guard = guard;
 	return error;
+}
+
+int command_begin(const struct invocation *invocation, struct session *session, struct reason *reason)
+{
+	int error = change_begin(session, reason);
+
+	if (!error && invocation->confirm_ms)
+		error = change_set_pending(session, invocation->confirm_ms, reason);
+	if (error && session->change)
+		change_abort(session);
+	return error;
+}
+
+json_t *command_note_dry_run(const struct invocation *invocation, json_t *answer)
+{
+	json_t *marked = invocation->is_dry_run ? json_pack("{s:b}", "dry_run", true) : NULL;
+
+	if (!marked)
+		return answer;
+	json_object_update(marked, answer);
+	json_decref(answer);
+	return marked;
 }
 
 enum command_status command_find_list(const struct invocation *invocation, struct store *store,
@@ -419,7 +452,8 @@ void command_close_pending(struct session *session, struct guard *guard, struct 
 	if (session->confirm_ms && session->store && !change_pending_left(session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
 	session_close(session);
-	guard_close(guard);
+	if (guard)
+		guard_close(guard);
 }
 
 int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason)

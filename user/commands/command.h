@@ -216,11 +216,17 @@ int command_open_store(const struct invocation *invocation, struct store **store
 bool command_is_late(struct store *store);
 
 /*
- * session_open() for a change that must not lock this host out, unless --force is given. The caller closes
- * `guard` after `session`, even if this failed.
+ * session_open() for a change that must not lock this host out, unless --force is given; with --dry-run
+ * session_open_dry_run(). The caller closes `guard` after `session`, even if this failed.
  */
 int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
 			 struct reason *reason);
+
+/* change_begin(); with --confirm the change is pending. */
+int command_begin(const struct invocation *invocation, struct session *session, struct reason *reason);
+
+/* With --dry-run, the answer with "dry_run" before it. Takes `answer`. */
+json_t *command_note_dry_run(const struct invocation *invocation, json_t *answer);
 
 /* rule_counts_open() for the filters of --name. Prints the error. */
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
@@ -246,9 +252,9 @@ void command_report_bad_line(const char *text);
 enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context);
 
 /*
- * Ends a change that may wait for `confirm`: closes the session, and notes in `watchdog` what waits, also after an error that
- * came when all was stored. command_start_watchdog() then starts it; call it before anything is printed, because a closed pipe
- * could end this process. It returns `error`, else its own.
+ * Ends a change that may wait for `confirm`: closes the session and `guard` (or NULL), and notes in `watchdog` what waits,
+ * also after an error that came when all was stored. command_start_watchdog() then starts it; call it before anything is
+ * printed, because a closed pipe could end this process. It returns `error`, else its own.
  */
 struct watchdog;
 void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog);

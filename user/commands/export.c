@@ -204,7 +204,9 @@ static int restore(struct backup *backup, const struct invocation *invocation, s
 	}
 	if (!error) {
 		command_report_rebuilds(&session);
-		store_info(session.store, info);
+		*info = session.planned;
+		if (!session.is_dry_run)
+			store_info(session.store, info);
 	}
 	command_close_pending(&session, &guard, watchdog);
 	return error;
@@ -227,23 +229,19 @@ static enum command_status run_restore(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE,
 				    "a backup is restored as a whole, and alone: leave out all options but --dry-run, "
 				    "--confirm and --force");
-	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
-	if (!error && !invocation->is_dry_run)
+	if (!error)
 		error = restore(&backup, invocation, &watchdog, &info, &reason);
 	backup_free(&backup);
 	error = command_start_watchdog(&watchdog, error, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
-	if (invocation->is_dry_run)
-		output_print(json_pack("{s:b, s:I, s:I}", "dry_run", true, "rule_lines", (json_int_t)backup.lines,
-				       "lists", (json_int_t)backup.lists_count));
-	else
-		output_print(json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules, "lists",
-				       (json_int_t)backup.lists_count, "ended_since", (json_int_t)backup.ended));
+	output_print(command_note_dry_run(invocation,
+					  json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules, "lists",
+						    (json_int_t)backup.lists_count, "ended_since",
+						    (json_int_t)backup.ended)));
 	if (watchdog.pending_id)
 		command_report_confirm(invocation, watchdog.deadline_ms);
 	return STATUS_DONE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* import: adds the rules of a list, or makes the rules equal to it, in one change. */
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,23 +37,6 @@ static json_t *answer_of(const struct import *import, const struct import_report
 	return answer;
 }
 
-static int dry_run(struct import *import, const struct invocation *invocation, json_t **answer, struct reason *reason)
-{
-	struct import_report report;
-	struct store *store;
-	int error = command_open_store(invocation, &store, reason);
-
-	if (!error)
-		error = import_dry_run(import, store, reason);
-	store_close(store);
-	if (error)
-		return error;
-	report = import_report(import);
-	*answer = answer_of(import, &report);
-	json_object_set_new(*answer, "dry_run", json_true());
-	return 0;
-}
-
 static int change(struct import *import, const struct invocation *invocation, struct watchdog *watchdog,
 		  json_t **answer, struct reason *reason)
 {
@@ -67,11 +51,14 @@ static int change(struct import *import, const struct invocation *invocation, st
 		command_report_session(&session);
 		error = import_change(import, &session, reason);
 	}
-	if (!error) {
+	/* A dry run shows the numbers even if the guard would refuse the change. */
+	if (!error || (error == -ECANCELED && session.is_dry_run)) {
 		report = import_report(import);
+		*answer = command_note_dry_run(invocation, answer_of(import, &report));
+	}
+	if (!error && !session.is_dry_run) {
 		command_report_rebuilds(&session);
 		store_info(session.store, &info);
-		*answer = answer_of(import, &report);
 		json_object_update_new(*answer,
 				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", report.seconds,
 						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
@@ -85,7 +72,8 @@ int command_import_list(const struct import_options *options, char *const *paths
 {
 	const struct invocation invocation = { .name = options->name,
 					       .state = options->state,
-					       .is_forced = options->is_forced };
+					       .is_forced = options->is_forced,
+					       .is_dry_run = options->is_dry_run };
 	struct watchdog watchdog = { .state = options->state, .name = options->name };
 	struct import import;
 	int error;
@@ -95,8 +83,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 		watchdog_ignore_hangup();
 	error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 	if (!error)
-		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
-					      change(&import, &invocation, &watchdog, &imported->answer, reason);
+		error = change(&import, &invocation, &watchdog, &imported->answer, reason);
 	import_free(&import);
 	error = command_start_watchdog(&watchdog, error, reason);
 	import_close(&import);
@@ -147,8 +134,6 @@ static enum command_status run_import(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
 	if (invocation->is_new_only && invocation->action == RULE_PASS)
 		return command_fail(STATUS_USAGE, "--new-only is for rules that drop or monitor; drop one of the two");
-	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	/* "import FILE LIST" */
 	for (int i = 0; i < invocation->count; i++)
 		if (access(invocation->operands[i], F_OK) && command_is_list(invocation, invocation->operands[i]))

@@ -244,8 +244,6 @@ static enum command_status delete_list(const struct invocation *invocation)
 
 	deletion.list_name = invocation->operands[1];
 	deletion.is_replace = true;
-	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&deletion, NULL, 0, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
 		json_object_del(result.answer, useless[i]);

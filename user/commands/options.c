@@ -342,13 +342,9 @@ static const struct {
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
 	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
 	{ "up", "dry-run", "to check the configuration: xdp-cuckoo check-config --strict" },
-	{ "flush", "dry-run",
-	  "xdp-cuckoo list NAME shows the rules of a list; lists delete NAME --dry-run counts them" },
-	{ NULL, "dry-run", "only import, restore and lists delete can be tried" },
+	{ NULL, "dry-run", "only add, del, flush, import, restore, refresh and lists delete can be tried" },
 	{ "up", "confirm", "to try the filter: xdp-cuckoo load IFACE --confirm TIME" },
-	{ "flush", "confirm", "to try it without a list: xdp-cuckoo lists delete NAME --confirm TIME" },
-	{ "add", "confirm", "to try a rule write timeout TIME, or action monitor" },
-	{ NULL, "confirm", "only load, import, restore and lists delete can be undone" },
+	{ NULL, "confirm", "only load, add, del, flush, import, restore, policy and lists delete can be undone" },
 	{ "add", "monitor-only", "to try a rule write action monitor" },
 	{ NULL, "monitor-only", "to drop nothing, and count: xdp-cuckoo monitor-only on" },
 	{ "list", "verbose", "packets of each rule are printed by: xdp-cuckoo list --counters" },
@@ -403,6 +399,8 @@ enum command_status options_check(const struct command *command, const struct op
 			status = refuse_stray(command, &options_table[i]);
 	if (status != STATUS_DONE)
 		return status;
+	if (arguments->invocation.is_dry_run && arguments->invocation.confirm_ms)
+		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	if (command->instead && count > command->max)
 		return command_fail(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
 				    arguments->invocation.operands[command->max], command->instead);

@@ -86,16 +86,16 @@ static int close_written(struct store *store, int error, struct reason *reason)
 
 /*
  * Makes the list if there is none yet, so that `lists` shows a list that was never fetched. With `why` NULL, what is noted
- * about the fetches is again as before this one.
+ * about the fetches is again as before this one. A dry run notes nothing.
  */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
 	struct store_feed feed = refresh->feed;
 	unsigned int number;
 	struct store *store;
-	int error = open_to_write(refresh, &store, reason);
+	int error = refresh->invocation->is_dry_run ? 0 : open_to_write(refresh, &store, reason);
 
-	if (error)
+	if (error || refresh->invocation->is_dry_run)
 		return error;
 	if (why)
 		feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
@@ -121,9 +121,9 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 	struct store *store;
 	unsigned int number = 0;
 	bool is_level = true;
-	int error = open_to_write(refresh, &store, reason);
+	int error = refresh->invocation->is_dry_run ? 0 : open_to_write(refresh, &store, reason);
 
-	if (error)
+	if (error || refresh->invocation->is_dry_run)
 		return error;
 	error = store_lists(store, &lists);
 	if (!error && is_unmodified) {
@@ -170,6 +170,7 @@ static int import_text(struct refresh *refresh, int text, json_t **answer, struc
 						.list_format = "text",
 						.is_strict = true,
 						.is_forced = list->is_forced,
+						.is_dry_run = invocation->is_dry_run,
 						.insist = LIST_INSIST,
 						.is_replace = true,
 						.source = refresh->source,
@@ -207,26 +208,27 @@ static enum command_status fail(struct refresh *refresh, enum command_status sta
 static void print_row(const struct refresh *refresh, const struct feed_message *message, json_t *answer)
 {
 	const struct change_left_out *left_out = &refresh->left_out;
-	const char *name = refresh->list->name;
+	const bool is_dry_run = refresh->invocation->is_dry_run;
+	const char *name = refresh->list->name, *dry = is_dry_run ? "dry run: " : "", *now = is_dry_run ? " now" : "";
 	json_t *row = json_pack("{s:s, s:s, s:I}", "list", name, "result",
 				message->outcome == FEED_FETCHED ? "fetched" : "not modified", "rules",
 				(json_int_t)refresh->stored.rules);
 	char line[512];
 
 	if (message->outcome == FEED_UNMODIFIED) {
-		snprintf(line, sizeof(line), "%s: not modified; %llu rules", name,
+		snprintf(line, sizeof(line), "%s%s: not modified; %llu rules", dry, name,
 			 (unsigned long long)refresh->stored.rules);
 	} else {
-		snprintf(line, sizeof(line), "%s: added %lld, removed %lld; %llu rules", name,
+		snprintf(line, sizeof(line), "%s%s: added %lld, removed %lld; %llu rules%s", dry, name,
 			 json_integer_value(json_object_get(answer, "added")),
 			 json_integer_value(json_object_get(answer, "removed")),
-			 (unsigned long long)refresh->stored.rules);
+			 (unsigned long long)refresh->stored.rules, now);
 		json_object_set(row, "added", json_object_get(answer, "added"));
 		json_object_set(row, "removed", json_object_get(answer, "removed"));
 		json_object_set_new(row, "bad_lines", json_integer(message->bad_lines));
 		json_object_set_new(row, "left_out", json_integer(left_out->count));
 	}
-	output_list_row(row, line);
+	output_list_row(command_note_dry_run(refresh->invocation, row), line);
 	if (message->bad_lines)
 		output_warning("list '%s': %u bad line%s left out; the first: %s", name, message->bad_lines,
 			       message->bad_lines == 1 ? "" : "s", message->first_bad);
@@ -440,7 +442,7 @@ static enum command_status run_refresh(const struct invocation *invocation)
 	if (status == STATUS_DONE) {
 		output_list_begin();
 		status = refresh_lists(invocation, lists, count, is_asked);
-		if (!is_asked && !is_interrupted && forget_others(invocation, config, &reason))
+		if (!is_asked && !is_interrupted && !invocation->is_dry_run && forget_others(invocation, config, &reason))
 			status = command_fail(STATUS_SYSTEM, "%s", reason.text);
 		output_list_end();
 	}
@@ -451,9 +453,9 @@ static enum command_status run_refresh(const struct invocation *invocation)
 const struct command command_refresh = {
 	.name = "refresh",
 	.group = COMMAND_RULES,
-	.usage = "[NAME...] [--config FILE] [--force]",
+	.usage = "[NAME...] [--config FILE] [--dry-run] [--force]",
 	.summary = "fetch the lists by URL that are due, or the lists of these names",
-	.options = OPTION_FORCE | OPTION_CONFIG,
+	.options = OPTION_FORCE | OPTION_CONFIG | OPTION_DRY_RUN,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH | PRIVILEGE_CHILD,
 	.run = run_refresh,

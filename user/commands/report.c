@@ -63,7 +63,8 @@ void command_report_found(struct session *session)
 
 void command_report_session(struct session *session)
 {
-
+	if (session->is_dry_run)
+		return;
 	if (!session->filters_count)
 		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", session->name,
 			    command_name_option(session->name));

@@ -64,18 +64,25 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
+	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	struct store_settings settings;
+	enum command_status status;
 	struct session session;
 	struct reason reason;
 	int error;
 
+	if (!invocation->count && invocation->confirm_ms)
+		return command_fail(STATUS_USAGE, "--confirm goes with policy OUTCOME pass|drop");
 	if (!invocation->count)
 		return show_policies(invocation);
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
-	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
-		return command_fail(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
+	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced && !invocation->confirm_ms)
+		return command_fail(STATUS_USAGE,
+				    "'%s drop' %s; say --force if you mean it, or --confirm TIME to try it",
 				    outcome_words[outcome].name, policy_danger(outcome));
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_session(&session);
@@ -83,21 +90,25 @@ static enum command_status run_policy(const struct invocation *invocation)
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;
-		error = change_settings(&session, &settings, &reason);
+		error = change_settings(&session, &settings, invocation->confirm_ms, &reason);
 	}
-	session_close(&session);
-	return command_answer(error, &reason,
-			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
-					verdict_word(verdict)));
+	command_close_pending(&session, NULL, &watchdog);
+	error = command_start_watchdog(&watchdog, error, &reason);
+	status = command_answer(error, &reason,
+				json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
+					  verdict_word(verdict)));
+	if (status == STATUS_DONE && watchdog.pending_id)
+		command_report_confirm(invocation, watchdog.deadline_ms);
+	return status;
 }
 
 const struct command command_policy = {
 	.name = "policy",
 	.group = COMMAND_RUN,
-	.usage = "[OUTCOME pass|drop [--force]]",
+	.usage = "[OUTCOME pass|drop [--confirm TIME] [--force]]",
 	.summary = "show or set the verdict for packets that no rule decides about",
 	.explain = explain_policies,
-	.options = OPTION_FORCE,
+	.options = OPTION_FORCE | OPTION_CONFIRM,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,

@@ -55,7 +55,7 @@ static void bring_settings(struct up *up)
 	if (!error && config->has_monitor_only)
 		settings.is_monitor_only = config->load.is_monitor_only;
 	if (!error)
-		error = change_settings(&up->session, &settings, &reason);
+		error = change_settings(&up->session, &settings, 0, &reason);
 	if (error)
 		note_failure(up, command_fail_because(error, &reason));
 }

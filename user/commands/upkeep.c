@@ -188,12 +188,16 @@ static enum command_status flush_list(const struct invocation *invocation, const
 	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",
 			   json_object_get(result.answer, "left_to_others"));
 	json_decref(result.answer);
-	output_print(answer);
+	output_print(command_note_dry_run(invocation, answer));
+	if (result.deadline_ms)
+		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
 }
 
 static enum command_status run_flush(const struct invocation *invocation)
 {
+	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
+	enum command_status status;
 	struct guard guard;
 	struct session session;
 	struct reason reason;
@@ -207,24 +211,30 @@ static enum command_status run_flush(const struct invocation *invocation)
 				    invocation->operands[0], invocation->operands[0]);
 	if (invocation->count || invocation->list_name)
 		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
 	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error)
 		command_report_undone(&session);
 	if (!error)
-		error = change_begin(&session, &reason);
+		error = command_begin(invocation, &session, &reason);
 	if (!error)
 		error = change_end(&session, clear(&session, invocation->is_forced, &deleted, &reason), &reason);
-	session_close(&session);
-	guard_close(&guard);
-	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));
+	command_close_pending(&session, &guard, &watchdog);
+	error = command_start_watchdog(&watchdog, error, &reason);
+	status = command_answer(error, &reason,
+				command_note_dry_run(invocation, json_pack("{s:I}", "deleted_rules", deleted)));
+	if (status == STATUS_DONE && watchdog.pending_id)
+		command_report_confirm(invocation, watchdog.deadline_ms);
+	return status;
 }
 
 const struct command command_flush = {
 	.name = "flush",
 	.group = COMMAND_RULES,
-	.usage = "[LIST] [--list NAME] [--force]",
+	.usage = "[LIST] [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "delete all rules, or those of one list",
-	.options = OPTION_LIST | OPTION_FORCE,
+	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.max = 1,
 	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -95,7 +95,7 @@ static int take(struct list_input *list, const struct rule *rule)
 	if (!import->has_rule)
 		release_held(import, true);
 	import->has_rule = true;
-	import_warnings_check(&import->warnings, &import->guard, rule);
+	import_warnings_check(&import->warnings, rule);
 	return rule_set_add(&import->rules, rule);
 }
 
@@ -268,6 +268,41 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 	return 0;
 }
 
+/*
+ * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets, and a
+ * monitor rule that of the drop rule. *twin: the rule whose place rule number `i` takes; false: the files have both, or a
+ * pass rule.
+ */
+static bool has_twin(const struct import *import, size_t i, struct rule *twin)
+{
+	const struct rule_set *rules = &import->rules;
+
+	rule_set_get(rules, i, twin);
+	if (twin->action == RULE_PASS)
+		return false;
+	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
+	/* Rules that differ only in their action are neighbours. */
+	for (size_t j = i > 2 ? i - 2 : 0; j <= i + 2 && j < rules->count; j++)
+		if (!rule_set_compare(rules, j, twin))
+			return false;
+	return true;
+}
+
+/* Counts the twin if it is stored and the owner's. 0; -errno. */
+static int count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner)
+{
+	struct rule present = *twin;
+	int error = store_get(store, &present);
+	bool is_others;
+
+	if (error || !((present.owners.permanent | present.owners.timed) & 1ULL << owner))
+		return error == -ENOENT ? 0 : error;
+	is_others = rule_owners_now(&present) & ~(1ULL << owner);
+	import->diff.removed += present.timeout_ms >= 0 && !is_others;
+	import->diff.left += is_others;
+	return 0;
+}
+
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
 	const size_t count = import->rules.count;
@@ -286,12 +321,14 @@ static int add_rules(struct session *session, struct import *import, struct reas
 		rule_set_get(&import->rules, i, &rule);
 		error = change_add(session, &rule, &added, reason);
 		/* Even if the twin is not there: the undo of a pending change could bring it back. */
-		if (!error && (has_twins || rule.action == RULE_MONITOR) && import_has_twin(import, i, &rule)) {
-			error = import_count_twin(import, session->store, &rule, session->owner);
+		if (!error && (has_twins || rule.action == RULE_MONITOR) && has_twin(import, i, &rule)) {
+			error = count_twin(import, session->store, &rule, session->owner);
 			error = error ? store_unread_reason(error, reason) :
 					change_give_up(session, &rule, &ignored, reason);
 		}
-		import_count_added(import, added);
+		import->diff.added += added == STORE_ADDED;
+		import->diff.updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
+		import->diff.kept += added == STORE_UNCHANGED;
 	}
 	return error;
 }
@@ -346,7 +383,7 @@ static int make_import(struct session *session, struct import *import, struct re
 	if (!error && (options->least_percent || options->limits))
 		error = check_size(session, import, reason);
 	if (!error && options->is_replace)
-		error = import_compare(import, session, session->store, session->owner, reason);
+		error = import_compare(import, session, reason);
 	import->storing_s = clock_seconds();
 	if (!error)
 		error = options->is_replace ? change_replace(session, &import->diff, go_on_storing, import, reason) :
@@ -378,7 +415,7 @@ int import_open(struct import *import, const struct import_options *options, cha
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
 	const struct sigaction action = { .sa_handler = interrupt };
-	int error = 0;
+	int error;
 
 	*import = (struct import){
 		.options = options, .paths = paths, .paths_count = paths_count, .refuse = refuse_line
@@ -386,10 +423,7 @@ int import_open(struct import *import, const struct import_options *options, cha
 	import->start_s = clock_seconds();
 	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
 		sigaction(interrupts[i], &action, &import->before[i]);
-	if (options->is_dry_run)
-		error = guard_open(&import->guard, reason);
-	if (!error)
-		error = read_lists(import, reason);
+	error = read_lists(import, reason);
 	if (error)
 		return error;
 	if (options->is_strict && import->bad)
@@ -419,7 +453,6 @@ void import_free(struct import *import)
 {
 	rule_set_close(&import->rules);
 	rule_diff_close(&import->diff);
-	guard_close(&import->guard);
 }
 
 void import_close(const struct import *import)

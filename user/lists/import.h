@@ -24,7 +24,7 @@ struct import_options {
 	__s64 confirm_ms;         /* undo the change unless confirmed in this time; 0: never */
 	bool is_replace;          /* delete the rules that the file does not have: of the list, or all */
 	bool is_strict;           /* refuse a file with bad lines */
-	bool is_dry_run;          /* only compare */
+	bool is_dry_run;          /* change nothing: see session_open_dry_run() */
 	bool is_forced;           /* allow what would lock this host out, and a file without a rule */
 	bool keeps_list;          /* without files: empty the list, but do not delete it */
 	/* For lists that come from elsewhere: */
@@ -58,7 +58,6 @@ struct import_warning {
 
 struct import_warnings {
 	struct import_warning kinds[IMPORT_WARNINGS_MAX]; /* for each kind that guard_special() names */
-	struct import_warning blocking;                   /* rules that would block this host's own packets */
 	char elsewhere[RULE_TEXT_BYTES];                  /* a rule with a destination that is not here; "": none */
 	unsigned int destinations;                        /* rules that name one */
 };
@@ -72,7 +71,6 @@ struct import {
 	void (*refuse)(const char *text); /* is called for each of the first bad lines */
 	struct rule_set rules;            /* from the file; sorted when it has been read */
 	struct import_warnings warnings;
-	struct guard guard; /* in a dry run: what to warn about */
 	__u64 bad, steps, total;
 	__u64 hidden;                       /* bad lines of this file that are only counted */
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
@@ -97,9 +95,6 @@ int import_open(struct import *import, const struct import_options *options, cha
  * reason.
  */
 int import_change(struct import *import, struct session *session, struct reason *reason);
-
-/* Only compares with the store; NULL: an empty one. Errors as import_change(). */
-int import_dry_run(struct import *import, struct store *store, struct reason *reason);
 
 struct import_report import_report(const struct import *import);
 

@@ -13,11 +13,10 @@
 
 /* ---- with --replace ---- */
 
-int import_compare(struct import *import, struct session *session, struct store *store, unsigned int owner,
-		   struct reason *reason)
+int import_compare(struct import *import, struct session *session, struct reason *reason)
 {
 	struct store_lists lists = {};
-	int error = store ? store_lists(store, &lists) : 0;
+	int error = store_lists(session->store, &lists);
 
 	if (error)
 		return store_unread_reason(error, reason);
@@ -28,98 +27,9 @@ int import_compare(struct import *import, struct session *session, struct store 
 					  "--replace would also delete the rules of lists, as of '%s'; "
 					  "nothing was changed; say --list NAME to replace one list, or --force",
 					  lists.list[i].name);
-	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->options->list_name);
-	if (session) {
-		change_at_once(session);
-		return change_compare(session, &import->diff, reason);
-	}
-	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
-	rule_diff_end(&import->diff);
-	return error ? store_unread_reason(error, reason) : 0;
-}
-
-/* ---- without ---- */
-
-bool import_has_twin(const struct import *import, size_t i, struct rule *twin)
-{
-	const struct rule_set *rules = &import->rules;
-
-	rule_set_get(rules, i, twin);
-	if (twin->action == RULE_PASS)
-		return false;
-	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
-	/* Rules that differ only in their action are neighbours. */
-	for (size_t j = i > 2 ? i - 2 : 0; j <= i + 2 && j < rules->count; j++)
-		if (!rule_set_compare(rules, j, twin))
-			return false;
-	return true;
-}
-
-int import_count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner)
-{
-	struct rule present = *twin;
-	int error = store_get(store, &present);
-	bool is_others;
-
-	if (error || !((present.owners.permanent | present.owners.timed) & 1ULL << owner))
-		return error == -ENOENT ? 0 : error;
-	is_others = rule_owners_now(&present) & ~(1ULL << owner);
-	import->diff.removed += present.timeout_ms >= 0 && !is_others;
-	import->diff.left += is_others;
-	return 0;
-}
-
-void import_count_added(struct import *import, enum store_added added)
-{
-	import->diff.added += added == STORE_ADDED;
-	import->diff.updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
-	import->diff.kept += added == STORE_UNCHANGED;
-}
-
-/* The owner that the rules would get. A list that does not exist yet gets a free number. */
-static int find_owner(const struct import *import, struct store *store, unsigned int *owner, struct reason *reason)
-{
-	const char *name = import->options->list_name;
-	struct store_lists lists = {};
-	int error = name && store ? store_lists(store, &lists) : 0;
-
-	if (error)
-		return store_unread_reason(error, reason);
-	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
-	if (*owner || !name)
-		return 0;
-	if (!import->paths_count)
-		return change_say_no_list(name, reason);
-	for (*owner = 1; *owner <= STORE_LISTS_MAX && lists.list[*owner].name[0];)
-		++*owner;
-	return *owner > STORE_LISTS_MAX ? change_say_too_many_lists(reason) : 0;
-}
-
-int import_dry_run(struct import *import, struct store *store, struct reason *reason)
-{
-	unsigned int owner = STORE_BY_HAND;
-	int error = find_owner(import, store, &owner, reason);
-
-	if (error)
-		return error;
-	if (import->options->is_replace)
-		return import_compare(import, NULL, store, owner, reason);
-	for (size_t i = 0; i < import->rules.count; i++) {
-		struct rule present;
-
-		error = 0;
-		if (store && import_has_twin(import, i, &present))
-			error = import_count_twin(import, store, &present, owner);
-		rule_set_get(&import->rules, i, &present);
-		if (!error)
-			error = store ? store_get(store, &present) : -ENOENT;
-		if (error && error != -ENOENT)
-			return store_unread_reason(error, reason);
-		import_count_added(import, error                                    ? STORE_ADDED :
-					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
-										      STORE_NEW_END);
-	}
-	return 0;
+	rule_diff_begin(&import->diff, &import->rules, 1ULL << session->owner, !import->options->list_name);
+	change_at_once(session);
+	return change_compare(session, &import->diff, reason);
 }
 
 /* ---- warnings of rules that are rarely meant, before they block anything ---- */
@@ -133,7 +43,7 @@ static void count(struct import_warning *warning, const struct rule *rule, const
 	warning->what = what;
 }
 
-void import_warnings_check(struct import_warnings *warnings, const struct guard *guard, const struct rule *rule)
+void import_warnings_check(struct import_warnings *warnings, const struct rule *rule)
 {
 	const char *what = guard_special(rule);
 	size_t i = 0;
@@ -147,14 +57,10 @@ void import_warnings_check(struct import_warnings *warnings, const struct guard 
 	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&
 	    guard_is_elsewhere(rule))
 		rule_format(rule, warnings->elsewhere);
-	if (guard->count && rule->action == RULE_DROP && guard_concerns(guard, rule))
-		count(&warnings->blocking, rule, "");
 }
 
 void import_warnings_print(const struct import_warnings *warnings)
 {
-	const struct import_warning *blocking = &warnings->blocking;
-
 	for (size_t i = 0; i < IMPORT_WARNINGS_MAX && warnings->kinds[i].count; i++) {
 		const struct import_warning *kind = &warnings->kinds[i];
 
@@ -163,10 +69,6 @@ void import_warnings_print(const struct import_warnings *warnings)
 	}
 	if (*warnings->elsewhere)
 		output_note(GUARD_ELSEWHERE, warnings->elsewhere);
-	if (blocking->count)
-		output_note("%llu rule%s would block packets to or from this host, the first is '%s'; without "
-			    "--force or pass rules the import is refused",
-			    (unsigned long long)blocking->count, blocking->count == 1 ? "" : "s", blocking->first);
 }
 
 /* ---- how much of the Internet a list from elsewhere may hold ---- */

@@ -35,13 +35,14 @@ static bool is_open_to_others(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH);
 }
 
+static const char *const files[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
+
 static int check_files(int dir_fd)
 {
-	static const char *const names[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
 	struct stat status;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (fstatat(dir_fd, names[i], &status, AT_SYMLINK_NOFOLLOW)) {
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (fstatat(dir_fd, files[i], &status, AT_SYMLINK_NOFOLLOW)) {
 			if (errno != ENOENT)
 				return -errno;
 			continue;
@@ -150,6 +151,17 @@ int store_dir_open(const char *dir, bool makes, int *fd)
 	if (error)
 		*fd = -1;
 	return error;
+}
+
+void store_unlink(const char *dir)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		unlink(path);
+	}
+	rmdir(dir);
 }
 
 int store_dir_open_file(int dir_fd, const char *name, int *fd)

@@ -115,6 +115,9 @@ enum store_mode {
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
 
+/* Deletes the files and the directory. An open store stays usable; others cannot open it any more. */
+void store_unlink(const char *dir);
+
 /*
  * store_pause() gives up the lock, but keeps the files open, so that store_resume() is faster than store_open() and does
  * the same. It closes a store that was opened to read: then *store is NULL. Both accept *store NULL. store_resume()
