@@ -293,17 +293,6 @@ bool promise_is_live(const struct promise *promise)
 	return promise->state == PROMISE_LIVE && (!promise->end_us || promise->end_us > now_us + NEAR_US);
 }
 
-bool server_has_rule(const struct server *server, int list, const char *rule)
-{
-	struct state state;
-	bool has;
-
-	read_state(server, list, &state);
-	has = find_item(&state, number_of(rule));
-	free(state.items);
-	return has;
-}
-
 /* A host that finds no start of the newer epoch cannot see that history was lost. */
 void promises_excuse_lost(void)
 {
@@ -316,6 +305,39 @@ static bool has_end(const struct item *item, __s64 end_us)
 	const __s64 item_us = item->end_ms ? (item->end_ms - WALL_START_MS) * MS : 0;
 
 	return !item_us == !end_us && llabs(item_us - end_us) < NEAR_US;
+}
+
+static bool keeps(const struct promise *promise, const struct item *item)
+{
+	return promise->state == PROMISE_LIVE ? item && has_end(item, promise->end_us) : !item;
+}
+
+bool server_keeps(const struct server *server, const struct promise *promise)
+{
+	struct state state;
+	bool is_kept;
+
+	read_state(server, promise->list, &state);
+	is_kept = keeps(promise, find_item(&state, number_of(promise->rule)));
+	free(state.items);
+	return is_kept;
+}
+
+bool servers_differ(const struct server *a, const struct server *b, const struct promise *promise)
+{
+	const __u32 number = number_of(promise->rule);
+	const struct item *item_a, *item_b;
+	struct state state_a, state_b;
+	bool is_other;
+
+	read_state(a, promise->list, &state_a);
+	read_state(b, promise->list, &state_b);
+	item_a = find_item(&state_a, number);
+	item_b = find_item(&state_b, number);
+	is_other = item_a && item_b ? item_a->end_ms != item_b->end_ms : item_a != item_b;
+	free(state_a.items);
+	free(state_b.items);
+	return is_other;
 }
 
 void promises_excuse(const struct server *truth, bool hosts_too)

@@ -56,7 +56,10 @@ bool promise_is_live(const struct promise *promise);
 /* After a server has become the truth with less data than before. `hosts_too`: hosts may follow the loss. */
 void promises_excuse(const struct server *truth, bool hosts_too);
 void promises_excuse_lost(void);
-bool server_has_rule(const struct server *server, int list, const char *rule);
+/* Whether the server has what was promised: no such rule, or the rule with this end. */
+bool server_keeps(const struct server *server, const struct promise *promise);
+/* Whether only one of them has the rule, or each with another end. */
+bool servers_differ(const struct server *a, const struct server *b, const struct promise *promise);
 
 /* ---- hosts ---- */
 

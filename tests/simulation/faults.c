@@ -258,8 +258,7 @@ static void follow_master(void *context)
 		return;
 	/* The old master had a replica for changes that it took after the promotion: WAIT cannot know better. */
 	for (size_t i = 0; i < promises_count && server->master; i++)
-		if (server_has_rule(server, promises[i].list, promises[i].rule) !=
-		    server_has_rule(master, promises[i].list, promises[i].rule))
+		if (servers_differ(server, master, &promises[i]))
 			promise_excuse(&promises[i]);
 	if (server->is_up)
 		server_follow(server, master);
@@ -276,15 +275,13 @@ static void promote(void *context)
 		return;
 	for (size_t i = 0; i < promises_count; i++) {
 		struct promise *promise = &promises[i];
-		const bool is_there = server_has_rule(best, promise->list, promise->rule);
 		bool is_elsewhere = false;
 
-		if (promise->state != (is_there ? PROMISE_GONE : PROMISE_LIVE))
+		if ((promise->state != PROMISE_LIVE && promise->state != PROMISE_GONE) || server_keeps(best, promise))
 			continue;
 		/* Another replica has the change, and could not be asked: the manual promises no more. */
 		for (unsigned int k = 0; k < servers_count; k++)
-			is_elsewhere |= &servers[k] != old &&
-					server_has_rule(&servers[k], promise->list, promise->rule) != is_there;
+			is_elsewhere |= &servers[k] != old && servers_differ(&servers[k], best, promise);
 		promise->is_excused |= is_elsewhere;
 	}
 	master = best;
