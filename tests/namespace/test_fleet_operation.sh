@@ -117,6 +117,68 @@ test_lists_are_deleted_and_renamed() {
 	assert_error 'which list, and what is its new name'
 }
 
+# h2 has another store and name, and no stage.
+test_a_staged_deletion() {
+	fleet 'staged = yes'
+	sed 's/^host = .*//; s/^staged = yes/host = h2/' "$FLEET_CONF" >"$STATE/h2.conf"
+	grep -q '^host = ' "$STATE/h2.conf" || fail "no host in $STATE/h2.conf"
+	follow_start
+	seq 1 150 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	# Prints how many rules the other host has, after it is level.
+	rules_of_h2() {
+		in_tx timeout 20 "$TOOL" --state "$STATE/h2" follow --once --config "$STATE/h2.conf" >>"$STATE/h2.log" 2>&1
+		in_tx "$TOOL" --state "$STATE/h2" list --list bad | wc -l
+	}
+	assert_equal 150 "$(rules_of_h2)" "rules of h2"
+	case_begin "staged"
+	assert_status 1 publish delete-list worse --stage
+	assert_error "the broker has no list 'worse'"
+	assert_status 0 publish delete-list bad --stage
+	assert_output '^staged deletion: +bad$'
+	wait_for "the rules to go from h1" passed 198.51.100.7
+	assert_equal 150 "$(rules_of_h2)" "rules of h2"
+	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules at the broker"
+	wait_for "the report" reported "level .*list 'bad': its deletion is staged"
+	grep -Eq '^bad +150 +1 .* staged' "$STATE/out" || fail "fleet status does not show that the deletion is staged"
+	case_begin "the follower starts anew, and the list goes on"
+	follow_kill
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad
+	sleep 7
+	passed 192.0.2.1 || fail "h1 has taken a rule of a list that leaves it"
+	assert_equal 151 "$(rules_of_h2)" "rules of h2"
+	case_begin "taken back"
+	assert_status 0 publish abort bad
+	assert_output '^kept list: +bad$'
+	wait_for "the rules" dropped 198.51.100.7
+	dropped 192.0.2.1 || fail "h1 lacks a rule"
+	wait_for "the report" reported 'level'
+	case_begin "with staged rules"
+	assert_status 0 publish add 192.0.2.2 --list bad --stage
+	assert_status 1 publish delete-list bad --stage
+	assert_error "1 rules of the list 'bad' are staged; release or abort them first"
+	assert_status 0 publish release bad
+	assert_equal 152 "$(rules_of_h2)" "rules of h2"
+	case_begin "released"
+	assert_status 0 publish delete-list bad --stage
+	wait_for "the rules to go from h1" passed 198.51.100.7
+	assert_status 0 publish add 192.0.2.3 --list bad --stage
+	assert_status 1 publish release bad
+	assert_error 'so are 1 rules; abort, and begin again'
+	assert_status 0 publish abort bad
+	wait_for "the rules" dropped 198.51.100.7
+	assert_status 0 publish delete-list bad --stage
+	wait_for "the rules to go from h1" passed 198.51.100.7
+	assert_status 0 publish release bad
+	assert_output '^deleted list: +bad$'
+	assert_equal '' "$(redis HGET xc:default:accept stage:bad)" "the mark"
+	assert_equal 0 "$(rules_of_h2)" "rules of h2"
+	case_begin "the name is used again"
+	assert_status 0 publish add 192.0.2.4 --list bad
+	wait_for "the rule" dropped 192.0.2.4
+}
+
 # What too few replicas have is told by the status, and `publish resend` sends it to the master that there is then.
 test_too_few_replicas() {
 	fleet 'replicas = 1'

@@ -130,9 +130,10 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 		const struct fleet_list *list = &view->lists[i];
 
 		json_array_append_new(lists,
-				      json_pack("{s:o, s:I, s:I, s:s}", "list", output_string(list->name), "rules",
+				      json_pack("{s:o, s:I, s:I, s:s, s:s}", "list", output_string(list->name), "rules",
 						(json_int_t)list->head.rules, "hosts", (json_int_t)list->hosts, "last",
-						fleet_position_format(list->head.last, last)));
+						fleet_position_format(list->head.last, last), "deletion",
+						list->is_leaving ? "staged" : ""));
 	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		const struct fleet_host *host = &view->hosts[i];
@@ -179,7 +180,8 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 		if (*view->lists[i].broken.text)
 			status = command_fail(STATUS_NO, "list '%s': %s", view->lists[i].name,
 					      view->lists[i].broken.text);
-		else if (!view->lists[i].hosts && view->lists[i].head.rules && !fleet_is_staged(view->lists[i].name))
+		else if (!view->lists[i].hosts && view->lists[i].head.rules && !view->lists[i].is_leaving &&
+			 !fleet_is_staged(view->lists[i].name))
 			status = command_fail(STATUS_NO, "nobody follows the list '%s'", view->lists[i].name);
 	return status;
 }

@@ -387,7 +387,7 @@ static enum command_status check_options(const struct invocation *invocation, co
 		{ invocation->timeout_ms, "timeout", "add batch import" },
 		{ invocation->action, "action", "import" },
 		{ invocation->is_new_only, "new-only", "import" },
-		{ invocation->is_staged, "stage", "add del batch import release abort resend" },
+		{ invocation->is_staged, "stage", "add del batch import release abort resend delete-list" },
 		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
 	};
 

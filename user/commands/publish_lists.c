@@ -193,6 +193,84 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 	return is_copied ? publish_report(publishing) : STATUS_DONE;
 }
 
+/* `publisher` may be that of another list. */
+static enum command_status delete_list(struct publisher *publisher, const char *list)
+{
+	struct reason reason;
+	__u64 rules;
+	int error;
+
+	if (publisher->outbox.count)
+		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas", list,
+				    publisher->outbox.count);
+	error = functions_delete(&publisher->broker, publisher->fleet, list,
+				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
+	if (error == -ENOENT)
+		return command_fail(STATUS_NO, "%s", reason.text);
+	if (error)
+		return fleet_fail(error, &reason);
+	output_print(json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
+	return STATUS_DONE;
+}
+
+/*
+ * Rules and a deletion cannot be staged both: a release would have to do both. *rules: how many are staged.
+ * *is_leaving: the deletion is staged.
+ */
+static enum command_status look_at_stage(struct publishing *publishing, __u64 *rules, bool *is_leaving)
+{
+	struct publisher *publisher = &publishing->publisher;
+	char staged[2 * ABI_NAME_BYTES];
+	struct list_head head = {};
+	struct reason reason;
+	int error;
+
+	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
+	error = functions_is_leaving(&publisher->broker, publisher->fleet, publishing->list, is_leaving, &reason);
+	if (error == -EREMOTEIO) {
+		output_note("cannot see whether the deletion of the list is staged: %s", reason.text);
+		error = 0;
+	}
+	if (!error)
+		error = list_head_read(&publisher->broker, publisher->fleet, staged, &head, &reason);
+	*rules = head.rules;
+	return error ? fleet_fail(error, &reason) : STATUS_DONE;
+}
+
+/* Stages the deletion, or takes that back. */
+static enum command_status stage_deletion(struct publisher *publisher, bool is_on)
+{
+	struct reason reason;
+	__u64 rules;
+	int error =
+		functions_stage_deletion(&publisher->broker, publisher->fleet, publisher->list, is_on, &rules, &reason);
+
+	if (error)
+		return error == -ENOENT ? command_fail(STATUS_NO, "%s", reason.text) : fleet_fail(error, &reason);
+	output_print(json_pack("{s:s, s:I}", is_on ? "staged_deletion" : "kept_list", publisher->list, "rules",
+			       (json_int_t)rules));
+	return STATUS_DONE;
+}
+
+/* The end of a staged deletion, or if there is none, of staged rules: *is_over false. */
+static enum command_status end_deletion(struct publishing *publishing, bool is_released, bool *is_over)
+{
+	enum command_status status = publish_open(publishing, publishing->list);
+	__u64 rules;
+
+	if (status == STATUS_DONE)
+		status = look_at_stage(publishing, &rules, is_over);
+	if (status != STATUS_DONE || !*is_over)
+		return status;
+	if (is_released && rules)
+		return command_fail(STATUS_NO,
+				    "the deletion of the list '%s' is staged, and so are %llu rules; abort, and begin again",
+				    publishing->list, (unsigned long long)rules);
+	*is_over = is_released || !rules;
+	return is_released ? delete_list(&publishing->publisher, publishing->list) :
+			     stage_deletion(&publishing->publisher, false);
+}
+
 enum command_status publish_stage_end(struct publishing *publishing)
 {
 	const bool is_released = !strcmp(publishing->invocation->operands[0], "release");
@@ -200,8 +278,13 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	struct state_reader state = {};
 	enum command_status status;
 	struct reason reason;
+	bool is_over = false;
 	int error = 0;
 
+	status = end_deletion(publishing, is_released, &is_over);
+	publisher_close(&publishing->publisher);
+	if (status != STATUS_DONE || is_over)
+		return status;
 	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
 	status = read_rules(publishing, staged, is_released, &state);
 	publisher_close(&publishing->publisher);
@@ -223,31 +306,19 @@ enum command_status publish_stage_end(struct publishing *publishing)
 
 /* ---- delete-list, rename ---- */
 
-/* `publisher` may be that of another list. */
-static enum command_status delete_list(struct publisher *publisher, const char *list)
-{
-	struct reason reason;
-	__u64 rules;
-	int error;
-
-	if (publisher->outbox.count)
-		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas", list,
-				    publisher->outbox.count);
-	error = functions_delete(&publisher->broker, publisher->fleet, list,
-				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
-	if (error == -ENOENT)
-		return command_fail(STATUS_NO, "%s", reason.text);
-	if (error)
-		return fleet_fail(error, &reason);
-	output_print(json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
-	return STATUS_DONE;
-}
-
 enum command_status publish_delete(struct publishing *publishing)
 {
-	const enum command_status status = publish_open(publishing, publishing->list);
+	enum command_status status = publish_open(publishing, publishing->list);
+	__u64 rules = 0;
+	bool is_leaving;
 
-	return status == STATUS_DONE ? delete_list(&publishing->publisher, publishing->list) : status;
+	if (status != STATUS_DONE || !publishing->invocation->is_staged)
+		return status == STATUS_DONE ? delete_list(&publishing->publisher, publishing->list) : status;
+	status = look_at_stage(publishing, &rules, &is_leaving);
+	if (status == STATUS_DONE && rules)
+		return command_fail(STATUS_NO, "%llu rules of the list '%s' are staged; release or abort them first",
+				    (unsigned long long)rules, publishing->list);
+	return status == STATUS_DONE ? stage_deletion(&publishing->publisher, true) : status;
 }
 
 /* Hosts must have the new list before they lose the old one. */

@@ -53,20 +53,49 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 	return error;
 }
 
-int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
-		     struct reason *reason)
+/* Calls a function that changes what hosts may delete, with the list and a word. */
+static int call_delete(struct broker *broker, const char *function, const char *fleet, const char *list,
+		       const char *word, __u64 *rules, struct reason *reason)
 {
-	char meta[FLEET_KEY_BYTES], accept[FLEET_KEY_BYTES], until[24];
+	char meta[FLEET_KEY_BYTES], accept[FLEET_KEY_BYTES];
 	redisReply *reply;
-	int error;
+	int error = connection_ask(&broker->connection, &reply, reason, "FCALL", function, "2",
+				   fleet_list_key(meta, fleet, list, "meta"), fleet_key(accept, fleet, "accept"), list,
+				   word, NULL);
 
-	snprintf(until, sizeof(until), "%lld", (long long)until_ms);
-	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_delete", "2",
-			       fleet_list_key(meta, fleet, list, "meta"), fleet_key(accept, fleet, "accept"), list,
-			       until, NULL);
 	*rules = !error && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
 	if (!error && reply->type != REDIS_REPLY_INTEGER)
 		error = reason_set(reason, -ENOENT, "the broker has no list '%s'", list);
+	codec_free(reply);
+	return error;
+}
+
+int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
+		     struct reason *reason)
+{
+	char until[24];
+
+	snprintf(until, sizeof(until), "%lld", (long long)until_ms);
+	return call_delete(broker, "xc_delete", fleet, list, until, rules, reason);
+}
+
+int functions_stage_deletion(struct broker *broker, const char *fleet, const char *list, bool is_on, __u64 *rules,
+			     struct reason *reason)
+{
+	return call_delete(broker, "xc_stage_deletion", fleet, list, is_on ? "on" : "off", rules, reason);
+}
+
+int functions_is_leaving(struct broker *broker, const char *fleet, const char *list, bool *is_leaving,
+			 struct reason *reason)
+{
+	char accept[FLEET_KEY_BYTES], field[FLEET_KEY_BYTES];
+	redisReply *reply;
+	int error;
+
+	snprintf(field, sizeof(field), FLEET_LEAVING "%s", list);
+	error = connection_ask(&broker->connection, &reply, reason, "HGET", fleet_key(accept, fleet, "accept"), field,
+			       NULL);
+	*is_leaving = !error && reply->type == REDIS_REPLY_STRING;
 	codec_free(reply);
 	return error;
 }

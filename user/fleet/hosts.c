@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/safe_text.h"
+#include "fleet/functions.h"
 
 #define KEYS_AT_ONCE "10000"
 #define STATE_LENGTH_MAX 20
@@ -191,6 +192,10 @@ static int read_view(struct fleet_view *view, struct broker *broker, struct brok
 			view->lists[i].head = (struct list_head){};
 			error = 0;
 		}
+		if (!error)
+			error = functions_is_leaving(broker, fleet, view->lists[i].name, &view->lists[i].is_leaving,
+						     reason);
+		error = error == -EREMOTEIO ? 0 : error;
 	}
 	for (size_t i = 0; i < view->lists_count && !error; i++)
 		for (size_t j = 0; j < view->hosts_count; j++) {

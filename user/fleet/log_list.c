@@ -122,7 +122,7 @@ static void shorten_pause(const struct log_reader *reader, struct list *list)
 
 bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list)
 {
-	return reader->start->is_accepted || list->is_accepted;
+	return reader->start->is_accepted || list->is_accepted || list->is_leaving;
 }
 
 void log_list_judge(struct log_reader *reader, struct list *list, const struct list_head *head)

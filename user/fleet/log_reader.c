@@ -16,6 +16,7 @@
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000   /* while no broker can be reached */
 #define RETRY_LOST_MS 60000 /* after connections that were of no use: each costs the broker a handshake */
+#define LEAVING_MS 60000    /* to delete a list whose deletion is staged */
 #define STOPPED_MS 5000     /* after FOLLOW_STOP, before another broker is tried */
 
 /* ---- messages ---- */
@@ -149,16 +150,22 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	const char *why = follow_state_name(list->plan);
 	const bool is_older = list->plan == FOLLOW_OLDER ||
 			      (list->plan == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
-	struct fleet_position at;
-	enum log_end end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
-	int error;
+	struct fleet_position at = {};
+	enum log_end end = LOG_GOES_ON;
+	int error = 0;
+
+	if (list->is_leaving)
+		end = log_tell_list(reader, FOLLOW_ACCEPT, i, broker_now_ms(&reader->broker) + LEAVING_MS, "", 0);
+	if (!end)
+		end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
 
 	if (end)
 		return end;
 	reader->lines_of = i;
 	reader->lines_bytes = reader->lines_count = 0;
-	error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic, reader, &at,
-			      reason);
+	if (!list->is_leaving)
+		error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic,
+				      reader, &at, reason);
 	if (!error)
 		error = send_lines(reader);
 	if (error == -ECANCELED)
@@ -206,23 +213,29 @@ static enum log_end read_due(struct log_reader *reader, size_t *count, struct re
 /* ---- the ends of the lists ---- */
 
 /*
- * A list that stays as it is may be accepted for all hosts: the hash "accept" then has a later time than now. Asks for
- * it, tells the applier, and lets the list be read again.
+ * Asks the hash "accept" about the list. A publisher lets hosts delete any number of its rules until a time: then a list
+ * that was refused is read again. Or its deletion is staged.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
-	char key[FLEET_KEY_BYTES];
+	char key[FLEET_KEY_BYTES], leaving[FLEET_KEY_BYTES];
 	redisReply *reply;
-	__s64 until_ms;
-	int error = connection_ask(&reader->broker.connection, &reply, reason, "HGET",
-				   fleet_key(key, reader->start->fleet, "accept"), list->name, NULL);
+	__s64 until_ms = 0;
+	int error;
 
+	snprintf(leaving, sizeof(leaving), FLEET_LEAVING "%s", list->name);
+	error = connection_ask(&reader->broker.connection, &reply, reason, "HMGET",
+			       fleet_key(key, reader->start->fleet, "accept"), list->name, leaving, NULL);
 	if (error)
 		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
-	until_ms = reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : 0;
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+		until_ms = reply->element[0]->type == REDIS_REPLY_STRING ? atoll(reply->element[0]->str) : 0;
+		list->is_leaving = reader->start->options->is_staged && reply->element[1]->type == REDIS_REPLY_STRING;
+	}
 	codec_free(reply);
-	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
+	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted ||
+	    (!list->is_refused && list->state != FOLLOW_WIPED))
 		return LOG_GOES_ON;
 	list->is_accepted = true;
 	list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
@@ -243,8 +256,10 @@ static enum log_end check_list(struct log_reader *reader, size_t i, struct reaso
 	codec_free(reply);
 	if (error)
 		return log_fail(reader, i, reason->text);
+	if (reader->lists[i].is_leaving)
+		head = (struct list_head){};
 	log_list_judge(reader, &reader->lists[i], &head);
-	return log_tell_state(reader, i, head.last, "");
+	return log_tell_state(reader, i, head.last, reader->lists[i].is_leaving ? "its deletion is staged" : "");
 }
 
 static enum log_end check(struct log_reader *reader, struct reason *reason)
@@ -262,6 +277,10 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 		reader->clock_ms = fleet_now_ms();
 	}
 	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
+	for (size_t i = 0; i < reader->count && !end; i++)
+		if (reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
+		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
+			end = look_at_accept(reader, i, reason);
 	if (end)
 		return end;
 	error = connection_put(&broker->connection, "HMGET", fleet_key(key, reader->start->fleet, "meta"), "id",
@@ -281,9 +300,6 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	for (size_t i = 0; i < reader->count && !end; i++)
 		if (is_asked[i])
 			end = check_list(reader, i, reason);
-	for (size_t i = 0; i < reader->count && !end; i++)
-		if (reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED)
-			end = look_at_accept(reader, i, reason);
 	reader->checked_ms = fleet_now_ms();
 	return end;
 }

@@ -123,7 +123,7 @@ static __s64 block_ms(const struct log_reader *reader)
 
 static bool is_read(const struct log_reader *reader, const struct list *list)
 {
-	return !list->plan && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
+	return !list->plan && !list->is_leaving && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
 }
 
 /*
