@@ -50,4 +50,27 @@ test_verbose_has_what_json_has() {
 	done <"$STATE/names"
 }
 
+# What the card loses, nobody else sees.
+test_losses_of_the_card() {
+	assert_status 0 xc load vrx
+	losses() {
+		echo "$1" >"$STATE/losses"
+		shift
+		assert_status 0 in_rx env "LD_PRELOAD=$PWD/$HELPERS/lossy_card.so" LOSSY_CARD=vrx "LOSSES=$STATE/losses" \
+			"$TOOL" --state "$STATE/store" "$@"
+	}
+	losses 0 status
+	! grep -q 'the card of' "$STATE/err" || fail "no card loses anything"
+	losses 5000000000 status
+	assert_error "^note: the card of 'vrx' has lost packets before the filter sees them: 5000000000 so far"
+	losses 70 --json status --verbose
+	assert_output '"lost_by_card": 70'
+	losses 70+ status
+	assert_error "the card of 'vrx' loses packets before the filter sees them: [0-9]+ so far, beside [0-9]+ received"
+	losses 80+ --json top --count 2 --interval 1s
+	assert_output '"lost_by_card_ps": *[1-9]'
+	losses 90 metrics
+	assert_output '^xdp_cuckoo_interface_lost_packets_total\{.*interface="vrx".*\} 90$'
+}
+
 run_tests "$0" "$@"

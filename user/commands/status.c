@@ -136,9 +136,11 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
 
-		json_array_append_new(rows, json_pack("{s:o, s:s, s:I}", "interface", command_interface(attachment),
-						      "mode", interface_mode_name(attachment->mode), "program",
-						      (json_int_t)attachment->prog_id));
+		json_array_append_new(rows, json_pack("{s:o, s:s, s:I, s:I}", "interface",
+						      command_interface(attachment), "mode",
+						      interface_mode_name(attachment->mode), "program",
+						      (json_int_t)attachment->prog_id, "lost_by_card",
+						      (json_int_t)attachment->lost));
 		if (attachment->is_bypassed)
 			json_array_append_new(bypassed, command_interface(attachment));
 		if (kernel_is_mtu_too_large(attachment))
@@ -351,6 +353,35 @@ static json_t *brief(json_t *status)
 	return lines;
 }
 
+#define LOST_SHARE 1000 /* one packet of so many; fewer losses are told only if they happen now */
+
+/* Says which cards lose packets. The filters were listed some 200 ms ago. */
+static void report_losses(const struct kernel_filter *filters, size_t count)
+{
+	struct interface *interfaces;
+	size_t interfaces_count;
+
+	if (interfaces_list(&interfaces, &interfaces_count))
+		return;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			for (size_t j = 0; j < interfaces_count; j++) {
+				struct kernel_attachment attachment = filters[i].attachments[k];
+				const struct interface *interface = &interfaces[j];
+				const bool grows = interface->lost > attachment.lost;
+
+				if (interface->index != attachment.ifindex ||
+				    (!grows && interface->lost < interface->received / LOST_SHARE + 1))
+					continue;
+				interface_clean_name(attachment.interface);
+				output_note("the card of '%s' %s packets before the filter sees them: %llu so far, beside "
+					    "%llu received; see \"Packets that the card loses\" in xdp-cuckoo-drivers(7)",
+					    attachment.interface, grows ? "loses" : "has lost",
+					    (unsigned long long)interface->lost, (unsigned long long)interface->received);
+			}
+	free(interfaces);
+}
+
 /*
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
  * *is_any_ineffective: a filter does not filter most packets.
@@ -366,6 +397,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	if (count)
 		command_report_kernel();
 	kernel_watch(filters, count, 200);
+	report_losses(filters, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
 		struct abi_counter counters[ABI_COUNTERS];

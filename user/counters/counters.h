@@ -56,6 +56,7 @@ struct tally {
 	double seconds;       /* of CLOCK_MONOTONIC; in a difference: the time between the moments */
 	/* The interfaces of each row that run filters now, joined by '+', without control characters. */
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
+	__u64 lost[ABI_COUNTER_ROWS]; /* packets that their cards had no room for: see struct interface */
 };
 
 /* Adds the counters of a filter to a tally, which starts zeroed. 0 or -errno. tally_close() accepts any state. */

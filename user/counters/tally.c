@@ -59,6 +59,7 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 		if ((size_t)snprintf(names + length, room, "%s%s", length ? "+" : "", attachment->interface) >= room)
 			memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
 		interface_clean_name(names);
+		tally->lost[abi_counter_row(attachment->ifindex)] += attachment->lost;
 	}
 	/* A killed resize can leave two filters that count in one map. */
 	if (find_part(tally, id))
@@ -91,6 +92,8 @@ int tally_since(const struct tally *before, const struct tally *now, struct tall
 	difference->part = NULL;
 	difference->parts = 0;
 	difference->seconds = now->seconds - before->seconds;
+	for (int row = 0; row < ABI_COUNTER_ROWS; row++)
+		difference->lost[row] = increase(before->lost[row], now->lost[row]);
 	for (size_t i = 0; i < now->parts; i++) {
 		const struct tally_part *old = find_part(before, now->part[i].id);
 		const struct tally_part *part = add_part(difference, now->part[i].id);

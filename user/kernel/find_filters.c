@@ -75,6 +75,7 @@ static int add_filter(struct filter_search *search, struct kernel_filter *filter
 						.has_ethernet = search->interface->has_ethernet,
 						.is_below = search->interface->is_below,
 						.mtu = search->interface->mtu,
+						.lost = search->interface->lost,
 						.is_tap = search->interface->is_tap,
 						.is_virtio_net = search->interface->is_virtio_net,
 						.prog_id = program->id,

@@ -65,6 +65,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 	};
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
 	const struct nlattr *attribute, *program;
+	struct rtnl_link_stats64 counts;
 	struct interface *interface = context;
 	bool is_link_elsewhere = false;
 
@@ -97,9 +98,13 @@ static int read_link(const struct nlmsghdr *message, void *context)
 		case IFLA_LINK_NETNSID:
 			is_link_elsewhere = true;
 			break;
-		case IFLA_STATS64: /* aligned to 4 bytes only, so copied */
-			memcpy(&interface->received, payload + offsetof(struct rtnl_link_stats64, rx_packets),
-			       sizeof(interface->received));
+		case IFLA_STATS64: /* aligned to 4 bytes only, so copied; newer kernels have more members */
+			memcpy(&counts, payload, offsetof(struct rtnl_link_stats64, tx_aborted_errors));
+			interface->received = counts.rx_packets;
+			/* Drivers count the same loss in one or several of these: the sum could be too high. */
+			interface->lost = counts.rx_missed_errors;
+			interface->lost = counts.rx_over_errors > interface->lost ? counts.rx_over_errors : interface->lost;
+			interface->lost = counts.rx_fifo_errors > interface->lost ? counts.rx_fifo_errors : interface->lost;
 			break;
 		case IFLA_XDP:
 			mnl_attr_for_each_nested(program, attribute)

@@ -29,6 +29,7 @@ struct kernel_attachment {
 	__u32 prog_id; /* our program */
 	__u32 root_id; /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
 	__u32 mtu;     /* of the interface, when it was last listed */
+	__u64 lost;    /* see struct interface; when it was last listed */
 	bool is_tap, is_virtio_net; /* see struct interface */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
 };

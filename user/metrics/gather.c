@@ -206,7 +206,7 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
  * Adds the counts of the driver and of the filter with equal labels. Leaves out interfaces of libxdp's
  * dispatcher, because other programs may take packets there.
  */
-static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
+static void add_received(json_t *received, json_t *seen, json_t *lost, const struct kernel_filter *filter,
 			 const struct interface *interfaces, size_t count)
 {
 	struct reason ignored;
@@ -216,6 +216,7 @@ static void add_received(json_t *received, json_t *seen, const struct kernel_fil
 		const struct kernel_attachment *attachment = &filter->attachments[i];
 		json_t *labels;
 
+		metrics_sample(lost, attachment_labels(filter, i), attachment->lost);
 		if (attachment->root_id != attachment->prog_id ||
 		    kernel_counted_on(filter, attachment, interfaces, count, &packets, &ignored))
 			continue;
@@ -233,12 +234,14 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 					  "Packets that the interface has received, by its driver's own count.");
 	json_t *seen = metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
 				      "Packets of the interface that the filter has seen.");
+	json_t *lost = metrics_family(metrics, "xdp_cuckoo_interface_lost_packets_total", METRIC_COUNTER,
+				      "Packets that the card had no room for, so that the filter has not seen them.");
 	struct interface *interfaces;
 	size_t count;
 
 	interfaces_list(&interfaces, &count);
 	for (size_t f = 0; f < groups->filters_count; f++)
-		add_received(received, seen, &groups->filters[f], interfaces, count);
+		add_received(received, seen, lost, &groups->filters[f], interfaces, count);
 	free(interfaces);
 }
 

@@ -54,7 +54,7 @@ const char *top_model_heading(const struct top_model *model, int i, char text[TO
 	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
 	const double *pps = model->total.pps;
 	const double all = pps[VERDICT_PASS] + pps[VERDICT_DROP] + pps[VERDICT_WOULD_DROP];
-	char age[RULE_TIME_BYTES] = "?", policy[TOP_NUMBER_BYTES];
+	char age[RULE_TIME_BYTES] = "?", policy[TOP_NUMBER_BYTES], lost[TOP_NUMBER_BYTES];
 	int length;
 
 	text[0] = '\0';
@@ -67,7 +67,11 @@ const char *top_model_heading(const struct top_model *model, int i, char text[TO
 		return text;
 	case 1:
 		put_rates(model, "", VERDICT_PASS, text);
-		return put_rates(model, "; ", VERDICT_WOULD_DROP, text);
+		length = strlen(put_rates(model, "; ", VERDICT_WOULD_DROP, text));
+		if (model->lost > 0)
+			snprintf(text + length, TOP_TEXT_BYTES - length, "; LOST by the card %s packets/s",
+				 top_number(model->lost, lost));
+		return text;
 	case 2:
 		length = strlen(put_rates(model, "", VERDICT_DROP, text));
 		if (model->has_rates && all > 0)
@@ -100,6 +104,7 @@ const char *top_model_ago(const struct top_model *model, int intervals, char tex
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
 	const time_t now = time(NULL);
+	char lost[TOP_NUMBER_BYTES];
 	struct tm at;
 	size_t used;
 
@@ -109,7 +114,10 @@ const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BY
 	put_rates(model, " ", VERDICT_PASS, text);
 	put_rates(model, "; ", VERDICT_WOULD_DROP, text);
 	used = strlen(put_rates(model, "; ", VERDICT_DROP, text));
-	snprintf(text + used, TOP_TEXT_BYTES - used, "; load %.1f %%", load_percent(&model->state));
+	used += snprintf(text + used, TOP_TEXT_BYTES - used, "; load %.1f %%", load_percent(&model->state));
+	if (model->lost > 0)
+		snprintf(text + used, TOP_TEXT_BYTES - used, "; LOST by the card %s packets/s",
+			 top_number(model->lost, lost));
 	return text;
 }
 
@@ -130,11 +138,11 @@ json_t *top_model_json(const struct top_model *model)
 	const struct top_state *state = &model->state;
 	const char *what = model->view == TOP_BY_CPU ? "cpu" : "interface";
 	json_t *lines = json_array(), *rules = json_array();
-	json_t *all = json_pack("{s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
+	json_t *all = json_pack("{s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
 				state->effect, "time", output_time(time(NULL), -1), "interval_s", model->seconds,
 				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
 				(json_int_t)state->used, "stopped_ps", llround(model->stopped), "look_up_retries_ps",
-				llround(model->retries));
+				llround(model->retries), "lost_by_card_ps", llround(model->lost));
 
 	add_rates(all, &model->total);
 	for (size_t i = 0; i < model->lines; i++) {

@@ -90,6 +90,9 @@ void top_model_add(struct top_model *model, const struct tally *difference, cons
 		per_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets, difference->seconds);
 	model->stopped = per_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
 	model->retries = per_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
+	model->lost = 0;
+	for (int row = 0; row < ABI_COUNTER_ROWS; row++)
+		model->lost += per_second(difference->lost[row], difference->seconds);
 	model->passed[at] = model->total.pps[VERDICT_PASS];
 	model->dropped[at] = model->total.pps[VERDICT_DROP] + model->total.pps[VERDICT_WOULD_DROP];
 	top_model_list(model, difference, now);

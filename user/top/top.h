@@ -142,6 +142,7 @@ struct top_model {
 	struct top_rates total;
 	double by_policy;        /* packets per second that a policy dropped, not a rule */
 	double stopped, retries; /* per second: see ABI_COUNTER_STOPPED, ABI_COUNTER_RETRIES */
+	double lost;             /* packets per second that the cards had no room for */
 	struct top_line *line;   /* TOP_LINES_MAX */
 	size_t lines;
 	struct top_rule rule[HITS_BEST];

@@ -69,6 +69,12 @@ MODEL_TEST(test_rates)
 	assert_string_equal(top_model_heading(model, 1, text), "passed    300 packets/s  240k bits/s");
 	assert_string_equal(top_model_heading(model, 2, text), "dropped    55 packets/s 22.0k bits/s, 15.5 % of all");
 	assert_int_equal(model->lines, 2);
+	scene->difference.lost[0] = 2000;
+	scene->difference.lost[1] = 400;
+	feed(scene);
+	assert_string_equal(top_model_heading(model, 1, text),
+			    "passed    300 packets/s  240k bits/s; LOST by the card 1.20k packets/s");
+	assert_non_null(strstr(top_model_plain(model, text), "; LOST by the card 1.20k packets/s"));
 }
 
 /* A packet that only would be dropped passes, and is never called dropped. */
