@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

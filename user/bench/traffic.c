@@ -285,18 +285,6 @@ bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, e
 	       (traffic == BENCH_HIT || lists->misses[family].flow);
 }
 
-static void write_flow(const struct bench_flow *flow, enum flow_family family, void *to, size_t i)
-{
-	struct bench_flow_ipv4 *ipv4 = (struct bench_flow_ipv4 *)to + i;
-	struct bench_flow_ipv6 *ipv6 = (struct bench_flow_ipv6 *)to + i;
-
-	if (family == FLOW_IPV4)
-		*ipv4 = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4, .proto = flow->proto };
-	else
-		*ipv6 = (struct bench_flow_ipv6){ .src = flow->src, .dst = flow->dst, .proto = flow->proto };
-	memcpy(family == FLOW_IPV4 ? ipv4->ports : ipv6->ports, flow->ports, sizeof(flow->ports));
-}
-
 void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
@@ -309,8 +297,14 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
 		const bool is_hit = traffic == BENCH_HALF ? random_next(&random) & 1 : traffic == BENCH_HIT;
 		const struct bench_flow *flow = &list[is_hit]->flow[i];
+		struct bench_flow_ipv4 *ipv4 = (struct bench_flow_ipv4 *)to + i;
+		struct bench_flow_ipv6 *ipv6 = (struct bench_flow_ipv6 *)to + i;
 
-		write_flow(flow, family, to, i);
+		if (family == FLOW_IPV4)
+			*ipv4 = (struct bench_flow_ipv4){ flow->src.v4, flow->dst.v4, .proto = flow->proto };
+		else
+			*ipv6 = (struct bench_flow_ipv6){ flow->src, flow->dst, .proto = flow->proto };
+		memcpy(family == FLOW_IPV4 ? ipv4->ports : ipv6->ports, flow->ports, sizeof(flow->ports));
 		expected->packets[flow->outcome]++;
 		wrong[is_hit] += flow->wrong_probes * rate;
 	}

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <syslog.h>

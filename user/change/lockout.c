@@ -104,12 +104,6 @@ int change_check_guard(struct session *session, struct reason *reason)
 	return 0;
 }
 
-/* Wider than any network of hosts like this one, a rule is a mistake, and the list may have more of them. */
-static bool is_narrow(const struct rule *rule)
-{
-	return rule->src_len >= LEFT_OUT_PREFIX_MIN || rule->dst_len >= LEFT_OUT_PREFIX_MIN;
-}
-
 /* Ends with the first rule that session->owner does not have, or that is too wide: change_check_guard() refuses it. */
 int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
 {
@@ -121,8 +115,9 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 	int error;
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
+		/* Wider than any network of hosts like this one, a rule is a mistake, and the list may have more of them. */
 		while (!(error = newly_blocks(session, i, &block, &is_undone)) && block.by == QUERY_RULE &&
-		       is_narrow(&block.rule)) {
+		       (block.rule.src_len >= LEFT_OUT_PREFIX_MIN || block.rule.dst_len >= LEFT_OUT_PREFIX_MIN)) {
 			error = change_give_up(session, &block.rule, &deleted, reason);
 			if (error || deleted == STORE_NO_SUCH_RULE)
 				return error;

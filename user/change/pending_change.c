@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Pending changes: their deadline, confirm and undo. */
 #include <errno.h>
-#include <string.h>
 
 #include "change/internal.h"
 

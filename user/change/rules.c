@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Adds and deletes the rules of a change in the store. For the tables it only notes keys: see entries.c. */
 #include <errno.h>
-#include <string.h>
 
 #include "change/internal.h"
 
@@ -131,11 +130,14 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 	return 0;
 }
 
-static int put(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
+static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
 	       struct reason *reason)
 {
-	int error = is_back ? 0 : change_check_kinds(session, rule, 1, reason);
+	struct keying keying = { session, rule, true, reason };
+	int error = change_extend_deadline_by_rule(session, reason);
 
+	if (!error && !is_back)
+		error = change_check_kinds(session, rule, 1, reason);
 	if (error)
 		return error;
 	error = is_back ? store_put_back(session->store, rule, added) :
@@ -144,19 +146,8 @@ static int put(struct session *session, const struct rule *rule, bool is_back, e
 		return error == -E2BIG ? say_too_many_kinds(rule, reason) : change_unwritten_reason(error, reason);
 	if (store_shape_list(session->store)->must_plan && any_table_takes_keys(session))
 		change_replace_all(session);
-	return 0;
-}
-
-static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
-	       struct reason *reason)
-{
-	struct keying keying = { session, rule, true, reason };
-	int error = change_extend_deadline_by_rule(session, reason);
-
-	if (!error)
-		error = put(session, rule, is_back, added, reason);
-	if (error || !any_table_takes_keys(session))
-		return error;
+	if (!any_table_takes_keys(session))
+		return 0;
 	if (*added == STORE_ADDED)
 		error = keys_each(store_shape_list(session->store), rule, add_key, &keying);
 	else if (*added == STORE_NEW_END)

@@ -57,12 +57,6 @@ static bool belongs(const struct session *session, const struct kernel_filter *k
 
 /* ---- filters that another loader has loaded ---- */
 
-static bool is_foreign(const struct session *session, const struct kernel_filter *kernel)
-{
-	return !kernel->is_other_version && belongs(session, kernel) &&
-	       (!kernel->config->magic || !(kernel->config->run & ABI_RUN_SET_UP));
-}
-
 static void say_who_adopts(int fd, struct reason *text)
 {
 	(void)fd;
@@ -80,8 +74,12 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 	bool is_any_foreign = false;
 	int error = 0;
 
-	for (size_t i = 0; i < *count; i++)
-		is_any_foreign |= is_foreign(session, &(*filters)[i]);
+	for (size_t i = 0; i < *count; i++) {
+		const struct kernel_filter *kernel = &(*filters)[i];
+
+		is_any_foreign |= !kernel->is_other_version && belongs(session, kernel) &&
+				  (!kernel->config->magic || !(kernel->config->run & ABI_RUN_SET_UP));
+	}
 	if (!is_any_foreign)
 		return 0;
 	session->adoption_lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

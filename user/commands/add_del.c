@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* add, del: one rule. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -12,8 +12,6 @@
 #include "flowspec/flowspec.h"
 #include "io/output.h"
 
-#define GOBGP_SOCKET "/run/xdp-cuckoo-gobgp"
-
 /* A note is lost if nobody reads standard error: rules are worth more. */
 static void note(const char *text)
 {

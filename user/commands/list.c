@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* list: prints the stored rules, and what the running filters counted for each. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -206,20 +206,6 @@ static struct store_lists read_lists(const struct up *up)
 	return lists;
 }
 
-/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
-static void bring_fetched_list(struct up *up, const struct config_list *list)
-{
-	const struct store_lists lists = read_lists(up);
-	const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
-
-	if (!is_there)
-		output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
-			    "xdp-cuckoo-fetch@%s.timer",
-			    list->name, up->invocation->name);
-	json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
-						   is_there ? "as last fetched" : "not fetched yet"));
-}
-
 /* -EINTR: a signal; then nothing more is done. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
@@ -229,8 +215,17 @@ static int bring_list(struct up *up, const struct config_list *list)
 	int error = config_check_list_file(list, &reason);
 	json_t *answer;
 
+	/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
 	if (list->url) {
-		bring_fetched_list(up, list);
+		const struct store_lists lists = read_lists(up);
+		const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
+
+		if (!is_there)
+			output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
+				    "xdp-cuckoo-fetch@%s.timer",
+				    list->name, up->invocation->name);
+		json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
+							   is_there ? "as last fetched" : "not fetched yet"));
 		return 0;
 	}
 	if (!error)

@@ -3,7 +3,6 @@
 #include "commands/command.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "filter/filter.h"

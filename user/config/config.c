@@ -354,22 +354,6 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 	return 0;
 }
 
-static int read_file(struct config_reading *reading, FILE *file, struct reason *reason)
-{
-	int error = check_file(file, reading->path, reason);
-
-	if (!error)
-		error = take_lines(reading, file, reason);
-	if (error)
-		return error;
-	check_whole(reading);
-	if (reading->is_out_of_memory)
-		return reason_set(reason, -ENOMEM, "no memory for the configuration");
-	if (reading->is_refused)
-		return reason_set(reason, -EINVAL, "%s has mistakes; nothing was changed", reading->path);
-	return 0;
-}
-
 static int open_reason(const char *path, int error, struct reason *reason)
 {
 	const char *what_to_do = error == -ENOENT ? "; copy the example there, share/doc/xdp-cuckoo/default.conf under "
@@ -409,7 +393,15 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 	reading.config->fleet = (struct fleet_options){ .shrink_max = 50, .jitter_ms = 30000 };
 	reading.config->flowspec =
 		(struct flowspec_options){ .flows_max = 10000, .rules_max = 100000, .stale_ms = 120000 };
-	error = read_file(&reading, file, reason);
+	error = check_file(file, reading.path, reason);
+	if (!error)
+		error = take_lines(&reading, file, reason);
+	if (!error)
+		check_whole(&reading);
+	if (!error && reading.is_out_of_memory)
+		error = reason_set(reason, -ENOMEM, "no memory for the configuration");
+	else if (!error && reading.is_refused)
+		error = reason_set(reason, -EINVAL, "%s has mistakes; nothing was changed", reading.path);
 	fclose(file);
 	if (error)
 		config_close(reading.config);

@@ -254,31 +254,27 @@ static bool take_switch(const char *value, bool meaning, bool *is_set)
 	return false;
 }
 
-static void take_interface(struct config_reading *reading, const char *name)
-{
-	struct config *config = reading->config;
-
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (config->interfaces[i] && !strcmp(config->interfaces[i], name)) {
-			refuse(reading, "interfaces: '%s' is there twice", name);
-			return;
-		}
-	if (strlen(name) >= INTERFACE_NAME_BYTES || !strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/:"))
-		refuse(reading, "interfaces: '%s' is not the name of an interface; see ip link", name);
-	else if (config->interfaces_count == CONFIG_INTERFACES_MAX)
-		refuse(reading, "interfaces: more than %d", CONFIG_INTERFACES_MAX);
-	else
-		config->interfaces[config->interfaces_count++] = config_copy(reading, name);
-}
-
 static bool take_interfaces(struct config_reading *reading, const char *value)
 {
 	char *words = config_copy(reading, value), *rest = words;
+	struct config *config = reading->config;
 	const char *name;
 
-	while (words && (name = strsep(&rest, ", \t")))
-		if (*name)
-			take_interface(reading, name);
+	while (words && (name = strsep(&rest, ", \t"))) {
+		bool is_there = false;
+
+		for (size_t i = 0; i < config->interfaces_count; i++)
+			is_there |= config->interfaces[i] && !strcmp(config->interfaces[i], name);
+		if (is_there)
+			refuse(reading, "interfaces: '%s' is there twice", name);
+		else if (strlen(name) >= INTERFACE_NAME_BYTES || !strcmp(name, ".") || !strcmp(name, "..") ||
+			 strpbrk(name, "/:"))
+			refuse(reading, "interfaces: '%s' is not the name of an interface; see ip link", name);
+		else if (*name && config->interfaces_count == CONFIG_INTERFACES_MAX)
+			refuse(reading, "interfaces: more than %d", CONFIG_INTERFACES_MAX);
+		else if (*name)
+			config->interfaces[config->interfaces_count++] = config_copy(reading, name);
+	}
 	free(words);
 	return true;
 }
@@ -497,20 +493,6 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	return false;
 }
 
-static void take_known_key(struct config_reading *reading, const struct key *key, const char *value)
-{
-	struct config *config = reading->config;
-
-	if (!take_value(reading, key, value))
-		refuse(reading, "%s = '%s': must be %s", key->name, value, must_be[key->kind]);
-	else if (key->to == OF_CONFIG(wait_ms) && key->section == SECTION_FILTER && config->wait_ms > WAIT_MS_MAX)
-		refuse(reading, "%s = '%s': at most 10m", key->name, value);
-	else if (key->kind == VALUE_CAPACITY && key->section == SECTION_FILTER &&
-		 table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
-		refuse(reading, "%s = '%s': a table holds at most %llu rules", key->name, value,
-		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
-}
-
 static void take_policy(struct config_reading *reading, const char *name, const char *value)
 {
 	const enum abi_outcome outcome = policy_outcome_named(name);
@@ -531,6 +513,7 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 
 void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
+	const struct config *config = reading->config;
 	const struct key *key = keys;
 	char known[KEYS_TEXT_BYTES] = "";
 
@@ -552,8 +535,14 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 		       known);
 	else if (reading->given & 1ULL << (key - keys))
 		refuse(reading, "'%s' is there twice in this section", name);
-	else
-		take_known_key(reading, key, value);
+	else if (!take_value(reading, key, value))
+		refuse(reading, "%s = '%s': must be %s", name, value, must_be[key->kind]);
+	else if (key->to == OF_CONFIG(wait_ms) && key->section == SECTION_FILTER && config->wait_ms > WAIT_MS_MAX)
+		refuse(reading, "%s = '%s': at most 10m", name, value);
+	else if (key->kind == VALUE_CAPACITY && key->section == SECTION_FILTER &&
+		 table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
+		refuse(reading, "%s = '%s': a table holds at most %llu rules", name, value,
+		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 	if (key < keys + KEYS)
 		reading->given |= 1ULL << (key - keys);
 }

@@ -377,32 +377,26 @@ static int check_headers(const char *path, const char *text, struct reason *reas
 	return number ? 0 : reason_set(reason, -EINVAL, "header-file = '%s': it is empty", path);
 }
 
-/* Reads the files here: the process without privileges is not allowed to. */
-static int read_files(struct fetching *fetching, struct reason *reason)
-{
-	const struct config_list *list = fetching->request->list;
-	int error = 0;
-
-	if (list->ca)
-		error = io_read_secret("ca", list->ca, 0, &fetching->ca, reason);
-	if (!error && fetching->ca && !*fetching->ca)
-		error = reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", list->ca);
-	if (!error && list->header_file)
-		error = io_read_secret("header-file", list->header_file, S_IRWXG | S_IRWXO, &fetching->headers, reason);
-	return !error && fetching->headers ? check_headers(list->header_file, fetching->headers, reason) : error;
-}
-
 int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
 {
+	const struct config_list *list = request->list;
 	struct fetching fetching = { .request = request };
-	const __u64 memory = MEMORY + request->list->rules_max * RULE_MEMORY;
-	int error;
+	int error = 0;
 
 	*fetch = (struct fetch){ .process.fd = -1,
-				 .deadline_ms = clock_ms(CLOCK_MONOTONIC) + 2 * request->list->fetch_ms + READ_MS };
-	error = read_files(&fetching, reason);
+				 .deadline_ms = clock_ms(CLOCK_MONOTONIC) + 2 * list->fetch_ms + READ_MS };
+	/* The files are read here: the process without privileges is not allowed to. */
+	if (list->ca)
+		error = io_read_secret("ca", list->ca, 0, &fetching.ca, reason);
+	if (!error && fetching.ca && !*fetching.ca)
+		error = reason_set(reason, -EINVAL, "ca = '%s': must be a file of certificates", list->ca);
+	if (!error && list->header_file)
+		error = io_read_secret("header-file", list->header_file, S_IRWXG | S_IRWXO, &fetching.headers, reason);
+	if (!error && fetching.headers)
+		error = check_headers(list->header_file, fetching.headers, reason);
 	if (!error)
-		error = unprivileged_start(&fetch->process, run, &fetching, memory, reason);
+		error = unprivileged_start(&fetch->process, run, &fetching, MEMORY + list->rules_max * RULE_MEMORY,
+					   reason);
 	if (fetching.headers)
 		explicit_bzero(fetching.headers, strlen(fetching.headers));
 	free(fetching.headers);

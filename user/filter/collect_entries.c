@@ -71,18 +71,6 @@ static int open_sharing(struct filter_entries *entries, __u64 rules)
 	return store_each(entries->store, note_rule, entries->sharing);
 }
 
-static void choose_shapes(struct sharing *sharing, const struct shape_list *list, const struct rule_shape *probed_as)
-{
-	sharing->probed_as = *probed_as;
-	sharing->count = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		if (memcmp(&list->entry[i].probed_as, probed_as, sizeof(*probed_as)))
-			continue;
-		sharing->shape[sharing->count] = list->entry[i].shape;
-		rule_shape_compile(&list->entry[i].shape, &sharing->compiled[sharing->count++]);
-	}
-}
-
 /* Whether a rule of this shape may have the key. */
 static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, const struct rule_key *key)
 {
@@ -105,8 +93,18 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 
 	if (!sharing)
 		return key_rules(entries->store, &entries->shapes, key, state);
-	if (!sharing->count || memcmp(&sharing->probed_as, &key->shape, sizeof(key->shape)))
-		choose_shapes(sharing, &entries->shapes, &key->shape);
+	if (!sharing->count || memcmp(&sharing->probed_as, &key->shape, sizeof(key->shape))) {
+		sharing->probed_as = key->shape;
+		sharing->count = 0;
+		for (size_t i = 0; i < entries->shapes.count; i++) {
+			const struct shape_list_entry *entry = &entries->shapes.entry[i];
+
+			if (memcmp(&entry->probed_as, &key->shape, sizeof(key->shape)))
+				continue;
+			sharing->shape[sharing->count] = entry->shape;
+			rule_shape_compile(&entry->shape, &sharing->compiled[sharing->count++]);
+		}
+	}
 	state->rules = 0;
 	for (size_t i = 0; i < sharing->count; i++) {
 		const struct rule_shape *shape = &sharing->shape[i];

@@ -42,15 +42,25 @@ void filter_confirm(struct filter *filter)
 	filter->kernel.config->pending_id = 0;
 }
 
-/*
- * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without /proc,
- * the kernel's default.
- */
-static void configure_client_ports(struct abi_config *config)
+int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
 {
-	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	struct abi_config *config = filter->kernel.config;
+	struct store_settings settings;
+	struct store_pending pending;
 	unsigned int first, last;
+	FILE *file;
+	int error = store_settings(store, &settings);
 
+	if (!error)
+		error = store_pending(store, &pending);
+	if (error)
+		return store_unread_reason(error, reason);
+	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	/*
+	 * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without
+	 * /proc, the kernel's default.
+	 */
+	file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 	if (!file || fscanf(file, "%u %u", &first, &last) != 2) {
 		first = 32768;
 		last = 60999;
@@ -59,21 +69,6 @@ static void configure_client_ports(struct abi_config *config)
 		fclose(file);
 	config->ephemeral_first = first;
 	config->ephemeral_last = last;
-}
-
-int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
-{
-	struct abi_config *config = filter->kernel.config;
-	struct store_settings settings;
-	struct store_pending pending;
-	int error = store_settings(store, &settings);
-
-	if (!error)
-		error = store_pending(store, &pending);
-	if (error)
-		return store_unread_reason(error, reason);
-	memcpy(config->policy, settings.policy, sizeof(config->policy));
-	configure_client_ports(config);
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_REPLACING, false); /* left by a tool that died */
 	if (pending.id)

@@ -70,13 +70,26 @@ int line_pipe_read(struct line_pipe *pipe)
 	return 0;
 }
 
-/* Takes the line from `next` to `end`, and writes its 0 there. */
-static int take(struct line_pipe *pipe, char *end, size_t *offset)
+int line_pipe_next(struct line_pipe *pipe, size_t *offset)
 {
+	const size_t rest = pipe->used - pipe->next;
 	const bool is_cut = pipe->is_cut;
-	const size_t start = pipe->next;
+	char *start, *end;
 
-	*offset = start;
+	if (!pipe->bytes)
+		return 0;
+	start = pipe->bytes + pipe->next;
+	end = memchr(start, '\n', rest);
+	if (!end && pipe->is_ended && (rest || is_cut))
+		end = start + rest;
+	if (!end) {
+		if (rest > LINE_PIPE_BYTES) {
+			pipe->is_cut = true;
+			pipe->used = pipe->next;
+		}
+		return 0;
+	}
+	*offset = pipe->next;
 	pipe->next = end - pipe->bytes + 1;
 	if (pipe->next > pipe->used)
 		pipe->next = pipe->used;
@@ -86,26 +99,8 @@ static int take(struct line_pipe *pipe, char *end, size_t *offset)
 	if (is_cut)
 		return -EMSGSIZE;
 	if (pipe->number == 1)
-		*offset = text_behind_mark(pipe->bytes + start) - pipe->bytes;
-	return strlen(pipe->bytes + start) == (size_t)(end - pipe->bytes) - start ? 1 : -EILSEQ;
-}
-
-int line_pipe_next(struct line_pipe *pipe, size_t *offset)
-{
-	size_t rest = pipe->used - pipe->next;
-	char *start, *end;
-
-	if (!pipe->bytes)
-		return 0;
-	start = pipe->bytes + pipe->next;
-	end = memchr(start, '\n', rest);
-	if (end || (pipe->is_ended && (rest || pipe->is_cut)))
-		return take(pipe, end ? end : start + rest, offset);
-	if (rest > LINE_PIPE_BYTES) {
-		pipe->is_cut = true;
-		pipe->used = pipe->next;
-	}
-	return 0;
+		*offset = text_behind_mark(start) - pipe->bytes;
+	return strlen(start) == (size_t)(end - start) ? 1 : -EILSEQ;
 }
 
 bool line_pipe_has_rest(const struct line_pipe *pipe)

@@ -63,14 +63,6 @@ static bool terminal_is_able(FILE *stream)
 	return kind && *kind && strcmp(kind, "dumb") && isatty(fileno(stream));
 }
 
-/* 0: not a terminal, or not known. */
-static int terminal_columns(FILE *stream)
-{
-	struct winsize size;
-
-	return ioctl(fileno(stream), TIOCGWINSZ, &size) ? 0 : size.ws_col;
-}
-
 /* Writes the text, in this style if the stream can show it. */
 static void terminal_put(FILE *stream, enum terminal_style style, const char *text)
 {
@@ -214,7 +206,9 @@ static void print_object(const json_t *object, int indent);
 /* Prints a table if all members are scalars and the terminal is wide enough; else object by object. */
 static void print_rows(const json_t *rows, int indent)
 {
-	const int columns = terminal_columns(stdout);
+	struct winsize window;
+	const int columns =
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) ? 0 : window.ws_col; /* 0: no terminal, or not known */
 	int widths[COLUMNS_MAX] = { 0 };
 	bool is_flat = true, is_table;
 	const char *name;

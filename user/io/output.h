@@ -8,7 +8,6 @@
 #define XDP_CUCKOO_OUTPUT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include <jansson.h>

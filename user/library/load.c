@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The public functions that load and unload the filter, and set its mode. */
 #include <errno.h>
-#include <string.h>
 
 #include "library/internal.h"
 

@@ -135,26 +135,10 @@ static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
 	return filter->state ? 0 : reason_set(&filter->reason, -ENOMEM, "no memory");
 }
 
-/* Finds errors that every later call would meet. */
-static int check_usable(struct xdp_cuckoo_filter *filter)
-{
-	struct store *store;
-	int error;
-
-	if (filter->flags & XDP_CUCKOO_CHANGE) {
-		error = public_open_session(filter);
-		public_close_session(filter);
-	} else {
-		error = public_open_store(filter, &store);
-		if (!error)
-			store_close(store);
-	}
-	return error;
-}
-
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter)
 {
 	struct xdp_cuckoo_filter *new = calloc(1, sizeof(*new));
+	struct store *store;
 	int error = 0;
 
 	*filter = new;
@@ -174,8 +158,15 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 		strcpy(new->name, name);
 		error = keep_state(new, state);
 	}
-	if (!error)
-		error = check_usable(new);
+	/* Finds errors that every later call would meet. */
+	if (!error && flags & XDP_CUCKOO_CHANGE) {
+		error = public_open_session(new);
+		public_close_session(new);
+	} else if (!error) {
+		error = public_open_store(new, &store);
+		if (!error)
+			store_close(store);
+	}
 	new->is_open = !error;
 	return public_leave(new, error);
 }

@@ -3,7 +3,6 @@
  * CSV (RFC 4180). The first line names the columns, in any order, in upper or lower case. Lines that start
  * with # are comments.
  */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

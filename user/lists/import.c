@@ -227,35 +227,7 @@ static int refuse_list(const struct import *import, const struct reason *why, st
 			  why->text, import->paths[0], options->list_name);
 }
 
-static int read_lists(struct import *import, struct reason *reason)
-{
-	const struct list_limits *limits = import->options->limits;
-	struct reason why;
-	int error = 0;
-
-	for (size_t i = 0; i < import->paths_count && !error; i++)
-		error = read_list(import, import->paths[i], reason);
-	if (error)
-		return error;
-	rule_set_sort(&import->rules);
-	import->total = import->rules.count;
-	if (import->options->rules_max && import->total > import->options->rules_max)
-		return reason_set(reason, -EINVAL, "%llu rules, and max-rules is %llu; nothing was changed",
-				  (unsigned long long)import->total, (unsigned long long)import->options->rules_max);
-	if (limits && limits->space_max < 100 && list_check_space(&import->rules, limits->space_max, &why))
-		return refuse_list(import, &why, reason);
-	return 0;
-}
-
 /* ---- changing ---- */
-
-static bool has_monitor_rules(const struct shape_list *shapes)
-{
-	for (size_t i = 0; i < shapes->count; i++)
-		if (shapes->entry[i].shape.action == RULE_MONITOR)
-			return true;
-	return false;
-}
 
 static int go_on_storing(size_t done, size_t total, void *context, struct reason *reason)
 {
@@ -306,10 +278,12 @@ static int count_twin(struct import *import, struct store *store, const struct r
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
 	const size_t count = import->rules.count;
-	const bool has_twins = has_monitor_rules(store_shape_list(session->store)) ||
-			       store_has_earlier_pending(session->store);
+	const struct shape_list *shapes = store_shape_list(session->store);
+	bool has_twins = store_has_earlier_pending(session->store);
 	int error = 0;
 
+	for (size_t i = 0; i < shapes->count; i++)
+		has_twins |= shapes->entry[i].shape.action == RULE_MONITOR;
 	for (size_t i = 0; i < count && !error; i++) {
 		enum store_deleted ignored;
 		enum store_added added;
@@ -415,7 +389,9 @@ int import_open(struct import *import, const struct import_options *options, cha
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
 	const struct sigaction action = { .sa_handler = interrupt };
-	int error;
+	const struct list_limits *limits = options->limits;
+	struct reason why;
+	int error = 0;
 
 	*import = (struct import){
 		.options = options, .paths = paths, .paths_count = paths_count, .refuse = refuse_line
@@ -423,9 +399,17 @@ int import_open(struct import *import, const struct import_options *options, cha
 	import->start_s = clock_seconds();
 	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
 		sigaction(interrupts[i], &action, &import->before[i]);
-	error = read_lists(import, reason);
+	for (size_t i = 0; i < paths_count && !error; i++)
+		error = read_list(import, paths[i], reason);
 	if (error)
 		return error;
+	rule_set_sort(&import->rules);
+	import->total = import->rules.count;
+	if (options->rules_max && import->total > options->rules_max)
+		return reason_set(reason, -EINVAL, "%llu rules, and max-rules is %llu; nothing was changed",
+				  (unsigned long long)import->total, (unsigned long long)options->rules_max);
+	if (limits && limits->space_max < 100 && list_check_space(&import->rules, limits->space_max, &why))
+		return refuse_list(import, &why, reason);
 	if (options->is_strict && import->bad)
 		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
 				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");

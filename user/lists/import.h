@@ -7,7 +7,6 @@
 #define XDP_CUCKOO_IMPORT_H
 
 #include <signal.h>
-#include <time.h>
 
 #include "change/change.h"
 #include "host/host.h"

@@ -75,26 +75,6 @@ static int add_column(struct ipset *set, bool is_port)
 	return 0;
 }
 
-/*
- * Reads the columns from a type like "hash:ip,port,ip" or "bitmap:port". -EINVAL: a rule has no such column.
- */
-static int parse_type(struct ipset *set, const char *type)
-{
-	const char *at = strchr(type, ':');
-	int error = at && strncmp(type, "list", 4) ? 0 : -EINVAL;
-
-	while (!error && *at) {
-		const size_t length = strcspn(++at, ",");
-		const bool is_port = length == 4 && !strncmp(at, "port", length);
-		const bool is_address = (length == 2 && !strncmp(at, "ip", length)) ||
-					(length == 3 && !strncmp(at, "net", length));
-
-		error = is_port || is_address ? add_column(set, is_port) : -EINVAL;
-		at += length;
-	}
-	return error;
-}
-
 /* -EINVAL: the set has been refused. */
 static int parse_set_options(struct list_input *list, struct ipset *set, const char *const *words, size_t count)
 {
@@ -141,6 +121,7 @@ static int read_create(struct ipset_list *in)
 {
 	const char *const *words = in->words;
 	struct ipset *set;
+	const char *at;
 
 	if (in->words_count < 3)
 		return list_refuse(in->list, "'%s': needs the name of a set and its type", words[0]);
@@ -149,7 +130,18 @@ static int read_create(struct ipset_list *in)
 		return -ENOMEM;
 	if (set->is_unfit)
 		return 0;
-	set->is_unfit = parse_type(set, words[2]);
+	/* The type has the columns, for example "hash:ip,port,ip" or "bitmap:port". */
+	at = strchr(words[2], ':');
+	set->is_unfit = !at || !strncmp(words[2], "list", 4);
+	while (!set->is_unfit && *at) {
+		const size_t length = strcspn(++at, ",");
+		const bool is_port = length == 4 && !strncmp(at, "port", length);
+		const bool is_address = (length == 2 && !strncmp(at, "ip", length)) ||
+					(length == 3 && !strncmp(at, "net", length));
+
+		set->is_unfit = (!is_port && !is_address) || add_column(set, is_port);
+		at += length;
+	}
 	if (set->is_unfit)
 		return list_refuse(in->list, "'%s': elements of this type cannot be rules; set '%s' is left out",
 				   words[2], words[1]);

@@ -4,7 +4,6 @@
  * prefix of length 0, so a rule without a prefix is written as two halves.
  */
 #include <arpa/inet.h>
-#include <string.h>
 
 #include "lists/internal.h"
 

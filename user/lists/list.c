@@ -2,11 +2,9 @@
 /* The part that all formats share: detects the format, and makes rules of words. */
 #include "lists/list.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
+#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lists/internal.h"
@@ -30,11 +28,6 @@ enum list_format list_format_named(const char *name)
 		if (!strcmp(formats[format].name, name))
 			return format;
 	return LIST_UNKNOWN;
-}
-
-const char *list_format_name(enum list_format format)
-{
-	return formats[format].name;
 }
 
 bool list_choose_set(struct list_input *list, const char *name)

@@ -29,9 +29,6 @@ enum list_format {
 /* The format with this name, or LIST_UNKNOWN. */
 enum list_format list_format_named(const char *name);
 
-/* The name of a format. */
-const char *list_format_name(enum list_format format);
-
 /* ---- reading ---- */
 
 struct list_input {

@@ -30,14 +30,6 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
-static bool sum_lists(struct store *store, const char *name, struct list_counts *sums)
-{
-	struct rule_counts counts = {};
-	struct reason ignored;
-
-	return !rule_counts_open(&counts, name, &ignored) && !list_counts_read(store, &counts, sums);
-}
-
 /*
  * Runs in the child. A byte in the pipe says that the answer, in shared memory, is whole. The end of the process frees
  * its memory.
@@ -46,6 +38,8 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
 	struct store_summary *summary = &answer->summary;
+	struct rule_counts counts = {};
+	struct reason ignored;
 	struct store *store;
 
 	/* The listening socket of the exporter is one of them. */
@@ -59,7 +53,8 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	if (!answer->error)
 		answer->error = store_feeds(store, &summary->lists, &summary->feeds);
 	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
-		summary->has_counts = sum_lists(store, name, &summary->counts);
+		summary->has_counts = !rule_counts_open(&counts, name, &ignored) &&
+				      !list_counts_read(store, &counts, &summary->counts);
 	if (answer->error && !*answer->reason.text)
 		store_unread_reason(answer->error, &answer->reason);
 	store_close(store);

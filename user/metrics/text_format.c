@@ -56,27 +56,23 @@ static void write_labels(FILE *to, const json_t *labels)
 		fputc('}', to);
 }
 
-static void write_family(FILE *to, const json_t *family)
-{
-	const char *name = json_string_value(json_object_get(family, "metric"));
-	const json_t *sample;
-	size_t i;
-
-	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, json_string_value(json_object_get(family, "help")), name,
-		json_string_value(json_object_get(family, "type")));
-	json_array_foreach(json_object_get(family, "samples"), i, sample)
-	{
-		fputs(name, to);
-		write_labels(to, json_object_get(sample, "labels"));
-		/* 16 digits write whole numbers up to 2^53 exactly, as far as Prometheus keeps them. */
-		fprintf(to, " %.16g\n", json_number_value(json_object_get(sample, "value")));
-	}
-}
-
 void metrics_write(FILE *to, const json_t *metrics)
 {
-	const json_t *family;
-	size_t i;
+	const json_t *family, *sample;
+	size_t i, k;
 
-	json_array_foreach(metrics, i, family) write_family(to, family);
+	json_array_foreach(metrics, i, family)
+	{
+		const char *name = json_string_value(json_object_get(family, "metric"));
+
+		fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, json_string_value(json_object_get(family, "help")),
+			name, json_string_value(json_object_get(family, "type")));
+		json_array_foreach(json_object_get(family, "samples"), k, sample)
+		{
+			fputs(name, to);
+			write_labels(to, json_object_get(sample, "labels"));
+			/* 16 digits write whole numbers up to 2^53 exactly, as far as Prometheus keeps them. */
+			fprintf(to, " %.16g\n", json_number_value(json_object_get(sample, "value")));
+		}
+	}
 }

@@ -19,7 +19,6 @@
 #define XDP_CUCKOO_STORE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error_reason.h"
 #include "rule/rule.h"

@@ -10,7 +10,6 @@
  * values in "undo" as well (store_undo_put() and the functions after it).
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/internal.h"

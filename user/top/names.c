@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
