@@ -161,73 +161,88 @@ const char *command_not_fed(const struct store_list *list, const struct store_fe
 	return list->imported_s || feed->fetched_s ? text : strcpy(text, "never");
 }
 
-static enum command_status show_lists(const struct invocation *invocation)
+/* What `lists` shows. */
+struct lists_view {
+	struct store_lists lists;
+	struct store_feeds feeds;
+	struct list_counts sums;
+	bool is_late;    /* see command_is_late() */
+	bool has_hits;   /* a filter counts by rule */
+	bool has_silent; /* a list is not fed */
+};
+
+static int read_lists(const struct invocation *invocation, struct lists_view *view, struct reason *reason)
 {
-	struct store_lists lists = {};
-	struct store_feeds feeds = {};
 	struct rule_counts counts = {};
-	struct list_counts sums = {};
 	struct store_info info;
-	json_t *rows = json_array();
-	char text[COMMAND_NOT_FED_BYTES];
-	struct reason reason;
+	struct reason ignored;
 	struct store *store;
-	int error = command_open_store(invocation, &store, &reason);
-	bool has_silent = false, has_hits = false;
-	const bool is_late = !error && command_is_late(store);
+	int error = command_open_store(invocation, &store, reason);
 
-	if (!error && store)
-		error = store_unread_reason(store_in_force(store, &info, &lists), &reason);
-	if (!error && store)
-		error = store_unread_reason(store_feeds(store, &lists, &feeds), &reason);
-	if (!error && store) {
-		struct reason ignored;
-
-		has_hits = !rule_counts_open(&counts, invocation->name, &ignored);
-		error = store_unread_reason(list_counts_read(store, has_hits ? &counts : NULL, &sums), &reason);
+	if (error || !store)
+		return error;
+	view->is_late = command_is_late(store);
+	error = store_in_force(store, &info, &view->lists);
+	if (!error)
+		error = store_feeds(store, &view->lists, &view->feeds);
+	if (!error) {
+		view->has_hits = !rule_counts_open(&counts, invocation->name, &ignored);
+		error = list_counts_read(store, view->has_hits ? &counts : NULL, &view->sums);
 		rule_counts_close(&counts);
 	}
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		has_silent |= store_list_silent_s(&lists.list[i], &feeds.feed[i]) != 0;
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		const struct store_list *list = &lists.list[i];
-		const struct store_feed *feed = &feeds.feed[i];
-		json_int_t only = 0, hit = 0;
-		json_t *row;
+		view->has_silent |= store_list_silent_s(&view->lists.list[i], &view->feeds.feed[i]) != 0;
+	return store_unread_reason(error, reason);
+}
 
-		if (!list->name[0])
-			continue;
-		for (enum rule_action action = 0; action < RULE_ACTIONS; action++) {
-			only += sums.of[i][action].only;
-			hit += sums.of[i][action].hit;
-		}
-		row = json_pack("{s:s, s:I, s:o, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
-				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "only_here", only,
-				"hit",
-				has_hits         ? json_integer(hit) :
-				output_is_json() ? json_null() :
-						   json_string("unknown"),
-				"source", list->source);
-		if (has_silent)
-			json_object_set_new(row, "not_fed",
-					    command_not_fed(list, feed, text) ? json_string(text) : json_null());
-		if (feeds.is_any)
-			json_object_update_new(row, json_pack("{s:o, s:o}", "fetched",
-							      feed->fetched_s ? output_time(feed->fetched_s, -1) :
-										json_null(),
-							      "failed_fetch",
-							      *feed->why ? output_string(feed->why) : json_null()));
-		if (feeds.is_any && output_is_json())
-			json_object_update_new(row,
-					       json_pack("{s:o, s:I, s:I}", "next_fetch",
-							 feed->next_s ? output_time(feed->next_s, -1) : json_null(),
-							 "failed_fetches", (json_int_t)feed->failures, "left_out",
-							 (json_int_t)feed->left_out));
-		if (is_late && output_is_json())
-			json_object_set_new(row, "not_confirmed_in_time", json_true());
-		json_array_append_new(rows, row);
+/* Columns that would be empty in every row are left out. */
+static json_t *list_row(const struct lists_view *view, size_t i)
+{
+	const struct store_list *list = &view->lists.list[i];
+	const struct store_feed *feed = &view->feeds.feed[i];
+	char text[COMMAND_NOT_FED_BYTES];
+	json_int_t only = 0, hit = 0;
+	json_t *row;
+
+	for (enum rule_action action = 0; action < RULE_ACTIONS; action++) {
+		only += view->sums.of[i][action].only;
+		hit += view->sums.of[i][action].hit;
 	}
+	row = json_pack("{s:s, s:I, s:o, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
+			list->imported_s ? output_time(list->imported_s, -1) : json_null(), "only_here", only, "hit",
+			view->has_hits   ? json_integer(hit) :
+			output_is_json() ? json_null() :
+					   json_string("unknown"),
+			"source", list->source);
+	if (view->has_silent)
+		json_object_set_new(row, "not_fed",
+				    command_not_fed(list, feed, text) ? json_string(text) : json_null());
+	if (view->feeds.is_any)
+		json_object_update_new(row,
+				       json_pack("{s:o, s:o}", "fetched",
+						 feed->fetched_s ? output_time(feed->fetched_s, -1) : json_null(),
+						 "failed_fetch", *feed->why ? output_string(feed->why) : json_null()));
+	if (view->feeds.is_any && output_is_json())
+		json_object_update_new(row, json_pack("{s:o, s:I, s:I}", "next_fetch",
+						      feed->next_s ? output_time(feed->next_s, -1) : json_null(),
+						      "failed_fetches", (json_int_t)feed->failures, "left_out",
+						      (json_int_t)feed->left_out));
+	if (view->is_late && output_is_json())
+		json_object_set_new(row, "not_confirmed_in_time", json_true());
+	return row;
+}
+
+static enum command_status show_lists(const struct invocation *invocation)
+{
+	struct lists_view view = {};
+	json_t *rows = json_array();
+	struct reason reason;
+	const int error = read_lists(invocation, &view, &reason);
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (view.lists.list[i].name[0])
+			json_array_append_new(rows, list_row(&view, i));
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME or add --list NAME makes one");
 	return command_answer(error, &reason, rows);
