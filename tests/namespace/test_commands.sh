@@ -447,4 +447,38 @@ test_foreign_store() {
 	cmp "$STATE/before" "$STATE/store/default/data.mdb" || fail "the foreign file was written to"
 }
 
+test_what_list_shows_first() {
+	for rule in '192.0.2.1 comment "SSH scan"' '192.0.2.2 timeout 2h' '192.0.2.3 timeout 1h comment "ssh, again"' \
+		192.0.2.4 '192.0.2.5 timeout 3h'; do
+		eval "assert_status 0 xc add $rule"
+	done
+	assert_equal '192.0.2.3 192.0.2.2 192.0.2.5' \
+		"$(xc list --sort end --limit 3 | awk '{ printf "%s%s", sep, $2; sep = " " }')" "the first to end"
+	assert_equal 2 "$(xc list --limit 2 | wc -l)" "with a limit"
+	assert_equal '192.0.2.1 192.0.2.3' "$(xc list --search ssh | awk '{ printf "%s%s", sep, $2; sep = " " }')" "searched"
+	assert_prints '' xc list --search nothing
+	assert_status 0 xc load vrx
+	for _ in 1 2 3; do
+		echo 'drop four src 192.0.2.4 dst 10.99.0.2 proto udp sport 1 dport 2' | traffic >/dev/null
+	done
+	echo 'drop two src 192.0.2.2 dst 10.99.0.2 proto udp sport 1 dport 2' | traffic >/dev/null
+	assert_equal 'src 192.0.2.4' "$(xc list --sort packets --limit 1)" "what matched most"
+	assert_shows '^src 192.0.2.4 # packets [1-9]' xc list --sort bytes --limit 2 --counters
+	assert_fails 2 'needs --limit' xc list --sort end
+	assert_fails 2 "packets, bytes or end|packets\|bytes\|end" xc list --sort address --limit 1
+}
+
+test_moments() {
+	assert_status 0 xc add 192.0.2.1 expires "$(date -u -d '+2 hours' +%Y-%m-%dT%H:%MZ)"
+	assert_shows '^src 192.0.2.1 timeout 1h5[89]m' xc list
+	ends=$(xc --json list | jq -r '.[0].ends')
+	[ $(($(date -d "$ends" +%s) - $(date +%s))) -gt 7000 ] || fail "ends at $ends"
+	assert_fails 2 'this time is over' xc add 192.0.2.2 expires 2020-01-01T00:00Z
+	assert_fails 2 'or a moment like' xc add 192.0.2.2 expires 2026-13-41T00:00Z
+	assert_fails 2 'more than 68 years away' xc add 192.0.2.2 timeout 2999-01-01T00:00:00Z
+	assert_status 0 xc backup "$STATE/backup"
+	assert_status 0 xc --name other restore "$STATE/backup"
+	assert_shows '^src 192.0.2.1 timeout 1h5[89]m' xc --name other list
+}
+
 run_tests "$0" "$@"

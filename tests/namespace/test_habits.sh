@@ -259,7 +259,6 @@ test_advice() {
 		top eth0|stats --by interface
 		top -d 1|an interval, of stats or top, is --interval TIME
 		list -t|names of lists are printed by: xdp-cuckoo lists
-		list --limit 5|xdp-cuckoo list . head
 		count|rules are counted by: xdp-cuckoo status
 		dev eth0 status|write the command first: xdp-cuckoo status
 		add [2001:db8::1]:80|without brackets, and the port as a field of its own: dport

@@ -66,6 +66,7 @@ enum command_option {
 	OPTION_INTERFACE = 1 << 29,
 	OPTION_PRINT = 1 << 30,
 	OPTION_ADDRESSES = 1U << 31,
+	OPTION_SORT = 1ULL << 33, /* --sort, --limit, --search */
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -78,8 +79,9 @@ struct invocation {
 	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
 	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
+	const char *sort, *search;
 	enum rule_action action;
-	__u64 seconds, driver_ns, top, wait_percent;
+	__u64 seconds, driver_ns, top, wait_percent, limit;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
 	int count;         /* of operands */
@@ -103,7 +105,7 @@ struct command {
 	const char *usage;         /* operands and options, as after the name */
 	const char *summary;       /* one line */
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
-	unsigned int options;      /* enum command_option bits */
+	__u64 options;             /* enum command_option bits */
 	int min, max;              /* operands; max -1: any number */
 	const char *instead;       /* what to type for one more operand; NULL: the usage says it */
 	unsigned int needs;        /* enum privilege: the command gives up all others before it runs */

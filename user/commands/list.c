@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* list: prints the stored rules, and what the running filters counted for each. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,50 +11,97 @@
 #include "config/config.h"
 #include "counters/counters.h"
 
+/* A rule that --sort keeps until all are seen. */
+struct sorted {
+	__u64 rank; /* higher is first */
+	struct rule rule;
+	struct abi_counter count;
+};
+
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
+	bool shows_counts;
+	enum list_sort { SORT_NONE, SORT_PACKETS, SORT_BYTES, SORT_END } sort;
+	const char *search;
+	__u64 limit; /* of rules; 0: all */
+	struct sorted *sorted; /* room for 2 * limit */
+	size_t sorted_count;
 	struct store_lists lists;
 	unsigned int list;        /* number of the list to print; 0: all rules */
 	const struct rule *query; /* print only rules that share packets with it; NULL: all rules */
 	bool is_late;             /* command_is_late() */
 };
 
-static int print_rule(const struct rule *rule, void *context)
+static void print_rule(const struct printing *printing, const struct rule *rule, const struct abi_counter *count)
 {
-	const struct printing *printing = context;
 	const __u64 owners = rule_owners_now(rule);
 	char line[RULE_TEXT_BYTES + 64], text[RULE_TEXT_BYTES];
 	struct rule match = *rule;
-	struct abi_counter count;
 	json_t *row = NULL;
 
-	if (rule->timeout_ms < 0 || (printing->list && !(owners >> printing->list & 1)))
-		return 0;
-	if (printing->query && !rule_overlaps(rule, printing->query))
-		return 0;
 	rule_format(rule, line);
 	/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
 	if (output_is_json()) {
 		match.comment[0] = '\0';
 		match.action = RULE_DROP;
 		match.timeout_ms = 0;
-		row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
+		row = json_pack("{s:s, s:s, s:o, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
 				rule_action_name(rule->action), "timeout_s",
-				rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
+				rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(), "ends",
+				rule->timeout_ms ? output_time(time(NULL) + (rule->timeout_ms + 999) / 1000, -1) :
+						   json_null(),
 				"comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
 				command_list_names(&printing->lists, owners));
 		if (printing->is_late)
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 	}
-	if (printing->counts) {
-		count = rule_counts_of(printing->counts, rule);
-		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count.packets,
-			 count.bytes);
+	if (printing->shows_counts) {
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count->packets,
+			 count->bytes);
 		if (row)
-			json_object_update_new(row,
-					       json_pack("{s:I, s:I}", "packets", count.packets, "bytes", count.bytes));
+			json_object_update_new(
+				row, json_pack("{s:I, s:I}", "packets", count->packets, "bytes", count->bytes));
 	}
 	output_list_row(row, line);
+}
+
+static int compare_sorted(const void *a, const void *b)
+{
+	const struct sorted *x = a, *y = b;
+
+	return (x->rank < y->rank) - (x->rank > y->rank);
+}
+
+/* For store_each(): 1 ends it, since the limit is reached. With --sort, memory is bounded by the limit. */
+static int visit_rule(const struct rule *rule, void *context)
+{
+	struct printing *printing = context;
+	struct abi_counter count = {};
+	struct sorted *sorted;
+
+	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
+		return 0;
+	if (printing->query && !rule_overlaps(rule, printing->query))
+		return 0;
+	if (printing->search && !strcasestr(rule->comment, printing->search))
+		return 0;
+	if (printing->counts)
+		count = rule_counts_of(printing->counts, rule);
+	if (printing->sort == SORT_NONE) {
+		print_rule(printing, rule, &count);
+		return printing->limit && ++printing->sorted_count == printing->limit;
+	}
+	sorted = &printing->sorted[printing->sorted_count++];
+	sorted->rank = printing->sort == SORT_PACKETS ? count.packets :
+		       printing->sort == SORT_BYTES   ? count.bytes :
+		       rule->timeout_ms		      ? ~(__u64)rule->timeout_ms :
+							0;
+	sorted->rule = *rule;
+	sorted->count = count;
+	if (printing->sorted_count == 2 * printing->limit) {
+		qsort(printing->sorted, printing->sorted_count, sizeof(*sorted), compare_sorted);
+		printing->sorted_count = printing->limit;
+	}
 	return 0;
 }
 
@@ -79,9 +128,22 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }
 
+static enum list_sort sort_of(const char *word)
+{
+	return !word                    ? SORT_NONE :
+	       !strcmp(word, "packets") ? SORT_PACKETS :
+	       !strcmp(word, "bytes")   ? SORT_BYTES :
+					  SORT_END;
+}
+
 static enum command_status print_all(const struct invocation *words, struct store *store, struct rule_counts *counts)
 {
-	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
+	struct printing printing = { .counts = counts,
+				     .shows_counts = words->wants_counters,
+				     .sort = sort_of(words->sort),
+				     .search = words->search,
+				     .limit = words->limit,
+				     .is_late = command_is_late(store) };
 	struct invocation invocation = *words;
 	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
 	enum command_status status;
@@ -105,8 +167,19 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	output_list_begin();
 	if (store && counts)
 		error = store_shapes(store, &counts->shapes);
+	if (!error && printing.sort != SORT_NONE) {
+		printing.sorted = calloc(2 * printing.limit, sizeof(*printing.sorted));
+		error = printing.sorted ? 0 : -ENOMEM;
+	}
 	if (!error && store)
-		error = store_each(store, print_rule, &printing);
+		error = store_each(store, visit_rule, &printing);
+	error = error == 1 ? 0 : error;
+	if (!error && printing.sort != SORT_NONE) {
+		qsort(printing.sorted, printing.sorted_count, sizeof(*printing.sorted), compare_sorted);
+		for (size_t i = 0; i < printing.sorted_count && i < printing.limit; i++)
+			print_rule(&printing, &printing.sorted[i].rule, &printing.sorted[i].count);
+	}
+	free(printing.sorted);
 	output_list_end();
 	if (store_unread_reason(error, &reason))
 		return command_fail_because(error, &reason);
@@ -115,13 +188,19 @@ static enum command_status print_all(const struct invocation *words, struct stor
 
 static enum command_status run_list(const struct invocation *invocation)
 {
-	const bool wants_counters = invocation->wants_counters;
+	const enum list_sort sort = sort_of(invocation->sort);
+	const bool wants_counters = invocation->wants_counters || sort == SORT_PACKETS || sort == SORT_BYTES;
 	struct rule_counts counts = {};
 	enum command_status status;
 	struct reason reason;
 	struct store *store;
-	int error = command_open_store(invocation, &store, &reason);
+	int error;
 
+	if (sort == SORT_END && strcmp(invocation->sort, "end"))
+		return command_fail_choices("--sort", invocation->sort, "packets|bytes|end");
+	if (sort != SORT_NONE && !invocation->limit)
+		return command_fail(STATUS_USAGE, "--sort needs --limit N: how many rules?");
+	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (!store)
@@ -137,9 +216,9 @@ static enum command_status run_list(const struct invocation *invocation)
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[RULE|LIST] [--list NAME] [--counters] [--numeric]",
+	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] [--numeric]",
 	.summary = "print all rules, or those of a list",
-	.options = OPTION_COUNTERS | OPTION_LIST,
+	.options = OPTION_COUNTERS | OPTION_LIST | OPTION_SORT,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,

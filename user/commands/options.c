@@ -19,6 +19,7 @@
 #define INTERVAL_MS_MAX (24 * 3600 * 1000)
 #define COUNT_MAX 1000000000
 #define TOP_MAX 100000
+#define LIMIT_MAX 100000 /* so that --sort needs at most 100 MB */
 
 #define TO(member) offsetof(struct options_arguments, member)
 #define INTO(member) offsetof(struct options_arguments, invocation.member)
@@ -72,6 +73,11 @@ const struct option_row options_table[] = {
 	  .max = COUNT_MAX, .unit = "intervals or packets", .letter = 'c',
 	  .elsewhere = "; to try an import write --dry-run; a configuration is named without an option" },
 	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
+	{ "sort", OPTION_SORT, "packets|bytes|end", "most packets or bytes first, or what ends first; needs --limit",
+	  VALUE_TEXT, .to = INTO(sort) },
+	{ "limit", OPTION_SORT, "N", "at most N rules", VALUE_WHOLE, .to = INTO(limit), .max = LIMIT_MAX,
+	  .unit = "rules" },
+	{ "search", OPTION_SORT, "TEXT", "only rules with this text in their comment", VALUE_TEXT, .to = INTO(search) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "interface", OPTION_INTERFACE, "IFACE", "only packets of this interface", VALUE_TEXT, .to = INTO(interface),
 	  .letter = 'i' },
@@ -188,7 +194,7 @@ static const struct advice foreign_options[] = {
 	{ "name", "the names of lists are printed by: xdp-cuckoo lists; a filter is --name NAME" },
 	{ "terse", "the names of lists are printed by: xdp-cuckoo lists" },
 	{ "line-numbers", "leave it out: rules have no numbers" },
-	{ "limit", "leave it out; the first lines are printed by: xdp-cuckoo list | head" },
+	{ "grep|match|find", "rules with a text in their comment: xdp-cuckoo list --search TEXT" },
 	{ "file", "a file is named without an option: xdp-cuckoo import FILE" },
 	{ "check", "to try an import write --dry-run; a table is checked by: xdp-cuckoo check" },
 	{ "type", "in a rule write type N; the format of a list is --format FORMAT" },

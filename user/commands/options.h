@@ -33,7 +33,7 @@ enum option_kind {
 
 struct option_row {
 	const char *name;    /* without the dashes */
-	unsigned int bit;    /* enum command_option; 0: every command takes it */
+	__u64 bit;           /* enum command_option; 0: every command takes it */
 	const char *value;   /* as help shows it: N, DIR, or words joined by '|'; NULL: no value */
 	const char *meaning; /* one line */
 	enum option_kind kind;

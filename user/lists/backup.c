@@ -45,11 +45,8 @@ static const char *write_moment(time_t second, char text[MOMENT_BYTES])
 
 static int read_moment(const char *text, __s64 *second)
 {
-	struct tm utc = {};
-	const char *end = strptime(text, MOMENT, &utc);
-
-	*second = end ? timegm(&utc) : 0;
-	return (end ? *end : *text) || *second < 0 ? -EINVAL : 0;
+	*second = 0;
+	return *text ? rule_moment_parse(text, second) : 0;
 }
 
 /* Setting number `i` of struct store_settings, as a line shows it. */

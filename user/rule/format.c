@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "rule/rule.h"
 #include "base/safe_text.h"
@@ -125,6 +126,16 @@ int rule_time_parse(const char *text, __s64 *ms)
 		return -EINVAL;
 	*ms = 1000 * (__s64)seconds;
 	return 0;
+}
+
+int rule_moment_parse(const char *text, __s64 *second)
+{
+	struct tm utc = {}, utc_short = {};
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	const char *short_end = strptime(text, "%Y-%m-%dT%H:%MZ", &utc_short);
+
+	*second = end ? timegm(&utc) : short_end ? timegm(&utc_short) : -1;
+	return *second < 0 || *(end ? end : short_end) ? -EINVAL : 0;
 }
 
 const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES])

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/safe_text.h"
 #include "base/suggest.h"
@@ -208,15 +209,27 @@ static int parse_action(struct parser *parser, const struct keyword *keyword, co
 
 static int parse_timeout(struct parser *parser, const struct keyword *keyword, const char *value)
 {
+	__s64 end;
+
 	if (!rule_time_parse(value, &parser->rule->timeout_ms))
 		return 0;
+	if (!rule_moment_parse(value, &end)) {
+		end -= time(NULL);
+		if (end <= 0 || end > RULE_TIMEOUT_MAX_S)
+			return fail(parser, "'%s %s': this time is %s", keyword->word, value,
+				    end <= 0 ? "over" : "more than 68 years away");
+		parser->rule->timeout_ms = 1000 * end;
+		return 0;
+	}
 	/* "0", "never", "permanent" */
 	if ((value[strspn(value, "0smhdw")] == '\0' && strchr(value, '0')) || isalpha((unsigned char)*value))
 		return fail(parser,
 			    "'%s %s': must be a time of at least a second; for a rule that stays, leave the timeout out",
 			    keyword->word, value);
-	return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", keyword->word,
-		    value);
+	return fail(parser,
+		    "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second, or a moment like "
+		    "2026-12-01T00:00Z",
+		    keyword->word, value);
 }
 
 static int parse_comment(struct parser *parser, const struct keyword *keyword, const char *value)

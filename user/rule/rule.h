@@ -178,6 +178,9 @@ const char *rule_prefix_format(enum flow_family family, const union flow_addr *a
  */
 #define RULE_TIME_BYTES 32
 int rule_time_parse(const char *text, __s64 *ms);
+
+/* A time of UTC, "2026-12-01T00:00Z" or with seconds, since the epoch. 0; -EINVAL. */
+int rule_moment_parse(const char *text, __s64 *second);
 const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 
 /* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */

@@ -40,7 +40,7 @@ static const struct advice strangers[] = {
 	  "is no address: to drop everything else: xdp-cuckoo policy; to delete all rules: xdp-cuckoo flush" },
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
 	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
-	{ "until", "is no field of a rule: write timeout TIME, from now on" },
+	{ "until", "is no field of a rule: write timeout TIME, from now on, or expires 2026-12-01T00:00Z" },
 	{ "hour|hours|minutes", "is not a word of a rule: a time is one word, like 1h30m" },
 	{ "days", "is not a word of a rule: a time is one word, like 2d" },
 };
