@@ -133,7 +133,7 @@ $(BUILD)/help.h: $(sort $(wildcard user/commands/help/*.txt))
 	$(call say,EMBED,$@)for text in $^; do \
 		echo "{ \"$$(basename $$text .txt)\","; $(embed) $$text; echo '},'; done > $@
 
-$(BUILD)/user/fleet/functions.o: $(BUILD)/fleet.lua.h
+$(BUILD)/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
 $(BUILD)/user/commands/help.o: $(BUILD)/help.h
 
 $(BUILD)/user/%.o: user/%.c

@@ -65,7 +65,7 @@ FAULTY_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/tests/fault/%.o)
 FAULTS := $(BUILD)/tests/fault/faults
 
 $(BUILD)/tests/fault/user/kernel/load_program.o $(BUILD)/tests/fault/user/kernel/bench_program.o: $(SKELETONS)
-$(BUILD)/tests/fault/user/fleet/functions.o: $(BUILD)/fleet.lua.h
+$(BUILD)/tests/fault/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
 $(BUILD)/tests/fault/user/commands/help.o: $(BUILD)/help.h
 
 $(BUILD)/tests/fault/user/%.o: user/%.c

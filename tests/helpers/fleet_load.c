@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "fleet/broker.h"
-#include "fleet/functions.h"
+#include "fleet/publisher.h"
 #include "fleet/log_reader.h"
 
 #define FLEET "load"
@@ -57,7 +57,7 @@ static void take_entry(struct host *host, struct fleet_position at)
 }
 
 /*
- * The linker puts these in place of those in follow_messages.c. They are the applier: what the reader sends is applied at
+ * The linker puts these in place of those in fleet.c. They are the applier: what the reader sends is applied at
  * once, and its answer is at hand.
  */
 int __wrap_follow_send(int fd, const struct follow_message *message, const char *text);

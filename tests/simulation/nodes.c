@@ -17,7 +17,7 @@
 #include "commands/options.h"
 #include "filter/filter.h"
 #include "fleet/apply.h"
-#include "fleet/host_filter.h"
+#include "fleet/this_host.h"
 #include "fleet/log_reader.h"
 #include "io/output.h"
 #include "io/signals.h"

@@ -10,7 +10,7 @@
 
 #include "unit/test.h"
 #include "fleet/broker.h"
-#include "fleet/functions.h"
+#include "fleet/publisher.h"
 
 struct test_broker {
 	char dir[64], socket[80];

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "commands/internal.h"
-#include "fleet/functions.h"
+#include "fleet/publisher.h"
 #include "fleet/hosts.h"
-#include "fleet/view_metrics.h"
 #include "io/output.h"
 #include "fleet/follow.h"
 

@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "commands/internal.h"
-#include "fleet/functions.h"
 #include "fleet/hosts.h"
 #include "fleet/publisher.h"
-#include "fleet/waiting.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
 #include "base/clock.h"

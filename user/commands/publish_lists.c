@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fleet/functions.h"
+#include "fleet/publisher.h"
 #include "fleet/hosts.h"
 #include "fleet/log_entry.h"
 #include "fleet/snapshot.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/apply_internal.h"
 #include "fleet/log_entry.h"
 
 #define DELETED (-1) /* the timeout of a rule that is to be deleted */

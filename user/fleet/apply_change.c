@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fleet/apply_internal.h"
-#include "change/change.h"
+#include "fleet/apply.h"
 
 #define SHRINK_MS 3600000
 #define SHRINK_MIN 100    /* deleted rules that are never too many for changes by the log */

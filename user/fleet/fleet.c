@@ -11,6 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fleet/follow_messages.h"
+#include "io/whole_file.h"
+
 const char *fleet_position_format(struct fleet_position position, char text[FLEET_POSITION_BYTES])
 {
 	snprintf(text, FLEET_POSITION_BYTES, "%" PRIu64 "-%" PRIu64, (uint64_t)position.epoch, (uint64_t)position.seq);
@@ -101,4 +104,38 @@ __u64 fleet_random_below(__u64 limit)
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		number = fleet_now_ms();
 	return limit ? number % limit : 0;
+}
+
+/* ---- messages of follow ---- */
+
+int follow_send(int fd, const struct follow_message *message, const char *text)
+{
+	int error = message->bytes > FOLLOW_BYTES_MAX ? -EPROTO : io_send_all(fd, message, sizeof(*message));
+
+	return error ? error : io_send_all(fd, text, message->bytes);
+}
+
+int follow_receive(int fd, struct follow_message *message, char *text)
+{
+	int error = io_receive_all(fd, message, sizeof(*message));
+
+	if (!error && message->bytes > FOLLOW_BYTES_MAX)
+		error = -EPROTO;
+	if (!error)
+		error = io_receive_all(fd, text, message->bytes);
+	if (!error)
+		text[message->bytes] = '\0';
+	return error;
+}
+
+const char *follow_state_name(enum follow_state state)
+{
+	static const char *const names[FOLLOW_STATES] = {
+		[FOLLOW_LEVEL] = "level",       [FOLLOW_BEHIND] = "behind",  [FOLLOW_LAGGING] = "lagging",
+		[FOLLOW_RESTORED] = "restored", [FOLLOW_WIPED] = "wiped",    [FOLLOW_GAP] = "gap",
+		[FOLLOW_DIVERGED] = "diverged", [FOLLOW_OLDER] = "restored", [FOLLOW_NEW] = "new",
+		[FOLLOW_BROKEN] = "broken",     [FOLLOW_HELD] = "held",
+	};
+
+	return state < FOLLOW_STATES ? names[state] : "unknown";
 }

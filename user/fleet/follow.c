@@ -13,10 +13,9 @@
 #include "base/version.h"
 #include "filter/filter.h"
 #include "fleet/apply.h"
-#include "fleet/host_filter.h"
+#include "fleet/this_host.h"
 #include "fleet/log_reader.h"
 #include "fleet/report.h"
-#include "fleet/service_notify.h"
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */

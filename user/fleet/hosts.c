@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <inttypes.h>
 
 #include "base/safe_text.h"
-#include "fleet/functions.h"
+#include "fleet/publisher.h"
+#include "base/clock.h"
+#include "metrics/metrics.h"
 
 #define KEYS_AT_ONCE "10000"
 #define STATE_LENGTH_MAX 20
@@ -86,34 +89,24 @@ static int find_keys(struct fleet_view *view, struct broker *broker, const char 
 	return error;
 }
 
-static int compare_hosts(const void *a, const void *b)
+/* The name is the first member of both. */
+static int compare_names(const void *a, const void *b)
 {
-	return strcmp(((const struct fleet_host *)a)->name, ((const struct fleet_host *)b)->name);
+	return strcmp(a, b);
 }
 
-static int compare_lists(const void *a, const void *b)
+/* Sorts the elements by name, and drops what SCAN has named twice. Returns how many are left. */
+static size_t drop_repeated(void *elements, size_t count, size_t size)
 {
-	return strcmp(((const struct fleet_list *)a)->name, ((const struct fleet_list *)b)->name);
-}
-
-/* SCAN may name a key twice. */
-static void drop_repeated(struct fleet_view *view)
-{
+	char *first = elements;
 	size_t kept = 0;
 
-	if (view->hosts_count)
-		qsort(view->hosts, view->hosts_count, sizeof(*view->hosts), compare_hosts);
-	if (view->lists_count)
-		qsort(view->lists, view->lists_count, sizeof(*view->lists), compare_lists);
-	for (size_t i = 0; i < view->hosts_count; i++)
-		if (!kept || compare_hosts(&view->hosts[kept - 1], &view->hosts[i]))
-			view->hosts[kept++] = view->hosts[i];
-	view->hosts_count = kept;
-	kept = 0;
-	for (size_t i = 0; i < view->lists_count; i++)
-		if (!kept || compare_lists(&view->lists[kept - 1], &view->lists[i]))
-			view->lists[kept++] = view->lists[i];
-	view->lists_count = kept;
+	if (count)
+		qsort(elements, count, size, compare_names);
+	for (size_t i = 0; i < count; i++)
+		if (!kept || compare_names(first + (kept - 1) * size, first + i * size))
+			memmove(first + kept++ * size, first + i * size, size);
+	return kept;
 }
 
 int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
@@ -182,7 +175,8 @@ static int read_view(struct fleet_view *view, struct broker *broker, struct brok
 		view->hosts_count = 0;
 		error = find_keys(view, reports, fleet, reason);
 	}
-	drop_repeated(view);
+	view->hosts_count = drop_repeated(view->hosts, view->hosts_count, sizeof(*view->hosts));
+	view->lists_count = drop_repeated(view->lists, view->lists_count, sizeof(*view->lists));
 	if (!error)
 		error = read_hosts(view, reports, fleet, reason);
 	for (size_t i = 0; i < view->lists_count && !error; i++) {
@@ -285,4 +279,223 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 	if (strcmp(state, "level"))
 		return state;
 	return view && fleet_host_is_behind(view, host) ? "behind" : state;
+}
+
+/* ---- waiting until hosts have a change ---- */
+
+#define LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
+#define LOOK_MS 64
+#define FORGET_MS 1000 /* hosts that are late then are looked at: they may be gone */
+#define NOBODY_MS 7000 /* a host reports every 5 s */
+#define WAIT_MS 60000
+#define NAMED_MAX 3
+
+/* Sends the command and takes a number. -errno. */
+static int ask_number(struct connection *connection, size_t *number, struct reason *reason)
+{
+	redisReply *reply;
+	int error = connection_expect(connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+
+	if (error)
+		return error;
+	*number = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+	codec_free(reply);
+	return 0;
+}
+
+static int count_hosts(struct waiting *waiting, struct reason *reason)
+{
+	struct connection *connection = &waiting->reports->connection;
+	char hosts[FLEET_KEY_BYTES], refused[FLEET_KEY_BYTES], first[24] = "+inf", last[24];
+	int error;
+
+	fleet_list_key(hosts, waiting->fleet, waiting->list, "hosts");
+	fleet_list_key(refused, waiting->fleet, waiting->list, "refused");
+	if (waiting->first.epoch)
+		snprintf(first, sizeof(first), "%" PRIu64, (uint64_t)fleet_position_score(waiting->first));
+	snprintf(last, sizeof(last), "%" PRIu64, (uint64_t)fleet_position_score(waiting->last));
+	if (connection_put(connection, "ZCARD", hosts, NULL) ||
+	    connection_put(connection, "ZCOUNT", hosts, last, "+inf", NULL) ||
+	    connection_put(connection, "ZCOUNT", refused, first, "+inf", NULL))
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	error = ask_number(connection, &waiting->hosts, reason);
+	if (!error)
+		error = ask_number(connection, &waiting->done, reason);
+	if (!error)
+		error = ask_number(connection, &waiting->refusing, reason);
+	return error;
+}
+
+/* Forgets a host in the sets of the list. That is no more than tidy: it may be refused. */
+static int forget(struct waiting *waiting, const char *host)
+{
+	static const char *const sets[] = { "hosts", "refused" };
+	struct reason ignored;
+	int error = 0;
+
+	for (size_t i = 0; i < 2 && (!error || error == -EREMOTEIO); i++) {
+		char key[FLEET_KEY_BYTES];
+		redisReply *reply;
+
+		error = connection_ask(&waiting->reports->connection, &reply, &ignored, "ZREM",
+				       fleet_list_key(key, waiting->fleet, waiting->list, sets[i]), host, NULL);
+		codec_free(reply);
+	}
+	return error == -EREMOTEIO ? 0 : error;
+}
+
+/*
+ * Looks at the hosts of a set with a score from `low` to `high`: forgets those that are gone, and adds the names of the
+ * first others to the text, with their reasons.
+ */
+static int look_at_hosts(struct waiting *waiting, const char *set, const char *low, const char *high,
+			 struct reason *text, struct reason *reason)
+{
+	struct connection *connection = &waiting->reports->connection;
+	size_t used = strlen(text->text), named = 0;
+	char key[FLEET_KEY_BYTES];
+	redisReply *names;
+	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE",
+				   fleet_list_key(key, waiting->fleet, waiting->list, set), low, high, NULL);
+
+	if (error)
+		return error;
+	for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements && !error; i++) {
+		struct fleet_host host = {};
+		struct fleet_position at;
+
+		snprintf(host.name, sizeof(host.name), "%.*s", FLEET_HOST_BYTES - 1,
+			 names->element[i]->type == REDIS_REPLY_STRING ? names->element[i]->str : "");
+		error = fleet_host_read(&host, waiting->reports, waiting->fleet, reason);
+		if (!error && !fleet_host_at(&host, waiting->list, &at)) {
+			error = forget(waiting, names->element[i]->str);
+		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {
+			const char *why = fleet_host_field(&host, "why");
+
+			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->reports));
+
+			if (!strcmp(state, "level"))
+				state = *set == 'h' ? "behind" : "refuses rules";
+			used += snprintf(text->text + used, sizeof(text->text) - used, "; %s: %s%s%.*s", host.name,
+					 state, *why && strcmp(why, " ") ? ": " : "", (int)strcspn(why, ";"), why);
+		}
+		codec_free(host.fields);
+	}
+	codec_free(names);
+	return error;
+}
+
+static int look_at_late(struct waiting *waiting, struct reason *text, struct reason *reason)
+{
+	char last[24], first[24];
+	int error;
+
+	text->text[0] = '\0';
+	snprintf(last, sizeof(last), "(%" PRIu64, (uint64_t)fleet_position_score(waiting->last));
+	snprintf(first, sizeof(first), "%" PRIu64, (uint64_t)fleet_position_score(waiting->first));
+	error = look_at_hosts(waiting, "hosts", "-inf", last, text, reason);
+	if (!error && waiting->refusing)
+		error = look_at_hosts(waiting, "refused", first, "+inf", text, reason);
+	return error ? error : count_hosts(waiting, reason);
+}
+
+int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
+{
+	const __s64 start_ms = fleet_now_ms();
+	bool has_looked = false;
+	struct reason late = {};
+	int pause_ms = LOOK_FIRST_MS, error;
+
+	for (;;) {
+		const __s64 waited_ms = fleet_now_ms() - start_ms;
+		size_t have;
+
+		error = count_hosts(waiting, reason);
+		if (!error && !has_looked && waited_ms >= FORGET_MS) {
+			has_looked = true;
+			error = look_at_late(waiting, &late, reason);
+		}
+		if (error)
+			return error;
+		have = waiting->done > waiting->refusing ? waiting->done - waiting->refusing : 0;
+		if (waiting->hosts && have * 100 >= waiting->hosts * waiting->percent) {
+			waiting->done = have;
+			return 0;
+		}
+		if (waited_ms >= (waiting->hosts ? WAIT_MS : NOBODY_MS) ||
+		    (waiting->hosts && waiting->done == waiting->hosts))
+			break;
+		clock_pause(pause_ms);
+		pause_ms = 2 * pause_ms < LOOK_MS ? 2 * pause_ms : LOOK_MS;
+	}
+	if (!waiting->hosts)
+		return reason_set(reason, -EBADE, "nobody follows the list '%s': no host has reported it",
+				  waiting->list);
+	error = look_at_late(waiting, &late, reason);
+	waiting->done = waiting->done > waiting->refusing ? waiting->done - waiting->refusing : 0;
+	return error ? error :
+		       reason_set(reason, -EBADE, "%zu of %zu hosts have the change%s", waiting->done, waiting->hosts,
+				  late.text);
+}
+
+/* ---- metrics for Prometheus ---- */
+
+/* A number of the host's status, once for each host. */
+static void add_field(json_t *metrics, const struct fleet_view *view, const char *fleet, const char *name,
+		      enum metric_type type, const char *help, const char *field)
+{
+	json_t *family = metrics_family(metrics, name, type, help);
+
+	for (size_t i = 0; i < view->hosts_count; i++)
+		metrics_sample(family, json_pack("{s:s, s:s}", "fleet", fleet, "host", view->hosts[i].name),
+			       fleet_host_number(&view->hosts[i], field));
+}
+
+static void add_hosts(json_t *metrics, const struct fleet_view *view, const char *fleet, __s64 now_ms)
+{
+	json_t *states = metrics_family(metrics, "xdp_cuckoo_fleet_host_state", METRIC_GAUGE,
+					"1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
+	json_t *seen = metrics_family(metrics, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds", METRIC_GAUGE,
+				      "When the host last reported, by the broker's clock.");
+	json_t *skew = metrics_family(metrics, "xdp_cuckoo_fleet_host_clock_skew_seconds", METRIC_GAUGE,
+				      "The clock of the host minus that of the broker.");
+
+	for (size_t i = 0; i < view->hosts_count; i++) {
+		const struct fleet_host *host = &view->hosts[i];
+		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
+
+		metrics_sample(states,
+			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name, "state",
+					 fleet_host_state(view, host, now_ms)),
+			       1);
+		metrics_sample(seen, json_incref(labels), fleet_host_number(host, "seen") / 1000.0);
+		metrics_sample(skew, labels, fleet_host_number(host, "skew") / 1000.0);
+	}
+	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_rules", METRIC_GAUGE,
+		  "Rules of the fleet's lists on the host.", "rules");
+	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_refused_rules", METRIC_GAUGE,
+		  "Rules that the host has left out.", "refused");
+	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_dropped_packets_total", METRIC_COUNTER,
+		  "Packets that the host's filter has dropped, by rules of any list and by policies.", "dropped");
+}
+
+int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
+{
+	json_t *panic, *rules;
+	int error;
+
+	*metrics = metrics_begin();
+	panic = metrics_family(*metrics, "xdp_cuckoo_fleet_panic", METRIC_GAUGE,
+			       "1: the fleet passes everything; 0: it filters.");
+	metrics_sample(panic, json_pack("{s:s}", "fleet", fleet), is_panic);
+	rules = metrics_family(*metrics, "xdp_cuckoo_fleet_list_rules", METRIC_GAUGE, "Rules of a list at the broker.");
+	for (size_t i = 0; i < view->lists_count; i++)
+		if (!*view->lists[i].broken.text)
+			metrics_sample(rules, json_pack("{s:s, s:s}", "fleet", fleet, "list", view->lists[i].name),
+				       view->lists[i].head.rules);
+	add_hosts(*metrics, view, fleet, now_ms);
+	error = metrics_end();
+	if (error)
+		json_decref(*metrics);
+	return error;
 }

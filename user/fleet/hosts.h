@@ -5,6 +5,7 @@
 
 #include "fleet/broker.h"
 #include "fleet/snapshot.h"
+#include <jansson.h>
 
 #define HOSTS_SILENT_MS 20000 /* a host reports every 5 s, and after each change */
 
@@ -56,5 +57,26 @@ bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host
 
 /* "level", "behind", "silent", "unreadable", or what else the host says of itself: a word of a-z and '-'. `view` NULL: nobody has looked at the lists. */
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
+
+/* ---- waiting until hosts have a change ---- */
+
+struct waiting {
+	struct broker *reports; /* see fleet_reports_open() */
+	const char *fleet, *list;
+	struct fleet_position first, last; /* of the change; first 0-0: it changed nothing */
+	unsigned int percent;              /* of the hosts that must have it */
+	size_t hosts, done, refusing;      /* as last seen; done: without those that refuse rules of the change */
+};
+
+/*
+ * 0; -EBADE: too few hosts have it, and the reason names some that do not, and why; other -errno. Forgets hosts that have
+ * not reported for so long that the broker forgot their state, or that do not follow the list any more.
+ */
+int waiting_for_hosts(struct waiting *waiting, struct reason *reason);
+
+/* ---- metrics for Prometheus ---- */
+
+/* An array for metrics_write() in *metrics. `now_ms`: the broker's time. 0; -ENOMEM. */
+int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics);
 
 #endif

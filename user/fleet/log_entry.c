@@ -33,18 +33,6 @@ enum log_head log_head(struct fleet_position at, struct fleet_position last, boo
 	return last.epoch == at.epoch && !is_master ? LOG_LAGGING : LOG_RESTORED;
 }
 
-const char *log_step_name(enum log_step step)
-{
-	return step == LOG_NEXT ? "next" : step == LOG_DIVERGED ? "diverged" : "gap";
-}
-
-const char *log_head_name(enum log_head head)
-{
-	static const char *const names[] = { "level", "behind", "lagging", "restored", "wiped" };
-
-	return names[head];
-}
-
 static int parse_added(const char *line, __s64 now_ms, struct rule *rule, struct reason *reason)
 {
 	const size_t digits = strspn(line, "0123456789");

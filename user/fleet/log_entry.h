@@ -36,8 +36,6 @@ enum log_head {
 enum log_head log_head(struct fleet_position at, struct fleet_position last, bool is_master);
 
 /* What each of them is called in status. */
-const char *log_step_name(enum log_step step);
-const char *log_head_name(enum log_head head);
 
 /*
  * Reads a line, `+ END RULE` or `- RULE`. *rule gets the time that is left of END, by `now_ms`, the broker's clock; it

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/whole_file.h"
+
 #define HEADER "xdp-cuckoo outbox 1 "
 #define HEAD_BYTES 160          /* of the first line of a record */
 #define SHORTEN_BYTES (1 << 20) /* a file without waiting entries may grow to this */
@@ -123,37 +125,6 @@ static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 	return remember(outbox, &entry, text + head) ? -ENOMEM : (ssize_t)(head + entry.bytes + tail_length);
 }
 
-static int read_whole(int fd, char **text, size_t *length)
-{
-	struct stat status;
-	ssize_t got;
-
-	if (fstat(fd, &status))
-		return -EIO;
-	*length = 0;
-	*text = malloc(status.st_size + 1);
-	if (!*text)
-		return -ENOMEM;
-	while (*length < (size_t)status.st_size &&
-	       (got = pread(fd, *text + *length, status.st_size - *length, *length)) > 0)
-		*length += got;
-	(*text)[*length] = '\0';
-	return *length == (size_t)status.st_size ? 0 : -EIO;
-}
-
-static int write_all(int fd, const char *text, size_t length)
-{
-	while (length) {
-		const ssize_t written = write(fd, text, length);
-
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		text += written > 0 ? written : 0;
-		length -= written > 0 ? written : 0;
-	}
-	return 0;
-}
-
 /* A new file gets a publisher's name that no other has. */
 static int begin_file(struct outbox *outbox)
 {
@@ -166,7 +137,7 @@ static int begin_file(struct outbox *outbox)
 	snprintf(outbox->publisher, sizeof(outbox->publisher), "%016" PRIx64 "%016" PRIx64, (uint64_t)name[0],
 		 (uint64_t)name[1]);
 	snprintf(line, sizeof(line), HEADER "%s\n", outbox->publisher);
-	error = ftruncate(outbox->fd, 0) ? -errno : write_all(outbox->fd, line, strlen(line));
+	error = ftruncate(outbox->fd, 0) ? -errno : io_write_all(outbox->fd, line, strlen(line));
 	return error ? error : fsync(outbox->fd) ? -errno : 0;
 }
 
@@ -176,7 +147,7 @@ static int read_file(struct outbox *outbox)
 	char *text = NULL;
 	size_t length = 0, at = header;
 	ssize_t record = 1;
-	int error = read_whole(outbox->fd, &text, &length);
+	int error = io_read_whole(outbox->fd, SIZE_MAX, &text, &length);
 
 	/* A first line that is not whole: nothing was sent yet. */
 	if (!error && (length < header && !memchr(text, '\n', length))) {
@@ -285,7 +256,7 @@ static void shorten(struct outbox *outbox)
 	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	if (write_all(fd, line, length) || fsync(fd) || rename(beside, outbox->path))
+	if (io_write_all(fd, line, length) || fsync(fd) || rename(beside, outbox->path))
 		unlink(beside);
 	close(fd);
 }
@@ -318,11 +289,11 @@ int outbox_add(struct outbox *outbox, const char *lines, size_t bytes, const str
 	snprintf(head, sizeof(head), "entry %" PRIu64 " %s %zu\n", (uint64_t)entry.counter,
 		 expected ? fleet_position_format(*expected, position) : "-", bytes);
 	snprintf(tail, sizeof(tail), "\nend %" PRIu64 "\n", (uint64_t)entry.counter);
-	error = write_all(outbox->fd, head, strlen(head));
+	error = io_write_all(outbox->fd, head, strlen(head));
 	if (!error)
-		error = write_all(outbox->fd, lines, bytes);
+		error = io_write_all(outbox->fd, lines, bytes);
 	if (!error)
-		error = write_all(outbox->fd, tail, strlen(tail));
+		error = io_write_all(outbox->fd, tail, strlen(tail));
 	if (!error)
 		error = remember(outbox, &entry, lines);
 	return error ? say_failed(outbox, error, "write to", reason) : 0;
@@ -337,7 +308,7 @@ static int note(struct outbox *outbox, const char *what, __u64 counter, struct r
 {
 	char line[HEAD_BYTES];
 	const int length = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", what, (uint64_t)counter);
-	const int error = write_all(outbox->fd, line, length);
+	const int error = io_write_all(outbox->fd, line, length);
 
 	return error ? say_failed(outbox, error, "write to", reason) : 0;
 }
