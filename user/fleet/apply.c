@@ -131,29 +131,18 @@ void apply_refuse(struct apply_list *list, const struct rule *rule)
 		};
 }
 
-static bool is_same_rule(const struct rule *a, const struct rule *b)
-{
-	__u8 a_bytes[RULE_ENCODED_BYTES], b_bytes[RULE_ENCODED_BYTES];
-	const size_t length = rule_encode(a, a_bytes);
-
-	return length == rule_encode(b, b_bytes) && !memcmp(a_bytes, b_bytes, length);
-}
-
 /* Forgets the refusal of a rule that has come again, was applied or was deleted. */
 static void forget_refused(struct apply_list *list, const struct rule *rule)
 {
+	__u8 bytes[RULE_ENCODED_BYTES], other[RULE_ENCODED_BYTES];
+	const size_t length = list->refused_kept ? rule_encode(rule, bytes) : 0;
+
 	for (size_t i = 0; i < list->refused_kept; i++) {
-		if (!is_same_rule(&list->refused[i].rule, rule))
+		if (rule_encode(&list->refused[i].rule, other) != length || memcmp(bytes, other, length))
 			continue;
 		list->refused[i--] = list->refused[--list->refused_kept];
 		list->refused_count--;
 	}
-}
-
-static void forget_all_refused(struct apply_list *list)
-{
-	list->refused_kept = 0;
-	list->refused_count = 0;
 }
 
 /* Whether the configuration of this host allows such a rule. */
@@ -243,7 +232,7 @@ int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_
 void apply_begin(struct apply_list *list)
 {
 	apply_forget(list);
-	forget_all_refused(list);
+	list->refused_kept = list->refused_count = 0;
 	list->has_changes = list->is_whole = true;
 }
 

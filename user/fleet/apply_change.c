@@ -84,15 +84,6 @@ static int change_rules(struct apply_list *list, struct session *session, const 
 	return error;
 }
 
-static __u64 rules_of_all(const struct apply *apply)
-{
-	__u64 rules = 0;
-
-	for (size_t i = 0; i < apply->count; i++)
-		rules += apply->lists[i].rules;
-	return rules;
-}
-
 static int say_over_limit(const struct apply *apply, const struct apply_list *list, struct reason *reason)
 {
 	return reason_set(reason, -EDQUOT,
@@ -104,11 +95,13 @@ static int say_over_limit(const struct apply *apply, const struct apply_list *li
 /* Whether the host's limit allows `rules` rules in the list. A list that does not grow is always allowed. */
 static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 rules, struct reason *reason)
 {
-	const __u64 most = apply->options->rules_max;
+	__u64 all = rules;
 
-	if (!most || rules <= list->rules || rules_of_all(apply) - list->rules + rules <= most)
-		return 0;
-	return say_over_limit(apply, list, reason);
+	for (size_t i = 0; i < apply->count; i++)
+		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
+	return !apply->options->rules_max || rules <= list->rules || all <= apply->options->rules_max ?
+		       0 :
+		       say_over_limit(apply, list, reason);
 }
 
 static bool is_accepted(const struct apply *apply, const struct apply_list *list)
@@ -334,34 +327,28 @@ static int replace_list(struct apply *apply, struct session *session, struct app
 	return error ? error : check_changed(apply, session, list, reason);
 }
 
-/* `changes` is the whole state, and becomes what differs from it. */
-static int apply_whole(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+/* One change, of the whole state or by entries of the log. */
+static int apply_changes(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
 	struct rule_diff diff = {};
-	int error = change_begin(session, reason);
-
-	if (error)
-		return error;
-	error = change_end(session, replace_list(apply, session, list, &diff, reason), reason);
-	apply->changed += error ? 0 : diff.obsolete.count + list->changes.count;
-	rule_diff_close(&diff);
-	return error;
-}
-
-static int apply_entries(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
-{
 	__u64 changed = 0;
 	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
-	error = open_list(apply, session, list, list->changes_at, reason);
-	if (!error)
-		error = change_rules(list, session, &list->changes, &changed, reason);
-	if (!error)
-		error = check_changed(apply, session, list, reason);
+	if (list->is_whole) {
+		error = replace_list(apply, session, list, &diff, reason);
+		changed = diff.obsolete.count + list->changes.count;
+	} else {
+		error = open_list(apply, session, list, list->changes_at, reason);
+		if (!error)
+			error = change_rules(list, session, &list->changes, &changed, reason);
+		if (!error)
+			error = check_changed(apply, session, list, reason);
+	}
 	error = change_end(session, error, reason);
 	apply->changed += error ? 0 : changed;
+	rule_diff_close(&diff);
 	return error;
 }
 
@@ -402,8 +389,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 		drop_deleted(&list->changes);
 	error = try_dangerous(apply, session, list, store_lists_find(&lists, list->name), reason);
 	if (!error)
-		error = list->is_whole ? apply_whole(apply, session, list, reason) :
-					 apply_entries(apply, session, list, reason);
+		error = apply_changes(apply, session, list, reason);
 	list->is_held = error == -EBADE;
 	if (list->is_held)
 		list->why = *reason;

@@ -35,23 +35,12 @@ static int add_host(struct fleet_view *view, const char *name)
 	return 0;
 }
 
-static int add_list(struct fleet_view *view, const char *name, size_t length)
-{
-	struct fleet_list *grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	view->lists = grown;
-	grown[view->lists_count] = (struct fleet_list){};
-	snprintf(grown[view->lists_count++].name, ABI_NAME_BYTES, "%.*s", (int)length, name);
-	return 0;
-}
-
 /* Notes the key if it is the status of a host, or the meta of a list. */
 static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 {
 	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES];
 	const size_t length = strlen(key);
+	struct fleet_list *grown;
 
 	fleet_key(hosts, fleet, "host:");
 	fleet_key(lists, fleet, "L:");
@@ -59,7 +48,14 @@ static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 		return add_host(view, key + strlen(hosts));
 	if (strncmp(key, lists, strlen(lists)) || length < strlen(lists) + 5 || strcmp(key + length - 5, ":meta"))
 		return 0;
-	return add_list(view, key + strlen(lists), length - strlen(lists) - 5);
+	grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	view->lists = grown;
+	grown[view->lists_count] = (struct fleet_list){};
+	snprintf(grown[view->lists_count++].name, ABI_NAME_BYTES, "%.*s", (int)(length - strlen(lists) - 5),
+		 key + strlen(lists));
+	return 0;
 }
 
 static int find_keys(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)

@@ -48,11 +48,6 @@ static const enum step steps[][LOG_WIPED + 1] = {
 			     [LOG_WIPED] = GONE },
 };
 
-static __s64 random_half(__s64 ms)
-{
-	return ms / 2 + fleet_random_below(ms / 2 + 1);
-}
-
 /* Doubles the pause, and returns when it ends. A half is random, so that hosts do not come back all at once. */
 static __s64 next_pause_end(const struct log_reader *reader, struct list *list)
 {
@@ -61,7 +56,7 @@ static __s64 next_pause_end(const struct log_reader *reader, struct list *list)
 	list->pause_ms = !list->pause_ms                                 ? shortest_ms :
 			 2 * list->pause_ms > PAUSE_GROWTH * shortest_ms ? PAUSE_GROWTH * shortest_ms :
 									   2 * list->pause_ms;
-	return fleet_now_ms() + random_half(list->pause_ms);
+	return fleet_now_ms() + list->pause_ms / 2 + fleet_random_below(list->pause_ms / 2 + 1);
 }
 
 static __s64 jitter_ms(const struct log_reader *reader)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The loop of the process that reads from the broker. Each turn reads the lists that must be read as a whole, then the new
+ * entries of all logs, and every 5 s the ends of the logs. After each turn the applier applies what was sent. log_list.c
+ * decides for each list which way it is read; log_streams.c reads the logs.
+ */
 #include "fleet/log_reader.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "fleet/log_entry.h"
 #include "fleet/log_reader_internal.h"
 
@@ -72,7 +77,7 @@ enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
 
 /* ---- the fleet's meta ---- */
 
-/* The fleet's id and format are the applier's to judge. Panic: it may have been set while nobody listened. */
+/* The applier checks id and format. The panic flag is sent each time: panic may have begun before this connection. */
 static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
 	const redisReply *const *field = (const redisReply *const *)reply->element;
@@ -88,7 +93,7 @@ static enum log_end tell_fleet(struct log_reader *reader, const redisReply *repl
 	return end;
 }
 
-/* A long list may take minutes on a slow link: panic does not wait for its end. -ECANCELED: the applier is gone. */
+/* Looks at the panic flag while a long list is read, which takes minutes on a slow link. -ECANCELED: the applier is gone. */
 static int look_at_panic(void *context, struct reason *reason)
 {
 	struct log_reader *reader = context;
@@ -138,7 +143,7 @@ static int take_line(char *line, size_t length, void *context)
 	return error;
 }
 
-/* Whether snapshot_read() failed because of what the broker has of the list. After -EMSGSIZE the connection is lost. */
+/* Whether snapshot_read() failed because of this one list. After -EMSGSIZE the connection is lost, too. */
 static bool is_of_list(int error)
 {
 	return error == -EREMOTEIO || error == -EBADMSG || error == -EMSGSIZE || error == -EDQUOT || error == -ESTALE;
@@ -195,7 +200,7 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
 }
 
-/* Lists whose time has come. *count: how many were read. */
+/* Reads each list that has a plan and no pause. *count: how many lists were read. */
 static enum log_end read_due(struct log_reader *reader, size_t *count, struct reason *reason)
 {
 	enum log_end end = LOG_GOES_ON;
@@ -213,8 +218,8 @@ static enum log_end read_due(struct log_reader *reader, size_t *count, struct re
 /* ---- the ends of the lists ---- */
 
 /*
- * Asks the hash "accept" about the list. A publisher lets hosts delete any number of its rules until a time: then a list
- * that was refused is read again. Or its deletion is staged.
+ * Asks the broker's hash "accept" about the list. It may hold a time until which hosts may delete any number of the list's
+ * rules: then a list that was refused is read again. It may also say that the deletion of the list is staged.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
@@ -306,7 +311,7 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 
 /* ---- the answers of the applier ---- */
 
-/* Lets the applier apply what was sent, and reports. */
+/* Makes the applier apply what was sent, waits for its answer, and sends the host's report to the broker. */
 static enum log_end sync_with_applier(struct log_reader *reader, struct reason *reason)
 {
 	const struct log_reader_start *start = reader->start;
@@ -344,7 +349,10 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 
 /* ---- the whole ---- */
 
-/* Where ctl ends now. The flag in meta, which is read after this, includes all before. */
+/*
+ * Notes the last entry of ctl, the broker's stream about panic, so that log_read_streams() begins after it. The panic flag
+ * is read after this, and includes the earlier entries.
+ */
 static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {
 	char key[FLEET_KEY_BYTES];
@@ -383,7 +391,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 		list->at = list->committed;
 		list->plan = list->plan ? list->plan : list->sent;
 		list->sent = FOLLOW_LEVEL;
-		list->behind_at = list->skip = (struct fleet_position){}; /* those of another connection */
+		list->behind_at = list->skip = (struct fleet_position){}; /* they were of the last connection */
 	}
 	if (!end)
 		end = check(reader, reason);
@@ -400,13 +408,6 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 		reader->has_progress |= !end && !reader->stopped_ms;
 	}
 	return end;
-}
-
-static void sleep_ms(__s64 ms)
-{
-	const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&time, NULL);
 }
 
 void log_reader_run(const struct log_reader_start *start, int fd)
@@ -445,7 +446,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 			end = log_tell(reader, FOLLOW_LOST, 0, reason.text);
 		/* Half of the pause is random, so that hosts do not come back all at once. */
 		if (end != LOG_NO_APPLIER)
-			sleep_ms(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
+			clock_pause(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
 		retry_ms = 2 * retry_ms < longest_ms ? 2 * retry_ms : longest_ms;
 	}
 	free(reader);

@@ -73,18 +73,6 @@ static enum log_end take_entries(struct log_reader *reader, size_t i, const redi
 	return end;
 }
 
-/* The list whose log has this key; reader->count: none. */
-static size_t find_list(const struct log_reader *reader, const char *key)
-{
-	char log[FLEET_KEY_BYTES];
-	size_t i = 0;
-
-	while (i < reader->count &&
-	       strcmp(key, fleet_list_key(log, reader->start->fleet, reader->lists[i].name, "log")))
-		i++;
-	return i;
-}
-
 static enum log_end take_streams(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
 	enum log_end end = LOG_GOES_ON;
@@ -95,12 +83,16 @@ static enum log_end take_streams(struct log_reader *reader, const redisReply *re
 		return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
 	for (size_t i = 0; i < reply->elements && !end; i++) {
 		const redisReply *stream = reply->element[i];
-		size_t list;
+		char log[FLEET_KEY_BYTES];
+		size_t list; /* reader->count: ctl */
 
 		if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
 		    stream->element[0]->type != REDIS_REPLY_STRING || stream->element[1]->type != REDIS_REPLY_ARRAY)
 			return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
-		list = find_list(reader, stream->element[0]->str);
+		for (list = 0; list < reader->count; list++)
+			if (!strcmp(stream->element[0]->str,
+				    fleet_list_key(log, reader->start->fleet, reader->lists[list].name, "log")))
+				break;
 		end = list == reader->count ? take_panic(reader, stream->element[1], reason) :
 					      take_entries(reader, list, stream->element[1]);
 	}

@@ -58,17 +58,10 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 	return connection_put_words(&publisher->broker.connection, count, words, lengths);
 }
 
-/* Whether the list went from `before` to publisher->last by the entry just answered, and by no other. */
-static bool is_next(const struct publisher *publisher, struct fleet_position before, bool has_changed)
-{
-	before.seq += has_changed;
-	return !fleet_position_compare(before, publisher->last);
-}
-
 /* The answer to one entry. 0; -ESTALE: the list has moved on; other -errno. */
 static int get_answer(struct publisher *publisher, const struct outbox_entry *entry, struct reason *reason)
 {
-	const struct fleet_position before = publisher->last;
+	struct fleet_position next = publisher->last;
 	redisReply *reply;
 	int error = connection_expect(&publisher->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 
@@ -92,7 +85,9 @@ static int get_answer(struct publisher *publisher, const struct outbox_entry *en
 			"a copy or was restored; delete '%s', and publish again",
 			publisher->outbox.path);
 	} else {
-		publisher->is_mixed |= !is_next(publisher, before, reply->element[2]->integer);
+		/* Anything else than this entry, if it changed something, is of other publishers. */
+		next.seq += reply->element[2]->integer != 0;
+		publisher->is_mixed |= fleet_position_compare(next, publisher->last);
 		publisher->changed += reply->element[2]->integer;
 		if (reply->element[2]->integer && !publisher->first.epoch)
 			publisher->first = publisher->last;

@@ -12,12 +12,6 @@
 #define ENTRIES_AT_ONCE "64"
 #define BUCKETS_MAX (1 << 22) /* as in fleet.lua */
 
-static int say_strange(const struct broker *broker, const char *what, struct reason *reason)
-{
-	return reason_set(reason, -EBADMSG, "the broker at %s: %s is not what a fleet has", broker->connection.where,
-			  what);
-}
-
 /* ---- the end of a list ---- */
 
 /* A field that is missing is 0. Numbers over 2^53 are not exact in fleet.lua. */
@@ -176,7 +170,8 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 			return failed;
 		}
 		if (!failed && (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2))
-			failed = say_strange(broker, "a bucket", &why);
+			failed = reason_set(&why, -EBADMSG, "the broker at %s: a bucket is not what a fleet has",
+					    broker->connection.where);
 		for (size_t i = 0; !failed && !error && i < reply->elements; i += 2) {
 			failed = take_field(reply->element[i], reply->element[i + 1], take, context);
 			if (failed)

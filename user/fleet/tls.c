@@ -53,16 +53,11 @@ static int load(struct reason *reason)
 	return 0;
 }
 
-static bool is_address(const char *name)
+static int set_name(struct tls *tls, const char *name)
 {
 	struct in6_addr ignored;
 
-	return inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1;
-}
-
-static int set_name(struct tls *tls, const char *name)
-{
-	if (is_address(name))
+	if (inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1)
 		return lib.X509_VERIFY_PARAM_set1_ip_asc(lib.SSL_get0_param(tls->ssl), name) == 1 ? 0 : -EINVAL;
 	lib.SSL_ctrl(tls->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)name);
 	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
