@@ -179,6 +179,28 @@ test_a_staged_deletion() {
 	wait_for "the rule" dropped 192.0.2.4
 }
 
+# A list that cannot be read keeps its position in the old fleet.
+test_another_fleet_is_accepted_beside_a_broken_list() {
+	fleet
+	sed -i 's/^lists = bad/lists = bad worse/' "$FLEET_CONF"
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	assert_status 0 publish add 192.0.2.2 --list worse --wait 100
+	redis FLUSHALL >/dev/null
+	rm -r "$STATE/publisher"
+	assert_status 0 xc fleet init --config "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.3 --list bad
+	redis HSET xc:default:L:worse:meta epoch -5 seq junk >/dev/null
+	wait_for "the follower to stop" followed 'is another one than before'
+	follow_kill
+	assert_status 1 xc follow --once --accept --config "$FLEET_CONF"
+	assert_error "list 'worse': the broker's meta of the list has numbers that no list has"
+	follow_start
+	assert_status 0 publish add 192.0.2.4 --list bad --wait 100
+	dropped 192.0.2.4 || fail "the new rule is not applied"
+	dropped 192.0.2.2 || fail "the broken list is gone"
+}
+
 # What too few replicas have is told by the status, and `publish resend` sends it to the master that there is then.
 test_too_few_replicas() {
 	fleet 'replicas = 1'

@@ -84,6 +84,7 @@ int apply_open(struct apply *apply, struct reason *reason)
 					  "there is a list '%s' from '%s' already; delete it (xdp-cuckoo lists delete %s), "
 					  "or publish under another name",
 					  list->name, lists.list[number].source, list->name);
+		list->is_stored = true;
 		list->at = source.at;
 		list->refused_count = source.refused;
 		list->rules = lists.list[number].rules;

@@ -26,6 +26,7 @@ struct apply_list {
 	char name[ABI_NAME_BYTES];
 	struct fleet_position at; /* of the store */
 	__u64 rules;              /* of the store */
+	bool is_stored;           /* the store had it when this process began */
 	bool is_moved;            /* another command has changed `at`; the reader must start there */
 
 	/*

@@ -226,10 +226,17 @@ static void meet(struct following *following, const struct follow_message *messa
 			   apply->fleet);
 	else
 		following->is_stopped = false;
-	if (following->is_stopped)
+	if (following->is_stopped) {
 		say(following, reason->text);
-	else
-		snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
+		return;
+	}
+	/* All lists get the id of the accepted fleet now: one that cannot be read must not stop the others for its old id. */
+	for (size_t i = 0; i < apply->count && *apply->id && strcmp(apply->id, following->text); i++)
+		if (apply->lists[i].is_stored && !apply->lists[i].has_changes) {
+			apply->lists[i].has_changes = true;
+			apply->lists[i].changes_at = apply->lists[i].at;
+		}
+	snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
 }
 
 /* A filter keeps the panic until the fleet ends it, or an operator does. A filter that is loaded later gets it, too. */
