@@ -41,10 +41,14 @@ static inline void end_checks(void)
 	assert_int_not_equal(checks, 0);
 }
 
+/* Of an IPv4 address only 4 bytes are set, and used. */
 static inline bool flow_equal(const struct flow *a, const struct flow *b)
 {
-	return !memcmp(a->src.byte, b->src.byte, 16) && !memcmp(a->dst.byte, b->dst.byte, 16) && a->sport == b->sport &&
-	       a->dport == b->dport && a->proto == b->proto && a->family == b->family && a->port_kind == b->port_kind;
+	const size_t bytes = a->family == FLOW_IPV4 ? sizeof(a->src.v4) : sizeof(a->src.byte);
+
+	return !memcmp(a->src.byte, b->src.byte, bytes) && !memcmp(a->dst.byte, b->dst.byte, bytes) &&
+	       a->sport == b->sport && a->dport == b->dport && a->proto == b->proto && a->family == b->family &&
+	       a->port_kind == b->port_kind;
 }
 
 static inline void build_frames(void)

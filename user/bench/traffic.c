@@ -324,7 +324,7 @@ static union flow_addr random_bits(enum flow_family family, uint64_t *random)
 	const __u64 first = random_next(random);
 
 	if (family == FLOW_IPV4)
-		return (union flow_addr){ .v4 = first };
+		return rule_ipv4_address(first);
 	return (union flow_addr){ .word = { first, random_next(random) } };
 }
 

@@ -217,7 +217,7 @@ static wide to_number(enum flow_family family, const union flow_addr *address)
 static union flow_addr to_address(enum flow_family family, wide number)
 {
 	if (family == FLOW_IPV4)
-		return (union flow_addr){ .v4 = htonl(number) };
+		return rule_ipv4_address(htonl(number));
 	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64), __builtin_bswap64((__u64)number) } };
 }
 

@@ -113,7 +113,7 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 		family = FLOW_IPV4;
 		length -= MAPPED_BITS;
 		memcpy(&mapped, address->byte + MAPPED_BITS / 8, sizeof(mapped));
-		*address = (union flow_addr){ .v4 = mapped };
+		*address = rule_ipv4_address(mapped);
 	}
 	if (rule->family != FLOW_NO_FAMILY && rule->family != family)
 		return fail(parser, "'%s' is %s, but the rule's other address is not", value,

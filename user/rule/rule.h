@@ -164,6 +164,15 @@ bool rule_has_ports(__u8 proto);
 /* Whether the rule names the protocol ICMP or ICMPv6. */
 bool rule_is_icmp(const struct rule *rule);
 
+/* An IPv4 address. The unused bytes are 0: a union that is set by one member alone leaves the others' bytes as they were. */
+static inline union flow_addr rule_ipv4_address(__be32 v4)
+{
+	union flow_addr address = { .word = { 0, 0 } };
+
+	address.v4 = v4;
+	return address;
+}
+
 /* The family of an address; FLOW_NO_FAMILY: the text is no address. Unused bytes become 0. */
 enum flow_family rule_address_parse(const char *text, union flow_addr *address);
 

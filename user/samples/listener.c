@@ -222,7 +222,7 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 {
 	struct sample_view view = {};
 	struct rule query;
-	struct flow flow;
+	struct flow flow = {}; /* the parser sets only the 4 bytes of an IPv4 address */
 
 	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
 	view.has_flow = flow.family != FLOW_NO_FAMILY;

@@ -32,7 +32,7 @@ static void draw_address(union flow_addr *address, enum flow_family family, uint
 	address->word[0] = random_next(random);
 	address->word[1] = random_next(random);
 	if (family == FLOW_IPV4)
-		*address = (union flow_addr){ .v4 = address->v4 };
+		*address = rule_ipv4_address(address->v4);
 }
 
 static struct flow draw_flow(enum flow_family family, uint64_t *random)
