@@ -3,12 +3,13 @@
 # The tests again, on builds that look on: sh tests/full/run.sh [STAGE...]. `sanitize`: everything, or the suites of namespace/
 # that $SUITES names, with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer; `memcheck`: what valgrind has
 # time for; `race`: readers beside a writer, with ThreadSanitizer; `coverage`: everything, and which lines and branches of
-# what is under test were run.
+# what is under test were run; `branches`: those of the parser and of the table, by their unit tests, each branch of the source
+# counted once, however often it is inlined.
 # Status 1 where a test failed or a tool has reported anything, also of a process in the background.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-STAGES='sanitize memcheck race coverage'
+STAGES='sanitize memcheck race coverage branches'
 ROOT=$PWD
 LIMIT_S=${LIMIT_S:-3600} # of one test file
 SUITES=${SUITES-}        # words, each a part of a name
@@ -143,6 +144,20 @@ show_coverage() {
 		seen[$1] = 1
 	}
 	END { for (part in seen) row(part "/", sum[part, 2], sum[part, 3], sum[part, 4], sum[part, 5]) }'
+}
+
+branches() {
+	place branches
+	counted=$(ls tests/unit/table/test_*.c tests/unit/packets/test_parse_packet.c tests/unit/packets/test_random_frames.c)
+	# shellcheck disable=SC2046,SC2086 # words
+	build "-O1 -g -fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed" "" CC=clang \
+		$(printf "$BUILD/%s " $counted | sed 's/\.c / /g') || return
+	# shellcheck disable=SC2086 # words
+	LLVM_PROFILE_FILE=$reports/%p BUILD=$BUILD sh tests/run.sh $counted || return
+	llvm-profdata merge -o "$BUILD/profile" "$reports"/* || return
+	# shellcheck disable=SC2046,SC2086 # words
+	llvm-cov report $(printf "-object $BUILD/%s " $counted | sed 's/\.c / /g; s/-object //') -instr-profile="$BUILD/profile" \
+		include/parse_packet.h include/bucket.h user/table
 }
 
 failed=

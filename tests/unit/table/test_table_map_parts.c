@@ -202,4 +202,78 @@ TEST(test_all)
 	free(entry);
 }
 
+/* What the table asked for last. */
+static __u64 asked_slot, asked_slots;
+
+static int note_reach(const struct table *table, __u64 slot, __u64 slots)
+{
+	(void)table;
+	asked_slot = slot;
+	asked_slots = slots;
+	return calls++ < calls_allowed ? 0 : -ENOMEM;
+}
+
+/* A small table is one part, a large one has no more parts than `reached` has bits, and the last part may be smaller. */
+TEST(test_sizes_of_parts)
+{
+	static const struct {
+		__u64 slots, slot, first, asked;
+	} cases[] = {
+		{ 1 << 12, 0, 0, 1 << 12 },
+		{ 1 << 12, (1 << 12) - 1, 0, 1 << 12 },
+		{ 3 * PART_SLOTS, 3 * PART_SLOTS - 1, 2 * PART_SLOTS, PART_SLOTS },
+		{ 4 * SLOTS, 0, 0, 4 * PART_SLOTS },
+		{ 4 * SLOTS, 4 * SLOTS - 1, 4 * (SLOTS - PART_SLOTS), 4 * PART_SLOTS },
+	};
+
+	calls_allowed = COUNT(cases);
+	calls = 0;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct table table = { .geometry = table_geometry(cases[i].slots) };
+
+		assert_int_equal(table_slots(&table), cases[i].slots);
+		assert_int_equal(table_reach(&table, cases[i].slot), 0); /* all is mapped */
+		table.reach = note_reach;
+		assert_int_equal(table_reach(&table, cases[i].slot), 0);
+		assert_int_equal(table_reach(&table, cases[i].first), 0); /* the same part: nothing is asked */
+		assert_int_equal(calls, i + 1);
+		assert_int_equal(asked_slot, cases[i].first);
+		assert_int_equal(asked_slots, cases[i].asked);
+	}
+}
+
+/* An insert that moves no other entry, and a new end. */
+TEST(test_a_part_that_cannot_be_mapped)
+{
+	struct table_entry *entry = entries_of(seed_of_run(), 0, 2);
+	struct fixture f;
+
+	fixture_open(&f, KIND_EXACT, 1 << 10);
+	assert_int_equal(insert(&f, &entry[0]), 0);
+	f.table.reach = note_reach;
+	calls = calls_allowed = 0;
+	assert_int_equal(insert(&f, &entry[1]), -ENOMEM);
+	assert_int_equal(table_set_end(&f.table, &entry[0].key, 9), -ENOMEM);
+	assert_int_equal(table_delete(&f.table, &entry[0].key), -ENOMEM);
+	f.table.reach = NULL;
+	assert_holds(&f, entry, 1);
+	fixture_close(&f);
+	free(entry);
+}
+
+TEST(test_no_counters_to_reset)
+{
+	struct table_entry *entry = entries_of(seed_of_run(), 0, 1);
+	struct fixture f;
+
+	for (size_t k = 0; k < TABLE_KINDS; k++) {
+		fixture_open(&f, &table_kinds[k], 1 << 10);
+		assert_int_equal(insert(&f, &entry[0]), 0);
+		assert_int_equal(table_reset_counts(&f.table), 0);
+		assert_holds(&f, entry, 1);
+		fixture_close(&f);
+	}
+	free(entry);
+}
+
 TEST_MAIN(NULL, NULL)

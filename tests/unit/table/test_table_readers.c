@@ -5,6 +5,8 @@
  */
 #include "unit/table_fixture.h"
 
+#include <sys/syscall.h>
+
 #define SLOTS (1 << 10) /* so small that reader and writer meet often */
 #define COUNT_HIGH_LOAD (SLOTS * TABLE_LOAD_PERCENT / 100)
 #define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* any set of so many entries fits */
@@ -153,6 +155,37 @@ TEST(test_overwriting_first_misses_a_bounced_entry)
 TEST(test_record_last_misses_while_others_move)
 {
 	assert_misses(CHURN_RECORD_LAST, KIND_EXACT, churn_replace, COUNT_HIGH_LOAD);
+}
+
+/* ---- readers that may reorder their loads ---- */
+
+static __u64 waits;
+
+/* In place of that of the C library, for grace_wait(). */
+long syscall(long number, ...)
+{
+	waits += number == SYS_membarrier;
+	return 0;
+}
+
+/* The writer waits once for each move, if it must, and not otherwise. */
+TEST(test_waits_for_each_move)
+{
+	enum { COUNT = COUNT_HIGH_LOAD };
+	struct table_entry *entry = distinct_entries(seed_of_run(), 0, COUNT, 1);
+	struct fixture f;
+
+	for (int must_wait = 0; must_wait < 2; must_wait++) {
+		fixture_open(&f, KIND_EXACT, SLOTS);
+		f.table.waits_for_readers = must_wait;
+		waits = 0;
+		for (size_t i = 0; i < COUNT; i++)
+			assert_int_equal(insert(&f, &entry[i]), 0);
+		assert_in_range(f.table.moves, 1, ~0ULL);
+		assert_int_equal(waits, must_wait ? f.table.moves : 0);
+		fixture_close(&f);
+	}
+	free(entry);
 }
 
 TEST_MAIN(NULL, NULL)
