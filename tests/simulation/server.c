@@ -617,6 +617,10 @@ void server_kill(struct server *server)
 	trace("%s is killed", server->where);
 	server->is_up = server->is_silent = false;
 	unlink_replica(server);
+	/* A master that is back before its replicas look has other data, perhaps: they must read all of it. */
+	for (unsigned int i = 0; i < servers_count; i++)
+		if (servers[i].master == server)
+			unlink_replica(&servers[i]);
 	drop_clients(server);
 	if (server->disk != DISK_ALWAYS) {
 		dataset_free(&server->data);
