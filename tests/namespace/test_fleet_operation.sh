@@ -87,6 +87,12 @@ test_lists_are_deleted_and_renamed() {
 	follow_start
 	seq 1 150 | sed 's/^/add 198.51.100./' >"$STATE/lines"
 	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	case_begin "a rule of a newer version"
+	redis HSET xc:default:L:bad:b:0 'frobnicate 1' 0 >/dev/null
+	assert_status 1 publish rename bad worst
+	assert_error "nothing was changed: this version cannot read a rule of the list 'bad': .*frobnicate"
+	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
+	redis HDEL xc:default:L:bad:b:0 'frobnicate 1' >/dev/null
 	case_begin "a new name that a host does not follow"
 	assert_status 1 publish rename bad worst
 	assert_error "the host 'h1' does not have 'worst' yet; write it into .lists."

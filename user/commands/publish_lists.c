@@ -32,7 +32,7 @@ static int take_state(char *line, size_t length, void *context)
 	bool is_added;
 
 	(void)length;
-	/* A rule that this version cannot read stays as it is. */
+	/* A rule that this version cannot read stays as it is: see read_rules(). */
 	if (log_line_parse(line, state->now_ms, &rule, &is_added, &state->bad))
 		return 0;
 	if (!is_added)
@@ -179,6 +179,10 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 	if (status != STATUS_DONE)
 		return status;
 	error = read_state(&publishing->publisher, from, state, &at, &reason);
+	if (!error && *state->bad.text)
+		return command_fail(STATUS_NO,
+				    "nothing was changed: this version cannot read a rule of the list '%s': %s", from,
+				    state->bad.text);
 	for (size_t i = 0; i < state->rules.count && !error && is_copied; i++) {
 		struct rule rule;
 
