@@ -454,6 +454,25 @@ src 192.0.2.2" xc list --list bad
 	WAIT_S=30 wait_for "the deletion" gone
 }
 
+test_a_publish_is_tried() {
+	fleet
+	assert_shows '^added: +1$' publish add 192.0.2.1 --list bad --dry-run
+	assert_equal 0 "$(redis EXISTS xc:default:L:bad:log)" "logs"
+	printf '192.0.2.%s\n' 1 2 3 >"$STATE/list"
+	assert_status 0 publish import "$STATE/list" --list bad
+	log=$(redis XLEN xc:default:L:bad:log)
+	printf '192.0.2.%s\n' 3 4 >"$STATE/list"
+	assert_status 0 publish import "$STATE/list" --list bad --replace --dry-run
+	assert_equal 'added: 1 updated: 0 kept: 1 removed: 2 rules now: 3' \
+		"$(sed -n '/^added/,$s/: */: /p' "$STATE/out" | tr '\n' ' ' | sed 's/ $//')" "with --replace"
+	assert_status 0 publish import "$STATE/list" --list bad --dry-run
+	assert_output '^removed: +0$'
+	assert_shows '"removed": 1' publish --json del 192.0.2.1 --list bad --dry-run
+	assert_shows '"removed": 0' publish --json del 192.0.2.9 --list bad --dry-run
+	assert_equal "$log" "$(redis XLEN xc:default:L:bad:log)" "entries"
+	assert_fails 2 'takes no --dry-run' publish rename bad worse --dry-run
+}
+
 test_two_replace_one_list() {
 	fleet
 	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/long"

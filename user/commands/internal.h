@@ -64,6 +64,12 @@ enum command_status publish_finish(struct publishing *publishing);
 
 enum command_status publish_import(struct publishing *publishing);
 
+/*
+ * Prints what an addition, a deletion or, with --replace, an import of these sorted rules would change in the list at the
+ * broker. Sends nothing. Hosts may still refuse rules: only they know what would lock them out.
+ */
+enum command_status publish_dry_run(struct publishing *publishing, const struct rule_set *rules, bool is_added);
+
 /* Reads the staged rules, for `release` adds them to the list, then empties the stage. */
 enum command_status publish_stage_end(struct publishing *publishing);
 

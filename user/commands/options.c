@@ -348,7 +348,7 @@ static const struct {
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
 	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
 	{ "up", "dry-run", "to check the configuration: xdp-cuckoo check-config --strict" },
-	{ NULL, "dry-run", "only add, del, flush, import, restore, refresh and lists delete can be tried" },
+	{ NULL, "dry-run", "only add, del, flush, import, restore, refresh, publish and lists delete can be tried" },
 	{ "up", "confirm", "to try the filter: xdp-cuckoo load IFACE --confirm TIME" },
 	{ NULL, "confirm", "only load, add, del, flush, import, restore, policy and lists delete can be undone" },
 	{ "add", "monitor-only", "to try a rule write action monitor" },

@@ -120,6 +120,15 @@ static enum command_status publish_rule(struct publishing *publishing)
 		return status;
 	if (is_added && !rule.timeout_ms)
 		rule.timeout_ms = words.timeout_ms;
+	if (words.is_dry_run) {
+		struct rule_set alone = {};
+
+		if (rule_set_add(&alone, &rule))
+			return command_fail(STATUS_SYSTEM, "not enough memory");
+		status = publish_dry_run(publishing, &alone, is_added);
+		rule_set_close(&alone);
+		return status;
+	}
 	status = publish_open(publishing, publishing->list);
 	if (status != STATUS_DONE)
 		return status;
@@ -381,6 +390,7 @@ static enum command_status check_options(const struct invocation *invocation, co
 		{ invocation->is_replace, "replace", "import" },
 		{ invocation->is_forced, "force", "import" },
 		{ invocation->is_strict, "strict", "import" },
+		{ invocation->is_dry_run, "dry-run", "add del import" },
 		{ invocation->list_format, "format", "import" },
 		{ invocation->timeout_ms, "timeout", "add batch import" },
 		{ invocation->action, "action", "import" },
@@ -460,10 +470,10 @@ const struct command command_publish = {
 	.usage =
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
-		"[--action drop|pass|monitor] [--new-only] [--strict] [--force] [--config FILE]",
+		"[--action drop|pass|monitor] [--new-only] [--strict] [--dry-run] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
 	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
-		   OPTION_ACTION | OPTION_CONFIG | OPTION_PUBLISH,
+		   OPTION_ACTION | OPTION_CONFIG | OPTION_PUBLISH | OPTION_DRY_RUN,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_READ,

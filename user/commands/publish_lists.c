@@ -109,14 +109,69 @@ static int replace(struct publishing *publishing, const struct rule_set *wanted,
 	return error;
 }
 
+/* ---- --dry-run ---- */
+
+enum command_status publish_dry_run(struct publishing *publishing, const struct rule_set *rules, bool is_added)
+{
+	const struct invocation *invocation = publishing->invocation;
+	struct publisher reader = { .fleet = invocation->name };
+	__u64 added = 0, updated = 0, kept = 0, found = 0, removed = 0, now = 0;
+	struct state_reader state = {};
+	struct fleet_position at;
+	struct reason reason;
+	size_t j = 0;
+	int error = broker_open(&reader.broker, &publishing->config->fleet, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS,
+				&reason);
+
+	if (!error)
+		error = read_state(&reader, publishing->list, &state, &at, &reason);
+	broker_close(&reader.broker);
+	for (size_t i = 0; i < state.rules.count && !error; i++) {
+		struct rule rule;
+
+		rule_set_get(&state.rules, i, &rule);
+		now += rule.timeout_ms >= 0;
+	}
+	for (size_t i = 0; i < rules->count && !error; i++) {
+		struct rule rule, present = { .timeout_ms = -1 };
+
+		rule_set_get(rules, i, &rule);
+		while (j < state.rules.count && rule_set_compare(&state.rules, j, &rule) < 0)
+			j++;
+		if (j < state.rules.count && !rule_set_compare(&state.rules, j, &rule))
+			rule_set_get(&state.rules, j, &present);
+		found += present.timeout_ms >= 0;
+		if (present.timeout_ms < 0)
+			added++;
+		else if (present.timeout_ms == rule.timeout_ms && !strcmp(present.comment, rule.comment))
+			kept++;
+		else
+			updated++;
+	}
+	rule_set_close(&state.rules);
+	if (error)
+		return fleet_fail(error, &reason);
+	if (!is_added)
+		removed = found;
+	else if (invocation->is_replace)
+		removed = now - found;
+	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "dry_run", true, "list", publishing->list, "added",
+			       is_added ? added : 0, "updated", is_added ? updated : 0, "kept", is_added ? kept : 0,
+			       "removed", removed, "rules_now", now));
+	return STATUS_DONE;
+}
+
 /* ---- import ---- */
 
 static enum command_status publish_rules(struct publishing *publishing, const struct rule_set *rules)
 {
-	enum command_status status = publish_open(publishing, publishing->list);
+	enum command_status status;
 	struct reason reason;
 	int error = 0;
 
+	if (publishing->invocation->is_dry_run)
+		return publish_dry_run(publishing, rules, true);
+	status = publish_open(publishing, publishing->list);
 	if (status != STATUS_DONE)
 		return status;
 	if (rules->count > FLEET_ENTRY_LINES)
