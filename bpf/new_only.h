@@ -18,26 +18,15 @@
 #include "lookup_key.h"
 #include "maps.h"
 
-/*
- * The last word of a key has spare bits, which no mask of a shape selects. The TCP flags of the packet wait there, so they
- * need no register until new_only_continues() reads them.
- */
-#define NEW_ONLY_FLAGS_SHIFT FLOW_KEY_TAG_SHIFT
-
-static __always_inline __u64 new_only_note_flags(const struct flow *flow)
+/* Whether the packet itself says that it begins nothing. `result` is what the parser returned. */
+static __always_inline int new_only_continues(enum flow_family family, const struct flow_key *flow,
+					      enum abi_outcome result)
 {
-	return (__u64)flow->tcp_flags << NEW_ONLY_FLAGS_SHIFT;
-}
+	const __u64 last = flow->word[flow_key_last(family)];
 
-/*
- * Whether the packet itself says that it begins nothing. `last` is the last word of its key, with the TCP flags; `result`
- * is what the parser returned.
- */
-static __always_inline int new_only_continues(enum flow_family family, __u64 last, enum abi_outcome result)
-{
 	return result == OUTCOME_LATER_FRAGMENT ||
 	       flow_continues(family, last >> FLOW_KEY_KIND_SHIFT & FLOW_PORT_KIND_MASK, bpf_ntohs(last),
-			      last >> NEW_ONLY_FLAGS_SHIFT);
+			      flow->word[FLOW_KEY_DETAILS]);
 }
 
 static __always_inline int new_only_is_datagram(__u64 last)

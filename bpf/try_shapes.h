@@ -96,7 +96,7 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		}
 		place = abi_shape_place(candidates);
 	}
-	if (READ_ONCE(list->new_only) && new_only_continues(family, flow->word[flow_key_last(family)], otherwise)) {
+	if (READ_ONCE(list->new_only) && new_only_continues(family, flow, otherwise)) {
 		candidates &= ~READ_ONCE(list->new_only);
 		place = abi_shape_place(candidates);
 	}

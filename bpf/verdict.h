@@ -38,11 +38,12 @@ static __always_inline struct shape_match verdict_outcome(struct xdp_md *ctx, co
 		return (struct shape_match){ result, LOOKUP_NO_SLOT };
 	flow_pack(&flow, &key);
 	result = hide_from_verifier(config, result);
+	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(config, key.word[FLOW_KEY_DETAILS]);
 	if (flow.family == FLOW_IPV4) {
-		key.word[1] = hide_from_verifier(config, key.word[1] | new_only_note_flags(&flow));
+		key.word[1] = hide_from_verifier(config, key.word[1]);
 		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result);
 	}
-	key.word[4] = hide_from_verifier(config, key.word[4] | new_only_note_flags(&flow));
+	key.word[4] = hide_from_verifier(config, key.word[4]);
 	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result);
 }
 

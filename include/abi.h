@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 9
+#define ABI_VERSION 10
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -200,7 +200,7 @@ struct abi_table {
 	__u64 used;         /* slots filled */
 	__u64 plan;         /* number of the store's choice of shapes to probe that filled the table */
 	__u64 longest_path; /* moves of the worst insert */
-	__u64 reserved2[6];
+	__u64 reserved2[8];
 	struct abi_shape_list shapes[FLOW_FAMILIES][2];
 };
 

@@ -41,11 +41,21 @@ struct flow {
 	__u8 proto;
 	__u8 family;     /* enum flow_family */
 	__u8 port_kind;  /* enum flow_port_kind */
-	__u16 tcp_flags; /* FLOW_TCP_READ and the flags; 0: no TCP, or the parser did not get there. In no key */
+	__u8 fragment;   /* FLOW_FRAGMENT_...; 0: the parser did not get there */
+	__u16 tcp_flags; /* FLOW_TCP_READ and the flags; 0: no TCP, or the parser did not get there */
+	__u16 length;    /* of the packet, by IP; 65535 also if it is longer */
 };
+
+/* The upper bit is set in every fragment. A rule may compare only that bit. */
+#define FLOW_FRAGMENT_NO 1 /* the packet is whole */
+#define FLOW_FRAGMENT_ANY 2
+#define FLOW_FRAGMENT_FIRST 2
+#define FLOW_FRAGMENT_LATER 3
+#define FLOW_FRAGMENT_MASK 3
 
 /* Flags of a TCP header: byte 13. */
 #define FLOW_TCP_SYN 0x02
+#define FLOW_TCP_PSH 0x08
 #define FLOW_TCP_ACK 0x10
 #define FLOW_TCP_READ 0x100
 
@@ -53,10 +63,18 @@ struct flow {
  * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6:
  * word[0..1] = src, word[2..3] = dst. The last word: bits 0-15 sport, 16-31 dport (wire order), 32-39
  * protocol, 40-41 port kind, from bit 42 on the tag of the shape. In a flow the tag is 0.
+ *
+ * Keys of few shapes have one more word, the details: bits 0-8 TCP flags and FLOW_TCP_READ, 9-10 fragment, 16-31
+ * length. Its upper half says how the shape compares details. In a flow all bits of that half are set, so that the mask
+ * of the shape leaves what the shape has there. The tag has FLOW_KEY_HAS_DETAILS if the key has this word.
  */
 #define FLOW_KEY_WORDS_IPV4 2
 #define FLOW_KEY_WORDS_IPV6 5
-#define FLOW_KEY_WORDS_MAX FLOW_KEY_WORDS_IPV6
+#define FLOW_KEY_DETAILS FLOW_KEY_WORDS_IPV6 /* the index of the details, in both families */
+#define FLOW_KEY_WORDS_MAX (FLOW_KEY_DETAILS + 1)
+#define FLOW_KEY_FRAGMENT_SHIFT 9
+#define FLOW_KEY_LENGTH_SHIFT 16
+#define FLOW_KEY_HAS_DETAILS (1ULL << 63)
 #define FLOW_KEY_PROTO_SHIFT 32
 #define FLOW_KEY_KIND_SHIFT 40
 #define FLOW_KEY_TAG_SHIFT 42
@@ -71,12 +89,14 @@ FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 	return (family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6) - 1;
 }
 
-/* Writes the words of `flow`, which must have a family. Does not touch the words after the last one. */
+/* Writes the words of `flow`, which must have a family, with the details. Does not touch other words. */
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
 	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT |
 		     (__u64)flow->port_kind << FLOW_KEY_KIND_SHIFT;
 
+	key->word[FLOW_KEY_DETAILS] = ~0ULL << 32 | (__u32)flow->length << FLOW_KEY_LENGTH_SHIFT |
+				      flow->fragment << FLOW_KEY_FRAGMENT_SHIFT | flow->tcp_flags;
 	if (flow->family == FLOW_IPV4) {
 		key->word[0] = (__u64)flow->src.v4 | (__u64)flow->dst.v4 << 32;
 		key->word[1] = rest;

@@ -50,7 +50,7 @@ struct hash_value {
 	__u64 hash, tag;
 };
 
-/* The input: word i is word[i] & mask[i]. The last word is then or-ed with `last`. */
+/* The input: word i is word[i] & mask[i]. The last word is then or-ed with `last`; it says whether there are details. */
 struct hash_input {
 	const struct hash_secret *secret;
 	const __u64 *word, *mask;
@@ -69,6 +69,35 @@ FLOW_INLINE __u64 hash_word(const struct hash_input *input, unsigned int i)
 	const __u64 last = i == flow_key_last(input->family) ? input->last : 0;
 
 	return (input->word[i] & input->mask[i]) | last;
+}
+
+/* The tag of a key that is packed already is in its last word. */
+FLOW_INLINE int hash_has_details(const struct hash_input *input)
+{
+#ifdef __bpf__
+	return (input->last & FLOW_KEY_HAS_DETAILS) != 0;
+#else
+	return (hash_word(input, flow_key_last(input->family)) & FLOW_KEY_HAS_DETAILS) != 0;
+#endif
+}
+
+/*
+ * What the details add to a lane. Few keys have them, and BPF programs have little room: so here it is a function, and if
+ * the kernel allows that a global one, which the verifier checks only once.
+ */
+#ifndef __bpf__
+FLOW_INLINE
+#elif defined(LINUX_5_10)
+static __attribute__((noinline))
+#else
+__attribute__((noinline))
+#endif
+__u64 hash_details(const struct hash_secret *secret, __u64 word, __u32 lane)
+{
+	if (!secret || lane >= HASH_LANES)
+		return 0;
+	return (secret->factor[FLOW_KEY_DETAILS][lane][0] + word) *
+	       (secret->factor[FLOW_KEY_DETAILS][lane][1] + (word >> 32));
 }
 
 FLOW_INLINE __u64 hash_offset(const struct hash_secret *secret, enum flow_family family, unsigned int lane)
@@ -96,6 +125,10 @@ FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 		HASH_KEEP(first);
 		second += (factor[2] + word) * (factor[3] + high);
 		HASH_KEEP(second);
+	}
+	if (hash_has_details(input)) {
+		first += hash_details(secret, hash_word(input, FLOW_KEY_DETAILS), 0);
+		second += hash_details(secret, hash_word(input, FLOW_KEY_DETAILS), 1);
 	}
 	return first >> 32 << 32 | second >> 32;
 }
@@ -137,9 +170,11 @@ FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 		lane += (factor[0] + word) * (factor[1] + high);
 		HASH_KEEP(lane);
 	}
+	if (hash_has_details(&again))
+		lane += hash_details(secret, hash_word(&again, FLOW_KEY_DETAILS), HASH_LANE_TAG);
 	return (lane >> 32 << 32) | (hash >> 4 & 0xf0000000);
 }
 
-_Static_assert(sizeof(struct hash_secret) == 304, "secret layout");
+_Static_assert(sizeof(struct hash_secret) == 352, "secret layout");
 
 #endif

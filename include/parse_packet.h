@@ -22,10 +22,12 @@
 #define PARSE_VLAN_TAGS 64
 #define PARSE_EXTENSION_HEADERS 182 /* the most that fit into 1500 bytes */
 #define PARSE_IPV4_OFFSET_MASK 0x1fff
+#define PARSE_IPV4_MORE_FRAGMENTS 0x2000
 #define PARSE_IPV6_OFFSET_MASK 0xfff8
 #define PARSE_IPV6_MORE_FRAGMENTS 0x0001
 #define PARSE_OFFSET_MASK 0x7fff /* headers that end after this offset are not read */
 #define PARSE_NO_LIMIT 0xffffffff
+#define PARSE_LENGTH_MAX 0xffff
 
 /* The protocols that PPP carries: linux/ppp_defs.h. */
 #define PARSE_PPP_IP 0x21
@@ -219,12 +221,16 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->src.v4 = ip->saddr;
 	flow->dst.v4 = ip->daddr;
 	flow->proto = ip->protocol;
+	flow->length = total_bytes ? total_bytes : PARSE_LENGTH_MAX;
 	/* Length 0 means that the frame's end decides: BIG TCP joins segments to more than the field can hold. */
 	if (total_bytes && total_bytes < header_bytes)
 		return PARSE_MALFORMED;
+	flow->fragment = FLOW_FRAGMENT_LATER;
+	if (!(ip->frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK)))
+		flow->fragment = FLOW_FRAGMENT_NO + (bpf_ntohs(ip->frag_off) / PARSE_IPV4_MORE_FRAGMENTS & 1);
 	if (!parse_reaches(at, header_bytes))
 		return PARSE_TRUNCATED;
-	if (ip->frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK))
+	if (flow->fragment == FLOW_FRAGMENT_LATER)
 		return PARSE_LATER_FRAGMENT;
 	if (total_bytes)
 		at->limit = at->offset + total_bytes;
@@ -274,10 +280,19 @@ FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct fl
 	if (type == IPPROTO_FRAGMENT) {
 		if (parse_has(at, bytes)) /* else the header is padding */
 			at->more_fragments |= header->fragment_offset & bpf_htons(PARSE_IPV6_MORE_FRAGMENTS);
-		if (header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK))
+		if (header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK)) {
+			flow->fragment = FLOW_FRAGMENT_LATER;
 			result = PARSE_LATER_FRAGMENT;
+		}
 	}
 	return parse_skip(at, bytes) ? result : PARSE_TOO_MANY_HEADERS;
+}
+
+/* A fragment header, if there is one, comes before the transport header. So only here it is sure that there is none. */
+FLOW_INLINE enum parse_result parse_behind_extensions(const struct parse_cursor *at, struct flow *flow)
+{
+	flow->fragment = FLOW_FRAGMENT_NO + (bpf_ntohs(at->more_fragments) & PARSE_IPV6_MORE_FRAGMENTS);
+	return parse_transport(at, flow);
 }
 
 /*
@@ -290,7 +305,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 
 	for (int i = 0; i < PARSE_EXTENSION_HEADERS; i++) {
 		if (!parse_is_extension(flow->proto))
-			return parse_transport(at, flow);
+			return parse_behind_extensions(at, flow);
 		result = parse_extension(at, flow);
 		if (result == PARSE_TRUNCATED)
 			return result;
@@ -303,7 +318,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 		return result;
 	if (parse_is_extension(flow->proto))
 		return PARSE_TOO_MANY_HEADERS;
-	return parse_transport(at, flow);
+	return parse_behind_extensions(at, flow);
 }
 
 FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
@@ -321,8 +336,12 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	flow->proto = ip->nexthdr;
 	at->offset += sizeof(*ip);
 	/* Length 0 means that the frame's end decides: a jumbogram (RFC 2675), or BIG TCP as in IPv4. */
-	if (ip->payload_len)
+	flow->length = PARSE_LENGTH_MAX;
+	if (ip->payload_len) {
 		at->limit = at->offset + bpf_ntohs(ip->payload_len);
+		if (bpf_ntohs(ip->payload_len) < PARSE_LENGTH_MAX - sizeof(*ip))
+			flow->length = bpf_ntohs(ip->payload_len) + sizeof(*ip);
+	}
 	at->limit = parse_hide(at, at->limit);
 	at->more_fragments = parse_hide(at, 0);
 	result = parse_extensions(at, flow);
@@ -330,7 +349,10 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the
 	 * same, and no fragment of them has ports. So this is more than a truncated packet.
 	 */
-	return result == PARSE_TRUNCATED && at->more_fragments ? PARSE_TOO_MANY_HEADERS : result;
+	if (result != PARSE_TRUNCATED || !at->more_fragments)
+		return result;
+	flow->fragment = FLOW_FRAGMENT_FIRST;
+	return PARSE_TOO_MANY_HEADERS;
 }
 
 FLOW_INLINE int parse_is_tag(__be16 ethertype)
@@ -417,7 +439,7 @@ struct parse_plain_frame {
 #define PARSE_PLAIN_HEADER 0x45 /* the first byte: version 4, five words */
 
 /*
- * Parses only TCP or UDP over IPv4, with ports but without VLAN tags and IP options. Returns 1 and the same
+ * Parses only whole packets of TCP or UDP over IPv4, with ports but without VLAN tags and IP options. Returns 1 and the same
  * flow as parse_any(), which would return PARSE_OK. Returns 0 for any other frame.
  */
 FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow)
@@ -427,7 +449,8 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 	const __u8 *tcp_flags = (const void *)&frame->sport + PARSE_TCP_FLAGS_BYTE;
 
 	if ((const void *)(frame + 1) > end || ethernet->ethertype != bpf_htons(ETH_P_IP) ||
-	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER || frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK) ||
+	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER ||
+	    frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK | PARSE_IPV4_MORE_FRAGMENTS) ||
 	    bpf_ntohs(frame->ip.tot_len) < sizeof(*frame) ||
 	    (frame->ip.protocol != IPPROTO_TCP && frame->ip.protocol != IPPROTO_UDP))
 		return 0;
@@ -437,7 +460,9 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 			       .dport = frame->dport,
 			       .proto = frame->ip.protocol,
 			       .family = FLOW_IPV4,
-			       .port_kind = FLOW_PORTS };
+			       .port_kind = FLOW_PORTS,
+			       .fragment = FLOW_FRAGMENT_NO,
+			       .length = bpf_ntohs(frame->ip.tot_len) };
 	if (frame->ip.protocol == IPPROTO_TCP) {
 		if ((const void *)(tcp_flags + 1) > end ||
 		    bpf_ntohs(frame->ip.tot_len) <= sizeof(frame->ip) + PARSE_TCP_FLAGS_BYTE)

@@ -34,14 +34,13 @@
 #define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* of one table */
 
 /*
- * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. It identifies the shape,
- * so keys of different shapes are never equal.
+ * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. With the upper half of the details it
+ * identifies the shape, so keys of different shapes are never equal.
  */
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
-	__u64 hint;     /* one hint bit, or ABI_HINT_ALWAYS */
-	__u64 reserved; /* makes a shape as long as a cache line */
+	__u64 hint; /* one hint bit, or ABI_HINT_ALWAYS */
 };
 
 /*
@@ -56,6 +55,14 @@ struct abi_shape {
 #define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
 #define ABI_TAG_NEW (1ULL << (FLOW_KEY_TAG_SHIFT + 4)) /* the shape of rules with `state new` */
 #define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 5)
+#define ABI_TAG_LENGTHS_BITS 15
+
+/* The upper half of the details in the mask of a shape. */
+#define ABI_DETAILS_FLAGS_SHIFT 32    /* the mask of the TCP flags */
+#define ABI_DETAILS_FRAGMENT_SHIFT 40 /* the mask of the fragment */
+#define ABI_DETAILS_LENGTH_SHIFT 42   /* how many of the upper bits of the length are compared */
+#define ABI_DETAILS_SPORT_SHIFT 47    /* how many of the lower bits of a port are not compared */
+#define ABI_DETAILS_DPORT_SHIFT 51
 
 /*
  * All shapes of one family. In a set of shapes, shape i is bit i. Shapes of pass rules come first, those of

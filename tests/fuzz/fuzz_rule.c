@@ -21,7 +21,7 @@ static void check_keys(const struct rule *rule)
 		expected.family = keys[i].shape.family;
 		fuzz_check(fuzz_same_flows(&back, &expected), "key %zu is another rule", i);
 		rule_shape_compile(&keys[i].shape, &compiled);
-		shape = rule_shape_of_tag(compiled.tag, keys[i].shape.family);
+		shape = rule_shape_of_compiled(&compiled, keys[i].shape.family);
 		fuzz_check(!memcmp(&shape, &keys[i].shape, sizeof(shape)), "tag %llx",
 			   (unsigned long long)compiled.tag);
 		/* A flow that names as much is matched by the rule itself. */

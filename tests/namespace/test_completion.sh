@@ -113,7 +113,7 @@ web' "$(offers --name '' | sort)" "names"
 	echo 192.0.2.3 | xc --name web import - --list bans >/dev/null 2>&1
 	for words in 'list --list' 'flush --list' list flush 'lists delete' refresh 'import x --list'; do
 		# shellcheck disable=SC2086 # words
-		assert_offers feed $words f
+		assert_offers feed $words fe
 	done
 	assert_offers bans --name web flush ''
 	# A running filter is found whatever --state says, a stored one only in its --state.

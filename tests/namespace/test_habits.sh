@@ -54,7 +54,8 @@ test_several_rules() {
 	answers 0 add tcp dport 80,443 -- '^added rules: 2$'
 	answers 2 add 10.99.0.1-10.99.0.3 -- 'nothing was changed'
 	[ "$(xc list | grep -c 10.99.0)" -eq 0 ] || fail "a part of the refused range is there"
-	answers 2 add dport 1-65535 -- '65535 rules; one line may have at most 1024'
+	answers 2 add sport 1-65535 dport 1-65535 -- '3600 rules; one line may have at most 1024'
+	answers 0 add dport 1-65535 -- 'added rules: 60'
 	answers 2 test 192.0.2.1 192.0.2.2 -- 'these words mean 2 rules'
 }
 
@@ -332,7 +333,7 @@ test_advice() {
 		add +192.0.2.1|or prefix; write it like 192.0.2.1
 		add proto icmp type 3/4|write type N code N
 		add tcp/udp 53|written proto tcp,udp
-		add proto tcp flags syn|nft does
+		add proto tcp syn|write flags syn/syn,ack
 		add country CN|write \[list CN\] with preset = country and country = CN into the configuration, then xdp-cuckoo refresh CN
 		ban RU|with preset = country and country = RU into the configuration
 		add AS64496|write \[list as64496\] with preset = asn and asn = 64496 into the configuration, then xdp-cuckoo refresh as64496

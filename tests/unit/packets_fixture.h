@@ -142,8 +142,38 @@ static inline bool begins_something(const struct flow *flow, enum parse_result r
 	return flow->proto != IPPROTO_TCP || !flow->tcp_flags || (flow->tcp_flags & 0x12) == 2;
 }
 
+/* The rule's TCP flags, fragment, length and blocks of ports, bit by bit. */
+static inline bool details_match(const struct rule *rule, const struct flow *flow, enum parse_result result)
+{
+	const struct rule_details *details = &rule->details;
+
+	for (unsigned int bit = 1; bit < 256; bit <<= 1)
+		if (details->flags_mask & bit && (!flow->tcp_flags || !(rule->flags & bit) != !(flow->tcp_flags & bit)))
+			return false;
+	if (details->fragment_mask && !flow->fragment)
+		return false;
+	if (details->fragment_mask == FLOW_FRAGMENT_ANY ? flow->fragment == FLOW_FRAGMENT_NO :
+	    details->fragment_mask                      ? flow->fragment != rule->fragment :
+							  false)
+		return false;
+	if (result == PARSE_LATER_FRAGMENT && rule->fragment && rule->fragment != FLOW_FRAGMENT_LATER &&
+	    details->fragment_mask != FLOW_FRAGMENT_ANY)
+		return false;
+	if (details->length_bits && (flow->length < rule->length ||
+				     flow->length >= rule->length + (1 << (RULE_PORT_BITS - details->length_bits))))
+		return false;
+	return true;
+}
+
+static inline bool is_in_block(__be16 first, unsigned int free, __be16 port)
+{
+	return bpf_ntohs(port) >= bpf_ntohs(first) && bpf_ntohs(port) - bpf_ntohs(first) < 1 << free;
+}
+
 static inline bool rule_matches(const struct rule *rule, const struct flow *flow, enum parse_result result)
 {
+	if (!details_match(rule, flow, result))
+		return false;
 	if (flow->family == FLOW_NO_FAMILY || (rule->fields & RULE_NEW && !begins_something(flow, result)))
 		return false;
 	if (rule->family != FLOW_NO_FAMILY && rule->family != flow->family)
@@ -152,9 +182,9 @@ static inline bool rule_matches(const struct rule *rule, const struct flow *flow
 		return false;
 	if (rule->fields & (RULE_SPORT | RULE_DPORT) && rule->port_kind != flow->port_kind)
 		return false;
-	if (rule->fields & RULE_SPORT && rule->sport != flow->sport)
+	if (rule->fields & RULE_SPORT && !is_in_block(rule->sport, rule->details.sport_free, flow->sport))
 		return false;
-	if (rule->fields & RULE_DPORT && rule->dport != flow->dport)
+	if (rule->fields & RULE_DPORT && !is_in_block(rule->dport, rule->details.dport_free, flow->dport))
 		return false;
 	return prefix_matches(&rule->src, &flow->src, rule->src_len) &&
 	       prefix_matches(&rule->dst, &flow->dst, rule->dst_len);

@@ -249,7 +249,7 @@ static inline void raw_filter_clear(struct raw_filter *filter)
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
 static inline void raw_filter_set_up(struct raw_filter *filter)
 {
-	uint64_t random = 1;
+	uint64_t random = 2;
 
 	raw_filter_clear(filter);
 	filter->config->version = ABI_VERSION;
@@ -290,10 +290,10 @@ static inline void raw_filter_add_shape(struct raw_filter *filter, const struct 
 
 	rule_shape_compile(shape, &compiled);
 	for (__u32 i = 0; i < list->count; i++)
-		if (abi_shape_at(list, i)->tag == compiled.tag)
+		if (!memcmp(abi_shape_at(list, i), &compiled, offsetof(struct abi_shape, hint)))
 			return;
 	while (at < list->count &&
-	       rule_action_rank(rule_shape_of_tag(abi_shape_at(list, at)->tag, shape->family).action) <=
+	       rule_action_rank(rule_shape_of_compiled(abi_shape_at(list, at), shape->family).action) <=
 		       rule_action_rank(shape->action))
 		at++;
 	for (__u32 i = list->count++; i > at; i--)
@@ -333,7 +333,7 @@ static inline void raw_filter_add_key(struct raw_filter *filter, const struct ru
 
 	rule_shape_compile(&key->shape, &compiled);
 	for (__u32 i = 0; i < list->count; i++)
-		if (abi_shape_at(list, i)->tag == compiled.tag)
+		if (!memcmp(abi_shape_at(list, i), &compiled, offsetof(struct abi_shape, hint)))
 			hints_mark(filter->map[RAW_FILTER_HINTS], key, abi_shape_at(list, i)->hint);
 	raw_filter_add_value(filter, &value, place);
 }

@@ -84,6 +84,8 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 /* Runs the program of bench on several CPUs at the same time, and collects the times of its slices. */
 
 #define BENCH_FRAME_BYTES_MAX 64
+#define BENCH_IPV4_PAYLOAD 26 /* the shortest Ethernet frame: 64 bytes with its checksum */
+#define BENCH_IPV6_PAYLOAD 8  /* the shortest IPv6 frame with UDP */
 #define BENCH_SERIES_ROOM (1 << 20)
 
 /* The times of slices, in ns per packet; a random sample if there are too many. */

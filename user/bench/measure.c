@@ -41,18 +41,16 @@ struct scene {
 	struct bench_run run;
 };
 
-/* The shortest Ethernet frame: 64 bytes with its checksum. */
 struct ipv4_frame {
 	struct bench_head head;
 	struct iphdr ip;
-	__u8 payload[26];
+	__u8 payload[BENCH_IPV4_PAYLOAD];
 } __attribute__((packed));
 
-/* The shortest IPv6 frame with UDP. */
 struct ipv6_frame {
 	struct bench_head head;
 	struct ipv6hdr ip;
-	__u8 payload[8];
+	__u8 payload[BENCH_IPV6_PAYLOAD];
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct ipv6_frame) <= BENCH_FRAME_BYTES_MAX, "frame");

@@ -175,7 +175,7 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 		return 0;
 	encoded = sample->rule[number % sampled(sample)];
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a sample, making_open() has failed. */
-	if (rule_decode(encoded, rule_encoded_bytes(encoded[0]), &rule))
+	if (rule_decode(encoded, rule_encoded_bytes(encoded), &rule))
 		return -EBADMSG;
 	if (rule.action == RULE_MONITOR || !bench_flow_of_rule(&rule, family, &making->random, flow))
 		return 0;
@@ -368,6 +368,7 @@ static bool is_icmp(__u8 proto)
 bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow)
 {
 	const __be16 port[] = { rule->sport, rule->dport };
+	struct rule query;
 	size_t bytes; /* of a port, or of the type or code of ICMP */
 
 	*flow = bench_flow_random(family, random);
@@ -380,7 +381,10 @@ bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64
 		if (rule->fields & (i ? RULE_DPORT : RULE_SPORT))
 			memcpy(flow->ports + i * bytes, (const __u8 *)&port[i] + 2 - bytes, bytes);
 	/* The parser would skip an extension header and take a later header for the protocol. */
-	return family == FLOW_IPV4 || !parse_is_extension(flow->proto);
+	if (family == FLOW_IPV6 && parse_is_extension(flow->proto))
+		return false;
+	query = bench_flow_query(flow, family);
+	return !(rule->fields & RULE_DETAILS) || rule_covers(rule, &query);
 }
 
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family)
@@ -397,7 +401,12 @@ struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family fam
 		memcpy(&query.sport, flow->ports, sizeof(query.sport));
 		memcpy(&query.dport, flow->ports + 2, sizeof(query.dport));
 	}
-	rule = rule_of_flow(&query);
-	rule.fields |= RULE_NEW; /* the frames are SYNs */
+	/* The frames are SYNs, and whole. Those of IPv6 are too short for flags. */
+	query.fragment = FLOW_FRAGMENT_NO;
+	query.tcp_flags = flow->proto == IPPROTO_TCP && family == FLOW_IPV4 ? FLOW_TCP_READ | FLOW_TCP_SYN : 0;
+	query.length = family == FLOW_IPV4 ? sizeof(struct iphdr) + BENCH_IPV4_PAYLOAD :
+					     sizeof(struct ipv6hdr) + BENCH_IPV6_PAYLOAD;
+	rule = rule_of_packet(&query);
+	rule.fields |= RULE_NEW;
 	return rule;
 }

@@ -40,9 +40,8 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	const char *separator = *insist ? ", or " : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
 	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "";
-	struct rule pass = flow->flow;
+	struct rule pass = rule_without_details(&flow->flow);
 
-	pass.fields &= ~RULE_NEW; /* a pass rule cannot have it */
 	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
 	if (pass.fields == (RULE_PROTO | RULE_SPORT) && pass.port_kind == FLOW_PORTS) {
 		pass.fields = RULE_SPORT;

@@ -9,10 +9,10 @@
 
 /* ---- added keys ---- */
 
-/* The words of a key and one for its timeout. The last word of the key has the tag of its shape. */
+/* The words of a key, with the details, and one for its timeout. The last word of the key has the tag of its shape. */
 static size_t words_of(enum flow_family family)
 {
-	return flow_key_last(family) + 2;
+	return flow_key_last(family) + 3;
 }
 
 int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s64 timeout_ms)
@@ -29,8 +29,9 @@ int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s6
 		words->word = grown;
 		words->room = room;
 	}
-	memcpy(words->word + words->used, key->key.word, (count - 1) * sizeof(__u64));
+	memcpy(words->word + words->used, key->key.word, (count - 2) * sizeof(__u64));
 	words->used += count;
+	words->word[words->used - 2] = key->key.word[FLOW_KEY_DETAILS];
 	words->word[words->used - 1] = timeout_ms;
 	keys->added_count++;
 	return 0;
@@ -49,8 +50,10 @@ bool pending_keys_next(const struct pending_keys *keys, enum rule_action action,
 	}
 	count = words_of(added->family);
 	added->key = (struct rule_key){};
-	memcpy(added->key.key.word, words->word + added->at, (count - 1) * sizeof(__u64));
-	added->key.shape = rule_shape_of_tag(added->key.key.word[count - 2], added->family);
+	memcpy(added->key.key.word, words->word + added->at, (count - 2) * sizeof(__u64));
+	added->key.key.word[FLOW_KEY_DETAILS] = words->word[added->at + count - 2];
+	added->key.shape =
+		rule_shape_of_tag(added->key.key.word[count - 3], added->key.key.word[FLOW_KEY_DETAILS], added->family);
 	added->timeout_ms = words->word[added->at + count - 1];
 	added->at += count;
 	return true;
@@ -67,7 +70,7 @@ static size_t find(const struct pending_keys *keys, const struct rule_key *key)
 	__u64 hash = 0;
 	size_t at;
 
-	for (unsigned int i = 0; i <= flow_key_last(key->shape.family); i++)
+	for (unsigned int i = 0; i < FLOW_KEY_WORDS_MAX; i++)
 		hash = hash_mix(hash ^ key->key.word[i]);
 	for (at = hash & (keys->places - 1); keys->place[at]; at = (at + 1) & (keys->places - 1)) {
 		const struct rule_key *other = &keys->touched[keys->place[at] - 1].key;

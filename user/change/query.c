@@ -210,7 +210,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 			  const struct abi_shape_list *list, size_t i, enum flow_family family)
 {
 	const struct abi_shape *compiled = abi_shape_at(list, i);
-	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
+	const struct rule_shape shape = rule_shape_of_compiled(compiled, family);
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
 

@@ -159,14 +159,11 @@ static int show(const struct abi_sample *sample, void *context)
 	const char *wanted = monitoring->invocation->interface;
 	char name[NAME_BYTES], cause[LINE_BYTES];
 	struct pcapng_packet packet;
-	struct rule flow;
 	int error = 0;
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
 		return 0;
-	flow = view.flow;
-	flow.fields |= view.is_new ? RULE_NEW : 0;
-	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &flow)))
+	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.packet)))
 		return 0;
 	if (!monitoring->writes) {
 		print_packet(monitoring, sample, &view);

@@ -246,7 +246,7 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
 		char time[RULE_TIME_BYTES];
 		bool is_reported = false;
-		struct rule pass = flow->flow;
+		const struct rule pass = rule_without_details(&flow->flow);
 		struct query_block block;
 
 		for (size_t k = 0; k < count; k++)
@@ -257,7 +257,6 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		if (block.by == QUERY_NOTHING || is_reported)
 			continue;
 		reported[count++] = flow->what;
-		pass.fields &= ~RULE_NEW; /* a pass rule cannot have it */
 		output_note("%s blocks %s%s%s; to keep it: xdp-cuckoo%s add %s action pass",
 			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
 			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",

@@ -78,7 +78,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 		char name[64], text[RULE_TEXT_BYTES];
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
-			struct rule_shape shape = rule_shape_of_tag(abi_shape_at(list, i)->tag, family);
+			struct rule_shape shape = rule_shape_of_compiled(abi_shape_at(list, i), family);
 
 			json_array_append_new(shapes, json_string(rule_shape_format(&shape, text)));
 		}

@@ -86,7 +86,7 @@ static bool find_old_shape(const struct filter *old, const struct rule_key *key,
 	if (find_slot(old, key, &slot))
 		return true;
 	for (__u32 i = 0; i < list->count; i++) {
-		*probed = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
+		*probed = rule_shape_of_compiled(abi_shape_at(list, i), key->shape.family);
 		if (rule_can_expand(&key->shape, probed) && is_expanded(old, key, probed))
 			return true;
 	}

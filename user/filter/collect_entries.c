@@ -28,7 +28,7 @@ struct sharing {
 
 static __u64 hash_of_words(const __u64 *word, enum flow_family family)
 {
-	__u64 hash = 0;
+	__u64 hash = word[FLOW_KEY_DETAILS];
 
 	for (unsigned int i = 0; i <= flow_key_last(family); i++)
 		hash = hash_mix(hash ^ word[i]);
@@ -80,6 +80,7 @@ static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, 
 	for (unsigned int i = 0; i <= last; i++)
 		word[i] = key->key.word[i] & compiled->mask[i];
 	word[last] |= compiled->tag;
+	word[FLOW_KEY_DETAILS] = (key->key.word[FLOW_KEY_DETAILS] | ~0ULL << 32) & compiled->mask[FLOW_KEY_DETAILS];
 	hash = hash_of_words(word, key->shape.family);
 	return *word_of(sharing, hash) >> hash % 64 & *word_of(sharing, hash >> 32) >> (hash >> 32) % 64 & 1;
 }
@@ -112,7 +113,7 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 
 		/* Only rules without prefixes can have another rule of their shape: one for both families. */
 		if (shape->src_len == own->src_len && shape->dst_len == own->dst_len &&
-		    (own->src_len || own->dst_len)) {
+		    !memcmp(&shape->details, &own->details, sizeof(own->details)) && (own->src_len || own->dst_len)) {
 			keys_state_add(state, own);
 			continue;
 		}

@@ -151,7 +151,7 @@ void hints_compile(struct abi_shape_list *list, enum flow_family family, bool ha
 	memset(list->candidates, 0, sizeof(list->candidates));
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct abi_shape *shape = abi_shape_at(list, i);
-		const struct rule_shape what = rule_shape_of_tag(shape->tag, family);
+		const struct rule_shape what = rule_shape_of_compiled(shape, family);
 
 		if (shape->tag & ABI_TAG_PASS)
 			list->passing |= 1U << i;

@@ -19,7 +19,7 @@ void filter_forget_shapes(struct filter *filter)
 		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
 			const struct abi_shape *shape = abi_shape_at(list, shapes->count);
 
-			shapes->shape[shapes->count] = rule_shape_of_tag(shape->tag, family);
+			shapes->shape[shapes->count] = rule_shape_of_compiled(shape, family);
 			shapes->hint[shapes->count] = shape->hint;
 		}
 	}

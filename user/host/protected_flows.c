@@ -32,6 +32,7 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 }
 
 /* Adds the address to the text `what`. */
+/* Rules may compare fragments. These packets are whole. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -42,6 +43,11 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	added = &guard->flows[guard->count++];
 	added->flow = *flow;
+	if (!(flow->fields & RULE_DETAILS)) {
+		added->flow.fields |= RULE_DETAILS;
+		added->flow.details.fragment_mask = FLOW_FRAGMENT_MASK;
+		added->flow.fragment = FLOW_FRAGMENT_NO;
+	}
 	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
 	return 0;
 }
@@ -154,6 +160,30 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
 	return error;
 }
 
+/*
+ * A TCP connection to this host: as a whole, the packet that begins it, and those with data and without. Rules may compare
+ * flags, fragments and lengths; the lengths here are those of Linux.
+ */
+static int guard_connection(struct guard *guard, struct rule *flow, const char *what, const struct host_address *peer)
+{
+	static const struct {
+		__u8 flags, length;
+	} packets[] = { { FLOW_TCP_SYN, 60 }, { FLOW_TCP_ACK, 52 }, { FLOW_TCP_PSH | FLOW_TCP_ACK, 88 } };
+	int error = add_flow(guard, flow, what, peer);
+
+	flow->details = (struct rule_details){ .flags_mask = 0xff,
+					       .fragment_mask = FLOW_FRAGMENT_MASK,
+					       .length_bits = RULE_PORT_BITS };
+	flow->fields |= RULE_DETAILS;
+	flow->fragment = FLOW_FRAGMENT_NO;
+	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]) && !error; i++) {
+		flow->flags = packets[i].flags;
+		flow->length = packets[i].length + (flow->family == FLOW_IPV6 ? 20 : 0);
+		error = add_flow(guard, flow, what, peer);
+	}
+	return error;
+}
+
 static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 {
 	struct host_ssh ssh;
@@ -169,7 +199,7 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = ssh.peer_port;
 	flow.dport = ssh.server_port;
-	error = add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
+	error = guard_connection(guard, &flow, "this SSH session, from", &ssh.peer);
 	if (error || ssh.peer.family != FLOW_IPV6 || !host_is_on_link(&ssh.peer))
 		return error;
 	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)

@@ -12,7 +12,8 @@
 _Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
 _Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
 _Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
-		       (int)XDP_CUCKOO_DPORT == RULE_DPORT && (int)XDP_CUCKOO_NEW == RULE_NEW,
+		       (int)XDP_CUCKOO_DPORT == RULE_DPORT && (int)XDP_CUCKOO_NEW == RULE_NEW &&
+		       (int)XDP_CUCKOO_DETAILS == RULE_DETAILS,
 	       "fields");
 _Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS &&
 		       (int)XDP_CUCKOO_MONITOR == RULE_MONITOR,
@@ -46,9 +47,32 @@ static bool is_tidy(const struct xdp_cuckoo_rule *from)
 {
 	const size_t used = from->family == AF_INET ? sizeof(__be32) : sizeof(from->src);
 
-	return !from->reserved && is_zero(from->reserved2, sizeof(from->reserved2)) &&
-	       is_zero(from->src + used, sizeof(from->src) - used) &&
+	return is_zero(from->src + used, sizeof(from->src) - used) &&
 	       is_zero(from->dst + used, sizeof(from->dst) - used);
+}
+
+static unsigned int detail(const struct xdp_cuckoo_rule *from, enum xdp_cuckoo_detail shift)
+{
+	return from->details >> shift & 3;
+}
+
+static void read_details(const struct xdp_cuckoo_rule *from, struct rule *rule)
+{
+	const unsigned int fragment = detail(from, XDP_CUCKOO_FRAGMENT), block = detail(from, XDP_CUCKOO_LENGTH_BLOCK);
+
+	rule->fields &= ~XDP_CUCKOO_FRAGMENTS;
+	rule->flags = from->tcp_flags;
+	rule->fragment = fragment;
+	rule->length = from->length;
+	rule->details = (struct rule_details){
+		.flags_mask = from->tcp_flags_mask,
+		.fragment_mask = fragment ? FLOW_FRAGMENT_MASK : 0,
+		.length_bits = from->length || block ? RULE_PORT_BITS - RULE_BLOCK_BITS * block : 0,
+		.sport_free = RULE_BLOCK_BITS * detail(from, XDP_CUCKOO_SPORT_BLOCK),
+		.dport_free = RULE_BLOCK_BITS * detail(from, XDP_CUCKOO_DPORT_BLOCK),
+	};
+	if (from->fields & XDP_CUCKOO_FRAGMENTS)
+		rule->fragment |= rule->details.fragment_mask = FLOW_FRAGMENT_ANY;
 }
 
 int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason)
@@ -69,6 +93,7 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 	memcpy(rule->dst.byte, from->dst, sizeof(from->dst));
 	rule->sport = htons(from->sport);
 	rule->dport = htons(from->dport);
+	read_details(from, rule);
 	rule->timeout_ms = from->timeout_ms;
 	strcpy(rule->comment, from->comment);
 	text_clean(rule->comment);
@@ -86,10 +111,22 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 
 void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
 {
+	const struct rule_details *details = &from->details;
+
 	memset(rule, 0, sizeof(*rule));
 	rule->family = from->family == FLOW_IPV4 ? AF_INET : from->family == FLOW_IPV6 ? AF_INET6 : AF_UNSPEC;
 	rule->action = from->action;
 	rule->fields = from->fields;
+	if (details->fragment_mask == FLOW_FRAGMENT_ANY)
+		rule->fields |= XDP_CUCKOO_FRAGMENTS;
+	rule->details = (details->fragment_mask == FLOW_FRAGMENT_MASK ? from->fragment : 0) << XDP_CUCKOO_FRAGMENT |
+			details->sport_free / RULE_BLOCK_BITS << XDP_CUCKOO_SPORT_BLOCK |
+			details->dport_free / RULE_BLOCK_BITS << XDP_CUCKOO_DPORT_BLOCK |
+			(details->length_bits ? RULE_PORT_BITS - details->length_bits : 0) / RULE_BLOCK_BITS
+				<< XDP_CUCKOO_LENGTH_BLOCK;
+	rule->tcp_flags = from->flags;
+	rule->tcp_flags_mask = details->flags_mask;
+	rule->length = from->length;
 	rule->proto = from->proto;
 	rule->src_bits = from->src_len;
 	rule->dst_bits = from->dst_len;

@@ -107,7 +107,17 @@ enum xdp_cuckoo_field {
 	XDP_CUCKOO_PROTO = 1 << 0,
 	XDP_CUCKOO_SPORT = 1 << 1,
 	XDP_CUCKOO_DPORT = 1 << 2,
-	XDP_CUCKOO_NEW = 1 << 3, /* `state new`: only packets that begin something; not with XDP_CUCKOO_PASS */
+	XDP_CUCKOO_NEW = 1 << 3,     /* `state new`: only packets that begin something; not with XDP_CUCKOO_PASS */
+	XDP_CUCKOO_DETAILS = 1 << 4, /* `details`, tcp_flags_mask or length is not 0, or XDP_CUCKOO_FRAGMENTS is set */
+	XDP_CUCKOO_FRAGMENTS = 1 << 5, /* only fragments, of any kind; with XDP_CUCKOO_DETAILS */
+};
+
+/* Shifts in `details`. A block has 1, 16, 256 or 4,096 numbers and starts at a multiple of that: 0, 1, 2 or 3. */
+enum xdp_cuckoo_detail {
+	XDP_CUCKOO_FRAGMENT = 0,    /* 1: packets that are no fragments; 2: first fragments; 3: later fragments */
+	XDP_CUCKOO_SPORT_BLOCK = 2, /* the port is the first of a block */
+	XDP_CUCKOO_DPORT_BLOCK = 4,
+	XDP_CUCKOO_LENGTH_BLOCK = 6, /* the length is the first of a block; 0 with length 0: any length */
 };
 
 /*
@@ -116,15 +126,16 @@ enum xdp_cuckoo_field {
  * prefix.
  */
 struct xdp_cuckoo_rule {
-	uint16_t family;            /* AF_INET, AF_INET6; 0: both, then without addresses */
-	uint8_t action;             /* enum xdp_cuckoo_action; ignored in a question */
-	uint8_t fields;             /* enum xdp_cuckoo_field bits: the fields that are given */
-	uint8_t proto;              /* IPPROTO_TCP, ..., at most 254 */
-	uint8_t src_bits, dst_bits; /* prefix lengths: 32 or 128 is one address, 0 any */
-	uint8_t reserved;
-	uint16_t sport, dport;    /* in host byte order; for ICMP and ICMPv6: type and code */
-	uint8_t src[16], dst[16]; /* in network byte order; IPv4 uses the first four bytes */
-	uint8_t reserved2[4];
+	uint16_t family;                        /* AF_INET, AF_INET6; 0: both, then without addresses */
+	uint8_t action;                         /* enum xdp_cuckoo_action; ignored in a question */
+	uint8_t fields;                         /* enum xdp_cuckoo_field bits: the fields that are given */
+	uint8_t proto;                          /* IPPROTO_TCP, ..., at most 254 */
+	uint8_t src_bits, dst_bits;             /* prefix lengths: 32 or 128 is one address, 0 any */
+	uint8_t details;                        /* see enum xdp_cuckoo_detail */
+	uint16_t sport, dport;                  /* in host byte order; for ICMP and ICMPv6: type and code */
+	uint8_t src[16], dst[16];               /* in network byte order; IPv4 uses the first four bytes */
+	uint8_t tcp_flags, tcp_flags_mask;      /* values, and which flags are compared: then proto is IPPROTO_TCP */
+	uint16_t length;                        /* of the packet, by IP, in host byte order */
 	int64_t timeout_ms;                     /* milliseconds until the rule ends, up to 68 years; 0: never */
 	char comment[XDP_CUCKOO_COMMENT_BYTES]; /* UTF-8, without quotes and control characters */
 };

@@ -22,6 +22,8 @@ static const char *why_not(const struct rule *rule)
 		return "is left out: ipset needs an address";
 	if (rule->fields & RULE_NEW)
 		return "is left out: a set of ipset has no state";
+	if (rule->fields & RULE_DETAILS)
+		return "is left out: a set of ipset has no TCP flags, fragments, lengths and blocks of ports";
 	if (rule->timeout_ms > TIMEOUT_MAX_S * 1000LL)
 		return "is left out: ipset's timeouts end at 2147483 s";
 	if (!(rule->fields & RULE_PROTO))

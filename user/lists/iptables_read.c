@@ -56,6 +56,7 @@ static const struct {
 	{ "-m|--match", "module" },           { "--comment", "comment" },
 	{ "--reject-with", "answer" },        { "-j|--jump|-g|--goto", "target" },
 	{ "-i|--in-interface", "interface" }, { "--state|--ctstate", "state" },
+	{ "--tcp-flags", "flags" },
 };
 
 static const struct rule any = { .family = FLOW_NO_FAMILY };
@@ -102,6 +103,12 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			if (suggest_has(options[k].options, word, strlen(word), true))
 				keyword = options[k].keyword;
 		value = keyword && i + 1 < count ? (char *)words[++i] : NULL;
+		if (!line->unfit && ((value && !strcmp(keyword, "flags") && i + 1 < count) || !strcmp(word, "--syn"))) {
+			list_row_print(&line->row, "flags", "%s/%s", value ? words[++i] : "syn",
+				       value ? value : "fin,syn,rst,ack");
+			line->has_flow = true;
+			continue;
+		}
 		if (value && !strcmp(keyword, "target")) {
 			line->target = value;
 		} else if (line->unfit || (value && !strcmp(keyword, "answer"))) {
@@ -165,10 +172,7 @@ static int read_drop(struct iptables *in, struct line *line, const char *chain)
 	int error;
 
 	if (line->unfit)
-		return list_refuse(list, "'%s': no rule can say this%s", line->unfit,
-				   suggest_has("--syn|--tcp-flags", line->unfit, strlen(line->unfit), true) ?
-					   ", but --ctstate NEW" :
-					   "");
+		return list_refuse(list, "'%s': no rule can say this", line->unfit);
 	if (!line->has_flow)
 		return list_refuse(list, "'-A %s -j %s': a rule must name an address, a protocol or a port", chain,
 				   line->target);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "rule/shapes.h"
 
@@ -133,6 +134,10 @@ static double price_of(const struct plan *plan, size_t i, size_t k, struct rule_
 	*both = *a;
 	both->src_len = a->src_len > b->src_len ? a->src_len : b->src_len;
 	both->dst_len = a->dst_len > b->dst_len ? a->dst_len : b->dst_len;
+	both->details.length_bits = MAX(a->details.length_bits, b->details.length_bits);
+	both->details.sport_free = MIN(a->details.sport_free, b->details.sport_free);
+	both->details.dport_free = MIN(a->details.dport_free, b->details.dport_free);
+	rule_mark_details(&both->fields, &both->details);
 	if (!plan->keys[k] || i == k || !rule_can_expand(a, both) || !rule_can_expand(b, both))
 		return INFINITY;
 	return plan->keys[i] * (rule_expansion_factor(a, both) - 1) +

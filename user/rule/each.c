@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Words that mean several rules: ranges of addresses and ports, and values joined by commas. A range of addresses
- * becomes the fewest prefixes. A rule has one port, so a range of ports becomes one rule for each.
+ * becomes the fewest prefixes. A range of ports becomes one rule for each port; a range of more than RULE_EACH_MAX ports
+ * becomes rules for blocks of ports, and so does a range of lengths.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,14 +18,17 @@
 /* The values that a word means, one after the other. */
 struct values {
 	const char *rest; /* elements not taken yet */
-	bool is_port, is_in_range;
+	bool is_port;     /* or a length */
+	bool is_in_range;
+	bool has_blocks; /* of a long range, and of lengths: the fewest blocks, as 4096/4 */
+	bool is_length;
 	struct rule_range addresses;
 	unsigned int port, last_port;
 };
 
 static bool is_of_ports(const char *keyword)
 {
-	return !strcmp(keyword, "sport") || !strcmp(keyword, "dport");
+	return !strcmp(keyword, "sport") || !strcmp(keyword, "dport") || !strcmp(keyword, "length");
 }
 
 /* Finds the next word from *at on that means several values, and sets *at. false: there is none. */
@@ -55,7 +59,9 @@ static bool parse_port(const char *text, char end, unsigned int *number)
 
 static struct values values_of(const struct rule_phrase *phrase, size_t at)
 {
-	return (struct values){ .rest = phrase->words[at + 1], .is_port = is_of_ports(phrase->words[at]) };
+	return (struct values){ .rest = phrase->words[at + 1],
+				.is_port = is_of_ports(phrase->words[at]),
+				.is_length = !strcmp(phrase->words[at], "length") };
 }
 
 /* Starts with the next element. 1: it is a range; 0: it is one value, in `text`; -EINVAL. */
@@ -75,9 +81,25 @@ static int begin_element(struct values *values, char text[RULE_RANGE_BYTES], str
 	if (!values->is_port)
 		return rule_range_parse(text, &values->addresses, reason) ? -EINVAL : 1;
 	if (parse_port(text, '-', &values->port) && parse_port(strchr(text, '-') + 1, '\0', &values->last_port) &&
-	    values->port <= values->last_port && values->last_port <= 65535)
+	    values->port <= values->last_port && values->last_port <= 65535) {
+		values->has_blocks = values->is_length || values->last_port - values->port >= RULE_EACH_MAX;
 		return 1;
-	return reason_set(reason, -EINVAL, "'%s' is not a range of ports, like 80-443", text);
+	}
+	return reason_set(reason, -EINVAL, "'%s' is not a range of %s", text,
+			  values->is_length ? "lengths, like 0-127" : "ports, like 80-443");
+}
+
+/* Takes the next port off the range, or the next block. */
+static void next_port(struct values *values, char text[RULE_RANGE_BYTES])
+{
+	unsigned int bits = 0;
+
+	while (values->has_blocks && bits + RULE_BLOCK_BITS < RULE_PORT_BITS &&
+	       !(values->port >> bits & ((1 << RULE_BLOCK_BITS) - 1)) &&
+	       values->last_port - values->port >= (1U << (bits + RULE_BLOCK_BITS)) - 1)
+		bits += RULE_BLOCK_BITS;
+	sprintf(text, bits ? "%u/%u" : "%u", values->port, RULE_PORT_BITS - bits);
+	values->port += 1U << bits;
 }
 
 /* Takes the next value. 1; 0 at the end; -EINVAL. */
@@ -89,7 +111,7 @@ static int next_value(struct values *values, char text[RULE_RANGE_BYTES], struct
 
 	for (;;) {
 		if (values->is_in_range && values->is_port && values->port <= values->last_port) {
-			sprintf(text, "%u", values->port++);
+			next_port(values, text);
 			return 1;
 		}
 		if (values->is_in_range && !values->is_port && rule_range_next(&values->addresses, &address, &length)) {

@@ -30,15 +30,25 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 	to = mempcpy(to, &rule->sport, 2);
 	to = mempcpy(to, &rule->dport, 2);
 	*to++ = rule->action;
+	if (rule->fields & RULE_DETAILS) {
+		to = mempcpy(to, &rule->details, sizeof(rule->details));
+		*to++ = rule->flags;
+		*to++ = rule->fragment;
+		*to++ = rule->length >> 8;
+		*to++ = rule->length;
+	}
 	return to - bytes;
 }
 
-/* Bytes of an encoded rule without its two addresses. */
+/* Bytes of an encoded rule without its two addresses and its details, and those of the details. */
 #define ENCODED_FIXED_BYTES 11
+#define ENCODED_DETAILS_BYTES (sizeof(struct rule_details) + 4)
 
-size_t rule_encoded_bytes(enum flow_family family)
+size_t rule_encoded_bytes(const __u8 bytes[RULE_ENCODED_BYTES])
 {
-	return ENCODED_FIXED_BYTES + rule_address_bits(family) / 4;
+	const size_t addresses = rule_address_bits(bytes[0]) / 4;
+
+	return ENCODED_FIXED_BYTES + addresses + (bytes[3 + addresses] & RULE_DETAILS ? ENCODED_DETAILS_BYTES : 0);
 }
 
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
@@ -46,9 +56,11 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	const __u8 *from = bytes;
 	size_t width;
 
-	if (length < ENCODED_FIXED_BYTES || bytes[0] > FLOW_NO_FAMILY || length != rule_encoded_bytes(bytes[0]))
+	if (length < ENCODED_FIXED_BYTES || bytes[0] > FLOW_NO_FAMILY)
 		return -EBADMSG;
 	width = rule_address_bits(bytes[0]) / 8;
+	if (length < ENCODED_FIXED_BYTES + 2 * width || length != rule_encoded_bytes(bytes))
+		return -EBADMSG;
 	memset(rule, 0, offsetof(struct rule, comment));
 	rule->comment[0] = '\0';
 	rule->family = *from++;
@@ -64,6 +76,13 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	memcpy(&rule->sport, from, 2);
 	memcpy(&rule->dport, from + 2, 2);
 	rule->action = from[4];
+	if (rule->fields & RULE_DETAILS) {
+		memcpy(&rule->details, from + 5, sizeof(rule->details));
+		from += 5 + sizeof(rule->details);
+		rule->flags = from[0];
+		rule->fragment = from[1];
+		rule->length = from[2] << 8 | from[3];
+	}
 	if (rule->src_len > 8 * width || rule->dst_len > 8 * width || rule->action >= RULE_ACTIONS ||
 	    rule->port_kind > FLOW_ICMP || rule->fields >= RULE_FIELDS)
 		return -EBADMSG;
@@ -108,6 +127,38 @@ static bool are_ports_canonical(const struct rule *rule)
 	}
 }
 
+static bool is_block(__u16 first, unsigned int free)
+{
+	return free < RULE_PORT_BITS && !(free % RULE_BLOCK_BITS) && !(first & ((1U << free) - 1));
+}
+
+/* Masks of the details, and values under them, and nothing that no packet can have. */
+static bool are_details_canonical(const struct rule *rule)
+{
+	const struct rule_details *details = &rule->details;
+	const unsigned int length_free = RULE_PORT_BITS - details->length_bits;
+	__u8 fields = rule->fields;
+
+	rule_mark_details(&fields, details);
+	if (fields != rule->fields || rule->flags & ~details->flags_mask ||
+	    (details->length_bits ? !is_block(rule->length, length_free) : rule->length))
+		return false;
+	if (details->fragment_mask == FLOW_FRAGMENT_ANY ? rule->fragment != FLOW_FRAGMENT_ANY :
+	    details->fragment_mask ? details->fragment_mask != FLOW_FRAGMENT_MASK || !rule->fragment ||
+					     rule->fragment > FLOW_FRAGMENT_MASK :
+				     rule->fragment)
+		return false;
+	if (details->flags_mask && (!(rule->fields & RULE_PROTO) || rule->proto != IPPROTO_TCP))
+		return false;
+	if ((details->sport_free || details->dport_free) && rule->port_kind != FLOW_PORTS)
+		return false;
+	return (!details->sport_free ||
+		(rule->fields & RULE_SPORT && is_block(ntohs(rule->sport), details->sport_free))) &&
+	       (!details->dport_free ||
+		(rule->fields & RULE_DPORT && is_block(ntohs(rule->dport), details->dport_free))) &&
+	       (rule->fragment != FLOW_FRAGMENT_LATER || !rule_lacks_later_fragments(rule));
+}
+
 /* The store checks millions of rules, and most have whole addresses, so these return early. */
 static bool is_network(const struct rule *rule, const union flow_addr *address, unsigned int length)
 {
@@ -125,7 +176,7 @@ bool rule_is_canonical(const struct rule *rule)
 		return false;
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;
-	if (!are_ports_canonical(rule))
+	if (!are_ports_canonical(rule) || !are_details_canonical(rule))
 		return false;
 	if (rule->family > FLOW_NO_FAMILY || rule->src_len > bits || rule->dst_len > bits)
 		return false;

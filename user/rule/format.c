@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "rule/rule.h"
+#include "rule/internal.h"
 #include "base/safe_text.h"
 
 const char *rule_prefix_format(enum flow_family family, const union flow_addr *address, unsigned int length,
@@ -33,6 +33,51 @@ int rule_action_parse(const char *word, enum rule_action *action)
 	return -EINVAL;
 }
 
+const char *const rule_flag_names[8] = { "fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr" };
+
+const struct rule_fragment rule_fragments[RULE_FRAGMENTS] = {
+	{ "no", FLOW_FRAGMENT_MASK, FLOW_FRAGMENT_NO },
+	{ "first", FLOW_FRAGMENT_MASK, FLOW_FRAGMENT_FIRST },
+	{ "later", FLOW_FRAGMENT_MASK, FLOW_FRAGMENT_LATER },
+	{ "any", FLOW_FRAGMENT_ANY, FLOW_FRAGMENT_ANY },
+};
+
+static void append_flags(char *text, char before, __u8 flags)
+{
+	for (unsigned int i = 0; i < 8; i++)
+		if (flags & 1 << i) {
+			text_append(text, RULE_TEXT_BYTES, "%c%s", before, rule_flag_names[i]);
+			before = ',';
+		}
+	if (!flags)
+		text_append(text, RULE_TEXT_BYTES, "%cnone", before);
+}
+
+/* `free`: how many of the lower bits of the number are not compared. */
+static void append_block(char *text, const char *word, unsigned int number, unsigned int free)
+{
+	text_append(text, RULE_TEXT_BYTES, " %s %u", word, number);
+	if (free)
+		text_append(text, RULE_TEXT_BYTES, "/%u", RULE_PORT_BITS - free);
+}
+
+static void append_details(char *text, const struct rule *rule)
+{
+	const struct rule_details *details = &rule->details;
+
+	if (details->flags_mask) {
+		text_append(text, RULE_TEXT_BYTES, " flags");
+		append_flags(text, ' ', rule->flags);
+		if (details->flags_mask != rule->flags)
+			append_flags(text, '/', details->flags_mask);
+	}
+	for (unsigned int i = 0; i < RULE_FRAGMENTS; i++)
+		if (rule_fragments[i].mask == details->fragment_mask && rule_fragments[i].value == rule->fragment)
+			text_append(text, RULE_TEXT_BYTES, " fragment %s", rule_fragments[i].name);
+	if (details->length_bits)
+		append_block(text, "length", rule->length, RULE_PORT_BITS - details->length_bits);
+}
+
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 {
 	const bool is_icmp = rule->port_kind == FLOW_ICMP;
@@ -51,12 +96,13 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		text_append(text, RULE_TEXT_BYTES, " src %s",
 			    rule_prefix_format(rule->family, &rule->src, rule->src_len, prefix));
 	if (rule->fields & RULE_SPORT)
-		text_append(text, RULE_TEXT_BYTES, " %s %u", is_icmp ? "type" : "sport", ntohs(rule->sport));
+		append_block(text, is_icmp ? "type" : "sport", ntohs(rule->sport), rule->details.sport_free);
 	if (rule->dst_len)
 		text_append(text, RULE_TEXT_BYTES, " dst %s",
 			    rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
-		text_append(text, RULE_TEXT_BYTES, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
+		append_block(text, is_icmp ? "code" : "dport", ntohs(rule->dport), rule->details.dport_free);
+	append_details(text, rule);
 	if (rule->fields & RULE_NEW)
 		text_append(text, RULE_TEXT_BYTES, " state new");
 	if (rule->action != RULE_DROP)
@@ -69,19 +115,36 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	return text;
 }
 
+/* `bits`: how many are compared. */
+static void append_part(char *text, const char *word, unsigned int bits)
+{
+	text_append(text, RULE_TEXT_BYTES, bits == RULE_PORT_BITS ? " %s" : " %s/%u", word, bits);
+}
+
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES])
 {
+	const struct rule_details *details = &shape->details;
+
 	strcpy(text, shape->family == FLOW_IPV4 ? "ipv4" : "ipv6");
 	if (shape->fields & RULE_PROTO)
 		text_append(text, RULE_TEXT_BYTES, " proto");
 	if (shape->src_len)
 		text_append(text, RULE_TEXT_BYTES, " src/%u", shape->src_len);
 	if (shape->fields & RULE_SPORT)
-		text_append(text, RULE_TEXT_BYTES, " sport");
+		append_part(text, "sport", RULE_PORT_BITS - details->sport_free);
 	if (shape->dst_len)
 		text_append(text, RULE_TEXT_BYTES, " dst/%u", shape->dst_len);
 	if (shape->fields & RULE_DPORT)
-		text_append(text, RULE_TEXT_BYTES, " dport");
+		append_part(text, "dport", RULE_PORT_BITS - details->dport_free);
+	if (details->flags_mask) {
+		text_append(text, RULE_TEXT_BYTES, " flags");
+		append_flags(text, '/', details->flags_mask);
+	}
+	if (details->fragment_mask)
+		text_append(text, RULE_TEXT_BYTES,
+			    details->fragment_mask == FLOW_FRAGMENT_ANY ? " fragment any" : " fragment");
+	if (details->length_bits)
+		append_part(text, "length", details->length_bits);
 	if (shape->fields & RULE_NEW)
 		text_append(text, RULE_TEXT_BYTES, " state new");
 	if (shape->action != RULE_DROP)

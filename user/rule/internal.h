@@ -39,6 +39,14 @@ const char *rule_keyword(const char *word);
 /* Reads a number of at most `max`. Leading zeros are refused: some tools read 010 as 8, others as 10. 0; -EINVAL. */
 int rule_number_parse(const char *text, unsigned long max, unsigned long *number);
 
+/* The names of the TCP flags, from the lowest bit, and of what a rule says of fragments. */
+#define RULE_FRAGMENTS 4
+extern const char *const rule_flag_names[8];
+extern const struct rule_fragment {
+	const char *name;
+	__u8 mask, value;
+} rule_fragments[RULE_FRAGMENTS];
+
 /* ---- ranges ---- */
 
 struct rule_range {

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -152,12 +153,102 @@ static int parse_proto(struct parser *parser, const struct keyword *keyword, con
 		    without_zeros(value), suggest_text(&suggest, NULL, text));
 }
 
+/* "4096/4": all numbers of 16 bits with the same first bits, as in a prefix. */
+static int parse_block(struct parser *parser, const struct keyword *keyword, const char *value, unsigned long *number,
+		       unsigned int *bits)
+{
+	const char *slash = strchrnul(value, '/');
+	unsigned long length = RULE_PORT_BITS;
+	char first[8];
+
+	snprintf(first, sizeof(first), "%.*s", (int)(slash - value), value);
+	if (rule_number_parse(first, 65535, number) ||
+	    (*slash && rule_number_parse(slash + 1, RULE_PORT_BITS, &length)) || !length || length % RULE_BLOCK_BITS)
+		return fail(parser, "'%s %s': must be a number 0 to 65535, or a block of them: 16/12, 256/8 or 4096/4",
+			    keyword->word, value);
+	if (*number & (0xffff >> length))
+		return fail(parser, "'%s %s': the block of %u numbers starts at %lu", keyword->word, value,
+			    0x10000 >> length, *number & ~(0xffffUL >> length));
+	*bits = length;
+	return 0;
+}
+
+static int parse_length(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	struct rule *rule = parser->rule;
+	unsigned long number;
+	unsigned int bits;
+
+	if (parse_block(parser, keyword, value, &number, &bits))
+		return -EINVAL;
+	rule->length = number;
+	rule->details.length_bits = bits;
+	return 0;
+}
+
+/* "syn,ack"; none: no flag. */
+static bool read_flags(const char *text, const char *end, __u8 *flags)
+{
+	size_t length;
+
+	*flags = 0;
+	if (end - text == 4 && !strncasecmp(text, "none", 4))
+		return true;
+	for (;; text += length + 1) {
+		unsigned int i = 0;
+
+		for (length = 0; text + length < end && text[length] != ','; length++)
+			;
+		while (i < 8 && (strlen(rule_flag_names[i]) != length || strncasecmp(text, rule_flag_names[i], length)))
+			i++;
+		if (i == 8)
+			return false;
+		*flags |= 1 << i;
+		if (text + length == end)
+			return true;
+	}
+}
+
+/* "syn/syn,ack": of the flags behind the slash, just those before it. "syn": it is set, whatever the others are. */
+static int parse_flags(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	struct rule *rule = parser->rule;
+	const char *slash = strchrnul(value, '/'), *end = strchr(value, '\0');
+	__u8 mask;
+
+	if (!read_flags(value, slash, &rule->flags) || !read_flags(*slash ? slash + 1 : value, end, &mask))
+		return fail(parser, "'%s %.80s': write flags like syn/syn,ack: %s", keyword->word, value,
+			    "of fin, syn, rst, psh, ack, urg, ece, cwr those that are set, and of which");
+	if (!mask)
+		return fail(parser, "'%s %.80s': write of which flags: none/syn,ack", keyword->word, value);
+	if (rule->flags & ~mask)
+		return fail(parser, "'%s %.80s': all flags before the slash must be behind it, too", keyword->word,
+			    value);
+	rule->details.flags_mask = mask;
+	return 0;
+}
+
+static int parse_fragment(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	struct rule *rule = parser->rule;
+
+	for (unsigned int i = 0; i < RULE_FRAGMENTS; i++)
+		if (!strcasecmp(value, rule_fragments[i].name)) {
+			rule->details.fragment_mask = rule_fragments[i].mask;
+			rule->fragment = rule_fragments[i].value;
+			return 0;
+		}
+	return fail(parser, "'%s %.80s': the fragment is no (the packet is whole), first, later or any", keyword->word,
+		    value);
+}
+
 /* A port and an ICMP type or code use the same member, so a rule must not have both. */
 static int parse_port(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
 	const char *word = keyword->word;
 	const bool is_port = keyword->kind == FLOW_PORTS;
+	__u8 *free = keyword->is_dst ? &rule->details.dport_free : &rule->details.sport_free;
 	unsigned long max = is_port ? 65535 : 255;
 	unsigned long number;
 	__u16 service;
@@ -166,7 +257,13 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
 	if (is_port && rule_service_port(value, &service))
 		number = service;
-	else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,"))
+	else if (is_port && strchr(value, '/') && isdigit((unsigned char)value[strlen(value) - 1])) {
+		unsigned int bits;
+
+		if (parse_block(parser, keyword, value, &number, &bits))
+			return -EINVAL;
+		*free = RULE_PORT_BITS - bits;
+	} else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,"))
 		return fail(parser,
 			    "'%s %s': these are several, and one rule has one; add takes several, and so does a list file",
 			    word, value);
@@ -253,6 +350,9 @@ static const struct keyword keywords[] = {
 	{ "dport", "PORT", parse_port, true, FLOW_PORTS },
 	{ "type", "N", parse_port, false, FLOW_ICMP },
 	{ "code", "N", parse_port, true, FLOW_ICMP },
+	{ "flags", "FLAGS", parse_flags, false, FLOW_NO_PORTS },
+	{ "fragment", "no|first|later|any", parse_fragment, false, FLOW_NO_PORTS },
+	{ "length", "BYTES", parse_length, false, FLOW_NO_PORTS },
 	{ "state", "new", parse_state, false, FLOW_NO_PORTS },
 	{ "action", "drop|pass|monitor", parse_action, false, FLOW_NO_PORTS },
 	{ "timeout", "TIME", parse_timeout, false, FLOW_NO_PORTS },
@@ -291,6 +391,16 @@ static int check_whole(struct parser *parser)
 	const bool has_proto = rule->fields & RULE_PROTO, is_icmp = rule_is_icmp(rule);
 	const enum flow_family implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
 
+	rule_mark_details(&rule->fields, &rule->details);
+	if (rule->details.flags_mask && has_proto && rule->proto != IPPROTO_TCP)
+		return fail(parser, "flags are those of TCP: they do not go with protocol %u", rule->proto);
+	if (rule->details.flags_mask) {
+		rule->fields |= RULE_PROTO;
+		rule->proto = IPPROTO_TCP;
+	}
+	if (rule->fragment == FLOW_FRAGMENT_LATER && rule_lacks_later_fragments(rule))
+		return fail(parser,
+			    "fragment later: such a packet has no ports, type, code and flags, and begins nothing");
 	if (rule->port_kind == FLOW_ICMP && !is_icmp)
 		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
 	if (rule->port_kind == FLOW_PORTS && has_proto && !rule_has_ports(rule->proto))

@@ -16,7 +16,7 @@
 
 #define RULE_TEXT_BYTES 544           /* longest canonical text with timeout, comment and final 0 */
 #define RULE_COMMENT_BYTES 256        /* with the final 0 */
-#define RULE_ENCODED_BYTES 48         /* longest result of rule_encode() */
+#define RULE_ENCODED_BYTES 56         /* longest result of rule_encode() */
 #define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
 #define RULE_WORDS_MAX 32             /* in the text of one rule */
 #define RULE_PREFIX_BYTES 50          /* longest text of an address with a prefix length */
@@ -40,11 +40,26 @@ int rule_action_parse(const char *word, enum rule_action *action);
 
 enum rule_field {
 	RULE_PROTO = 1 << 0,
-	RULE_SPORT = 1 << 1, /* or the ICMP type */
-	RULE_DPORT = 1 << 2, /* or the ICMP code */
-	RULE_NEW = 1 << 3,   /* `state new`: only packets that begin something, see bpf/new_only.h */
-	RULE_FIELDS = RULE_NEW << 1,
+	RULE_SPORT = 1 << 1,   /* or the ICMP type */
+	RULE_DPORT = 1 << 2,   /* or the ICMP code */
+	RULE_NEW = 1 << 3,     /* `state new`: only packets that begin something, see bpf/new_only.h */
+	RULE_DETAILS = 1 << 4, /* struct rule_details has something */
+	RULE_FIELDS = RULE_DETAILS << 1,
 };
+
+/*
+ * How a rule compares what few rules compare: TCP flags, fragment and length. And ports, if it compares only a part of
+ * them, as `dport 4096/4`. All 0: it compares no such thing, and whole ports.
+ */
+struct rule_details {
+	__u8 flags_mask;             /* of the TCP flags */
+	__u8 fragment_mask;          /* of FLOW_FRAGMENT_... */
+	__u8 length_bits;            /* how many of the upper bits of the length are compared */
+	__u8 sport_free, dport_free; /* how many of the lower bits of a port are not compared */
+};
+
+#define RULE_PORT_BITS 16 /* of a port, and of a length */
+#define RULE_BLOCK_BITS 4 /* blocks have 2^4, 2^8 or 2^12 numbers: more sizes would be more kinds of rule */
 
 /*
  * Who wants a rule, and until when. Each owner (the operator, or a list: store/store.h) has one bit, either
@@ -69,16 +84,20 @@ struct rule {
 	__u8 proto;
 	union flow_addr src, dst; /* IPv4 in .v4, the rest 0 */
 	__be16 sport, dport;
+	struct rule_details details;
+	__u8 flags, fragment;             /* values under the masks of `details` */
+	__u16 length;                     /* in the byte order of the host */
 	__s64 timeout_ms;                 /* until the rule ends; 0: never; negative: it ended that long ago */
 	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
 	struct rule_owners owners;        /* all 0 where the rule does not come from a store */
 };
 
-/* Family, action, fields and prefix lengths: what all keys of one kind have in common. */
+/* Family, action, fields, details and prefix lengths: what all keys of one kind have in common. */
 struct rule_shape {
 	__u8 family; /* FLOW_IPV4 or FLOW_IPV6 */
 	__u8 action;
 	__u8 fields;
+	struct rule_details details;
 	__u8 src_len, dst_len;
 };
 
@@ -195,6 +214,21 @@ const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 /* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
+/* Sets or clears RULE_DETAILS of the fields, as the details require. */
+static inline void rule_mark_details(__u8 *fields, const struct rule_details *details)
+{
+	const bool has_details = details->flags_mask || details->fragment_mask || details->length_bits ||
+				 details->sport_free || details->dport_free;
+
+	*fields = (*fields & ~RULE_DETAILS) | (has_details ? RULE_DETAILS : 0);
+}
+
+/* Whether no later fragment can match the rule: such fragments have no ports and flags, and begin nothing. */
+static inline bool rule_lacks_later_fragments(const struct rule *rule)
+{
+	return rule->port_kind != FLOW_NO_PORTS || rule->details.flags_mask || rule->fields & RULE_NEW;
+}
+
 /* The bits of a whole address; 0 for FLOW_NO_FAMILY. */
 static inline unsigned int rule_address_bits(enum flow_family family)
 {
@@ -233,8 +267,8 @@ bool rule_is_canonical(const struct rule *rule);
 bool rule_is_plain(const char *text);
 bool rule_is_utf8(const char *text);
 
-/* The length of an encoded rule of this family. */
-size_t rule_encoded_bytes(enum flow_family family);
+/* The length of the encoded rule that starts with these bytes. */
+size_t rule_encoded_bytes(const __u8 bytes[RULE_ENCODED_BYTES]);
 
 /* The rule's keys under its own shapes: one for each family it matches. Returns how many. */
 size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
@@ -252,8 +286,13 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 /* The rule that has this key, with the key's family and without timeout and comment. */
 struct rule rule_of_key(const struct rule_key *key);
 
-/* A rule that matches only this flow. The flow must have a family. */
+/*
+ * A rule that matches only this flow, which must have a family. rule_of_packet(): only packets with the flow's details,
+ * too. rule_without_details(): the rule without these, and without `state new`: a pass rule for its conversation.
+ */
 struct rule rule_of_flow(const struct flow *flow);
+struct rule rule_of_packet(const struct flow *flow);
+struct rule rule_without_details(const struct rule *rule);
 
 /* The hash and the tag of a key under the table's secret. */
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
@@ -261,8 +300,14 @@ struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret
 /* Makes the form of a shape that the packet path uses. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
 
-/* The shape that a tag means: of a compiled shape, or in the last word of a key. */
-struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
+/* The shape that a tag and the details mean: of a compiled shape, or the last word and the details of a key. */
+struct rule_shape rule_shape_of_tag(__u64 tag, __u64 details, enum flow_family family);
+
+/* The shape that rule_shape_compile() compiled. */
+static inline struct rule_shape rule_shape_of_compiled(const struct abi_shape *shape, enum flow_family family)
+{
+	return rule_shape_of_tag(shape->tag, shape->mask[FLOW_KEY_DETAILS], family);
+}
 
 /*
  * The rules of `shape` that match every flow `query` matches: the query without the fields and prefix bits

@@ -53,7 +53,7 @@ static __u64 first_word_of(const __u8 bytes[RULE_ENCODED_BYTES])
 static size_t write_record(__u8 *to, const __u8 bytes[RULE_ENCODED_BYTES], const struct rule *rule)
 {
 	const size_t comment = strlen(rule->comment);
-	size_t tail = rule_encoded_bytes(rule->family) - FIRST_BYTES;
+	size_t tail = rule_encoded_bytes(bytes) - FIRST_BYTES;
 	__u8 *const start = to;
 
 	while (tail && !bytes[FIRST_BYTES + tail - 1])
@@ -216,7 +216,7 @@ void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule)
 
 	memcpy(bytes, &first_word, sizeof(first_word));
 	memcpy(bytes + FIRST_BYTES, from, tail);
-	rule_decode(bytes, rule_encoded_bytes(bytes[0]), rule);
+	rule_decode(bytes, rule_encoded_bytes(bytes), rule);
 	from += tail;
 	if (*record & RECORD_TIMED) {
 		memcpy(&rule->timeout_ms, from, sizeof(rule->timeout_ms));

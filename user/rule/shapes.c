@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct rule_shape) == 5, "shapes are compared as bytes: no padding");
+_Static_assert(sizeof(struct rule_shape) == 10, "shapes are compared as bytes: no padding");
 
 unsigned int rule_action_rank(enum rule_action action)
 {

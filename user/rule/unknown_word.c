@@ -17,8 +17,7 @@ static const struct advice strangers[] = {
 	{ "tcp/udp|tcp,udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
 	{ "ports", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
-	{ "flags|syn",
-	  "is no field of a rule: rules do not look at TCP flags; nft does; for packets that begin something write state new" },
+	{ "syn", "is not a word of a rule: write flags syn/syn,ack, or for packets that begin something state new" },
 	{ "ct",
 	  "is no field of a rule: each packet is judged alone, without its connection; for packets that begin something write state new" },
 	{ "iif|iifname|dev|on",
@@ -30,7 +29,8 @@ static const struct advice strangers[] = {
 	{ "log", "is no field of a rule: xdp-cuckoo monitor shows what rules drop, or would drop" },
 	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
 	{ "not|!|except", "is not possible: write what to drop, and rules with action pass for what must pass" },
-	{ "fragments", "is no field of a rule: what later fragments do says xdp-cuckoo policy later-fragment" },
+	{ "fragments|frag",
+	  "is not a word of a rule: write fragment any; what later fragments do that no rule matches says xdp-cuckoo policy later-fragment" },
 	{ "vlan", "is no field of a rule: leave it out, VLAN tags do not matter" },
 	{ "ping", "is not a word of a rule: write proto icmp type 8, in IPv6 proto ipv6-icmp type 128" },
 	{ "-",
@@ -125,7 +125,7 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
 		suggest_offer(&suggest, known);
 	return fail(reason,
-		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, flags, fragment, length, action, "
 		    "timeout, comment%s",
 		    word, suggest_text(&suggest, NULL, text));
 }

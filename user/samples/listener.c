@@ -221,19 +221,21 @@ int listener_count(const struct listener *listener, struct abi_sampling *sum, st
 struct sample_view sample_view(const struct abi_sample *sample, struct store *store)
 {
 	struct sample_view view = {};
-	struct rule query;
 	struct flow flow = {}; /* the parser sets only the 4 bytes of an IPv4 address */
 
 	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
 	view.has_flow = flow.family != FLOW_NO_FAMILY;
 	if (view.has_flow) {
-		query = view.flow = rule_of_flow(&flow);
-		view.is_new = !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags);
-		query.fields |= view.is_new ? RULE_NEW : 0;
+		view.flow = rule_of_flow(&flow);
+		view.packet = rule_of_packet(&flow);
+		if (flow.fragment != FLOW_FRAGMENT_LATER &&
+		    !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags))
+			view.packet.fields |= RULE_NEW;
 	}
 	if (sample->outcome < OUTCOME_POLICIES)
 		view.cause = SAMPLE_POLICY;
-	else if (store && view.has_flow && !query_test(store, &query, &view.rule) && view.rule.action != RULE_PASS)
+	else if (store && view.has_flow && !query_test(store, &view.packet, &view.rule) &&
+		 view.rule.action != RULE_PASS)
 		view.cause = SAMPLE_RULE;
 	else
 		view.cause = SAMPLE_UNKNOWN_RULE;

@@ -57,8 +57,8 @@ enum sample_cause {
 
 struct sample_view {
 	bool has_flow;
-	struct rule flow; /* the flow of the packet, if has_flow */
-	bool is_new;      /* rules with `state new` may match the packet */
+	struct rule flow;   /* the flow of the packet, if has_flow */
+	struct rule packet; /* the flow with the details of the packet, and with `state new` if it may begin something */
 	enum sample_cause cause;
 	struct rule rule; /* with SAMPLE_RULE */
 };

@@ -5,12 +5,25 @@
 
 #include "store/internal.h"
 
-/* The probed shape differs from the shape only in its lengths. Schema 1 has only `keys`. */
+/*
+ * The probed shape differs from the shape only in its lengths, and in how much of ports and lengths it compares. Schema 1
+ * has only `keys`.
+ */
 struct shape_value {
 	__u64 keys;
 	__u8 src_len, dst_len;
-	__u8 reserved[6];
+	__u8 has_details; /* the next members are those of the probed shape; older versions left them 0 */
+	__u8 length_bits, sport_free, dport_free;
+	__u8 reserved[2];
 };
+
+/* A shape as it is stored: without details, older versions can read it. */
+struct shape_key {
+	__u8 family, action, fields, src_len, dst_len;
+	struct rule_details details;
+};
+
+#define SHAPE_KEY_BYTES_PLAIN offsetof(struct shape_key, details)
 
 #define SHAPE_VALUE_BYTES_1 sizeof(__u64)
 #define KEYS_MAX (1ULL << 60) /* so that no sum overflows */
@@ -22,25 +35,63 @@ static bool is_shape(const struct rule_shape *shape)
 	const unsigned int bits = shape->family == FLOW_IPV4 ? 32 : 128;
 
 	return shape->family < FLOW_FAMILIES && shape->action < RULE_ACTIONS && shape->fields < RULE_FIELDS &&
-	       shape->src_len <= bits && shape->dst_len <= bits;
+	       shape->src_len <= bits && shape->dst_len <= bits && shape->details.fragment_mask <= FLOW_FRAGMENT_MASK &&
+	       shape->details.length_bits <= RULE_PORT_BITS && shape->details.sport_free < RULE_PORT_BITS &&
+	       shape->details.dport_free < RULE_PORT_BITS;
+}
+
+static MDB_val write_key(const struct rule_shape *shape, struct shape_key *key)
+{
+	*key = (struct shape_key){ shape->family,  shape->action,  shape->fields,
+				   shape->src_len, shape->dst_len, shape->details };
+	return (MDB_val){ shape->fields & RULE_DETAILS ? sizeof(*key) : SHAPE_KEY_BYTES_PLAIN, key };
+}
+
+/* Takes the next key off `bytes`. false: it is none. */
+static bool read_key(MDB_val *bytes, struct rule_shape *shape)
+{
+	struct shape_key key = {};
+	size_t length;
+
+	if (bytes->mv_size < SHAPE_KEY_BYTES_PLAIN)
+		return false;
+	memcpy(&key, bytes->mv_data, SHAPE_KEY_BYTES_PLAIN);
+	length = key.fields & RULE_DETAILS ? sizeof(key) : SHAPE_KEY_BYTES_PLAIN;
+	if (bytes->mv_size < length)
+		return false;
+	memcpy(&key, bytes->mv_data, length);
+	*bytes = (MDB_val){ bytes->mv_size - length, (char *)bytes->mv_data + length };
+	*shape = (struct rule_shape){ .family = key.family,
+				      .action = key.action,
+				      .fields = key.fields,
+				      .details = key.details,
+				      .src_len = key.src_len,
+				      .dst_len = key.dst_len };
+	return is_shape(shape);
 }
 
 static int shape_load(const struct store_pair *there, void *list)
 {
-	const MDB_val *key = &there->key, *value = &there->value;
+	const MDB_val *value = &there->value;
+	MDB_val key = there->key;
 	struct shape_list_entry entry = {};
 	struct shape_value stored = {};
 
-	if (key->mv_size != sizeof(entry.shape) ||
+	if (!read_key(&key, &entry.shape) || key.mv_size ||
 	    (value->mv_size != sizeof(stored) && value->mv_size != SHAPE_VALUE_BYTES_1))
 		return -EBADMSG;
-	memcpy(&entry.shape, key->mv_data, sizeof(entry.shape));
 	memcpy(&stored, value->mv_data, value->mv_size);
 	entry.keys = stored.keys;
 	entry.probed_as = entry.shape;
 	if (value->mv_size == sizeof(stored)) {
 		entry.probed_as.src_len = stored.src_len;
 		entry.probed_as.dst_len = stored.dst_len;
+	}
+	if (stored.has_details) {
+		entry.probed_as.details.length_bits = stored.length_bits;
+		entry.probed_as.details.sport_free = stored.sport_free;
+		entry.probed_as.details.dport_free = stored.dport_free;
+		rule_mark_details(&entry.probed_as.fields, &entry.probed_as.details);
 	}
 	/* shape_list_restore() refuses a shape that does not expand to the checked one. */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
@@ -61,11 +112,16 @@ int store_shapes_save(struct store *store)
 
 	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
+		const struct rule_shape *probed = &entry->probed_as;
 		struct shape_value stored = { .keys = entry->keys,
-					      .src_len = entry->probed_as.src_len,
-					      .dst_len = entry->probed_as.dst_len };
-		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
-		MDB_val value = { sizeof(stored), &stored };
+					      .src_len = probed->src_len,
+					      .dst_len = probed->dst_len,
+					      .has_details = !!(entry->shape.fields & RULE_DETAILS),
+					      .length_bits = probed->details.length_bits,
+					      .sport_free = probed->details.sport_free,
+					      .dport_free = probed->details.dport_free };
+		struct shape_key bytes;
+		MDB_val key = write_key(&entry->shape, &bytes), value = { sizeof(stored), &stored };
 
 		error = store_pair_put(store, store->shapes_db, &key, &value, 0);
 	}
@@ -96,11 +152,15 @@ static MDB_val kept_name(void)
 
 int store_shapes_keep(struct store *store)
 {
-	struct rule_shape shapes[SHAPE_LIST_MAX];
-	MDB_val key = kept_name(), value = { store->shapes.count * sizeof(*shapes), shapes };
+	struct shape_key shapes[SHAPE_LIST_MAX], bytes;
+	MDB_val key = kept_name(), value = { 0, shapes };
 
-	for (size_t i = 0; i < store->shapes.count; i++)
-		shapes[i] = store->shapes.entry[i].shape;
+	for (size_t i = 0; i < store->shapes.count; i++) {
+		const MDB_val next = write_key(&store->shapes.entry[i].shape, &bytes);
+
+		memcpy((char *)shapes + value.mv_size, &bytes, next.mv_size);
+		value.mv_size += next.mv_size;
+	}
 	return store_pair_put(store, store->meta_db, &key, &value, 0);
 }
 
@@ -122,14 +182,14 @@ int store_undone_shapes(struct store *store, struct shape_list *list)
 	if (error)
 		return error;
 	error = environment_error(mdb_get(txn, store->meta_db, &key, &value));
-	for (size_t i = 0; !error && list->count < SHAPE_LIST_MAX && i < value.mv_size / sizeof(struct rule_shape);
-	     i++) {
+	while (!error && value.mv_size && list->count < SHAPE_LIST_MAX) {
 		struct shape_list_entry entry = { .keys = 1 };
 
-		memcpy(&entry.shape, (char *)value.mv_data + i * sizeof(entry.shape), sizeof(entry.shape));
+		if (!read_key(&value, &entry.shape))
+			error = -EBADMSG;
 		entry.probed_as = entry.shape;
-		if (!shape_list_find(list, &entry.shape))
-			error = is_shape(&entry.shape) ? shape_list_restore(list, &entry) : -EBADMSG;
+		if (!error && !shape_list_find(list, &entry.shape))
+			error = shape_list_restore(list, &entry);
 	}
 	store_view_end(store);
 	return error == -ENOENT ? 0 : error;

@@ -157,8 +157,10 @@ LIBRARY_TEST(test_what_is_no_rule)
 	IS_NO_RULE(rule.src[3] = 1);
 	IS_NO_RULE(rule.src[4] = 1);
 	IS_NO_RULE(rule.dst[0] = 1);
-	IS_NO_RULE(rule.reserved = 1);
-	IS_NO_RULE(rule.reserved2[3] = 1);
+	IS_NO_RULE(rule.details = 1);
+	IS_NO_RULE(rule.length = 1);
+	IS_NO_RULE(rule.fields |= XDP_CUCKOO_DETAILS);
+	IS_NO_RULE(rule.fields |= XDP_CUCKOO_DETAILS, rule.tcp_flags_mask = 2);
 	IS_NO_RULE(rule.timeout_ms = -1);
 	IS_NO_RULE(rule.timeout_ms = INT64_MAX);
 	IS_NO_RULE(memset(rule.comment, 'x', sizeof(rule.comment)));

@@ -274,8 +274,7 @@ static const struct {
 	{ SAVED "-A INPUT -s 192.0.2.1 -p tcp -m tcp --syn -j DROP\n"
 		"-A INPUT -s 192.0.2.1 -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP\n"
 		"-A INPUT -s 192.0.2.1 -m conntrack --ctstate INVALID -j DROP\n",
-	  "",
-	  "3: '--syn': no rule can say this, but --ctstate NEW\n4: '--tcp-flags': no rule can say this, but --ctstate NEW\n"
+	  "proto tcp src 192.0.2.1 flags syn/fin,syn,rst,ack\nproto tcp src 192.0.2.1 flags syn/fin,syn,rst,ack\n",
 	  "5: 'INVALID': no rule can say this\n" },
 	{ SAVED "-A INPUT -p tcp -m tcp --dport 1024:65535 -j ACCEPT\n-A INPUT -s 192.0.2.1 -j DROP\n", "",
 	  "4" FIRST("3") },

@@ -50,6 +50,13 @@ static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
 		factor[2 * i] = input->secret->factor[i][lane][0];
 		factor[2 * i + 1] = input->secret->factor[i][lane][1];
 	}
+	if (character[2 * words - 2] >> 63) {
+		character[2 * words] = input->word[5] & input->mask[5];
+		character[2 * words + 1] = character[2 * words] >> 32;
+		factor[2 * words] = input->secret->factor[5][lane][0];
+		factor[2 * words + 1] = input->secret->factor[5][lane][1];
+		return multilinear(offset[lane], factor, character, 2 * words + 2);
+	}
 	return multilinear(offset[lane], factor, character, 2 * words);
 }
 

@@ -7,6 +7,8 @@
  */
 #include "unit/packets_fixture.h"
 
+#include <endian.h>
+
 #include "unit/random_fill.h"
 
 #define ROUNDS 150
@@ -20,7 +22,7 @@ struct frame {
 };
 
 static uint64_t random_state;
-static unsigned long hits, misses, results[OUTCOMES];
+static unsigned long hits, misses, with_details, hits_of_details, results[OUTCOMES];
 
 static size_t below(size_t bound)
 {
@@ -139,6 +141,50 @@ static void spoil(struct rule *rule)
 	}
 }
 
+/* Lets the rule compare random details, with the values that the flow has there. */
+static void add_details(struct rule *rule, const struct flow *flow)
+{
+	struct rule_details *details = &rule->details;
+	const bool has_flags = flow->tcp_flags && below(2);
+
+	details->flags_mask = has_flags ? random_next(&random_state) : 0;
+	details->fragment_mask = flow->fragment && below(2) ? FLOW_FRAGMENT_ANY | below(2) : 0;
+	if (details->fragment_mask == FLOW_FRAGMENT_ANY && flow->fragment == FLOW_FRAGMENT_NO)
+		details->fragment_mask = FLOW_FRAGMENT_MASK;
+	details->length_bits = RULE_BLOCK_BITS * below(5);
+	if (rule->port_kind == FLOW_PORTS) {
+		details->sport_free = rule->fields & RULE_SPORT ? RULE_BLOCK_BITS * below(4) : 0;
+		details->dport_free = rule->fields & RULE_DPORT ? RULE_BLOCK_BITS * below(4) : 0;
+	}
+	rule->flags = flow->tcp_flags & details->flags_mask;
+	rule->fragment = flow->fragment & details->fragment_mask;
+	rule->length = flow->length & 0xffff << (RULE_PORT_BITS - details->length_bits);
+	rule_mark_details(&rule->fields, details);
+	if (has_flags) {
+		rule->fields |= RULE_PROTO;
+		rule->proto = IPPROTO_TCP;
+	}
+}
+
+/* Changes one bit of the details that the rule compares. */
+static void spoil_details(struct rule *rule)
+{
+	const struct rule_details *details = &rule->details;
+
+	switch (below(3)) {
+	case 0:
+		rule->flags ^= details->flags_mask & 1 << below(8);
+		break;
+	case 1:
+		rule->fragment ^= details->fragment_mask == FLOW_FRAGMENT_MASK ? 1 : 0;
+		if (details->fragment_mask && !rule->fragment)
+			rule->fragment = FLOW_FRAGMENT_LATER;
+		break;
+	default:
+		rule->length ^= details->length_bits ? 0x8000 >> below(details->length_bits) : 0;
+	}
+}
+
 static void check_frame(struct scene *scene, const struct frame *frame)
 {
 	static const struct rule_kind new_kinds[] = { { .fields = RULE_NEW, .src_len = WHOLE },
@@ -157,9 +203,17 @@ static void check_frame(struct scene *scene, const struct frame *frame)
 	if (rule_from_flow(&flow, kind, RULE_DROP, &rule)) {
 		/* Only one family, so one key: in so small a table two keys may need the same place. */
 		rule.family = flow.family;
+		if (below(2))
+			add_details(&rule, &flow);
 		if (below(3) == 0)
 			spoil(&rule);
+		if (below(6) == 0)
+			spoil_details(&rule);
+		rule.sport &= htobe16(0xffff << rule.details.sport_free);
+		rule.dport &= htobe16(0xffff << rule.details.dport_free);
+		with_details += !!(rule.fields & RULE_DETAILS);
 		scene_add(scene, &rule);
+		hits_of_details += rule.fields & RULE_DETAILS && rule_matches(&rule, &flow, result);
 	}
 	check_run(scene, frame, &flow, result);
 }
@@ -226,6 +280,8 @@ SCENE_TEST(test_random_frames)
 		check_file(scene, path);
 	check_changed_rows(scene);
 	print_message("%lu frames hit their rule, %lu did not\n", hits, misses);
+	print_message("%lu rules compared details, %lu of these hit\n", with_details, hits_of_details);
+	assert_true(hits_of_details > count_rounds() && with_details > hits_of_details + count_rounds());
 	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
 		print_message("result %zu: %lu\n", i, results[i]);
 	assert_true(hits > 10 * count_rounds() && misses > 10 * count_rounds());

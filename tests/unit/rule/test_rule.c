@@ -274,7 +274,7 @@ TEST(test_encoding_is_the_identity)
 		rule.comment[0] = '\0';
 		rule.timeout_ms = 0;
 		assert_memory_equal(&rule, &decoded, offsetof(struct rule, comment));
-		assert_int_equal(rule_encoded_bytes(rule.family), length);
+		assert_int_equal(rule_encoded_bytes(bytes), length);
 		for (size_t cut = 0; cut < length; cut++)
 			assert_int_not_equal(rule_decode(bytes, cut, &decoded), 0);
 	}

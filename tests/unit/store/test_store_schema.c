@@ -47,8 +47,22 @@ static void write_rule(MDB_txn *txn, const struct rule *rule, const char *commen
 }
 
 /* Every shape of the rules has one key. Only the shape of the two hosts has two. */
+#define PLAIN_SHAPE_BYTES 5
+
+/* A shape without details, as all versions store it. */
+static __u8 *plain_shape(const struct rule_shape *shape, __u8 bytes[PLAIN_SHAPE_BYTES])
+{
+	bytes[0] = shape->family;
+	bytes[1] = shape->action;
+	bytes[2] = shape->fields;
+	bytes[3] = shape->src_len;
+	bytes[4] = shape->dst_len;
+	return bytes;
+}
+
 static void write_shapes(MDB_txn *txn, const struct rule *rule)
 {
+	__u8 shape[PLAIN_SHAPE_BYTES];
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, keys);
 
@@ -56,7 +70,7 @@ static void write_shapes(MDB_txn *txn, const struct rule *rule)
 		const bool is_host = rule->family == FLOW_IPV4 && rule->src_len == 32;
 		const __u64 number = is_host ? 2 : 1;
 
-		lmdb_put_in(txn, "shapes", (MDB_val){ sizeof(keys[i].shape), &keys[i].shape },
+		lmdb_put_in(txn, "shapes", (MDB_val){ PLAIN_SHAPE_BYTES, plain_shape(&keys[i].shape, shape) },
 			    (MDB_val){ sizeof(number), (void *)&number });
 	}
 }
@@ -375,10 +389,10 @@ SCHEMA_TEST(test_damaged_shapes)
 	struct shape_list list;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct rule_shape shape = rows[i].shape;
+		__u8 shape[PLAIN_SHAPE_BYTES];
 		__u8 value[SHAPE_BYTES] = {};
 		MDB_txn *txn = lmdb_begin(f);
-		MDB_val key = { sizeof(shape), &shape };
+		MDB_val key = { sizeof(shape), plain_shape(&rows[i].shape, shape) };
 
 		memcpy(value, &rows[i].keys, sizeof(rows[i].keys));
 		value[8] = rows[i].src_len;
