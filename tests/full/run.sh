@@ -149,15 +149,19 @@ show_coverage() {
 branches() {
 	place branches
 	counted=$(ls tests/unit/table/test_*.c tests/unit/packets/test_parse_packet.c tests/unit/packets/test_random_frames.c)
-	# shellcheck disable=SC2046,SC2086 # words
-	build "-O1 -g -fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed" "" CC=clang \
-		$(printf "$BUILD/%s " $counted | sed 's/\.c / /g') || return
+	programs=
+	objects=
+	for file in $counted; do
+		programs="$programs $BUILD/${file%.c}"
+		objects="$objects -object $BUILD/${file%.c}"
+	done
+	# shellcheck disable=SC2086 # words
+	build "-O1 -g -fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed" "" CC=clang $programs || return
 	# shellcheck disable=SC2086 # words
 	LLVM_PROFILE_FILE=$reports/%p BUILD=$BUILD sh tests/run.sh $counted || return
 	llvm-profdata merge -o "$BUILD/profile" "$reports"/* || return
-	# shellcheck disable=SC2046,SC2086 # words
-	llvm-cov report $(printf "-object $BUILD/%s " $counted | sed 's/\.c / /g; s/-object //') -instr-profile="$BUILD/profile" \
-		include/parse_packet.h include/bucket.h user/table
+	# shellcheck disable=SC2086 # words
+	llvm-cov report ${objects# -object } -instr-profile="$BUILD/profile" include/parse_packet.h include/bucket.h user/table
 }
 
 failed=
