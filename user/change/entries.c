@@ -11,8 +11,8 @@
  * exceptions to drop rules: their keys enter first and leave last, so no packet is dropped in between that passes both
  * before and after the change.
  *
- * This is the way of a table in the state FILTER_KEY_BY_KEY (filter_change.c). Every function here leaves the tables in
- * other states alone: they are filled from the store.
+ * All this is true for tables in the state FILTER_KEY_BY_KEY (filter_change.c). The functions here do nothing to tables in
+ * other states, which are filled from the store.
  */
 #include <errno.h>
 
@@ -80,8 +80,8 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 }
 
 /*
- * Inserts one added key. If the table cannot take it, and a new table can be made, the table is replaced instead: when
- * the end of the key is too far from the epoch of the table, or when too many keys share its two buckets.
+ * Inserts one added key. A table cannot take a key if the end of the key is too far from the epoch of the table, or if too
+ * many keys share its two buckets. Then a new table replaces it, if one can be made.
  */
 static int insert_key(struct session *session, struct filter *filter, const struct added_key *added,
 		      struct reason *reason)

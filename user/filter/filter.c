@@ -104,8 +104,8 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
  * this order. Some processors reorder them, unless the program makes each load depend on the one before. If neither the
  * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
  *
- * A table without readers needs no wait: the successor in the same maps before the switch, and the table of a filter
- * that is not set up, for which the program passes everything.
+ * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and the
+ * table of a filter that is not set up, because then the program looks up nothing.
  */
 bool filter_must_wait_for_readers(const struct filter *filter)
 {
@@ -258,12 +258,12 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 
 /* ---- one key ---- */
 
-#define AHEAD_TICKS 16 /* at most, by which processes differ: one, and time to spare */
-#define STOPPED_MS 100 /* reading two clocks takes less, unless the process was stopped */
+#define AHEAD_TICKS 16 /* the estimates of two processes differ by one tick at most; the rest is a margin */
+#define STOPPED_MS 100 /* more time than this between two reads of clocks: the process was stopped */
 
 /*
- * Reads two clocks. If this process was stopped between the two reads, it starts again; otherwise the rule
- * would end late by that time.
+ * Reads two clocks: the store's, and that of the ticks. If this process was stopped between the two reads, the rule would
+ * end later by that time. Then both are read again.
  */
 int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
@@ -273,7 +273,7 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 	do {
 		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
 		left_ms = timeout_ms - lag_ms;
-		/* 0 means never, so a timeout that ends now counts as just over. */
+		/* For ticks_at() 0 means never. A rule that ends now must not stay for ever, so it counts as ended. */
 		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
 	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
 	return error;

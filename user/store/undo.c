@@ -182,7 +182,7 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		return 0;
 	if (!order) {
 		rule_set_get(replacing->wanted, replacing->next, &rule);
-		/* Whether the owner has the rule already, as it is wanted. Like change/rule_diff.c. */
+		/* The owner has the rule already, as it is wanted: nothing to do. change/rule_diff.c decides in the same way. */
 		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
 		    (store_owners_all(&old.owners) != replacing->owner || !strcmp(old.comment, rule.comment)))
 			return 0;
@@ -310,11 +310,11 @@ static int undo_rule(const struct store_pair *entry, void *context)
 }
 
 /*
- * Goes through the database twice. The first pass deletes every rule that the change touched, whether it existed before
- * or not; the second one adds those back that did, with their old owners. A rule that was still there would keep the
- * owners that the change gave it. And there is room for only so many shapes: those of the deleted rules are free before
- * others come back. A list must exist while it has rules: deleted lists come back before the passes, and new lists go
- * after them.
+ * Goes through the database twice. The first pass deletes every rule that the change touched. The second pass adds the
+ * rules that existed before the change, with their old owners. There are two reasons for two passes: a rule that is
+ * still there would keep the owners that the change gave it; and the number of shapes is limited, so the deleted rules
+ * must give up theirs before others come back. A list must exist while it has rules. So deleted lists come back before
+ * the passes, and new lists go after them.
  *
  * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions; with is_undoing
  * these leave "undo" alone, and do not take the rules for edits of their lists.
