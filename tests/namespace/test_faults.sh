@@ -578,7 +578,7 @@ test_broken_pipe() {
 	for command in list 'list --json' export 'export --format nft'; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
-		{ STATUS=0; xc $command 2>/dev/null || STATUS=$?; echo "$STATUS" >"$STATE/status"; } | head -c 1 >/dev/null
+		{ piped=0; xc $command 2>/dev/null || piped=$?; echo "$piped" >"$STATE/status"; } | head -c 1 >/dev/null
 		case $(cat "$STATE/status") in
 		3 | 141) ;;
 		*) fail "status $(cat "$STATE/status")" ;;
