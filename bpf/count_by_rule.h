@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_COUNT_BY_RULE_H
 
 #include "kernel_has.h"
+#include "lookup_key.h"
 #include "maps.h"
 
 #define COUNT_SHIFT_MAX 16
@@ -53,6 +54,17 @@ static __always_inline __u32 count_weight(struct abi_pace *pace)
 	return pace->random >> (64 - shift) ? 0 : 1U << shift;
 }
 
+/*
+ * Draws before the look-up whether the packet will be counted. Or the result into its slot: LOOKUP_DRAWN, or LOOKUP_NO_SLOT
+ * if the packet will not be counted.
+ */
+static __always_inline __u32 count_draw(void)
+{
+	struct abi_sampling *sampling = maps_sampling();
+
+	return sampling && count_weight(&sampling->pace) ? LOOKUP_DRAWN : LOOKUP_NO_SLOT;
+}
+
 /* Counts a packet for the key in `slot`. Other CPUs may count for the same key at the same time. */
 static __always_inline void count_rule(__u32 slot, __u64 bytes)
 {
@@ -62,10 +74,10 @@ static __always_inline void count_rule(__u32 slot, __u64 bytes)
 
 	if (!sampling)
 		return;
-	weight = count_weight(&sampling->pace);
+	weight = slot & LOOKUP_DRAWN ? 1U << (sampling->pace.shift & 31) : count_weight(&sampling->pace);
 	if (!weight)
 		return;
-	counter = maps_count_of(slot);
+	counter = maps_count_of(slot & ~LOOKUP_DRAWN);
 	if (!counter)
 		return;
 	__sync_fetch_and_add(&counter->packets, weight);

@@ -37,6 +37,7 @@ enum lookup_result {
 };
 
 #define LOOKUP_NO_SLOT (~0U)
+#define LOOKUP_DRAWN (1U << 31) /* no slot has this bit: see count_draw() */
 
 struct lookup_answer {
 	enum lookup_result result;

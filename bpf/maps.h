@@ -71,7 +71,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, ABI_TABLES *ABI_HINTS / sizeof(__u64));
+	__uint(max_entries, ABI_TABLES *ABI_HINTS(ABI_HINT_SHIFT_MOST) / sizeof(__u64));
 	__type(key, __u32);
 	__type(value, __u64);
 } xc_hints SEC(".maps");

@@ -35,6 +35,13 @@ static __always_inline int new_only_is_datagram(__u64 last)
 	       ((__u64)IPPROTO_UDP << FLOW_KEY_PROTO_SHIFT | (__u64)FLOW_PORTS << FLOW_KEY_KIND_SHIFT);
 }
 
+/* Whether the packet alone says that it begins something: then no socket needs to be asked. */
+static __always_inline int new_only_surely_begins(enum flow_family family, const struct flow_key *flow,
+						  enum abi_outcome result)
+{
+	return !new_only_is_datagram(flow->word[flow_key_last(family)]) && !new_only_continues(family, flow, result);
+}
+
 /*
  * Whether a socket of this host waits for the datagram: a socket that is connected to the sender, or an unconnected one at
  * a port that Linux chooses for clients. An unconnected socket at any other port belongs to a server. Sockets are looked up

@@ -9,6 +9,7 @@
 #define XDP_CUCKOO_TRY_SHAPES_H
 
 #include "abi.h"
+#include "count_by_rule.h"
 #include "hint.h"
 #include "lookup_key.h"
 #include "new_only.h"
@@ -42,8 +43,8 @@ static __always_inline __u32 read_hint(const struct abi_table *table, const stru
 
 	if (!READ_ONCE(list->reads_hints))
 		return ABI_HINT_ALL;
-	hint = maps_hint(READ_ONCE(table->first_hint) + family * ABI_HINT_INDEXES +
-			 hint_index(family, hint_head(family, flow)));
+	hint = maps_hint(READ_ONCE(table->first_hint[family]) +
+			 hint_index(family, hint_head(family, flow), READ_ONCE(table->hint_shift)));
 	return hint ? READ_ONCE(*hint) : ABI_HINT_ALL;
 }
 
@@ -78,7 +79,7 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 	__u32 candidates;
 	struct shape_match fallback = { otherwise, LOOKUP_NO_SLOT };
 	__u64 unsettled = OUTCOME_UNSETTLED;
-	__u32 place = 0;
+	__u32 place = 0, drawn = 0;
 
 	if (hint == ABI_HINT_ALL) {
 		/*
@@ -88,8 +89,14 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		candidates = READ_ONCE(list->all);
 	} else {
 		candidates = READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
-		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
-			candidates &= READ_ONCE(list->behind_shortcut);
+		/* The shortcut may be that of a rule with `state new`. */
+		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT &&
+		    (!READ_ONCE(list->new_only) || new_only_surely_begins(family, flow, otherwise))) {
+			/* Under a flood few packets are counted by rule, and only these need to know their rule. */
+			if (xc_options.has_counts)
+				drawn = count_draw();
+			candidates &= drawn == LOOKUP_NO_SLOT ? READ_ONCE(list->passing) :
+								READ_ONCE(list->behind_shortcut);
 			/* A drop rule matches this flow, so the packet is dropped even if a look-up is unsettled. */
 			unsettled = OUTCOME_DROP_RULE;
 			fallback.outcome = hide_from_verifier(config, unsettled);
@@ -114,7 +121,8 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT) {
 			if (!(shape->tag & ABI_TAG_NEW) || !new_only_is_answer(ctx, family, flow))
-				return (struct shape_match){ shape_outcome(shape, fallback.outcome), answer.slot };
+				return (struct shape_match){ shape_outcome(shape, fallback.outcome),
+							     answer.slot | drawn };
 			/* If the loop went on here, the verifier would check it four times as long. */
 			if (xc_options.format == BUCKET_17)
 				return fallback;

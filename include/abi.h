@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 10
+#define ABI_VERSION 11
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -189,11 +189,13 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 struct abi_table {
 	/* One cache line, which every packet reads. */
 	struct bucket_geometry geometry;
-	__u32 first_bucket, first_slot, first_hint; /* of the table, in the maps */
-	__u32 epoch;                                /* the tick from which ends count: see abi_record() */
-	__u64 sequence;                             /* incremented when an entry moves, and by some deletes */
-	__u64 shapes_active[FLOW_FAMILIES];         /* which of a family's two lists is in use: 0 or 1 */
-	__u64 reserved[2];
+	__u32 first_bucket, first_slot;     /* of the table, in the maps */
+	__u32 epoch;                        /* the tick from which ends count: see abi_record() */
+	__u32 hint_shift;                   /* see shape.h; 0: the table is not laid out */
+	__u64 sequence;                     /* incremented when an entry moves, and by some deletes */
+	__u64 shapes_active[FLOW_FAMILIES]; /* which of a family's two lists is in use: 0 or 1 */
+	__u32 first_hint[FLOW_FAMILIES];    /* in the map */
+	__u64 reserved;
 	struct hash_secret secret;
 	/* Only the writer uses these. */
 	__u64 moves;        /* of entries since the table was made */

@@ -5,11 +5,7 @@
 
 #include "shape.h"
 
-#define HINT_INDEX_BITS 16 /* see ABI_HINT_INDEXES */
-
-/* The number of bits of the source address that the index depends on. */
-#define HINT_IPV4_BITS 16
-#define HINT_IPV6_BITS 32
+#define HINT_IPV6_BITS 32 /* of the source address, on which the index depends */
 
 /* The first four bytes of the source address, in memory order, as a number. */
 FLOW_INLINE __u32 hint_head(enum flow_family family, const struct flow_key *key)
@@ -23,18 +19,18 @@ FLOW_INLINE __u32 hint_head(enum flow_family family, const struct flow_key *key)
 }
 
 /*
- * An index from 0 to ABI_HINT_INDEXES - 1. IPv4: the first two bytes. IPv6: a hash of the first four bytes,
- * because many IPv6 networks have the same first two (Fibonacci hashing, Knuth, TAOCP 6.4).
+ * The index, of 32 - shift bits: see ABI_HINT_SHIFT_MOST. IPv4: the first bits of the address. IPv6: a hash of the first
+ * four bytes, because many IPv6 networks have the same first two (Fibonacci hashing, Knuth, TAOCP 6.4).
  */
-FLOW_INLINE __u32 hint_index(enum flow_family family, __u32 head)
+FLOW_INLINE __u32 hint_index(enum flow_family family, __u32 head, __u32 shift)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	const __u32 first = head & 0xffff;
+	const __u32 first = __builtin_bswap32(head);
 #else
-	const __u32 first = head >> 16;
+	const __u32 first = head;
 #endif
 
-	return family == FLOW_IPV4 ? first : head * 0x9e3779b1U >> 16;
+	return (family == FLOW_IPV4 ? first : head * 0x9e3779b1U) >> shift;
 }
 
 #endif

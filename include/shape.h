@@ -21,17 +21,22 @@
  * ABI_HINT_ALWAYS instead, which is no bit of the byte.
  *
  * The top bit is a shortcut. It says that the table has a drop rule that never ends and that matches every flow of
- * this index. Then only shapes of pass rules are looked up. If packets are counted by rule, shapes of rules that
+ * this index. Then only shapes of pass rules are looked up. If the packet is counted by rule, shapes of rules that
  * can have shortcuts are looked up, too. A shortcut is set after its key is in the table. It is cleared before the
- * key is deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts; an index of IPv4
- * is a /16. A rule with `state new` makes no shortcut.
+ * key is deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts. If any
+ * rule has `state new`, a shortcut is only for packets that surely begin something.
+ *
+ * An index has 16 to 24 bits: the more prefixes, the more bits, so that few shapes meet at one index. An index of IPv4
+ * is a network of that length. A table has the number as a shift, 32 - bits.
  */
-#define ABI_HINT_INDEXES 65536 /* of one family */
+#define ABI_HINT_SHIFT_LEAST 8
+#define ABI_HINT_SHIFT_MOST 16
 #define ABI_HINT_BITS 7
 #define ABI_HINT_ALL ((1U << ABI_HINT_BITS) - 1)
 #define ABI_HINT_SHORTCUT (1U << ABI_HINT_BITS)
 #define ABI_HINT_ALWAYS (2U << ABI_HINT_BITS)
-#define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* of one table */
+#define ABI_HINT_INDEXES(shift) (1U << (32 - (shift)))             /* of one family */
+#define ABI_HINTS(shift) (FLOW_FAMILIES * ABI_HINT_INDEXES(shift)) /* of one table */
 
 /*
  * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. With the upper half of the details it

@@ -259,14 +259,14 @@ static unsigned int probes_of(const struct raw_filter *filter, __be32 source)
 				   .dport = htons(PACKET_PATH_DPORT),
 				   .proto = IPPROTO_UDP,
 				   .port_kind = FLOW_PORTS };
-	const __u8 *hints = filter->map[RAW_FILTER_HINTS];
+	const struct hints hints = raw_filter_hints(filter);
 	struct rule_key packet = {};
 	unsigned int probes = 0;
 	__u32 candidates = list->candidates[ABI_HINT_ALL];
 
 	flow_pack(&flow, &packet.key);
 	if (list->reads_hints)
-		candidates = hints_leave(list, hints[hint_index(FLOW_IPV4, hint_head(FLOW_IPV4, &packet.key))]);
+		candidates = hints_leave(list, *hints_at(hints, FLOW_IPV4, &packet.key));
 	for (; candidates; candidates &= candidates - 1) {
 		const struct abi_shape *shape = &list->shape[abi_shape_place(candidates)];
 		struct rule_key key = {};

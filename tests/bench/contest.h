@@ -106,7 +106,7 @@ static inline void contest_hint(struct contender *contender, __u32 rules)
 {
 	const enum flow_family family = contender->kind->family;
 	struct abi_shape_list *list = raw_filter_shapes(&contender->filter, family);
-	__u8 *hints = contender->filter.map[RAW_FILTER_HINTS];
+	const struct hints hints = raw_filter_hints(&contender->filter);
 
 	for (__u32 i = 0; i < rules; i++) {
 		const struct rule_key key = contest_key(contender->kind, i);

@@ -81,13 +81,13 @@ static unsigned int probes_of(const struct check *check, const struct lpm_flow *
 {
 	const enum flow_family family = flow->family == LPM_IPV4 ? FLOW_IPV4 : FLOW_IPV6;
 	const struct abi_shape_list *list = abi_shapes(abi_active(check->filters->config), family);
-	const __u8 *hints = filter_hints_of(check->filters);
+	const struct hints hints = filter_hints_of(check->filters);
 	const struct lpm_key src = lpm_key_of(flow->family, flow->src, 0);
 	struct flow_key key = {};
 	__u32 hint;
 
 	memcpy(key.word, src.address, sizeof(src.address));
-	hint = hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))];
+	hint = *hints_at(hints, family, &key);
 	return __builtin_popcount(hints_leave(list, list->reads_hints ? hint : ABI_HINT_ALL));
 }
 

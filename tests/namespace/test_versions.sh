@@ -28,7 +28,7 @@ test_whoever_only_looks() {
 	for command in stats metrics 'list --counters' 'bench --seconds 1' 'monitor --seconds 1' 'top --count 1'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 3 xc $command
-		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 10\); xdp-cuckoo .* load vrx"
+		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 11\); xdp-cuckoo .* load vrx"
 	done
 	assert_verdict drop 203.0.113.200
 }
@@ -120,7 +120,7 @@ refuses() {
 # A table that a newer version has made stays, and also the tables that this version could change.
 test_a_newer_table_stays() {
 	second_pair
-	older default 11
+	older default 12
 	refuses "of a newer version of xdp-cuckoo .* unload vrx, then load it here"
 	assert_verdict drop 203.0.113.200
 	assert_fails 3 "of a newer version" xc stats

@@ -31,6 +31,7 @@
 #define RAW_FILTER_RUN_MIN ETH_HLEN /* BPF_PROG_TEST_RUN refuses shorter frames */
 #define RAW_FILTER_NUMBERS 64       /* keys of one test at most */
 #define RAW_FILTER_NO_NUMBER RAW_FILTER_NUMBERS
+#define RAW_FILTER_HINT_SHIFT (ABI_HINT_SHIFT_MOST - 1) /* for one table in the map of two */
 
 static const char *const raw_filter_program_names[] = { "xdp_cuckoo", "xdp_cuckoo_frags" };
 #define RAW_FILTER_FRAGS 1 /* of them, the one for frames of several buffers */
@@ -255,9 +256,16 @@ static inline void raw_filter_set_up(struct raw_filter *filter)
 	filter->config->version = ABI_VERSION;
 	random_fill(&random, &filter->config->table[0].secret, sizeof(filter->config->table[0].secret));
 	filter->config->table[0].geometry = filter->table.geometry;
+	filter->config->table[0].hint_shift = RAW_FILTER_HINT_SHIFT;
+	filter->config->table[0].first_hint[FLOW_IPV6] = ABI_HINT_INDEXES(RAW_FILTER_HINT_SHIFT);
 	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;
 	filter->config->run = ABI_RUN_SET_UP;
+}
+
+static inline struct hints raw_filter_hints(const struct raw_filter *filter)
+{
+	return (struct hints){ filter->map[RAW_FILTER_HINTS], filter->config->table[0].hint_shift };
 }
 
 static inline struct abi_shape_list *raw_filter_shapes(const struct raw_filter *filter, enum flow_family family)
@@ -299,7 +307,7 @@ static inline void raw_filter_add_shape(struct raw_filter *filter, const struct 
 	for (__u32 i = list->count++; i > at; i--)
 		*raw_filter_shape_at(list, i) = *raw_filter_shape_at(list, i - 1);
 	*raw_filter_shape_at(list, at) = compiled;
-	hints_compile(list, shape->family, filter->options.has_counts);
+	hints_compile(list, shape->family, filter->options.has_counts, filter->config->table[0].hint_shift);
 	list->reads_hints = filter->reads_hints;
 }
 
@@ -334,7 +342,7 @@ static inline void raw_filter_add_key(struct raw_filter *filter, const struct ru
 	rule_shape_compile(&key->shape, &compiled);
 	for (__u32 i = 0; i < list->count; i++)
 		if (!memcmp(abi_shape_at(list, i), &compiled, offsetof(struct abi_shape, hint)))
-			hints_mark(filter->map[RAW_FILTER_HINTS], key, abi_shape_at(list, i)->hint);
+			hints_mark(raw_filter_hints(filter), key, abi_shape_at(list, i)->hint);
 	raw_filter_add_value(filter, &value, place);
 }
 

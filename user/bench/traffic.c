@@ -10,7 +10,6 @@
 
 #include "change/change.h"
 #include "bench/random.h"
-#include "hint.h"
 #include "filter/hints.h"
 #include "parse_packet.h"
 
@@ -100,13 +99,13 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 		    const struct bench_flow *flow, enum flow_family family)
 {
 	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const __u8 *hints = filter_hints_of(filter);
+	const struct hints hints = filter_hints_of(filter);
 	struct flow_key key = {};
 
 	if (!list->reads_hints)
 		return list->candidates[ABI_HINT_ALL];
 	flow_pack(&addresses, &key);
-	return hints_leave(list, hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))]);
+	return hints_leave(list, *hints_at(hints, family, &key));
 }
 
 /* Sets what the filter must do with the flow. It looks up pass shapes first, and the first hit decides. */

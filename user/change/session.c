@@ -381,7 +381,7 @@ int session_load(struct session *session, const struct abi_options *options, __u
 		error = check_slots(&info, capacity, slots, reason);
 	}
 	if (!error)
-		error = filter_create(new, options, slots, info.keys, reason);
+		error = filter_create(new, options, slots, session->store, reason);
 	if (error)
 		return error;
 	error = filter_update(new, session->store, session->name, reason);

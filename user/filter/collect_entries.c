@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/hints.h"
 #include "filter/internal.h"
 #include "hash.h"
 
@@ -159,7 +158,6 @@ void filter_entries_close(struct filter_entries *entries)
 {
 	free(entries->entry);
 	free(entries->sharing);
-	free(entries->shortcut);
 	free(entries->heir);
 	free(entries->carried);
 	*entries = (struct filter_entries){};
@@ -191,20 +189,11 @@ static int put_key(struct filter_entries *entries, const struct rule_key *key, _
 		return error;
 	entry->end = filter_end(filter, tick);
 	hints_mark(entries->hints, key, hint);
+	/* No packet reads these hints yet: either the table is being built, or the hints are a copy. */
+	if (!tick)
+		hints_set_shortcuts(entries->hints, key);
 	entries->count++;
 	entries->collected++;
-	if (hints_can_shorten(&key->shape) && !tick) {
-		if (entries->shortcuts == entries->shortcuts_room) {
-			const size_t room = 2 * entries->shortcuts_room + 64;
-			struct rule_key *grown = realloc(entries->shortcut, room * sizeof(*grown));
-
-			if (!grown)
-				return -ENOMEM;
-			entries->shortcut = grown;
-			entries->shortcuts_room = room;
-		}
-		entries->shortcut[entries->shortcuts++] = *key;
-	}
 	return entries->count == entries->room ? build(entries) : 0;
 }
 
@@ -245,7 +234,7 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 {
 	int error;
 
-	entries->count = entries->collected = entries->shortcuts = 0;
+	entries->count = entries->collected = 0;
 	entries->reason = reason;
 	reason->text[0] = '\0';
 	error = store_each(entries->store, collect_rule, entries);
@@ -254,10 +243,4 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
 	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;
-}
-
-void filter_entries_set_shortcuts(const struct filter_entries *entries)
-{
-	for (size_t i = 0; i < entries->shortcuts; i++)
-		hints_set_shortcuts(filter_hints(entries->filter), &entries->shortcut[i]);
 }

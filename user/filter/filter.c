@@ -7,21 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filter/hints.h"
 #include "filter/internal.h"
 
-void filter_lay_out(struct abi_config *config, unsigned int tables, __u64 slots)
+void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u64 slots)
 {
-	for (unsigned int i = 1; i < tables; i++) {
-		config->table[i].first_bucket = i * slots / BUCKET_SLOTS;
-		config->table[i].first_slot = i * slots;
-		config->table[i].first_hint = i * ABI_HINTS;
+	for (unsigned int i = 0; i < tables; i++) {
+		struct abi_table *table = &kernel->config->table[i];
+
+		table->first_bucket = i * slots / BUCKET_SLOTS;
+		table->first_slot = i * slots;
+		table->hint_shift = ABI_HINT_SHIFT_MOST;
+		while (table->hint_shift > ABI_HINT_SHIFT_LEAST &&
+		       tables * ABI_HINTS(table->hint_shift - 1) <= kernel->map[KERNEL_HINTS].bytes)
+			table->hint_shift--;
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+			table->first_hint[family] = (i * FLOW_FAMILIES + family) * ABI_HINT_INDEXES(table->hint_shift);
 	}
 }
 
-const __u8 *filter_hints_of(const struct kernel_filter *kernel)
+struct hints filter_hints_of(const struct kernel_filter *kernel)
 {
-	return (const __u8 *)kernel->map[KERNEL_HINTS].memory + abi_active(kernel->config)->first_hint;
+	return filter_hints_in(kernel, abi_active(kernel->config));
 }
 
 struct bucket_geometry filter_geometry(const struct kernel_filter *kernel)
@@ -63,7 +69,7 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *in_c
 {
 	const struct abi_options *options = &kernel->options;
 	const struct kernel_map *buckets = &kernel->map[KERNEL_BUCKETS], *records = &kernel->map[KERNEL_RECORDS],
-				*counts = &kernel->map[KERNEL_COUNTS];
+				*counts = &kernel->map[KERNEL_COUNTS], *hints = &kernel->map[KERNEL_HINTS];
 	const __u64 before =
 		table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = in_config->first_bucket });
 	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry), slots = table_slots_of(geometry);
@@ -76,8 +82,13 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *in_c
 	int error;
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS || in_config->first_hint > ABI_HINTS ||
-	    before + bucket_bytes > buckets->bytes ||
+	/* A filter that another tool has loaded is laid out later. */
+	if ((in_config->hint_shift || kernel->config->magic) &&
+	    (in_config->hint_shift < ABI_HINT_SHIFT_LEAST || in_config->hint_shift > ABI_HINT_SHIFT_MOST ||
+	     in_config->first_hint[0] > hints->bytes ||
+	     in_config->first_hint[0] + ABI_HINTS(in_config->hint_shift) > hints->bytes))
+		return -EINVAL;
+	if (options->format >= BUCKET_FORMATS || before + bucket_bytes > buckets->bytes ||
 	    (memory.record && in_config->first_slot + slots > records->entries) ||
 	    (memory.counter && in_config->first_slot + slots > counts->entries))
 		return -EINVAL;

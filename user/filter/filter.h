@@ -13,6 +13,7 @@
 
 #include "kernel/kernel.h"
 #include "base/error_reason.h"
+#include "filter/hints.h"
 #include "store/store.h"
 #include "table/table.h"
 
@@ -77,17 +78,17 @@ struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 unsigned int filter_tables(const struct kernel_filter *kernel);
 __u64 filter_room(const struct kernel_filter *kernel);
 
-/* The hints of a filter's active table. There are ABI_HINTS of them. */
-const __u8 *filter_hints_of(const struct kernel_filter *kernel);
+/* The hints of a filter's active table. */
+struct hints filter_hints_of(const struct kernel_filter *kernel);
 
 /* Opens a filter's active table, to read it. 0; -EINVAL; -ENOMEM. */
 int filter_open_table(const struct kernel_filter *kernel, struct table *table);
 
 /*
- * Loads a new, empty filter with at least `slots` slots. It is not attached and not set up. -ENOMEM if there
- * is not enough memory for it and for filling it with `keys` keys.
+ * Loads a new, empty filter with at least `slots` slots, for the rules of the store. It is not attached and not set up.
+ * -ENOMEM if there is not enough memory for it and for filling it.
  */
-int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
+int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, struct store *store,
 		  struct reason *reason);
 
 /*

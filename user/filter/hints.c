@@ -10,9 +10,19 @@
 /* The cost of reading a hint, in look-ups, rounded up. */
 #define COST_PROBES 0.25
 
-static unsigned int index_bits(enum flow_family family)
+/* So many bytes of hints for each key that needs them, at least; only above the least number of indexes. */
+#define BYTES_OF_KEY 8
+
+#define SAMPLES ABI_HINT_INDEXES(ABI_HINT_SHIFT_MOST) /* hints that hints_mean_probes() reads */
+
+static unsigned int index_bits(struct hints hints, enum flow_family family)
 {
-	return family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
+	return family == FLOW_IPV4 ? 32 - hints.shift : HINT_IPV6_BITS;
+}
+
+__u8 *hints_at(struct hints hints, enum flow_family family, const struct flow_key *key)
+{
+	return &hints.byte[(family << (32 - hints.shift)) + hint_index(family, hint_head(family, key), hints.shift)];
 }
 
 /* ---- hint bits ---- */
@@ -28,62 +38,90 @@ static void set(__u8 *hint, __u32 bits)
  * Index number `i` of the indexes that the key's source prefix covers. The prefix must not be longer than the
  * bits that an index depends on.
  */
-static __u32 index_within(const struct rule_key *key, __u32 i)
+static __u8 *hint_within(struct hints hints, const struct rule_key *key, __u32 i)
 {
 	const enum flow_family family = key->shape.family;
 	const __u32 first = ntohl(hint_head(family, &key->key));
+	const __u32 head = htonl(first | i << (32 - index_bits(hints, family)));
 
-	return hint_index(family, htonl(first | i << (32 - index_bits(family))));
+	return &hints.byte[(family << (32 - hints.shift)) + hint_index(family, head, hints.shift)];
 }
 
 /* The number of indexes that the key's source prefix covers. */
-static __u32 indexes_within(const struct rule_key *key)
+static __u32 indexes_within(struct hints hints, const struct rule_key *key)
 {
-	return 1U << (index_bits(key->shape.family) - key->shape.src_len);
+	return 1U << (index_bits(hints, key->shape.family) - key->shape.src_len);
 }
 
-/* Whether keys of the shape can match flows of every index, or of nearly every index. */
+/* Whether hints cannot tell where keys of the shape are, or would take long to set. */
 static bool is_everywhere(const struct rule_shape *shape)
 {
-	return index_bits(shape->family) - HINT_INDEX_BITS > shape->src_len || !shape->src_len;
+	return !shape->src_len || (shape->family == FLOW_IPV6 && shape->src_len < HINT_IPV6_BITS / 2);
 }
 
-void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint)
+void hints_mark(struct hints hints, const struct rule_key *key, __u64 hint)
 {
 	const enum flow_family family = key->shape.family;
-	__u8 *of_family = hints + family * ABI_HINT_INDEXES;
 
 	if (hint == ABI_HINT_ALWAYS)
 		return;
-	if (key->shape.src_len >= index_bits(family))
-		set(&of_family[hint_index(family, hint_head(family, &key->key))], hint);
+	if (key->shape.src_len >= index_bits(hints, family))
+		set(hints_at(hints, family, &key->key), hint);
 	else if (is_everywhere(&key->shape))
-		for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-			set(&of_family[i], hint);
+		for (__u32 i = 0; i < ABI_HINT_INDEXES(hints.shift); i++)
+			set(&hints.byte[(family << (32 - hints.shift)) + i], hint);
 	else
-		for (__u32 i = 0; i < indexes_within(key); i++)
-			set(&of_family[index_within(key, i)], hint);
+		for (__u32 i = 0; i < indexes_within(hints, key); i++)
+			set(hint_within(hints, key, i), hint);
 }
 
-bool hints_allow(const __u8 *hints, const struct rule_key *key, __u64 hint)
+bool hints_allow(struct hints hints, const struct rule_key *key, __u64 hint)
 {
-	const enum flow_family family = key->shape.family;
-	const __u8 of_key = hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key->key))];
+	const __u8 of_key = *hints_at(hints, key->shape.family, &key->key);
 
 	return hint & ((of_key & ABI_HINT_ALL) | ABI_HINT_ALWAYS);
 }
 
-void hints_add(__u8 *hints, const __u8 *more)
+void hints_add(struct hints hints, const __u8 *more)
 {
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		set(&hints[i], more[i]);
+	for (size_t i = 0; i < ABI_HINTS(hints.shift); i++)
+		set(&hints.byte[i], more[i] & ABI_HINT_ALL);
 }
 
-void hints_replace(__u8 *hints, const __u8 *wanted)
+void hints_replace(struct hints hints, const __u8 *wanted)
 {
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		if (hints[i] != wanted[i])
-			__atomic_store_n(&hints[i], wanted[i], __ATOMIC_RELEASE);
+	for (size_t i = 0; i < ABI_HINTS(hints.shift); i++)
+		if (hints.byte[i] != wanted[i])
+			__atomic_store_n(&hints.byte[i], wanted[i], __ATOMIC_RELEASE);
+}
+
+/* Prefixes of one length hardly need more bits: a packet looks up most of its range anyway. */
+__u32 hints_shift_for(const struct shape_list *shapes)
+{
+	double most = 0;
+	__u32 shift = ABI_HINT_SHIFT_MOST;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		double all = 0, of_probed, largest = 0;
+
+		for (size_t i = 0; i < shapes->count; i++) {
+			const struct shape_list_entry *entry = &shapes->entry[i];
+
+			if (entry->shape.family != family)
+				continue;
+			of_probed = 0;
+			for (size_t k = 0; k < shapes->count; k++)
+				if (rule_shape_equal(&shapes->entry[k].probed_as, &entry->probed_as))
+					of_probed += shapes->entry[k].keys *
+						     rule_expansion_factor(&shapes->entry[k].shape, &entry->probed_as);
+			all += entry->keys * rule_expansion_factor(&entry->shape, &entry->probed_as);
+			largest = of_probed > largest ? of_probed : largest;
+		}
+		most = all - largest > most ? all - largest : most;
+	}
+	while (shift > ABI_HINT_SHIFT_LEAST && ABI_HINT_INDEXES(shift) < BYTES_OF_KEY * most)
+		shift--;
+	return shift;
 }
 
 __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *shape)
@@ -104,10 +142,10 @@ __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *sh
 
 /* ---- shortcuts ---- */
 
-bool hints_can_shorten(const struct rule_shape *shape)
+bool hints_can_shorten(const struct rule_shape *shape, __u32 shift)
 {
-	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !shape->fields && !shape->dst_len &&
-	       shape->src_len && shape->src_len <= HINT_IPV4_BITS;
+	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !(shape->fields & ~RULE_NEW) &&
+	       !shape->dst_len && shape->src_len && shape->src_len <= 32 - shift;
 }
 
 static void clear(__u8 *hint)
@@ -116,35 +154,31 @@ static void clear(__u8 *hint)
 		__atomic_fetch_and(hint, ABI_HINT_ALL, __ATOMIC_RELEASE);
 }
 
-void hints_set_shortcuts(__u8 *hints, const struct rule_key *key)
+void hints_set_shortcuts(struct hints hints, const struct rule_key *key)
 {
-	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
-
-	if (!hints_can_shorten(&key->shape))
+	if (!hints_can_shorten(&key->shape, hints.shift))
 		return;
-	for (__u32 i = 0; i < indexes_within(key); i++)
-		set(&of_family[index_within(key, i)], ABI_HINT_SHORTCUT);
+	for (__u32 i = 0; i < indexes_within(hints, key); i++)
+		set(hint_within(hints, key, i), ABI_HINT_SHORTCUT);
 }
 
-void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key)
+void hints_clear_shortcuts(struct hints hints, const struct rule_key *key)
 {
-	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
-
-	if (!hints_can_shorten(&key->shape))
+	if (!hints_can_shorten(&key->shape, hints.shift))
 		return;
-	for (__u32 i = 0; i < indexes_within(key); i++)
-		clear(&of_family[index_within(key, i)]);
+	for (__u32 i = 0; i < indexes_within(hints, key); i++)
+		clear(hint_within(hints, key, i));
 }
 
-void hints_clear_all_shortcuts(__u8 *hints)
+void hints_clear_all_shortcuts(struct hints hints)
 {
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		clear(&hints[i]);
+	for (size_t i = 0; i < ABI_HINTS(hints.shift); i++)
+		clear(&hints.byte[i]);
 }
 
 /* ---- lists of shapes, and whether hints pay ---- */
 
-void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts)
+void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts, __u32 shift)
 {
 	list->passing = list->behind_shortcut = list->new_only = 0;
 	list->all = list->count ? ~0U >> (32 - list->count) : 0;
@@ -157,7 +191,7 @@ void hints_compile(struct abi_shape_list *list, enum flow_family family, bool ha
 			list->passing |= 1U << i;
 		if (shape->tag & ABI_TAG_NEW)
 			list->new_only |= 1U << i;
-		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what)))
+		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what, shift)))
 			list->behind_shortcut |= 1U << i;
 		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)
 			if (shape->hint & (hint | ABI_HINT_ALWAYS))
@@ -172,20 +206,21 @@ __u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
 	return hint & ABI_HINT_SHORTCUT ? candidates & list->behind_shortcut : candidates;
 }
 
-double hints_mean_probes(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
+/* Reads 2^16 hints at most: the first of each range of indexes, then the second, ... */
+double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	const __u8 *of_family = hints + family * ABI_HINT_INDEXES;
+	const __u32 range = ABI_HINT_INDEXES(hints.shift) / SAMPLES;
 	__u32 indexes[1 << 8] = {}; /* how many indexes have each value of a hint */
 	__u64 probes = 0;
 
-	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		indexes[of_family[i]]++;
+	for (__u32 i = 0; i < SAMPLES; i++)
+		indexes[hints.byte[(family << (32 - hints.shift)) + i * range + i % range]]++;
 	for (__u32 hint = 0; hint < sizeof(indexes) / sizeof(indexes[0]); hint++)
 		probes += (__u64)indexes[hint] * __builtin_popcount(hints_leave(list, hint));
-	return (double)probes / ABI_HINT_INDEXES;
+	return (double)probes / SAMPLES;
 }
 
-bool hints_pay(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
+bool hints_pay(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
 {
 	return list->count && list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
 }

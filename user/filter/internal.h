@@ -14,11 +14,9 @@ struct filter_entries {
 	struct shape_list shapes;
 	struct table_entry *entry; /* collected, but not in the table yet: `count`, with room for `room` */
 	size_t count, room, collected, expected;
-	bool is_building;          /* an empty table is filled during collection, by table_build() */
-	__u8 *hints;               /* ABI_HINTS, set for the collected keys */
-	struct sharing *sharing;   /* see collect_entries.c; NULL: no key has several rules, or no memory */
-	struct rule_key *shortcut; /* the keys that get shortcuts: `shortcuts` of them */
-	size_t shortcuts, shortcuts_room;
+	bool is_building;                 /* an empty table is filled during collection, by table_build() */
+	struct hints hints;               /* set for the collected keys, with their shortcuts */
+	struct sharing *sharing;          /* see collect_entries.c; NULL: no key has several rules, or no memory */
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
 	bool is_replanned;                /* shapes have other filters than in the old table */
 	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
@@ -39,9 +37,6 @@ void filter_entries_close(struct filter_entries *entries);
 
 /* Collects all entries under the filter's present secret. -ENOSPC: they do not fit into the table. */
 int filter_entries_collect(struct filter_entries *entries, struct reason *reason);
-
-/* Sets the shortcuts of the keys. Call this when they are in the table. */
-void filter_entries_set_shortcuts(const struct filter_entries *entries);
 
 /*
  * Finds the heir of each counter of the old table: the slot of a rule that matches the same packets. A second
@@ -93,9 +88,14 @@ FLOW_INLINE struct abi_table *filter_abi_table(const struct filter *filter)
 	return &filter->kernel.config->table[filter->which];
 }
 
-FLOW_INLINE __u8 *filter_hints(const struct filter *filter)
+FLOW_INLINE struct hints filter_hints_in(const struct kernel_filter *kernel, const struct abi_table *table)
 {
-	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_abi_table(filter)->first_hint;
+	return (struct hints){ (__u8 *)kernel->map[KERNEL_HINTS].memory + table->first_hint[0], table->hint_shift };
+}
+
+FLOW_INLINE struct hints filter_hints(const struct filter *filter)
+{
+	return filter_hints_in(&filter->kernel, filter_abi_table(filter));
 }
 
 /* Whether a move in the table must wait for look-ups that have begun: see filter.c. */
@@ -104,8 +104,8 @@ bool filter_must_wait_for_readers(const struct filter *filter);
 /* Opens table number filter->which. Records and counters are mapped when they are first used. */
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry);
 
-/* Sets in the config where each of `tables` tables of `slots` slots starts in the maps. */
-void filter_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
+/* Sets in the config where each of `tables` tables of `slots` slots starts in the maps, and how many hints it has. */
+void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u64 slots);
 
 /*
  * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and

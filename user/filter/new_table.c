@@ -41,7 +41,7 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 			if (table->memory.record)
 				memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
 			table_reset_counts(table);
-			memset(filter_hints(filter), 0, ABI_HINTS);
+			memset(filter_hints(filter).byte, 0, ABI_HINTS(in_config->hint_shift));
 			table->used = 0;
 		}
 		is_clear = false;
@@ -50,7 +50,6 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 	filter_save_counts(filter);
 	if (error)
 		return error == -ENOSPC ? filter_full_reason(filter, entries->expected, reason) : error;
-	filter_entries_set_shortcuts(entries);
 	return filter_entries_find_heirs(entries, reason);
 }
 
@@ -63,14 +62,15 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 #define ROOM_SLOTS_LEAST (1ULL << 17)
 #define ROOM_BYTES_MOST (64ULL << 20) /* of one table */
 
-static struct kernel_sizes plan_room(const struct abi_options *options, __u64 slots)
+static struct kernel_sizes plan_room(const struct abi_options *options, __u64 slots, __u32 hint_shift)
 {
 	const bool has_least = options->is_alone || slots >= ROOM_SLOTS_LEAST;
 	const struct bucket_geometry geometry = table_geometry(has_least ? slots : ROOM_SLOTS_LEAST);
 	struct kernel_sizes plan = { .options = *options,
 				     .tables = 1,
 				     .slots = table_slots_of(geometry),
-				     .bucket_bytes = table_bucket_bytes(options->format, geometry) };
+				     .bucket_bytes = table_bucket_bytes(options->format, geometry),
+				     .hint_shift = hint_shift };
 
 	plan.options.orders_loads = !ABI_LOADS_IN_ORDER; /* of the built-in programs */
 	if (!options->is_alone && kernel_sizes_bytes(&plan) <= ROOM_BYTES_MOST)
@@ -86,7 +86,8 @@ int filter_make_object_file(const struct abi_options *options, __u64 slots, stru
 	*plan = (struct kernel_sizes){ .options = *options,
 				       .tables = options->is_alone ? 1 : ABI_TABLES,
 				       .slots = table_slots_of(geometry),
-				       .bucket_bytes = table_bucket_bytes(options->format, geometry) };
+				       .bucket_bytes = table_bucket_bytes(options->format, geometry),
+				       .hint_shift = ABI_HINT_SHIFT_MOST };
 	return kernel_make_object_file(plan, file, bytes, reason);
 }
 
@@ -106,17 +107,22 @@ static int create(struct filter *filter, const struct kernel_sizes *plan, struct
 		error = kernel_create(plan, &kernel, reason);
 	if (error)
 		return error;
-	filter_lay_out(kernel.config, plan->tables, plan->slots);
+	filter_lay_out(&kernel, plan->tables, plan->slots);
 	kernel.config->geometry = kernel.config->table[0].geometry = geometry;
 	return filter_open(filter, &kernel, reason);
 }
 
-int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
+int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, struct store *store,
 		  struct reason *reason)
 {
-	const struct kernel_sizes plan = plan_room(options, slots);
+	struct shape_list shapes;
+	struct kernel_sizes plan;
+	int error = store_shapes(store, &shapes);
 
-	return create(filter, &plan, table_geometry(slots), keys, reason);
+	if (error)
+		return store_unread_reason(error, reason);
+	plan = plan_room(options, slots, hints_shift_for(&shapes));
+	return create(filter, &plan, table_geometry(slots), shape_list_keys(&shapes), reason);
 }
 
 int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason)
@@ -126,6 +132,7 @@ int filter_create_like(struct filter *filter, const struct kernel_filter *kernel
 		.tables = filter_tables(kernel),
 		.slots = filter_room(kernel),
 		.bucket_bytes = kernel->map[KERNEL_BUCKETS].bytes / filter_tables(kernel),
+		.hint_shift = abi_active(kernel->config)->hint_shift,
 	};
 
 	return create(filter, &plan, filter_geometry(kernel), 0, reason);
@@ -200,9 +207,9 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 }
 
 static int prepare_new_maps(const struct filter *filter, struct filter *new, const struct abi_options *options,
-			    __u64 slots, __u64 keys, struct reason *reason)
+			    __u64 slots, __u64 keys, __u32 hint_shift, struct reason *reason)
 {
-	struct kernel_sizes plan = plan_room(options, slots);
+	struct kernel_sizes plan = plan_room(options, slots, hint_shift);
 	struct bucket_geometry geometry;
 	struct abi_config *config;
 	int error;
@@ -239,13 +246,21 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
+/* Whether prefixes need so many more hints that new maps are better; the next power of two is not worth a program. */
+static bool needs_more_hints(const struct filter *filter, __u32 hint_shift)
+{
+	return hint_shift + 1 < filter_abi_table(filter)->hint_shift && !kernel_held_attachment(&filter->kernel);
+}
+
 static int build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-			   bool shares_maps, struct reason *reason)
+			   bool may_share_maps, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_successor *successor = calloc(1, sizeof(*successor));
 	struct filter *new = successor ? &successor->filter : NULL;
 	struct store_info info;
+	struct shape_list shapes;
+	__u32 hint_shift;
 	bool has_counts = false; /* of rules: the old table has them and the new table gets them */
 	int error = store_info(store, &info);
 
@@ -253,16 +268,19 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	filter->successor = successor;
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
+	if (!error)
+		error = store_shapes(store, &shapes);
+	hint_shift = error ? 0 : hints_shift_for(&shapes);
 	if (error)
 		store_unread_reason(error, reason);
-	else if (shares_maps)
+	else if (may_share_maps && fits_into_maps(filter, slots) && !needs_more_hints(filter, hint_shift))
 		error = prepare_in_maps(filter, new, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
-		error = prepare_new_maps(filter, new, options, slots, info.keys, reason);
+		error = prepare_new_maps(filter, new, options, slots, info.keys, hint_shift, reason);
 	if (!error) {
 		filter_abi_table(new)->plan = info.plan;
 		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
@@ -283,7 +301,7 @@ static int build_successor(struct filter *filter, struct store *store, const str
 
 int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
-	return build_successor(filter, store, &filter->kernel.options, slots, fits_into_maps(filter, slots), reason);
+	return build_successor(filter, store, &filter->kernel.options, slots, true, reason);
 }
 
 /* Copies the lease of a listener to the new config. Later the listener extends it there itself. */

@@ -82,7 +82,7 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 		if (error)
 			return reason_set(reason, error,
 					  "the change has too many kinds of rules; split it into smaller changes");
-		hints_compile(list, family, filter->kernel.options.has_counts);
+		hints_compile(list, family, filter->kernel.options.has_counts, filter_hints(filter).shift);
 		list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
 	return publish_all(filter, wanted, reason);
@@ -133,7 +133,7 @@ int filter_publish_pass_shapes(struct filter *filter, struct reason *reason)
 			shape->hint = shapes->hint[from];
 			list->count++;
 		}
-		hints_compile(list, family, filter->kernel.options.has_counts);
+		hints_compile(list, family, filter->kernel.options.has_counts, filter_hints(filter).shift);
 		list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
 	return publish_all(filter, wanted, reason);

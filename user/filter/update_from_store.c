@@ -7,25 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/hints.h"
 #include "filter/internal.h"
 
 /*
  * Makes the table equal to the store in place. The wanted hints are collected separately. The hints in use
  * get the bits of new entries before these are in the table, and keep the bits of old entries until these are
- * gone. Shortcuts are cleared first, because any entry may go.
+ * gone. Shortcuts are cleared first, because any entry may go, and set last.
  */
 static int reconcile(struct filter *filter, struct store *store, struct table_difference *difference,
 		     struct reason *reason)
 {
-	__u8 *in_use = filter_hints(filter), *wanted = calloc(ABI_HINTS, sizeof(*wanted));
+	const struct hints in_use = filter_hints(filter);
+	__u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
 	struct filter_entries entries;
 	int error;
 
 	if (!wanted)
 		return reason_set(reason, -ENOMEM, "no memory for hints");
 	error = filter_entries_open(&entries, filter, store, NULL, false, reason);
-	entries.hints = wanted;
+	entries.hints.byte = wanted;
 	if (!error)
 		error = filter_entries_collect(&entries, reason);
 	if (!error) {
@@ -37,10 +37,8 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		else if (error)
 			reason_set(reason, error, "no memory to fill the table");
 	}
-	if (!error) {
+	if (!error)
 		hints_replace(in_use, wanted);
-		filter_entries_set_shortcuts(&entries);
-	}
 	filter_entries_close(&entries);
 	free(wanted);
 	return error;
@@ -92,10 +90,12 @@ static int lay_out(struct filter *filter, const struct store_info *info, struct 
 	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
 	int error;
 
+	if (!filter_abi_table(filter)->hint_shift)
+		filter_lay_out(&filter->kernel, 1, all);
 	if (filter_tables(&filter->kernel) != 1 || 2 * table_slots(&filter->table) > all)
 		return 0;
 	if (filter_holds(filter, info->keys) || !fits_whole) {
-		filter_lay_out(filter->kernel.config, ABI_TABLES, all / ABI_TABLES);
+		filter_lay_out(&filter->kernel, ABI_TABLES, all / ABI_TABLES);
 		return 0;
 	}
 	table_close(&filter->table);
@@ -205,7 +205,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 					  "the filter is of another version of xdp-cuckoo");
 	if (slots < 1ULL << ABI_SLOTS_MIN_LOG2 || slots > 1ULL << ABI_SLOTS_MAX_LOG2)
 		slots = 1ULL << ABI_SLOTS_DEFAULT_LOG2; /* the old config makes no sense */
-	error = filter_create(filter, &kernel->options, slots, info.keys, reason);
+	error = filter_create(filter, &kernel->options, slots, store, reason);
 	if (error)
 		return error;
 	config = filter->kernel.config;

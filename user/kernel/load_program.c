@@ -171,7 +171,7 @@ int kernel_record_program(const struct kernel_filter *filter, struct kernel_atta
 /* Opens the built-in object and gives its maps their sizes. On failure NULL, and *reason is set. */
 static struct bpf_object *open_sized(const struct kernel_sizes *sizes, struct reason *reason)
 {
-	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS, KERNEL_HINTS };
 	struct bpf_object *object = kernel_open_object(&filter_built_in, &sizes->options, reason);
 	int error;
 
@@ -340,7 +340,7 @@ __u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_nam
 	case KERNEL_COUNTS:
 		return sizes->options.has_counts ? sizes->tables * sizes->slots : 1;
 	case KERNEL_HINTS:
-		return ABI_TABLES * ABI_HINTS / sizeof(__u64);
+		return sizes->tables * ABI_HINTS(sizes->hint_shift) / sizeof(__u64);
 	default:
 		return 1;
 	}

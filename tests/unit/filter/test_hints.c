@@ -9,11 +9,12 @@
 #include "bench/random.h"
 
 #define RULES 20000
-#define FLOWS 32 /* for each rule, that it matches */
+#define FLOWS 32  /* for each rule, that it matches */
+#define FINEST 13 /* shift; with ABI_HINT_SHIFT_LEAST the tests would take minutes */
 
 struct fixture {
 	uint64_t seed;
-	__u8 *hints;
+	struct hints hints;
 };
 
 static int open_hints(void **state)
@@ -21,24 +22,32 @@ static int open_hints(void **state)
 	static struct fixture fixture;
 
 	fixture = (struct fixture){ .seed = seed_of_run() };
-	fixture.hints = calloc(ABI_HINTS, sizeof(*fixture.hints));
+	fixture.hints.byte = calloc(ABI_HINTS(FINEST), sizeof(*fixture.hints.byte));
 	*state = &fixture;
-	return fixture.hints ? 0 : -1;
+	return fixture.hints.byte ? 0 : -1;
 }
 
 static int close_hints(void **state)
 {
 	struct fixture *f = *state;
 
-	free(f->hints);
+	free(f->hints.byte);
 	return 0;
 }
 
-#define HINT_TEST(name) TEST_WITH(name, struct fixture *f, NULL, NULL)
+/* Runs with few indexes and with many. */
+#define HINT_TEST(name) \
+	static void name##_with(struct fixture *f, __attribute__((unused)) __u32 shift); \
+	TEST_WITH(name, struct fixture *f, NULL, NULL) \
+	{ \
+		for (f->hints.shift = ABI_HINT_SHIFT_MOST; f->hints.shift >= FINEST; f->hints.shift -= 3) \
+			name##_with(f, f->hints.shift); \
+	} \
+	static void name##_with(struct fixture *f, __attribute__((unused)) __u32 shift)
 
 static void clear(const struct fixture *f)
 {
-	memset(f->hints, 0, ABI_HINTS * sizeof(*f->hints));
+	memset(f->hints.byte, 0, ABI_HINTS(f->hints.shift));
 }
 
 static union flow_addr random_address(struct fixture *f)
@@ -104,15 +113,18 @@ static bool can_match(const struct rule_key *key, const struct flow_key *flow)
 
 static __u32 hint_of(const struct fixture *f, enum flow_family family, const struct flow_key *flow)
 {
-	return f->hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow))];
+	const __u32 index = hint_index(family, hint_head(family, flow), f->hints.shift);
+
+	assert_true(index < ABI_HINT_INDEXES(f->hints.shift));
+	return f->hints.byte[family * ABI_HINT_INDEXES(f->hints.shift) + index];
 }
 
 static size_t bits_set(const struct fixture *f)
 {
 	size_t bits = 0;
 
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		bits += __builtin_popcount(f->hints[i]);
+	for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+		bits += __builtin_popcount(f->hints.byte[i]);
 	return bits;
 }
 
@@ -143,11 +155,12 @@ HINT_TEST(test_no_match_lacks_its_hint)
 HINT_TEST(test_as_few_as_can_be)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const unsigned int bits = family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
+		const unsigned int bits = family == FLOW_IPV4 ? 32 - shift : HINT_IPV6_BITS;
 
 		for (unsigned int length = 0; length <= (family == FLOW_IPV4 ? 32 : 128); length++) {
 			const unsigned int free = length < bits ? bits - length : 0;
-			const size_t most = free < HINT_INDEX_BITS ? 1 << free : ABI_HINT_INDEXES;
+			const bool is_everywhere = !length || (family == FLOW_IPV6 && free > 16);
+			const size_t most = is_everywhere ? ABI_HINT_INDEXES(shift) : 1U << free;
 			const struct rule_key key = random_key(f, family, length);
 
 			clear(f);
@@ -193,22 +206,22 @@ HINT_TEST(test_always_marks_nothing)
 
 HINT_TEST(test_add_and_replace)
 {
-	__u8 *other = calloc(ABI_HINTS, sizeof(*other));
+	__u8 *other = calloc(ABI_HINTS(shift), sizeof(*other));
 
 	assert_non_null(other);
 	clear(f);
-	for (size_t i = 0; i < ABI_HINTS; i += 1 + random_below(&f->seed, 50)) {
-		f->hints[i] = random_next(&f->seed) & ABI_HINT_ALL;
+	for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i += 1 + random_below(&f->seed, 50)) {
+		f->hints.byte[i] = random_next(&f->seed) & ABI_HINT_ALL;
 		other[i / 2] = random_next(&f->seed) & ABI_HINT_ALL;
 	}
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		other[i] |= f->hints[i] & 0xf;
+	for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+		other[i] |= f->hints.byte[i] & 0xf;
 	hints_add(f->hints, other);
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		assert_int_equal(other[i] & ~f->hints[i], 0);
-	assert_memory_not_equal(f->hints, other, ABI_HINTS * sizeof(*other));
+	for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+		assert_int_equal(other[i] & ~f->hints.byte[i], 0);
+	assert_memory_not_equal(f->hints.byte, other, ABI_HINTS(shift) * sizeof(*other));
 	hints_replace(f->hints, other);
-	assert_memory_equal(f->hints, other, ABI_HINTS * sizeof(*other));
+	assert_memory_equal(f->hints.byte, other, ABI_HINTS(shift) * sizeof(*other));
 	free(other);
 }
 
@@ -268,7 +281,7 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 		shape->hint = hint[i];
 		shape->tag = i < passing ? ABI_TAG_PASS : 0;
 	}
-	hints_compile(&list, FLOW_IPV4, false);
+	hints_compile(&list, FLOW_IPV4, false, 16);
 	return list;
 }
 
@@ -309,21 +322,22 @@ HINT_TEST(test_mean_probes)
 
 	clear(f);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), 1, 1e-9);
-	for (size_t i = 0; i < ABI_HINT_INDEXES; i++) {
+	for (size_t i = 0; i < ABI_HINT_INDEXES(shift); i++) {
 		const __u32 byte = random_next(&f->seed) & ABI_HINT_ALL;
 		const bool is_short = i % 3 == 0;
 
-		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] = byte | (is_short ? ABI_HINT_SHORTCUT : 0);
+		f->hints.byte[FLOW_IPV6 * ABI_HINT_INDEXES(shift) + i] = byte | (is_short ? ABI_HINT_SHORTCUT : 0);
 		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 6);
 	}
-	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), (double)probes / ABI_HINT_INDEXES, 1e-9);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), (double)probes / ABI_HINT_INDEXES(shift),
+			   shift == ABI_HINT_SHIFT_MOST ? 1e-9 : 0.05);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
 }
 
 static void fill(const struct fixture *f, size_t count, __u8 hint)
 {
 	for (size_t i = 0; i < count; i++)
-		f->hints[i] = hint;
+		f->hints.byte[i] = hint;
 }
 
 /* Hints that leave out one shape of four for some indexes, and lists of one or no shape. */
@@ -333,18 +347,18 @@ HINT_TEST(test_read_where_it_pays)
 	const struct abi_shape_list list = list_of(hint, 4, 0), one = list_of(&hint[1], 1, 0),
 				    always = list_of(hint, 1, 0), none = list_of(hint, 0, 0);
 
-	fill(f, ABI_HINT_INDEXES, 7);
+	fill(f, ABI_HINT_INDEXES(shift), 7);
 	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
-	fill(f, ABI_HINT_INDEXES / 8, 3);
+	fill(f, ABI_HINT_INDEXES(shift) / 8, 3);
 	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
-	fill(f, ABI_HINT_INDEXES / 2, 3);
+	fill(f, ABI_HINT_INDEXES(shift) / 2, 3);
 	assert_true(hints_pay(f->hints, &list, FLOW_IPV4));
-	fill(f, ABI_HINT_INDEXES, 0);
+	fill(f, ABI_HINT_INDEXES(shift), 0);
 	assert_true(hints_pay(f->hints, &one, FLOW_IPV4));
 	assert_false(hints_pay(f->hints, &always, FLOW_IPV4));
 	assert_false(hints_pay(f->hints, &none, FLOW_IPV4));
 	/* The shape that all packets look up is not looked up behind a shortcut. */
-	fill(f, ABI_HINT_INDEXES / 2, ABI_HINT_SHORTCUT);
+	fill(f, ABI_HINT_INDEXES(shift) / 2, ABI_HINT_SHORTCUT);
 	assert_true(hints_pay(f->hints, &always, FLOW_IPV4));
 }
 
@@ -366,8 +380,8 @@ static size_t count_shortcuts(const struct fixture *f)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < ABI_HINTS; i++)
-		count += f->hints[i] >= ABI_HINT_SHORTCUT;
+	for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+		count += f->hints.byte[i] >= ABI_HINT_SHORTCUT;
 	return count;
 }
 
@@ -391,11 +405,13 @@ TEST(test_behind_shortcuts)
 		rule_shape_compile(&keys[0].shape, shape);
 		shape->hint = ABI_HINT_ALWAYS;
 	}
-	hints_compile(&list, FLOW_IPV4, false);
+	hints_compile(&list, FLOW_IPV4, false, 16);
 	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1);
-	hints_compile(&list, FLOW_IPV4, true);
+	hints_compile(&list, FLOW_IPV4, true, 16);
 	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1 | 2);
 	assert_int_equal(hints_leave(&list, 0), 15);
+	hints_compile(&list, FLOW_IPV4, true, 15);
+	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1 | 2 | 4);
 }
 
 TEST(test_which_shapes_have_shortcuts)
@@ -406,6 +422,8 @@ TEST(test_which_shapes_have_shortcuts)
 	} shapes[] = {
 		{ { .family = FLOW_IPV4, .src_len = 16 }, true },
 		{ { .family = FLOW_IPV4, .src_len = 1 }, true },
+		{ { .family = FLOW_IPV4, .src_len = 16, .fields = RULE_NEW }, true },
+		{ { .family = FLOW_IPV4, .src_len = 16, .fields = RULE_NEW | RULE_PROTO }, false },
 		{ { .family = FLOW_IPV4, .src_len = 17 }, false },
 		{ { .family = FLOW_IPV4, .src_len = 0 }, false },
 		{ { .family = FLOW_IPV4, .src_len = 8, .dst_len = 8 }, false },
@@ -415,20 +433,20 @@ TEST(test_which_shapes_have_shortcuts)
 	};
 
 	for (size_t i = 0; i < COUNT(shapes); i++)
-		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
+		assert_int_equal(hints_can_shorten(&shapes[i].shape, 16), shapes[i].can_shorten);
 }
 
 /* Exactly the flows of the key get shortcuts, and the lower bits do not change. */
 HINT_TEST(test_shortcuts)
 {
-	for (unsigned int length = 1; length <= HINT_IPV4_BITS; length++) {
+	for (unsigned int length = 1; length <= 32 - shift; length++) {
 		const struct rule_key key = source_key(f, length);
 
-		for (size_t i = 0; i < ABI_HINTS; i++)
-			f->hints[i] = i & ABI_HINT_ALL;
+		for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+			f->hints.byte[i] = i & ABI_HINT_ALL;
 		for (int again = 0; again < 2; again++) {
 			hints_set_shortcuts(f->hints, &key);
-			assert_int_equal(count_shortcuts(f), 1 << (HINT_IPV4_BITS - length));
+			assert_int_equal(count_shortcuts(f), 1 << (32 - shift - length));
 		}
 		for (unsigned int n = 0; n < 1000; n++) {
 			const struct flow_key flow = random_flow(f, &key);
@@ -436,12 +454,12 @@ HINT_TEST(test_shortcuts)
 			assert_true(hint_of(f, FLOW_IPV4, &flow) & ABI_HINT_SHORTCUT);
 		}
 		hints_clear_shortcuts(f->hints, &key);
-		for (size_t i = 0; i < ABI_HINTS; i++)
-			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+		for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+			assert_int_equal(f->hints.byte[i], i & ABI_HINT_ALL);
 		hints_set_shortcuts(f->hints, &key);
 		hints_clear_all_shortcuts(f->hints);
-		for (size_t i = 0; i < ABI_HINTS; i++)
-			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+		for (size_t i = 0; i < ABI_HINTS(f->hints.shift); i++)
+			assert_int_equal(f->hints.byte[i], i & ABI_HINT_ALL);
 	}
 }
 

@@ -187,10 +187,14 @@ static void spoil_details(struct rule *rule)
 
 static void check_frame(struct scene *scene, const struct frame *frame)
 {
-	static const struct rule_kind new_kinds[] = { { .fields = RULE_NEW, .src_len = WHOLE },
-						      { .fields = RULE_NEW | RULE_PROTO, .src_len = 20 } };
-	const struct rule_kind *kind = below(3) ? &rule_kinds[below(RULE_KINDS)] : &new_kinds[below(2)];
+	static const struct rule_kind other_kinds[] = { { .fields = RULE_NEW, .src_len = WHOLE },
+							{ .fields = RULE_NEW | RULE_PROTO, .src_len = 20 },
+							{ .fields = RULE_NEW, .src_len = 15 },
+							{ .src_len = 12 } };
+	const struct rule_kind *kind = below(3) ? &rule_kinds[below(RULE_KINDS)] :
+						  &other_kinds[below(COUNT(other_kinds))];
 	enum parse_result result;
+	struct rule_key keys[RULE_KEYS_MAX];
 	struct flow flow = {};
 	struct rule rule;
 
@@ -198,6 +202,7 @@ static void check_frame(struct scene *scene, const struct frame *frame)
 		return;
 	result = parse_frame(frame->byte, frame->byte + frame->length, &flow);
 	results[result]++;
+	scene->filter.reads_hints = below(2);
 	scene_set_up(scene);
 	scene->filter.config->policy[result] = below(2) ? VERDICT_DROP : VERDICT_PASS;
 	if (rule_from_flow(&flow, kind, RULE_DROP, &rule)) {
@@ -214,6 +219,9 @@ static void check_frame(struct scene *scene, const struct frame *frame)
 		with_details += !!(rule.fields & RULE_DETAILS);
 		scene_add(scene, &rule);
 		hits_of_details += rule.fields & RULE_DETAILS && rule_matches(&rule, &flow, result);
+		rule_keys(&rule, keys);
+		if (below(2))
+			hints_set_shortcuts(raw_filter_hints(&scene->filter), &keys[0]);
 	}
 	check_run(scene, frame, &flow, result);
 }
