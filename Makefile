@@ -93,7 +93,7 @@ BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuck
 ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
 ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
 VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/base/version.h)
-FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
+FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.py
 
 all: $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
 
@@ -169,7 +169,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o)
 	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
-	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
+	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.py $(LIBRARY_DIR)/fail2ban-action.py
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
@@ -187,7 +187,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 user/integrations/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
 	install -D -m 0644 user/integrations/prometheus/alerts.yml $(SHARE_DIR)/prometheus/alerts.yml
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
-		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
+		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.py $(FAIL2BAN_ACTION); fi
 	install -D -m 0644 user/library/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
 	install -D -m 0644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libxdp-cuckoo.so

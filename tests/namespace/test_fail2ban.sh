@@ -8,18 +8,21 @@ FAIL2BAN=${FAIL2BAN:-$PWD/$BUILD/packages/fail2ban}
 
 # --- the server
 
-# configure [BANTIME]: the package's configuration, with jails that watch logs in $STATE, and our action.
+# configure [BANTIME [OPTIONS]]: the package's configuration, with jails that watch logs in $STATE, and our action with
+# these options, as ", persist=no". The tool notes its commands in $STATE/commands.
 configure() {
 	[ -d "$FAIL2BAN" ] || skip "no fail2ban; make packages fetches it"
 	cp -r "$FAIL2BAN/etc/fail2ban" "$STATE/etc"
 	rm -rf "$STATE"/etc/jail.d/*
-	cp user/integrations/fail2ban/xdp-cuckoo.conf "$STATE/etc/action.d"
-	tool="$PWD/$TOOL --state $STATE/store"
+	cp user/integrations/fail2ban/xdp-cuckoo.py "$STATE/etc/action.d"
+	tool=$STATE/tool
+	printf '#!/bin/sh\necho "$1 $2" >>%s\nexec %s --state %s "$@"\n' "$STATE/commands" "$PWD/$TOOL" "$STATE/store" >"$tool"
+	chmod +x "$tool"
 	printf '[DEFAULT]\ndbfile = %s\nallowipv6 = yes\n' "$STATE/f2b.sqlite3" >"$STATE/etc/fail2ban.local"
 	cat >"$STATE/etc/jail.local" <<-END
 		[DEFAULT]
-		banaction = xdp-cuckoo[type=multiport, tool="$tool"]
-		banaction_allports = xdp-cuckoo[type=allports, tool="$tool"]
+		banaction = xdp-cuckoo.py[type=multiport, tool="$tool"${2-}]
+		banaction_allports = xdp-cuckoo.py[type=allports, tool="$tool"${2-}]
 		backend = polling
 		bantime = ${1:-1h}
 		findtime = 1h
@@ -88,9 +91,14 @@ attack() {
 	done >>"$log"
 }
 
+# prefix ADDRESS: that is banned with it.
+prefix() {
+	case $1 in *:*) echo "${1%::*}::/64" ;; *) echo "$1" ;; esac
+}
+
 # is_banned JAIL ADDRESS: whether fail2ban says so; its action has run by then.
 is_banned() {
-	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $2 "
+	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $(prefix "$2") "
 }
 
 # has_listed LIST ADDRESS
@@ -99,7 +107,11 @@ has_listed() {
 }
 
 is_not_listed() {
-	! xc list | grep -Fq "src $1 "
+	! xc list | grep -Fq "src $(prefix "$1") "
+}
+
+passes() {
+	verdicts pass "$1" 22 | traffic >/dev/null 2>&1
 }
 
 # verdicts VERDICT ADDRESS PORT...: TCP to this host.
@@ -125,38 +137,40 @@ test_bans_and_unbans() {
 	xc load vrx >/dev/null
 	server_start
 	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked before"
-	attack ssh 192.0.2.66 2001:db8::66
+	attack ssh 192.0.2.66 2001:db8:66::1
 	attack proxy 192.0.2.67
-	attack all 192.0.2.68 2001:db8::68
+	attack all 192.0.2.68 2001:db8:68::1
 	wait_for "bans" is_banned sshd 192.0.2.66
-	wait_for "bans" is_banned sshd 2001:db8::66
+	wait_for "bans" is_banned sshd 2001:db8:66::1
 	wait_for "bans" is_banned proxy 192.0.2.67
 	wait_for "bans" is_banned all 192.0.2.68
-	wait_for "bans" is_banned all 2001:db8::68
+	wait_for "bans" is_banned all 2001:db8:68::1
 	{
 		verdicts drop 192.0.2.66 22
 		verdicts pass 192.0.2.66 80
-		verdicts drop 2001:db8::66 22
-		verdicts pass 2001:db8::66 23
+		verdicts drop 2001:db8:66::1 22
+		verdicts drop 2001:db8:66:0:ffff::9 22
+		verdicts pass 2001:db8:66:1::1 22
+		verdicts pass 2001:db8:66::1 23
 		verdicts drop 192.0.2.67 80 443 8080 6000 6001 6002
 		verdicts pass 192.0.2.67 22 6003 5999
 		verdicts drop 192.0.2.68 22 80 9999
-		verdicts drop 2001:db8::68 22 80 9999
+		verdicts drop 2001:db8:68::1 22 80 9999
 		verdicts pass 192.0.2.69 22 80
 	} | traffic || fail "wrong verdicts"
 	assert_status 0 xc list
-	assert_output '^proto tcp src 192.0.2.66 dport 22 timeout (1h1m|1h[0-9]+s) comment "fail2ban sshd"$'
-	assert_output '^src 2001:db8::68 timeout 1h[0-9ms]+ comment "fail2ban all"$'
-	for ban in 'sshd 192.0.2.66' 'sshd 2001:db8::66' 'proxy 192.0.2.67' 'all 192.0.2.68'; do
+	assert_output '^proto tcp src 192.0.2.66 dport 22 timeout (1h|59m[0-9]+s) comment "fail2ban sshd"$'
+	assert_output '^src 2001:db8:68::/64 timeout (1h|59m[0-9]+s) comment "fail2ban all"$'
+	for ban in 'sshd 192.0.2.66' 'sshd 2001:db8:66::1' 'proxy 192.0.2.67' 'all 192.0.2.68'; do
 		f2b client set "${ban% *}" unbanip "${ban#* }" >/dev/null
 		wait_for "unbans" is_not_listed "${ban#* }"
 	done
 	{
 		verdicts pass 192.0.2.66 22
-		verdicts pass 2001:db8::66 22
+		verdicts pass 2001:db8:66::1 22
 		verdicts pass 192.0.2.67 80 443 8080 6000
 		verdicts pass 192.0.2.68 22
-		verdicts drop 2001:db8::68 22
+		verdicts drop 2001:db8:68::1 22
 	} | traffic || fail "wrong verdicts after unbans"
 	assert_no_errors
 }
@@ -182,15 +196,17 @@ test_jails_do_not_unban_for_each_other() {
 	assert_no_errors
 }
 
-# fail2ban unbans when the time is over; the rule's own time is a minute longer.
+# The rule ends with the ban, and no process is started for that.
 test_bans_end() {
 	configure 10s
 	xc load vrx >/dev/null
 	server_start
 	attack ssh 192.0.2.66
 	wait_for "the ban" is_banned sshd 192.0.2.66
-	wait_for "the unban" is_not_listed 192.0.2.66
-	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked after the ban"
+	wait_for "the rule's end" is_not_listed 192.0.2.66
+	wait_for "the end of the block" passes 192.0.2.66
+	wait_for "the unban" grep -q 'Unban 192.0.2.66' "$STATE/f2b.log"
+	assert_equal 1 "$(grep -c '^batch' "$STATE/commands")" "processes for a ban and its end"
 	assert_no_errors
 }
 
@@ -204,35 +220,130 @@ test_permanent_bans_have_no_timeout() {
 	assert_no_errors
 }
 
-# A stop removes all bans. A start brings current bans back. After a crash the rules end by themselves.
-test_stop_restart_and_crash() {
-	configure
+# begin_with_bans N: N addresses banned in the jail `all`, and one of IPv6.
+begin_with_bans() {
 	xc load vrx >/dev/null
 	xc add 203.0.113.0/24 comment mine >/dev/null
 	server_start
-	for i in $(seq 40); do
-		attack ssh "192.0.2.$i"
+	for i in $(seq "$1"); do
+		attack all "192.0.2.$i"
 	done
-	attack all 192.0.2.66
-	wait_for "bans" is_banned sshd 192.0.2.40
-	wait_for "bans" is_banned all 192.0.2.66
-	assert_equal 42 "$(xc list | wc -l)" "rules"
+	attack all 2001:db8:66::1
+	wait_for "bans" is_banned all "192.0.2.$1"
+	wait_for "bans" is_banned all 2001:db8:66::1
+	assert_equal $(($1 + 2)) "$(xc list | wc -l)" "rules"
+}
+
+# calls: what the jail `all` has asked the tool for.
+calls() {
+	grep -Ec '^(batch|lists)' "$STATE/commands" || :
+}
+
+# Bans stay over stop, restart and crash, without a process for any; what was banned before can be unbanned after.
+test_bans_outlive_a_restart() {
+	configure
+	begin_with_bans 12
+	server_stop
+	assert_equal 14 "$(xc list | wc -l)" "rules after the stop"
+	{ verdicts drop 192.0.2.12 22; verdicts drop 2001:db8:66::1 80; } | traffic || fail "not blocked after the stop"
+	: >"$STATE/commands"
+	server_start
+	wait_for "restored bans" is_banned all 192.0.2.12
+	wait_for "restored bans" is_banned all 2001:db8:66::1
+	assert_equal 0 "$(calls)" "processes for restored bans"
+	f2b client set all unbanip 192.0.2.12 >/dev/null
+	f2b client set all unbanip 2001:db8:66::1 >/dev/null
+	{ verdicts pass 192.0.2.12 22; verdicts pass 2001:db8:66::1 80; verdicts drop 192.0.2.11 22; } | traffic ||
+		fail "an unban of a restored ban has no effect"
+	server_kill
+	assert_equal 11 "$(xc list | grep -Ec ' timeout (1h|59m[0-9]+s)')" "rules that end, after the crash"
+	: >"$STATE/commands"
+	server_start
+	wait_for "restored bans" is_banned all 192.0.2.11
+	assert_equal 0 "$(calls)" "processes after the crash"
+	f2b client unban --all >/dev/null
+	wait_for "no bans" is_not_listed 192.0.2.11
+	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules after unban --all"
+	attack all 192.0.2.70
+	wait_for "bans" is_banned all 192.0.2.70
+	assert_no_errors
+}
+
+# A store without the list, as after an upgrade from an action that flushed it, gets all bans back by one process.
+test_a_lost_list_is_restored() {
+	configure
+	begin_with_bans 12
+	server_stop
+	xc lists delete fail2ban-all >/dev/null
+	: >"$STATE/commands"
+	server_start
+	wait_for "restored bans" is_banned all 192.0.2.12
+	wait_for "restored bans" is_banned all 2001:db8:66::1
+	assert_equal 14 "$(xc list | wc -l)" "rules"
+	assert_equal 1 "$(calls)" "processes"
+	assert_equal 13 "$(xc list | grep -Ec ' timeout (1h|59m[0-9]+s|5[0-9]m) ')" "rules that end"
+	assert_no_errors
+}
+
+test_without_persist_a_stop_ends_the_bans() {
+	configure 1h ', persist=no'
+	begin_with_bans 12
 	server_stop
 	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules after the stop"
-	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked after the stop"
+	verdicts pass 192.0.2.12 22 | traffic >/dev/null || fail "blocked after the stop"
+	: >"$STATE/commands"
 	server_start
-	wait_for "restored bans" is_banned sshd 192.0.2.40
-	wait_for "restored bans" is_banned all 192.0.2.66
-	assert_equal 42 "$(xc list | wc -l)" "rules after the restart"
-	verdicts drop 192.0.2.66 22 | traffic >/dev/null || fail "not blocked after the restart"
+	wait_for "restored bans" is_banned all 192.0.2.12
+	assert_equal 1 "$(calls)" "processes for the restored bans"
 	server_kill
-	assert_equal 41 "$(xc list | grep -c ' timeout 1h')" "rules that end, after the crash"
 	server_start
-	wait_for "restored bans" f2b client get sshd banip
-	f2b client stop >/dev/null
-	wait_for "the end" server_is_gone
+	wait_for "restored bans" f2b client get all banip
+	server_stop
 	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules after crash, start and stop"
 	assert_no_errors
+}
+
+# A reload keeps the bans and the action. An action that leaves the jail takes its bans along.
+test_reload() {
+	configure
+	begin_with_bans 3
+	f2b client reload >/dev/null
+	assert_equal 5 "$(xc list | wc -l)" "rules after the reload"
+	attack all 192.0.2.70
+	wait_for "a ban after the reload" is_banned all 192.0.2.70
+	sed -i '/^.all.$/,$s/^banaction = .*/banaction = dummy/' "$STATE/etc/jail.local"
+	f2b client reload >/dev/null
+	wait_for "no bans" is_not_listed 192.0.2.70
+	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules without the action"
+	assert_no_errors
+}
+
+# A /64 is banned as long as one of its addresses is.
+test_neighbours_in_ipv6() {
+	configure
+	xc load vrx >/dev/null
+	server_start
+	attack all 2001:db8:66::1 2001:db8:66::2
+	wait_for "bans" is_banned all 2001:db8:66::2
+	assert_equal 1 "$(xc list | wc -l)" "rules"
+	f2b client set all unbanip 2001:db8:66::1 >/dev/null
+	verdicts drop 2001:db8:66::1 22 | traffic >/dev/null || fail "the neighbour is not blocked any more"
+	f2b client set all unbanip 2001:db8:66::2 >/dev/null
+	verdicts pass 2001:db8:66::2 22 | traffic >/dev/null || fail "blocked after both unbans"
+	assert_no_errors
+}
+
+test_options() {
+	configure 1h ', ipv6=128, list=bans'
+	xc load vrx >/dev/null
+	server_start
+	attack all 2001:db8:66::1
+	wait_for "the ban" has_listed bans 2001:db8:66::1
+	{ verdicts drop 2001:db8:66::1 22; verdicts pass 2001:db8:66::2 22; } | traffic || fail "wrong verdicts"
+	server_stop
+	sed -i 's/list=bans/persist=maybe/' "$STATE/etc/jail.local"
+	f2b server --logtarget "$STATE/f2b.log" start >"$STATE/out" 2>&1 || :
+	grep -q 'persist=maybe: must be yes or no' "$STATE/f2b.log" "$STATE/out" || fail "a bad option is not refused"
 }
 
 # It is no failure if somebody else has added or deleted the rule.
@@ -273,9 +384,9 @@ test_bans_leave_the_rules_of_others() {
 	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 198.51.100.1 pass 192.0.2.69
 	attack all 192.0.2.67
 	wait_for "the second ban" has_listed fail2ban-all 192.0.2.67
-	server_stop
+	f2b client unban --all >/dev/null
 	assert_verdict drop 192.0.2.66 192.0.2.67 198.51.100.1 pass 192.0.2.68
-	assert_equal 3 "$(xc list | wc -l)" "rules after the stop"
+	assert_equal 3 "$(xc list | wc -l)" "rules after unban --all"
 	assert_no_errors
 }
 

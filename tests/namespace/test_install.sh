@@ -15,7 +15,7 @@ test_install_and_uninstall() {
 	mkdir -p "$STATE/root/etc/fail2ban/action.d"
 	install_to install
 	cat >"$STATE/expected" <<-'END'
-		./etc/fail2ban/action.d/xdp-cuckoo.conf
+		./etc/fail2ban/action.d/xdp-cuckoo.py
 		./opt/xc/include/xdp-cuckoo.h
 		./opt/xc/lib/libxdp-cuckoo.a
 		./opt/xc/lib/libxdp-cuckoo.so
@@ -38,7 +38,7 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-resend@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/sysusers.d/xdp-cuckoo.conf
-		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
+		./opt/xc/lib/xdp-cuckoo/fail2ban-action.py
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
@@ -60,8 +60,8 @@ test_install_and_uninstall() {
 	END
 	files >"$STATE/installed"
 	diff "$STATE/expected" "$STATE/installed" || fail "other files"
-	assert_equal /opt/xc/lib/xdp-cuckoo/fail2ban-action.conf \
-		"$(readlink "$STATE/root/etc/fail2ban/action.d/xdp-cuckoo.conf")" "the action"
+	assert_equal /opt/xc/lib/xdp-cuckoo/fail2ban-action.py \
+		"$(readlink "$STATE/root/etc/fail2ban/action.d/xdp-cuckoo.py")" "the action"
 	grep -q '^ExecStart=/opt/xc/sbin/xdp-cuckoo --name %i expire$' \
 		"$STATE/root/opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service" || fail "the tool's path"
 	grep -q '^ExecStart=/opt/xc/sbin/xdp-cuckoo exporter ' \
