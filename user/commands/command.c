@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,6 +104,14 @@ void command_note(const char *text)
 void command_report_bad_line(const char *text)
 {
 	output_error(STATUS_USAGE, text);
+}
+
+void command_warn_reader(const char *text)
+{
+	struct pollfd errors = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (poll(&errors, 1, 0) > 0)
+		output_warning("%s", text);
 }
 
 enum command_status command_close_not_running(struct session *session)

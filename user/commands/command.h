@@ -250,6 +250,9 @@ void command_note(const char *text);
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_report_bad_line(const char *text);
 
+/* For struct list_keeper. A warning is lost if nobody reads standard error: rules are worth more. */
+void command_warn_reader(const char *text);
+
 /* Writes to standard output if the path is "-" or names it, else a file as a whole. `write`: 0; -errno. Prints the error. */
 enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context);
 

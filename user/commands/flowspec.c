@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* flowspec: keeps a list equal to the flows that BGP announces. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,16 +9,7 @@
 #include "commands/command.h"
 #include "config/config.h"
 #include "flowspec/flowspec.h"
-#include "io/output.h"
-
-/* A note is lost if nobody reads standard error: rules are worth more. */
-static void note(const char *text)
-{
-	struct pollfd errors = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	if (poll(&errors, 1, 0) > 0)
-		output_warning("%s", text);
-}
+#include "lists/list_keeper.h"
 
 /* Makes the socket standard input. */
 static enum command_status connect_to(const char *path)
@@ -41,12 +31,21 @@ static enum command_status connect_to(const char *path)
 
 static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
 {
+	const struct translator_start start = { options, command_warn_reader };
 	const struct list_keeper keeper = {
-		.options = options,
 		.state = invocation->state,
 		.name = invocation->name,
 		.list = invocation->list_name ? invocation->list_name : options->list,
-		.note = note,
+		.source = "flowspec",
+		.reader = "the reader of flows",
+		.note = command_warn_reader,
+		.read = translator_run,
+		.context = &start,
+		.memory = translator_memory(options),
+		.action = options->action,
+		.stale_ms = options->stale_ms,
+		.may_add = translator_may_add,
+		.take_status = translator_take_status,
 	};
 	struct reason reason;
 	int error = list_keeper_run(&keeper, &reason);
@@ -79,7 +78,8 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 		/* Another command applies the lines, so this process needs nothing. */
 		error = privileges_keep(0);
 		if (!error)
-			translator_run(&(struct translator_start){ &config->flowspec, note }, STDOUT_FILENO);
+			translator_run(&(struct translator_start){ &config->flowspec, command_warn_reader },
+				       STDOUT_FILENO);
 		status = error ? command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error)) :
 				 command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
 	}

@@ -32,18 +32,11 @@ struct translator_start {
 void translator_run(const void *start, int out);
 
 /*
- * Keeps a named list equal to the lines of the translator. The translator runs in a process without privileges. It is
- * not trusted: a rule is added only if it has a timeout, an allowed destination and the configured action.
+ * For struct list_keeper, with a struct translator_start as the context: whether the configuration allows a rule; the
+ * line of the status as the source of the list; the memory that flows within the limits need at most.
  */
-
-struct list_keeper {
-	const struct flowspec_options *options;
-	const char *state, *name; /* of the filter: see session_open() */
-	const char *list;
-	void (*note)(const char *text);
-};
-
-/* Runs until the translator ends, or until SIGINT or SIGTERM. 0: a signal; -ENODATA: the input has ended; other -errno. */
-int list_keeper_run(const struct list_keeper *keeper, struct reason *reason);
+bool translator_may_add(const void *start, const struct rule *rule);
+bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES]);
+size_t translator_memory(const struct flowspec_options *options);
 
 #endif

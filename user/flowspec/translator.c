@@ -19,6 +19,8 @@
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
 
 #define STATUS_BYTES 128
+#define MEMORY (256ULL << 20) /* with the refused flows, and the room that they leave in the heap */
+#define RULE_MEMORY 512
 
 struct translator {
 	const struct translator_start *start;
@@ -208,4 +210,33 @@ void translator_run(const void *context, int out)
 		fclose(translator.to);
 	route_stream_close(&translator.stream);
 	announced_close(&translator.announced);
+}
+
+/* ---- for the keeper of the list ---- */
+
+bool translator_may_add(const void *context, const struct rule *rule)
+{
+	const struct translator_start *start = context;
+	struct rule dropped = *rule;
+
+	dropped.action = RULE_DROP;
+	for (size_t i = 0; i < start->options->own_count; i++)
+		if (rule_covers(&start->options->own[i], &dropped))
+			return true;
+	return start->options->is_any;
+}
+
+bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES])
+{
+	unsigned long long flows, refused, unreadable;
+
+	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused, &unreadable) != 3)
+		return false;
+	snprintf(source, STORE_SOURCE_BYTES, STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
+	return true;
+}
+
+size_t translator_memory(const struct flowspec_options *options)
+{
+	return MEMORY + options->flows_max * ROUTE_KEY_BYTES + options->rules_max * RULE_MEMORY;
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "flowspec/flowspec.h"
+#include "lists/list_keeper.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/unprivileged.h"
-#include "change/change.h"
-#include "flowspec/internal.h"
 #include "host/host.h"
 #include "io/line_pipe.h"
 
@@ -19,9 +18,8 @@
 #define GATHER_READS 20   /* at most so many times */
 #define NOTES_MAX 10      /* refused rules that are named per group */
 #define FAILURES_MAX 64   /* failed changes in a row, without room for the rules: the disk is full, not only a table */
-#define TRANSLATOR_MEMORY (256ULL << 20) /* with the refused flows, and the room that they leave in the heap */
-#define TRANSLATOR_RULE_MEMORY 512
-#define REST_MS 1000 /* after a group with a refused rule. An honest reader seldom sends one */
+#define ENDS_NEAR_MS 2000 /* ends of rules that differ by less stay when the whole list comes again */
+#define REST_MS 1000      /* after a group with a refused rule. An honest reader seldom sends one */
 
 struct line {
 	size_t text; /* offset of the rule in feed.bytes */
@@ -33,6 +31,9 @@ struct keeping {
 	struct line_pipe feed;
 	struct line *lines;
 	size_t count;
+	struct rule_set whole; /* the lines since `# all` */
+	bool takes_whole, has_whole, is_asked;
+	bool is_full; /* the last group ended before the lines at hand did */
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
@@ -65,20 +66,14 @@ static void print_notes(struct keeping *keeping)
 
 static int read_rule(const struct keeping *keeping, const struct line *line, struct rule *rule, struct reason *reason)
 {
-	const struct flowspec_options *options = keeping->keeper->options;
+	const struct list_keeper *keeper = keeping->keeper;
 	const char *text = keeping->feed.bytes + line->text;
-	bool is_own = options->is_any;
-	struct rule dropped;
 	int error = rule_parse(text, rule, reason);
 
 	if (error || !line->is_added)
 		return error;
-	dropped = *rule;
-	dropped.action = RULE_DROP;
-	for (size_t i = 0; i < options->own_count && !is_own; i++)
-		is_own = rule_covers(&options->own[i], &dropped);
-	if (!is_own || rule->action != options->action || !rule->timeout_ms)
-		return reason_set(reason, -EPERM, "the reader of flows asks for a rule that it may not ask for: '%s'",
+	if (rule->action != keeper->action || !rule->timeout_ms || !keeper->may_add(keeper->context, rule))
+		return reason_set(reason, -EPERM, "%s asks for a rule that it may not ask for: '%s'", keeper->reader,
 				  text);
 	return 0;
 }
@@ -96,6 +91,28 @@ static int change_line(struct keeping *keeping, const struct line *line, struct 
 				change_give_up(&keeping->session, &rule, &deleted, reason);
 }
 
+/* Makes the list equal to keeping->whole, without the rules that would lock this host out. */
+static int replace_list(struct keeping *keeping, struct reason *reason)
+{
+	struct session *session = &keeping->session;
+	struct change_left_out left_out = {};
+	struct rule_diff diff;
+	int error;
+
+	rule_set_sort(&keeping->whole);
+	rule_diff_begin(&diff, &keeping->whole, 1ULL << session->owner, false);
+	diff.near_ms = ENDS_NEAR_MS;
+	error = change_compare(session, &diff, reason);
+	if (!error)
+		error = change_replace(session, &diff, NULL, NULL, reason);
+	rule_diff_close(&diff);
+	if (!error)
+		error = change_give_up_blockers(session, &left_out, reason);
+	if (!error && left_out.count)
+		add_note(keeping, &left_out.why);
+	return error;
+}
+
 static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
 {
 	int error = change_begin(&keeping->session, reason);
@@ -104,8 +121,9 @@ static int change_lines(struct keeping *keeping, size_t first, size_t end, struc
 		return error;
 	error = change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
 	if (!error)
-		store_list_expect(keeping->session.store, keeping->session.owner,
-				  keeping->keeper->options->stale_ms / 1000);
+		store_list_expect(keeping->session.store, keeping->session.owner, keeping->keeper->stale_ms / 1000);
+	if (!error && keeping->has_whole)
+		error = replace_list(keeping, reason);
 	while (first < end && !error)
 		error = change_line(keeping, &keeping->lines[first++], reason);
 	return change_end(&keeping->session, error, reason);
@@ -140,8 +158,9 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (!error)
 		return;
-	/* The guard, too many kinds of rule, a full table or disk. */
-	if (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX))
+	/* Not the guard, too many kinds of rule, a full table or disk. */
+	if (keeping->has_whole ||
+	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
 	if (keeping->error || end - first <= 1) {
 		add_note(keeping, &reason);
@@ -181,11 +200,19 @@ static void apply_group(struct keeping *keeping)
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
 	keeping->session.guard = &keeping->guard;
-	/* What cannot be applied now is sent again at the next renewal. */
+	/* What cannot be applied now is sent again at the next renewal, or with the whole list. */
 	if (error)
 		add_note(keeping, &reason);
 	else
 		apply_lines(keeping);
+	/* Does not wait for a reader that is hostile and takes no answer. */
+	if (error || (keeping->error && keeping->error != -EINTR))
+		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else if (keeping->is_asked && keeper->answer)
+		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
+	if (keeping->has_whole)
+		rule_set_close(&keeping->whole);
+	keeping->is_asked = keeping->has_whole = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
 	print_notes(keeping);
@@ -193,28 +220,42 @@ static void apply_group(struct keeping *keeping)
 
 /* ---- lines ---- */
 
+/* Takes one line. A rule of a whole list is not counted as a line: it waits for the others. */
 static void take_line(struct keeping *keeping, size_t text)
 {
+	const struct list_keeper *keeper = keeping->keeper;
 	const char *line = keeping->feed.bytes + text;
 	const struct line taken = { text + 4, *line == 'a' };
-	unsigned long long flows, refused, unreadable;
 	struct reason reason;
 	struct rule rule;
 
-	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused, &unreadable) == 3)
-		snprintf(keeping->source, sizeof(keeping->source), STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
-	else if ((strncmp(line, "add ", 4) && strncmp(line, "del ", 4) &&
-		  reason_set(&reason, -EINVAL, "the reader of flows sends nonsense")) ||
-		 read_rule(keeping, &taken, &rule, &reason))
+	if (!strcmp(line, "# all")) {
+		rule_set_close(&keeping->whole);
+		keeping->count = 0; /* the whole list has what these lines did */
+		keeping->takes_whole = true;
+	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
+		keeping->takes_whole = false;
+		keeping->has_whole = true;
+	} else if (!strcmp(line, "# counts")) {
+		keeping->is_asked = true;
+	} else if (keeper->take_status(line, keeping->source)) {
+		return;
+	} else if ((strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole) &&
+		    reason_set(&reason, -EINVAL, "%s sends nonsense", keeper->reader)) ||
+		   read_rule(keeping, &taken, &rule, &reason)) {
 		add_note(keeping, &reason);
-	else
+	} else if (!keeping->takes_whole) {
 		keeping->lines[keeping->count++] = taken;
+	} else if (keeping->whole.count >= keeper->rules_max || rule_set_add(&keeping->whole, &rule)) {
+		reason_set(&reason, -E2BIG, "more rules than max-rules, or not enough memory: '%s' is left out", line);
+		add_note(keeping, &reason);
+	}
 }
 
 /* The reader may be hostile. It gets at most half of the time, and less when it sends what is refused. */
 static int rest(struct keeping *keeping, const struct timespec *start)
 {
-	const __s64 most_ms = keeping->keeper->options->stale_ms / 8;
+	const __s64 most_ms = keeping->keeper->stale_ms / 8;
 	struct pollfd signals = { .fd = keeping->feed.signals.fd, .events = POLLIN };
 	struct timespec now;
 	__s64 rest_ms;
@@ -231,7 +272,7 @@ static int step(struct keeping *keeping)
 {
 	struct line_pipe *feed = &keeping->feed;
 	/* Lines of a group that was full are at hand, and nothing else may come. */
-	const bool was_full = keeping->count + keeping->notes_count >= GROUP_LINES;
+	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
 	struct timespec start;
@@ -247,15 +288,17 @@ static int step(struct keeping *keeping)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
-	while (!got && keeping->count + keeping->notes_count < GROUP_LINES) {
+	/* A whole list is a change of its own. */
+	while (!got && !keeping->has_whole && keeping->count + keeping->notes_count < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);
 
 		if (!taken)
 			break;
-		has_lines = true;
 		if (taken > 0)
 			take_line(keeping, text);
+		has_lines |= !keeping->takes_whole;
 	}
+	keeping->is_full = keeping->has_whole || keeping->count + keeping->notes_count >= GROUP_LINES;
 	if (has_lines)
 		apply_group(keeping);
 	line_pipe_forget(feed);
@@ -268,19 +311,15 @@ static int step(struct keeping *keeping)
 
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 {
-	const struct translator_start start = { keeper->options, keeper->note };
-	/* No flows that the limits allow need more. */
-	const size_t memory = TRANSLATOR_MEMORY + keeper->options->flows_max * ROUTE_KEY_BYTES +
-			      keeper->options->rules_max * TRANSLATOR_RULE_MEMORY;
-	struct keeping keeping = { .keeper = keeper, .feed.name = "the reader of flows" };
+	struct keeping keeping = { .keeper = keeper, .feed.name = keeper->reader };
 	struct unprivileged process;
 	int error;
 
-	strcpy(keeping.source, "flowspec");
+	snprintf(keeping.source, sizeof(keeping.source), "%s", keeper->source);
 	keeping.lines = calloc(GROUP_LINES, sizeof(*keeping.lines));
 	if (!keeping.lines)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = unprivileged_start(&process, translator_run, &start, memory, reason);
+	error = unprivileged_start(&process, keeper->read, keeper->context, keeper->memory, reason);
 	keeping.feed.fd = process.fd;
 	if (!error && signals_take(&keeping.feed.signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");
@@ -290,5 +329,6 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	line_pipe_close(&keeping.feed);
 	unprivileged_stop(&process);
 	free(keeping.lines);
+	rule_set_close(&keeping.whole);
 	return error == -EINTR ? 0 : error;
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Keeps a named list equal to what a reader finds elsewhere. The reader runs in a process without privileges, and is not
+ * trusted: a rule is added only if it has a timeout, the keeper's action, and may_add() allows it. The lines of the reader:
+ *
+ *   add RULE timeout TIME	the list has the rule, until then
+ *   del RULE			the list has it no more
+ *   # all			the lines `add` up to the line `# end` are the whole list. It replaces the present one.
+ *   # end
+ *   # counts			asks the keeper to answer: see struct list_keeper
+ *   # ...			for take_status(); it also shows that the reader is alive
+ *
+ * After a change that failed, the keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right.
+ */
+#ifndef XDP_CUCKOO_LIST_KEEPER_H
+#define XDP_CUCKOO_LIST_KEEPER_H
+
+#include "base/error_reason.h"
+#include "change/change.h"
+
+#define KEEPER_WANTS_ALL '!'
+
+struct list_keeper {
+	const char *state, *name; /* of the filter: see session_open() */
+	const char *list;
+	const char *source; /* of the list, before the first status */
+	const char *reader; /* for messages: "the reader of flows" */
+	void (*note)(const char *text);
+	/* The reader, in the form of unprivileged_start(); with `memory` bytes, it writes its lines to `out`. */
+	void (*read)(const void *context, int out);
+	const void *context; /* of these functions */
+	size_t memory;
+	__u64 rules_max; /* of a whole list */
+	enum rule_action action;
+	__s64 stale_ms; /* the list counts as not fed after so long without a status */
+	bool (*may_add)(const void *context, const struct rule *rule);
+	/* Writes the source of the list. False: the line is no status. */
+	bool (*take_status)(const char *line, char source[STORE_SOURCE_BYTES]);
+	/* Answers `# counts`. NULL: the reader does not ask. */
+	void (*answer)(const struct list_keeper *keeper, struct session *session, int to);
+};
+
+/* Runs until the reader ends, or until SIGINT or SIGTERM. 0: a signal; -ENODATA: the reader has ended; other -errno. */
+int list_keeper_run(const struct list_keeper *keeper, struct reason *reason);
+
+#endif
