@@ -167,7 +167,6 @@ $(BUILD)/native/xdp-cuckoo: $(TOOL)
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)
 	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o)
-	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.py $(LIBRARY_DIR)/fail2ban-action.py
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8

@@ -1,166 +1,372 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The CrowdSec bouncer's script: called and fed as crowdsec-custom-bouncer does (its pkg/custom/custom.go), one process a
-# decision or lines of JSON on standard input; then by Debian's crowdsec and crowdsec-custom-bouncer themselves, over a
-# local API in the namespace of the filter.
+# crowdsec: a list is equal to the decisions of a local API. A small one in Python misbehaves; then Debian's crowdsec itself.
 . tests/lib.sh
 
-BOUNCER=user/integrations/crowdsec/xdp-cuckoo-bouncer
 CROWDSEC=${CROWDSEC:-$PWD/$BUILD/packages/crowdsec}
-CUSTOM_BOUNCER=${CUSTOM_BOUNCER:-$PWD/$BUILD/packages/crowdsec-custom-bouncer}
+NOTES='' # where the bouncer writes
 
-# bouncer ARGUMENT...: with the test's tool and store.
-# shellcheck disable=SC2120 # assert_status passes the arguments
-bouncer() {
-	in_rx env XDP_CUCKOO="$PWD/$TOOL" XDP_CUCKOO_OPTIONS="--state $STATE/store" "$BOUNCER" "$@"
+# lapi [ADDRESS [CERT KEY CA]]: in the namespace of the filter.
+lapi() {
+	python3 -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
+	mkdir -p "$STATE/lapi"
+	echo secret-key >"$STATE/lapi/key"
+	rm -f "$STATE/lapi/ready"
+	nsenter --net="/run/netns/$RX" python3 tests/helpers/lapi.py "$STATE/lapi" "${@:-8080}" >"$STATE/server" 2>&1 &
+	LAPI=$!
+	on_exit "kill $LAPI 2>/dev/null; wait $LAPI 2>/dev/null"
+	WAIT_LOG=$STATE/server wait_for "a local API" [ -e "$STATE/lapi/ready" ]
 }
 
-# decision ACTION SCOPE VALUE DURATION [TYPE [SCENARIO]]: as Go writes it, in one line; without an ACTION it has none.
-decision() {
-	printf '{"duration":"%s","id":7,"origin":"CAPI","scenario":"%s","scope":"%s","type":"%s",' "$4" \
-		"${6-crowdsecurity/ssh-bf}" "$2" "${5-ban}"
-	printf '"uuid":"d5b1a8e0-0000-4000-8000-000000000000","value":"%s"%s}\n' "$3" "${1:+,\"action\":\"$1\"}"
+lapi_stop() {
+	kill "$LAPI"
+	wait "$LAPI" || :
 }
 
-verdicts() {
-	verdict=$1
-	shift
-	for address; do
-		case $address in *:*) to=2001:db8::99 ;; *) to=198.51.100.99 ;; esac
-		echo "$verdict ban proto udp src $address dst $to sport 1 dport 2"
-	done
+# configure LINE...: a bouncer that asks each second.
+configure() {
+	umask 077
+	echo secret-key >"$STATE/key"
+	printf '%s\n' '[crowdsec]' "key-file = $STATE/key" 'every = 1s' "$@" >"$STATE/conf"
 }
 
-test_a_process_for_each_decision() {
-	xc load vrx >/dev/null
-	json=$(decision '' Ip 192.0.2.66 4h0m0s)
-	assert_status 0 bouncer add 192.0.2.66 14400 crowdsecurity/ssh-bf "$json"
-	assert_status 0 bouncer add 192.0.2.66 14400 crowdsecurity/ssh-bf "$json"
-	assert_status 0 bouncer add 2001:db8::66 3600 x "$(decision '' Ip 2001:db8::66 1h0m0s ban "manual 'ban' from 'localhost'")"
-	assert_status 0 bouncer add 203.0.113.0/24 3600 lists:firehol "$(decision '' Range 203.0.113.0/24 1h0m0s)"
-	assert_status 0 bouncer add 192.0.2.67 3600 x "$(decision '' Ip 192.0.2.67 1h0m0s captcha)"
-	assert_status 0 bouncer add FR 3600 x "$(decision '' Country FR 1h0m0s)"
-	assert_status 0 bouncer add 192.0.2.68 -5 x "$(decision '' Ip 192.0.2.68 -5s)"
-	{
-		verdicts drop 192.0.2.66 2001:db8::66 203.0.113.1 203.0.113.255
-		verdicts pass 192.0.2.67 192.0.2.68
-	} | traffic || fail "wrong verdicts"
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.66 timeout (4h|3h59m[0-9]+s) comment "crowdsec crowdsecurity/ssh-bf"$'
-	assert_output "^src 2001:db8::66 timeout .* comment \"crowdsec manual 'ban' from 'localhost'\"$"
-	assert_equal 3 "$(wc -l <"$STATE/out")" "rules"
-	assert_status 0 bouncer del 192.0.2.66 -1 crowdsecurity/ssh-bf "$(decision '' Ip 192.0.2.66 -1s)"
-	assert_status 0 bouncer del 192.0.2.66 -1 crowdsecurity/ssh-bf "$(decision '' Ip 192.0.2.66 -1s)"
-	assert_status 0 bouncer del 203.0.113.0/24 3000 x "$(decision '' Range 203.0.113.0/24 50m0s)"
-	{ verdicts pass 192.0.2.66 203.0.113.1; verdicts drop 2001:db8::66; } | traffic || fail "wrong verdicts"
-	case_begin "what cannot be done is said"
-	assert_fails 1 'would block' bouncer add 10.99.0.2 3600 x "$(decision '' Ip 10.99.0.2 1h0m0s)"
-	assert_fails 1 '192.0.2.1/33' bouncer add 192.0.2.1/33 3600 x "$(decision '' Range 192.0.2.1/33 1h0m0s)"
+bouncer_start() {
+	NOTES=$STATE/notes
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" crowdsec --config "$STATE/conf" >"$NOTES" 2>&1 &
+	BOUNCER=$!
+	WAIT_LOG=$NOTES
+	on_exit "kill $BOUNCER 2>/dev/null; wait $BOUNCER 2>/dev/null"
 }
 
-# feed_begin: the script, fed by descriptor 7.
-feed_begin() {
-	mkfifo "$STATE/in"
-	bouncer <"$STATE/in" >"$STATE/answers" 2>"$STATE/complaints" &
-	FEEDER=$!
-	exec 7>"$STATE/in"
+bouncer_stop() {
+	kill "$BOUNCER"
+	wait "$BOUNCER" || fail "status $? at the end"
 }
 
-# within_a_minute COMMAND...
-within_a_minute() {
-	end=$(($(date +%s) + 60))
-	while ! "$@" >/dev/null 2>&1; do
-		[ "$(date +%s)" -lt "$end" ] || fail "waited a minute for: $*"
-		sleep 0.05
-	done
+# decide LINE...: these are all decisions now.
+decide() {
+	printf '%s\n' "$@" >"$STATE/lapi/decisions.new"
+	mv "$STATE/lapi/decisions.new" "$STATE/lapi/decisions"
 }
 
-rules_are() {
-	[ "$(xc list | wc -l)" -eq "$1" ]
+mode() {
+	echo "$1" >"$STATE/lapi/mode"
 }
 
-test_one_process_for_all_decisions() {
-	xc load vrx >/dev/null
-	feed_begin
-	{
-		decision add Ip 192.0.2.66 3h59m58.123456789s
-		decision add Ip 2001:db8::66 167h59m59s
-		decision add Range 203.0.113.0/24 59m0.5s ban 'a \"quote\", then \"value\":\"192.0.2.99\"'
-		decision add Ip 192.0.2.67 1h0m0s captcha
-		decision add AS 64496 1h0m0s
-		decision add Ip 192.0.2.68 -1h2m3s
-		decision add Ip 192.0.2.69 812.5ms
-		decision add Ip 192.0.2.70 1h0m0s ban 'caf\u00e9 é'
-		echo 'no JSON'
-		decision add Ip 192.0.2.1234 1h0m0s
-		decision add Ip '192.0.2.71 action pass' 1h0m0s
-	} >&7
-	within_a_minute rules_are 4
-	within_a_minute grep -q '192.0.2.71' "$STATE/complaints"
-	{
-		verdicts drop 192.0.2.66 2001:db8::66 203.0.113.77 192.0.2.70
-		verdicts pass 192.0.2.67 192.0.2.68 192.0.2.69 192.0.2.99 192.0.2.71
-	} | traffic || fail "wrong verdicts"
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.66 timeout 3h59m[0-9]+s comment "crowdsec crowdsecurity/ssh-bf"$'
-	assert_output '^src 2001:db8::66 timeout 6d23h59m[0-9]+s comment'
-	assert_output '^src 203.0.113.0/24 timeout 5[89]m([0-9]+s)? comment "crowdsec a "$'
-	assert_equal 3 "$(grep -c error "$STATE/complaints")" "complaints: $(cat "$STATE/complaints")"
-	{
-		decision del Ip 192.0.2.66 -1s
-		decision del Range 203.0.113.0/24 40m0s
-		decision del Ip 192.0.2.200 -1s
-	} >&7
-	within_a_minute rules_are 2
-	{ verdicts pass 192.0.2.66 203.0.113.77; verdicts drop 2001:db8::66; } | traffic || fail "wrong verdicts"
-	exec 7>&-
-	wait "$FEEDER" || fail "status $? at the end"
-	assert_status 0 xc check
+# listed: the sources of the list, sorted.
+listed() {
+	xc list --list crowdsec 2>/dev/null | sed -n 's/^src \([^ ]*\).*/\1/p' | sort | tr '\n' ' ' | sed 's/ $//'
 }
 
-# A decision that ends, or is taken back, leaves what you or a feed blocks. A feed leaves decisions.
-test_decisions_are_a_list_of_their_own() {
+# shellcheck disable=SC2317 # wait_for calls it
+is_listed() {
+	[ "$(listed)" = "$1" ]
+}
+
+await() {
+	wait_for "the list '$1' and not '$(listed)'" is_listed "$1"
+}
+
+# requests PATTERN: how many there were.
+requests() {
+	grep -c "$1" "$STATE/lapi/log" || :
+}
+
+more_requests() {
+	[ "$(requests "$1")" -gt "$2" ]
+}
+
+test_decisions_become_rules() {
+	lapi
+	configure
 	xc load vrx >/dev/null
 	xc add 192.0.2.66 comment mine >/dev/null
 	printf '192.0.2.67\n' >"$STATE/feed"
 	xc import "$STATE/feed" --list feed >/dev/null 2>&1
-	for i in 66 67 68 69; do
-		decision add Ip "192.0.2.$i" 4h0m0s
-	done >"$STATE/json"
-	bouncer <"$STATE/json" || fail "status $?"
-	assert_shows '^crowdsec +4 ' xc lists
-	for i in 66 67 68; do
-		decision del Ip "192.0.2.$i" -1s
-	done >"$STATE/json"
-	bouncer <"$STATE/json" || fail "status $?"
-	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.69 pass 192.0.2.68
-	printf '192.0.2.1\n' >"$STATE/feed"
-	xc import "$STATE/feed" --list feed --replace >/dev/null 2>&1
-	assert_verdict drop 192.0.2.66 192.0.2.69 pass 192.0.2.67
+	decide '1 Ip 192.0.2.66 4h0m0s CAPI crowdsecurity/ssh-bf' '2 ip 2001:db8::66 167h59m58.123456789s cscli a_"quoted"_reason' \
+		'3 Range 203.0.113.7/24 59m0.5s lists firehol' '4 Ip 192.0.2.67 1h0m0s crowdsec x' '5 Ip 192.0.2.68 1h crowdsec x' \
+		'6 Ip 192.0.2.69 1h cscli x captcha' '7 Country FR 1h cscli x' '8 AS 64496 1h cscli x' '9 Ip 192.0.2.70 -5s CAPI x' \
+		'10 Ip 192.0.2.1234 1h CAPI x' '11 Range 0.0.0.0/1 1h CAPI x' '12 Ip 192.0.2.71,192.0.2.72 1h CAPI x' \
+		'13 Ip 192.0.2.73 soon CAPI x' '14 Ip 10.99.0.2 1h CAPI x' '15 Range 192.0.2.71-192.0.2.72 1h CAPI x'
+	bouncer_start
+	await '192.0.2.66 192.0.2.67 192.0.2.68 2001:db8::66 203.0.113.0/24'
+	assert_verdict drop 192.0.2.66 192.0.2.67 2001:db8::66 203.0.113.9 pass 192.0.2.69 192.0.2.70 192.0.2.71
+	assert_status 0 xc list --list crowdsec
+	assert_output '^src 192.0.2.68 timeout (1h|59m[0-9]+s) comment "crowdsec crowdsec x"$'
+	assert_output "^src 2001:db8::66 timeout 6d23h59m([0-9]+s)? comment \"crowdsec cscli a 'quoted' reason\"\$"
+	assert_output '^src 203.0.113.0/24 timeout 5[89]m([0-9]+s)? comment "crowdsec lists:firehol firehol"$'
+	for what in '1 decisions are no rules: type captcha' '1 decisions are no rules: scope Country' \
+		'1 decisions are no rules: scope AS' '1 decisions are no rules: shorter than min-prefix' \
+		'4 decisions are no rules: unreadable' 'would block'; do
+		wait_for "the note '$what'" grep -q "$what" "$NOTES"
+	done
+	assert_shows '^crowdsec +5 .*crowdsec: 7 decisions, 4 left out, 4 unreadable$' xc lists
+	case_begin "what is taken back"
+	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x'
+	await '192.0.2.68 192.0.2.80 2001:db8::66'
+	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 192.0.2.80 2001:db8::66 pass 203.0.113.9
+	case_begin "a decision that ends without a word of the local API"
+	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x' '21 Ip 192.0.2.81 3s cscli x'
+	await '192.0.2.68 192.0.2.80 192.0.2.81 2001:db8::66'
+	await '192.0.2.68 192.0.2.80 2001:db8::66'
+	bouncer_stop
+	assert_equal '192.0.2.68 192.0.2.80 2001:db8::66' "$(listed)" "rules after the bouncer's end"
+	assert_status 0 xc check
 }
 
-# transactions: the number of the store's last one. LMDB writes it into its first two pages by turns.
-transactions() {
-	python3 -c '
-import mmap, struct, sys
-pages = open(sys.argv[1], "rb").read(2 * mmap.PAGESIZE)
-print(max(struct.unpack_from("Q", pages, page + 144)[0] for page in (0, mmap.PAGESIZE)))' "$STATE/store/default/data.mdb"
-}
-
-# At its start a bouncer gets all decisions at once: a hub of CrowdSec's has 15,000 and more. Those that wait are stored
-# together: a transaction each would take minutes.
-test_many_decisions_at_once() {
+# The list is equal to the first answer, whatever it was.
+test_a_start_makes_the_list_equal() {
+	lapi
+	configure
 	xc load vrx >/dev/null
-	awk 'BEGIN { for (i = 0; i < 20000; i++)
-		printf "{\"duration\":\"3h%dm%d.5s\",\"id\":%d,\"origin\":\"CAPI\",\"scenario\":\"crowdsecurity/http-probing\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"10.1.%d.%d\",\"action\":\"add\"}\n",
-			i % 60, i % 59, i, i / 256, i % 256 }' >"$STATE/json"
-	before=$(transactions)
-	bouncer <"$STATE/json" || fail "status $?"
-	took=$(($(transactions) - before))
-	note "20,000 decisions in $took transactions"
-	assert_equal 20000 "$(xc list | wc -l)" "rules"
-	[ "$took" -gt 0 ] || fail "no transaction is counted"
-	[ "$took" -lt 1000 ] || fail "20,000 decisions took $took transactions"
+	seq -f '198.19.0.%.0f' 200 >"$STATE/old"
+	xc import "$STATE/old" --list crowdsec >/dev/null 2>&1
+	decide '1 Ip 198.19.0.7 1h cscli x' '2 Ip 198.19.1.1 1h cscli x'
+	bouncer_start
+	await '198.19.0.7 198.19.1.1'
+	bouncer_stop
+	case_begin "no decision at all"
+	: >"$STATE/lapi/decisions"
+	bouncer_start
+	await ''
+	bouncer_stop
+	assert_equal 0 "$(xc list | wc -l)" "rules"
+}
+
+# The later end counts. When one decision is taken back, the other one stays.
+test_two_decisions_for_one_address() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli short' '2 Ip 192.0.2.66 4h cscli long' '3 Ip 192.0.2.67 1h cscli short'
+	bouncer_start
+	await '192.0.2.66 192.0.2.67'
+	assert_shows '^src 192.0.2.66 timeout (4h|3h59m)' xc list
+	decide '1 Ip 192.0.2.66 59m cscli short' '3 Ip 192.0.2.67 59m cscli short' '4 Ip 192.0.2.67 8h cscli long'
+	wait_for "the shorter end" sh -c "'$TOOL' --state '$STATE/store' list | grep -Eq '^src 192.0.2.66 timeout (1h|59m)'"
+	wait_for "the longer end" sh -c "'$TOOL' --state '$STATE/store' list | grep -Eq '^src 192.0.2.67 timeout (8h|7h59m)'"
+	assert_verdict drop 192.0.2.66 192.0.2.67
+	decide '4 Ip 192.0.2.67 8h cscli long'
+	await '192.0.2.67'
+	assert_shows '^src 192.0.2.67 timeout (8h|7h59m)' xc list
+	bouncer_stop
+}
+
+# Whatever an answer is: the list stays, there is one note, and the next good answer is asked for as a whole.
+test_a_local_api_that_fails() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	await 192.0.2.66
+	n=67
+	for wrong in 500 503 403 garbage cut nothing other lost; do
+		case_begin "$wrong"
+		asked=$(requests "$wrong") wholes=$(requests whole)
+		mode "$wrong"
+		decide "1 Ip 192.0.2.66 1h cscli x" "$n Ip 192.0.2.$n 1h cscli x"
+		wait_for "requests" more_requests "$wrong" "$asked"
+		wait_for "a note" grep -q 'cannot read decisions' "$NOTES"
+		assert_verdict drop 192.0.2.66
+		mode fine
+		await "192.0.2.66 192.0.2.$n"
+		[ "$(requests whole)" -gt "$wholes" ] || fail "did not ask for all decisions again"
+		grep -q 'the LAPI answers again' "$NOTES" || fail "does not say that it is over"
+		: >"$NOTES"
+		n=$((n + 1))
+	done
+	case_begin "it is stopped, and started with fewer decisions"
+	lapi_stop
+	wait_for "a note" grep -q 'cannot read decisions' "$NOTES"
+	assert_verdict drop 192.0.2.66 192.0.2.74
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	lapi
+	await 192.0.2.66
+	bouncer_stop
+	assert_status 0 xc check
+}
+
+# What the store cannot take is asked for again.
+test_a_change_that_fails_comes_again() {
+	lapi
+	configure
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	await 192.0.2.66
+	mv "$STATE/store/default/data.mdb" "$STATE/kept"
+	mkdir "$STATE/store/default/data.mdb"
+	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x'
+	wholes=$(requests whole)
+	wait_for "a whole answer" more_requests whole "$wholes"
+	rmdir "$STATE/store/default/data.mdb"
+	mv "$STATE/kept" "$STATE/store/default/data.mdb"
+	await '192.0.2.66 192.0.2.67'
+	bouncer_stop
+}
+
+test_origins_and_scenarios() {
+	lapi
+	configure 'origins = CAPI, cscli lists:firehol -cscli' 'scenarios = -http-' 'action = monitor' 'list = others'
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.1 1h CAPI crowdsecurity/ssh-bf' '2 Ip 192.0.2.2 1h cscli x' '3 Ip 192.0.2.3 1h lists firehol' \
+		'4 Ip 192.0.2.4 1h lists tor' '5 Ip 192.0.2.5 1h CAPI crowdsecurity/http-probing'
+	bouncer_start
+	wait_for "the rules" sh -c "[ \$('$TOOL' --state '$STATE/store' list --list others | wc -l) -eq 2 ]"
+	assert_shows '^src 192.0.2.1 action monitor timeout' xc list
+	assert_shows '^src 192.0.2.3 action monitor timeout' xc list
+	assert_verdict pass 192.0.2.1 192.0.2.3
+	grep -q '3 decisions are no rules: excluded' "$NOTES" || fail "no note"
+	bouncer_stop
+}
+
+test_a_bad_configuration() {
+	configure
+	chmod 644 "$STATE/key"
+	assert_fails 3 'key-file' xc crowdsec --config "$STATE/conf"
+	chmod 600 "$STATE/key"
+	echo 'two words' >"$STATE/key"
+	assert_fails 2 "key-file = '.*': must have one word" xc crowdsec --config "$STATE/conf"
+	for line in 'url = http://203.0.113.1:8080|needs a url with https://' 'cert = /x|needs cert and cert-key' \
+		'ca = /x|needs a url with https://' 'action = pass|must have action' 'metrics-every = 0|must be a time'; do
+		configure "${line%|*}"
+		assert_fails 2 "${line#*|}" xc crowdsec --config "$STATE/conf"
+	done
+	printf '[crowdsec]\n' >"$STATE/conf"
+	assert_fails 2 'needs key-file' xc crowdsec --config "$STATE/conf"
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	assert_fails 2 'no section .crowdsec.' xc crowdsec --config "$STATE/conf"
+}
+
+test_the_wrong_key() {
+	lapi
+	configure
+	echo another-key >"$STATE/key"
+	bouncer_start
+	wait_for "a note" grep -q 'the server answers 403' "$NOTES"
+	grep -q 'another-key' "$NOTES" && fail "shows the key"
+	bouncer_stop
+}
+
+test_a_socket() {
+	# The process without privileges must reach it.
+	place=$(mktemp -d -p /tmp)
+	on_exit "rm -rf '$place'"
+	lapi "$place/socket"
+	configure "socket = $place/socket"
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	wait_for "a note" grep -q "must be able to write to $place/socket" "$NOTES"
+	chmod 755 "$place"
+	await 192.0.2.66
+	bouncer_stop
+}
+
+test_client_certificates() {
+	command -v openssl >/dev/null || skip "no openssl"
+	mkdir "$STATE/tls"
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/tls/ca.key" -out "$STATE/tls/ca.crt" -days 2 \
+		-subj '/CN=an authority of the test' 2>/dev/null
+	for name in 127.0.0.1 bouncer; do
+		openssl req -newkey rsa:2048 -nodes -keyout "$STATE/tls/$name.key" -out "$STATE/tls/csr" -subj "/CN=$name" 2>/dev/null
+		echo 'subjectAltName=IP:127.0.0.1' >"$STATE/tls/ext"
+		openssl x509 -req -in "$STATE/tls/csr" -CA "$STATE/tls/ca.crt" -CAkey "$STATE/tls/ca.key" -CAcreateserial -days 2 \
+			-extfile "$STATE/tls/ext" -out "$STATE/tls/$name.crt" 2>/dev/null
+	done
+	chmod 600 "$STATE/tls/bouncer.key"
+	lapi 8443 "$STATE/tls/127.0.0.1.crt" "$STATE/tls/127.0.0.1.key" "$STATE/tls/ca.crt"
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	printf '%s\n' '[crowdsec]' 'url = https://127.0.0.1:8443/' 'every = 1s' "ca = $STATE/tls/ca.crt" \
+		"cert = $STATE/tls/bouncer.crt" "cert-key = $STATE/tls/bouncer.key" >"$STATE/conf"
+	bouncer_start
+	await 192.0.2.66
+	bouncer_stop
+	case_begin "without a certificate"
+	configure 'url = https://127.0.0.1:8443' "ca = $STATE/tls/ca.crt"
+	bouncer_start
+	wait_for "a note" grep -q 'cannot read decisions' "$NOTES"
+	bouncer_stop
+}
+
+# value NAME UNIT ORIGIN: in the last report.
+value() {
+	tail -n 1 "$STATE/lapi/metrics" | jq -r --arg name "$1" --arg unit "$2" --arg origin "$3" '.remediation_components[0].metrics[0].items[] |
+		select(.name == $name and .unit == $unit and .labels.origin == $origin and .labels.ip_type == "ipv4").value'
+}
+
+test_usage_metrics() {
+	lapi
+	configure 'metrics-every = 2s'
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h CAPI x' '2 Ip 192.0.2.67 1h CAPI x' '3 Ip 192.0.2.68 1h cscli x' '4 Ip 2001:db8::1 1h lists tor'
+	bouncer_start
+	await '192.0.2.66 192.0.2.67 192.0.2.68 2001:db8::1'
+	reports=$(grep -c . "$STATE/lapi/metrics" 2>/dev/null || :)
+	wait_for "a report" sh -c "[ \"\$(grep -c . '$STATE/lapi/metrics')\" -gt ${reports:-0} ]"
+	assert_verdict drop 192.0.2.66 192.0.2.66 192.0.2.67 192.0.2.68
+	sum=0
+	for _ in 1 2 3; do
+		reports=$(grep -c . "$STATE/lapi/metrics")
+		wait_for "a report" sh -c "[ \"\$(grep -c . '$STATE/lapi/metrics')\" -gt $reports ]"
+		sum=$((sum + $(value dropped packet CAPI)))
+	done
+	assert_equal 3 "$sum" "packets dropped for CAPI in three reports"
+	assert_equal 2 "$(value active_decisions ip CAPI)" "decisions of CAPI"
+	assert_equal 1 "$(value active_decisions ip cscli)" "decisions of cscli"
+	assert_equal 'lists:tor' "$(tail -n 1 "$STATE/lapi/metrics" | jq -r '.remediation_components[0].metrics[0].items[] |
+		select(.name == "active_decisions" and .labels.ip_type == "ipv6").labels.origin')" "the list"
+	bouncer_stop
+	case_begin "a local API that knows no reports is not asked again"
+	mode 404
+	: >"$STATE/lapi/log"
+	bouncer_start
+	wait_for "a report" more_requests report 0
+	wait_for "more polls" sh -c "[ \$(wc -l <'$STATE/lapi/log') -gt 8 ]"
+	assert_equal 1 "$(requests report)" "reports"
+	bouncer_stop
+}
+
+# Without an answer for twelve polls the list counts as not fed; its rules stay.
+test_not_fed() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	await 192.0.2.66
+	sleep 14
+	assert_shows '^xdp_cuckoo_list_not_fed\{.*list="crowdsec"\} 0$' xc metrics -
+	mode 500
+	wait_for "word of it" sh -c "'$TOOL' --state '$STATE/store' lists | grep -q 'not fed'"
+	assert_status 1 in_rx "$TOOL" --state "$STATE/store" status
+	assert_output 'not fed.*crowdsec'
+	assert_shows '^xdp_cuckoo_list_not_fed\{.*list="crowdsec"\} 1$' xc metrics -
+	assert_verdict drop 192.0.2.66
+	mode fine
+	wait_for "a list that is fed" sh -c "! '$TOOL' --state '$STATE/store' lists | grep -q 'not fed'"
+	bouncer_stop
+}
+
+# 100,000 decisions when the bouncer starts; then one more.
+test_many_decisions() {
+	lapi
+	configure
+	xc load vrx --capacity 200000 >/dev/null
+	awk 'BEGIN { for (i = 0; i < 100000; i++) printf "%d Ip 10.%d.%d.%d 3h%dm CAPI crowdsecurity/http-probing\n", i + 1, i / 65536 + 1, i / 256 % 256, i % 256, i % 60 }' \
+		>"$STATE/lapi/decisions"
+	began=$(date +%s%N)
+	bouncer_start
+	wait_for "all decisions" sh -c "[ \$('$TOOL' --state '$STATE/store' list --list crowdsec 2>/dev/null | wc -l) -eq 100000 ]"
+	note "100,000 decisions in $((($(date +%s%N) - began) / 1000000)) ms, the answer of a local API in Python included"
+	echo '200000 Ip 192.0.2.66 1h cscli x' >>"$STATE/lapi/decisions"
+	wait_for "one more" sh -c "'$TOOL' --state '$STATE/store' test 192.0.2.66 >/dev/null; [ \$? -eq 0 ]"
+	bouncer_stop
+	case_begin "the same decisions change nothing at the next start"
+	bouncer_start
+	wait_for "a start" more_requests whole 1
+	sleep 3
+	bouncer_stop
+	assert_equal 100001 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc check
 }
 
@@ -176,7 +382,6 @@ cs() {
 # local_api: CrowdSec's, without agent and without the central one.
 local_api() {
 	[ -d "$CROWDSEC" ] || skip "no crowdsec; make packages fetches it"
-	[ -d "$CUSTOM_BOUNCER" ] || skip "no crowdsec-custom-bouncer; make packages fetches it"
 	cp -r "$CROWDSEC/etc/crowdsec" "$STATE/cs"
 	mkdir -p "$STATE/cs/data" "$STATE/cs/hub" "$STATE/cs/notifications" "$STATE/cs/plugins"
 	echo '{}' >"$STATE/cs/hub/.index.json"
@@ -199,74 +404,51 @@ local_api() {
 	END
 	printf 'url: http://127.0.0.1:8080\nlogin: test\npassword: test-test\n' >"$STATE/cs/client.yaml"
 	cs cscli machines add test --password test-test --force -f "$STATE/cs/client.yaml" >/dev/null 2>&1
+	crowdsec_start
+	configure "$@"
+	cs cscli bouncers add xdp-cuckoo -o raw >"$STATE/key"
+}
+
+crowdsec_start() {
 	nsenter --net="/run/netns/$RX" "$CROWDSEC/usr/bin/crowdsec" -c "$STATE/cs/config.yaml" -no-cs >"$STATE/cs.log" 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	CS=$!
+	on_exit "kill $CS 2>/dev/null; wait $CS 2>/dev/null"
 	WAIT_LOG=$STATE/cs.log
 	wait_for "the local API" cs cscli decisions list
 }
 
-# custom_bouncer FEED_VIA_STDIN: the package's bouncer with the lines of its configuration that our script names.
-custom_bouncer() {
-	cat >"$STATE/cs/bouncer.yaml" <<-END
-		bin_path: $PWD/$BOUNCER
-		feed_via_stdin: $1
-		total_retries: -1
-		piddir: $STATE/cs
-		update_frequency: 1s
-		cache_retention_duration: 1s
-		daemonize: false
-		log_mode: stdout
-		log_level: info
-		api_url: http://127.0.0.1:8080/
-		api_key: $(cs cscli bouncers add "xdp-cuckoo-$1" -o raw)
-		prometheus: {enabled: false}
-	END
-	nsenter --net="/run/netns/$RX" env XDP_CUCKOO="$PWD/$TOOL" XDP_CUCKOO_OPTIONS="--state $STATE/store" \
-		"$CUSTOM_BOUNCER/usr/bin/crowdsec-custom-bouncer" -c "$STATE/cs/bouncer.yaml" >"$STATE/bouncer.log" 2>&1 &
-	CUSTOM=$!
-	on_exit "kill $CUSTOM 2>/dev/null; wait $CUSTOM 2>/dev/null"
-	WAIT_LOG=$STATE/bouncer.log
-}
-
-is_listed() {
-	xc list --list crowdsec | grep -q "^src $1 timeout .* comment \"crowdsec "
-}
-
-is_not_listed() {
-	! xc list --list crowdsec | grep -q "^src $1 "
-}
-
-# What an administrator types, by both ways in which the bouncer runs the script.
+# What an administrator types.
 test_crowdsec_bans_and_unbans() {
-	local_api
+	local_api 'metrics-every = 3s'
 	xc load vrx >/dev/null
 	printf '192.0.2.66\n' >"$STATE/feed"
 	xc import "$STATE/feed" --list feed >/dev/null 2>&1
-	for feed_via_stdin in true false; do
-		case_begin "feed_via_stdin: $feed_via_stdin"
-		custom_bouncer "$feed_via_stdin"
-		cs cscli decisions add --ip 192.0.2.66 --duration 4h 2>/dev/null
-		cs cscli decisions add --ip 192.0.2.67 --duration 4h --reason 'a "quoted" reason' 2>/dev/null
-		cs cscli decisions add --ip 2001:db8::66 --duration 8s 2>/dev/null
-		cs cscli decisions add --range 203.0.113.0/24 --duration 4h 2>/dev/null
-		cs cscli decisions add --ip 192.0.2.68 --duration 4h --type captcha 2>/dev/null
-		wait_for "bans" is_listed 2001:db8::66
-		wait_for "bans" is_listed 203.0.113.0/24
-		wait_for "bans" is_listed 192.0.2.67
-		{
-			verdicts drop 192.0.2.66 192.0.2.67 203.0.113.9
-			verdicts pass 192.0.2.68 192.0.2.69
-		} | traffic || fail "wrong verdicts"
-		wait_for "the end of a decision" is_not_listed 2001:db8::66
-		cs cscli decisions delete --all 2>/dev/null
-		for value in 192.0.2.66 192.0.2.67 203.0.113.0/24; do
-			wait_for "unbans" is_not_listed "$value"
-		done
-		{ verdicts drop 192.0.2.66; verdicts pass 192.0.2.67 203.0.113.9 2001:db8::66; } | traffic ||
-			fail "wrong verdicts after unbans"
-		kill "$CUSTOM"
-		wait "$CUSTOM" || :
-	done
+	bouncer_start
+	cs cscli decisions add --ip 192.0.2.66 --duration 4h 2>/dev/null
+	cs cscli decisions add --ip 192.0.2.67 --duration 1h 2>/dev/null
+	cs cscli decisions add --ip 192.0.2.67 --duration 4h --reason 'a "quoted" reason' 2>/dev/null
+	cs cscli decisions add --ip 2001:db8::66 --duration 8s 2>/dev/null
+	cs cscli decisions add --range 203.0.113.0/24 --duration 4h 2>/dev/null
+	cs cscli decisions add --ip 192.0.2.68 --duration 4h --type captcha 2>/dev/null
+	cs cscli decisions add --scope Country --value FR --duration 4h 2>/dev/null
+	wait_for "bans" is_listed '192.0.2.66 192.0.2.67 2001:db8::66 203.0.113.0/24'
+	assert_verdict drop 192.0.2.66 192.0.2.67 203.0.113.9 pass 192.0.2.68 192.0.2.69
+	await '192.0.2.66 192.0.2.67 203.0.113.0/24'
+	assert_shows '^src 192.0.2.67 timeout (4h|3h59m)' xc list
+	wait_for "what is left out" sh -c "'$TOOL' --state '$STATE/store' lists | grep -q 'crowdsec: 4 decisions, 2 left out'"
+	id=$(cs cscli decisions list --ip 192.0.2.67 -o json 2>/dev/null | jq '[.[].decisions[]] | max_by(.id).id')
+	cs cscli decisions delete --id "$id" 2>/dev/null
+	wait_for "the shorter decision" sh -c "'$TOOL' --state '$STATE/store' list | grep -Eq '^src 192.0.2.67 timeout (1h|59m|58m)'"
+	case_begin "a restart of crowdsec"
+	kill "$CS"
+	wait "$CS" || :
+	wait_for "a note" grep -q 'cannot read decisions' "$NOTES"
+	crowdsec_start
+	WAIT_LOG=$NOTES
+	cs cscli decisions delete --all 2>/dev/null
+	await ''
+	assert_verdict drop 192.0.2.66 pass 192.0.2.67 203.0.113.9 2001:db8::66
+	bouncer_stop
 }
 
 # From the bouncer's start to the last rule, 20,000 decisions of the local API.
@@ -280,9 +462,10 @@ test_crowdsec_at_the_bouncers_start() {
 	}' >"$STATE/decisions.csv"
 	cs cscli decisions import -i "$STATE/decisions.csv" >/dev/null 2>&1 || fail "no import"
 	began=$(date +%s%N)
-	custom_bouncer true
-	wait_for "all decisions" sh -c "[ \$('$TOOL' --state '$STATE/store' list | wc -l) -eq 20000 ]"
+	bouncer_start
+	wait_for "all decisions" sh -c "[ \$('$TOOL' --state '$STATE/store' list 2>/dev/null | wc -l) -eq 20000 ]"
 	note "20,000 decisions in $((($(date +%s%N) - began) / 1000000)) ms, the answer of the local API included"
+	bouncer_stop
 	assert_status 0 xc check
 }
 

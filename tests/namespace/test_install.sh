@@ -21,6 +21,7 @@ test_install_and_uninstall() {
 		./opt/xc/lib/libxdp-cuckoo.so
 		./opt/xc/lib/libxdp-cuckoo.so.1
 		./opt/xc/lib/pkgconfig/xdp-cuckoo.pc
+		./opt/xc/lib/systemd/system/xdp-cuckoo-crowdsec@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service
@@ -30,6 +31,7 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-follow@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-gobgp.socket
 		./opt/xc/lib/systemd/system/xdp-cuckoo-gobgp@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-log@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-reload@.service
@@ -39,7 +41,6 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/sysusers.d/xdp-cuckoo.conf
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.py
-		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo_5_10.bpf.o
@@ -66,11 +67,6 @@ test_install_and_uninstall() {
 		"$STATE/root/opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service" || fail "the tool's path"
 	grep -q '^ExecStart=/opt/xc/sbin/xdp-cuckoo exporter ' \
 		"$STATE/root/opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service" || fail "the exporter's path"
-	# The bouncer finds the tool that it was installed with.
-	assert_status 0 in_rx env XDP_CUCKOO_OPTIONS="--state $STATE/store" \
-		"$STATE/root/opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer" add 192.0.2.1 60 x \
-		'{"duration":"1m0s","scenario":"x","scope":"Ip","type":"ban","value":"192.0.2.1"}'
-	assert_equal 1 "$(xc list | wc -l)" "rules"
 	install_to uninstall
 	assert_equal '' "$(files)" "files left"
 }

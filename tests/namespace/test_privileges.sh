@@ -393,6 +393,9 @@ test_root_keeps_what_the_command_needs() {
 	printf '%s\n' '[flowspec]' 'own-prefixes = 198.51.100.0/24' >"$STATE/flowspec"
 	MAY_FAIL=3 keeps "$store setuid setgid kill" flowspec - --config "$STATE/flowspec"
 	MAY_FAIL=3 BOUND="$store setuid setgid kill" keeps '' flowspec - --print --config "$STATE/flowspec"
+	printf '%s\n' '[crowdsec]' "key-file = $STATE/key" 'url = http://127.0.0.1:1' >"$STATE/crowdsec"
+	(umask 077 && echo key >"$STATE/key")
+	keeps_running "$store setuid setgid kill" 'cannot read decisions' crowdsec --config "$STATE/crowdsec"
 	keeps "$guarded" del 192.0.2.9
 	keeps "$guarded" flush
 	keeps "$kernel" panic

@@ -255,9 +255,10 @@ test_flowspec() {
 test_confinement() {
 	noted=
 	for unit in xdp-cuckoo@default xdp-cuckoo-reload@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
-		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-gobgp@default xdp-cuckoo-exporter; do
-		# These four need the network, and must become another user for what they read there.
-		case $unit in *-follow@* | *-fetch@* | *-flowspec@* | *-exporter) limit=35 ;; *) limit=25 ;; esac
+		xdp-cuckoo-fetch@default xdp-cuckoo-flowspec@default xdp-cuckoo-gobgp@default xdp-cuckoo-crowdsec@default xdp-cuckoo-log@default \
+		xdp-cuckoo-exporter; do
+		# Some of these need the network, and must become another user for what they read there.
+		case $unit in *-follow@* | *-fetch@* | *-flowspec@* | *-crowdsec@* | *-exporter) limit=35 ;; *) limit=25 ;; esac
 		assert_status 0 systemd-analyze security --threshold="$limit" --no-pager "$unit.service"
 		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
 	done

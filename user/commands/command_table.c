@@ -12,7 +12,8 @@ extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
 extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
-extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh;
+extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh,
+	command_crowdsec;
 extern const struct command command_object, command_backup, command_restore;
 
 /* clang-format off */
@@ -35,6 +36,7 @@ const struct command *const command_table[] = {
 	&command_refresh,
 	&command_batch,
 	&command_flowspec,
+	&command_crowdsec,
 	&command_expire,
 	&command_monitor,
 	&command_policy,

@@ -34,7 +34,7 @@
 #define FETCHED_SPACE_MAX 5
 #define NOT_GIVEN ~0U
 
-const char *const config_sections[SECTION_UNKNOWN] = { "", "filter", "policy", "list", "fleet", "flowspec" };
+const char *const config_sections[SECTION_UNKNOWN] = { "", "filter", "policy", "list", "fleet", "flowspec", "crowdsec" };
 
 void config_refuse(struct config_reading *reading, unsigned int line, const char *format, ...)
 {
@@ -139,7 +139,8 @@ static void take_section(struct config_reading *reading, char *text)
 	line = reading->section == SECTION_UNKNOWN ? NULL : &reading->section_line[reading->section];
 	if (!line)
 		refuse(reading,
-		       "unknown section [%s]; there are [filter], [policy], [fleet], [flowspec] and [list NAME]", name);
+		       "unknown section [%s]; there are [filter], [policy], [fleet], [flowspec], [crowdsec] and [list NAME]",
+		       name);
 	else if (*line)
 		refuse(reading, "[%s] is there twice, first in line %u", name, *line);
 	if (line && *line)
@@ -148,6 +149,8 @@ static void take_section(struct config_reading *reading, char *text)
 		*line = reading->line;
 	if (reading->section == SECTION_FLOWSPEC)
 		reading->config->flowspec.list = FLOWSPEC_LIST_DEFAULT;
+	if (reading->section == SECTION_CROWDSEC)
+		reading->config->crowdsec.list = CROWDSEC_LIST_DEFAULT;
 }
 
 static void take_line(struct config_reading *reading, char *line)
@@ -301,6 +304,25 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 		complete_fetched_list(reading, list);
 }
 
+static void check_crowdsec(struct config_reading *reading, const struct crowdsec_options *options)
+{
+	const bool is_secure = !strncmp(options->url, "https://", 8);
+	const char *wrong = NULL;
+
+	if (!options->key_file && !options->cert)
+		wrong = "needs key-file = /PATH with the key that cscli bouncers add prints, or cert and cert-key";
+	else if (!options->cert != !options->cert_key)
+		wrong = "needs cert and cert-key together";
+	else if (!is_secure && (options->cert || options->ca))
+		wrong = "has cert or ca, and so needs a url with https://";
+	else if (!is_secure && !options->socket && !is_inner(options->url))
+		wrong = "needs a url with https://, or http:// and a loopback or private address";
+	else if (options->action == RULE_PASS)
+		wrong = "must have action = drop or monitor";
+	if (wrong)
+		config_refuse(reading, reading->section_line[SECTION_CROWDSEC], "[crowdsec] %s", wrong);
+}
+
 /* What concerns several lines, or lines that are missing. */
 static void check_whole(struct config_reading *reading)
 {
@@ -316,10 +338,12 @@ static void check_whole(struct config_reading *reading)
 	if (config->flowspec.action == RULE_PASS)
 		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
 			      "action in [flowspec] must be drop or monitor");
+	if (reading->section_line[SECTION_CROWDSEC])
+		check_crowdsec(reading, &config->crowdsec);
 
 	/* A host that only publishes has no filter. */
 	if (!reading->section_line[SECTION_FILTER] && !reading->section_line[SECTION_FLEET] &&
-	    !reading->section_line[SECTION_FLOWSPEC])
+	    !reading->section_line[SECTION_FLOWSPEC] && !reading->section_line[SECTION_CROWDSEC])
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
 	else if (reading->section_line[SECTION_FILTER] && !config->interfaces_count)
 		config_refuse(reading, reading->section_line[SECTION_FILTER],
@@ -393,6 +417,11 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 	reading.config->fleet = (struct fleet_options){ .shrink_max = 50, .jitter_ms = 30000 };
 	reading.config->flowspec =
 		(struct flowspec_options){ .flows_max = 10000, .rules_max = 100000, .stale_ms = 120000 };
+	reading.config->crowdsec = (struct crowdsec_options){ .url = "http://127.0.0.1:8080",
+							      .every_ms = 10000,
+							      .metrics_ms = 900000,
+							      .rules_max = 500000,
+							      .prefix_min = { 8, 16 } };
 	error = check_file(file, reading.path, reason);
 	if (!error)
 		error = take_lines(&reading, file, reason);

@@ -13,7 +13,7 @@
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
-#define CONFIG_TEXTS_MAX (32 + 12 * STORE_LISTS_MAX)
+#define CONFIG_TEXTS_MAX (48 + 12 * STORE_LISTS_MAX)
 #define CONFIG_URL_BYTES 256
 #define CONFIG_URLS_MAX 16   /* of a list */
 #define CONFIG_NAMES_MAX 256 /* countries or autonomous systems of a list */
@@ -106,6 +106,22 @@ struct flowspec_options {
 	const char *list;        /* of the rules; NULL: not given */
 };
 
+/* ---- [crowdsec]: which decisions of CrowdSec become rules ---- */
+
+#define CROWDSEC_LIST_DEFAULT "crowdsec"
+
+struct crowdsec_options {
+	const char *url, *socket;               /* of the LAPI; socket NULL: the host of the URL */
+	const char *key_file, *cert, *cert_key; /* who this host is; NULL: not given */
+	const char *ca;                         /* NULL: that of the system */
+	const char *origins, *scenarios;        /* words; "-WORD" excludes; NULL: all */
+	const char *list;                       /* of the rules; NULL: not given */
+	__s64 every_ms, metrics_ms;             /* between two polls, and between two reports */
+	__u64 rules_max;
+	unsigned int prefix_min[2]; /* the shortest prefix of IPv4, and of IPv6 */
+	enum rule_action action;    /* RULE_DROP, or RULE_MONITOR for a trial */
+};
+
 /* ---- the file ---- */
 
 struct config_list;
@@ -168,6 +184,7 @@ struct config {
 	size_t lists_count;
 	struct fleet_options fleet;       /* without a section [fleet], it has no broker */
 	struct flowspec_options flowspec; /* without a section [flowspec], it has no list */
+	struct crowdsec_options crowdsec; /* without a section [crowdsec], it has no list */
 	char *texts[CONFIG_TEXTS_MAX];    /* that the others point to */
 	size_t texts_count;
 };

@@ -12,6 +12,7 @@ enum config_section {
 	SECTION_LIST,
 	SECTION_FLEET,
 	SECTION_FLOWSPEC,
+	SECTION_CROWDSEC,
 	SECTION_UNKNOWN
 };
 
@@ -24,7 +25,7 @@ struct config_reading {
 	void (*report)(const char *text);
 	unsigned int line, section_line[SECTION_UNKNOWN], policy_line[OUTCOME_POLICIES];
 	enum config_section section;
-	__u64 given; /* the keys seen in this section, as bits: indexes of the table of keys */
+	__u64 given; /* the keys seen in this section, as bits: their place in the section */
 	bool is_refused, is_out_of_memory;
 };
 

@@ -145,11 +145,23 @@ static const struct key keys[] = {
 	{ SECTION_FLOWSPEC, "rtbh", VALUE_SWITCH, OF_CONFIG(flowspec.takes_blackholes) },
 	{ SECTION_FLOWSPEC, "max-flows", VALUE_CAPACITY, OF_CONFIG(flowspec.flows_max) },
 	{ SECTION_FLOWSPEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(flowspec.rules_max) },
+	{ SECTION_CROWDSEC, "url", VALUE_URL, OF_CONFIG(crowdsec.url) },
+	{ SECTION_CROWDSEC, "socket", VALUE_FILE, OF_CONFIG(crowdsec.socket) },
+	{ SECTION_CROWDSEC, "key-file", VALUE_FILE, OF_CONFIG(crowdsec.key_file) },
+	{ SECTION_CROWDSEC, "cert", VALUE_FILE, OF_CONFIG(crowdsec.cert) },
+	{ SECTION_CROWDSEC, "cert-key", VALUE_FILE, OF_CONFIG(crowdsec.cert_key) },
+	{ SECTION_CROWDSEC, "ca", VALUE_FILE, OF_CONFIG(crowdsec.ca) },
+	{ SECTION_CROWDSEC, "every", VALUE_TIME, OF_CONFIG(crowdsec.every_ms) },
+	{ SECTION_CROWDSEC, "metrics-every", VALUE_TIME, OF_CONFIG(crowdsec.metrics_ms) },
+	{ SECTION_CROWDSEC, "origins", VALUE_TEXT, OF_CONFIG(crowdsec.origins) },
+	{ SECTION_CROWDSEC, "scenarios", VALUE_TEXT, OF_CONFIG(crowdsec.scenarios) },
+	{ SECTION_CROWDSEC, "list", VALUE_LIST, OF_CONFIG(crowdsec.list) },
+	{ SECTION_CROWDSEC, "action", VALUE_ACTION, OF_CONFIG(crowdsec.action) },
+	{ SECTION_CROWDSEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(crowdsec.rules_max) },
+	{ SECTION_CROWDSEC, "min-prefix", VALUE_PREFIXES, OF_CONFIG(crowdsec.prefix_min) },
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
-
-_Static_assert(KEYS <= 64, "`given` has a bit for each key");
 
 /* ---- values ---- */
 
@@ -426,11 +438,14 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
 	const struct config *config = reading->config;
-	const struct key *key = keys;
+	const struct key *key = keys, *first = keys;
 	char known[KEYS_TEXT_BYTES] = "";
 
 	if (reading->section == SECTION_UNKNOWN)
 		return;
+	/* The keys of a section are at most 64. */
+	while (first < keys + KEYS && first->section != reading->section)
+		first++;
 	for (size_t i = 0; i < KEYS; i++)
 		if (keys[i].section == reading->section)
 			text_append(known, sizeof(known), "%s%s", *known ? ", " : "", keys[i].name);
@@ -445,7 +460,7 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 	else if (key == keys + KEYS)
 		refuse(reading, "unknown key '%s' in [%s]; it knows %s", name, config_sections[reading->section],
 		       known);
-	else if (reading->given & 1ULL << (key - keys))
+	else if (reading->given & 1ULL << (key - first))
 		refuse(reading, "'%s' is there twice in this section", name);
 	else if (!take_value(reading, key, value))
 		refuse(reading, "%s = '%s': must be %s", name, value, must_be[key->kind]);
@@ -456,5 +471,5 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 		refuse(reading, "%s = '%s': a table holds at most %llu rules", name, value,
 		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 	if (key < keys + KEYS)
-		reading->given |= 1ULL << (key - keys);
+		reading->given |= 1ULL << (key - first);
 }

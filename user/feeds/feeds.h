@@ -5,6 +5,7 @@
 
 #include "base/unprivileged.h"
 #include "config/config.h"
+#include "lists/list_keeper.h"
 #include "store/store.h"
 
 /* Decides when a list by URL is fetched. Reads no clock: `now_s` is the time, `random` any number. */
@@ -113,5 +114,27 @@ void fetch_end(struct fetch *fetch, struct feed_message *message, int *text);
 
 /* Finds the hash in the page of sha256-url: "HASH", "HASH  NAME" or "SHA256 (NAME) = HASH". NULL: there is none. */
 const char *fetch_find_sha256(const char *text);
+
+/*
+ * The reader of CrowdSec's decisions, for lists/list_keeper.h. It asks the local API (LAPI) by HTTP, in a process without
+ * privileges. The first answer has all decisions, and so has the one after an error and one in an hour. Other answers
+ * have what has changed. The LAPI remembers what it has sent: after a lost answer only a whole one is right.
+ */
+
+struct crowdsec_start {
+	const struct crowdsec_options *options;
+	/* Is called when the LAPI fails and when it answers again, and for decisions that do not become rules. */
+	void (*note)(const char *text);
+	char *ca, *cert, *cert_key, *headers; /* the texts of the files: see crowdsec_open() */
+};
+
+/* Reads the files that the options name: the reader is not allowed to. 0; -errno. */
+int crowdsec_open(struct crowdsec_start *start, const struct crowdsec_options *options, struct reason *reason);
+
+/* For struct list_keeper, with a struct crowdsec_start as the context. */
+void crowdsec_run(const void *start, int out);
+bool crowdsec_may_add(const void *start, const struct rule *rule);
+bool crowdsec_take_status(const char *line, char source[STORE_SOURCE_BYTES]);
+void crowdsec_answer(const struct list_keeper *keeper, struct session *session, int to);
 
 #endif

@@ -164,6 +164,8 @@ static void set_address(struct transfer *transfer, const char *url)
 
 	lib.curl_slist_free_all(transfer->headers);
 	transfer->headers = NULL;
+	if (get->post)
+		add_header(transfer, "Content-Type: ", "application/json", strlen("application/json"));
 	add_header(transfer, "If-None-Match: ", get->etag, strlen(get->etag));
 	add_header(transfer, "If-Modified-Since: ", get->modified, strlen(get->modified));
 	for (const char *line = is_home ? get->headers : ""; *line; line += *line == '\n') {
@@ -184,6 +186,8 @@ static void set_options(struct transfer *transfer)
 {
 	const struct http_get *get = transfer->get;
 	struct curl_blob ca = { (void *)get->ca, get->ca_bytes, CURL_BLOB_COPY };
+	struct curl_blob cert = { (void *)get->cert, get->cert ? strlen(get->cert) : 0, CURL_BLOB_COPY };
+	struct curl_blob key = { (void *)get->cert_key, get->cert_key ? strlen(get->cert_key) : 0, CURL_BLOB_COPY };
 	CURLcode failed = 0;
 
 #define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
@@ -197,6 +201,14 @@ static void set_options(struct transfer *transfer)
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	if (get->ca)
 		SET(CURLOPT_CAINFO_BLOB, &ca);
+	if (get->cert)
+		SET(CURLOPT_SSLCERT_BLOB, &cert);
+	if (get->cert_key)
+		SET(CURLOPT_SSLKEY_BLOB, &key);
+	if (get->socket)
+		SET(CURLOPT_UNIX_SOCKET_PATH, get->socket);
+	if (get->post)
+		SET(CURLOPT_POSTFIELDS, get->post);
 	if (get->pinned_key)
 		SET(CURLOPT_PINNEDPUBLICKEY, get->pinned_key);
 	SET(CURLOPT_USERAGENT, "xdp-cuckoo/" VERSION);
@@ -314,13 +326,14 @@ static int say_status(const struct transfer *transfer, long status, struct reaso
 
 static int transfer_run(struct transfer *transfer, struct reason *reason)
 {
+	const struct http_get *get = transfer->get;
 	struct http_page *page = transfer->page;
 	curl_off_t retry_after_s = 0, spent_us = 0;
 	long status = 0;
 	CURLcode code;
 
 	set_options(transfer);
-	set_address(transfer, transfer->get->url);
+	set_address(transfer, get->url);
 	/* Not CURLOPT_FOLLOWLOCATION: it sends the headers on to other servers. */
 	for (unsigned int redirects = 0;; redirects++) {
 		char *url = NULL;
@@ -344,8 +357,8 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 	}
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
 	page->retry_after_s = retry_after_s > 0 ? retry_after_s : 0;
-	page->is_unmodified = status == 304 && (*transfer->get->etag || *transfer->get->modified);
-	if (status != 200 && !page->is_unmodified)
+	page->is_unmodified = status == 304 && (*get->etag || *get->modified);
+	if (status != 200 && !(get->post && status == 201) && !page->is_unmodified)
 		return say_status(transfer, status, reason);
 	take_header(transfer, "ETag", page->etag, sizeof(page->etag));
 	take_header(transfer, "Last-Modified", page->modified, sizeof(page->modified));

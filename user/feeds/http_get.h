@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fetches a URL with libcurl, which is loaded at the first use. Call it only in a process without privileges
+ * Fetches a URL with libcurl, or posts to it, which is loaded at the first use. Call it only in a process without privileges
  * (base/unprivileged.h), because the bytes are hostile. Limits the bytes received, the bytes unpacked, time, speed and
  * redirects. Refuses a redirect from https to http, and gzip data that is not complete. Takes proxies from the environment,
  * as curl(1) does, but not for headers that would go by http. Keeps connections for the next call.
@@ -28,6 +28,9 @@ struct http_get {
 	const char *pinned_key;      /* as CURLOPT_PINNEDPUBLICKEY; NULL: any key with a good certificate */
 	const char *ca;              /* certificates as PEM text; NULL: those of the system */
 	size_t ca_bytes;
+	const char *cert, *cert_key; /* of this host, as PEM text; NULL: none */
+	const char *socket;          /* the path of a socket where the server listens; NULL: the host of the URL */
+	const char *post;            /* JSON to send; NULL: only asks */
 	size_t bytes_max;
 	__s64 time_ms;
 };
