@@ -372,6 +372,32 @@ is_sampling() {
 	[ "$(sampling listener)" != 0 ]
 }
 
+# What xdp-cuckoo-log@.service runs, with no capability beyond the unit's: an object a line, up to the limit of each CPU.
+test_the_log_unit() {
+	unit=user/package/systemd/xdp-cuckoo-log@.service
+	caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
+	command=$(sed -n 's/^ExecStart=@SBINDIR@\/xdp-cuckoo --name %i //p' "$unit")
+	rate=$(sed -n 's/^Environment=RATE=//p' "$unit")
+	load
+	block
+	# shellcheck disable=SC2086 # words
+	nsenter --net="/run/netns/$RX" setpriv --bounding-set "-all,$caps" "$TOOL" --state "$STATE/store" ${command%' ${RATE}'} "$rate" \
+		>"$STATE/heard" 2>"$STATE/said" &
+	LISTENER=$!
+	on_exit "kill -9 $LISTENER 2>/dev/null"
+	wait_for "the listener" is_listening
+	drops 2
+	wait_for "the packets" heard 2
+	jq -e -s 'length == 2 and all(.verdict == "drop" and .interface == "vrx" and .rule)' "$STATE/heard" >/dev/null ||
+		fail "other lines: $(cat "$STATE/heard" "$STATE/said")"
+	assert_equal 2 "$(wc -l <"$STATE/heard")" "lines"
+	sleep 1
+	drops 2000
+	stop
+	grep -c '"time"' "$STATE/heard" >"$STATE/count"
+	[ "$(cat "$STATE/count")" -lt 1000 ] || fail "$(cat "$STATE/count") lines, and the limit is $rate a second on each CPU"
+}
+
 # A second monitor is refused while one runs. After a kill, the kernel or the next monitor ends the sampling.
 test_one_at_a_time() {
 	block
