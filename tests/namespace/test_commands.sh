@@ -135,6 +135,7 @@ test_many_prefix_lengths_cost_few_probes() {
 		'pass v4 proto udp src 136.0.0.0 dst 198.51.100.7 sport 1 dport 53' \
 		'drop v4 proto udp src 135.255.255.255 dst 198.51.100.7 sport 1 dport 53' | traffic ||
 		fail "wrong verdicts after del"
+	assert_status 0 xc load vrx
 	assert_status 0 xc check
 }
 
@@ -466,6 +467,33 @@ test_what_list_shows_first() {
 	assert_shows '^src 192.0.2.4 # packets [1-9]' xc list --sort bytes --limit 2 --counters
 	assert_fails 2 'needs --limit' xc list --sort end
 	assert_fails 2 "packets, bytes or end|packets\|bytes\|end" xc list --sort address --limit 1
+}
+
+test_who_added_it() {
+	assert_status 0 env SUDO_UID=12345 "$TOOL" --state "$STATE/store" add 192.0.2.1 --force
+	assert_shows '^src 192.0.2.1 # added 20[0-9T:-]+Z by uid 12345$' xc list --long
+	assert_equal '"uid 12345"' "$(xc --json list | jq '.[0].added_by')" "who"
+	assert_prints 'src 192.0.2.1' xc list
+	added=$(xc --json list | jq -r '.[0].added')
+	[ $(($(date +%s) - $(date -d "$added" +%s))) -lt 60 ] || fail "added at $added"
+	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --list a
+	assert_shows '^src 192.0.2.1 # added ' xc list --long
+	assert_shows '^src 192.0.2.2$' xc list --long
+	case_begin "with the rule, it goes"
+	assert_status 0 xc del 192.0.2.1
+	assert_status 0 xc import "$STATE/list" --list a
+	assert_shows '^src 192.0.2.1$' xc list --long
+	assert_status 0 xc add 192.0.2.1
+	assert_shows '^src 192.0.2.1 # added .* by root' xc list --long
+	echo 'add 192.0.2.3' >"$STATE/batch"
+	assert_status 0 xc batch "$STATE/batch"
+	assert_shows '^src 192.0.2.3 # added .* by root' xc list --long
+	assert_status 0 xc flush --force
+	assert_status 0 xc import "$STATE/list"
+	assert_shows '^src 192.0.2.1$' xc list --long
+	assert_status 0 xc load vrx
+	assert_status 0 xc check
 }
 
 test_moments() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Adds and deletes the rules of a change in the store. For the tables it only notes keys: see entries.c. */
 #include <errno.h>
+#include <time.h>
 
 #include "change/internal.h"
 
@@ -142,6 +143,11 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 		return error;
 	error = is_back ? store_put_back(session->store, rule, added) :
 			  store_put(session->store, rule, session->owner, added);
+	if (!error && session->notes_adder && session->owner == STORE_BY_HAND && *added != STORE_UNCHANGED) {
+		const struct store_addition addition = { .second = time(NULL), .user = session->adder };
+
+		error = store_addition_put(session->store, rule, &addition);
+	}
 	if (error)
 		return error == -E2BIG ? say_too_many_kinds(rule, reason) : change_unwritten_reason(error, reason);
 	if (store_shape_list(session->store)->must_plan && any_table_takes_keys(session))

@@ -183,6 +183,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		watchdog_ignore_hangup();
 	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error) {
+		command_note_adder(&session);
 		command_report_session(&session);
 		error = command_begin(invocation, &session, &reason);
 	}

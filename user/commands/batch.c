@@ -117,6 +117,7 @@ static int open_session(struct batch *batch, struct reason *reason)
 		guard_close(&batch->guard);
 		return error;
 	}
+	command_note_adder(&batch->session);
 	batch->opened_s = clock_seconds();
 	batch->is_open = true;
 	command_report_undone(&batch->session);

@@ -363,6 +363,23 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 	return error;
 }
 
+void command_note_adder(struct session *session)
+{
+	const char *behind_sudo = geteuid() ? NULL : getenv("SUDO_UID");
+	FILE *file = behind_sudo ? NULL : fopen("/proc/self/loginuid", "r");
+	unsigned int user;
+
+	if (behind_sudo && sscanf(behind_sudo, "%u", &user) == 1)
+		session->adder = user;
+	else if (file && fscanf(file, "%u", &user) == 1 && user != ~0U)
+		session->adder = user;
+	else
+		session->adder = getuid();
+	if (file)
+		fclose(file);
+	session->notes_adder = true;
+}
+
 int command_begin(const struct invocation *invocation, struct session *session, struct reason *reason)
 {
 	int error = change_begin(session, reason);

@@ -66,7 +66,7 @@ enum command_option {
 	OPTION_INTERFACE = 1 << 29,
 	OPTION_PRINT = 1 << 30,
 	OPTION_ADDRESSES = 1U << 31,
-	OPTION_SORT = 1ULL << 33, /* --sort, --limit, --search */
+	OPTION_SORT = 1ULL << 33, /* --sort, --limit, --search, --long */
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -80,6 +80,7 @@ struct invocation {
 	__s64 confirm_ms, timeout_ms, interval_ms;
 	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
 	const char *sort, *search;
+	bool is_long;
 	enum rule_action action;
 	__u64 seconds, driver_ns, top, wait_percent, limit;
 	__u64 end_count;   /* intervals or packets after which the command ends */
@@ -223,6 +224,9 @@ bool command_is_late(struct store *store);
  */
 int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
 			 struct reason *reason);
+
+/* From now on the session notes that this process's user, or the one behind sudo, adds rules by hand. */
+void command_note_adder(struct session *session);
 
 /* change_begin(); with --confirm the change is pending. */
 int command_begin(const struct invocation *invocation, struct session *session, struct reason *reason);

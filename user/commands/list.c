@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* list: prints the stored rules, and what the running filters counted for each. */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/safe_text.h"
 #include "commands/command.h"
 #include "io/output.h"
 #include "config/config.h"
@@ -30,14 +32,38 @@ struct printing {
 	unsigned int list;        /* number of the list to print; 0: all rules */
 	const struct rule *query; /* print only rules that share packets with it; NULL: all rules */
 	bool is_late;             /* command_is_late() */
+	struct store *additions;  /* where to look up who added a rule; NULL: do not show it */
+	struct store_addition last; /* the addition whose user has this name */
+	char last_name[64];
 };
 
-static void print_rule(const struct printing *printing, const struct rule *rule, const struct abi_counter *count)
+/* Who added the rule by hand, and when. NULL: not known. */
+static const char *adder_of(struct printing *printing, const struct rule *rule, struct store_addition *addition)
+{
+	const struct passwd *user;
+
+	if (!printing->additions || !(rule_owners_now(rule) >> STORE_BY_HAND & 1) ||
+	    store_addition(printing->additions, rule, addition))
+		return NULL;
+	if (!*printing->last_name || printing->last.user != addition->user) {
+		user = getpwuid(addition->user);
+		if (user && text_is_safe(user->pw_name, sizeof(printing->last_name)))
+			strcpy(printing->last_name, user->pw_name);
+		else
+			snprintf(printing->last_name, sizeof(printing->last_name), "uid %u", addition->user);
+		printing->last = *addition;
+	}
+	return printing->last_name;
+}
+
+static void print_rule(struct printing *printing, const struct rule *rule, const struct abi_counter *count)
 {
 	const __u64 owners = rule_owners_now(rule);
-	char line[RULE_TEXT_BYTES + 64], text[RULE_TEXT_BYTES];
+	char line[RULE_TEXT_BYTES + 192], text[RULE_TEXT_BYTES];
+	struct store_addition addition = {};
+	const char *adder = adder_of(printing, rule, &addition);
 	struct rule match = *rule;
-	json_t *row = NULL;
+	json_t *row = NULL, *added = adder ? output_time(addition.second, -1) : NULL;
 
 	rule_format(rule, line);
 	/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
@@ -54,7 +80,12 @@ static void print_rule(const struct printing *printing, const struct rule *rule,
 				command_list_names(&printing->lists, owners));
 		if (printing->is_late)
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
+		if (adder)
+			json_object_update_new(row, json_pack("{s:O, s:s}", "added", added, "added_by", adder));
 	}
+	if (adder)
+		text_append(line, sizeof(line), " # added %s by %s", json_string_value(added), adder);
+	json_decref(added);
 	if (printing->shows_counts) {
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count->packets,
 			 count->bytes);
@@ -143,7 +174,8 @@ static enum command_status print_all(const struct invocation *words, struct stor
 				     .sort = sort_of(words->sort),
 				     .search = words->search,
 				     .limit = words->limit,
-				     .is_late = command_is_late(store) };
+				     .is_late = command_is_late(store),
+				     .additions = words->is_long || output_is_json() ? store : NULL };
 	struct invocation invocation = *words;
 	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
 	enum command_status status;
@@ -216,7 +248,7 @@ static enum command_status run_list(const struct invocation *invocation)
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] [--numeric]",
+	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] [--long] [--numeric]",
 	.summary = "print all rules, or those of a list",
 	.options = OPTION_COUNTERS | OPTION_LIST | OPTION_SORT,
 	.max = RULE_WORDS_MAX,

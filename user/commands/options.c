@@ -77,6 +77,7 @@ const struct option_row options_table[] = {
 	  VALUE_TEXT, .to = INTO(sort) },
 	{ "limit", OPTION_SORT, "N", "at most N rules", VALUE_WHOLE, .to = INTO(limit), .max = LIMIT_MAX,
 	  .unit = "rules" },
+	{ "long", OPTION_SORT, NULL, "who added each rule by hand, and when", .to = INTO(is_long) },
 	{ "search", OPTION_SORT, "TEXT", "only rules with this text in their comment", VALUE_TEXT, .to = INTO(search) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "interface", OPTION_INTERFACE, "IFACE", "only packets of this interface", VALUE_TEXT, .to = INTO(interface),

@@ -109,6 +109,62 @@ static int record_change(struct store *store, const MDB_val *key, const struct s
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
+/*
+ * The database of additions is made with its first entry. Versions that do not know it leave it alone. `flags`:
+ * MDB_CREATE or 0. -ENOENT: there is none.
+ */
+static int open_additions(struct store *store, unsigned int flags)
+{
+	int status;
+
+	if (store->added == ADDED_OPEN)
+		return 0;
+	if (store->added == ADDED_MISSING && !flags)
+		return -ENOENT;
+	status = mdb_dbi_open(store->write, "added", flags, &store->added_db);
+	store->added = status ? ADDED_MISSING : ADDED_OPEN;
+	return status == MDB_NOTFOUND ? -ENOENT : environment_write_error(store->env, status);
+}
+
+/* Not while a change is pending: its undo may bring the rule back. So a rule that is added again may have an old entry. */
+static int forget_addition(struct store *store, const MDB_val *key)
+{
+	const int error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
+
+	return error == -ENOENT ? 0 : error ? error : store_pair_del(store, store->added_db, key);
+}
+
+int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value = { sizeof(*addition), (void *)addition };
+	const int error = open_additions(store, MDB_CREATE);
+
+	return error ? error : store_pair_put(store, store->added_db, &key, &value, 0);
+}
+
+int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value = {};
+	MDB_txn *txn;
+	MDB_dbi db;
+	int status, error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	status = mdb_dbi_open(txn, "added", 0, &db);
+	if (!status)
+		status = mdb_get(txn, db, &key, &value);
+	error = status == MDB_NOTFOUND ? -ENOENT : environment_error(status);
+	if (!error && value.mv_size != sizeof(*addition))
+		error = -EBADMSG;
+	if (!error)
+		memcpy(addition, value.mv_data, sizeof(*addition));
+	store_view_end(store);
+	return error;
+}
+
 /* Notes that a rule with the value `there` gets the owners `now`. Then the caller changes or deletes the value. */
 static int begin_change(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now)
 {
@@ -123,6 +179,8 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	error = store_value_read(store, &before, &old);
 	if (!error)
 		error = store_save_old_value(store, key, &before);
+	if (!error && store_owners_all(&old.owners) & ~store_owners_all(now) & 1ULL << STORE_BY_HAND)
+		error = forget_addition(store, key);
 	return error ? error : record_change(store, key, &old.owners, now);
 }
 
@@ -326,7 +384,11 @@ int store_clear(struct store *store)
 		error = store_pairs_drop(store, store->rules_db);
 	if (!error)
 		error = store_pairs_drop(store, store->deadlines_db);
-	if (error)
+	if (!error)
+		error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
+	if (!error)
+		error = store_pairs_drop(store, store->added_db);
+	if (error && error != -ENOENT)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		struct store_list *list = &store->lists.lists.list[i];
@@ -411,7 +473,8 @@ int store_check(struct store *store)
 
 	if (error)
 		return error;
-	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there */
+	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next */
+	mdb_dbi_open(txn, "added", 0, &db);
 	/* Handles count up from 0, the list of free pages. */
 	for (db = 0; !error; db++)
 		error = store_pairs_each(txn, db, touch, &sum);

@@ -222,6 +222,20 @@ int store_feeds(struct store *store, const struct store_lists *lists, struct sto
 int store_feed_put(struct store *store, const char *list, const struct store_feed *feed);
 int store_feed_forget(struct store *store, const char *list);
 
+/*
+ * Who added a rule by hand, and when: known of rules of `add` and `batch`, until the operator is no owner any more. A
+ * restored rule has none. store_addition_put() is for within a transaction. store_addition(): 0; -ENOENT; other
+ * -errno.
+ */
+struct store_addition {
+	__s64 second; /* since the epoch */
+	__u32 user;   /* uid */
+	__u32 unused; /* 0 */
+};
+
+int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition);
+int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition);
+
 /* How long the source of a list has been silent, if that is longer than stale_s; since 1970: always. 0: it is not. */
 __s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed);
 
