@@ -43,9 +43,14 @@ each() {
 	done <"$RECORDED" | tr '\n' ';' | sed 's/;\.;/\n/g; s/^\.;//; s/\n\.;/\n/g'
 }
 
+# ports DESTINATION PORTS: the rules for these, in one line.
+ports() {
+	for port in $2; do printf 'proto udp dst %s dport %s;' "$1" "$port"; done | sed 's/;$//'
+}
+
 test_each_row_of_the_table() {
 	config
-	cat >"$STATE/expected" <<-'END'
+	cat >"$STATE/expected" <<-END
 		dst 198.51.100.1
 		proto tcp src 203.0.113.5 sport 1024 dst 198.51.100.0/28 dport 80;proto tcp src 203.0.113.5 sport 1024 dst 198.51.100.0/28 dport 443;proto tcp src 203.0.113.5 sport 1025 dst 198.51.100.0/28 dport 80;proto tcp src 203.0.113.5 sport 1025 dst 198.51.100.0/28 dport 443
 		proto udp sport 53 dst 198.51.100.2;proto udp dst 198.51.100.2 dport 53
@@ -58,18 +63,18 @@ test_each_row_of_the_table() {
 		proto ipv6-icmp type 128 dst 2001:db8::2
 		dst 198.51.100.66
 		dst 2001:db8::66
-		destination 198.51.100.32/32 tcp-flags: tcp-flags: a rule cannot match it
-		destination 198.51.100.33/32 packet-length: packet-length: a rule cannot match it
+		proto tcp dst 198.51.100.32 flags syn
+		dst 198.51.100.33 length 100
 		destination 198.51.100.34/32 dscp: dscp: a rule cannot match it
-		destination 198.51.100.35/32 fragment: fragment: a rule cannot match it
+		dst 198.51.100.35 fragment later
 		destination 2001:db8::3/128 label: label: a rule cannot match it
 		destination 2001:db8:1::/64: destination: a rule cannot match a prefix with an offset
-		destination 198.51.100.36/32 protocol: protocol: only single values and closed ranges can be matched
-		destination 198.51.100.37/32 protocol destination-port: destination-port: only single values and closed ranges can be matched
-		destination 198.51.100.38/32 protocol destination-port: destination-port: only single values and closed ranges can be matched
-		destination 198.51.100.39/32 protocol destination-port: destination-port: more than 1024 values
+		destination 198.51.100.36/32 protocol: protocol: a rule cannot match 255
+		$(ports 198.51.100.37 "$(seq -f '%.0f/8' 1024 256 3840; seq -f '%.0f/4' 4096 4096 61440)")
+		destination 198.51.100.38/32 protocol destination-port: destination-port: the operators true and false
+		$(ports 198.51.100.39 "$(seq 15; seq -f '%.0f/12' 16 16 240; seq -f '%.0f/8' 256 256 3840; seq -f '%.0f/4' 4096 4096 61440)")
 		destination 198.51.100.40/32 protocol destination-port source-port: it takes more than 1024 rules
-		destination 198.51.100.41/32 protocol port destination-port: port together with source-port or destination-port
+		proto udp dst 198.51.100.41 dport 53;proto udp sport 53 dst 198.51.100.41 dport 53
 		destination 198.51.100.42/32 protocol destination-port: no packet of this protocol has ports that FlowSpec knows
 		destination 198.51.100.43/32 destination-port icmp-type: no packet has both ports and an ICMP type
 		protocol: it names neither a destination nor a source
@@ -112,13 +117,15 @@ test_gobgps_text() {
 		text '[destination: 2001:db8:1::/64/32]' "$drop"
 		text '[destination: 198.51.100.3/32][protocol: ==ospf ==94]' "{Extcomms: [valid], [rate: -1.000000], [100], [65000:0]} {Extcomms: [9]}"
 		text '[destination: 198.51.100.4/32]' '{Extcomms: [3377699720527872]}'
+		text '[destination: 198.51.100.14/32][tcp-flags: =S&!A SA][packet-length: <16][fragment: !is-fragment]' "$drop"
+		text '[destination: 198.51.100.15/32][protocol: ==tcp][destination-port: >=79&!=80&<=81]' "$drop"
 		text '[destination: 198.51.100.5/32]' '{Extcomms: [discard(as: 65001)], [action: terminal-sample]}'
 		text '198.51.100.66/32' '{Communities: 65001:1, blackhole}'
 		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 0.000000]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' \
 			'[3377700785881088]' ''; do
 			text '[destination: 198.51.100.10/32]' "{Extcomms: $not}"
 		done
-		for not in '[protocol: true]' '[destination-port: >1023]' '[destination-port: !=80]' '[tcp-flags: =S]' '[unknown:[99 1 2]]' \
+		for not in '[protocol: true]' '[destination-port: >65535]' '[tcp-flags: =X]' '[tcp-flags: =S&!S]' '[fragment: =]' '[fragment: last-fragment]' '[unknown:[99 1 2]]' \
 			'[port: ==80' 'x' '[]' '[protocol: ==17]]'; do
 			text "[destination: 198.51.100.11/32]$not" "$drop"
 		done
@@ -142,6 +149,12 @@ test_gobgps_text() {
 		add proto ospf dst 198.51.100.3
 		add proto 94 dst 198.51.100.3
 		add dst 198.51.100.4
+		add proto tcp dst 198.51.100.14 flags syn fragment no length 0/12
+		add proto tcp dst 198.51.100.14 flags syn fragment first length 0/12
+		add proto tcp dst 198.51.100.14 flags ack/syn,ack fragment no length 0/12
+		add proto tcp dst 198.51.100.14 flags ack/syn,ack fragment first length 0/12
+		add proto tcp dst 198.51.100.15 dport 79
+		add proto tcp dst 198.51.100.15 dport 81
 		add dst 198.51.100.5
 		add dst 198.51.100.66
 		del dst 198.51.100.1
@@ -156,12 +169,23 @@ test_gobgps_text() {
 		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for a rate limit above 0, not for a drop
 		[action: sample]|refused flow destination 198.51.100.10/32: it asks for the action sample or terminal, not for a drop
 		/64/32]|refused flow destination 2001:db8:1::/64: destination: a rule cannot match a prefix with an offset
-		[tcp-flags: =S]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: a rule cannot match it
+		[tcp-flags: =X]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: no values
+		[tcp-flags: =S&!S]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: no packet has such flags
+		[fragment: =]|refused flow destination 198.51.100.11/32 fragment: fragment: a value without bits; whole packets are
+		last-fragment|refused flow destination 198.51.100.11/32 fragment: fragment: a rule knows neither the last fragment
+		>65535|refused flow destination 198.51.100.11/32 destination-port: destination-port: no packet has such a value
 		[unknown:[99 1 2]]|refused flow destination 198.51.100.11/32 unknown component: unknown component: a rule cannot match it
 		[port: ==80 |unreadable: the input has a route that is not one: 2026
 		nil|unreadable: the input has a route that is not one: 2026
 		rpc|unreadable: the input has a route that is not one: rpc error: code = Unavailable
 	END
+}
+
+# Random flows beside the text of RFC 8955.
+test_rules_match_what_the_rfc_says() {
+	config 'own-prefixes = 10.0.0.0/8'
+	python3 tests/helpers/flowspec_oracle.py "$TOOL" "$STATE/flowspec.conf" "${SEED:-1}" >"$STATE/oracle" || fail "$(cut -c1-900 "$STATE/oracle")"
+	note "$(tail -n 1 "$STATE/oracle")"
 }
 
 # with ADDRESS RATE [MORE]: the flow to an address, with a rate limit.

@@ -27,9 +27,13 @@ int flow_rules(const json_t *components, enum rule_action action, size_t most, s
 /* Names the flow by its prefixes and the kinds of its other components. */
 void flow_name(const json_t *components, char *name, size_t size);
 
-/* The type of the component with this name; 0: none. flow_kind_is_prefix(): destination or source. */
+/*
+ * The type of the component with this name; 0: none. flow_kind_is_prefix(): destination or source. flow_kind_is_bitmask():
+ * TCP flags or fragment.
+ */
 unsigned int flow_kind(const char *name, size_t length);
 bool flow_kind_is_prefix(unsigned int kind);
+bool flow_kind_is_bitmask(unsigned int kind);
 
 /* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);

@@ -54,6 +54,40 @@ static json_t *operators(const char *at, const char *end)
 	return list;
 }
 
+/* "=SA&!F", or "first-fragment !is-fragment+last-fragment" up to `end`. NULL: these are no bitmask operators (4.2.1.2). */
+static json_t *bitmasks(const char *at, const char *end)
+{
+	static const char *const names[2][8] = {
+		{ "F", "S", "R", "P", "A", "U", "E", "C" },
+		{ "dont-fragment", "is-fragment", "first-fragment", "last-fragment" },
+	};
+	json_t *list = json_array();
+
+	while (at < end) {
+		unsigned int bits = *at == '&' ? 1 << 6 : 0, value = 0;
+		bool is_known = true;
+
+		for (at += *at == '&' || *at == ' '; at < end && (*at == '!' || *at == '='); at++)
+			bits |= *at == '!' ? 2 : 1;
+		while (at < end && *at != ' ' && *at != '&' && is_known) {
+			is_known = false;
+			at += *at == '+';
+			for (size_t i = 0; i < 16 && !is_known; i++) {
+				const char *name = names[i / 8][i % 8];
+
+				is_known = name && !strncmp(at, name, strlen(name));
+				at += is_known ? strlen(name) : 0;
+				value |= is_known ? 1U << i % 8 : 0;
+			}
+		}
+		if (!is_known || json_array_append_new(list, json_pack("{s:i, s:i}", "op", bits, "value", value))) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
 /* "[protocol: ==udp]": [ is at `at`, and ] at `end`. What rules cannot match stays text, for the key of the flow. */
 static json_t *component(const char *at, const char *end)
 {
@@ -69,7 +103,7 @@ static json_t *component(const char *at, const char *end)
 		return json_pack("{s:i, s:{s:s%}, s:i}", "type", kind, "value", "prefix", value,
 				 (size_t)((slash ? slash : end) - value), "offset", slash ? atoi(slash + 1) : 0);
 	}
-	list = kind && value < end ? operators(value, end) : NULL;
+	list = !kind || value >= end ? NULL : flow_kind_is_bitmask(kind) ? bitmasks(value, end) : operators(value, end);
 	return list ? json_pack("{s:i, s:o}", "type", kind, "value", list) :
 		      json_pack("{s:i, s:s%}", "type", kind, "value", at, length);
 }
