@@ -58,8 +58,8 @@ OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 # For Linux 5.10 to 5.17: see bpf/kernel_has.h.
 OBJECTS_5_10 := $(OBJECTS:.bpf.o=_5_10.bpf.o)
 # For kernels with connection tracking: see bpf/new_only.h.
-OBJECT_CONNTRACK := $(OBJECT:.bpf.o=_conntrack.bpf.o)
-SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_5_10) $(OBJECT_CONNTRACK))
+OBJECTS_CONNTRACK := $(patsubst %,$(BUILD)/%_conntrack.bpf.o,xdp_cuckoo xdp_cuckoo_tc)
+SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_5_10) $(OBJECTS_CONNTRACK))
 GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(BUILD)/help.h
 TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
@@ -110,8 +110,8 @@ $(OBJECTS_5_10): BPF_CFLAGS += -DLINUX_5_10
 $(OBJECTS_5_10): $(BUILD)/%_5_10.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
-$(OBJECT_CONNTRACK): BPF_CFLAGS += -DASKS_CONNTRACK
-$(OBJECT_CONNTRACK): bpf/xdp_cuckoo.bpf.c
+$(OBJECTS_CONNTRACK): BPF_CFLAGS += -DASKS_CONNTRACK
+$(OBJECTS_CONNTRACK): $(BUILD)/%_conntrack.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o

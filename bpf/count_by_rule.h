@@ -65,8 +65,11 @@ static __always_inline __u32 count_draw(void)
 	return sampling && count_weight(&sampling->pace) ? LOOKUP_DRAWN : LOOKUP_NO_SLOT;
 }
 
-/* Counts a packet for the key in `slot`. Other CPUs may count for the same key at the same time. */
-static __always_inline void count_rule(__u32 slot, __u64 bytes)
+/*
+ * Counts a packet for the key in `slot`, or several that the kernel handles as one. Other CPUs may count for the same
+ * key at the same time.
+ */
+static __always_inline void count_rule(__u32 slot, __u32 packets, __u64 bytes)
 {
 	struct abi_sampling *sampling = maps_sampling();
 	struct abi_counter *counter;
@@ -80,7 +83,7 @@ static __always_inline void count_rule(__u32 slot, __u64 bytes)
 	counter = maps_count_of(slot & ~LOOKUP_DRAWN);
 	if (!counter)
 		return;
-	__sync_fetch_and_add(&counter->packets, weight);
+	__sync_fetch_and_add(&counter->packets, weight * packets);
 	__sync_fetch_and_add(&counter->bytes, weight * bytes);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parses a frame whose first buffer does not have all headers. A sender can make headers as long as that, and some
+ * How XDP programs read a packet; skb.h has the same functions for tc.
+ *
+ * The first buffer of a frame may not have all headers. A sender can make headers as long as that, and some
  * drivers leave the first buffer short or empty.
  */
 #ifndef XDP_CUCKOO_MULTI_BUFFER_H
@@ -12,6 +14,14 @@
 
 #include "kernel_has.h"
 #include "parse_packet.h"
+#include "sample.h"
+
+typedef struct xdp_md packet_context;
+
+/* What a program knows of all its packets. A constant at every call. */
+enum packet_kind {
+	PACKET_HAS_BUFFERS = 1 << 0, /* it may have more data after `end`, in further buffers */
+};
 
 static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *to, __u32 bytes)
 {
@@ -33,6 +43,32 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 	if (!flow)
 		return PARSE_TRUNCATED;
 	return parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, flow);
+}
+
+/*
+ * packet_parse() parses the data that the program can reach directly, packet_gather() all data. Both return enum
+ * parse_result. packet_has_more() says whether packet_gather() may find more. They are macros, because compilers allocate
+ * registers better for them.
+ */
+#define packet_parse(data, end, kind, flow) parse_frame(data, end, flow)
+#define packet_has_more(ctx, kind, result, flow) ((kind)&PACKET_HAS_BUFFERS && multi_buffer_may_help(ctx, result, flow))
+#define packet_is_sent(kind) ((void)(kind), 0)
+#define packet_gather(ctx, kind, flow) multi_buffer_flow(ctx, flow)
+
+static __always_inline __u32 packet_ifindex(const struct xdp_md *ctx)
+{
+	return ctx->ingress_ifindex;
+}
+
+/* Copies `bytes` bytes, which is not 0. Not 0: the frame is shorter. */
+static __always_inline long packet_sample(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes, __u32 verdict)
+{
+	(void)verdict;
+#if KERNEL_HAS_FRAGS
+	return bpf_xdp_load_bytes(ctx, 0, sample->frame, bytes);
+#else
+	return bpf_probe_read_kernel(sample->frame, bytes, (const void *)(long)ctx->data);
+#endif
 }
 
 #endif

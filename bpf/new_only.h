@@ -17,6 +17,7 @@
 #include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
+#include "packet.h"
 
 /* Whether the packet itself says that it begins nothing. `result` is what the parser returned. */
 static __always_inline int new_only_continues(enum flow_family family, const struct flow_key *flow,
@@ -47,7 +48,7 @@ static __always_inline int new_only_surely_begins(enum flow_family family, const
  * a port that Linux chooses for clients. An unconnected socket at any other port belongs to a server. Sockets are looked up
  * in the network namespace of the interface.
  */
-static __always_inline int new_only_socket_waits(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 bytes,
+static __always_inline int new_only_socket_waits(packet_context *ctx, struct bpf_sock_tuple *tuple, __u32 bytes,
 						 __u32 port)
 {
 	const struct abi_config *config = maps_config();
@@ -72,14 +73,19 @@ struct bpf_ct_opts {
 	__u8 l4proto, dir, reserved[2];
 };
 
-extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 tuple_bytes,
-					 struct bpf_ct_opts *opts, __u32 opts_bytes) __ksym;
+#ifdef AT_TC
+#define packet_find_connection bpf_skb_ct_lookup
+#else
+#define packet_find_connection bpf_xdp_ct_lookup
+#endif
+extern struct nf_conn *packet_find_connection(packet_context *ctx, struct bpf_sock_tuple *tuple, __u32 tuple_bytes,
+					      struct bpf_ct_opts *opts, __u32 opts_bytes) __ksym;
 extern void bpf_ct_release(struct nf_conn *connection) __ksym;
 
-static __always_inline int new_only_is_tracked(struct xdp_md *ctx, struct bpf_sock_tuple *tuple, __u32 bytes)
+static __always_inline int new_only_is_tracked(packet_context *ctx, struct bpf_sock_tuple *tuple, __u32 bytes)
 {
 	struct bpf_ct_opts opts = { .netns_id = BPF_F_CURRENT_NETNS, .l4proto = IPPROTO_UDP };
-	struct nf_conn *connection = bpf_xdp_ct_lookup(ctx, tuple, bytes, &opts, sizeof(opts));
+	struct nf_conn *connection = packet_find_connection(ctx, tuple, bytes, &opts, sizeof(opts));
 
 	if (!connection)
 		return 0;
@@ -91,7 +97,7 @@ static __always_inline int new_only_is_tracked(struct xdp_md *ctx, struct bpf_so
 #endif
 
 /* Whether somebody waits for the datagram whose key has these words. */
-RARE_FUNCTION int new_only_is_answer_ipv4(struct xdp_md *ctx, __u64 addresses, __u64 last)
+RARE_FUNCTION int new_only_is_answer_ipv4(packet_context *ctx, __u64 addresses, __u64 last)
 {
 	struct bpf_sock_tuple tuple = {
 		.ipv4 = { .saddr = addresses, .daddr = addresses >> 32, .sport = last, .dport = last >> 16 },
@@ -101,7 +107,7 @@ RARE_FUNCTION int new_only_is_answer_ipv4(struct xdp_md *ctx, __u64 addresses, _
 	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv4));
 }
 
-RARE_FUNCTION int new_only_is_answer_ipv6(struct xdp_md *ctx, const struct flow_key *key)
+RARE_FUNCTION int new_only_is_answer_ipv6(packet_context *ctx, const struct flow_key *key)
 {
 	struct bpf_sock_tuple tuple = {};
 	const __u64 last = key ? key->word[FLOW_KEY_WORDS_IPV6 - 1] : 0;
@@ -116,7 +122,7 @@ RARE_FUNCTION int new_only_is_answer_ipv6(struct xdp_md *ctx, const struct flow_
 	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv6));
 }
 
-static __always_inline int new_only_is_answer(struct xdp_md *ctx, enum flow_family family, const struct flow_key *key)
+static __always_inline int new_only_is_answer(packet_context *ctx, enum flow_family family, const struct flow_key *key)
 {
 	const __u64 last = key->word[flow_key_last(family)];
 

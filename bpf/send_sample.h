@@ -9,6 +9,7 @@
 #include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
+#include "packet.h"
 
 #define SAMPLE_PASSED_MAX 0xffff /* the most jiffies that earn credit; more than ABI_SAMPLE_BURST */
 
@@ -34,7 +35,7 @@ static __always_inline int sample_pay(const struct abi_config *config, struct ab
  * Copies the first bytes of the frame, from all its buffers. False: there is nothing to copy. Arithmetic keeps the
  * number between 1 and ABI_SAMPLE_BYTES, because Linux 6.1 learns no bound from a comparison with 0.
  */
-static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes)
+static __always_inline int sample_copy(packet_context *ctx, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {
 	if (bytes > ABI_SAMPLE_BYTES)
 		bytes = ABI_SAMPLE_BYTES;
@@ -42,15 +43,11 @@ static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sa
 	barrier_var(bytes);
 	bytes = (bytes & (ABI_SAMPLE_BYTES - 1)) + 1;
 	sample->captured = bytes;
-#if KERNEL_HAS_FRAGS
-	return !bpf_xdp_load_bytes(ctx, 0, sample->frame, bytes);
-#else
-	return !bpf_probe_read_kernel(sample->frame, bytes, (const void *)(long)ctx->data);
-#endif
+	return !packet_sample(ctx, sample, bytes, verdict);
 }
 
-static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling *sampling, __u32 outcome, __u32 verdict,
-					__u32 bytes)
+static __always_inline void sample_send(packet_context *ctx, struct abi_sampling *sampling, __u32 outcome,
+					__u32 verdict, __u32 bytes)
 {
 	struct abi_sample *sample = bpf_ringbuf_reserve(&xc_samples, sizeof(*sample), 0);
 
@@ -59,11 +56,11 @@ static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling 
 		return;
 	}
 	sample->time_ns = bpf_ktime_get_ns();
-	sample->ifindex = ctx->ingress_ifindex;
+	sample->ifindex = packet_ifindex(ctx);
 	sample->bytes = bytes;
 	sample->outcome = outcome;
 	sample->verdict = verdict;
-	if (sample_copy(ctx, sample, bytes))
+	if (sample_copy(ctx, sample, bytes, verdict))
 		bpf_ringbuf_submit(sample, 0);
 	else
 		bpf_ringbuf_discard(sample, 0);
@@ -83,8 +80,8 @@ static __always_inline void sample_end_lease(struct abi_config *config, __u64 le
 #endif
 }
 
-/* Called only if there is a lease. */
-RARE_FUNCTION int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
+/* Called only if there is a lease. `verdict`: with marks, see include/sample.h. */
+RARE_FUNCTION int sample_packet(packet_context *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {
 	struct abi_sampling *sampling = maps_sampling();
 	struct abi_config *config = maps_config();

@@ -68,11 +68,12 @@ static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 
 /*
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
  * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
- * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` is a constant at every call.
+ * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at
+ * every call. Rules with `state new` are not for sent packets.
  */
-static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const struct abi_config *config,
+static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,
-						     const struct flow_key *flow, enum abi_outcome otherwise)
+						     const struct flow_key *flow, enum abi_outcome otherwise, int kind)
 {
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = read_hint(table, list, family, flow);
@@ -91,7 +92,8 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		candidates = READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
 		/* The shortcut may be that of a rule with `state new`. */
 		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT &&
-		    (!READ_ONCE(list->new_only) || new_only_surely_begins(family, flow, otherwise))) {
+		    (!READ_ONCE(list->new_only) ||
+		     (!packet_is_sent(kind) && new_only_surely_begins(family, flow, otherwise)))) {
 			/* Under a flood few packets are counted by rule, and only these need to know their rule. */
 			if (xc_options.has_counts)
 				drawn = count_draw();
@@ -103,7 +105,7 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		}
 		place = abi_shape_place(candidates);
 	}
-	if (READ_ONCE(list->new_only) && new_only_continues(family, flow, otherwise)) {
+	if (READ_ONCE(list->new_only) && (packet_is_sent(kind) || new_only_continues(family, flow, otherwise))) {
 		candidates &= ~READ_ONCE(list->new_only);
 		place = abi_shape_place(candidates);
 	}
@@ -120,7 +122,8 @@ static __always_inline struct shape_match try_shapes(struct xdp_md *ctx, const s
 		input = shape_key(table, shape, flow, family);
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT) {
-			if (!(shape->tag & ABI_TAG_NEW) || !new_only_is_answer(ctx, family, flow))
+			if (packet_is_sent(kind) || !(shape->tag & ABI_TAG_NEW) ||
+			    !new_only_is_answer(ctx, family, flow))
 				return (struct shape_match){ shape_outcome(shape, fallback.outcome),
 							     answer.slot | drawn };
 			/* If the loop went on here, the verifier would check it four times as long. */

@@ -4,8 +4,7 @@
 #define XDP_CUCKOO_VERDICT_H
 
 #include "kernel_has.h"
-#include "multi_buffer.h"
-#include "parse_packet.h"
+#include "packet.h"
 #include "try_shapes.h"
 
 struct verdict {
@@ -17,34 +16,35 @@ struct verdict {
 
 /*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
- * outcome is the parser's result, and a policy decides. `has_buffers`: the frame may have more data
- * after `end`, in further buffers.
+ * outcome is the parser's result, and a policy decides. `kind`: enum packet_kind.
  */
-static __always_inline struct shape_match verdict_outcome(struct xdp_md *ctx, const struct abi_config *config,
-							  const void *data, const void *end, int has_buffers)
+static __always_inline struct shape_match verdict_outcome(packet_context *ctx, const struct abi_config *config,
+							  const void *data, const void *end, int kind)
 {
 	const struct abi_table *table = abi_active(config);
 	struct flow flow;
 	struct flow_key key;
-	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
+	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
 
-	if (has_buffers && multi_buffer_may_help(ctx, result, &flow)) {
+	if (packet_has_more(ctx, kind, result, &flow)) {
 		struct flow gathered = {};
 
-		result = (enum abi_outcome)multi_buffer_flow(ctx, &gathered);
+		result = (enum abi_outcome)packet_gather(ctx, kind, &gathered);
 		flow = gathered;
 	}
 	if (flow.family == FLOW_NO_FAMILY)
 		return (struct shape_match){ result, LOOKUP_NO_SLOT };
+	if (packet_is_sent(kind) && !flow_exchange(&flow))
+		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	flow_pack(&flow, &key);
 	result = hide_from_verifier(config, result);
 	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(config, key.word[FLOW_KEY_DETAILS]);
 	if (flow.family == FLOW_IPV4) {
 		key.word[1] = hide_from_verifier(config, key.word[1]);
-		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result);
+		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result, kind);
 	}
 	key.word[4] = hide_from_verifier(config, key.word[4]);
-	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result);
+	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result, kind);
 }
 
 /*
@@ -103,8 +103,8 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 	return verdict_pass((struct shape_match){ match.outcome, LOOKUP_NO_SLOT });
 }
 
-/* `has_buffers`: see verdict_outcome(). */
-static __always_inline struct verdict verdict_of(struct xdp_md *ctx, const void *data, const void *end, int has_buffers)
+/* `kind`: enum packet_kind. */
+static __always_inline struct verdict verdict_of(packet_context *ctx, const void *data, const void *end, int kind)
 {
 	const struct abi_config *config = maps_config();
 	struct shape_match match = { OUTCOME_NOT_SET_UP, LOOKUP_NO_SLOT };
@@ -116,7 +116,7 @@ static __always_inline struct verdict verdict_of(struct xdp_md *ctx, const void 
 		if (match.outcome != OUTCOMES)
 			return verdict_pass(match);
 	}
-	match = verdict_outcome(ctx, config, data, end, has_buffers);
+	match = verdict_outcome(ctx, config, data, end, kind);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return verdict_drop(config, match);
 	if (match.outcome == OUTCOME_PASS_RULE)

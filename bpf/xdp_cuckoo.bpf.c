@@ -29,7 +29,7 @@ static __always_inline int count(const struct xdp_md *ctx, struct verdict verdic
 		counters[number].bytes += bytes;
 	}
 	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
-		count_rule(verdict.slot, bytes);
+		count_rule(verdict.slot, 1, bytes);
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
 
@@ -69,7 +69,7 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
 
-	return finish(ctx, verdict_of(ctx, data, end, 1), bpf_xdp_get_buff_len(ctx));
+	return finish(ctx, verdict_of(ctx, data, end, PACKET_HAS_BUFFERS), bpf_xdp_get_buff_len(ctx));
 }
 #endif
 

@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 11
+#define ABI_VERSION 12
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -154,17 +154,18 @@ struct abi_counter {
  * The per-CPU map of counters. An element is a row of ABI_COUNTERS counters. The counter of an outcome and a
  * verdict has the number outcome * VERDICTS + verdict.
  *
- * Each interface has a row, so that programs need no set-up to count by interface. Interfaces whose numbers
- * are equal modulo ABI_COUNTER_ROWS share a row. After these rows come as many again, which programs do not
- * use: the values that the rows had at the last reset. The tool subtracts them. So counters only grow, and a
- * reset never races with a program.
+ * Each interface has a row for received packets, so that programs need no set-up to count by interface, and another row
+ * for sent ones, which is ABI_COUNTER_SENT further on. Interfaces whose numbers are equal modulo ABI_COUNTER_SENT
+ * share rows. After these rows come as many again, which programs do not use: the values that the rows had at the last
+ * reset. The tool subtracts them. So counters only grow, and a reset never races with a program.
  */
-#define ABI_COUNTER_ROWS 64 /* a power of two */
+#define ABI_COUNTER_SENT 64 /* a power of two */
+#define ABI_COUNTER_ROWS (2 * ABI_COUNTER_SENT)
 #define ABI_COUNTER_ELEMENTS (2 * ABI_COUNTER_ROWS)
 
 FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 {
-	return ifindex & (ABI_COUNTER_ROWS - 1);
+	return ifindex & (ABI_COUNTER_SENT - 1);
 }
 
 /*

@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include <bpf/bpf_endian.h>
+
 #define FLOW_INLINE static inline __attribute__((always_inline))
 
 enum flow_family {
@@ -137,6 +139,59 @@ FLOW_INLINE int flow_continues(enum flow_family family, enum flow_port_kind kind
 		       icmp_type != FLOW_ICMP_ADDRESS_MASK && icmp_type != FLOW_ICMP_EXTENDED_ECHO;
 	return icmp_type != FLOW_ICMPV6_ECHO && icmp_type != FLOW_ICMPV6_MULTICAST_QUERY &&
 	       icmp_type != FLOW_ICMPV6_NODE_QUERY && icmp_type != FLOW_ICMPV6_EXTENDED_ECHO;
+}
+
+/*
+ * The type of the ICMP messages that answer those of `type`, or that they answer; other types stay. As bits: the first
+ * of the two, if the second is the next number.
+ */
+#define FLOW_ICMP_FIRST_IPV4 (1ULL << 9 | 1ULL << 13 | 1ULL << 15 | 1ULL << 17 | 1ULL << FLOW_ICMP_EXTENDED_ECHO)
+#define FLOW_ICMP_FIRST_IPV6 (1ULL << 0 | 1ULL << 5 | 1ULL << 7 | 1ULL << 11 | 1ULL << 32) /* from 128 on */
+
+FLOW_INLINE __u32 flow_icmp_counterpart(enum flow_family family, __u32 type)
+{
+	const __u64 first = family == FLOW_IPV4 ? FLOW_ICMP_FIRST_IPV4 : FLOW_ICMP_FIRST_IPV6;
+	const __u32 at = family == FLOW_IPV4 ? type : type - FLOW_ICMPV6_ECHO;
+
+	if (family == FLOW_IPV4 && (type == 0 || type == FLOW_ICMP_ECHO))
+		return type ^ FLOW_ICMP_ECHO;
+	if (at > 62)
+		return type;
+	return first >> at & 1 ? type + 1 : first << 1 >> at & 1 ? type - 1 : type;
+}
+
+/*
+ * Turns the flow of a sent packet into that of an incoming packet of the same conversation, as rules describe it: source
+ * and destination are exchanged. To a multicast or broadcast address both directions look alike, because no packet comes
+ * from there; then nothing is exchanged. 0: no rule is meant for the packet. It comes from a host that still has no
+ * address, and goes to all others: to get one by DHCP, or to ask whether it is free.
+ */
+FLOW_INLINE int flow_exchange(struct flow *flow)
+{
+	const __be16 sport = flow->sport;
+
+	if (flow->family == FLOW_IPV4) {
+		const __be32 src = flow->src.v4, dst = flow->dst.v4;
+
+		if ((bpf_ntohl(dst) & 0xf0000000) == 0xe0000000 || dst == 0xffffffff)
+			return src != 0;
+		flow->src.v4 = dst;
+		flow->dst.v4 = src;
+	} else {
+		const union flow_addr src = flow->src, dst = flow->dst;
+
+		if (dst.byte[0] == 0xff)
+			return src.word[0] || src.word[1];
+		flow->src = dst;
+		flow->dst = src;
+	}
+	if (flow->port_kind == FLOW_PORTS) {
+		flow->sport = flow->dport;
+		flow->dport = sport;
+	} else if (flow->port_kind == FLOW_ICMP) {
+		flow->sport = bpf_htons(flow_icmp_counterpart(flow->family, bpf_ntohs(sport)));
+	}
+	return 1;
 }
 
 #endif

@@ -429,6 +429,23 @@ FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load
 	return parse_ethernet(&at, flow);
 }
 
+/* The same for a packet that starts with its IP header, as interfaces without Ethernet headers have it. */
+FLOW_INLINE enum parse_result parse_ip(void *packet, __u32 bytes, parse_load *load, struct flow *flow)
+{
+	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
+	struct parse_cursor at = {
+		.limit = PARSE_NO_LIMIT, .load = load, .frame = packet, .frame_bytes = bytes, .header = header
+	};
+	const __u8 *first = parse_peek(&at, 1);
+
+	*flow = (struct flow){ .family = FLOW_NO_FAMILY };
+	if (!first)
+		return PARSE_TRUNCATED;
+	if (*first >> 4 == 4)
+		return parse_ipv4(&at, flow);
+	return *first >> 4 == 6 ? parse_ipv6(&at, flow) : PARSE_NOT_IP;
+}
+
 /* ---- a fast path for the most common frame: half the time ---- */
 
 struct parse_plain_frame {

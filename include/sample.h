@@ -20,6 +20,11 @@
 #define ABI_SAMPLE_BURST 256 /* a CPU saves credit for this many jiffies, and always for one sample */
 #define ABI_LISTENER_SHIFT 32
 
+/* Marks of a sample's verdict. */
+#define ABI_SAMPLE_SENT (1U << 7) /* this host sent the packet */
+#define ABI_SAMPLE_IP (1U << 6)   /* it had no Ethernet header; the sample has one of zeroes */
+#define ABI_SAMPLE_VERDICT (ABI_SAMPLE_IP - 1)
+
 /* An element of the ring. */
 struct abi_sample {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
@@ -27,7 +32,7 @@ struct abi_sample {
 	__u32 bytes;    /* of the frame */
 	__u16 captured; /* how many bytes of the frame are in the sample */
 	__u8 outcome;   /* enum abi_outcome */
-	__u8 verdict;   /* VERDICT_DROP or VERDICT_WOULD_DROP */
+	__u8 verdict;   /* VERDICT_DROP or VERDICT_WOULD_DROP, with marks */
 	__u8 reserved[2];
 	__u8 frame[ABI_SAMPLE_BYTES]; /* at an offset that aligns IP headers, as drivers do */
 	__u8 reserved2[2];

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-headers.py SENDER RECEIVER: sends UDP packets behind headers of many kinds, from the interface vtx of one network
-namespace to vrx of the other, and says for each whether it got to a socket there, which listens on PORT.
+headers.py SENDER RECEIVER [back|bypass]: sends UDP packets behind headers of many kinds, from the interface vtx of one network
+namespace to vrx of the other, and says for each whether it got to a socket there, which listens on PORT. back: SENDER has
+vrx and RECEIVER vtx; bypass: so too, and the packets go past the queues of the interface (PACKET_QDISC_BYPASS).
 """
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -15,6 +17,7 @@ IPV4 = socket.inet_aton("10.99.0.1") + socket.inet_aton("10.99.0.2")
 IPV6 = socket.inet_pton(socket.AF_INET6, "fd99::1") + socket.inet_pton(socket.AF_INET6, "fd99::2")
 UDP, ROUTING, FRAGMENT, OPTIONS = 17, 43, 44, 60
 CLONE_NEWNET = 0x40000000
+SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20
 
 
 def checksum(data):
@@ -95,21 +98,31 @@ def listen(port):
     return sock
 
 
-def main(sender, receiver):
+def main(sender, receiver, way="to"):
+    global IPV4, IPV6
+    there, here = ("vrx", "vtx")
+    if way != "to":
+        there, here, IPV4, IPV6 = here, there, IPV4[4:] + IPV4[:4], IPV6[16:] + IPV6[:16]
     enter(receiver)
     sock, last = listen(PORT), listen(PORT + 1)
     sock.setblocking(False)
     last.settimeout(30)
     link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    link.bind(("vrx", 0))
+    link.bind((there, 0))
     destination = link.getsockname()[4]
     enter(sender)
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    out.bind(("vtx", 0))
+    out.bind((here, 0))
+    if way == "bypass":
+        out.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
     for case, packets in CASES.items():
         text = case.encode()
         for packet in (*packets(text), ipv4(udp(IPV4, text, PORT + 1))):
-            out.send(destination + out.getsockname()[4] + packet)
+            try:
+                out.send(destination + out.getsockname()[4] + packet)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:  # the filter at tc says so to the sender
+                    raise
         while last.recv(100) != text:
             pass
         try:

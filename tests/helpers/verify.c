@@ -145,23 +145,30 @@ static int verify(const char *path, size_t table, const char *name)
 int main(int argc, char **argv)
 {
 	bool is_refused = false;
+	unsigned int count = 0;
 
 	if (argc != 2)
 		return fputs("usage: verify OBJECT\n", stderr), 2;
 	libbpf_set_print(NULL);
 	for (size_t table = 0; table < TABLES; table++) {
-		for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
-			const int result = verify(argv[1], table, raw_filter_program_names[i]);
+		/* An object has the programs for XDP, of which one may be missing (Linux 5.10), or those for tc. */
+		for (size_t i = 0; i < RAW_FILTER_PROGRAMS + RAW_FILTER_TC_PROGRAMS; i++) {
+			const char *name = i < RAW_FILTER_PROGRAMS ? raw_filter_program_names[i] :
+								     raw_filter_tc_names[i - RAW_FILTER_PROGRAMS];
+			const int result = verify(argv[1], table, name);
 
-			if (result == -ENOENT && i == RAW_FILTER_FRAGS)
-				continue; /* an object for Linux 5.10 */
+			if (result == -ENOENT)
+				continue;
 			if (result < 0) {
-				fprintf(stderr, "verify: %s: %s, %s: %s\n", argv[1], tables[table].name,
-					raw_filter_program_names[i], strerror(-result));
+				fprintf(stderr, "verify: %s: %s, %s: %s\n", argv[1], tables[table].name, name,
+					strerror(-result));
 				return 2;
 			}
 			is_refused |= result;
+			count++;
 		}
 	}
+	if (!count)
+		return fputs("verify: the object has none of the programs\n", stderr), 2;
 	return is_refused;
 }

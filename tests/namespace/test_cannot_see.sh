@@ -18,7 +18,7 @@ contained() {
 	in_rx setpriv --bounding-set=-sys_admin --inh-caps=-all "$TOOL" --state "$STATE/store" --pins "$PINS" "$@"
 }
 
-UNSEEN="cannot see what runs: 'vrx' runs an XDP program"
+UNSEEN="cannot see what runs: 'vrx' runs a program"
 
 # refuses_unseen: every command that must see the running filters fails.
 refuses_unseen() {
@@ -102,8 +102,8 @@ test_beside_a_program_that_cannot_be_seen() {
 	pins
 	veth "$TX" vone "$RX" vtwo
 	assert_status 0 xc --name other load vtwo
-	assert_fails 3 "cannot see what runs: 'vtwo' runs an XDP program" contained add 192.0.2.66
-	assert_notes "^note: cannot see what runs: 'vtwo' runs an XDP program" contained load vrx
+	assert_fails 3 "cannot see what runs: 'vtwo' runs a program" contained add 192.0.2.66
+	assert_notes "^note: cannot see what runs: 'vtwo' runs a program" contained load vrx
 	assert_status 0 contained add 192.0.2.66
 	expect drop
 	assert_status 0 contained status
@@ -112,7 +112,7 @@ test_beside_a_program_that_cannot_be_seen() {
 	assert_status 0 contained panic
 	assert_status 0 contained panic off
 	expect drop
-	assert_fails 3 "'vtwo' runs an XDP program" contained panic --all
+	assert_fails 3 "'vtwo' runs a program" contained panic --all
 	expect pass
 	assert_status 0 xc --name other status --verbose
 	grep -A 3 'name: *other' "$STATE/out" | grep -Eq 'panic: +no' || fail "the other one is in panic"

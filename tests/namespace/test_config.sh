@@ -303,9 +303,15 @@ test_what_fails_leaves_the_rest() {
 test_an_interface_without_an_ethernet_header() {
 	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
 	config '[filter]' 'interfaces = tun0 vrx'
+	up 0
+	assert_output '^ *tun0 +tc +loaded$'
+	assert_output '^ *vrx +native +loaded$'
+	xc unload --all >/dev/null
+	ip -n "$RX" link add vmon type nlmon 2>/dev/null || return 0
+	config '[filter]' 'interfaces = vmon vrx'
 	up 2
-	assert_error "'tun0' has no Ethernet header"
-	assert_output '^ *tun0 +- +not loaded$'
+	assert_error "packets of 'vmon' start neither"
+	assert_output '^ *vmon +- +not loaded$'
 	assert_output '^ *vrx +native +loaded$'
 }
 

@@ -113,20 +113,20 @@ test_a_name_without_rules() {
 	assert_prints '' cat "$STATE/err"
 }
 
-# Only received packets are filtered.
+# A rule describes received packets.
 test_a_destination_elsewhere() {
-	answers 0 add dst 203.0.113.99 -- 'note: only received packets are filtered'
+	answers 0 add dst 203.0.113.99 -- "note: 'dst 203.0.113.99' describes received packets"
 	for here in 10.99.0.2 10.99.0.0/24 10.99.0.255 224.0.0.1 fd99::2; do
 		xc add dst "$here" --force >"$STATE/out" 2>"$STATE/err"
-		! grep -q 'only received' "$STATE/err" || fail "a note about $here"
+		! grep -q 'describes received' "$STATE/err" || fail "a note about $here"
 	done
 	printf '10.99.0.2\n203.0.113.97\n' | sed 's/^/dst /' >"$STATE/list"
-	assert_notes "^note: only received packets are filtered; 'dst 203.0.113.97' matches" xc import "$STATE/list" --list a --force
+	assert_notes "^note: 'dst 203.0.113.97' describes received packets" xc import "$STATE/list" --list a --force
 	printf 'dst_ip\n203.0.113.96\n' >"$STATE/list"
-	assert_notes "^note: only received packets are filtered; 'dst 203.0.113.96' matches" xc import "$STATE/list" --list b
+	assert_notes "^note: 'dst 203.0.113.96' describes received packets" xc import "$STATE/list" --list b
 	in_rx sysctl -qw net.ipv4.conf.all.forwarding=1
 	xc add dst 203.0.113.98 2>"$STATE/err" >/dev/null
-	! grep -q 'only received' "$STATE/err" || fail "a note on a router"
+	! grep -q 'describes received' "$STATE/err" || fail "a note on a router"
 }
 
 test_names_of_commands() {

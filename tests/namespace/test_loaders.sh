@@ -425,15 +425,19 @@ test_refusal_without_words() {
 	assert_error "'vfew' runs the filter in generic \(skb\) mode, which is slower: $for_reason$"
 }
 
-# The program would read the first bytes of a packet as an Ethernet header and match nothing.
+# An XDP program would read the first bytes of a packet as an Ethernet header and match nothing; at tc it is another program.
 test_no_ethernet_header() {
 	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
 	ip -n "$RX" tuntap add dev tap0 mode tap
-	for mode in auto native skb; do
+	assert_fails 3 "^xdp-cuckoo: 'tun0' has no Ethernet header, so no driver runs" xc load vrx tun0 --mode native
+	assert_shows 'running: +none' xc status
+	for mode in auto skb; do
 		case_begin "$mode"
-		assert_fails 2 "^xdp-cuckoo: 'tun0' has no Ethernet header" xc load vrx tun0 --mode "$mode"
-		assert_shows 'running: +none' xc status
+		assert_status 0 xc load tun0 --mode "$mode"
+		assert_shows '^interfaces: +tun0 tc$' xc status
+		assert_status 0 xc unload tun0
 	done
+	case_begin ''
 	assert_status 0 xc load tap0
 	assert_status 0 xc status --verbose
 	assert_equal '' "$(cat "$STATE/err")" "notes"

@@ -26,7 +26,7 @@ test_values() {
 	assert_value 1 'xdp_cuckoo_timed_rules{name="default"}'
 	assert_value 2 'xdp_cuckoo_table_used_slots{name="default"}'
 	assert_value 1 'xdp_cuckoo_filtering{name="default"}'
-	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="vrx",mode="native"}'
+	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="vrx",direction="received",mode="native"}'
 	value 'xdp_cuckoo_false_positive_ratio{name="default",family="ipv4"}' | awk '{ exit !($1 < 1e-18) }' ||
 		fail "an exact table has false positives"
 	slots=$(xc status --json | sed -n 's/.*"slots": \([0-9]*\),*/\1/p')
@@ -48,8 +48,8 @@ test_interfaces() {
 	row2=$(row vrx2)
 	xc unload vrx2 >/dev/null
 	read_metrics
-	assert_value 30 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx\",row=\"$row\",outcome=\"drop-rule\",verdict=\"drop\"}"
-	assert_value 1160 "xdp_cuckoo_interface_bytes_total{name=\"default\",interface=\"-\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
+	assert_value 30 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx\",direction=\"received\",row=\"$row\",outcome=\"drop-rule\",verdict=\"drop\"}"
+	assert_value 1160 "xdp_cuckoo_interface_bytes_total{name=\"default\",interface=\"-\",direction=\"received\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
 	for family in packets bytes; do
 		awk -v family="xdp_cuckoo_interface_${family}_total{" -v whole="xdp_cuckoo_${family}_total{" '
 			index($0, family) == 1 { parts += $NF }
@@ -59,7 +59,7 @@ test_interfaces() {
 	# While the interface was gone it had a series of its own, so no series jumps.
 	xc load vrx2 >/dev/null
 	read_metrics
-	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
+	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",direction=\"received\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
 	! grep -q 'interface="-"' "$STATE/metrics" || fail "$(grep 'interface="-".* [1-9]' "$STATE/metrics")"
 }
 
@@ -71,8 +71,8 @@ test_odd_names_of_interfaces() {
 	row=$(in_rx ip -o link | awk -F: 'NR > 1 { print $1 % 64 }')
 	read_metrics
 	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
-	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",mode="native"}'
-	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",row="'"$row"'",outcome="drop-rule",verdict="drop"}'
+	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",direction="received",mode="native"}'
+	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",direction="received",row="'"$row"'",outcome="drop-rule",verdict="drop"}'
 	assert_shows '"interface": "v[?][?]", *$' xc status --json
 	assert_shows '^v[?][?] ' xc stats --by interface
 }
@@ -100,7 +100,7 @@ test_filters_of_several_names() {
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	assert_value 0 'xdp_cuckoo_packets_total{name="web",outcome="drop-rule",verdict="drop"}'
-	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",mode="native"}'
+	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",direction="received",mode="native"}'
 	value 'xdp_cuckoo_false_positive_ratio{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
 		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
 }

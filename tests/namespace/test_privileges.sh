@@ -265,7 +265,7 @@ test_unsafe_directories_for_pins_are_refused() {
 	for PINS in "$STATE/elsewhere" "$STATE/bpf/open"; do
 		for command in status 'add 192.0.2.1' 'unload vrx'; do
 			# shellcheck disable=SC2086 # words
-			assert_fails 3 "cannot see what runs: 'vrx' runs an XDP program.*[(]now ${PINS}[)]" xu $command
+			assert_fails 3 "cannot see what runs: 'vrx' runs a program.*[(]now ${PINS}[)]" xu $command
 		done
 	done
 	ip -n "$RX" link set dev vrx xdp off
@@ -285,7 +285,7 @@ test_foreign_pins_are_not_taken() {
 	rm "$config"
 	bpftool map create "$config" type array key 4 value "$bytes" entries 1 name xc_config flags 1024
 	chown "$NOBODY" "$config"
-	assert_fails 3 "cannot see what runs: 'vrx' runs an XDP program" xu status
+	assert_fails 3 "cannot see what runs: 'vrx' runs a program" xu status
 	rm "$config"
 	bpftool map pin pinned "$STATE/bpf/kept" "$config"
 	chown "$NOBODY" "$config"

@@ -16,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <linux/pkt_cls.h>
 
 #include "abi.h"
 #include "bucket.h"
@@ -37,6 +38,10 @@ static const char *const raw_filter_program_names[] = { "xdp_cuckoo", "xdp_cucko
 #define RAW_FILTER_FRAGS 1 /* of them, the one for frames of several buffers */
 #define RAW_FILTER_PROGRAMS (sizeof(raw_filter_program_names) / sizeof(raw_filter_program_names[0]))
 
+/* The programs of the object for tc. */
+static const char *const raw_filter_tc_names[] = { "xdp_cuckoo_sent", "xdp_cuckoo_ip", "xdp_cuckoo_ips" };
+#define RAW_FILTER_TC_PROGRAMS (sizeof(raw_filter_tc_names) / sizeof(raw_filter_tc_names[0]))
+
 enum raw_filter_map {
 	RAW_FILTER_CONFIG,
 	RAW_FILTER_BUCKETS,
@@ -56,8 +61,9 @@ static const char *const raw_filter_map_names[RAW_FILTER_MAPS] = {
 
 struct raw_filter {
 	struct bpf_object *object;
-	int program[RAW_FILTER_PROGRAMS];
-	size_t programs; /* how many of them the object has */
+	int program[RAW_FILTER_TC_PROGRAMS];
+	__u32 drops, passes; /* what they return */
+	size_t programs;     /* how many of them the object has */
 	int counters;
 	struct abi_options options;
 	bool reads_hints; /* of shapes that are added from now on */
@@ -209,7 +215,27 @@ static inline int raw_filter_find_programs(struct raw_filter *filter)
 		filter->program[i] = bpf_program__fd(program);
 		filter->programs++;
 	}
+	filter->drops = XDP_DROP;
+	filter->passes = XDP_PASS;
+	for (size_t i = 0; i < RAW_FILTER_TC_PROGRAMS && (!i || filter->drops == TC_ACT_SHOT); i++) {
+		const struct bpf_program *program =
+			bpf_object__find_program_by_name(filter->object, raw_filter_tc_names[i]);
+
+		if (!program)
+			continue;
+		filter->program[i] = bpf_program__fd(program);
+		filter->programs++;
+		filter->drops = TC_ACT_SHOT;
+		filter->passes = TC_ACT_UNSPEC;
+	}
 	return filter->programs ? 0 : -ENOENT;
+}
+
+/* The object for tc on this kernel. */
+static inline const char *raw_filter_tc_object(void)
+{
+	return kernel_has_frags() ? XDP_CUCKOO_BUILD "/xdp_cuckoo_tc.bpf.o" :
+				    XDP_CUCKOO_BUILD "/xdp_cuckoo_tc_5_10.bpf.o";
 }
 
 /* The object for this kernel, or the one that the environment names. */
@@ -442,7 +468,7 @@ static inline struct raw_filter_run raw_filter_run_opts(struct raw_filter *filte
 	run.verdict = moved % VERDICTS;
 	run.number = number == numbers ? RAW_FILTER_NO_NUMBER : (__u32)number;
 	if (moved < 0 || moved >= ABI_COUNTER_RETRIES || number < 0 ||
-	    opts->retval != (run.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS))
+	    opts->retval != (run.verdict == VERDICT_DROP ? filter->drops : filter->passes))
 		run.error = -EPROTO;
 	return run;
 }

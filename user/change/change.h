@@ -124,10 +124,11 @@ int session_resume(struct session *session, const char *state, const char *name,
 void session_unlock(struct session *session);
 
 /*
- * The attachment of one of the session's filters to an interface; NULL: there is none. `interface` may be any of the
+ * The attachment of one of the session's filters to an interface, for one direction; NULL: there is none. `interface` may be any of the
  * names that the interface has.
  */
-const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface);
+const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface,
+						      bool is_outgoing);
 
 /*
  * One change: all calls between begin and commit. If change_begin() returns 0, call one of the others once. If
@@ -367,8 +368,8 @@ struct watchdog {
 	const char *state, *name; /* of the store; `state` may be NULL */
 	__s64 deadline_ms;        /* from watchdog_deadline() */
 	__u64 pending_id;         /* of the change, from store_pending(); 0: a load */
-	int *ifindex;             /* for a load: the interfaces that got the program */
-	size_t ifindex_count;
+	int *place;               /* for a load: where it put programs, see kernel_place() */
+	size_t places;
 	__u32 confirm_by; /* for a load: as in the filter's config */
 };
 

@@ -73,8 +73,8 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	for (size_t i = 0; i < filter->attachments_count && !error; i++) {
 		bool is_new = false;
 
-		for (size_t k = 0; k < watchdog->ifindex_count; k++)
-			is_new |= watchdog->ifindex[k] == filter->attachments[i].ifindex;
+		for (size_t k = 0; k < watchdog->places; k++)
+			is_new |= watchdog->place[k] == kernel_place(&filter->attachments[i]);
 		if (is_new)
 			error = kernel_detach(filter, &filter->attachments[i], &ignored);
 		continues |= !is_new;

@@ -108,7 +108,7 @@ static void unlock_adoption(struct session *session)
 static bool has_newer_beside(const struct session *session, const struct kernel_filter *kernels, size_t count,
 			     const struct kernel_filter *old)
 {
-	if (session_attachment_on(session, old->attachments->interface))
+	if (session_attachment_on(session, old->attachments->interface, false))
 		return true;
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *kernel = &kernels[i];
@@ -231,13 +231,15 @@ void session_pause(struct session *session)
 	*session = paused;
 }
 
-const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface)
+const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface,
+						      bool is_outgoing)
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct kernel_filter *kernel = &session->filters[i].kernel;
 
 		for (size_t k = 0; k < kernel->attachments_count; k++)
-			if (interfaces_are_one(kernel->attachments[k].interface, interface))
+			if (kernel_is_outgoing(&kernel->attachments[k]) == is_outgoing &&
+			    interfaces_are_one(kernel->attachments[k].interface, interface))
 				return &kernel->attachments[k];
 	}
 	return NULL;

@@ -67,6 +67,7 @@ enum command_option {
 	OPTION_PRINT = 1 << 30,
 	OPTION_ADDRESSES = 1U << 31,
 	OPTION_SORT = 1ULL << 33, /* --sort, --limit, --search, --long */
+	OPTION_OUTGOING = 1ULL << 32,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */

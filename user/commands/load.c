@@ -10,17 +10,37 @@
 #include "change/change.h"
 #include "base/memory.h"
 
-static void add_row(json_t *rows, const struct kernel_attachment *attachment)
+/*
+ * The row of an interface that filters received packets now, and sent ones too if that is wanted. `interface`: not the
+ * name in an attachment, which may move.
+ */
+static int load_outgoing(const struct invocation *invocation, struct session *session, const char *interface,
+			 json_t *rows, struct reason *reason)
 {
-	json_array_append_new(rows, json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
-					      interface_mode_name(attachment->mode)));
+	const struct kernel_attachment *attachment;
+	bool is_outgoing = session_attachment_on(session, interface, true);
+	json_t *row;
+	int error = 0;
+
+	if (invocation->load.is_outgoing && !is_outgoing) {
+		error = kernel_attach_outgoing(&session->filters->kernel, interface, reason);
+		is_outgoing = true;
+	}
+	attachment = session_attachment_on(session, interface, false);
+	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
+			interface_mode_name(attachment->mode));
+	/* People who do not ask for it get no such column. */
+	if (invocation->load.is_outgoing || output_is_json())
+		json_object_set_new(row, "outgoing", json_boolean(is_outgoing));
+	json_array_append_new(rows, row);
+	return error;
 }
 
 static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
 		    struct reason *reason)
 {
 	struct kernel_filter *kernel = &session->filters->kernel;
-	const struct kernel_attachment *attachment = session_attachment_on(session, interface);
+	const struct kernel_attachment *attachment = session_attachment_on(session, interface, false);
 	int error;
 
 	if (attachment) {
@@ -28,10 +48,10 @@ static int load_one(const struct invocation *invocation, struct session *session
 					      attachment->mode != INTERFACE_NATIVE :
 					      invocation->load.mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB;
 
-		output_note("'%s' runs the filter '%s' already%s", interface, session->name,
-			    is_other ? "; unload it to change the mode" : "");
-		add_row(rows, attachment);
-		return 0;
+		if (!invocation->load.is_outgoing || is_other || session_attachment_on(session, interface, true))
+			output_note("'%s' runs the filter '%s' already%s", interface, session->name,
+				    is_other ? "; unload it to change the mode" : "");
+		return load_outgoing(invocation, session, interface, rows, reason);
 	}
 	error = kernel_attach(kernel, interface, invocation->load.mode, reason);
 	if (error)
@@ -40,8 +60,7 @@ static int load_one(const struct invocation *invocation, struct session *session
 	if (*reason->text)
 		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
 	command_report_old_buffers(attachment);
-	add_row(rows, attachment);
-	return 0;
+	return load_outgoing(invocation, session, interface, rows, reason);
 }
 
 /* The filter already runs, and the new interfaces will share it. Fails if the options ask for another table. */
@@ -88,12 +107,12 @@ static int note_interfaces(const struct session *session, size_t added, struct w
 		const size_t wanted = is_set_up ? kernel->attachments_count : i ? 0 : added;
 
 		for (size_t k = kernel->attachments_count - wanted; k < kernel->attachments_count; k++) {
-			if (array_grow(&watchdog->ifindex, watchdog->ifindex_count, sizeof(*watchdog->ifindex)))
+			if (array_grow(&watchdog->place, watchdog->places, sizeof(*watchdog->place)))
 				return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
-			watchdog->ifindex[watchdog->ifindex_count++] = kernel->attachments[k].ifindex;
+			watchdog->place[watchdog->places++] = kernel_place(&kernel->attachments[k]);
 		}
 	}
-	if (watchdog->ifindex_count)
+	if (watchdog->places)
 		return 0;
 	return reason_set(reason, -EINVAL,
 			  "the filter runs there already, so --confirm has nothing to undo: unload it first, or leave "
@@ -132,7 +151,9 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (int i = 0; i < invocation->count; i++) {
 		if (session->filters_count && !interfaces_is_there(invocation->operands[i]))
 			return kernel_no_interface_reason(invocation->operands[i], reason);
-		is_any_new |= !session_attachment_on(session, invocation->operands[i]);
+		is_any_new |= !session_attachment_on(session, invocation->operands[i], false) ||
+			      (invocation->load.is_outgoing &&
+			       !session_attachment_on(session, invocation->operands[i], true));
 	}
 	if (session->filters_count)
 		error = check_running(invocation, session, reason);
@@ -269,14 +290,14 @@ static enum command_status run_load(const struct invocation *words)
 		watchdog_ignore_hangup();
 	loading.rows = json_array();
 	error = load(invocation, &loading, &reason);
-	waits = !error && loading.watchdog.ifindex_count;
+	waits = !error && loading.watchdog.places;
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
 	output_print(loading.answer);
 	if (waits && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
-	free(loading.watchdog.ifindex);
+	free(loading.watchdog.place);
 	if (!error && !output_flush())
 		command_watch(invocation->name);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
@@ -309,7 +330,7 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 			for (int n = 0; n < invocation->count; n++)
 				if (interfaces_are_one(invocation->operands[n], attachment->interface))
 					is_wanted = is_done[n] = true;
-			if (!is_wanted)
+			if (!is_wanted || kernel_goes_with_another(&filters[i], attachment))
 				continue;
 			error = kernel_detach(&filters[i], attachment, &reason);
 			if (error)
@@ -372,9 +393,9 @@ const struct command command_load = {
 	.name = "load",
 	.group = COMMAND_RUN,
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
+		 "[--no-counters] [--no-spare] [--outgoing] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
-	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
+	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM | OPTION_OUTGOING,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -63,7 +63,7 @@ static const char *interface_name(const struct listener *listener, __u32 index, 
 
 static const char *format_cause(const struct abi_sample *sample, const struct sample_view *view, char text[LINE_BYTES])
 {
-	const char *verdict = sample->verdict == VERDICT_DROP ? "dropped" : "would be dropped";
+	const char *verdict = (sample->verdict & ABI_SAMPLE_VERDICT) == VERDICT_DROP ? "dropped" : "would be dropped";
 	char rule[RULE_TEXT_BYTES];
 
 	if (view->cause == SAMPLE_RULE)
@@ -94,12 +94,14 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 	if (!output_is_json()) {
 		/* Local time for people, UTC for programs. */
 		strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&second, &local));
-		snprintf(line, sizeof(line), "%s.%06d %s %s length %u: %s", clock, us, name,
-			 view->has_flow ? flow : "no addresses", sample->bytes, format_cause(sample, view, text));
+		snprintf(line, sizeof(line), "%s.%06d %s%s %s length %u: %s", clock, us, name,
+			 view->is_sent ? " sent" : "", view->has_flow ? flow : "no addresses", sample->bytes,
+			 format_cause(sample, view, text));
 		output_answer(NULL, line);
 		return;
 	}
-	row = json_pack("{s:o, s:s}", "time", output_time(second, us), "interface", name);
+	row = json_pack("{s:o, s:s, s:s}", "time", output_time(second, us), "interface", name, "direction",
+			view->is_sent ? "sent" : "received");
 	/* The text of the flow consists of pairs of name and value. */
 	if (view->has_flow && rule_split(flow, words, &count, &ignored))
 		count = 0;
@@ -109,7 +111,7 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 		json_object_set_new(row, words[i], *end ? json_string(words[i + 1]) : json_integer(number));
 	}
 	json_object_update_new(row, json_pack("{s:I, s:s}", "length", (json_int_t)sample->bytes, "verdict",
-					      verdict_words[sample->verdict % VERDICTS].name));
+					      verdict_words[(sample->verdict & ABI_SAMPLE_VERDICT) % VERDICTS].name));
 	if (view->cause == SAMPLE_POLICY)
 		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].name));
 	else
@@ -173,6 +175,7 @@ static int show(const struct abi_sample *sample, void *context)
 						 .length = sample->bytes,
 						 .data = sample->frame,
 						 .captured = sample->captured,
+						 .is_sent = view.is_sent,
 						 .comment = format_cause(sample, &view, cause) };
 		error = pcapng_add_interface(&monitoring->pcapng, sample->ifindex,
 					     interface_name(&monitoring->listener, sample->ifindex, name));

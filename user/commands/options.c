@@ -45,6 +45,7 @@ const struct option_row options_table[] = {
 	{ "no-spare", OPTION_FORMAT, NULL, "no room for a second table", .to = INTO(load.has_no_spare) },
 	{ "monitor-only", OPTION_MONITOR, NULL, "drop nothing, count what would be dropped",
 	  .to = INTO(load.is_monitor_only) },
+	{ "outgoing", OPTION_OUTGOING, NULL, "also the packets that this host sends", .to = INTO(load.is_outgoing) },
 	{ "format", OPTION_LIST_FORMAT, "text|ipset|nft|spamhaus|csv|iptables", "format of the list", VALUE_TEXT,
 	  .to = INTO(list_format) },
 	{ "action", OPTION_ACTION, "drop|pass|monitor", "for rules without an action of their own", VALUE_ACTION,

@@ -46,7 +46,8 @@ struct view {
 /* Which columns rows have. */
 struct form {
 	bool has_dropped, has_would_drop;
-	double seconds; /* of the interval, to show rates; 0: show sums */
+	const char *direction; /* of the next row, in a column of its own; NULL: there is no such column */
+	double seconds;        /* of the interval, to show rates; 0: show sums */
 };
 
 static void add_number(json_t *row, const char *done, const char *unit, json_int_t number)
@@ -62,6 +63,8 @@ static void add_row(json_t *rows, const char *column, const char *name, const st
 {
 	json_t *row = json_pack("{s:s}", column, name);
 
+	if (form->direction)
+		json_object_set_new(row, "direction", json_string(form->direction));
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
 		const char *done = verdict_words[verdict].done;
 
@@ -104,16 +107,24 @@ static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COU
 	}
 }
 
-static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
+/* Without sent packets people get no column for the direction. */
+static void add_interfaces(json_t *rows, const struct tally *counts, struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS];
+	bool has_sent = output_is_json();
 
+	for (unsigned int row = ABI_COUNTER_SENT; row < ABI_COUNTER_ROWS && !has_sent; row++) {
+		tally_sum(counts, row, TALLY_ALL, counters);
+		has_sent = *counts->interfaces[row] || tally_has_packets(counters);
+	}
 	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
 		if (!*counts->interfaces[row])
 			continue;
 		tally_sum(counts, row, TALLY_ALL, counters);
+		form->direction = has_sent ? tally_direction(row) : NULL;
 		add_sums(rows, "interface", counts->interfaces[row], counters, form);
 	}
+	form->direction = has_sent ? "both" : NULL;
 	tally_sum_elsewhere(counts, counters);
 	if (tally_has_packets(counters))
 		add_sums(rows, "interface", "-", counters, form);
@@ -288,6 +299,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	enum command_status status = STATUS_DONE;
 	struct interface interface;
 	struct tally tally;
+	unsigned int row = TALLY_ALL;
 	const char *name;
 	struct reason reason;
 	const int error = read_tally(invocation, false, &tally, &reason);
@@ -300,13 +312,14 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 		/* The row of counters of an interface. */
 		name = invocation->operands[0];
 		if (!interfaces_find(name, &interface))
-			view.row = abi_counter_row(interface.index);
-		if (view.row == TALLY_ALL || !*tally.interfaces[view.row])
+			row = abi_counter_row(interface.index);
+		if (row == TALLY_ALL || !*tally.interfaces[row])
 			status = command_fail(STATUS_USAGE,
 					      "the filter '%s' does not run on '%s'; see xdp-cuckoo status",
 					      invocation->name, name);
-		else if (strcmp(tally.interfaces[view.row], name))
-			output_note("these are the counts of %s", tally.interfaces[view.row]);
+		else if (strcmp(tally.interfaces[row], name))
+			output_note("these are the counts of %s", tally.interfaces[row]);
+		view.row = row | TALLY_BOTH;
 	}
 	if (status == STATUS_DONE && !invocation->interval_ms)
 		output_print(rows_of(&view, &tally, &tally, 0));

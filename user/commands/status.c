@@ -97,7 +97,7 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 {
 	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
 
-	for (unsigned int row = 0; row < ABI_COUNTER_ROWS && info->rules; row++) {
+	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
 
 		tally_sum(tally, row, TALLY_ALL, counters);
@@ -135,12 +135,21 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
+		const struct kernel_attachment *sent = kernel_other_direction(filter, attachment);
+		json_t *row;
 
-		json_array_append_new(rows, json_pack("{s:o, s:s, s:I, s:I}", "interface",
-						      command_interface(attachment), "mode",
-						      interface_mode_name(attachment->mode), "program",
-						      (json_int_t)attachment->prog_id, "lost_by_card",
-						      (json_int_t)attachment->lost));
+		if (kernel_goes_with_another(filter, attachment))
+			continue;
+		sent = kernel_is_outgoing(attachment) ? attachment : sent;
+		row = json_pack("{s:o, s:s, s:I, s:I, s:b}", "interface", command_interface(attachment), "mode",
+				interface_mode_name(attachment->mode), "program", (json_int_t)attachment->prog_id,
+				"lost_by_card", (json_int_t)attachment->lost, "outgoing", sent != NULL);
+		if (sent)
+			json_object_set_new(row, "outgoing_program", json_integer(sent->prog_id));
+		/* Another tool has taken off the other program. */
+		if (sent == attachment)
+			json_object_set_new(row, "mode", json_string("only"));
+		json_array_append_new(rows, row);
 		if (attachment->is_bypassed)
 			json_array_append_new(bypassed, command_interface(attachment));
 		if (kernel_is_mtu_too_large(attachment))
@@ -271,7 +280,7 @@ static void copy(json_t *lines, const json_t *status, const char *name)
 static void add_brief_filter(json_t *lines, const json_t *filter)
 {
 	const json_t *held = json_object_get(filter, "behind_dispatcher_on"), *row, *name;
-	json_t *interfaces = json_array(); /* "eth0 native", ... */
+	json_t *interfaces = json_array(); /* "eth0 native", "eth1 native outgoing", ... */
 	size_t i, k;
 
 	copy(lines, filter, "effect");
@@ -283,7 +292,8 @@ static void add_brief_filter(json_t *lines, const json_t *filter)
 		json_array_foreach(held, k, name) if (json_equal(name, json_object_get(row, "interface")))
 			where = " behind libxdp's dispatcher";
 		json_array_append_new(interfaces,
-				      json_sprintf("%s %s%s", text_of(row, "interface"), text_of(row, "mode"), where));
+				      json_sprintf("%s %s%s%s", text_of(row, "interface"), text_of(row, "mode"), where,
+						   json_is_true(json_object_get(row, "outgoing")) ? " outgoing" : ""));
 	}
 	copy(lines, filter, "condition");
 	/* Nothing more is known of a filter of another version. */
@@ -377,7 +387,8 @@ static void report_losses(const struct kernel_filter *filters, size_t count)
 				output_note("the card of '%s' %s packets before the filter sees them: %llu so far, beside "
 					    "%llu received; see \"Packets that the card loses\" in xdp-cuckoo-drivers(7)",
 					    attachment.interface, grows ? "loses" : "has lost",
-					    (unsigned long long)interface->lost, (unsigned long long)interface->received);
+					    (unsigned long long)interface->lost,
+					    (unsigned long long)interface->received);
 			}
 	free(interfaces);
 }
@@ -416,7 +427,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 
 			/* Only another tool loads the program on such an interface. */
 			interface_clean_name(attachment.interface);
-			if (!attachment.has_ethernet)
+			if (!attachment.has_ethernet && attachment.mode < INTERFACE_XDP_MODES)
 				output_note("'%s' has no Ethernet header: the filter finds no packet there, and rules "
 					    "have no effect",
 					    attachment.interface);

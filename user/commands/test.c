@@ -17,6 +17,7 @@ struct finding {
 	struct rule part, part_rule;
 	enum query_decision decision;
 	bool has_timed;          /* the store has rules with a timeout */
+	bool has_outgoing;       /* a running filter also filters sent packets */
 	bool is_known;           /* this process may look at the running filters */
 	size_t count;            /* running filters */
 	size_t matching;         /* those that have the rule, or that match the flow if no rule is listed */
@@ -62,6 +63,8 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 		if (strcmp(filter->config->name, invocation->name))
 			continue;
 		finding->count++;
+		for (size_t k = 0; k < filter->attachments_count; k++)
+			finding->has_outgoing |= kernel_is_outgoing(&filter->attachments[k]);
 		finding->run |= filter->config->run;
 		finding->passes_unconfirmed |= run_is_confirm_late(filter);
 		finding->is_compact |= !filter->options.is_exact;
@@ -138,9 +141,19 @@ static enum command_status run_test(const struct invocation *invocation)
 
 	if (command_read_rule(invocation, &query, &list))
 		return STATUS_USAGE;
-	/* Rules with `state new` match no others. */
+	/* To people an address alone is that of the other host. */
+	if (invocation->load.is_outgoing && query.src_len && !query.dst_len) {
+		query.dst = query.src;
+		query.dst_len = query.src_len;
+		query.src = (union flow_addr){};
+		query.src_len = 0;
+	}
 	rule_format(&query, flow);
-	query.fields |= RULE_NEW;
+	/* Rules with `state new` match no others, and no sent packets. */
+	if (invocation->load.is_outgoing)
+		rule_exchange(&query);
+	else
+		query.fields |= RULE_NEW;
 	if (list)
 		return test_list(invocation, &query, flow, list);
 	finding.query = &query;
@@ -157,6 +170,8 @@ static enum command_status run_test(const struct invocation *invocation)
 	if (error)
 		return command_fail_because(error, &reason);
 	answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[finding.decision]);
+	if (invocation->load.is_outgoing)
+		json_object_set_new(answer, "looked_up_as", json_string(rule_format(&query, text)));
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
 	if (finding.is_listed && finding.rule.fields & RULE_NEW)
@@ -168,7 +183,10 @@ static enum command_status run_test(const struct invocation *invocation)
 		json_object_set_new(answer, "blocked_part", json_string(rule_format(&finding.part, text)));
 		json_object_set_new(answer, "blocked_by", json_string(rule_format(&finding.part_rule, text)));
 	}
-	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
+	json_object_set_new(answer, "running_filter",
+			    json_string(invocation->load.is_outgoing && finding.count && !finding.has_outgoing ?
+						"none filters sent packets: load it with --outgoing" :
+						running_text(&finding)));
 	output_print(answer);
 	if (finding.has_part)
 		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
@@ -179,9 +197,9 @@ static enum command_status run_test(const struct invocation *invocation)
 const struct command command_test = {
 	.name = "test",
 	.group = COMMAND_RULES,
-	.usage = "RULE-OR-FLOW [--list NAME]",
+	.usage = "RULE-OR-FLOW [--list NAME] [--outgoing]",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.options = OPTION_LIST,
+	.options = OPTION_LIST | OPTION_OUTGOING,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,

@@ -62,18 +62,50 @@ static void bring_settings(struct up *up)
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
-	json_array_append_new(up->interfaces, json_pack("{s:o, s:s, s:s}", "interface", output_string(interface),
-							"mode", mode, "filter", done));
+	json_t *row = json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter", done);
+
+	/* People who do not ask for it get no such column. */
+	if (up->config->load.is_outgoing || output_is_json())
+		json_object_set_new(row, "outgoing",
+				    json_boolean(session_attachment_on(&up->session, interface, true) != NULL));
+	json_array_append_new(up->interfaces, row);
+}
+
+/* Makes the direction of sent packets as the file says. `was_there`: the filter for received packets. */
+static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
+{
+	struct kernel_filter *kernel = &up->session.filters->kernel;
+	const struct kernel_attachment *outgoing = session_attachment_on(&up->session, interface, true);
+	struct reason ignored;
+	int error = 0;
+
+	if (up->config->load.is_outgoing && !outgoing) {
+		error = kernel_attach_outgoing(kernel, interface, reason);
+		/* The last attachment is that for received packets. */
+		if (error && !was_there &&
+		    !kernel_detach(kernel, &kernel->attachments[kernel->attachments_count - 1], &ignored))
+			kernel->attachments_count--;
+	} else if (!up->config->load.is_outgoing && outgoing) {
+		error = kernel_detach(kernel, outgoing, reason);
+		if (!error)
+			kernel->attachments[outgoing - kernel->attachments] =
+				kernel->attachments[--kernel->attachments_count];
+	}
+	return error;
 }
 
 static void bring_interface(struct up *up, const char *interface)
 {
-	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface);
+	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface, false);
 	const bool is_there = interfaces_is_there(interface);
 	struct reason reason;
 	int error = 0;
 
 	if (attachment) {
+		error = bring_outgoing(up, interface, true, &reason);
+		if (error)
+			note_failure(up, command_fail_because(error, &reason));
+		attachment = session_attachment_on(&up->session, interface, false);
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "runs already");
 		return;
 	}
@@ -86,7 +118,9 @@ static void bring_interface(struct up *up, const char *interface)
 					      interface));
 	} else if (up->session.filters_count) {
 		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
-		attachment = error ? NULL : session_attachment_on(&up->session, interface);
+		if (!error)
+			error = bring_outgoing(up, interface, false, &reason);
+		attachment = error ? NULL : session_attachment_on(&up->session, interface, false);
 	}
 	if (error)
 		note_failure(up, command_fail_because(error, &reason));
@@ -103,7 +137,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	bool is_any_filtered = false;
 
 	for (size_t i = 0; i < up->config->interfaces_count; i++)
-		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i]) != NULL;
+		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i], false) != NULL;
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &kernel->attachments[i];
 		bool is_named = false;
@@ -112,7 +146,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 
 		for (size_t k = 0; k < up->config->interfaces_count; k++)
 			is_named |= interfaces_are_one(up->config->interfaces[k], attachment->interface);
-		if (is_named)
+		if (is_named || kernel_goes_with_another(kernel, attachment))
 			continue;
 		if (!is_any_filtered) {
 			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
@@ -345,8 +379,11 @@ static enum command_status run_down(const struct invocation *invocation)
 		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
 			continue;
 		for (size_t k = 0; k < filter->attachments_count; k++) {
-			const int kept = kernel_detach(filter, &filter->attachments[k], &reason);
+			int kept;
 
+			if (kernel_goes_with_another(filter, &filter->attachments[k]))
+				continue;
+			kept = kernel_detach(filter, &filter->attachments[k], &reason);
 			if (kept)
 				status = command_fail_because(kept, &reason);
 			else

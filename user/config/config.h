@@ -27,6 +27,7 @@ struct load_options {
 	bool is_compact, has_no_counters, has_no_spare;
 	unsigned int fingerprint_bits; /* 0: not given */
 	bool is_monitor_only;
+	bool is_outgoing; /* also filter the packets that this host sends */
 };
 
 /* Reads a decimal number, 1 or more. 0; -EINVAL. */

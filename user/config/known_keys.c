@@ -98,6 +98,7 @@ static const struct key keys[] = {
 	{ SECTION_FILTER, "counters", VALUE_OPPOSITE, OF_CONFIG(load.has_no_counters) },
 	{ SECTION_FILTER, "spare", VALUE_OPPOSITE, OF_CONFIG(load.has_no_spare) },
 	{ SECTION_FILTER, "monitor-only", VALUE_SWITCH, OF_CONFIG(load.is_monitor_only) },
+	{ SECTION_FILTER, "outgoing", VALUE_SWITCH, OF_CONFIG(load.is_outgoing) },
 	{ SECTION_FILTER, "wait", VALUE_TIME, OF_CONFIG(wait_ms) },
 	{ SECTION_FILTER, "detach-on-stop", VALUE_SWITCH, OF_CONFIG(detaches_on_stop) },
 	{ SECTION_POLICY, "force", VALUE_SWITCH, OF_CONFIG(is_forced) },

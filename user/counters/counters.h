@@ -38,7 +38,8 @@ bool outcome_can_have(enum abi_outcome outcome, enum abi_verdict verdict);
 
 /* What filters have counted by outcome, verdict, interface and CPU, until one moment or between two moments. */
 
-#define TALLY_ALL (~0U) /* all rows, or all CPUs */
+#define TALLY_ALL (~0U)       /* all rows, or all CPUs */
+#define TALLY_BOTH (1U << 16) /* with the row of an interface's received packets: also the row of those sent */
 #define TALLY_NAME_BYTES 64
 
 /* The counters of one map. Filters may share a map, which counts once. */
@@ -54,7 +55,7 @@ struct tally {
 	size_t filters;       /* that were read */
 	bool is_monitor_only; /* at least one of the filters is */
 	double seconds;       /* of CLOCK_MONOTONIC; in a difference: the time between the moments */
-	/* The interfaces of each row that run filters now, joined by '+', without control characters. */
+	/* The interfaces of each row that filter these packets now, joined by '+', without control characters. */
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
 	__u64 lost[ABI_COUNTER_ROWS]; /* packets that their cards had no room for: see struct interface */
 };
@@ -66,7 +67,10 @@ void tally_close(struct tally *tally);
 /* *difference: what was counted between two tallies. If a counter was reset, its whole value. 0; -ENOMEM. */
 int tally_since(const struct tally *before, const struct tally *now, struct tally *difference);
 
-/* Sums each counter over a row and a CPU. Both may be TALLY_ALL. */
+/* "received" or "sent". */
+const char *tally_direction(unsigned int row);
+
+/* Sums each counter over a row and a CPU. Both may be TALLY_ALL; the row may have TALLY_BOTH. */
 void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, struct abi_counter sum[ABI_COUNTERS]);
 
 /* Sums the rows of which no interface runs a filter now, in this network namespace. */

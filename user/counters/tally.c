@@ -52,7 +52,8 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	tally->is_monitor_only |= filter->config->run & ABI_RUN_MONITOR;
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
-		char *names = tally->interfaces[abi_counter_row(attachment->ifindex)];
+		char *names = tally->interfaces[abi_counter_row(attachment->ifindex) +
+						(kernel_is_outgoing(attachment) ? ABI_COUNTER_SENT : 0)];
 		const size_t length = strlen(names), room = TALLY_NAME_BYTES - length;
 
 		/* If there is no room for one more name, the names end with "...". */
@@ -119,15 +120,24 @@ static void add(struct abi_counter *sum, const struct abi_counter *counter)
 	sum->bytes += counter->bytes;
 }
 
+const char *tally_direction(unsigned int row)
+{
+	return row < ABI_COUNTER_SENT ? "received" : "sent";
+}
+
+static bool is_of(unsigned int rows, unsigned int row)
+{
+	return rows == TALLY_ALL || row == rows || (row % ABI_COUNTER_SENT | TALLY_BOTH) == rows;
+}
+
 void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, struct abi_counter sum[ABI_COUNTERS])
 {
-	const unsigned int row_end = row == TALLY_ALL ? ABI_COUNTER_ROWS : row + 1;
 	const unsigned int cpu_end = cpu == TALLY_ALL ? tally->cpus : cpu + 1;
 
 	memset(sum, 0, ABI_COUNTERS * sizeof(*sum));
 	for (size_t part = 0; part < tally->parts; part++)
-		for (unsigned int r = row == TALLY_ALL ? 0 : row; r < row_end; r++)
-			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end; c++) {
+		for (unsigned int r = 0; r < ABI_COUNTER_ROWS; r++)
+			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end && is_of(row, r); c++) {
 				const size_t first = ((size_t)r * tally->cpus + c) * ABI_COUNTERS;
 
 				for (int i = 0; i < ABI_COUNTERS; i++)

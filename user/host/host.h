@@ -47,8 +47,8 @@ const char *guard_special(const struct rule *rule);
 bool guard_is_elsewhere(const struct rule *rule);
 
 #define GUARD_ELSEWHERE /* the rule */ \
-	"only received packets are filtered; '%s' matches packets to an address that is not this host's and that it " \
-	"does not forward to"
+	"'%s' describes received packets, and this host receives none to that address: it is not its own, and it does " \
+	"not forward to it; to block what it sends there, write src, and load the filter with --outgoing"
 
 /*
  * ---- addresses and routes ----

@@ -105,6 +105,10 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
 	if (!error && !host_is_link_local(neighbour))
 		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
+	/* Sent to a group, they are looked up as they are: see flow_exchange(). */
+	snprintf(what, sizeof(what), "neighbour solicitations to %s", name);
+	if (!error)
+		error = guard_solicitations(guard, neighbour, what, own, 128, neighbour);
 	return error;
 }
 

@@ -48,6 +48,11 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 				  "'%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at; see "
 				  "xdp-cuckoo status with that before you take it off (ip link set dev %s xdp off)",
 				  interface, interface);
+	if (mode >= INTERFACE_XDP_MODES && (error == -EBUSY || error == -EEXIST))
+		return reason_set(reason, -EBUSY,
+				  "'%s' runs a filter of another --name at tc, or an ingress qdisc or a filter of priority 1 is "
+				  "in the way; see xdp-cuckoo status and tc filter show dev %s egress",
+				  interface, interface);
 	if (error == -EBUSY || error == -EEXIST)
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "
@@ -66,7 +71,8 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, int *refused,
 		  struct reason *reason)
 {
-	int lock, error = kernel_load_program(filter, attachment->is_frags, reason);
+	const enum kernel_program which = kernel_program_at(attachment);
+	int lock, error = kernel_load_program(filter, which, reason);
 
 	if (error)
 		return error;
@@ -74,8 +80,10 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 	if (!error) {
 		error = kernel_record_program(filter, attachment);
 		kernel_catch_messages();
-		if (!error)
-			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
+		if (!error && attachment->mode >= INTERFACE_XDP_MODES)
+			error = tc_attach(attachment, kernel_program(filter, which));
+		else if (!error)
+			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, which),
 					       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 		if (error) {
 			*refused = error;
@@ -128,44 +136,80 @@ int kernel_no_interface_reason(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
+/* Finds the interface, and makes room for a record of it: a program must not be attached and unknown. */
+static int prepare(struct kernel_filter *filter, const char *interface, struct kernel_attachment *attachment,
+		   struct reason *reason)
 {
-	struct kernel_attachment attachment = { .has_ethernet = true };
 	struct interface found;
-	struct reason why;
-	int refused = 0, error = interfaces_find(interface, &found);
+	int error = interfaces_find(interface, &found);
 
 	if (error == -ENODEV)
 		return kernel_no_interface_reason(interface, reason);
 	if (error)
 		return kernel_refuse(reason, error, "cannot look at the interface ", interface);
-	if (!found.has_ethernet)
-		return reason_set(reason, -EINVAL,
-				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
-				  "packet there; load it on the Ethernet interface below",
-				  interface);
-	memcpy(attachment.interface, found.name, sizeof(attachment.interface)); /* `interface` may be an altname */
-	attachment.ifindex = found.index;
-	attachment.mtu = found.mtu;
-	attachment.is_tap = found.is_tap;
-	attachment.is_virtio_net = found.is_virtio_net;
-	/* Makes room for the record first: a program must not be attached and unknown. */
-	error = kernel_add_attachment(filter, &attachment);
+	if (!found.has_ethernet && !found.has_ip)
+		return reason_set(
+			reason, -EINVAL,
+			"packets of '%s' start neither with an Ethernet header nor with IP (it is a tunnel with many "
+			"peers, or of another kind), so the filter would find none there; load it on the interface "
+			"below",
+			interface);
+	*attachment = (struct kernel_attachment){ .ifindex = found.index,
+						  .has_ethernet = found.has_ethernet,
+						  .mtu = found.mtu,
+						  .is_tap = found.is_tap,
+						  .is_virtio_net = found.is_virtio_net };
+	memcpy(attachment->interface, found.name, sizeof(attachment->interface)); /* `interface` may be an altname */
+	error = kernel_add_attachment(filter, attachment);
 	if (error)
 		return kernel_refuse(reason, error, "cannot note the attachment to ", interface);
 	filter->attachments_count--;
+	return 0;
+}
+
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
+{
+	struct kernel_attachment attachment;
+	struct reason why;
+	int refused = 0, error = prepare(filter, interface, &attachment, reason);
+
+	if (error)
+		return error;
+	if (!attachment.has_ethernet && wanted == KERNEL_NATIVE)
+		return reason_set(
+			reason, -EOPNOTSUPP,
+			"'%s' has no Ethernet header, so no driver runs the filter there; tc does: use --mode auto",
+			interface);
 	reason_set(&why, 0, "%s", "");
-	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, &refused,
-			    reason);
-	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		why_not_native(refused ? refused : error, &why);
-		error = attach_mode(filter, INTERFACE_SKB, &attachment, &refused, reason);
+	if (!attachment.has_ethernet) {
+		attachment.mode = INTERFACE_TC;
+		error = attach(filter, &attachment, &refused, reason);
+	} else {
+		error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment,
+				    &refused, reason);
+		if (is_unsupported(error) && wanted == KERNEL_AUTO) {
+			why_not_native(refused ? refused : error, &why);
+			error = attach_mode(filter, INTERFACE_SKB, &attachment, &refused, reason);
+		}
 	}
 	if (error)
 		return error;
 	*reason = why;
 	filter->attachments[filter->attachments_count++] = attachment;
 	return 0;
+}
+
+int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason)
+{
+	struct kernel_attachment attachment;
+	int refused, error = prepare(filter, interface, &attachment, reason);
+
+	attachment.mode = INTERFACE_TC_SENT;
+	if (!error)
+		error = attach(filter, &attachment, &refused, reason);
+	if (!error)
+		filter->attachments[filter->attachments_count++] = attachment;
+	return error;
 }
 
 /* ---- detach ---- */
@@ -220,6 +264,21 @@ static bool refresh_attachment(const char *name, struct kernel_attachment *attac
 	return attachment->prog_id != before;
 }
 
+const struct kernel_attachment *kernel_other_direction(const struct kernel_filter *filter,
+						       const struct kernel_attachment *attachment)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		if (kernel_place(&filter->attachments[i]) == -kernel_place(attachment))
+			return &filter->attachments[i];
+	return NULL;
+}
+
+bool kernel_goes_with_another(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
+{
+	return kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment);
+}
+
+/* Takes the program for sent packets off last: it is never refused. */
 int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct kernel_attachment now = *attachment;
@@ -234,6 +293,8 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
+	if (!error && !kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment))
+		error = kernel_detach(filter, kernel_other_direction(filter, attachment), reason);
 	kernel_unpin_unused();
 	return error;
 }

@@ -8,6 +8,8 @@
 
 #include "kernel/internal.h"
 
+#define ALL_ROWS (~0ULL)
+
 int kernel_cpus(void)
 {
 	return libbpf_num_possible_cpus();
@@ -57,7 +59,7 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 	return error ? kernel_refuse(reason, error, "cannot read the counters", "") : 0;
 }
 
-/* Adds up the rows, which are bits of `rows`, and all CPUs. */
+/* Adds up all CPUs, and all rows or those of received packets that are bits of `rows`. */
 static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_counter counters[ABI_COUNTERS],
 		    struct reason *reason)
 {
@@ -66,7 +68,7 @@ static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_c
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
 	for (__u32 r = 0; r < ABI_COUNTER_ROWS && !error; r++) {
-		if (!(rows >> r & 1))
+		if (rows != ALL_ROWS && (r >= ABI_COUNTER_SENT || !(rows >> r & 1)))
 			continue;
 		error = kernel_row_counters(filter, r, row, reason);
 		for (int i = 0; i < count && !error; i++) {
@@ -81,7 +83,7 @@ static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_c
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
 		    struct reason *reason)
 {
-	return add_rows(filter, ~0ULL, counters, reason);
+	return add_rows(filter, ALL_ROWS, counters, reason);
 }
 
 /* A bond runs the program on its slaves, so their rows belong to it. */

@@ -68,18 +68,19 @@ static void take_memory(const struct filter_search *search, struct kernel_filter
  */
 static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
-	struct kernel_attachment attachment = { .ifindex = search->interface->index,
-						.mode = search->mode,
-						.is_frags =
-							!strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1),
-						.has_ethernet = search->interface->has_ethernet,
-						.is_below = search->interface->is_below,
-						.mtu = search->interface->mtu,
-						.lost = search->interface->lost,
-						.is_tap = search->interface->is_tap,
-						.is_virtio_net = search->interface->is_virtio_net,
-						.prog_id = program->id,
-						.root_id = search->root_id };
+	struct kernel_attachment attachment = {
+		.ifindex = search->interface->index,
+		.mode = search->mode,
+		.is_frags = !strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1),
+		.has_ethernet = search->interface->has_ethernet,
+		.is_below = search->mode < INTERFACE_XDP_MODES && search->interface->is_below,
+		.mtu = search->interface->mtu,
+		.lost = search->interface->lost,
+		.is_tap = search->interface->is_tap,
+		.is_virtio_net = search->interface->is_virtio_net,
+		.prog_id = program->id,
+		.root_id = search->root_id
+	};
 	int found;
 
 	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));

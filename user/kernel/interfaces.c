@@ -9,10 +9,12 @@
 #include <linux/genetlink.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
+#include <linux/in6.h>
 #include <linux/rtnetlink.h>
 
 #include "base/memory.h"
 #include "base/safe_text.h"
+#include "kernel/internal.h"
 
 #define DUMP_TRIES 100 /* interfaces may come and go during a dump */
 
@@ -37,9 +39,8 @@ void interface_clean_name(char *name)
 const char *interface_mode_name(enum interface_mode mode)
 {
 	static const char *const names[INTERFACE_MODES] = {
-		[INTERFACE_NATIVE] = "native",
-		[INTERFACE_SKB] = "skb",
-		[INTERFACE_OFFLOAD] = "offload",
+		[INTERFACE_NATIVE] = "native", [INTERFACE_SKB] = "skb",    [INTERFACE_OFFLOAD] = "offload",
+		[INTERFACE_TC] = "tc",         [INTERFACE_TC_SENT] = "tc",
 	};
 
 	return names[mode];
@@ -55,10 +56,42 @@ static bool is_of_kind(const struct nlattr *link_info, const char *kind)
 	return false;
 }
 
+/* tun, WireGuard, PPP, IP tunnels, modems. */
+static bool is_ip_type(unsigned short type)
+{
+	switch (type) {
+	case ARPHRD_NONE:
+	case ARPHRD_PPP:
+	case ARPHRD_RAWIP:
+	case ARPHRD_TUNNEL:
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6GRE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Whether a GRE tunnel goes to one peer. Otherwise its packets have the outer header when they come to tc. The address of
+ * the peer is in the place of that for broadcasts.
+ */
+static bool is_one_peer(const struct nlattr *address)
+{
+	static const __u8 none[sizeof(struct in6_addr)];
+	const __u8 *bytes = mnl_attr_get_payload(address);
+	const __u16 length = mnl_attr_get_payload_len(address);
+
+	return length && length <= sizeof(none) && memcmp(bytes, none, length) &&
+	       !(length == sizeof(__be32) ? (bytes[0] & 0xf0) == 0xe0 : bytes[0] == 0xff);
+}
+
 static int read_link(const struct nlmsghdr *message, void *context)
 {
 	/* Since Linux 4.19 there is an attribute for the program of each mode. */
-	static const __u16 type_of[INTERFACE_MODES] = {
+	static const __u16 type_of[INTERFACE_XDP_MODES] = {
 		[INTERFACE_NATIVE] = IFLA_XDP_DRV_PROG_ID,
 		[INTERFACE_SKB] = IFLA_XDP_SKB_PROG_ID,
 		[INTERFACE_OFFLOAD] = IFLA_XDP_HW_PROG_ID,
@@ -72,6 +105,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 	*interface = (struct interface){
 		.index = header->ifi_index,
 		.has_ethernet = header->ifi_type == ARPHRD_ETHER || header->ifi_type == ARPHRD_LOOPBACK,
+		.has_ip = is_ip_type(header->ifi_type),
 	};
 	mnl_attr_for_each(attribute, message, sizeof(*header)) {
 		const char *payload = mnl_attr_get_payload(attribute);
@@ -89,6 +123,10 @@ static int read_link(const struct nlmsghdr *message, void *context)
 		case IFLA_LINKINFO:
 			interface->is_tap = is_of_kind(attribute, "tun");
 			break;
+		case IFLA_BROADCAST:
+			if (header->ifi_type == ARPHRD_IPGRE || header->ifi_type == ARPHRD_IP6GRE)
+				interface->has_ip = is_one_peer(attribute);
+			break;
 		case IFLA_MASTER:
 			interface->master = mnl_attr_get_u32(attribute);
 			break;
@@ -103,12 +141,14 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			interface->received = counts.rx_packets;
 			/* Drivers count the same loss in one or several of these: the sum could be too high. */
 			interface->lost = counts.rx_missed_errors;
-			interface->lost = counts.rx_over_errors > interface->lost ? counts.rx_over_errors : interface->lost;
-			interface->lost = counts.rx_fifo_errors > interface->lost ? counts.rx_fifo_errors : interface->lost;
+			interface->lost = counts.rx_over_errors > interface->lost ? counts.rx_over_errors :
+										    interface->lost;
+			interface->lost = counts.rx_fifo_errors > interface->lost ? counts.rx_fifo_errors :
+										    interface->lost;
 			break;
 		case IFLA_XDP:
 			mnl_attr_for_each_nested(program, attribute)
-				for (int mode = 0; mode < INTERFACE_MODES; mode++)
+				for (int mode = 0; mode < INTERFACE_XDP_MODES; mode++)
 					if (mnl_attr_get_type(program) == type_of[mode])
 						interface->prog_id[mode] = mnl_attr_get_u32(program);
 			break;
@@ -143,6 +183,8 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 		free(listing.interfaces);
 		listing = (struct listing){};
 	}
+	for (size_t i = 0; i < listing.count; i++)
+		tc_list(&listing.interfaces[i]);
 	*interfaces = listing.interfaces;
 	*count = listing.count;
 	/* Commands take -EINTR for a signal, but there was none. */
@@ -155,17 +197,22 @@ static bool is_above(const struct interface *above, const struct interface *belo
 	return below->master == above->index || (above->link == below->index && below->link != above->index);
 }
 
+static bool runs_xdp(const struct interface *interface)
+{
+	for (int mode = 0; mode < INTERFACE_XDP_MODES; mode++)
+		if (interface->prog_id[mode])
+			return true;
+	return false;
+}
+
 void interfaces_keep_running(struct interface *interfaces, size_t *count)
 {
 	size_t kept = 0;
 	bool is_ordered = false;
 
 	for (size_t i = 0; i < *count; i++) {
-		__u32 any = 0;
-
-		for (int mode = 0; mode < INTERFACE_MODES; mode++)
-			any |= interfaces[i].prog_id[mode];
-		if (any)
+		if (runs_xdp(&interfaces[i]) || interfaces[i].prog_id[INTERFACE_TC] ||
+		    interfaces[i].prog_id[INTERFACE_TC_SENT])
 			interfaces[kept++] = interfaces[i];
 	}
 	*count = kept;
@@ -185,7 +232,7 @@ void interfaces_keep_running(struct interface *interfaces, size_t *count)
 	}
 	for (size_t i = 0; i < kept; i++)
 		for (size_t k = 0; k < kept; k++)
-			interfaces[i].is_below |= is_above(&interfaces[k], &interfaces[i]);
+			interfaces[i].is_below |= runs_xdp(&interfaces[k]) && is_above(&interfaces[k], &interfaces[i]);
 }
 
 struct names {
@@ -304,12 +351,18 @@ static int ask(int bus, struct nlmsghdr *request, __u16 flags, netlink_visit vis
 
 int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit visit, void *context)
 {
+	const char header[REQUEST_BYTES] = { family };
+
+	return netlink_dump_of(type, header, header_bytes, visit, context);
+}
+
+int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
+{
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
-	struct rtgenmsg *header = mnl_nlmsg_put_extra_header(request, header_bytes);
 
+	memcpy(mnl_nlmsg_put_extra_header(request, header_bytes), header, header_bytes);
 	request->nlmsg_type = type;
-	header->rtgen_family = family;
 	return ask(NETLINK_ROUTE, request, NLM_F_DUMP, visit, context);
 }
 

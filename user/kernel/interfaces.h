@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The network interfaces of this namespace and the XDP programs on them, read with one rtnetlink dump. A
- * query per interface would take time in the square of their number. Knows netlink, not BPF.
+ * The network interfaces of this namespace and the programs on them, read with one rtnetlink dump. A
+ * query per interface would take time in the square of their number. Knows netlink; tc.c knows programs at tc.
  */
 #ifndef XDP_CUCKOO_INTERFACES_H
 #define XDP_CUCKOO_INTERFACES_H
@@ -16,6 +16,9 @@ enum interface_mode {
 	INTERFACE_NATIVE,
 	INTERFACE_SKB,
 	INTERFACE_OFFLOAD,
+	INTERFACE_XDP_MODES,
+	INTERFACE_TC = INTERFACE_XDP_MODES, /* at tc, where XDP finds no packet: received packets */
+	INTERFACE_TC_SENT,                  /* packets that this host sends */
 	INTERFACE_MODES,
 };
 
@@ -25,7 +28,8 @@ struct interface {
 	char name[IF_NAMESIZE];
 	int index;
 	bool has_ethernet; /* headers; the loopback interface has them; tunnels, PPP and some modems do not */
-	__u32 prog_id[INTERFACE_MODES]; /* 0: no program */
+	bool has_ip;       /* no other header: packets start with that of IP */
+	__u32 prog_id[INTERFACE_MODES]; /* 0: no program. At tc: no program that may be ours */
 	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
 	bool is_below;                  /* set by interfaces_keep_running(): one right above it runs a program, too */
@@ -33,10 +37,10 @@ struct interface {
 	bool is_tap;
 	bool is_virtio_net; /* as its bus says: since Linux 5.14 */
 	__u64 received;     /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
-	__u64 lost;         /* packets that the card had no room for, so that nobody saw them: also by the driver's count */
+	__u64 lost; /* packets that the card had no room for, so that nobody saw them: also by the driver's count */
 };
 
-/* "native", "skb", "offload". */
+/* "native", "skb", "offload", "tc". */
 const char *interface_mode_name(enum interface_mode mode);
 
 /*
@@ -89,6 +93,9 @@ typedef int (*netlink_visit)(const struct nlmsghdr *message, void *context);
  * missing or come twice; other -errno, also of `visit`.
  */
 int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit visit, void *context);
+
+/* The same with the type's own header, which chooses objects. */
+int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context);
 
 /* Sends one request, and calls `visit` for the answer. 0; -errno, of the kernel or of `visit`. */
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context);

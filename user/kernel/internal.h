@@ -62,15 +62,18 @@ struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, co
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
 
 /* Loads a program over the filter's maps unless it is loaded. The verifier takes a tenth of a second. */
-int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason);
+int kernel_load_program(struct kernel_filter *filter, enum kernel_program which, struct reason *reason);
 
 /* Loads the programs that `filter` needs to replace `other` on every interface. */
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason);
 
 /* The descriptor of a loaded program. */
-int kernel_program(const struct kernel_filter *filter, bool is_frags);
+int kernel_program(const struct kernel_filter *filter, enum kernel_program which);
 
-/* Notes in the attachment that it runs a program of `filter`: which, is_frags says. 0 or -errno. */
+/* The program that runs at an attachment. */
+enum kernel_program kernel_program_at(const struct kernel_attachment *attachment);
+
+/* Notes in the attachment that it runs its program of `filter`. 0 or -errno. */
 int kernel_record_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
 
 /* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
@@ -136,6 +139,15 @@ int kernel_open_config(struct kernel_filter *filter, const char *interface, stru
 
 /* Says that the filter on `interface` is of an unknown version. -EPROTO. */
 int kernel_unknown_version_reason(const char *interface, struct reason *reason);
+
+/* ---- tc.c ---- */
+
+/* Sets the programs of an interface at tc that may be ours. */
+void tc_list(struct interface *interface);
+
+/* As kernel_attach() and kernel_swap_program(), for an attachment at tc. 0; -EBUSY: a program of ours is there; -errno. */
+int tc_attach(const struct kernel_attachment *attachment, int program);
+int tc_swap(const struct kernel_attachment *attachment, int old, int new);
 
 /* ---- swap_program.c ---- */
 

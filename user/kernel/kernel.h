@@ -24,7 +24,7 @@ struct kernel_attachment {
 	int ifindex;
 	enum interface_mode mode;
 	bool is_frags;     /* runs the program for frames in several buffers */
-	bool has_ethernet; /* without Ethernet headers the program understands no packet */
+	bool has_ethernet; /* without Ethernet headers XDP programs understand no packet */
 	bool is_below; /* one above it (a bridge, bond, VLAN, ...) runs a program: then Linux 5.15 replaces none here */
 	__u32 prog_id; /* our program */
 	__u32 root_id; /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
@@ -64,7 +64,28 @@ struct kernel_map {
  */
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes);
 
+static inline bool kernel_is_outgoing(const struct kernel_attachment *attachment)
+{
+	return attachment->mode == INTERFACE_TC_SENT;
+}
+
+/* The number of an attachment's interface, negative for sent packets: it tells apart all attachments of a filter. */
+static inline int kernel_place(const struct kernel_attachment *attachment)
+{
+	return kernel_is_outgoing(attachment) ? -attachment->ifindex : attachment->ifindex;
+}
+
 struct bpf_object;
+
+/* The programs that share the maps of a filter. */
+enum kernel_program {
+	KERNEL_XDP,
+	KERNEL_XDP_FRAGS,
+	KERNEL_SENT,    /* at tc: sent packets */
+	KERNEL_IP,      /* at tc, for packets without Ethernet headers: received */
+	KERNEL_IP_SENT, /* and sent */
+	KERNEL_PROGRAMS,
+};
 
 struct kernel_filter {
 	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
@@ -72,7 +93,7 @@ struct kernel_filter {
 	struct abi_config *config;          /* the memory of KERNEL_CONFIG */
 	struct abi_options options;         /* with which its programs were loaded */
 	bool is_other_version;              /* of the ABI: see struct kernel_wish */
-	struct bpf_object *program[2];      /* index: is_frags; NULL until kernel_load_program() */
+	struct bpf_object *program[KERNEL_PROGRAMS]; /* NULL until kernel_load_program() */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
 };
@@ -175,22 +196,34 @@ void kernel_close(struct kernel_filter *filter);
 int kernel_make_object_file(const struct kernel_sizes *sizes, char **file, size_t *bytes, struct reason *reason);
 
 /*
- * Runs the filter on an interface that has no XDP program. KERNEL_AUTO uses native XDP if the driver can do
- * it, else generic XDP. The new attachment becomes the last of filter->attachments. It needs neither this
+ * Runs the filter on the received packets of an interface that has no XDP program. KERNEL_AUTO uses native XDP if the
+ * driver can do it, else generic XDP; or tc, where packets have no Ethernet header. The new attachment becomes the last of filter->attachments. It needs neither this
  * process nor a BPF file system; it ends with kernel_detach() or with the interface.
  *
- * 0: *reason says why KERNEL_AUTO did not use the driver, or is "". -ENODEV; -EINVAL: no Ethernet header;
+ * 0: *reason says why KERNEL_AUTO did not use the driver, or is "". -ENODEV; -EINVAL: neither an Ethernet header nor IP;
  * -EBUSY: another program is there; -EOPNOTSUPP; -EIO; other -errno.
  */
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason);
 
 /*
- * Takes the filter's program off an interface. If a writer has meanwhile replaced the filter by a new table
+ * The same for the packets that this host sends through the interface, at tc. There may be other programs, too: ours goes
+ * before them.
+ */
+int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason);
+
+/*
+ * Takes the filter's program off an interface. With that for received packets, also takes that for sent packets off; so
+ * a caller that visits all attachments leaves out those for which kernel_goes_with_another() is true. If a writer has meanwhile replaced the filter by a new table
  * of the same name, takes that one off. 0 also where the interface is gone or no longer runs a filter of
  * the name. -EBUSY: only another tool can do it.
  */
 int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 		  struct reason *reason);
+bool kernel_goes_with_another(const struct kernel_filter *filter, const struct kernel_attachment *attachment);
+
+/* The attachment of the same interface for the other direction; NULL: there is none. */
+const struct kernel_attachment *kernel_other_direction(const struct kernel_filter *filter,
+						       const struct kernel_attachment *attachment);
 
 /*
  * Replaces `old` by `filter`, which kernel_create() made, on every interface that runs `old`. On each

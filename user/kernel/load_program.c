@@ -16,21 +16,47 @@
 #include "xdp_cuckoo.skel.h"
 #include "xdp_cuckoo_5_10.skel.h"
 #include "xdp_cuckoo_conntrack.skel.h"
+#include "xdp_cuckoo_tc.skel.h"
+#include "xdp_cuckoo_tc_5_10.skel.h"
+#include "xdp_cuckoo_tc_conntrack.skel.h"
 
 static const struct kernel_built_in filter_built_in = { "xdp_cuckoo", xdp_cuckoo__elf_bytes,
 							xdp_cuckoo_5_10__elf_bytes };
 static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes, NULL };
 
-static const char *const program_names[] = { [false] = "xdp_cuckoo", [true] = "xdp_cuckoo_frags" };
+static const struct kernel_built_in tc_built_in = { "xdp_cuckoo", xdp_cuckoo_tc__elf_bytes,
+						    xdp_cuckoo_tc_5_10__elf_bytes };
+static const struct kernel_built_in tc_conntrack_object = { "xdp_cuckoo", xdp_cuckoo_tc_conntrack__elf_bytes, NULL };
+
+/* `conntrack` NULL: the program looks no connection up. */
+static const struct {
+	const char *name;
+	const struct kernel_built_in *object, *conntrack;
+} programs[KERNEL_PROGRAMS] = {
+	[KERNEL_XDP] = { "xdp_cuckoo", &filter_built_in, &conntrack_object },
+	[KERNEL_XDP_FRAGS] = { "xdp_cuckoo_frags", &filter_built_in, &conntrack_object },
+	[KERNEL_SENT] = { "xdp_cuckoo_sent", &tc_built_in, NULL },
+	[KERNEL_IP] = { "xdp_cuckoo_ip", &tc_built_in, &tc_conntrack_object },
+	[KERNEL_IP_SENT] = { "xdp_cuckoo_ips", &tc_built_in, NULL },
+};
+
+enum kernel_program kernel_program_at(const struct kernel_attachment *attachment)
+{
+	if (attachment->mode == INTERFACE_TC_SENT)
+		return attachment->has_ethernet ? KERNEL_SENT : KERNEL_IP_SENT;
+	if (attachment->mode == INTERFACE_TC)
+		return KERNEL_IP;
+	return attachment->is_frags ? KERNEL_XDP_FRAGS : KERNEL_XDP;
+}
 
 static struct bpf_map *map_of(const struct bpf_object *object, enum kernel_map_name name)
 {
 	return bpf_object__find_map_by_name(object, kernel_map_names[name]);
 }
 
-static struct bpf_program *program_of(const struct bpf_object *object, bool is_frags)
+static struct bpf_program *program_of(const struct bpf_object *object, enum kernel_program which)
 {
-	return bpf_object__find_program_by_name(object, program_names[is_frags]);
+	return bpf_object__find_program_by_name(object, programs[which].name);
 }
 
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object)
@@ -94,11 +120,11 @@ struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, co
 	return object;
 }
 
-static int load_program_of(const struct kernel_built_in *built_in, struct kernel_filter *filter, bool is_frags,
-			   struct reason *reason)
+static int load_program_of(const struct kernel_built_in *built_in, struct kernel_filter *filter,
+			   enum kernel_program which, struct reason *reason)
 {
 	struct bpf_object *object = kernel_open_object(built_in, &filter->options, reason);
-	struct bpf_program *program = object ? program_of(object, is_frags) : NULL;
+	struct bpf_program *program = object ? program_of(object, which) : NULL;
 	int error;
 
 	if (!object)
@@ -109,7 +135,7 @@ static int load_program_of(const struct kernel_built_in *built_in, struct kernel
 	if (!error)
 		error = bpf_object__load(object);
 	if (!error) {
-		filter->program[is_frags] = object;
+		filter->program[which] = object;
 		return 0;
 	}
 	bpf_object__close(object);
@@ -120,18 +146,18 @@ static int load_program_of(const struct kernel_built_in *built_in, struct kernel
  * Linux has the functions that look up connections since 5.18, with the module nf_conntrack and with BTF. Where the
  * module runs, everything else may still be missing: then the other object is loaded.
  */
-int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason)
+int kernel_load_program(struct kernel_filter *filter, enum kernel_program which, struct reason *reason)
 {
-	const bool may_track = !access("/sys/module/nf_conntrack", F_OK) && kernel_has_frags();
+	const struct kernel_built_in *conntrack = programs[which].conntrack;
 	int error = -EOPNOTSUPP;
 
-	if (filter->program[is_frags])
+	if (filter->program[which])
 		return 0;
-	if (may_track)
-		error = load_program_of(&conntrack_object, filter, is_frags, reason);
-	if (filter->config)
+	if (conntrack && !access("/sys/module/nf_conntrack", F_OK) && kernel_has_frags())
+		error = load_program_of(conntrack, filter, which, reason);
+	if (conntrack && filter->config)
 		filter->config->asks_conntrack = !error;
-	return error ? load_program_of(&filter_built_in, filter, is_frags, reason) : 0;
+	return error ? load_program_of(programs[which].object, filter, which, reason) : 0;
 }
 
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)
@@ -139,13 +165,13 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 	int error = 0;
 
 	for (size_t i = 0; i < other->attachments_count && !error; i++)
-		error = kernel_load_program(filter, other->attachments[i].is_frags, reason);
+		error = kernel_load_program(filter, kernel_program_at(&other->attachments[i]), reason);
 	return error;
 }
 
-int kernel_program(const struct kernel_filter *filter, bool is_frags)
+int kernel_program(const struct kernel_filter *filter, enum kernel_program which)
 {
-	return bpf_program__fd(program_of(filter->program[is_frags], is_frags));
+	return bpf_program__fd(program_of(filter->program[which], which));
 }
 
 int kernel_program_info(int fd, struct bpf_prog_info *info)
@@ -161,7 +187,7 @@ int kernel_program_info(int fd, struct bpf_prog_info *info)
 int kernel_record_program(const struct kernel_filter *filter, struct kernel_attachment *attachment)
 {
 	struct bpf_prog_info info;
-	int error = kernel_program_info(kernel_program(filter, attachment->is_frags), &info);
+	int error = kernel_program_info(kernel_program(filter, kernel_program_at(attachment)), &info);
 
 	if (!error)
 		attachment->prog_id = attachment->root_id = info.id;
@@ -255,8 +281,8 @@ void kernel_close(struct kernel_filter *filter)
 		if (map->fd > 0)
 			close(map->fd);
 	}
-	bpf_object__close(filter->program[false]);
-	bpf_object__close(filter->program[true]);
+	for (enum kernel_program which = 0; which < KERNEL_PROGRAMS; which++)
+		bpf_object__close(filter->program[which]);
 	free(filter->attachments);
 	*filter = (struct kernel_filter){};
 }

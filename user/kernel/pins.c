@@ -178,12 +178,12 @@ static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
-	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++) {
-		if (!filter->program[is_frags])
+	for (enum kernel_program which = 0; which < KERNEL_PROGRAMS && !error; which++) {
+		if (!filter->program[which])
 			continue;
-		error = kernel_program_info(kernel_program(filter, is_frags), &info);
+		error = kernel_program_info(kernel_program(filter, which), &info);
 		if (!error)
-			error = pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
+			error = pin(kernel_program(filter, which), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
 	}
 	return error;
 }
@@ -203,7 +203,7 @@ int kernel_pins_refuse(struct reason *reason, int error)
 int kernel_unseen_reason(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPERM,
-			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
+			  "cannot see what runs: '%s' runs a program, maybe this filter, that only CAP_SYS_ADMIN may "
 			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
 			  "%s)",
 			  interface, pins);

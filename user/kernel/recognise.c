@@ -237,13 +237,13 @@ int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct re
 		struct bpf_prog_info running, own;
 		int fd;
 
-		error = kernel_load_program(filter, attachment->is_frags, reason);
+		error = kernel_load_program(filter, kernel_program_at(attachment), reason);
 		if (error)
 			break;
 		fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 		error = kernel_program_info(fd, &running);
 		if (!error)
-			error = kernel_program_info(kernel_program(filter, attachment->is_frags), &own);
+			error = kernel_program_info(kernel_program(filter, kernel_program_at(attachment)), &own);
 		if (fd >= 0)
 			close(fd);
 		if (error)

@@ -87,7 +87,7 @@ void kernel_watch(struct kernel_filter *filters, size_t count, unsigned int quie
 			struct kernel_attachment *attachment = &filters[i].attachments[k];
 
 			if (!filters[i].is_other_version && attachment->has_ethernet &&
-			    attachment->mode != INTERFACE_OFFLOAD && attachment->root_id == attachment->prog_id)
+			    attachment->mode < INTERFACE_OFFLOAD && attachment->root_id == attachment->prog_id)
 				watched[watched_count++] =
 					(struct watched){ .filter = &filters[i], .attachment = attachment };
 		}

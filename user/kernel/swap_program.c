@@ -48,6 +48,8 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 	LIBBPF_OPTS(bpf_link_update_opts, in_link, .flags = BPF_F_REPLACE, .old_prog_fd = old);
 	int error, link;
 
+	if (attachment->mode >= INTERFACE_XDP_MODES)
+		return tc_swap(attachment, old, new);
 	kernel_catch_messages();
 	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
 			       &on_interface);
@@ -153,7 +155,8 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 {
 	for (size_t i = 0; i < old->attachments_count; i++) {
 		int error = replace_one(&old->attachments[i], &filter->attachments[i],
-					kernel_program(filter, filter->attachments[i].is_frags), &programs[i]);
+					kernel_program(filter, kernel_program_at(&filter->attachments[i])),
+					&programs[i]);
 
 		if (!error)
 			continue;
@@ -162,7 +165,8 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 		while (i--)
 			for (int try = 0; try < BACK_TRIES && programs[i] >= 0; try++)
 				if (!kernel_swap_program(&filter->attachments[i],
-							 kernel_program(filter, filter->attachments[i].is_frags),
+							 kernel_program(filter,
+									kernel_program_at(&filter->attachments[i])),
 							 programs[i]))
 					break;
 		return error;
@@ -283,13 +287,13 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 		return 0;
 	if (kernel_is_held(attachment))
 		return kernel_held_reason(filter, attachment, "", -EBUSY, reason, "the filter needs the other program");
-	error = kernel_load_program(filter, true, reason);
+	error = kernel_load_program(filter, KERNEL_XDP_FRAGS, reason);
 	if (error)
 		return error;
 	error = kernel_pin(filter, filter, &lock, reason);
 	if (!error) {
 		old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-		error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, true));
+		error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, KERNEL_XDP_FRAGS));
 		if (old >= 0)
 			close(old);
 		if (!error) {

@@ -22,7 +22,7 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *handle, const char *interface, enu
 		return public_leave(handle, error);
 	error = public_open_session(handle);
 	filter = session->filters;
-	if (!error && !session_attachment_on(session, interface)) {
+	if (!error && !session_attachment_on(session, interface, false)) {
 		error = change_check_guard(session, &handle->reason);
 		if (!error && !session->filters_count)
 			error = session_load(session, &options, 0, &filter, &handle->reason);
@@ -48,6 +48,7 @@ int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 
 		for (size_t k = 0; k < running[i].attachments_count && !error; k++) {
 			if (!public_has_name(handle, &running[i]) ||
+			    kernel_goes_with_another(&running[i], &attachments[k]) ||
 			    (interface && !interfaces_are_one(attachments[k].interface, interface)))
 				continue;
 			error = kernel_detach(&running[i], &attachments[k], &handle->reason);

@@ -110,12 +110,16 @@ static int hand_over(const struct abi_sample *sample, void *context)
 		.packet_bytes = sample->bytes,
 		.interface = sample->ifindex,
 		.cause = view.cause,
-		.is_dropped = sample->verdict == VERDICT_DROP,
+		.is_dropped = (sample->verdict & ABI_SAMPLE_VERDICT) == VERDICT_DROP,
+		.is_sent = view.is_sent,
 		.has_flow = view.has_flow,
 	};
 
-	if (view.has_flow)
-		public_write_rule(&view.flow, &given.flow);
+	if (view.has_flow) {
+		const struct rule flow = rule_without_details(&view.packet);
+
+		public_write_rule(&flow, &given.flow);
+	}
 	if (view.cause == SAMPLE_RULE)
 		public_write_rule(&view.rule, &given.rule);
 	reading->ended = reading->visit(&given, reading->context);

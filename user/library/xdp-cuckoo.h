@@ -362,11 +362,11 @@ struct xdp_cuckoo_sample {
 	const uint8_t *frame;  /* the packet from its Ethernet header on. Valid during the visit */
 	uint32_t frame_bytes;  /* how many bytes of it `frame` has, at most 256 */
 	uint32_t packet_bytes; /* its whole length, including the Ethernet header */
-	uint32_t interface;    /* the index of the interface that received it */
+	uint32_t interface;    /* the index of the interface that received it, or sent it */
 	uint8_t cause;         /* enum xdp_cuckoo_cause */
 	bool is_dropped;       /* false: it passed, because of monitor-only mode or a monitor rule */
 	bool has_flow;         /* it has IP addresses */
-	uint8_t reserved;
+	bool is_sent;          /* this host sent it; then `flow` has source and destination exchanged, as rules have */
 	struct xdp_cuckoo_rule flow; /* if has_flow: the flow, as a rule that matches only it; else all 0 */
 	struct xdp_cuckoo_rule rule; /* if the cause is a rule: that rule, as stored now; else all 0 */
 };
@@ -420,8 +420,8 @@ enum xdp_cuckoo_mode {
 /*
  * Runs the filter, with all stored rules, on an interface. It stays after this process ends. 0, also if it
  * already runs there; -ENODEV: there is no such interface; -EBUSY: the interface runs another XDP program;
- * -EOPNOTSUPP: not in this mode; -EINVAL: the mode does not exist, or the interface has no Ethernet header
- * (tun, WireGuard, PPP); -ECANCELED: a stored rule would lock this host out, see xdp_cuckoo_commit().
+ * -EOPNOTSUPP: not in this mode; -EINVAL: the mode does not exist, or packets of the interface start
+ * neither with an Ethernet header nor with IP; -ECANCELED: a stored rule would lock this host out, see xdp_cuckoo_commit().
  */
 int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);
 

@@ -80,17 +80,20 @@ static json_t *label(const struct group *group)
  * its interfaces come and go, so the labels name both.
  */
 static void add_packets(json_t *packets, json_t *bytes, const struct group *group, const char *interface,
-			const char *row, const struct abi_counter counters[ABI_COUNTERS])
+			unsigned int row, const struct abi_counter counters[ABI_COUNTERS])
 {
 	for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
 		const char *outcome = outcome_words[i / VERDICTS].name, *verdict = verdict_words[i % VERDICTS].name;
 		json_t *labels;
+		char number[16];
 
 		if (!outcome_can_have(i / VERDICTS, i % VERDICTS))
 			continue;
+		snprintf(number, sizeof(number), "%u", row % ABI_COUNTER_SENT);
 		/* Without "s*": jansson leaves out what it has no memory for, as if it were NULL. */
-		labels = interface ? json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", group->name, "interface", interface,
-					       "row", row, "outcome", outcome, "verdict", verdict) :
+		labels = interface ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", group->name, "interface",
+					       interface, "direction", tally_direction(row), "row", number, "outcome",
+					       outcome, "verdict", verdict) :
 				     json_pack("{s:s, s:s, s:s}", "name", group->name, "outcome", outcome, "verdict",
 					       verdict);
 		metrics_sample(packets, json_incref(labels), counters[i].packets);
@@ -105,7 +108,7 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 	packets = metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER,
 				 "Packets by outcome and verdict; xdp-cuckoo help stats explains them.");
 	bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
-			       "Bytes of these packets, from the Ethernet header on.");
+			       "Bytes of these packets, with the Ethernet header if there is one.");
 	retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER,
 				 "Look-ups repeated because the table changed.");
 	stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER,
@@ -115,7 +118,7 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
 
-		add_packets(packets, bytes, group, NULL, NULL, group->counters);
+		add_packets(packets, bytes, group, NULL, 0, group->counters);
 		metrics_sample(retries, label(group), group->counters[ABI_COUNTER_RETRIES].packets);
 		metrics_sample(stopped, label(group), group->counters[ABI_COUNTER_STOPPED].packets);
 		metrics_sample(moves, label(group), group->moves);
@@ -126,22 +129,20 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 static void add_interface_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
-					 "xdp_cuckoo_packets_total by interface and row of counters.");
+					 "xdp_cuckoo_packets_total by interface, direction and row of counters.");
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
-				       "xdp_cuckoo_bytes_total by interface and row of counters.");
+				       "xdp_cuckoo_bytes_total by interface, direction and row of counters.");
 
 	for (size_t i = 0; i < groups->count; i++)
 		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
 			const struct group *group = &groups->group[i];
 			const char *interfaces = group->tally.interfaces[row];
 			struct abi_counter counters[ABI_COUNTERS];
-			char number[16];
 
 			tally_sum(&group->tally, row, TALLY_ALL, counters);
 			if (!*interfaces && !tally_has_packets(counters))
 				continue;
-			snprintf(number, sizeof(number), "%u", row);
-			add_packets(packets, bytes, group, *interfaces ? interfaces : "-", number, counters);
+			add_packets(packets, bytes, group, *interfaces ? interfaces : "-", row, counters);
 		}
 }
 
@@ -188,14 +189,15 @@ static json_t *attachment_labels(const struct kernel_filter *filter, size_t i)
 	struct kernel_attachment attachment = filter->attachments[i];
 
 	interface_clean_name(attachment.interface);
-	return json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface, "mode",
+	return json_pack("{s:s, s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface,
+			 "direction", kernel_is_outgoing(&attachment) ? "sent" : "received", "mode",
 			 interface_mode_name(attachment.mode));
 }
 
 static void add_interfaces(json_t *metrics, const struct groups *groups)
 {
 	json_t *family = metrics_family(metrics, "xdp_cuckoo_interface_info", METRIC_GAUGE,
-					"1 for each interface that the filter runs on.");
+					"1 for each interface and direction that the filter runs on.");
 
 	for (size_t f = 0; f < groups->filters_count; f++)
 		for (size_t i = 0; i < groups->filters[f].attachments_count; i++)
@@ -216,6 +218,8 @@ static void add_received(json_t *received, json_t *seen, json_t *lost, const str
 		const struct kernel_attachment *attachment = &filter->attachments[i];
 		json_t *labels;
 
+		if (kernel_is_outgoing(attachment))
+			continue;
 		metrics_sample(lost, attachment_labels(filter, i), attachment->lost);
 		if (attachment->root_id != attachment->prog_id ||
 		    kernel_counted_on(filter, attachment, interfaces, count, &packets, &ignored))

@@ -19,11 +19,14 @@ enum option {
 	OPTION_COMMENT = 1,
 	OPTION_USER_APPLICATION = 4, /* of a section */
 	OPTION_NAME = 2,             /* of an interface */
+	OPTION_FLAGS = 2,            /* of a packet: its direction */
 	OPTION_RESOLUTION = 9,       /* of an interface's times: a negative power of ten */
 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4d
 #define LINK_ETHERNET 1
+#define FLAG_RECEIVED 1
+#define FLAG_SENT 2
 #define NANOSECONDS 9
 #define UNKNOWN_LENGTH (~0ULL) /* the section extends to the end of the file */
 
@@ -166,6 +169,7 @@ int pcapng_add(struct pcapng *pcapng, const struct pcapng_packet *packet)
 {
 	const __u32 captured = packet->captured < pcapng->snap_bytes ? packet->captured : pcapng->snap_bytes;
 	const size_t number = find_interface(pcapng, packet->interface);
+	const __u32 flags = packet->is_sent ? FLAG_SENT : FLAG_RECEIVED;
 	size_t start;
 	int error = number < pcapng->interfaces ? make_room(pcapng) : -ENODEV;
 
@@ -179,6 +183,7 @@ int pcapng_add(struct pcapng *pcapng, const struct pcapng_packet *packet)
 	put_u32(pcapng, packet->length);
 	put_padded(pcapng, packet->data, captured);
 	put_text(pcapng, OPTION_COMMENT, packet->comment);
+	put_option(pcapng, OPTION_FLAGS, &flags, sizeof(flags));
 	end_block(pcapng, start);
 	return 0;
 }

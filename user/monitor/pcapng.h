@@ -6,6 +6,7 @@
 #ifndef XDP_CUCKOO_PCAPNG_H
 #define XDP_CUCKOO_PCAPNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <linux/types.h>
@@ -28,6 +29,7 @@ struct pcapng_packet {
 	__u32 length;    /* on the wire */
 	const void *data;
 	__u32 captured;      /* bytes in `data` */
+	bool is_sent;        /* else received */
 	const char *comment; /* UTF-8 */
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From a rule to the keys that the table holds, from a shape to its mask, and back. */
+#include <arpa/inet.h>
 #include <endian.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "rule/rule.h"
@@ -441,4 +443,33 @@ struct rule rule_without_details(const struct rule *rule)
 	without.details = (struct rule_details){};
 	without.flags = without.fragment = without.length = 0;
 	return without;
+}
+
+void rule_exchange(struct rule *rule)
+{
+	const struct rule sent = *rule;
+	const __u32 type = ntohs(sent.sport);
+	const __u8 *dst = sent.dst.byte;
+
+	if (sent.family == FLOW_IPV4 ? (sent.dst_len >= 4 && (dst[0] & 0xf0) == 0xe0) || sent.dst.v4 == 0xffffffff :
+				       sent.dst_len >= 8 && dst[0] == 0xff)
+		return;
+	rule->src = sent.dst;
+	rule->src_len = sent.dst_len;
+	rule->dst = sent.src;
+	rule->dst_len = sent.src_len;
+	if (sent.port_kind == FLOW_ICMP) {
+		/* A rule without addresses is about both families. Their types that have a counterpart differ. */
+		const bool is_ipv6 = sent.family == FLOW_IPV6 || (sent.family == FLOW_NO_FAMILY && type >= 128);
+
+		if (sent.fields & RULE_SPORT)
+			rule->sport = htons(flow_icmp_counterpart(is_ipv6 ? FLOW_IPV6 : FLOW_IPV4, type));
+		return;
+	}
+	rule->sport = sent.dport;
+	rule->dport = sent.sport;
+	rule->details.sport_free = sent.details.dport_free;
+	rule->details.dport_free = sent.details.sport_free;
+	rule->fields &= ~(RULE_SPORT | RULE_DPORT);
+	rule->fields |= (sent.fields & RULE_SPORT ? RULE_DPORT : 0) | (sent.fields & RULE_DPORT ? RULE_SPORT : 0);
 }

@@ -294,6 +294,9 @@ struct rule rule_of_flow(const struct flow *flow);
 struct rule rule_of_packet(const struct flow *flow);
 struct rule rule_without_details(const struct rule *rule);
 
+/* Turns a rule about sent packets into one about the incoming packets of the same conversations: see flow_exchange(). */
+void rule_exchange(struct rule *rule);
+
 /* The hash and the tag of a key under the table's secret. */
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
 

@@ -225,10 +225,13 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 
 	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
 	view.has_flow = flow.family != FLOW_NO_FAMILY;
+	view.is_sent = sample->verdict & ABI_SAMPLE_SENT;
 	if (view.has_flow) {
 		view.flow = rule_of_flow(&flow);
+		if (view.is_sent)
+			flow_exchange(&flow);
 		view.packet = rule_of_packet(&flow);
-		if (flow.fragment != FLOW_FRAGMENT_LATER &&
+		if (!view.is_sent && flow.fragment != FLOW_FRAGMENT_LATER &&
 		    !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags))
 			view.packet.fields |= RULE_NEW;
 	}

@@ -57,8 +57,13 @@ enum sample_cause {
 
 struct sample_view {
 	bool has_flow;
-	struct rule flow;   /* the flow of the packet, if has_flow */
-	struct rule packet; /* the flow with the details of the packet, and with `state new` if it may begin something */
+	struct rule flow; /* the flow of the packet, if has_flow */
+	/*
+	 * What it was looked up as (of a sent packet, source and destination are exchanged), with its details, and with
+	 * `state new` if it may begin something.
+	 */
+	struct rule packet;
+	bool is_sent;
 	enum sample_cause cause;
 	struct rule rule; /* with SAMPLE_RULE */
 };

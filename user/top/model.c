@@ -101,7 +101,7 @@ void top_model_add(struct top_model *model, const struct tally *difference, cons
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
 	struct abi_counter counters[ABI_COUNTERS];
-	char name[TOP_NUMBER_BYTES];
+	char name[TOP_NUMBER_BYTES], line[TALLY_NAME_BYTES + sizeof(" sent")];
 
 	model->lines = 0;
 	if (model->view == TOP_BY_CPU) {
@@ -119,7 +119,9 @@ void top_model_list(struct top_model *model, const struct tally *difference, con
 			if (!*difference->interfaces[row])
 				continue;
 			tally_sum(difference, row, TALLY_ALL, counters);
-			add_line(model, difference->interfaces[row], counters, difference->seconds);
+			snprintf(line, sizeof(line), "%s%s", difference->interfaces[row],
+				 row < ABI_COUNTER_SENT ? "" : " sent");
+			add_line(model, line, counters, difference->seconds);
 		}
 		tally_sum_elsewhere(difference, counters);
 		if (tally_has_packets(counters))

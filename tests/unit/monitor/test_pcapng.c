@@ -78,6 +78,10 @@ static void assert_packet(const __u8 *block, const struct pcapng_packet *packet,
 	assert_memory_equal(comment + 4, packet->comment, length);
 	assert_padding(comment + 4 + length);
 	comment += 4 + (length + 3) / 4 * 4;
+	/* epb_flags: 1 is inbound, 2 outbound. */
+	assert_int_equal(number_at(comment), 2 | 4 << 16);
+	assert_int_equal(number_at(comment + 4), packet->is_sent ? 2 : 1);
+	comment += 8;
 	assert_int_equal(number_at(comment), 0);
 	assert_int_equal(number_at(block + 4), comment + 8 - block);
 }
@@ -92,6 +96,7 @@ static struct pcapng_packet packet_at(size_t i)
 	return (struct pcapng_packet){ .interface = i % 3 ? 7 : 9000000,
 				       .time_ns = 1700000000123456789 + i,
 				       .length = 1500 + i,
+				       .is_sent = i % 2,
 				       .data = bytes,
 				       .captured = i % sizeof(bytes),
 				       .comment = comment + sizeof(comment) - 1 - i * 37 % sizeof(comment) };

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How programs at tc read a packet: the functions of multi_buffer.h for a socket buffer (skb).
+ *
+ * An skb on an Ethernet interface starts with the Ethernet header. Its outermost VLAN tag may be beside the data; then the
+ * data look untagged, and nobody misses the tag here. On other interfaces an skb may have a header that only its driver
+ * knows, so there the packet is read from the network header on, which the kernel knows.
+ */
+#ifndef XDP_CUCKOO_SKB_H
+#define XDP_CUCKOO_SKB_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "kernel_has.h"
+#include "parse_packet.h"
+#include "sample.h"
+
+typedef struct __sk_buff packet_context;
+
+/* What a program knows of all its packets. A constant at every call. */
+enum packet_kind {
+	PACKET_IS_SENT = ABI_SAMPLE_SENT,
+	PACKET_IS_IP = ABI_SAMPLE_IP, /* it starts with its IP header */
+};
+
+#define packet_is_sent(kind) ((kind)&PACKET_IS_SENT)
+
+static __always_inline long skb_load(void *skb, __u32 offset, void *to, __u32 bytes)
+{
+	return bpf_skb_load_bytes(skb, offset, to, bytes);
+}
+
+static __always_inline long skb_load_ip(void *skb, __u32 offset, void *to, __u32 bytes)
+{
+	return bpf_skb_load_bytes_relative(skb, offset, to, bytes, BPF_HDR_START_NET);
+}
+
+/* These two return enum parse_result. */
+RARE_FUNCTION int skb_flow(struct __sk_buff *skb, struct flow *flow)
+{
+	return flow ? (int)parse_buffers(skb, skb->len, skb_load, flow) : PARSE_TRUNCATED;
+}
+
+RARE_FUNCTION int skb_flow_ip(struct __sk_buff *skb, struct flow *flow)
+{
+	return flow ? (int)parse_ip(skb, skb->len, skb_load_ip, flow) : PARSE_TRUNCATED;
+}
+
+/*
+ * After parse_plain() the rest of the addresses is undefined. When flow_exchange() moves them, clang 16 copies them even so,
+ * and verifiers refuse that.
+ */
+static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
+{
+	__be32 src, dst;
+
+	if (kind & PACKET_IS_IP)
+		return PARSE_TRUNCATED;
+	if (!parse_plain(data, end, flow))
+		return parse_any(data, end, flow);
+	src = flow->src.v4;
+	dst = flow->dst.v4;
+	flow->src = flow->dst = (union flow_addr){};
+	flow->src.v4 = src;
+	flow->dst.v4 = dst;
+	return PARSE_OK;
+}
+
+static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind, enum abi_outcome result,
+					   const struct flow *flow)
+{
+	return kind & PACKET_IS_IP || ((result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS ||
+					(flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
+				       skb->len > skb->data_end - skb->data);
+}
+
+static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct flow *flow)
+{
+	return kind & PACKET_IS_IP ? skb_flow_ip(skb, flow) : skb_flow(skb, flow);
+}
+
+static __always_inline __u32 packet_ifindex(const struct __sk_buff *skb)
+{
+	return skb->ifindex;
+}
+
+/*
+ * Copies `bytes` bytes, which is not 0. Not 0: the packet is shorter. The sample of a packet without an Ethernet header gets one, so that whoever reads
+ * samples needs to know one kind.
+ */
+static __always_inline long packet_sample(struct __sk_buff *skb, struct abi_sample *sample, __u32 bytes, __u32 verdict)
+{
+	struct parse_ethernet *ethernet = (void *)sample->frame;
+
+	if (!(verdict & ABI_SAMPLE_IP))
+		return bpf_skb_load_bytes(skb, 0, sample->frame, bytes);
+	if (bytes > ABI_SAMPLE_BYTES - sizeof(*ethernet))
+		bytes = ABI_SAMPLE_BYTES - sizeof(*ethernet);
+	*ethernet = (struct parse_ethernet){ .ethertype = skb->protocol };
+	sample->bytes += sizeof(*ethernet);
+	sample->captured = bytes + sizeof(*ethernet);
+	return bpf_skb_load_bytes_relative(skb, 0, sample->frame + sizeof(*ethernet), bytes, BPF_HDR_START_NET);
+}
+
+#endif
