@@ -158,19 +158,6 @@ static int finish(struct session *session, struct reason *reason)
 	return failed;
 }
 
-/* A trial that failed after its commit is over. If even the undo fails, the caller lets somebody wait for the deadline. */
-static int give_back(struct session *session, __s64 confirm_ms, int error, struct reason *reason)
-{
-	const struct reason why = *reason;
-	struct reason ignored;
-	const bool is_undone = confirm_ms && !change_undo(session, &ignored);
-
-	session->confirm_ms = is_undone ? 0 : confirm_ms;
-	return reason_set(reason, error, "%.400s; %s", why.text,
-			  is_undone ? "the change is undone" :
-				      "the rules are stored, and the next change repairs the filter");
-}
-
 /* ---- the whole ---- */
 
 int change_commit(struct session *session, struct reason *reason)
@@ -204,7 +191,18 @@ int change_commit(struct session *session, struct reason *reason)
 		change_start_pending(session);
 	}
 	change_forget(session);
-	return error ? give_back(session, confirm_ms, error, reason) : 0;
+	/* A trial that failed after its commit is over. If even the undo fails, the caller lets somebody wait for the deadline. */
+	if (error) {
+		const struct reason why = *reason;
+		struct reason ignored;
+		const bool is_undone = confirm_ms && !change_undo(session, &ignored);
+
+		session->confirm_ms = is_undone ? 0 : confirm_ms;
+		return reason_set(reason, error, "%.400s; %s", why.text,
+				  is_undone ? "the change is undone" :
+					      "the rules are stored, and the next change repairs the filter");
+	}
+	return 0;
 }
 
 int change_end(struct session *session, int error, struct reason *reason)

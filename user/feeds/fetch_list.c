@@ -146,21 +146,6 @@ static int read_list(struct reading *reading, char *bytes, size_t count)
 	return error;
 }
 
-static int write_rules(const struct rule_set *set, struct fetch_rules *rules)
-{
-	FILE *to = open_memstream(&rules->text, &rules->bytes);
-	struct rule rule;
-
-	if (!to)
-		return -ENOMEM;
-	for (size_t i = 0; i < set->count; i++) {
-		rule_set_get(set, i, &rule);
-		list_write_text(to, &rule);
-	}
-	rules->count = set->count;
-	return fclose(to) ? -ENOMEM : rules->bytes > FEED_TEXT_MAX ? -E2BIG : 0;
-}
-
 /* Adds the rules of one part of the list. A part that is no list is as bad as the whole. */
 static int read_part(struct reading *reading, char *bytes, size_t count, struct reason *reason)
 {
@@ -191,10 +176,19 @@ static int finish_rules(struct reading *reading, struct reason *reason)
 {
 	const struct config_list *list = reading->config;
 	struct fetch_rules *rules = reading->rules;
-	int error;
+	FILE *to = open_memstream(&rules->text, &rules->bytes);
+	int error = to ? 0 : -ENOMEM;
 
 	rule_set_sort(&reading->set);
-	error = write_rules(&reading->set, rules);
+	for (size_t i = 0; i < reading->set.count && !error; i++) {
+		struct rule rule;
+
+		rule_set_get(&reading->set, i, &rule);
+		list_write_text(to, &rule);
+	}
+	rules->count = reading->set.count;
+	if (!error)
+		error = fclose(to) ? -ENOMEM : rules->bytes > FEED_TEXT_MAX ? -E2BIG : 0;
 	if (error == -E2BIG || (!error && rules->count > list->rules_max))
 		return reason_set(reason, -EINVAL, "it has more rules than max-rules = %llu",
 				  (unsigned long long)list->rules_max);

@@ -117,32 +117,6 @@ static bool find_heir(const struct carrying *carrying, const struct rule_key *ke
 	return true;
 }
 
-/* Sets the heirs for the counters of one key of the present rule. */
-static void carry_key(const struct carrying *carrying, const struct rule_key *key)
-{
-	const struct filter_entries *entries = carrying->entries;
-	const struct rule_shape *probed = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
-	struct rule_shape old_probed = *probed;
-	__u32 old_slot, heir;
-	bool is_same;
-
-	if (entries->is_replanned && !find_old_shape(entries->predecessor, key, &old_probed))
-		return;
-	is_same = !memcmp(&old_probed, probed, sizeof(old_probed));
-	if (!is_same && !find_heir(carrying, key, probed, &heir))
-		return;
-	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
-		const struct rule_key old = rule_expand(key, &old_probed, i);
-		const struct hash_value value = rule_hash(&old, &filter_abi_table(entries->predecessor)->secret);
-		const __u64 bit = counted_bit(carrying, value.tag);
-		const bool is_counted = carrying->counted[bit / 64] >> bit % 64 & 1;
-
-		if (is_counted && table_find(&entries->predecessor->table, &value, &old_slot) &&
-		    (!is_same || find_slot(entries->filter, &old, &heir)))
-			entries->heir[old_slot] = heir + 1;
-	}
-}
-
 /*
  * Sets the heirs for one rule. The store visits wider rules before narrower ones, so the narrowest rule that
  * had a key gets its count.
@@ -150,12 +124,34 @@ static void carry_key(const struct carrying *carrying, const struct rule_key *ke
 static int carry_rule(const struct rule *rule, void *context)
 {
 	struct carrying *carrying = context;
+	const struct filter_entries *entries = carrying->entries;
 	struct rule_key own[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, own);
 
 	carrying->rule++;
-	for (size_t i = 0; i < count; i++)
-		carry_key(carrying, &own[i]);
+	for (const struct rule_key *key = own; key < own + count; key++) {
+		const struct rule_shape *probed = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
+		struct rule_shape old_probed = *probed;
+		__u32 old_slot, heir;
+		bool is_same;
+
+		if (entries->is_replanned && !find_old_shape(entries->predecessor, key, &old_probed))
+			continue;
+		is_same = !memcmp(&old_probed, probed, sizeof(old_probed));
+		if (!is_same && !find_heir(carrying, key, probed, &heir))
+			continue;
+		for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
+			const struct rule_key old = rule_expand(key, &old_probed, i);
+			const struct hash_value value =
+				rule_hash(&old, &filter_abi_table(entries->predecessor)->secret);
+			const __u64 bit = counted_bit(carrying, value.tag);
+			const bool is_counted = carrying->counted[bit / 64] >> bit % 64 & 1;
+
+			if (is_counted && table_find(&entries->predecessor->table, &value, &old_slot) &&
+			    (!is_same || find_slot(entries->filter, &old, &heir)))
+				entries->heir[old_slot] = heir + 1;
+		}
+	}
 	return 0;
 }
 

@@ -53,23 +53,6 @@ static int note_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* Without memory the store is asked about every key. */
-static int open_sharing(struct filter_entries *entries, __u64 rules)
-{
-	bool is_shared = false;
-	__u64 bits = 64;
-
-	for (size_t i = 0; i < entries->shapes.count; i++)
-		is_shared |= entries->shapes.entry[i].is_shared;
-	while (bits < SHARING_BITS * rules)
-		bits *= 2;
-	entries->sharing = is_shared ? calloc(1, sizeof(*entries->sharing) + bits / 8) : NULL;
-	if (!entries->sharing)
-		return 0;
-	entries->sharing->bits = bits;
-	return store_each(entries->store, note_rule, entries->sharing);
-}
-
 /* Whether a rule of this shape may have the key. */
 static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, const struct rule_key *key)
 {
@@ -135,6 +118,8 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 			const struct filter *predecessor, bool is_building, struct reason *reason)
 {
 	struct store_info info;
+	bool is_shared = false;
+	__u64 bits = 64;
 	int error = store_info(store, &info);
 
 	*entries = (struct filter_entries){
@@ -142,8 +127,16 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	};
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
-	if (!error)
-		error = open_sharing(entries, info.rules);
+	for (size_t i = 0; i < entries->shapes.count && !error; i++)
+		is_shared |= entries->shapes.entry[i].is_shared;
+	while (is_shared && bits < SHARING_BITS * info.rules)
+		bits *= 2;
+	/* Without memory for this, the store is asked about every key. */
+	entries->sharing = is_shared ? calloc(1, sizeof(*entries->sharing) + bits / 8) : NULL;
+	if (entries->sharing) {
+		entries->sharing->bits = bits;
+		error = store_each(store, note_rule, entries->sharing);
+	}
 	if (error)
 		return store_unread_reason(error, reason);
 	entries->is_replanned = predecessor && filter_abi_table(predecessor)->plan != info.plan;

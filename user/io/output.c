@@ -230,34 +230,32 @@ static void print_rows(const json_t *rows, int indent)
 	}
 }
 
-static void print_member(const char *name, const json_t *value, int width, int indent)
-{
-	char text[VALUE_BYTES];
-	const bool is_list = json_is_array(value) && is_scalar(json_array_get(value, 0));
-	const bool is_line = is_scalar(value) || is_list;
-
-	printf("%*s", indent, "");
-	terminal_put(stdout, is_line ? TERMINAL_PLAIN : TERMINAL_BOLD, label_of(name, text));
-	printf(":%*s", is_line ? width - (int)strlen(name) + 1 : 0, "");
-	if (is_scalar(value))
-		terminal_put(stdout, style_of(name, value), scalar_text(value, text));
-	for (size_t i = 0; is_list && i < json_array_size(value); i++)
-		printf("%s%s", i ? "; " : "", scalar_text(json_array_get(value, i), text));
-	printf("%s\n", is_list && !json_array_size(value) ? "none" : "");
-	if (json_is_object(value))
-		print_object(value, indent + INDENT);
-	else if (!is_line)
-		print_rows(value, indent + INDENT);
-}
-
 static void print_object(const json_t *object, int indent)
 {
+	char text[VALUE_BYTES];
 	const char *name;
 	json_t *value;
 	int width = 0;
 
 	json_object_foreach((json_t *)object, name, value) if (width < (int)strlen(name)) width = strlen(name);
-	json_object_foreach((json_t *)object, name, value) print_member(name, value, width, indent);
+	json_object_foreach((json_t *)object, name, value)
+	{
+		const bool is_list = json_is_array(value) && is_scalar(json_array_get(value, 0));
+		const bool is_line = is_scalar(value) || is_list;
+
+		printf("%*s", indent, "");
+		terminal_put(stdout, is_line ? TERMINAL_PLAIN : TERMINAL_BOLD, label_of(name, text));
+		printf(":%*s", is_line ? width - (int)strlen(name) + 1 : 0, "");
+		if (is_scalar(value))
+			terminal_put(stdout, style_of(name, value), scalar_text(value, text));
+		for (size_t i = 0; is_list && i < json_array_size(value); i++)
+			printf("%s%s", i ? "; " : "", scalar_text(json_array_get(value, i), text));
+		printf("%s\n", is_list && !json_array_size(value) ? "none" : "");
+		if (json_is_object(value))
+			print_object(value, indent + INDENT);
+		else if (!is_line)
+			print_rows(value, indent + INDENT);
+	}
 }
 
 /* ---- both ---- */

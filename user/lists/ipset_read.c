@@ -182,31 +182,11 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 	return set;
 }
 
-static int add_icmp(struct list_input *list, struct list_row *row, const char *protocol, char *what)
-{
-	char *slash = strchr(what, '/');
-	const struct list_icmp_pair *pair;
-
-	if (slash) {
-		*slash = '\0';
-		list_row_add(row, "type", what);
-		list_row_add(row, "code", slash + 1);
-		return 0;
-	}
-	pair = list_icmp_pair(strcmp(protocol, "1"), what);
-	if (!pair) {
-		list_refuse(list, "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them", what);
-		return -EINVAL;
-	}
-	list_row_print(row, "type", "%u", pair->type);
-	list_row_print(row, "code", "%u", pair->code);
-	return 0;
-}
-
 /* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL: it has been refused. */
 static int add_port(struct list_input *list, struct list_row *row, const char *keyword, char *port)
 {
-	char *rest = strchr(port, ':'), protocol[LIST_PROTOCOL_BYTES];
+	char *rest = strchr(port, ':'), protocol[LIST_PROTOCOL_BYTES], *slash;
+	const struct list_icmp_pair *pair;
 
 	if (rest)
 		*rest++ = '\0';
@@ -215,8 +195,24 @@ static int add_port(struct list_input *list, struct list_row *row, const char *k
 		return -EINVAL;
 	}
 	list_row_print(row, "proto", "%s", rest ? protocol : "tcp");
-	if (rest && (!strcmp(protocol, "1") || !strcmp(protocol, "58")))
-		return add_icmp(list, row, protocol, rest);
+	if (rest && (!strcmp(protocol, "1") || !strcmp(protocol, "58"))) {
+		slash = strchr(rest, '/');
+		pair = slash ? NULL : list_icmp_pair(strcmp(protocol, "1"), rest);
+		if (slash) {
+			*slash = '\0';
+			list_row_add(row, "type", rest);
+			list_row_add(row, "code", slash + 1);
+			return 0;
+		}
+		if (!pair) {
+			list_refuse(list, "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them",
+				    rest);
+			return -EINVAL;
+		}
+		list_row_print(row, "type", "%u", pair->type);
+		list_row_print(row, "code", "%u", pair->code);
+		return 0;
+	}
 	if (!rest || rule_has_ports(strtoul(protocol, NULL, 10))) {
 		list_row_add(row, keyword, rest ? rest : port);
 	} else if (strcmp(rest, "0")) {

@@ -20,32 +20,26 @@ static int no_memory_reason(struct reason *reason)
 	return reason_set(reason, -ENOMEM, "not enough memory to listen");
 }
 
-/* Takes the lease. If another listener has it but does not renew it, waits until the lease ends. */
-static int take_lease(const struct listener *listener, const struct kernel_filter *filter,
-		      const struct kernel_samples *samples, struct reason *reason)
-{
-	const __u64 before = kernel_samples_lease(samples);
-	int error = kernel_samples_renew(samples, &listener->kernel, reason);
-
-	while (error == -EBUSY && filter->config->magic && kernel_samples_lease(samples) == before) {
-		clock_pause(RETRY_MS);
-		error = kernel_samples_renew(samples, &listener->kernel, reason);
-	}
-	return error;
-}
-
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct kernel_samples *samples;
+	__u64 before;
 	int error = array_grow(&listener->samples, listener->count, sizeof(struct kernel_samples *));
 
 	samples = error ? NULL : calloc(1, sizeof(*samples));
 	if (!samples)
 		return no_memory_reason(reason);
 	error = kernel_samples_open(filter, samples, reason);
-	if (!error)
-		error = take_lease(listener, filter, samples, reason);
+	if (!error) {
+		before = kernel_samples_lease(samples);
+		error = kernel_samples_renew(samples, &listener->kernel, reason);
+		/* Another listener has the lease. If that one does not renew it, the lease ends. */
+		while (error == -EBUSY && filter->config->magic && kernel_samples_lease(samples) == before) {
+			clock_pause(RETRY_MS);
+			error = kernel_samples_renew(samples, &listener->kernel, reason);
+		}
+	}
 	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
 		error = no_memory_reason(reason);
 	samples->is_there = true;
