@@ -102,7 +102,7 @@ program_id() {
 
 # program_of IFACE: the number of the filter's program there, also behind a dispatcher.
 program_of() {
-	xc status --verbose | awk -v iface="$1" '$1 == iface { print $NF }'
+	xc status --verbose | awk -v iface="$1" '$1 == "interface" && $3 == "program" { is_row = 1 } is_row && $1 == iface { print $3 }'
 }
 
 # maps_of PROGRAM: the numbers of its maps.
