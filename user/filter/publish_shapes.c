@@ -70,6 +70,7 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 	if (error)
 		return store_unread_reason(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_shape_list *in_use = abi_shapes(filter_abi_table(filter), family);
 		struct abi_shape_list *list = &wanted[family];
 
 		*list = (struct abi_shape_list){ .count = shape_list_probed(&shapes, family, probed) };
@@ -83,7 +84,10 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 			return reason_set(reason, error,
 					  "the change has too many kinds of rules; split it into smaller changes");
 		hints_compile(list, family, filter->kernel.options.has_counts, filter_hints(filter).shift);
-		list->reads_hints = hints_pay(filter_hints(filter), list, family);
+		list->reads_hints = in_use->reads_hints;
+		/* Reading many hints takes longer than a small change, and tells little new if the shapes are the same. */
+		if (filter_hints(filter).shift == ABI_HINT_SHIFT_MOST || memcmp(list, in_use, sizeof(*list)))
+			list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
 	return publish_all(filter, wanted, reason);
 }
