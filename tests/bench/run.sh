@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Runs benchmarks one after the other: `run.sh [--full] [WORD...]`, those whose names hold a WORD. Shows their tables,
 # and leaves in build/bench: NAME.txt (the same), NAME.jsonl (a figure a line), results.json (all figures that are there,
-# with the machine they are of), and plots. Quick ones only without --full.
+# with the machine they are of), and plots. Quick ones only without --full. A run of all adds a line to history.tsv here.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -99,3 +99,6 @@ done
 sh tests/bench/plot.sh "$OUT"
 echo "figures: $OUT/results.json; tables: $OUT/*.txt; plots: $OUT/*.svg"
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
+# Only a run of all benchmarks has figures of one version.
+[ $# -gt 0 ] || sh tests/bench/history.sh "$OUT" "$(git describe --always --dirty 2>/dev/null || echo unknown)" \
+	"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cpus, Linux $(uname -r)" >>tests/bench/history.tsv

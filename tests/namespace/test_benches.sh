@@ -42,6 +42,36 @@ test_lookup() {
 	done
 }
 
+# The line of a run: ours by a rival's; the largest list that both import; no figure where one of them has none.
+test_history() {
+	mkdir "$STATE/run"
+	while read -r bench of what variant figure; do
+		case $bench in
+		lookup) echo "{\"bench\": \"lookup\", \"rules\": $of, \"traffic\": \"$what\", \"variant\": \"$variant\", \"over_floor\": $figure}" ;;
+		cidr) echo "{\"bench\": \"cidr\", \"list\": \"$of\", \"traffic\": \"from $what\", \"variant\": \"$variant\", \"over_floor\": $figure}" ;;
+		manage) echo "{\"bench\": \"manage\", \"task\": \"$what\", \"variant\": \"$variant\", \"median\": $figure}" ;;
+		esac | sed 's/hash_map/hash map/; s/LPM_trie/LPM trie/'
+	done >"$STATE/run/all.jsonl" <<-END
+		lookup 100000 hit counting 20.5
+		lookup 100000 hit hash_map 205.0
+		lookup 990000 half counting 30
+		lookup 990000 half hash_map 40
+		cidr first anywhere counting 10
+		cidr first anywhere LPM_trie 50
+		cidr second anywhere counting 49
+		manage - import-1000 ours 5
+		manage - import-1000 ipset 1
+		manage - import-200000 ours 50
+		manage - import-200000 ipset 100
+		manage - import-10000000 ours 5000
+		manage - add ours 3
+		manage - add nft 2
+	END
+	sh tests/bench/history.sh "$STATE/run" 12ab "a machine" >"$STATE/line" || fail "no line"
+	assert_equal "$(printf '12ab\ta machine\t0.100\t-\t-\t-\t-\t0.750\t0.200\t-\t0.500\t1.500')" "$(cut -f 2- "$STATE/line")" line
+	assert_equal "$(head -n 1 tests/bench/history.tsv | tr '\t' '\n' | wc -l)" "$(tr '\t' '\n' <"$STATE/line" | wc -l)" columns
+}
+
 # All packets of one rule, on one processor and on all of them.
 test_scale() {
 	run_bench scale "$RULES"
