@@ -394,6 +394,20 @@ test_limits() {
 	} | flowspec --print 2>"$STATE/printed.err" | sed 's/ timeout .*//' >"$STATE/seen"
 	assert_equal "1 2 3 4" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows"
 	assert_equal "# flows 7 refused 4 unreadable 0" "$(grep '^#' "$STATE/seen" | tail -n 1)"
+	case_begin "a peer's share"
+	config 'max-flows = 4' 'max-flows-peer = 2'
+	{
+		for last in 1 2 3; do
+			with "198.51.100.$last" 0 ',"neighbor-ip":"192.0.2.1"'
+		done
+		with 198.51.100.4 0 ',"neighbor-ip":"192.0.2.2"'
+		withdrawn 198.51.100.1
+		with 198.51.100.2 1000 ',"neighbor-ip":"192.0.2.1"'
+		with 198.51.100.5 0 ',"neighbor-ip":"192.0.2.1"'
+	} | printed >"$STATE/seen"
+	assert_equal "1 2 4 5 3" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows of two peers"
+	grep -q '198.51.100.3/32: there are 2 flows of the peer 192.0.2.1 already, as many as max-flows-peer allows' \
+		"$STATE/printed.err" || fail "$(cat "$STATE/printed.err")"
 	case_begin "a host's own addresses"
 	config 'own-prefixes = any'
 	xc load vrx >/dev/null

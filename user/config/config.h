@@ -100,6 +100,7 @@ struct flowspec_options {
 	size_t own_count;
 	bool is_any;             /* flows may have any destination, or none */
 	__u64 flows_max;         /* announced at a time */
+	__u64 peer_flows_max;    /* the same, by one peer; 0: as many as flows_max */
 	__u64 rules_max;         /* of all flows */
 	__s64 stale_ms;          /* rules end so long after their source has gone, and at most a quarter later */
 	bool takes_blackholes;   /* unicast routes with the community BLACKHOLE (RFC 7999) */

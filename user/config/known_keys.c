@@ -145,6 +145,7 @@ static const struct key keys[] = {
 	{ SECTION_FLOWSPEC, "stale", VALUE_TIME, OF_CONFIG(flowspec.stale_ms) },
 	{ SECTION_FLOWSPEC, "rtbh", VALUE_SWITCH, OF_CONFIG(flowspec.takes_blackholes) },
 	{ SECTION_FLOWSPEC, "max-flows", VALUE_CAPACITY, OF_CONFIG(flowspec.flows_max) },
+	{ SECTION_FLOWSPEC, "max-flows-peer", VALUE_CAPACITY, OF_CONFIG(flowspec.peer_flows_max) },
 	{ SECTION_FLOWSPEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(flowspec.rules_max) },
 	{ SECTION_CROWDSEC, "url", VALUE_URL, OF_CONFIG(crowdsec.url) },
 	{ SECTION_CROWDSEC, "socket", VALUE_FILE, OF_CONFIG(crowdsec.socket) },

@@ -10,10 +10,11 @@
 
 #define REFUSED_BYTES (64 << 20) /* for refused flows. Others are only counted */
 
-/* A node of either tree. The trees are balanced, so no choice of flows makes them slow. */
+/* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
-	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules */
+	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules; of a peer: its flows with rules */
 	__u32 bytes;
+	struct node *peer;       /* of a flow with rules, or that waits for room */
 	struct waiting *waiting; /* of a refused flow; NULL: it does not wait for room */
 	const void *key;         /* points to `copy`, except in the node that find() makes to search */
 	__u8 copy[];
@@ -182,11 +183,15 @@ static int refuse(struct announced *announced, struct node *flow, struct rule_se
 
 /* ---- flows ---- */
 
-/* Whether the limits allow a flow with so many rules. *why: the limit. */
-static bool has_room(const struct announced *announced, size_t rules, struct reason *why)
+/* Whether the limits allow the peer a flow with so many rules. *why: the limit. */
+static bool has_room(const struct announced *announced, const struct node *peer, size_t rules, struct reason *why)
 {
 	const struct flowspec_options *options = announced->options;
 
+	if (options->peer_flows_max && peer->count >= options->peer_flows_max)
+		return reason_set(why, 0,
+				  "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
+				  peer->count, (int)peer->bytes, (const char *)peer->key);
 	if (announced->accepted_count >= options->flows_max)
 		reason_set(why, 0, "there are %llu flows already, as many as max-flows allows",
 			   (unsigned long long)announced->accepted_count);
@@ -201,6 +206,7 @@ static bool has_room(const struct announced *announced, size_t rules, struct rea
 static int accept_flow(struct announced *announced, struct node *flow, const struct rule_set *rules, FILE *to)
 {
 	flow->count = 1;
+	flow->peer->count++;
 	announced->accepted_count++;
 	return add_rules(announced, rules, to);
 }
@@ -210,19 +216,26 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	const size_t bytes = strlen(route->key);
 	struct node *flow = find(&announced->flows, route->key, bytes);
 	const bool had_rules = flow && flow->count, is_drop = route->is_drop && !route->is_withdrawn;
+	struct node *peer = NULL;
 	bool is_accepted;
 
 	*is_refused = false;
 	if (is_drop && had_rules)
 		return 0;
+	if (is_drop && !(peer = find(&announced->peers, route->peer, strlen(route->peer))))
+		peer = add(&announced->peers, route->peer, strlen(route->peer));
+	if (is_drop && !peer)
+		return -ENOMEM;
 	*is_refused = !route->is_withdrawn && (!flow || had_rules);
 	if (flow && !had_rules)
 		end_refusal(announced, flow);
-	is_accepted = is_drop && has_room(announced, route->rules.count, &route->why);
+	is_accepted = is_drop && has_room(announced, peer, route->rules.count, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if (!is_accepted && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, route, had_rules, to);
 	announced->accepted_count -= had_rules;
+	if (had_rules)
+		flow->peer->count--;
 	announced->has_more_room |= had_rules;
 	if (route->is_withdrawn && flow) {
 		forget(&announced->flows, flow);
@@ -237,6 +250,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	if (!flow)
 		return -ENOMEM;
 	*is_refused &= !is_accepted;
+	flow->peer = peer;
 	return is_accepted ? accept_flow(announced, flow, &route->rules, to) :
 			     refuse(announced, flow, is_drop ? &route->rules : NULL);
 }
@@ -254,7 +268,7 @@ int announced_take_waiting(struct announced *announced, FILE *to)
 		struct node *flow = waiting->flow;
 
 		next = TAILQ_NEXT(waiting, link);
-		if (!has_room(announced, waiting->rules.count, &why))
+		if (!has_room(announced, flow->peer, waiting->rules.count, &why))
 			continue;
 		error = accept_flow(announced, flow, &waiting->rules, to);
 		end_refusal(announced, flow);
@@ -276,7 +290,8 @@ void announced_close(struct announced *announced)
 {
 	tdestroy(announced->flows, free_flow);
 	tdestroy(announced->rules, free);
-	announced->flows = announced->rules = NULL;
+	tdestroy(announced->peers, free);
+	announced->flows = announced->rules = announced->peers = NULL;
 }
 
 /* ---- renewal ---- */

@@ -46,6 +46,7 @@ const char *flow_prefix(const json_t *value);
 #define ROUTE_RULES_MAX 1024 /* of a flow */
 #define ROUTE_NAME_BYTES 200
 #define ROUTE_KEY_BYTES (32 << 10)
+#define ROUTE_PEER_BYTES 46 /* of an address */
 
 enum route_kind {
 	ROUTE_OTHER,     /* of no concern here */
@@ -58,6 +59,7 @@ struct route {
 	bool is_withdrawn;
 	bool is_drop;                /* the route asks for a drop, and `rules` has it */
 	char *key;                   /* two routes with the same key announce the same flow; NULL: of no concern */
+	char peer[ROUTE_PEER_BYTES]; /* whose route it is; "": gobgp does not say */
 	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
 	struct rule_set rules; /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
 	struct reason why;     /* why is_drop is false */
@@ -126,7 +128,7 @@ struct waiting;
 
 struct announced {
 	const struct flowspec_options *options;
-	void *flows, *rules; /* trees: see tsearch(3) */
+	void *flows, *rules, *peers; /* trees: see tsearch(3) */
 	__u64 accepted_count, refused_count, rules_count;
 	__u64 forgotten_count; /* of the refused flows: these are not in `flows`, for want of memory */
 	size_t refused_bytes;  /* of the refused flows in `flows` */
@@ -140,7 +142,7 @@ void announced_close(struct announced *announced);
 
 /*
  * Takes a route. *is_refused: the route is announced and newly refused; route->why says why. A flow that is refused only
- * because max-flows or max-rules is reached waits, and announced_take_waiting() takes it when there is room. Takes the
+ * because max-flows, max-flows-peer or max-rules is reached waits, and announced_take_waiting() takes it when there is room. Takes the
  * rules from `route`. 0; -ENOMEM.
  */
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused);

@@ -220,7 +220,7 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 
 int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason)
 {
-	const json_t *nlri;
+	const json_t *nlri, *peer;
 	json_error_t where;
 	json_t *json;
 	int error = 0;
@@ -231,6 +231,7 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 		       json_loads(text, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where) :
 		       route_text_read(text);
 	nlri = json_object_get(json, "nlri");
+	peer = json_object_get(json, "neighbor-ip");
 	if (json_is_string(json_object_get(json, "error")))
 		error = reason_set(reason, -EBADMSG, "gobgp says: %s",
 				   json_string_value(json_object_get(json, "error")));
@@ -239,6 +240,8 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	if (!error) {
 		route->kind = kind_of(json, nlri);
 		route->is_withdrawn = json_is_true(json_object_get(json, "withdrawal"));
+		if (json_is_string(peer) && json_string_length(peer) < sizeof(route->peer))
+			strcpy(route->peer, json_string_value(peer));
 	}
 	if (route->kind == ROUTE_FLOW)
 		error = read_flow(route, json, nlri, options);
