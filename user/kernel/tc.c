@@ -84,8 +84,8 @@ static int look_at_hook(int ifindex, enum interface_mode mode, struct hook *hook
 	*hook = (struct hook){ .has_tcx = !error || error == -ENOENT };
 	for (__u32 i = 0; i < count && !error && !hook->id; i++)
 		hook->id = may_be_ours(ids[i]) ? ids[i] : 0;
-	/* Before Linux 6.6 the kernel does not know the hook's number. */
-	if (error == -EINVAL)
+	/* Before Linux 6.6 the kernel does not know the hook's number, and asks for CAP_NET_ADMIN first. */
+	if (error == -EINVAL || error == -EPERM)
 		return netlink_dump_of(RTM_GETTFILTER, &header, sizeof(header), read_filter, hook);
 	return hook->has_tcx ? 0 : error;
 }
