@@ -177,6 +177,9 @@ static void assert_discovery(const struct guard *guard, const char *neighbour, c
 	assert_guarded(guard, flow, what);
 	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", neighbour, group);
 	assert_guarded(guard, flow, what);
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", own, neighbour);
+	snprintf(what, sizeof(what), "neighbour solicitations to %s", name);
+	assert_guarded(guard, flow, what);
 }
 
 HOST_TEST(test_gateways)
@@ -197,7 +200,7 @@ HOST_TEST(test_gateways)
 			 "ff02::1:ff45:6789");
 	assert_null(what_of(&guard, "src 192.0.2.253"));
 	assert_null(what_of(&guard, "src 192.0.2.254 dst 2001:db8::1:2345:6789"));
-	assert_int_equal(guard.count, 4 + 7);
+	assert_int_equal(guard.count, 4 + 9);
 	guard_close(&guard);
 }
 
@@ -215,7 +218,7 @@ HOST_TEST(test_gateway_of_a_global_address)
 		       "neighbour solicitations of the default gateway 2001:db8::ff");
 	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0",
 		       "neighbour solicitations of the default gateway 2001:db8::ff");
-	assert_int_equal(guard.count, 2 + 7);
+	assert_int_equal(guard.count, 2 + 9);
 	guard_close(&guard);
 }
 
@@ -258,7 +261,7 @@ HOST_TEST(test_gateways_of_many_routes)
 			print_error("not guarded: %s\n", gateways[i]);
 		assert_non_null(what_of(&guard, gateways[i]));
 	}
-	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 5);
+	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 7);
 	guard_close(&guard);
 }
 
@@ -407,12 +410,12 @@ HOST_TEST(test_ssh_peer_on_the_link)
 	guard = open_guard();
 	assert_discovery(&guard, "2001:db8:1::9", "the SSH peer 2001:db8:1::9", "2001:db8::1", "ff02::1:ff00:1");
 	assert_non_null(what_of(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0"));
-	assert_int_equal(guard.count, SSH + 5 + 2);
+	assert_int_equal(guard.count, SSH + 5 + 4);
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "fe80::9%g0 50000 2001:db8::1 22", 1);
 	guard = open_guard();
 	assert_discovery(&guard, "fe80::9", "the SSH peer fe80::9", "2001:db8::1", "ff02::1:ff00:1");
-	assert_int_equal(guard.count, SSH + 3 + 2);
+	assert_int_equal(guard.count, SSH + 3 + 4);
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "2001:db8:2::9 50000 2001:db8::1 22", 1);
 	guard = open_guard();
