@@ -117,7 +117,7 @@ sound() {
 		assert_shows '^  bypassed on: +none$' xc status --verbose
 	done
 	xc metrics >"$STATE/metrics"
-	[ "$(value "xdp_cuckoo_interface_seen_packets_total{name=\"default\",interface=\"$2\",mode=\"$1\"}")" -gt 0 ] ||
+	[ "$(value "xdp_cuckoo_interface_seen_packets_total{name=\"default\",interface=\"$2\",direction=\"received\",mode=\"$1\"}")" -gt 0 ] ||
 		fail "no packet seen"
 	kill "$traffic_pid"
 	assert_status 0 xc unload "$2"

@@ -69,6 +69,11 @@ test_losses_of_the_card() {
 	assert_error "the card of 'vrx' loses packets before the filter sees them: [0-9]+ so far, beside [0-9]+ received"
 	losses 80+ --json top --count 2 --interval 1s
 	assert_output '"lost_by_card_ps": *[1-9]'
+	case_begin "once for both directions"
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx --outgoing
+	losses 5000000000 status
+	assert_equal 1 "$(grep -c 'the card of' "$STATE/err")" "notes"
 	losses 90 metrics
 	assert_output '^xdp_cuckoo_interface_lost_packets_total\{.*interface="vrx".*\} 90$'
 }

@@ -380,7 +380,7 @@ static void report_losses(const struct kernel_filter *filters, size_t count)
 				const struct interface *interface = &interfaces[j];
 				const bool grows = interface->lost > attachment.lost;
 
-				if (interface->index != attachment.ifindex ||
+				if (interface->index != attachment.ifindex || kernel_is_outgoing(&attachment) ||
 				    (!grows && interface->lost < interface->received / LOST_SHARE + 1))
 					continue;
 				interface_clean_name(attachment.interface);

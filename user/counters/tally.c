@@ -60,7 +60,8 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 		if ((size_t)snprintf(names + length, room, "%s%s", length ? "+" : "", attachment->interface) >= room)
 			memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
 		interface_clean_name(names);
-		tally->lost[abi_counter_row(attachment->ifindex)] += attachment->lost;
+		if (!kernel_is_outgoing(attachment))
+			tally->lost[abi_counter_row(attachment->ifindex)] += attachment->lost;
 	}
 	/* A killed resize can leave two filters that count in one map. */
 	if (find_part(tally, id))
