@@ -3,6 +3,8 @@
 # A filter of another version that runs: what the commands say of it, and how this one's gets its place.
 . tests/lib.sh
 
+VERSION=$(sed -n 's/^#define ABI_VERSION //p' include/abi.h) # of the table
+
 # older [NAME [VERSION [IFACE...]]]: runs a filter of an older version on vrx or these interfaces, which drops
 # 203.0.113.0/24.
 older() {
@@ -28,7 +30,7 @@ test_whoever_only_looks() {
 	for command in stats metrics 'list --counters' 'bench --seconds 1' 'monitor --seconds 1' 'top --count 1'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 3 xc $command
-		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 11\); xdp-cuckoo .* load vrx"
+		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* $VERSION\); xdp-cuckoo .* load vrx"
 	done
 	assert_verdict drop 203.0.113.200
 }
@@ -120,7 +122,7 @@ refuses() {
 # A table that a newer version has made stays, and also the tables that this version could change.
 test_a_newer_table_stays() {
 	second_pair
-	older default 12
+	older default $((VERSION + 1))
 	refuses "of a newer version of xdp-cuckoo .* unload vrx, then load it here"
 	assert_verdict drop 203.0.113.200
 	assert_fails 3 "of a newer version" xc stats
