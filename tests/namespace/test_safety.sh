@@ -278,7 +278,7 @@ test_up_and_monitor_only_off_warn_of_what_they_block() {
 	assert_notes "$blocks" xc_host monitor-only off
 	xc_host add proto ipv6-icmp --force >/dev/null
 	assert_status 0 xc_host monitor-only off
-	assert_equal 3 "$(grep -c blocks "$STATE/err")" "each once"
+	assert_equal 4 "$(grep -c blocks "$STATE/err")" "each once: the session, and three of its neighbour discovery"
 	xc_host del proto ipv6-icmp >/dev/null
 	xc_host add "$PEER" action pass >/dev/null
 	assert_status 0 xc_host monitor-only off

@@ -160,14 +160,14 @@ test_the_binary_is_hardened() {
 	grep -q 'GNU_STACK.* RW ' "$STATE/elf" || fail "an executable stack"
 }
 
-# The tool reads only SSH_CONNECTION, TERM, NO_COLOR and NOTIFY_SOCKET, and nothing if the binary has privileges of its own.
+# The tool reads only SSH_CONNECTION, TERM, NO_COLOR, NOTIFY_SOCKET and SUDO_UID, and nothing if the binary has privileges of its own.
 test_no_program_is_run_and_no_environment_trusted() {
 	command -v readelf >/dev/null || skip "readelf is not installed"
 	needs_usual_build
 	readelf -W --dyn-syms "$TOOL" >"$STATE/symbols"
 	grep -q ' UND secure_getenv' "$STATE/symbols" || fail "no symbols"
 	grep -E ' UND (exec|fexec|system|popen|posix_spawn|getenv|setenv|putenv)' "$STATE/symbols" && fail "called"
-	assert_equal 4 "$(grep -c 'secure_getenv(' user/*.c user/*/*.c | awk -F: '{ n += $2 } END { print n }')" "variables"
+	assert_equal 5 "$(grep -c 'secure_getenv(' user/*.c user/*/*.c | awk -F: '{ n += $2 } END { print n }')" "variables"
 }
 
 run_tests "$0" "$@"

@@ -158,9 +158,9 @@ test_tables_are_aligned() {
 	veth "$TX" wide0 "$RX" interfacename15
 	assert_status 0 xc load interfacename15
 	assert_status 0 xc status --verbose
-	assert_output '^ +interface        mode    program  lost by card$'
-	assert_output '^ +vrx              native +[0-9]+ +[0-9]+$'
-	assert_output '^ +interfacename15  native +[0-9]+ +[0-9]+$'
+	assert_output '^ +interface        mode    program  lost by card  outgoing$'
+	assert_output '^ +vrx              native +[0-9]+ +[0-9]+ +no$'
+	assert_output '^ +interfacename15  native +[0-9]+ +[0-9]+ +no$'
 }
 
 # A table too wide for the terminal is shown object by object: no row breaks, and nothing is left out.

@@ -365,7 +365,7 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 
 void command_note_adder(struct session *session)
 {
-	const char *behind_sudo = geteuid() ? NULL : getenv("SUDO_UID");
+	const char *behind_sudo = geteuid() ? NULL : secure_getenv("SUDO_UID");
 	FILE *file = behind_sudo ? NULL : fopen("/proc/self/loginuid", "r");
 	unsigned int user;
 
