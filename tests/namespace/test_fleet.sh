@@ -286,7 +286,7 @@ test_flows_are_published() {
 	assert_same_rules
 	sed -n 's/ timeout .*//; s/^add //p' "$STATE/lines" | LC_ALL=C sort -u | diff - "$STATE/host.rules" ||
 		fail "the host has other rules than the flows"
-	assert_equal 21 "$(wc -l <"$STATE/host.rules")" "rules"
+	assert_equal 113 "$(wc -l <"$STATE/host.rules")" "rules"
 	echo 'drop it proto tcp src 192.0.2.1 dst 198.51.100.1 sport 1 dport 2' | traffic || fail "a flow is not dropped"
 	case_begin "withdrawn"
 	sed 'p; s/"stale":false/&,"withdrawal":true/' tests/fuzz/flowspec.jsonl >"$STATE/withdrawn"

@@ -259,7 +259,7 @@ rows = [json.loads(line) for line in open(sys.argv[1])]
 for row in rows:
     time = row.pop("time")
     assert time.endswith("Z") and len(time) == len("2026-01-01T00:00:00.000000Z"), time
-both = {"interface": "v?[31m", "length": 58, "verdict": "drop"}
+both = {"interface": "v?[31m", "direction": "received", "length": 58, "verdict": "drop"}
 rule = {"rule": "src 192.0.2.66 comment \"a list\"", "src": "192.0.2.66", "dst": "10.99.0.2", **both}
 wanted = [{"proto": "udp", "sport": 1, "dport": 2, **rule}, {"proto": "icmp", "type": 8, "code": 0, **rule},
           {"policy": "malformed", **both}]

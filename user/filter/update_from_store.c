@@ -95,7 +95,8 @@ static int lay_out(struct filter *filter, const struct store_info *info, struct 
 	if (filter_tables(&filter->kernel) != 1 || 2 * table_slots(&filter->table) > all)
 		return 0;
 	if (filter_holds(filter, info->keys) || !fits_whole) {
-		filter_lay_out(&filter->kernel, ABI_TABLES, all / ABI_TABLES);
+		if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST))
+			filter_lay_out(&filter->kernel, ABI_TABLES, all / ABI_TABLES);
 		return 0;
 	}
 	table_close(&filter->table);

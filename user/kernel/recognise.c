@@ -36,7 +36,10 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 	return is_sized && info->type == shapes_of_maps[name].type &&
 	       info->key_size == shapes_of_maps[name].key_bytes &&
 	       (info->type != BPF_MAP_TYPE_ARRAY || info->map_flags & BPF_F_MMAPABLE) &&
-	       (!shapes_of_maps[name].entries || info->max_entries == shapes_of_maps[name].entries);
+	       (!shapes_of_maps[name].entries || info->max_entries == shapes_of_maps[name].entries) &&
+	       (name != KERNEL_HINTS ||
+		info->max_entries >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST) / info->value_size ||
+		info->max_entries == ABI_HINTS(ABI_HINT_SHIFT_MOST) / info->value_size);
 }
 
 /* Keeps the descriptor if the map is a filter's; else closes it. */

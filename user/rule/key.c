@@ -20,7 +20,7 @@ static __u64 shape_tag(const struct rule_shape *shape)
 /* A mask of the upper `length` bits of a port or a length. */
 static __u16 upper_bits(unsigned int length)
 {
-	return 0xffff << (RULE_PORT_BITS - length);
+	return 0xffffU << (RULE_PORT_BITS - length);
 }
 
 /* The mask of the details. Its upper half tells it from other masks, and has what the masks of the ports do not tell. */
