@@ -79,10 +79,10 @@ static inline void course_grow(struct course *course)
 	free(list.bytes);
 }
 
-/* What may be stored now, and up to so many keys more. Joined prefix lengths take more keys than rules. */
+/* What may be stored now, and up to so many keys more. Joined prefix lengths take more keys than rules: some five times. */
 static inline void course_print_capacity(struct course *course, uint64_t more, char capacity[COURSE_NUMBER_BYTES])
 {
-	const uint64_t least = course->fillers + 4 * course->changer.model->units + COURSE_GROUP;
+	const uint64_t least = course->fillers + 8 * course->changer.model->units + COURSE_GROUP;
 
 	snprintf(capacity, COURSE_NUMBER_BYTES, "%lu", least + changes_below(&course->changer, more));
 }
