@@ -87,8 +87,8 @@ static __always_inline __u32 packet_ifindex(const struct __sk_buff *skb)
 }
 
 /*
- * Copies `bytes` bytes, which is not 0. Not 0: the packet is shorter. The sample of a packet without an Ethernet header gets one, so that whoever reads
- * samples needs to know one kind.
+ * Copies `bytes` bytes, which is not 0. Not 0: the packet is shorter. The sample of a packet without an Ethernet header gets
+ * one, so that readers of samples need to know one kind only.
  */
 static __always_inline long packet_sample(struct __sk_buff *skb, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {

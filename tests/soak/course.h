@@ -79,7 +79,7 @@ static inline void course_grow(struct course *course)
 	free(list.bytes);
 }
 
-/* What may be stored now, and up to so many keys more. Joined prefix lengths take more keys than rules: some five times. */
+/* What may be stored now, and up to so many keys more. Joined prefix lengths take more keys than rules. */
 static inline void course_print_capacity(struct course *course, uint64_t more, char capacity[COURSE_NUMBER_BYTES])
 {
 	const uint64_t least = course->fillers + 8 * course->changer.model->units + COURSE_GROUP;

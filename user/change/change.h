@@ -124,8 +124,8 @@ int session_resume(struct session *session, const char *state, const char *name,
 void session_unlock(struct session *session);
 
 /*
- * The attachment of one of the session's filters to an interface, for one direction; NULL: there is none. `interface` may be any of the
- * names that the interface has.
+ * The attachment of one of the session's filters to an interface, for one direction; NULL: there is none. `interface` may be
+ * any of the names that the interface has.
  */
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface,
 						      bool is_outgoing);

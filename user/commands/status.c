@@ -374,22 +374,21 @@ static void report_losses(const struct kernel_filter *filters, size_t count)
 	if (interfaces_list(&interfaces, &interfaces_count))
 		return;
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++)
-			for (size_t j = 0; j < interfaces_count; j++) {
-				struct kernel_attachment attachment = filters[i].attachments[k];
-				const struct interface *interface = &interfaces[j];
-				const bool grows = interface->lost > attachment.lost;
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			struct kernel_attachment attachment = filters[i].attachments[k];
+			const struct interface *now = interfaces, *end = interfaces + interfaces_count;
 
-				if (interface->index != attachment.ifindex || kernel_is_outgoing(&attachment) ||
-				    (!grows && interface->lost < interface->received / LOST_SHARE + 1))
-					continue;
-				interface_clean_name(attachment.interface);
-				output_note("the card of '%s' %s packets before the filter sees them: %llu so far, beside "
-					    "%llu received; see \"Packets that the card loses\" in xdp-cuckoo-drivers(7)",
-					    attachment.interface, grows ? "loses" : "has lost",
-					    (unsigned long long)interface->lost,
-					    (unsigned long long)interface->received);
-			}
+			while (now < end && now->index != attachment.ifindex)
+				now++;
+			if (now == end || kernel_is_outgoing(&attachment) ||
+			    (now->lost <= attachment.lost && now->lost <= now->received / LOST_SHARE))
+				continue;
+			interface_clean_name(attachment.interface);
+			output_note("the card of '%s' %s packets before the filter sees them: %llu so far, beside %llu "
+				    "received; see \"Packets that the card loses\" in xdp-cuckoo-drivers(7)",
+				    attachment.interface, now->lost > attachment.lost ? "loses" : "has lost",
+				    (unsigned long long)now->lost, (unsigned long long)now->received);
+		}
 	free(interfaces);
 }
 

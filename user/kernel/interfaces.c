@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
@@ -140,11 +141,8 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			memcpy(&counts, payload, offsetof(struct rtnl_link_stats64, tx_aborted_errors));
 			interface->received = counts.rx_packets;
 			/* Drivers count the same loss in one or several of these: the sum could be too high. */
-			interface->lost = counts.rx_missed_errors;
-			interface->lost = counts.rx_over_errors > interface->lost ? counts.rx_over_errors :
-										    interface->lost;
-			interface->lost = counts.rx_fifo_errors > interface->lost ? counts.rx_fifo_errors :
-										    interface->lost;
+			interface->lost = MAX(counts.rx_missed_errors,
+					      MAX(counts.rx_over_errors, counts.rx_fifo_errors));
 			break;
 		case IFLA_XDP:
 			mnl_attr_for_each_nested(program, attribute)
