@@ -239,33 +239,27 @@ void apply_begin(struct apply_list *list)
 
 /* ---- the session ---- */
 
-/* Protects the broker's packets as those of gateways. */
-static void guard_broker(const struct apply *apply, struct guard *guard)
-{
-	struct guard_flow *grown;
-	struct reason ignored;
-	struct rule flow;
-
-	if (!*apply->broker || rule_parse(apply->broker, &flow, &ignored))
-		return;
-	grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
-	if (!grown)
-		return;
-	guard->flows = grown;
-	grown[guard->count] = (struct guard_flow){ .flow = flow };
-	snprintf(grown[guard->count++].what, sizeof(grown->what), "the fleet's broker, %.70s", apply->broker);
-}
-
 /* After this, leave_session() must be called, even after an error. */
 static int open_session(struct apply *apply, struct guard *guard, struct reason *reason)
 {
 	struct session *session = &apply->session;
+	struct guard_flow *grown;
+	struct reason ignored;
+	struct rule flow;
 	int error = guard_open(guard, reason);
 
 	if (error)
 		return error;
 	guard->insist = "";
-	guard_broker(apply, guard);
+	/* Protects the broker's packets as those of gateways. */
+	if (*apply->broker && !rule_parse(apply->broker, &flow, &ignored)) {
+		grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
+		if (!grown)
+			return reason_set(reason, -ENOMEM, "not enough memory");
+		guard->flows = grown;
+		grown[guard->count] = (struct guard_flow){ .flow = flow };
+		snprintf(grown[guard->count++].what, sizeof(grown->what), "the fleet's broker, %.70s", apply->broker);
+	}
 	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;
 	if (session->undone.error)

@@ -92,18 +92,6 @@ static int say_over_limit(const struct apply *apply, const struct apply_list *li
 			  list->name, (unsigned long long)apply->options->rules_max);
 }
 
-/* Whether the host's limit allows `rules` rules in the list. A list that does not grow is always allowed. */
-static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 rules, struct reason *reason)
-{
-	__u64 all = rules;
-
-	for (size_t i = 0; i < apply->count; i++)
-		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
-	return !apply->options->rules_max || rules <= list->rules || all <= apply->options->rules_max ?
-		       0 :
-		       say_over_limit(apply, list, reason);
-}
-
 static bool is_accepted(const struct apply *apply, const struct apply_list *list)
 {
 	return apply->is_accepted || list->accepted_ms > fleet_now_ms() + apply->offset_ms;
@@ -136,19 +124,28 @@ static int check_shrink(const struct apply *apply, struct apply_list *list, __u6
 	return 0;
 }
 
-/* Checks the limits for what the open change makes of the list: lines that renew rules do not count. */
+/*
+ * Checks the limits for what the open change makes of the list: lines that renew rules do not count. A list that does not
+ * grow may have any size.
+ */
 static int check_changed(const struct apply *apply, struct session *session, struct apply_list *list,
 			 struct reason *reason)
 {
 	struct store_lists lists;
 	int error = store_lists(session->store, &lists);
-	__u64 rules;
+	__u64 rules, all;
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	rules = lists.list[store_lists_find(&lists, list->name)].rules;
+	rules = all = lists.list[store_lists_find(&lists, list->name)].rules;
 	error = list->is_whole ? 0 : check_shrink(apply, list, rules, reason);
-	return error ? error : check_limit(apply, list, rules, reason);
+	if (error)
+		return error;
+	for (size_t i = 0; i < apply->count; i++)
+		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
+	if (apply->options->rules_max && rules > list->rules && all > apply->options->rules_max)
+		return say_over_limit(apply, list, reason);
+	return 0;
 }
 
 /* ---- rules that could lock this host out ---- */
@@ -277,20 +274,6 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 
 /* ---- a whole state ---- */
 
-static void drop_deleted(struct rule_set *rules)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < rules->count; i++) {
-		struct rule rule;
-
-		rule_set_get(rules, i, &rule);
-		if (rule.timeout_ms >= 0)
-			rules->entries[kept++] = rules->entries[i];
-	}
-	rules->count = kept;
-}
-
 /* ---- applying ---- */
 
 static int replace_list(struct apply *apply, struct session *session, struct apply_list *list, struct rule_diff *diff,
@@ -373,7 +356,9 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 
 int apply_change_list(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
+	struct rule_set *changes = &list->changes;
 	struct store_lists lists;
+	size_t kept = 0;
 	int error = store_lists(session->store, &lists);
 
 	if (error)
@@ -384,9 +369,17 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
 	if (list->is_over)
 		return say_over_limit(apply, list, reason);
-	rule_set_sort(&list->changes);
+	rule_set_sort(changes);
+	/* A whole state names what stays, and nothing that is to be deleted. */
+	for (size_t i = 0; list->is_whole && i < changes->count; i++) {
+		struct rule rule;
+
+		rule_set_get(changes, i, &rule);
+		if (rule.timeout_ms >= 0)
+			changes->entries[kept++] = changes->entries[i];
+	}
 	if (list->is_whole)
-		drop_deleted(&list->changes);
+		changes->count = kept;
 	error = try_dangerous(apply, session, list, store_lists_find(&lists, list->name), reason);
 	if (!error)
 		error = apply_changes(apply, session, list, reason);

@@ -2,7 +2,6 @@
 #include "fleet/connection.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -127,45 +126,38 @@ static int connect_host(const char *host, const char *port, __s64 deadline_ms, s
 			fd;
 }
 
-static int shake_hands(struct connection *connection, __s64 deadline_ms, struct reason *reason)
-{
-	struct reason why;
-	short events = 0;
-	int error;
-
-	while ((error = tls_shake_hands(connection->tls, &events, &why)) == -EAGAIN) {
-		error = wait_for(connection->fd, events, deadline_ms);
-		if (error)
-			return reason_set(reason, error, "the broker at %s: TLS: %s; does this port speak TLS?",
-					  connection->where, strerror(-error));
-	}
-	return error ? reason_set(reason, error, "the broker at %s: %s", connection->where, why.text) : 0;
-}
-
 int connection_open(struct connection *connection, const char *where, const char *certificates, int timeout_ms,
 		    struct reason *reason)
 {
 	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
 	char host[CONNECTION_WHERE_BYTES] = "localhost", port[8];
-	int error;
+	struct reason why;
+	short events = 0;
+	int error, fd;
 
 	*connection = (struct connection){ .fd = -1 };
 	snprintf(connection->where, sizeof(connection->where), "%s", where);
 	if (*where != '/' && split_where(where, host, port))
 		return reason_set(reason, -EINVAL,
 				  "broker '%s': must be HOST, HOST:PORT, [IPv6]:PORT or the path of a socket", where);
-	connection->fd = *where == '/' ? connect_path(where, deadline_ms, reason) :
-					 connect_host(host, port, deadline_ms, reason);
-	if (connection->fd < 0) {
-		error = connection->fd;
-		connection->fd = -1;
-		return error;
-	}
+	fd = *where == '/' ? connect_path(where, deadline_ms, reason) : connect_host(host, port, deadline_ms, reason);
+	if (fd < 0)
+		return fd;
+	connection->fd = fd;
 	error = codec_open(&connection->codec, reason);
 	if (!error && certificates)
-		error = tls_open(connection->fd, host, certificates, &connection->tls, reason);
-	if (!error && certificates)
-		error = shake_hands(connection, deadline_ms, reason);
+		error = tls_open(fd, host, certificates, &connection->tls, reason);
+	if (!error && certificates) {
+		while ((error = tls_shake_hands(connection->tls, &events, &why)) == -EAGAIN) {
+			error = wait_for(fd, events, deadline_ms);
+			if (error) {
+				reason_set(&why, 0, "TLS: %s; does this port speak TLS?", strerror(-error));
+				break;
+			}
+		}
+		if (error)
+			reason_set(reason, error, "the broker at %s: %s", connection->where, why.text);
+	}
 	if (error)
 		connection_close(connection);
 	return error;

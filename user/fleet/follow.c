@@ -2,7 +2,6 @@
 #include "fleet/follow.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

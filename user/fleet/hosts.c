@@ -15,46 +15,37 @@
 #define KEYS_AT_ONCE "10000"
 #define STATE_LENGTH_MAX 20
 
-/* A name that no view could show is not that of a host. */
-static int add_host(struct fleet_view *view, const char *name)
-{
-	char shown[FLEET_HOST_BYTES];
-	struct fleet_host *grown;
-
-	snprintf(shown, sizeof(shown), "%s", name);
-	text_make_utf8(shown);
-	if (strcmp(shown, name))
-		return 0;
-	grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	view->hosts = grown;
-	grown[view->hosts_count] = (struct fleet_host){};
-	strcpy(grown[view->hosts_count++].name, shown);
-	return 0;
-}
-
 /* Notes the key if it is the status of a host, or the meta of a list. */
 static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 {
-	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES];
+	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES], shown[FLEET_HOST_BYTES];
 	const size_t length = strlen(key);
-	struct fleet_list *grown;
+	void *grown;
 
 	fleet_key(hosts, fleet, "host:");
 	fleet_key(lists, fleet, "L:");
-	if (!strncmp(key, hosts, strlen(hosts)))
-		return add_host(view, key + strlen(hosts));
-	if (strncmp(key, lists, strlen(lists)) || length < strlen(lists) + 5 || strcmp(key + length - 5, ":meta"))
-		return 0;
-	grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	view->lists = grown;
-	grown[view->lists_count] = (struct fleet_list){};
-	snprintf(grown[view->lists_count++].name, ABI_NAME_BYTES, "%.*s", (int)(length - strlen(lists) - 5),
-		 key + strlen(lists));
+	if (!strncmp(key, hosts, strlen(hosts))) {
+		/* A name that no view could show is not that of a host. */
+		snprintf(shown, sizeof(shown), "%s", key + strlen(hosts));
+		text_make_utf8(shown);
+		if (strcmp(shown, key + strlen(hosts)))
+			return 0;
+		grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*view->hosts));
+		if (!grown)
+			return -ENOMEM;
+		view->hosts = grown;
+		view->hosts[view->hosts_count] = (struct fleet_host){};
+		strcpy(view->hosts[view->hosts_count++].name, shown);
+	} else if (!strncmp(key, lists, strlen(lists)) && length >= strlen(lists) + 5 &&
+		   !strcmp(key + length - 5, ":meta")) {
+		grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*view->lists));
+		if (!grown)
+			return -ENOMEM;
+		view->lists = grown;
+		view->lists[view->lists_count] = (struct fleet_list){};
+		snprintf(view->lists[view->lists_count++].name, ABI_NAME_BYTES, "%.*s",
+			 (int)(length - strlen(lists) - 5), key + strlen(lists));
+	}
 	return 0;
 }
 
@@ -162,11 +153,15 @@ static int read_hosts(struct fleet_view *view, struct broker *reports, const cha
 	return error < 0 ? error : 0;
 }
 
-static int read_view(struct fleet_view *view, struct broker *broker, struct broker *reports, const char *fleet,
-		     struct reason *reason)
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
+		    const char *fleet, struct reason *reason)
 {
-	int error = find_keys(view, broker, fleet, reason);
+	struct broker own, *reports;
+	int error = fleet_reports_open(&own, &reports, broker, options, reason);
 
+	*view = (struct fleet_view){};
+	if (!error)
+		error = find_keys(view, broker, fleet, reason);
 	if (!error && reports != broker) {
 		view->hosts_count = 0;
 		error = find_keys(view, reports, fleet, reason);
@@ -176,35 +171,21 @@ static int read_view(struct fleet_view *view, struct broker *broker, struct brok
 	if (!error)
 		error = read_hosts(view, reports, fleet, reason);
 	for (size_t i = 0; i < view->lists_count && !error; i++) {
-		error = list_head_read(broker, fleet, view->lists[i].name, &view->lists[i].head, reason);
+		struct fleet_list *list = &view->lists[i];
+		struct fleet_position at;
+
+		error = list_head_read(broker, fleet, list->name, &list->head, reason);
 		if (error == -EREMOTEIO || error == -EBADMSG) {
-			view->lists[i].broken = *reason;
-			view->lists[i].head = (struct list_head){};
+			list->broken = *reason;
+			list->head = (struct list_head){};
 			error = 0;
 		}
 		if (!error)
-			error = functions_is_leaving(broker, fleet, view->lists[i].name, &view->lists[i].is_leaving,
-						     reason);
+			error = functions_is_leaving(broker, fleet, list->name, &list->is_leaving, reason);
 		error = error == -EREMOTEIO ? 0 : error;
+		for (size_t j = 0; j < view->hosts_count; j++)
+			list->hosts += fleet_host_at(&view->hosts[j], list->name, &at);
 	}
-	for (size_t i = 0; i < view->lists_count && !error; i++)
-		for (size_t j = 0; j < view->hosts_count; j++) {
-			struct fleet_position at;
-
-			view->lists[i].hosts += fleet_host_at(&view->hosts[j], view->lists[i].name, &at);
-		}
-	return error;
-}
-
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
-		    const char *fleet, struct reason *reason)
-{
-	struct broker own, *reports;
-	int error = fleet_reports_open(&own, &reports, broker, options, reason);
-
-	*view = (struct fleet_view){};
-	if (!error)
-		error = read_view(view, broker, reports, fleet, reason);
 	broker_close(&own);
 	return error;
 }
@@ -447,37 +428,9 @@ static void add_field(json_t *metrics, const struct fleet_view *view, const char
 			       fleet_host_number(&view->hosts[i], field));
 }
 
-static void add_hosts(json_t *metrics, const struct fleet_view *view, const char *fleet, __s64 now_ms)
-{
-	json_t *states = metrics_family(metrics, "xdp_cuckoo_fleet_host_state", METRIC_GAUGE,
-					"1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
-	json_t *seen = metrics_family(metrics, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds", METRIC_GAUGE,
-				      "When the host last reported, by the broker's clock.");
-	json_t *skew = metrics_family(metrics, "xdp_cuckoo_fleet_host_clock_skew_seconds", METRIC_GAUGE,
-				      "The clock of the host minus that of the broker.");
-
-	for (size_t i = 0; i < view->hosts_count; i++) {
-		const struct fleet_host *host = &view->hosts[i];
-		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
-
-		metrics_sample(states,
-			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name, "state",
-					 fleet_host_state(view, host, now_ms)),
-			       1);
-		metrics_sample(seen, json_incref(labels), fleet_host_number(host, "seen") / 1000.0);
-		metrics_sample(skew, labels, fleet_host_number(host, "skew") / 1000.0);
-	}
-	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_rules", METRIC_GAUGE,
-		  "Rules of the fleet's lists on the host.", "rules");
-	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_refused_rules", METRIC_GAUGE,
-		  "Rules that the host has left out.", "refused");
-	add_field(metrics, view, fleet, "xdp_cuckoo_fleet_host_dropped_packets_total", METRIC_COUNTER,
-		  "Packets that the host's filter has dropped, by rules of any list and by policies.", "dropped");
-}
-
 int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
 {
-	json_t *panic, *rules;
+	json_t *panic, *rules, *states, *seen, *skew;
 	int error;
 
 	*metrics = metrics_begin();
@@ -489,7 +442,29 @@ int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic
 		if (!*view->lists[i].broken.text)
 			metrics_sample(rules, json_pack("{s:s, s:s}", "fleet", fleet, "list", view->lists[i].name),
 				       view->lists[i].head.rules);
-	add_hosts(*metrics, view, fleet, now_ms);
+	states = metrics_family(*metrics, "xdp_cuckoo_fleet_host_state", METRIC_GAUGE,
+				"1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
+	seen = metrics_family(*metrics, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds", METRIC_GAUGE,
+			      "When the host last reported, by the broker's clock.");
+	skew = metrics_family(*metrics, "xdp_cuckoo_fleet_host_clock_skew_seconds", METRIC_GAUGE,
+			      "The clock of the host minus that of the broker.");
+	for (size_t i = 0; i < view->hosts_count; i++) {
+		const struct fleet_host *host = &view->hosts[i];
+		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
+
+		metrics_sample(states,
+			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name, "state",
+					 fleet_host_state(view, host, now_ms)),
+			       1);
+		metrics_sample(seen, json_incref(labels), fleet_host_number(host, "seen") / 1000.0);
+		metrics_sample(skew, labels, fleet_host_number(host, "skew") / 1000.0);
+	}
+	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_rules", METRIC_GAUGE,
+		  "Rules of the fleet's lists on the host.", "rules");
+	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_refused_rules", METRIC_GAUGE,
+		  "Rules that the host has left out.", "refused");
+	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_dropped_packets_total", METRIC_COUNTER,
+		  "Packets that the host's filter has dropped, by rules of any list and by policies.", "dropped");
 	error = metrics_end();
 	if (error)
 		json_decref(*metrics);

@@ -33,36 +33,33 @@ enum log_head log_head(struct fleet_position at, struct fleet_position last, boo
 	return last.epoch == at.epoch && !is_master ? LOG_LAGGING : LOG_RESTORED;
 }
 
-static int parse_added(const char *line, __s64 now_ms, struct rule *rule, struct reason *reason)
+int log_line_parse(const char *line, __s64 now_ms, struct rule *rule, bool *is_added, struct reason *reason)
 {
-	const size_t digits = strspn(line, "0123456789");
+	const char *end = line + 2;
+	size_t digits;
 	__s64 end_ms;
 	int error;
 
-	if (!digits || digits > END_DIGITS_MAX || line[digits] != ' ')
-		return reason_set(reason, -EINVAL, "'+ %s': the end is missing", line);
-	end_ms = atoll(line);
-	error = rule_parse(line + digits + 1, rule, reason);
+	*is_added = !strncmp(line, "+ ", 2);
+	if (!strncmp(line, "- ", 2))
+		return rule_parse(line + 2, rule, reason);
+	if (!*is_added)
+		return reason_set(reason, -EOPNOTSUPP, "'%s': this version knows no such line", line);
+	digits = strspn(end, "0123456789");
+	if (!digits || digits > END_DIGITS_MAX || end[digits] != ' ')
+		return reason_set(reason, -EINVAL, "'%s': the end is missing", line);
+	end_ms = atoll(end);
+	error = rule_parse(end + digits + 1, rule, reason);
 	if (error)
 		return error;
 	if (rule->timeout_ms)
-		return reason_set(reason, -EINVAL, "'+ %s': a timeout has no place here", line);
+		return reason_set(reason, -EINVAL, "'%s': a timeout has no place here", line);
 	if (!end_ms)
 		return 0;
 	rule->timeout_ms = end_ms > now_ms ? end_ms - now_ms : -1;
 	if (rule->timeout_ms > RULE_TIMEOUT_MAX_S * 1000LL)
 		rule->timeout_ms = RULE_TIMEOUT_MAX_S * 1000LL;
 	return 0;
-}
-
-int log_line_parse(const char *line, __s64 now_ms, struct rule *rule, bool *is_added, struct reason *reason)
-{
-	*is_added = !strncmp(line, "+ ", 2);
-	if (*is_added)
-		return parse_added(line + 2, now_ms, rule, reason);
-	if (!strncmp(line, "- ", 2))
-		return rule_parse(line + 2, rule, reason);
-	return reason_set(reason, -EOPNOTSUPP, "'%s': this version knows no such line", line);
 }
 
 const char *log_line_format(const struct rule *rule, bool is_added, __s64 now_ms, char line[LOG_LINE_BYTES])

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "fleet/log_entry.h"
 #include "fleet/log_reader_internal.h"
 
 #define CHECK_MS 5000 /* between two looks at the ends of the logs */

@@ -33,27 +33,10 @@ static enum log_end take_panic(struct log_reader *reader, const redisReply *entr
 	return end;
 }
 
-/* The entry does not continue the list: it must be read as a whole. */
-static enum log_end take_other_entry(struct log_reader *reader, size_t i, const struct log_entry *entry,
-				     bool is_strange, enum log_step step)
-{
-	struct list *list = &reader->lists[i];
-	char text[128] = "", id[FLEET_POSITION_BYTES];
-
-	if (is_strange)
-		snprintf(text, sizeof(text), "gap: entry %s of its log is not that of a fleet; reads the whole list",
-			 fleet_position_format(entry->at, id));
-	list->skip = entry->at;
-	log_list_plan(reader, list,
-		      is_strange || step == LOG_GAP      ? FOLLOW_GAP :
-		      entry->base.epoch < list->at.epoch ? FOLLOW_OLDER :
-							   FOLLOW_DIVERGED);
-	return log_tell_state(reader, i, is_strange ? list->head.last : entry->at, text);
-}
-
 static enum log_end take_entries(struct log_reader *reader, size_t i, const redisReply *entries)
 {
 	struct list *list = &reader->lists[i];
+	char text[128] = "", id[FLEET_POSITION_BYTES];
 	struct log_entry entry;
 	enum log_end end = LOG_GOES_ON;
 
@@ -64,8 +47,19 @@ static enum log_end take_entries(struct log_reader *reader, size_t i, const redi
 					entry.rules_bytes > FOLLOW_BYTES_MAX;
 		const enum log_step step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
 
-		if (is_strange || step != LOG_NEXT)
-			return take_other_entry(reader, i, &entry, is_strange, step);
+		/* The entry does not continue the list: it must be read as a whole. */
+		if (is_strange || step != LOG_NEXT) {
+			if (is_strange)
+				snprintf(text, sizeof(text),
+					 "gap: entry %s of its log is not that of a fleet; reads the whole list",
+					 fleet_position_format(entry.at, id));
+			list->skip = entry.at;
+			log_list_plan(reader, list,
+				      is_strange || step == LOG_GAP     ? FOLLOW_GAP :
+				      entry.base.epoch < list->at.epoch ? FOLLOW_OLDER :
+									  FOLLOW_DIVERGED);
+			return log_tell_state(reader, i, is_strange ? list->head.last : entry.at, text);
+		}
 		list->at = entry.at;
 		reader->is_awaited |= entry.is_awaited;
 		end = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);

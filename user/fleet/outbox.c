@@ -18,6 +18,8 @@
 #define HEAD_BYTES 160          /* of the first line of a record */
 #define SHORTEN_BYTES (1 << 20) /* a file without waiting entries may grow to this */
 
+static const char *const marks[] = { [OUTBOX_SENT] = "sent", [OUTBOX_REFUSED] = "refused", [OUTBOX_DONE] = "done" };
+
 static int say_failed(const struct outbox *outbox, int error, const char *what, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot %s the outbox '%s': %s", what, outbox->path, reason_of_write(error));
@@ -49,35 +51,31 @@ static int remember(struct outbox *outbox, const struct outbox_entry *entry, con
 	return 0;
 }
 
-static void mark_sent(struct outbox *outbox, __u64 counter)
+static void mark_entries(struct outbox *outbox, enum outbox_mark mark, __u64 counter)
 {
-	for (size_t i = 0; i < outbox->count; i++)
-		outbox->entries[i].is_sent |= outbox->entries[i].counter <= counter;
-}
+	size_t kept = 0;
 
-static void drop(struct outbox *outbox, __u64 counter)
-{
-	size_t gone = 0;
+	for (size_t i = 0; i < outbox->count; i++) {
+		struct outbox_entry *entry = &outbox->entries[i];
+		const bool is_meant = mark == OUTBOX_REFUSED ? entry->counter == counter : entry->counter <= counter;
 
-	while (gone < outbox->count && outbox->entries[gone].counter <= counter)
-		free(outbox->entries[gone++].lines);
-	if (gone)
-		memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
-	outbox->count -= gone;
-	if (outbox->counter < counter)
+		if (is_meant && mark != OUTBOX_SENT) {
+			free(entry->lines);
+			continue;
+		}
+		entry->is_sent |= is_meant;
+		outbox->entries[kept++] = *entry;
+	}
+	outbox->count = kept;
+	if (mark == OUTBOX_DONE && outbox->counter < counter)
 		outbox->counter = counter;
 }
 
-static void drop_one(struct outbox *outbox, __u64 counter)
+static void free_entries(struct outbox *outbox)
 {
-	for (size_t i = 0; i < outbox->count; i++) {
-		if (outbox->entries[i].counter != counter)
-			continue;
+	for (size_t i = 0; i < outbox->count; i++)
 		free(outbox->entries[i].lines);
-		memmove(outbox->entries + i, outbox->entries + i + 1,
-			(outbox->count - i - 1) * sizeof(*outbox->entries));
-		outbox->count--;
-	}
+	free(outbox->entries);
 }
 
 /* ---- reading ---- */
@@ -86,7 +84,7 @@ static void drop_one(struct outbox *outbox, __u64 counter)
 static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 {
 	const char *end = memchr(text, '\n', left);
-	char line[HEAD_BYTES + 1] = "", expected[HEAD_BYTES], tail[32];
+	char line[HEAD_BYTES + 1] = "", word[HEAD_BYTES], expected[HEAD_BYTES], tail[32];
 	struct outbox_entry entry = {};
 	uint64_t counter;
 	size_t head, tail_length;
@@ -97,18 +95,11 @@ static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 	if (head > HEAD_BYTES)
 		return -EBADMSG;
 	memcpy(line, text, head); /* sscanf() measures all that follows */
-	if (sscanf(line, "sent %" SCNu64 "\n", &counter) == 1) {
-		mark_sent(outbox, counter);
-		return head;
-	}
-	if (sscanf(line, "done %" SCNu64 "\n", &counter) == 1) {
-		drop(outbox, counter);
-		return head;
-	}
-	if (sscanf(line, "refused %" SCNu64 "\n", &counter) == 1) {
-		drop_one(outbox, counter);
-		return head;
-	}
+	for (enum outbox_mark mark = OUTBOX_SENT; mark <= OUTBOX_DONE; mark++)
+		if (sscanf(line, "%159s %" SCNu64 "\n", word, &counter) == 2 && !strcmp(word, marks[mark])) {
+			mark_entries(outbox, mark, counter);
+			return head;
+		}
 	if (sscanf(line, "entry %" SCNu64 " %159s %zu\n", &counter, expected, &entry.bytes) != 3 ||
 	    entry.bytes > FLEET_ENTRY_BYTES)
 		return -EBADMSG;
@@ -185,17 +176,6 @@ static int make_dir(const char *dir)
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 }
 
-/* A file that was made must still be there after a power failure. */
-static int sync_dir(const char *dir)
-{
-	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const int error = fd < 0 || fsync(fd) ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return error;
-}
-
 /* Opens the file that the path names once it is locked. */
 static int open_locked(struct outbox *outbox)
 {
@@ -213,7 +193,7 @@ static int open_locked(struct outbox *outbox)
 
 int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct reason *reason)
 {
-	int error = make_dir(dir);
+	int dir_fd, error = make_dir(dir);
 
 	*outbox = (struct outbox){ .fd = -1 };
 	snprintf(outbox->path, sizeof(outbox->path), "%s/%s", dir, list);
@@ -221,8 +201,13 @@ int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct
 		error = open_locked(outbox);
 	if (!error)
 		error = read_file(outbox);
-	if (!error)
-		error = sync_dir(dir);
+	if (!error) {
+		/* A file that was made must still be there after a power failure. */
+		dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		error = dir_fd < 0 || fsync(dir_fd) ? -errno : 0;
+		if (dir_fd >= 0)
+			close(dir_fd);
+	}
 	if (error == -EBADMSG)
 		reason_set(reason, error,
 			   "the outbox '%s' is damaged; look at it, and move it away: what it holds is not sent then",
@@ -230,8 +215,7 @@ int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct
 	else if (error)
 		say_failed(outbox, error, "open", reason);
 	if (error && outbox->fd >= 0) {
-		drop(outbox, UINT64_MAX);
-		free(outbox->entries);
+		free_entries(outbox);
 		close(outbox->fd);
 		outbox->fd = -1;
 	}
@@ -269,8 +253,7 @@ void outbox_close(struct outbox *outbox)
 		return;
 	if (!outbox->count && !fstat(outbox->fd, &status) && status.st_size > SHORTEN_BYTES)
 		shorten(outbox);
-	drop(outbox, UINT64_MAX);
-	free(outbox->entries);
+	free_entries(outbox);
 	close(outbox->fd);
 	*outbox = (struct outbox){ .fd = -1 };
 }
@@ -304,29 +287,13 @@ int outbox_sync(struct outbox *outbox, struct reason *reason)
 	return fdatasync(outbox->fd) ? say_failed(outbox, -errno, "write to", reason) : 0;
 }
 
-static int note(struct outbox *outbox, const char *what, __u64 counter, struct reason *reason)
+int outbox_mark(struct outbox *outbox, enum outbox_mark mark, __u64 counter, struct reason *reason)
 {
 	char line[HEAD_BYTES];
-	const int length = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", what, (uint64_t)counter);
-	const int error = io_write_all(outbox->fd, line, length);
+	const int length = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", marks[mark], (uint64_t)counter);
+	int error;
 
+	mark_entries(outbox, mark, counter);
+	error = io_write_all(outbox->fd, line, length);
 	return error ? say_failed(outbox, error, "write to", reason) : 0;
-}
-
-int outbox_set_sent(struct outbox *outbox, __u64 counter, struct reason *reason)
-{
-	mark_sent(outbox, counter);
-	return note(outbox, "sent", counter, reason);
-}
-
-int outbox_refuse(struct outbox *outbox, __u64 counter, struct reason *reason)
-{
-	drop_one(outbox, counter);
-	return note(outbox, "refused", counter, reason);
-}
-
-int outbox_forget(struct outbox *outbox, __u64 counter, struct reason *reason)
-{
-	drop(outbox, counter);
-	return note(outbox, "done", counter, reason);
 }

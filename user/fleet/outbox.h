@@ -19,6 +19,13 @@
 
 #define OUTBOX_NAME_BYTES 33
 
+/* What the broker did with the entries up to `counter`; OUTBOX_REFUSED: with this one alone. */
+enum outbox_mark {
+	OUTBOX_SENT,    /* it has answered them */
+	OUTBOX_REFUSED, /* the entry leaves the outbox */
+	OUTBOX_DONE,    /* enough replicas have them: they leave the outbox */
+};
+
 struct outbox_entry {
 	__u64 counter;
 	bool has_expected; /* to be refused unless the last entry of the list is this one */
@@ -51,12 +58,7 @@ int outbox_add(struct outbox *outbox, const char *lines, size_t bytes, const str
 	       struct reason *reason);
 int outbox_sync(struct outbox *outbox, struct reason *reason);
 
-/*
- * outbox_set_sent(): the broker has answered all entries up to `counter`. outbox_refuse(): it has refused this one.
- * outbox_forget(): enough replicas have all up to this one.
- */
-int outbox_set_sent(struct outbox *outbox, __u64 counter, struct reason *reason);
-int outbox_refuse(struct outbox *outbox, __u64 counter, struct reason *reason);
-int outbox_forget(struct outbox *outbox, __u64 counter, struct reason *reason);
+/* Marks entries in memory and in the file. */
+int outbox_mark(struct outbox *outbox, enum outbox_mark mark, __u64 counter, struct reason *reason);
 
 #endif

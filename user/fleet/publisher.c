@@ -136,44 +136,16 @@ static bool is_of_server(const struct reason *reason)
 }
 
 /*
- * Whether the refused entry must wait on: somebody was told that it waits, and the broker only lacks the fleet, the
- * functions or a permission.
+ * Whether the error of the entry is a refusal, after which it leaves the outbox. If somebody was told that the entry
+ * waits, and the broker only lacks the fleet, the functions or a permission, it waits on.
  */
-static bool is_kept(const struct outbox_entry *entry, const struct reason *reason)
+static bool is_refused(const struct outbox_entry *entry, int error, const struct reason *reason)
 {
 	static const char *const bad_entry[] = { "XCLINE", "XCLARGE", NULL };
 
-	return entry->is_sent || (entry->may_be_seen && !is_refusal(reason, bad_entry));
-}
-
-/* The entries that the broker has refused, and why it refused the last of them. */
-struct refusals {
-	__u64 counters[SENT_AT_ONCE];
-	size_t count;
-	int error; /* 0: nothing */
-	struct reason reason;
-};
-
-/* Takes the answers to `count` entries from number `first` on. 0, even if some are refused; -errno. */
-static int get_answers(struct publisher *publisher, size_t first, size_t count, struct refusals *refusals,
-		       struct reason *reason)
-{
-	int error = 0;
-
-	refusals->count = 0;
-	for (size_t i = first; i < first + count && !error; i++) {
-		const struct outbox_entry *entry = &publisher->outbox.entries[i];
-
-		error = get_answer(publisher, entry, reason);
-		if ((error != -EREMOTEIO && error != -ESTALE) || is_of_server(reason) ||
-		    (error == -EREMOTEIO ? is_kept(entry, reason) : entry->is_sent))
-			continue;
-		refusals->counters[refusals->count++] = entry->counter;
-		refusals->reason = *reason;
-		refusals->error = error;
-		error = 0;
-	}
-	return error;
+	if ((error != -EREMOTEIO && error != -ESTALE) || entry->is_sent || is_of_server(reason))
+		return false;
+	return error == -ESTALE || !entry->may_be_seen || is_refusal(reason, bad_entry);
 }
 
 /*
@@ -183,30 +155,40 @@ static int get_answers(struct publisher *publisher, size_t first, size_t count, 
 static int send_entries(struct publisher *publisher, size_t first, struct reason *reason)
 {
 	struct outbox *outbox = &publisher->outbox;
-	struct refusals refusals = {};
-	int error = 0;
+	struct reason why_refused;
+	int error = 0, refusal = 0;
 
 	for (size_t next = first; next < outbox->count && !error;) {
 		const size_t left = outbox->count - next, count = left < SENT_AT_ONCE ? left : SENT_AT_ONCE;
 		const __u64 last = outbox->entries[next + count - 1].counter;
+		__u64 refused[SENT_AT_ONCE];
+		size_t refused_count = 0;
 
 		for (size_t i = next; i < next + count; i++)
 			if (put_entry(publisher, &outbox->entries[i]))
 				return reason_set(reason, -ENOMEM, "not enough memory");
-		error = get_answers(publisher, next, count, &refusals, reason);
-		for (size_t i = 0; i < refusals.count && !error; i++)
-			error = outbox_refuse(outbox, refusals.counters[i], reason);
+		for (size_t i = next; i < next + count && !error; i++) {
+			error = get_answer(publisher, &outbox->entries[i], reason);
+			if (!is_refused(&outbox->entries[i], error, reason))
+				continue;
+			refused[refused_count++] = outbox->entries[i].counter;
+			why_refused = *reason;
+			refusal = error;
+			error = 0;
+		}
+		for (size_t i = 0; i < refused_count && !error; i++)
+			error = outbox_mark(outbox, OUTBOX_REFUSED, refused[i], reason);
 		if (!error)
-			error = outbox_set_sent(outbox, last, reason);
-		next += count - refusals.count;
+			error = outbox_mark(outbox, OUTBOX_SENT, last, reason);
+		next += count - refused_count;
 	}
 	if (!error)
 		error = wait_for_replicas(publisher, reason);
 	if (!error && outbox->count && !publisher->is_late)
-		error = outbox_forget(outbox, outbox->entries[outbox->count - 1].counter, reason);
-	if (!error && refusals.error)
-		*reason = refusals.reason;
-	return error ? error : refusals.error;
+		error = outbox_mark(outbox, OUTBOX_DONE, outbox->entries[outbox->count - 1].counter, reason);
+	if (!error && refusal)
+		*reason = why_refused;
+	return error ? error : refusal;
 }
 
 /* ---- connections ---- */
@@ -218,21 +200,21 @@ static int connect_master(struct publisher *publisher, struct reason *reason)
 }
 
 /* Whether another try may succeed: after a restart, or a failover. -EBADF: no connection is open. */
-static bool is_passing(int error)
+static bool is_passing(int error, const struct reason *reason)
 {
 	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT || error == -ECONNREFUSED ||
 	       error == -EBADF || error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH ||
-	       error == -ENOTCONN || error == -ENOENT; /* a Unix socket is gone until the broker is back */
+	       error == -ENOTCONN || error == -ENOENT || /* a Unix socket is gone until the broker is back */
+	       (error == -EREMOTEIO && is_of_server(reason));
 }
 
-/* Finds the master again and sends the whole outbox. */
-static int resend(struct publisher *publisher, struct reason *reason)
+/* Sends the entries from number `first` on. If that fails, finds the master again and sends the whole outbox. */
+static int deliver(struct publisher *publisher, size_t first, struct reason *reason)
 {
-	int pause_ms = RETRY_MIN_MS;
+	int error = send_entries(publisher, first, reason), pause_ms = RETRY_MIN_MS;
 	const __s64 deadline_ms = fleet_now_ms() + RECONNECT_MS;
-	int error;
 
-	do {
+	while (is_passing(error, reason) && fleet_now_ms() < deadline_ms) {
 		clock_pause(pause_ms);
 		pause_ms = 2 * pause_ms < RETRY_MAX_MS ? 2 * pause_ms : RETRY_MAX_MS;
 		broker_close(&publisher->broker);
@@ -241,20 +223,8 @@ static int resend(struct publisher *publisher, struct reason *reason)
 		error = connect_master(publisher, reason);
 		if (!error)
 			error = send_entries(publisher, 0, reason);
-		if (error == -EREMOTEIO && is_of_server(reason))
-			error = -EROFS;
-	} while (is_passing(error) && fleet_now_ms() < deadline_ms);
-	return error;
-}
-
-/* Sends the entries from number `first` on, over another connection if need be. */
-static int deliver(struct publisher *publisher, size_t first, struct reason *reason)
-{
-	int error = send_entries(publisher, first, reason);
-
-	if (is_passing(error) || (error == -EREMOTEIO && is_of_server(reason)))
-		error = resend(publisher, reason);
-	return error;
+	}
+	return error == -EREMOTEIO && is_of_server(reason) ? -EROFS : error;
 }
 
 int publisher_open(struct publisher *publisher, const struct fleet_options *options, const char *fleet,

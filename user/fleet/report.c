@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define IN_A_ROW 3
@@ -134,29 +133,6 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	return 0;
 }
 
-/* The server of `report` may be away: this host follows all the same, and tries again later. */
-static void send_elsewhere(struct report *report, const struct fleet_options *options,
-			   const struct broker_secrets *secrets, const char *fleet, char *lines)
-{
-	const struct fleet_options there = fleet_options_of_reports(options);
-	struct reason reason;
-	int error = 0;
-
-	if (report->own.connection.fd < 0) {
-		if (fleet_now_ms() < report->own_due_ms)
-			return;
-		error = broker_open(&report->own, &there, secrets, BROKER_WRITE, OWN_MS, &reason);
-		*report->sent = '\0';
-	}
-	if (!error)
-		error = send_now(report, &report->own, options, fleet, lines, OWN_MS, &reason);
-	if (!error)
-		return;
-	note(report, options->report, reason.text);
-	broker_close(&report->own);
-	report->own_due_ms = fleet_now_ms() + OWN_RETRY_MS / 2 + fleet_random_below(OWN_RETRY_MS);
-}
-
 /* Whether the lines say something new: those from "seen" on do not count. */
 static bool is_new(const struct report *report, const char *lines)
 {
@@ -170,9 +146,12 @@ int report_send(struct report *report, struct broker *broker, const struct fleet
 		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
 		struct reason *reason)
 {
+	const struct fleet_options there = fleet_options_of_reports(options);
 	/* All hosts together report at most five times in a millisecond. */
 	const __s64 pause_ms = report->hosts > 5 * REPORT_MS ? (__s64)report->hosts / 5 : REPORT_MS,
 		    now_ms = fleet_now_ms();
+	struct reason why;
+	int error = 0;
 
 	report->due_ms = 0;
 	if (!*lines || (!is_new(report, lines) && now_ms - report->sent_ms < HEARTBEAT_MS))
@@ -189,6 +168,19 @@ int report_send(struct report *report, struct broker *broker, const struct fleet
 	report->sent_ms = now_ms;
 	if (!options->report)
 		return send_now(report, broker, options, fleet, lines, CONNECTION_TIMEOUT_MS, reason);
-	send_elsewhere(report, options, secrets, fleet, lines);
+	/* The server of `report` may be away: this host follows all the same, and tries again later. */
+	if (report->own.connection.fd < 0) {
+		if (now_ms < report->own_due_ms)
+			return 0;
+		error = broker_open(&report->own, &there, secrets, BROKER_WRITE, OWN_MS, &why);
+		*report->sent = '\0';
+	}
+	if (!error)
+		error = send_now(report, &report->own, options, fleet, lines, OWN_MS, &why);
+	if (error) {
+		note(report, options->report, why.text);
+		broker_close(&report->own);
+		report->own_due_ms = fleet_now_ms() + OWN_RETRY_MS / 2 + fleet_random_below(OWN_RETRY_MS);
+	}
 	return 0;
 }

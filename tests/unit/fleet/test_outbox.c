@@ -60,8 +60,8 @@ TEST_WITH(test_entries_stay_until_they_are_forgotten, struct fixture *fixture, s
 	assert_int_equal(outbox_add(&outbox, "- a", 3, &expected, &reason), 0);
 	add(&outbox, "- b");
 	assert_int_equal(outbox_sync(&outbox, &reason), 0);
-	assert_int_equal(outbox_set_sent(&outbox, 2, &reason), 0);
-	assert_int_equal(outbox_forget(&outbox, 1, &reason), 0);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_SENT, 2, &reason), 0);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_DONE, 1, &reason), 0);
 	outbox_close(&outbox);
 
 	outbox = open_outbox(fixture);
@@ -73,8 +73,8 @@ TEST_WITH(test_entries_stay_until_they_are_forgotten, struct fixture *fixture, s
 	assert_int_equal(outbox.entries[0].expected.seq, 3);
 	assert_string_equal(outbox.entries[0].lines, "- a");
 	assert_false(outbox.entries[1].is_sent || outbox.entries[1].has_expected);
-	assert_int_equal(outbox_refuse(&outbox, 3, &reason), 0);
-	assert_int_equal(outbox_forget(&outbox, 2, &reason), 0);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_REFUSED, 3, &reason), 0);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_DONE, 2, &reason), 0);
 	outbox_close(&outbox);
 
 	outbox = open_outbox(fixture);
@@ -162,7 +162,7 @@ TEST_WITH(test_a_long_file_becomes_short, struct fixture *fixture, set_up, tear_
 	memset(lines, 'x', sizeof(lines) - 1);
 	for (int i = 0; i < 20; i++)
 		add(&outbox, lines);
-	assert_int_equal(outbox_forget(&outbox, 20, &reason), 0);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_DONE, 20, &reason), 0);
 	outbox_close(&outbox);
 	assert_int_equal(stat(fixture->path, &status), 0);
 	assert_true(status.st_size < 100);
