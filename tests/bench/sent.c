@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	uint64_t random = 1;
 	size_t count = 0, listed = 0;
 	char line[64];
-	int error = kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason);
+	int error = kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason);
 
 	if (error || count != 1)
 		die(error ? reason.text : "one filter must run here", error ? error : ENOENT);

@@ -74,6 +74,7 @@ int __wrap_prctl(int option, ...)
 		argument[i] = va_arg(arguments, unsigned long);
 	va_end(arguments);
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER) {
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): prctl() takes pointers as numbers. */
 		const struct sock_fprog *filter = (const struct sock_fprog *)argument[1];
 
 		for (unsigned int i = 0; i < filter->len; i++)

@@ -58,12 +58,12 @@ static enum list_format read_list(enum list_format format, __s64 timeout_ms, con
 				  struct taken *taken)
 {
 	struct list_input list = { .format = format,
-			     .timeout_ms = timeout_ms,
-			     .take = take,
-			     .refuse = refuse,
-			     .note = note,
-			     .go_on = go_on,
-			     .context = taken };
+				   .timeout_ms = timeout_ms,
+				   .take = take,
+				   .refuse = refuse,
+				   .note = note,
+				   .go_on = go_on,
+				   .context = taken };
 	int error;
 
 	*taken = (struct taken){};

@@ -302,7 +302,7 @@ static void open_receiver(struct churn *churn)
 		.sll_ifindex = live_enter(churn->options.to),
 	};
 	struct reason reason;
-	int error = kernel_find_filters((struct kernel_wish){}, &churn->filters, &churn->filters_count, &reason);
+	int error = kernel_find_filters((struct kernel_wish){ 0 }, &churn->filters, &churn->filters_count, &reason);
 
 	if (error)
 		live_die(reason.text, error);

@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 		fputs("usage: collisions N\n", stderr);
 		return 2;
 	}
-	if (kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) || count != 1) {
+	if (kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason) || count != 1) {
 		fputs("collisions: there must be one running filter\n", stderr);
 		return 2;
 	}

@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 	bool is_done = false;
 	size_t count = 0;
 
-	if (argc >= 2 && argc <= 3 && !kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) &&
+	if (argc >= 2 && argc <= 3 && !kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason) &&
 	    count == 1 && !filter_open_table(filters, &table)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]) ||
 			  contradict(filters, argv[1]);

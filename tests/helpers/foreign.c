@@ -69,7 +69,7 @@ static int damage_config(const char *what)
 	struct kernel_filter *filters = NULL;
 	struct reason reason;
 	size_t count = 0;
-	int error = kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason);
+	int error = kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason);
 
 	if (!error)
 		error = count == 1 ? damage(filters[0].config, what) : -ENOENT;

@@ -28,7 +28,7 @@ static __u64 losses(void)
 ssize_t mnl_socket_recvfrom(const struct mnl_socket *socket, void *buffer, size_t bytes)
 {
 	ssize_t (*real)(const struct mnl_socket *, void *, size_t) =
-		(ssize_t (*)(const struct mnl_socket *, void *, size_t))dlsym(RTLD_NEXT, "mnl_socket_recvfrom");
+		(__typeof__(real))dlsym(RTLD_NEXT, "mnl_socket_recvfrom");
 	const ssize_t received = real(socket, buffer, bytes);
 	int left = received;
 
@@ -48,7 +48,8 @@ ssize_t mnl_socket_recvfrom(const struct mnl_socket *socket, void *buffer, size_
 				counts = mnl_attr_get_payload(attribute);
 		}
 		if (counts && !strcmp(name, getenv("LOSSY_CARD")))
-			memcpy((char *)counts + offsetof(struct rtnl_link_stats64, rx_missed_errors), &lost, sizeof(lost));
+			memcpy((char *)counts + offsetof(struct rtnl_link_stats64, rx_missed_errors), &lost,
+			       sizeof(lost));
 	}
 	return received;
 }

@@ -40,7 +40,8 @@ __attribute__((noreturn)) static void die(const char *what, int error)
 static void open_program(struct check *check)
 {
 	struct reason reason;
-	const int error = kernel_find_filters((struct kernel_wish){}, &check->filters, &check->filters_count, &reason);
+	const int error =
+		kernel_find_filters((struct kernel_wish){ 0 }, &check->filters, &check->filters_count, &reason);
 
 	if (error)
 		die(reason.text, error);

@@ -25,7 +25,7 @@ int main(void)
 	/* Nothing here ends by itself: it goes with the test that started it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(LONGEST_S);
-	if (kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason) || count != 1) {
+	if (kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason) || count != 1) {
 		fputs("unsettle: there must be one running filter\n", stderr);
 		return 2;
 	}

@@ -508,8 +508,8 @@ test_countries() {
 	github
 	for family in 4 6; do
 		[ "$family" = 4 ] && net=198.51.100.0/24 || net=2001:db8:c::/48
-		networks country-ip-blocks/master/country/cn $family "$net"
-		networks as-ip-blocks/master/as/64496 $family "$net"
+		networks country-ip-blocks/master/country/cn "$family" "$net"
+		networks as-ip-blocks/master/as/64496 "$family" "$net"
 	done
 	networks country-ip-blocks/master/country/ru 4 203.0.113.0/25
 	networks as-ip-blocks/master/as/64497 6 2001:db8:d::/48

@@ -73,12 +73,12 @@ test_attempts_are_dropped() {
 	ip -n "$TX" address add 10.99.0.3/24 dev vtx
 	ip -n "$TX" address add fd99::3/64 dev vtx nodad
 	for kind in tcp udp; do
-		assert_reached_by 10.99.0.3 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
-		assert_reached_by fd99::3 $kind fd99::2 5353 fd99::1 fd99::3
+		assert_reached_by 10.99.0.3 "$kind" 10.99.0.2 5353 10.99.0.1 10.99.0.3
+		assert_reached_by fd99::3 "$kind" fd99::2 5353 fd99::1 fd99::3
 	done
 	assert_status 0 xc flush
 	for kind in tcp udp; do
-		assert_reached_by 10.99.0.1 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
+		assert_reached_by 10.99.0.1 "$kind" 10.99.0.2 5353 10.99.0.1 10.99.0.3
 	done
 }
 
@@ -132,7 +132,7 @@ test_only_those_on_a_list_may_begin() {
 	serve 512
 	assert_equal 512 "$(ask_udp fd99::1 0 open)"
 	for kind in tcp udp; do
-		assert_reached_by 10.99.0.3 $kind 10.99.0.2 5353 10.99.0.1 10.99.0.3
+		assert_reached_by 10.99.0.3 "$kind" 10.99.0.2 5353 10.99.0.1 10.99.0.3
 	done
 }
 
@@ -182,7 +182,7 @@ test_whole_lists() {
 	xc list >"$STATE/rules"
 	assert_status 0 diff "$STATE/expected" "$STATE/rules"
 	for format in ipset nft; do
-		xc export - --format $format >/dev/null 2>"$STATE/told"
+		xc export - --format "$format" >/dev/null 2>"$STATE/told"
 		assert_equal 3 "$(grep -c 'state new.*is left out' "$STATE/told")" "$format"
 	done
 }

@@ -74,12 +74,12 @@ static inline struct read_list read_bytes(enum list_format format, __s64 timeout
 {
 	struct read_list read = { .rules = strdup(""), .refused = strdup(""), .notes = strdup("") };
 	struct list_input list = { .format = format,
-			     .timeout_ms = timeout_ms,
-			     .take = read_list_take,
-			     .refuse = read_list_refuse,
-			     .note = read_list_note,
-			     .go_on = read_list_go_on,
-			     .context = &read };
+				   .timeout_ms = timeout_ms,
+				   .take = read_list_take,
+				   .refuse = read_list_refuse,
+				   .note = read_list_note,
+				   .go_on = read_list_go_on,
+				   .context = &read };
 	char path[32], text[RULE_TEXT_BYTES];
 	int fd = file_of(bytes, length, path);
 	struct rule rule;

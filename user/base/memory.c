@@ -40,6 +40,7 @@ int array_grow(void *array, size_t count, size_t each)
 	if (count & (count - 1))
 		return 0;
 	memcpy(&grown, array, sizeof(grown));
+	/* cppcheck-suppress memleakOnRealloc ; `array` still holds the old pointer */
 	grown = reallocarray(grown, count ? 2 * count : 1, each);
 	if (!grown)
 		return -ENOMEM;

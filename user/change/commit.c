@@ -136,7 +136,7 @@ static int prepare(struct session *session, struct reason *reason)
  */
 static int finish(struct session *session, struct reason *reason)
 {
-	struct reason ignored;
+	struct reason ignored = {};
 	struct store_info info;
 	int error = store_info(session->store, &info), failed = 0;
 

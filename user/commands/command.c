@@ -369,12 +369,9 @@ void command_note_adder(struct session *session)
 	FILE *file = behind_sudo ? NULL : fopen("/proc/self/loginuid", "r");
 	unsigned int user;
 
-	if (behind_sudo && sscanf(behind_sudo, "%u", &user) == 1)
+	session->adder = getuid();
+	if (behind_sudo ? sscanf(behind_sudo, "%u", &user) == 1 : file && fscanf(file, "%u", &user) == 1 && user != ~0U)
 		session->adder = user;
-	else if (file && fscanf(file, "%u", &user) == 1 && user != ~0U)
-		session->adder = user;
-	else
-		session->adder = getuid();
 	if (file)
 		fclose(file);
 	session->notes_adder = true;

@@ -238,10 +238,9 @@ static enum command_status run_restore(const struct invocation *invocation)
 	error = command_start_watchdog(&watchdog, error, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
-	output_print(command_note_dry_run(invocation,
-					  json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules, "lists",
-						    (json_int_t)backup.lists_count, "ended_since",
-						    (json_int_t)backup.ended)));
+	output_print(command_note_dry_run(invocation, json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules,
+								"lists", (json_int_t)backup.lists_count, "ended_since",
+								(json_int_t)backup.ended)));
 	if (watchdog.pending_id)
 		command_report_confirm(invocation, watchdog.deadline_ms);
 	return STATUS_DONE;

@@ -41,7 +41,7 @@ static const char *text_named(const char *name)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!strcmp(texts[i].name, name))
 			return texts[i].text;
-	return NULL;
+	return "";
 }
 
 const char *command_help_text(const struct command *command)

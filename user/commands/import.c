@@ -41,7 +41,7 @@ static int change(struct import *import, const struct invocation *invocation, st
 		  json_t **answer, struct reason *reason)
 {
 	struct store_info info = {};
-	struct import_report report;
+	struct import_report report = {};
 	struct session session;
 	struct guard guard;
 	int error = command_open_guarded(invocation, &session, &guard, reason);

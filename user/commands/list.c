@@ -25,14 +25,14 @@ struct printing {
 	bool shows_counts;
 	enum list_sort { SORT_NONE, SORT_PACKETS, SORT_BYTES, SORT_END } sort;
 	const char *search;
-	__u64 limit; /* of rules; 0: all */
+	__u64 limit;           /* of rules; 0: all */
 	struct sorted *sorted; /* room for 2 * limit */
 	size_t sorted_count;
 	struct store_lists lists;
-	unsigned int list;        /* number of the list to print; 0: all rules */
-	const struct rule *query; /* print only rules that share packets with it; NULL: all rules */
-	bool is_late;             /* command_is_late() */
-	struct store *additions;  /* where to look up who added a rule; NULL: do not show it */
+	unsigned int list;          /* number of the list to print; 0: all rules */
+	const struct rule *query;   /* print only rules that share packets with it; NULL: all rules */
+	bool is_late;               /* command_is_late() */
+	struct store *additions;    /* where to look up who added a rule; NULL: do not show it */
 	struct store_addition last; /* the addition whose user has this name */
 	char last_name[64];
 };
@@ -90,8 +90,8 @@ static void print_rule(struct printing *printing, const struct rule *rule, const
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count->packets,
 			 count->bytes);
 		if (row)
-			json_object_update_new(
-				row, json_pack("{s:I, s:I}", "packets", count->packets, "bytes", count->bytes));
+			json_object_update_new(row, json_pack("{s:I, s:I}", "packets", count->packets, "bytes",
+							      count->bytes));
 	}
 	output_list_row(row, line);
 }
@@ -125,7 +125,7 @@ static int visit_rule(const struct rule *rule, void *context)
 	sorted = &printing->sorted[printing->sorted_count++];
 	sorted->rank = printing->sort == SORT_PACKETS ? count.packets :
 		       printing->sort == SORT_BYTES   ? count.bytes :
-		       rule->timeout_ms		      ? ~(__u64)rule->timeout_ms :
+		       rule->timeout_ms               ? ~(__u64)rule->timeout_ms :
 							0;
 	sorted->rule = *rule;
 	sorted->count = count;
@@ -248,7 +248,8 @@ static enum command_status run_list(const struct invocation *invocation)
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] [--long] [--numeric]",
+	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
+		 "[--long] [--numeric]",
 	.summary = "print all rules, or those of a list",
 	.options = OPTION_COUNTERS | OPTION_LIST | OPTION_SORT,
 	.max = RULE_WORDS_MAX,

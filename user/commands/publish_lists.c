@@ -155,9 +155,9 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 		removed = found;
 	else if (invocation->is_replace)
 		removed = now - found;
-	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "dry_run", true, "list", publishing->list, "added",
-			       is_added ? added : 0, "updated", is_added ? updated : 0, "kept", is_added ? kept : 0,
-			       "removed", removed, "rules_now", now));
+	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "dry_run", true, "list", publishing->list,
+			       "added", is_added ? added : 0, "updated", is_added ? updated : 0, "kept",
+			       is_added ? kept : 0, "removed", removed, "rules_now", now));
 	return STATUS_DONE;
 }
 

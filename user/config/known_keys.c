@@ -71,8 +71,7 @@ static const char *const must_be[] = {
 	[VALUE_LIST] = "the name of a list",
 	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
 	[VALUE_URLS] =
-		"https://HOST/PATH without password, up to 255 characters; or http://; or up to 16 of these with "
-		"spaces between",
+		"https://HOST/PATH without password, up to 255 characters, or http://; up to 16 with spaces between",
 	[VALUE_COUNTRIES] = "1 to 256 countries, like CN RU",
 	[VALUE_SYSTEMS] = "1 to 256 autonomous systems, like 64496 64497",
 	[VALUE_PIN] = "sha256//BASE64, the hash of a public key, or several joined by ';'",

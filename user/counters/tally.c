@@ -31,7 +31,8 @@ static struct tally_part *add_part(struct tally *tally, __u32 id)
 		free(counter);
 		return NULL;
 	}
-	tally->part[tally->parts] = (struct tally_part){ id, counter };
+	tally->part[tally->parts] = (struct tally_part){ .id = id };
+	tally->part[tally->parts].counter = counter;
 	return &tally->part[tally->parts++];
 }
 

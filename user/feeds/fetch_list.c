@@ -72,7 +72,7 @@ struct fetch_rules {
 
 struct reading {
 	const struct config_list *config;
-	const char *what; /* of the part that is read now */
+	struct list_part part; /* that is read now */
 	struct rule_set set;
 	struct fetch_rules *rules;
 };
@@ -85,8 +85,8 @@ static void refuse(struct list_input *list, const char *text)
 	if (reading->config->header_file)
 		text = "not shown, it may repeat a header";
 	if (!reading->rules->bad_lines++)
-		reason_set(&reading->rules->first_bad, 0, "%s%sline %llu: %s", reading->what,
-			   *reading->what ? ", " : "", (unsigned long long)list->reader.number, text);
+		reason_set(&reading->rules->first_bad, 0, "%s%sline %llu: %s", reading->part.what,
+			   *reading->part.what ? ", " : "", (unsigned long long)list->reader.number, text);
 }
 
 static void ignore(struct list_input *list, const char *text)
@@ -165,7 +165,7 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 				  (unsigned long long)list->rules_max);
 	if (error)
 		return reason_set(reason, error, "cannot read it: %s", strerror(-error));
-	if (*reading->what && reading->rules->bad_lines - bad_before > reading->set.count - rules_before)
+	if (*reading->part.what && reading->rules->bad_lines - bad_before > reading->set.count - rules_before)
 		return reason_set(reason, -EINVAL, "more bad lines than rules: it is no list; the first: %s",
 				  reading->rules->first_bad.text);
 	return 0;
@@ -276,30 +276,29 @@ static int fetch_parts(const struct fetching *fetching, struct reading *reading,
 {
 	const struct config_list *list = reading->config;
 	const __s64 deadline_ms = clock_ms(CLOCK_MONOTONIC) + list->fetch_ms;
+	const struct list_part *part = &reading->part;
 	bool is_single, is_half_missing = false;
-	struct list_part part;
 	size_t bytes = 0;
 	int error = 0;
 
-	is_single = !config_list_part(list, 1, &part);
-	for (size_t i = 0; !error && config_list_part(list, i, &part); i++) {
+	is_single = !config_list_part(list, 1, &reading->part);
+	for (size_t i = 0; !error && config_list_part(list, i, &reading->part); i++) {
 		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
 		struct reason why;
 
 		http_free(page);
-		reading->what = part.what;
-		error = left_ms > 0 ? get(fetching, part.url, is_single, FETCH_BYTES_MAX, left_ms, page, &why) :
+		error = left_ms > 0 ? get(fetching, part->url, is_single, FETCH_BYTES_MAX, left_ms, page, &why) :
 				      reason_set(&why, -ETIMEDOUT, "timed out: all took longer than fetch-time");
 		bytes += page->count;
-		if (error == -ENOENT && part.is_pair && !is_half_missing) {
+		if (error == -ENOENT && part->is_pair && !is_half_missing) {
 			is_half_missing = i % 2 == 0;
 			error = 0;
 			continue;
 		}
-		if (error == -ENOENT && part.is_pair)
+		if (error == -ENOENT && part->is_pair)
 			return reason_set(reason, error,
 					  "%.*s: its provider has no networks of it, neither IPv4 nor IPv6",
-					  (int)strcspn(part.what, ","), part.what);
+					  (int)strcspn(part->what, ","), part->what);
 		is_half_missing = false;
 		if (!error && bytes > FETCH_BYTES_MAX)
 			error = reason_set(&why, -EFBIG, "all are larger than %d MiB", FETCH_BYTES_MAX >> 20);
@@ -308,7 +307,7 @@ static int fetch_parts(const struct fetching *fetching, struct reading *reading,
 		if (!error && !page->is_unmodified)
 			error = read_part(reading, page->bytes, page->count, &why);
 		if (error)
-			reason_set(reason, error, "%s%s%s", part.what, *part.what ? ": " : "", why.text);
+			reason_set(reason, error, "%s%s%s", part->what, *part->what ? ": " : "", why.text);
 	}
 	/* What one server says of its part is not true of the whole. */
 	if (!is_single)

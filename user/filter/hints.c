@@ -22,7 +22,7 @@ static unsigned int index_bits(struct hints hints, enum flow_family family)
 
 __u8 *hints_at(struct hints hints, enum flow_family family, const struct flow_key *key)
 {
-	return &hints.byte[(family << (32 - hints.shift)) + hint_index(family, hint_head(family, key), hints.shift)];
+	return hints.byte + (family << (32 - hints.shift)) + hint_index(family, hint_head(family, key), hints.shift);
 }
 
 /* ---- hint bits ---- */
@@ -44,7 +44,7 @@ static __u8 *hint_within(struct hints hints, const struct rule_key *key, __u32 i
 	const __u32 first = ntohl(hint_head(family, &key->key));
 	const __u32 head = htonl(first | i << (32 - index_bits(hints, family)));
 
-	return &hints.byte[(family << (32 - hints.shift)) + hint_index(family, head, hints.shift)];
+	return hints.byte + (family << (32 - hints.shift)) + hint_index(family, head, hints.shift);
 }
 
 /* The number of indexes that the key's source prefix covers. */

@@ -155,12 +155,11 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 		list->plan = FOLLOW_LEVEL;
 		if (!list->is_broken)
 			list->state = (enum follow_state)found;
-		if (found == LOG_BEHIND && !list->at.epoch)
+		if ((found == LOG_BEHIND && !list->at.epoch) ||
+		    (found == LOG_LEVEL && list->is_incomplete && !is_silent))
 			log_list_plan(reader, list, FOLLOW_NEW);
 		else if (is_silent)
 			log_list_plan(reader, list, FOLLOW_GAP);
-		else if (found == LOG_LEVEL && list->is_incomplete)
-			log_list_plan(reader, list, FOLLOW_NEW);
 	}
 	/* During a pause nobody reads the log. */
 	list->behind_at = found == LOG_BEHIND && log_list_is_readable(reader, list) ? list->at :

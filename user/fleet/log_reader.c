@@ -270,7 +270,7 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 {
 	struct broker *broker = &reader->broker;
 	char key[FLEET_KEY_BYTES];
-	bool is_asked[FOLLOW_LISTS_MAX];
+	bool is_asked[FOLLOW_LISTS_MAX] = {};
 	redisReply *reply;
 	enum log_end end;
 	int error = 0;

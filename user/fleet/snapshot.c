@@ -109,7 +109,7 @@ static int take_entry(struct log_entry *entry, snapshot_take *take, void *contex
 		if (stop - line < LOG_LINE_BYTES)
 			error = take(line, stop - line, context);
 		else
-			error = take(unread, snprintf(unread, sizeof(unread), "? a line of %zu bytes", stop - line),
+			error = take(unread, snprintf(unread, sizeof(unread), "? a line of %td bytes", stop - line),
 				     context);
 		line = stop + 1;
 	}

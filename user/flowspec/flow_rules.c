@@ -520,12 +520,19 @@ static int add_rule(struct making *making, const char *text, const struct value 
 static int make_product(struct making *making, char *text, size_t used, size_t at)
 {
 	const struct values *of = making->flow->of, *flags = &of[TCP_FLAGS], *fragments = &of[FRAGMENT];
-	const struct values *values = at < WORDS ? &of[words[at].kind] : NULL;
+	const struct values *values;
 	int error = 0;
 
-	if (values && !values->count)
+	for (size_t i = 0; at == WORDS && (i < flags->count || !i) && !error; i++)
+		for (size_t j = 0; (j < fragments->count || !j) && !error; j++)
+			error = add_rule(making, text, flags->count ? &flags->value[i] : NULL,
+					 fragments->count ? &fragments->value[j] : NULL);
+	if (at == WORDS)
+		return error;
+	values = &of[words[at].kind];
+	if (!values->count)
 		return make_product(making, text, used, at + 1);
-	for (size_t i = 0; values && i < values->count && !error; i++) {
+	for (size_t i = 0; i < values->count && !error; i++) {
 		const struct value *value = &values->value[i];
 		size_t length = used + sprintf(text + used, " %s %u", words[at].word, value->first);
 
@@ -533,10 +540,6 @@ static int make_product(struct making *making, char *text, size_t used, size_t a
 			length += sprintf(text + length, "/%u", value->mask);
 		error = make_product(making, text, length, at + 1);
 	}
-	for (size_t i = 0; !values && (i < flags->count || !i) && !error; i++)
-		for (size_t j = 0; (j < fragments->count || !j) && !error; j++)
-			error = add_rule(making, text, flags->count ? &flags->value[i] : NULL,
-					 fragments->count ? &fragments->value[j] : NULL);
 	return error;
 }
 

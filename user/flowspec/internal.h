@@ -132,7 +132,7 @@ struct announced {
 	__u64 accepted_count, refused_count, rules_count;
 	__u64 forgotten_count; /* of the refused flows: these are not in `flows`, for want of memory */
 	size_t refused_bytes;  /* of the refused flows in `flows` */
-	TAILQ_HEAD(, waiting) waiting;
+	TAILQ_HEAD(waiting_flows, waiting) waiting;
 	bool has_more_room; /* than when the waiting flows were tried */
 	__s64 lease_ms;     /* timeout of the rules */
 };

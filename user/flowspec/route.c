@@ -200,7 +200,7 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 		     const struct flowspec_options *options)
 {
 	const json_t *components = json_object_get(nlri, "value");
-	struct reason no_rules;
+	struct reason no_rules = {};
 	int error;
 
 	flow_name(components, route->name, sizeof(route->name));

@@ -180,10 +180,13 @@ json_t *route_text_read(const char *text)
 	const size_t length = strlen(text);
 	const char *title = length > TIME_BYTES ? text + TIME_BYTES : "";
 	const bool is_withdrawn = !strncmp(title, withdrawn, strlen(withdrawn));
-	const char *nlri = title + strlen(is_withdrawn ? withdrawn : route);
-	const char *end = is_withdrawn || !strncmp(title, route, strlen(route)) ? strstr(nlri, " via ") : NULL;
+	const char *nlri, *end;
 	json_t *value, *prefix;
 
+	if (!is_withdrawn && strncmp(title, route, strlen(route)))
+		return NULL;
+	nlri = title + strlen(is_withdrawn ? withdrawn : route);
+	end = strstr(nlri, " via ");
 	/* "%!s(<nil>)": gobgp cannot read it. */
 	if (!end || *nlri == '%')
 		return NULL;

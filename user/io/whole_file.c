@@ -209,9 +209,10 @@ int io_read_secret(const char *what, const char *path, mode_t forbidden, char **
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat status;
-	size_t length;
+	size_t length = 0;
 	int error;
 
+	*text = NULL;
 	if (fd < 0)
 		return reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
 	if (fstat(fd, &status))
@@ -221,7 +222,7 @@ int io_read_secret(const char *what, const char *path, mode_t forbidden, char **
 				   forbidden & S_IRGRP ? "chown root and chmod go-rwx" : "chmod o-rwx,g-w");
 	else
 		error = io_read_whole(fd, SECRET_BYTES, text, &length);
-	if (!error && strlen(*text) < length)
+	if (*text && strlen(*text) < length)
 		error = reason_set(reason, -EBADMSG, "%s = '%s': it has a NUL byte", what, path);
 	else if (error == -EINVAL || error == -EFBIG)
 		reason_set(reason, error, "%s = '%s': no file of at most %d bytes", what, path, SECRET_BYTES);

@@ -169,7 +169,7 @@ static int prepare(struct kernel_filter *filter, const char *interface, struct k
 
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
-	struct kernel_attachment attachment;
+	struct kernel_attachment attachment = {};
 	struct reason why;
 	int refused = 0, error = prepare(filter, interface, &attachment, reason);
 
@@ -237,7 +237,7 @@ static bool refresh_attachment(const char *name, struct kernel_attachment *attac
 {
 	const __u32 before = attachment->prog_id;
 	struct kernel_filter *filters = NULL;
-	enum kernel_seen ignored_seen;
+	enum kernel_seen ignored_seen = KERNEL_NOT_ALLOWED;
 	struct reason ignored;
 	size_t count = 0;
 	const int error = kernel_find_filters((struct kernel_wish){ .must_see = name,

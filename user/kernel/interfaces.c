@@ -141,8 +141,8 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			memcpy(&counts, payload, offsetof(struct rtnl_link_stats64, tx_aborted_errors));
 			interface->received = counts.rx_packets;
 			/* Drivers count the same loss in one or several of these: the sum could be too high. */
-			interface->lost = MAX(counts.rx_missed_errors,
-					      MAX(counts.rx_over_errors, counts.rx_fifo_errors));
+			interface->lost =
+				MAX(counts.rx_missed_errors, MAX(counts.rx_over_errors, counts.rx_fifo_errors));
 			break;
 		case IFLA_XDP:
 			mnl_attr_for_each_nested(program, attribute)
@@ -312,7 +312,7 @@ bool interfaces_takes_frags(int index)
 
 bool interfaces_are_one(const char *name, const char *other)
 {
-	struct interface one, two;
+	struct interface one = {}, two = {};
 
 	return !strcmp(name, other) ||
 	       (!interfaces_find(name, &one) && !interfaces_find(other, &two) && one.index == two.index);

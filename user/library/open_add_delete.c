@@ -319,7 +319,8 @@ static int del(struct xdp_cuckoo_filter *filter, bool is_of_list, const char *li
 	if (is_of_list)
 		error = public_find_list(filter, session->store, list, &session->owner);
 	if (!error)
-		error = (is_of_list ? change_give_up : change_del)(session, &rule, &deleted, &filter->reason);
+		error = is_of_list ? change_give_up(session, &rule, &deleted, &filter->reason) :
+				     change_del(session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
 		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
 	return public_end_step(filter, is_own, error);

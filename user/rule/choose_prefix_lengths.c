@@ -54,11 +54,10 @@ bool shape_list_choose(const struct shape_list *list, const struct rule_shape *s
 static size_t cover_group(const struct shape_list_entry *group, size_t count, unsigned int bits, unsigned int width,
 			  struct rule_shape *probed)
 {
-	unsigned int shortest[BANDS]; /* length that the last probed shape of the band takes */
-	struct rule_shape *last[BANDS];
+	struct rule_shape *last[BANDS] = {}; /* the last probed shape of each band */
+	unsigned int shortest[BANDS];        /* length that it takes */
 	size_t used = 0;
 
-	memset(shortest, 0xff, sizeof(shortest));
 	while (count-- > 0) {
 		const struct rule_shape *shape = &group[count].shape;
 		const bool has_both = shape->src_len && shape->dst_len;
@@ -66,7 +65,7 @@ static size_t cover_group(const struct shape_list_entry *group, size_t count, un
 		const unsigned int length = shape->src_len ? shape->src_len : shape->dst_len;
 		const unsigned int most = has_both ? bits + 1 - width : bits;
 
-		if (length < shortest[band]) {
+		if (!last[band] || length < shortest[band]) {
 			shortest[band] = length > most ? length - most : length > 0;
 			last[band] = &probed[used++];
 			*last[band] = *shape;

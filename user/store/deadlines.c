@@ -70,7 +70,7 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 	__u8 last[DEADLINE_KEY_BYTES];
 	MDB_cursor *cursor = NULL;
 	size_t length = 0;
-	struct rule rule;
+	struct rule rule = {};
 	MDB_txn *txn;
 	int error, found = 1, result = 0;
 

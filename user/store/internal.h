@@ -107,7 +107,8 @@ struct store {
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
 	bool is_expiring;   /* an ended rule is deleted */
-	enum { ADDED_NOT_OPENED, ADDED_MISSING, ADDED_OPEN } added; /* the database of struct store_addition */
+	/* the database of struct store_addition */
+	enum { ADDED_NOT_OPENED, ADDED_MISSING, ADDED_OPEN } added;
 	MDB_dbi added_db;
 };
 

@@ -33,6 +33,7 @@ static int find_value(const struct store *store, MDB_txn *txn, const MDB_val *ke
 	bool is_after_all;
 	int order = -1, error, status = mdb_stat(txn, store->rules_db, &all);
 
+	*value = (MDB_val){ 0, "" };
 	if (!status)
 		status = mdb_cursor_open(txn, store->rules_db, &cursor);
 	if (status)

@@ -86,6 +86,7 @@ static int old_rule_find(struct store *store, const MDB_val *rule, struct old_ru
 
 	if (!store_has_earlier_pending(store))
 		return 0;
+	*old = (struct old_rule){};
 	error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
 	if (!error)
 		error = old_rule_read(store, &bytes, old);

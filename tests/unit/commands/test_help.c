@@ -120,7 +120,7 @@ static void check_examples(const struct command *command)
 	struct words words;
 	int examples = 0;
 
-	assert_non_null(help);
+	assert_true(*help);
 	for (const char *line = help; *line; line += strcspn(line, "\n") + 1) {
 		const size_t length = strcspn(line, "\n");
 

@@ -36,7 +36,7 @@ static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint6
 static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
 {
 	const size_t words = input->family == FLOW_IPV4 ? 2 : 5;
-	uint64_t character[2 * FLOW_KEY_WORDS_MAX];
+	uint64_t character[2 * FLOW_KEY_WORDS_MAX] = { 0 };
 	uint64_t factor[2 * FLOW_KEY_WORDS_MAX];
 	const __u64 *offset = input->family == FLOW_IPV4 ? input->secret->ipv4_offset : input->secret->ipv6_offset;
 

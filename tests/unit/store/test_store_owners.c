@@ -251,8 +251,7 @@ TIME_TEST(test_a_comment_of_older_versions)
 {
 	struct rule rule = rule_of("192.0.2.1");
 
-	strcpy(rule.comment, "a\xe2\x80\xae"
-			     "b");
+	memcpy(rule.comment, (const __u8[]){ 'a', 0xe2, 0x80, 0xae, 'b', 0 }, 6);
 	begin(f);
 	assert_int_equal(put_rule_for(f->store, &rule, STORE_BY_HAND), 0);
 	is_as(f, "192.0.2.1", 0, "a???b");
