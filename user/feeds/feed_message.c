@@ -64,29 +64,11 @@ static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count
 	return got > 0 ? got : got ? -errno : -ECONNRESET;
 }
 
-static int receive_text(int fd, __s64 deadline_ms, __u64 bytes, int *text)
-{
-	char piece[PIECE_BYTES];
-
-	*text = memfd_create("list", MFD_CLOEXEC);
-	if (*text < 0)
-		return -errno;
-	while (bytes) {
-		const ssize_t got = receive_some(fd, deadline_ms, piece, bytes < sizeof(piece) ? bytes : sizeof(piece));
-
-		if (got < 0)
-			return got;
-		if (write(*text, piece, got) != got)
-			return -EIO;
-		bytes -= got;
-	}
-	return 0;
-}
-
 int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *text)
 {
+	char piece[PIECE_BYTES];
 	size_t used = 0;
-	int error;
+	int error = 0;
 
 	*text = -1;
 	while (used < sizeof(*message)) {
@@ -100,8 +82,20 @@ int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *t
 		return -EPROTO;
 	if (message->outcome != FEED_FETCHED)
 		return 0;
-	error = receive_text(fd, deadline_ms, message->bytes, text);
-	if (error && *text >= 0) {
+	*text = memfd_create("list", MFD_CLOEXEC);
+	if (*text < 0)
+		return -errno;
+	for (__u64 left = message->bytes; left && !error;) {
+		const ssize_t got = receive_some(fd, deadline_ms, piece, left < sizeof(piece) ? left : sizeof(piece));
+
+		if (got < 0)
+			error = got;
+		else if (write(*text, piece, got) != got)
+			error = -EIO;
+		else
+			left -= got;
+	}
+	if (error) {
 		close(*text);
 		*text = -1;
 	}

@@ -46,18 +46,6 @@ struct transfer {
 	char error[CURL_ERROR_SIZE];
 };
 
-static int load(struct reason *reason)
-{
-	void *library;
-
-	if (lib.curl_slist_free_all)
-		return 0;
-	library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-	if (!library || !(FUNCTIONS(LOAD) true))
-		return reason_set(reason, -ELIBACC, "no libcurl.so.4 here, 7.84 or newer; apt-get install libcurl4");
-	return lib.curl_global_init(CURL_GLOBAL_DEFAULT) ? reason_set(reason, -ENOMEM, "not enough memory") : 0;
-}
-
 /* If it does not return `count`, libcurl ends the transfer. */
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
@@ -369,17 +357,23 @@ int http_get(const struct http_get *get, struct http_page *page, struct reason *
 {
 	static CURL *curl; /* keeps its connections until the process ends */
 	struct transfer transfer = { .get = get, .page = page, .left_ms = get->time_ms };
-	int error = load(reason);
+	void *library;
+	int error;
 
 	*page = (struct http_page){};
-	if (error)
-		return error;
-	if (curl)
-		lib.curl_easy_reset(curl);
-	else
-		curl = lib.curl_easy_init();
+	if (!curl) {
+		library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+		if (!library || !(FUNCTIONS(LOAD) true))
+			return reason_set(reason, -ELIBACC,
+					  "no libcurl.so.4 here, 7.84 or newer; apt-get install libcurl4");
+		if (!lib.curl_global_init(CURL_GLOBAL_DEFAULT))
+			curl = lib.curl_easy_init();
+		if (!curl)
+			return reason_set(reason, -ENOMEM, "not enough memory");
+	}
+	lib.curl_easy_reset(curl);
 	transfer.curl = curl;
-	error = curl ? transfer_run(&transfer, reason) : reason_set(reason, -ENOMEM, "not enough memory");
+	error = transfer_run(&transfer, reason);
 	lib.curl_slist_free_all(transfer.headers);
 	return error;
 }
