@@ -65,21 +65,10 @@ static int find_place(const char *path, struct whole_file *file, struct stat *ol
 	return error ? error : S_ISREG(old->st_mode);
 }
 
-/* The usual mode for a new file; else mode and owner of the old one. Only root may change the owner. */
-static int set_mode(int fd, const struct stat *old)
-{
-	const mode_t mask = umask(0);
-
-	umask(mask);
-	if (!old->st_mode)
-		return fchmod(fd, 0666 & ~mask);
-	if (fchown(fd, old->st_uid, old->st_gid) && errno != EPERM)
-		return -1;
-	return fchmod(fd, old->st_mode & 0777);
-}
-
+/* The file beside the old one that will replace it, with its owner and mode. Only root may change the owner. */
 static int open_temporary(struct whole_file *file, const struct stat *old)
 {
+	mode_t mask, mode = old->st_mode & 0777;
 	int fd, error;
 
 	if (snprintf(file->temporary, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
@@ -87,7 +76,13 @@ static int open_temporary(struct whole_file *file, const struct stat *old)
 	fd = mkostemp(file->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (!set_mode(fd, old))
+	/* A new file gets the usual mode. */
+	if (!old->st_mode) {
+		mask = umask(0);
+		umask(mask);
+		mode = 0666 & ~mask;
+	}
+	if ((!old->st_mode || !fchown(fd, old->st_uid, old->st_gid) || errno == EPERM) && !fchmod(fd, mode))
 		file->to = fdopen(fd, "w");
 	if (file->to)
 		return 0;
