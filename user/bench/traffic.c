@@ -94,27 +94,20 @@ static int ask_store(const struct making *making, const struct rule *query, bool
 	return BY_NO_RULE;
 }
 
-/* The shapes by which the filter looks up packets of the flow, as bits. */
-static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_list *list,
-		    const struct bench_flow *flow, enum flow_family family)
-{
-	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const struct hints hints = filter_hints_of(filter);
-	struct flow_key key = {};
-
-	if (!list->reads_hints)
-		return list->candidates[ABI_HINT_ALL];
-	flow_pack(&addresses, &key);
-	return hints_leave(list, *hints_at(hints, family, &key));
-}
-
 /* Sets what the filter must do with the flow. It looks up pass shapes first, and the first hit decides. */
 static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
 		   struct bench_flow *flow)
 {
 	const struct abi_shape_list *list = abi_shapes(abi_active(making->filter->config), family);
-	__u32 wrong = probed(making->filter, list, flow, family);
+	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
+	const struct hints hints = filter_hints_of(making->filter);
+	__u32 wrong = list->candidates[ABI_HINT_ALL]; /* the shapes that are looked up, as bits */
+	struct flow_key key = {};
 
+	if (list->reads_hints) {
+		flow_pack(&addresses, &key);
+		wrong = hints_leave(list, *hints_at(hints, family, &key));
+	}
 	if (outcome == OUTCOME_DROP_RULE)
 		wrong &= list->passing;
 	if (outcome == OUTCOME_PASS_RULE || making->filter->options.is_exact)
