@@ -78,25 +78,6 @@ int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *l
 
 /* ---- replacing a list ---- */
 
-/* 0; -EINVAL; -ENOMEM. */
-static int read_rules(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rules, size_t count,
-		      struct rule_set *wanted)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++) {
-		struct reason why;
-		struct rule rule;
-
-		error = public_read_rule(&rules[i], &rule, &why);
-		if (error)
-			return reason_set(&filter->reason, error, "rule %zu: %.400s", i, why.text);
-		error = rule_set_add(wanted, &rule);
-	}
-	rule_set_sort(wanted);
-	return error ? reason_set(&filter->reason, error, "not enough memory") : 0;
-}
-
 /* Makes `wanted` all that the owner has. */
 static int replace(struct session *session, struct rule_set *wanted, struct rule_diff *diff, struct reason *reason)
 {
@@ -120,7 +101,17 @@ int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, 
 		*replaced = (struct xdp_cuckoo_replaced){};
 	if (error)
 		return public_leave(filter, error);
-	error = read_rules(filter, rules, count, &wanted);
+	for (size_t i = 0; i < count && !error; i++) {
+		struct reason why;
+		struct rule rule;
+
+		error = public_read_rule(&rules[i], &rule, &why);
+		if (error)
+			reason_set(&filter->reason, error, "rule %zu: %.400s", i, why.text);
+		else if (rule_set_add(&wanted, &rule))
+			error = reason_set(&filter->reason, -ENOMEM, "not enough memory");
+	}
+	rule_set_sort(&wanted);
 	if (!error)
 		error = public_open_list(filter, list, source ? source : SOURCE_DEFAULT);
 	if (!error)

@@ -184,38 +184,30 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 
 /* ---- what runs ---- */
 
-static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
-{
-	struct store_settings settings = {};
-	struct store_info stored = {};
-	struct store *store;
-	int error = public_open_store(filter, &store);
-
-	if (error)
-		return error;
-	error = store_info(store, &stored);
-	if (!error)
-		error = store_settings(store, &settings);
-	if (!error) {
-		info->rules = stored.rules;
-		info->timed_rules = stored.timed;
-		info->is_monitor_only = settings.is_monitor_only;
-	} else {
-		store_unread_reason(error, &filter->reason);
-	}
-	public_close_store(filter, store);
-	return error;
-}
-
 int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
 	struct kernel_filter *running = NULL;
+	struct store_settings settings = {};
+	struct store_info stored = {};
+	struct store *store = NULL;
 	size_t count = 0;
 	int error = public_enter(filter);
 
 	memset(info, 0, sizeof(*info));
 	if (!error)
-		error = ask_store(filter, info);
+		error = public_open_store(filter, &store);
+	if (!error) {
+		error = store_info(store, &stored);
+		if (!error)
+			error = store_settings(store, &settings);
+		if (!error) {
+			info->rules = stored.rules;
+			info->timed_rules = stored.timed;
+			info->is_monitor_only = settings.is_monitor_only;
+		}
+		store_unread_reason(error, &filter->reason);
+		public_close_store(filter, store);
+	}
 	if (!error)
 		error = kernel_find_filters((struct kernel_wish){ .must_see = filter->name }, &running, &count,
 					    &filter->reason);

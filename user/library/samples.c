@@ -21,19 +21,6 @@ _Static_assert((int)XDP_CUCKOO_CAUSE_RULE == SAMPLE_RULE && (int)XDP_CUCKOO_CAUS
 
 /* ---- opening ---- */
 
-/* The timer and the samples are one descriptor for the caller: epoll descriptors nest. */
-static int start_timer(struct xdp_cuckoo_filter *filter)
-{
-	const struct itimerspec second = { { LISTENER_RENEW_MS / 1000, 0 }, { LISTENER_RENEW_MS / 1000, 0 } };
-	struct epoll_event event = { .events = EPOLLIN };
-
-	filter->renew_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (filter->renew_fd >= 0 && !timerfd_settime(filter->renew_fd, 0, &second, NULL) &&
-	    !epoll_ctl(filter->listener.fd, EPOLL_CTL_ADD, filter->renew_fd, &event))
-		return 0;
-	return reason_set(&filter->reason, -errno, "cannot make a timer: %s", strerror(errno));
-}
-
 static void close_samples(struct xdp_cuckoo_filter *filter)
 {
 	listener_close(&filter->listener);
@@ -44,6 +31,8 @@ static void close_samples(struct xdp_cuckoo_filter *filter)
 
 int xdp_cuckoo_samples_open(struct xdp_cuckoo_filter *filter, uint32_t every, uint32_t rate, int *fd)
 {
+	const struct itimerspec second = { { LISTENER_RENEW_MS / 1000, 0 }, { LISTENER_RENEW_MS / 1000, 0 } };
+	struct epoll_event event = { .events = EPOLLIN };
 	int error = public_enter(filter);
 
 	*fd = -1;
@@ -60,8 +49,13 @@ int xdp_cuckoo_samples_open(struct xdp_cuckoo_filter *filter, uint32_t every, ui
 			      &filter->reason);
 	if (error == -ENOENT)
 		error = reason_set(&filter->reason, -ENODEV, "no filter '%s' is running here", filter->name);
-	if (!error)
-		error = start_timer(filter);
+	if (!error) {
+		/* The timer and the samples are one descriptor for the caller: epoll descriptors nest. */
+		filter->renew_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (filter->renew_fd < 0 || timerfd_settime(filter->renew_fd, 0, &second, NULL) ||
+		    epoll_ctl(filter->listener.fd, EPOLL_CTL_ADD, filter->renew_fd, &event))
+			error = reason_set(&filter->reason, -errno, "cannot make a timer: %s", strerror(errno));
+	}
 	if (error)
 		close_samples(filter);
 	else
