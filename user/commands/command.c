@@ -191,28 +191,30 @@ enum command_status command_read_rule_count(const char *what, const char *text, 
 			    text);
 }
 
-/* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. */
-static int take_list(const char **words, size_t *count, const char **list, struct reason *reason)
+int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
+			struct reason *reason)
 {
+	const char **word = words->word;
 	bool has_list = false;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < *count; i++) {
-		const bool has_equals = !strncasecmp(words[i], "list=", 5);
+	/* Takes the words `list NAME` out. *list stays if there are none. */
+	for (size_t i = 0; list && i < words->count; i++) {
+		const bool has_equals = !strncasecmp(word[i], "list=", 5);
 		const char *name;
 
-		if (!has_equals && strcasecmp(words[i], "list")) {
-			words[kept++] = words[i];
+		if (!has_equals && strcasecmp(word[i], "list")) {
+			word[kept++] = word[i];
 			/* The text of a comment may be the word list. */
-			if (!strcasecmp(words[i], "comment") && i + 1 < *count)
-				words[kept++] = words[++i];
+			if (!strcasecmp(word[i], "comment") && i + 1 < words->count)
+				word[kept++] = word[++i];
 			continue;
 		}
 		if (has_list)
 			return reason_set(reason, -EINVAL, "'list' is given twice");
-		if (!has_equals && ++i == *count)
+		if (!has_equals && ++i == words->count)
 			return reason_set(reason, -EINVAL, "'list' needs a value after it: NAME");
-		name = words[i] + (has_equals ? 5 : 0);
+		name = word[i] + (has_equals ? 5 : 0);
 		if (!session_is_name(name))
 			return reason_set(reason, -EINVAL,
 					  "'list %.40s': a name has 1 to %d letters, digits, '.', '_' or '-', and does "
@@ -221,16 +223,9 @@ static int take_list(const char **words, size_t *count, const char **list, struc
 		has_list = true;
 		*list = name;
 	}
-	*count = kept;
-	return 0;
-}
-
-int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
-			struct reason *reason)
-{
-	int error = list ? take_list(words->word, &words->count, list, reason) : 0;
-
-	return error ? error : rules_parse(rules, words->word, words->count, is_strict, reason);
+	if (list)
+		words->count = kept;
+	return rules_parse(rules, word, words->count, is_strict, reason);
 }
 
 bool command_is_list(const struct invocation *invocation, const char *name)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* fleet: makes a fleet on a broker, and shows its hosts. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands/internal.h"

@@ -26,17 +26,6 @@ struct import_options command_import_options(const struct invocation *invocation
 					.is_forced = invocation->is_forced };
 }
 
-static json_t *answer_of(const struct import *import, const struct import_report *report)
-{
-	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", report->added, "updated", report->updated, "kept",
-				   report->kept, "removed", report->removed);
-
-	if (import->options->list_name)
-		json_object_set_new(answer, "left_to_others", json_integer(report->left));
-	json_object_set_new(answer, "bad_lines", json_integer(report->bad_lines));
-	return answer;
-}
-
 static int change(struct import *import, const struct invocation *invocation, struct watchdog *watchdog,
 		  json_t **answer, struct reason *reason)
 {
@@ -54,7 +43,12 @@ static int change(struct import *import, const struct invocation *invocation, st
 	/* A dry run shows the numbers even if the guard would refuse the change. */
 	if (!error || (error == -ECANCELED && session.is_dry_run)) {
 		report = import_report(import);
-		*answer = command_note_dry_run(invocation, answer_of(import, &report));
+		*answer = json_pack("{s:I, s:I, s:I, s:I}", "added", report.added, "updated", report.updated, "kept",
+				    report.kept, "removed", report.removed);
+		if (import->options->list_name)
+			json_object_set_new(*answer, "left_to_others", json_integer(report.left));
+		json_object_set_new(*answer, "bad_lines", json_integer(report.bad_lines));
+		*answer = command_note_dry_run(invocation, *answer);
 	}
 	if (!error && !session.is_dry_run) {
 		command_report_rebuilds(&session);

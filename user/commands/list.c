@@ -283,31 +283,6 @@ struct lists_view {
 	bool has_silent; /* a list is not fed */
 };
 
-static int read_lists(const struct invocation *invocation, struct lists_view *view, struct reason *reason)
-{
-	struct rule_counts counts = {};
-	struct store_info info;
-	struct reason ignored;
-	struct store *store;
-	int error = command_open_store(invocation, &store, reason);
-
-	if (error || !store)
-		return error;
-	view->is_late = command_is_late(store);
-	error = store_in_force(store, &info, &view->lists);
-	if (!error)
-		error = store_feeds(store, &view->lists, &view->feeds);
-	if (!error) {
-		view->has_hits = !rule_counts_open(&counts, invocation->name, &ignored);
-		error = list_counts_read(store, view->has_hits ? &counts : NULL, &view->sums);
-		rule_counts_close(&counts);
-	}
-	store_close(store);
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		view->has_silent |= store_list_silent_s(&view->lists.list[i], &view->feeds.feed[i]) != 0;
-	return store_unread_reason(error, reason);
-}
-
 /* Columns that would be empty in every row are left out. */
 static json_t *list_row(const struct lists_view *view, size_t i)
 {
@@ -347,11 +322,29 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 
 static enum command_status show_lists(const struct invocation *invocation)
 {
+	struct rule_counts counts = {};
 	struct lists_view view = {};
 	json_t *rows = json_array();
-	struct reason reason;
-	const int error = read_lists(invocation, &view, &reason);
+	struct reason reason, ignored;
+	struct store_info info;
+	struct store *store;
+	int error = command_open_store(invocation, &store, &reason);
 
+	if (!error && store) {
+		view.is_late = command_is_late(store);
+		error = store_in_force(store, &info, &view.lists);
+		if (!error)
+			error = store_feeds(store, &view.lists, &view.feeds);
+		if (!error) {
+			view.has_hits = !rule_counts_open(&counts, invocation->name, &ignored);
+			error = list_counts_read(store, view.has_hits ? &counts : NULL, &view.sums);
+			rule_counts_close(&counts);
+		}
+		store_close(store);
+		store_unread_reason(error, &reason);
+	}
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		view.has_silent |= store_list_silent_s(&view.lists.list[i], &view.feeds.feed[i]) != 0;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (view.lists.list[i].name[0])
 			json_array_append_new(rows, list_row(&view, i));

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "commands/command.h"
 #include "io/output.h"

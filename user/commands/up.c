@@ -2,7 +2,6 @@
 /* up: loads filter, policies and lists as a configuration file says. down, check-config. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands/command.h"
