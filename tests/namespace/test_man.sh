@@ -126,7 +126,7 @@ test_the_example_of_a_configuration_is_right() {
 test_pages_are_laid_out_without_a_warning() {
 	command -v groff >/dev/null || skip "no groff; on Debian: apt-get install groff-base"
 	for page in "$PAGE" "$CONCEPTS_PAGE" "$FLEET_PAGE" "$FLOWSPEC_PAGE" "$DRIVERS_PAGE" "$RULES_PAGE" "$CONF_PAGE"; do
-		assert_equal '' "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" "warnings about $page"
+		assert_equal '' "$(groff -t -man -Tutf8 -ww -z "$page" 2>&1)" "warnings about $page"
 	done
 }
 
