@@ -52,7 +52,7 @@ static void say(struct following *following, const char *text)
 {
 	if (!strcmp(following->said, text))
 		return;
-	snprintf(following->said, sizeof(following->said), "%s", text);
+	snprintf(following->said, sizeof(following->said), "%.*s", (int)sizeof(following->said) - 1, text);
 	following->follow->note(text);
 }
 
