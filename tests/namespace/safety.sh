@@ -83,11 +83,47 @@ host() {
 	printf 'nameserver 10.98.0.53\nnameserver 2001:db8::53\n' >"$STATE/resolv.conf"
 }
 
-# xc_host ARGUMENT...: the tool on that host, in that session.
+# xc_host ARGUMENT...: the tool on that host, in that session; with $STATE/etc, if there is one, as its /etc.
 xc_host() {
-	unshare -m sh -c 'mount --bind "$1" /etc/resolv.conf; shift; exec "$@"' sh "$STATE/resolv.conf" \
+	# shellcheck disable=SC2016 # of the inner shell
+	unshare -m sh -c '[ ! -d "$1/etc" ] || mount --bind "$1/etc" /etc
+		mount --bind "$1/resolv.conf" /etc/resolv.conf; shift; exec "$@"' sh "$STATE" \
 		nsenter --net="/run/netns/$RX" env "SSH_CONNECTION=$SSH_SESSION" \
 		"$TOOL" --state "$STATE/store" "$@"
+}
+
+# configure_fleet LINE...: the section [fleet] of the host's configuration.
+configure_fleet() {
+	[ -d "$STATE/etc" ] || cp -a /etc "$STATE/etc"
+	mkdir -p "$STATE/etc/xdp-cuckoo"
+	printf '%s\n' '[filter]' 'interfaces = vrx' '[fleet]' "$@" '[policy]' 'broker = 10.97.0.1' >"$STATE/etc/xdp-cuckoo/default.conf"
+}
+
+# connection FROM TO ADDRESS PORT [--from PORT] [--sent BYTES]: of the namespace FROM to a listener in TO that sends so many
+# bytes; with TO "-", nobody answers. It stays until the test ends or end_connections.
+CONNECTIONS=''
+connection() {
+	connection_from=$1 connection_to=$2
+	shift 2
+	rm -f "$STATE/listener" "$STATE/begun"
+	on_exit end_connections
+	if [ "$connection_to" != - ]; then
+		nsenter --net="/run/netns/$connection_to" python3 tests/helpers/connection.py listen "$@" >"$STATE/listener" &
+		CONNECTIONS="$CONNECTIONS $!"
+		wait_for 'the listener' grep -q listening "$STATE/listener"
+	fi
+	nsenter --net="/run/netns/$connection_from" python3 tests/helpers/connection.py connect "$@" >"$STATE/begun" &
+	CONNECTIONS="$CONNECTIONS $!"
+	wait_for 'the connection' grep -q begun "$STATE/begun"
+	[ "$connection_to" = - ] || wait_for 'its listener' grep -q taken "$STATE/listener"
+}
+
+end_connections() {
+	for process in $CONNECTIONS; do
+		kill "$process" 2>/dev/null
+		wait "$process" 2>/dev/null
+	done
+	CONNECTIONS=''
 }
 
 # --- one flow that a rule blocks, and one beside it

@@ -89,6 +89,82 @@ test_add_refuses_nothing_else() {
 	END
 }
 
+# refuses RULE|WHAT, allows RULE: of the host's guard.
+refuses() {
+	case_begin "$1"
+	# shellcheck disable=SC2086 # words
+	assert_status 2 xc_host add ${1%|*}
+	assert_error "' would block ${1#*|}; nothing was changed; say --force, or first: xdp-cuckoo add .* action pass$"
+	# shellcheck disable=SC2086 # words
+	assert_status 0 xc_host add ${1%|*} --force
+	assert_status 0 xc_host flush
+}
+
+allows() {
+	case_begin "$1"
+	# shellcheck disable=SC2086 # words
+	assert_status 0 xc_host add $1
+	assert_status 0 xc_host flush
+}
+
+# The addresses of brokers are in the configuration; those of names only the connections tell.
+test_brokers_are_guarded() {
+	host
+	configure_fleet 'broker = 10.97.0.6, [2001:db9::6]:6391  redis.example.org:6390 /run/redis ; 10.97.0.9' 'report: 10.97.0.7:6392'
+	for rule in '10.97.0.6|10.97.0.6' 'proto tcp sport 6379|10.97.0.6' '10.97.0.0/24 proto tcp|10.97.0.6' \
+		'2001:db9::/32 proto tcp|2001:db9::6' 'src 2001:db9::6 sport 6391 dst fd99::2|2001:db9::6' '10.97.0.7|10.97.0.7' \
+		'proto tcp sport 6392 flags syn/syn,ack|10.97.0.7'; do
+		refuses "${rule%|*}|the fleet's broker ${rule#*|}"
+	done
+	for rule in 10.97.0.1 10.97.0.9 '10.97.0.6 proto tcp sport 80' 'proto tcp dport 6379' '10.97.0.6 proto tcp state new sport 6391' \
+		'proto tcp sport 6390' 10.99.0.1; do
+		allows "$rule"
+	done
+	echo 10.97.0.6 >"$STATE/list"
+	assert_fails 2 "would block the fleet's broker 10.97.0.6" xc_host import "$STATE/list"
+	connection "$RX" "$TX" 10.99.0.1 6390
+	refuses "10.99.0.1|the fleet's broker 10.99.0.1"
+	refuses "proto tcp sport 6390|the fleet's broker 10.99.0.1"
+	refuses "proto tcp sport 6390 dport 1024-65535|the fleet's broker 10.99.0.1"
+	allows '10.99.0.1 proto tcp dport 6390'
+	end_connections
+	# A stranger gets no protection by the port that he comes from.
+	connection "$TX" "$RX" 10.99.0.2 8080 --from 6390
+	allows 10.99.0.1
+	end_connections
+	connection "$RX" - 10.99.0.77 6390
+	refuses "10.99.0.77|the fleet's broker 10.99.0.77"
+}
+
+test_bgp_peers_are_guarded() {
+	host
+	allows 10.99.0.1
+	for addresses in '10.99.0.1 10.99.0.2' 'fd99::1 fd99::2'; do
+		peer=${addresses% *} own=${addresses#* }
+		connection "$RX" "$TX" "$peer" 179
+		refuses "$peer|the BGP session with $peer"
+		refuses "proto tcp sport 179|the BGP session with $peer"
+		refuses "src $peer proto tcp dport 1024-65535|the BGP session with $peer"
+		allows 'proto tcp dport 179'
+		end_connections
+		# The peer begins: it counts from when the speaker has taken it for a peer.
+		connection "$TX" "$RX" "$own" 179 --sent 21
+		allows "$peer proto tcp"
+		end_connections
+		connection "$TX" "$RX" "$own" 179 --sent 48
+		refuses "$peer proto tcp|the BGP session with $peer"
+		refuses "proto tcp dport 179 state new|the BGP session with $peer"
+		end_connections
+		connection "$TX" "$RX" "$own" 8080 --from 179 --sent 99
+		allows "$peer proto tcp"
+		end_connections
+	done
+	connection "$RX" "$TX" fd99::1 179
+	refuses 'proto ipv6-icmp type 135|neighbour solicitations of .*'
+	ip -n "$RX" -6 route del default
+	refuses 'proto ipv6-icmp type 136|neighbour advertisements of the BGP peer fd99::1'
+}
+
 # A pass rule for the protected flow allows the drop rule, and then cannot be deleted before it.
 test_pass_rules_make_room_for_drop_rules() {
 	host

@@ -403,6 +403,8 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 	*config = NULL;
 	snprintf(default_path, sizeof(default_path), "%s/%s.conf", CONFIG_DIR, name);
 	reading.path = path ? path : default_path;
+	if (path)
+		host_also_read(path);
 	/* Does not wait for the writer of a FIFO, which check_file() refuses below. */
 	fd = open(reading.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)

@@ -7,11 +7,12 @@
 #define XDP_CUCKOO_CONFIG_H
 
 #include "base/error_reason.h"
+#include "host/host.h"
 #include "kernel/kernel.h"
 #include "lists/list.h"
 #include "store/store.h"
 
-#define CONFIG_DIR "/etc/xdp-cuckoo"
+#define CONFIG_DIR HOST_CONFIG_DIR
 #define CONFIG_INTERFACES_MAX 64
 #define CONFIG_TEXTS_MAX (48 + 12 * STORE_LISTS_MAX)
 #define CONFIG_URL_BYTES 256

@@ -243,23 +243,11 @@ void apply_begin(struct apply_list *list)
 static int open_session(struct apply *apply, struct guard *guard, struct reason *reason)
 {
 	struct session *session = &apply->session;
-	struct guard_flow *grown;
-	struct reason ignored;
-	struct rule flow;
 	int error = guard_open(guard, reason);
 
 	if (error)
 		return error;
 	guard->insist = "";
-	/* Protects the broker's packets as those of gateways. */
-	if (*apply->broker && !rule_parse(apply->broker, &flow, &ignored)) {
-		grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
-		if (!grown)
-			return reason_set(reason, -ENOMEM, "not enough memory");
-		guard->flows = grown;
-		grown[guard->count] = (struct guard_flow){ .flow = flow };
-		snprintf(grown[guard->count++].what, sizeof(grown->what), "the fleet's broker, %.70s", apply->broker);
-	}
 	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;
 	if (session->undone.error)

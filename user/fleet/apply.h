@@ -58,7 +58,6 @@ struct apply {
 	__s64 offset_ms;                  /* the broker's clock minus fleet_now_ms() */
 	__u32 stale_s;                    /* of the lists: see struct store_list */
 	bool is_accepted;                 /* a whole state may delete any number of rules */
-	char broker[96];                  /* a rule that matches the broker's packets, which must pass; "": not known */
 	struct apply_list lists[FOLLOW_LISTS_MAX];
 	size_t count;
 	__u64 changed;          /* rules added or deleted so far */

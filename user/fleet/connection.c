@@ -37,32 +37,6 @@ static int wait_for(int fd, short events, __s64 deadline_ms)
 
 /* ---- opening ---- */
 
-/* Cuts `where` into host and port. 0; -EINVAL. */
-static int split_where(const char *where, char host[CONNECTION_WHERE_BYTES], char port[8])
-{
-	const char *colon = strrchr(where, ':');
-	const bool is_bracketed = *where == '[';
-	const char *end;
-
-	snprintf(port, 8, "%d", FLEET_PORT_DEFAULT);
-	end = is_bracketed ? strchr(where, ']') : where + strlen(where);
-	if (!end || end - where >= CONNECTION_WHERE_BYTES)
-		return -EINVAL;
-	/* More than one colon without brackets: an IPv6 address alone. */
-	if (!is_bracketed && colon && strchr(where, ':') == colon)
-		end = colon;
-	where += is_bracketed;
-	memcpy(host, where, end - where);
-	host[end - where] = '\0';
-	end += is_bracketed;
-	if (!*end)
-		return *host ? 0 : -EINVAL;
-	if (*end != ':' || strspn(end + 1, "0123456789") != strlen(end + 1) || strlen(end + 1) > 5 || !end[1])
-		return -EINVAL;
-	strcpy(port, end + 1);
-	return *host ? 0 : -EINVAL;
-}
-
 /* A connected socket that does not block; -errno. */
 static int connect_to(const struct sockaddr *address, socklen_t length, __s64 deadline_ms)
 {
@@ -130,14 +104,14 @@ int connection_open(struct connection *connection, const char *where, const char
 		    struct reason *reason)
 {
 	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
-	char host[CONNECTION_WHERE_BYTES] = "localhost", port[8];
+	char host[HOST_WHERE_BYTES] = "localhost", port[8];
 	struct reason why;
 	short events = 0;
 	int error, fd;
 
 	*connection = (struct connection){ .fd = -1 };
 	snprintf(connection->where, sizeof(connection->where), "%s", where);
-	if (*where != '/' && split_where(where, host, port))
+	if (*where != '/' && host_split(where, host, port))
 		return reason_set(reason, -EINVAL,
 				  "broker '%s': must be HOST, HOST:PORT, [IPv6]:PORT or the path of a socket", where);
 	fd = *where == '/' ? connect_path(where, deadline_ms, reason) : connect_host(host, port, deadline_ms, reason);
@@ -188,20 +162,6 @@ bool connection_is_local(const struct connection *connection)
 					     !getnameinfo((struct sockaddr *)&there, there_length, host[1],
 							  sizeof(host[1]), NULL, 0, NI_NUMERICHOST) &&
 					     !strcmp(host[0], host[1]));
-}
-
-const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES])
-{
-	struct sockaddr_storage address = {};
-	socklen_t length = sizeof(address);
-	char host[64], port[8];
-
-	*text = '\0';
-	if (!getpeername(connection->fd, (struct sockaddr *)&address, &length) && address.ss_family != AF_UNIX &&
-	    !getnameinfo((struct sockaddr *)&address, length, host, sizeof(host), port, sizeof(port),
-			 NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(text, CONNECTION_FLOW_BYTES, "proto tcp src %s sport %s", host, port);
-	return text;
 }
 
 /* ---- commands ---- */

@@ -11,7 +11,7 @@
 #include "fleet/tls.h"
 
 #define CONNECTION_TIMEOUT_MS 10000
-#define CONNECTION_WHERE_BYTES 256
+#define CONNECTION_WHERE_BYTES HOST_WHERE_BYTES
 
 struct connection {
 	int fd; /* -1: closed */
@@ -33,10 +33,6 @@ void connection_close(struct connection *connection);
 
 /* Whether the other end is on this host. */
 bool connection_is_local(const struct connection *connection);
-
-/* The packets of the other end, as the text of a rule; "" if they are not from a network. Returns `text`. */
-#define CONNECTION_FLOW_BYTES 96
-const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES]);
 
 /* Queues a command. 0; -ENOMEM. connection_put() takes words up to NULL. */
 int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths);

@@ -17,7 +17,6 @@
 #include "abi.h"
 #include "config/config.h"
 
-#define FLEET_PORT_DEFAULT 6379
 #define FLEET_FORMAT 1 /* of keys and entries: FORMAT in fleet.lua */
 #define FLEET_ENTRY_LINES 1000
 #define FLEET_ENTRY_BYTES 65536

@@ -255,18 +255,15 @@ static void set_panic(struct following *following, bool is_on)
 	following->looked_ms = 0; /* the report must say it */
 }
 
-/* `where` has two lines: the broker's address, and a rule that matches its packets, which must pass. */
-static void note_broker(struct following *following, char *where)
+/* `where`: the broker's address. */
+static void note_broker(struct following *following, const char *where)
 {
-	char *flow = strchr(where, '\n'), text[REASON_BYTES];
+	char text[REASON_BYTES];
 
-	if (flow)
-		*flow++ = '\0';
 	/* What came before a connection was lost is sent again, or is gone: this broker may have another history. */
 	for (size_t i = 0; i < following->apply.count; i++)
 		apply_forget(&following->apply.lists[i]);
 	following->is_connected = true;
-	snprintf(following->apply.broker, sizeof(following->apply.broker), "%.90s", flow ? flow : "");
 	snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet, where);
 	say(following, text);
 	service_notify("READY=1\nSTATUS=%s", text);

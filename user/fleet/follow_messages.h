@@ -25,7 +25,7 @@ enum follow_kind {
 	FOLLOW_END,       /* list, at: the state is complete */
 	FOLLOW_STATE,     /* list, at: the end of the broker's log; number: enum follow_state; text: more about it */
 	FOLLOW_ACCEPT,    /* list; number: until this time of the broker, the list may delete any number of rules */
-	FOLLOW_CONNECTED, /* text: where, and in a second line the broker's packets as a rule */
+	FOLLOW_CONNECTED, /* text: where */
 	FOLLOW_LOST,      /* text: why there is no connection */
 	FOLLOW_NOTE,      /* text: for the log of this host */
 	FOLLOW_FLUSH,     /* apply all of it, then answer */

@@ -372,12 +372,8 @@ static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 static enum log_end follow(struct log_reader *reader, struct reason *reason)
 {
 	size_t count;
-	char flow[CONNECTION_FLOW_BYTES], where[CONNECTION_WHERE_BYTES + CONNECTION_FLOW_BYTES];
-	enum log_end end;
+	enum log_end end = log_tell(reader, FOLLOW_CONNECTED, 0, reader->broker.connection.where);
 
-	snprintf(where, sizeof(where), "%s\n%s", reader->broker.connection.where,
-		 connection_flow(&reader->broker.connection, flow));
-	end = log_tell(reader, FOLLOW_CONNECTED, 0, where);
 	if (!end)
 		end = find_ctl(reader, reason);
 	reader->clock_ms = fleet_now_ms();

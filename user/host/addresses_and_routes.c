@@ -17,7 +17,6 @@
 #include "host/host.h"
 #include "kernel/interfaces.h"
 
-#define ANCESTORS_MAX 64
 #define DUMP_TRIES 4 /* routes may change during a dump */
 #define REQUEST_BYTES 256
 
@@ -28,7 +27,7 @@ static size_t address_bytes(enum flow_family family)
 	return family == FLOW_IPV4 ? 4 : 16;
 }
 
-static bool is_loopback(const struct host_address *address)
+bool host_is_loopback(const struct host_address *address)
 {
 	static const __u8 ipv6[16] = { [15] = 1 };
 
@@ -44,6 +43,11 @@ bool host_is_link_local(const struct host_address *address)
 	return address->family == FLOW_IPV6 && byte[0] == 0xfe && (byte[1] & 0xc0) == 0x80;
 }
 
+bool host_is_same(const struct host_address *a, const struct host_address *b)
+{
+	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
+}
+
 static struct host_address address_of(enum flow_family family, const void *bytes)
 {
 	struct host_address address = { .family = family };
@@ -52,22 +56,29 @@ static struct host_address address_of(enum flow_family family, const void *bytes
 	return address;
 }
 
-/* A mapped address (RFC 4291 section 2.5.5.2) is IPv4 in packets. A zone (%eth0) is in no packet. */
-static bool read_address(const char *text, struct host_address *address)
+struct host_address host_address_of(int family, const void *bytes)
 {
 	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (family == AF_INET)
+		return address_of(FLOW_IPV4, bytes);
+	return memcmp(bytes, mapped, sizeof(mapped)) ? address_of(FLOW_IPV6, bytes) :
+						       address_of(FLOW_IPV4, (const __u8 *)bytes + sizeof(mapped));
+}
+
+/* A zone (%eth0) is in no packet. */
+bool host_read_address(const char *text, struct host_address *address)
+{
 	char bare[INET6_ADDRSTRLEN];
 	__u8 bytes[16];
+	int family = AF_INET;
 
 	snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(text, "%"), text);
-	if (inet_pton(AF_INET, bare, bytes) == 1) {
-		*address = address_of(FLOW_IPV4, bytes);
-		return true;
-	}
-	if (inet_pton(AF_INET6, bare, bytes) != 1)
+	if (inet_pton(family, bare, bytes) != 1)
+		family = AF_INET6;
+	if (family == AF_INET6 && inet_pton(family, bare, bytes) != 1)
 		return false;
-	*address = memcmp(bytes, mapped, sizeof(mapped)) ? address_of(FLOW_IPV6, bytes) :
-							   address_of(FLOW_IPV4, bytes + sizeof(mapped));
+	*address = host_address_of(family, bytes);
 	return true;
 }
 
@@ -85,7 +96,7 @@ static int add_address_once(struct host_addresses *list, const struct host_addre
 	for (size_t i = 0; i < list->count; i++) {
 		struct host_address *known = &list->address[i];
 
-		if (known->family == address->family && !memcmp(&known->bytes, &address->bytes, sizeof(known->bytes))) {
+		if (host_is_same(known, address)) {
 			known->is_advertised |= address->is_advertised;
 			return 0;
 		}
@@ -111,7 +122,7 @@ int host_find_addresses(struct host_addresses *own)
 			address = address_of(FLOW_IPV6, &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr);
 		else
 			continue;
-		error = is_loopback(&address) ? 0 : add_address(own, &address);
+		error = host_is_loopback(&address) ? 0 : add_address(own, &address);
 	}
 	freeifaddrs(interfaces);
 	return error;
@@ -323,78 +334,10 @@ int host_find_name_servers(struct host_addresses *servers)
 		if (!file)
 			continue;
 		while (!error && fgets(line, sizeof(line), file))
-			if (sscanf(line, " nameserver %63s", word) == 1 && read_address(word, &address) &&
-			    !is_loopback(&address))
+			if (sscanf(line, " nameserver %63s", word) == 1 && host_read_address(word, &address) &&
+			    !host_is_loopback(&address))
 				error = add_address_once(servers, &address);
 		fclose(file);
 	}
 	return error;
-}
-
-/* ---- the SSH session ---- */
-
-#define SSH_VARIABLE "SSH_CONNECTION"
-#define SSH_BYTES 256
-
-static FILE *open_of_process(long pid, const char *what)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, what);
-	return fopen(path, "re");
-}
-
-static bool read_environment(long pid, char value[SSH_BYTES])
-{
-	FILE *file = open_of_process(pid, "environ");
-	char *variable = NULL;
-	size_t room = 0;
-	bool found = false;
-
-	while (file && !found && getdelim(&variable, &room, '\0', file) > 0)
-		found = !strncmp(variable, SSH_VARIABLE "=", strlen(SSH_VARIABLE "="));
-	if (found)
-		snprintf(value, SSH_BYTES, "%s", variable + strlen(SSH_VARIABLE "="));
-	free(variable);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-/* 0: there is no parent, or it cannot be read. */
-static long parent_of(long pid)
-{
-	FILE *file = open_of_process(pid, "status");
-	char line[256];
-	long parent = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "PPid: %ld", &parent) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return parent;
-}
-
-/* The format is "PEER PORT SERVER PORT": see sshd(8). */
-bool host_find_ssh(struct host_ssh *ssh)
-{
-	const char *own = secure_getenv(SSH_VARIABLE);
-	char value[SSH_BYTES], peer[64], server[64];
-	unsigned int peer_port, server_port;
-	bool found = own;
-	long pid = getppid();
-
-	if (own)
-		snprintf(value, sizeof(value), "%s", own);
-	/* sudo and su drop the variable, but a process above them has it. */
-	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++, pid = parent_of(pid))
-		found = read_environment(pid, value);
-	if (!found || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
-	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) || peer_port > 65535 ||
-	    server_port > 65535)
-		return false;
-	ssh->peer_port = htons(peer_port);
-	ssh->server_port = htons(server_port);
-	return ssh->peer.family == ssh->server.family;
 }

@@ -25,11 +25,11 @@ struct guard {
 };
 
 /*
- * Collects these flows of this network namespace: the connection of the SSH session of this process;
- * packets from the default gateways and the name servers (/etc/resolv.conf), also to this host's addresses
- * only; neighbour discovery of IPv6 gateways and of an SSH peer on the link; packets from and to this
- * host's addresses, except 127.0.0.0/8 and ::1. What cannot be found is left out. 0; -ENOMEM. guard_close()
- * accepts a zeroed struct.
+ * Collects these flows of this network namespace: the connection of the SSH session of this process; packets from the
+ * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the brokers of
+ * the fleet, see host_find_brokers(); neighbour discovery of IPv6 gateways and of these peers on the link; packets from and to
+ * this host's addresses, except 127.0.0.0/8 and ::1. What cannot be found is left out. 0; -ENOMEM. guard_close() accepts a
+ * zeroed struct.
  */
 int guard_open(struct guard *guard, struct reason *reason);
 void guard_close(struct guard *guard);
@@ -69,10 +69,15 @@ struct host_addresses {
 	size_t count;
 };
 
-/* The TCP connection of an SSH session, as in packets from the peer. */
-struct host_ssh {
-	struct host_address peer, server;
-	__be16 peer_port, server_port;
+/* A TCP connection of this host. */
+struct host_connection {
+	struct host_address peer, own;
+	__be16 peer_port, own_port;
+};
+
+struct host_connections {
+	struct host_connection *connection;
+	size_t count; /* the caller frees the array, also after an error */
 };
 
 /*
@@ -97,7 +102,41 @@ bool host_forwards(enum flow_family family);
 /* fe80::/10 */
 bool host_is_link_local(const struct host_address *address);
 
+bool host_is_loopback(const struct host_address *address);
+bool host_is_same(const struct host_address *a, const struct host_address *b);
+
+/* `family`: AF_INET or AF_INET6. An IPv4 address that is mapped into IPv6 (RFC 4291 section 2.5.5.2) is IPv4, as in packets. */
+struct host_address host_address_of(int family, const void *bytes);
+bool host_read_address(const char *text, struct host_address *address);
+
+/* ---- connections ---- */
+
 /* The SSH session of this process: SSH_CONNECTION of the process or of its nearest parent with one. */
-bool host_find_ssh(struct host_ssh *ssh);
+bool host_find_ssh(struct host_connection *ssh);
+
+#define HOST_BGP_PORT 179
+
+/*
+ * Each function adds what it finds in this network namespace, without loopback. host_find_connections_to(): connections
+ * that this host has begun, or tries to begin, to a port of anybody. host_find_bgp_peers(): connections that peers have
+ * begun to the BGP speaker here, and that it has taken for those of peers. 0; -ENOMEM.
+ */
+int host_find_connections_to(__be16 port, struct host_connections *found);
+int host_find_bgp_peers(struct host_connections *found);
+
+#define HOST_CONFIG_DIR "/etc/xdp-cuckoo"
+#define HOST_BROKER_PORT 6379 /* of Redis, where the configuration names no port */
+#define HOST_WHERE_BYTES 256
+
+/* Cuts HOST, HOST:PORT or [IPv6]:PORT into host and port. 0; -EINVAL. */
+int host_split(const char *where, char host[HOST_WHERE_BYTES], char port[8]);
+
+/*
+ * Adds the brokers that files *.conf in HOST_CONFIG_DIR name by address (own_port 0), and connections of this host to these;
+ * if a broker has a name, all connections to its port. No name is looked up. 0; -ENOMEM.
+ * host_also_read(): from now on also those of this file. The path is not copied.
+ */
+void host_also_read(const char *path);
+int host_find_brokers(struct host_connections *brokers);
 
 #endif

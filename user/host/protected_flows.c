@@ -112,7 +112,7 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 	return error;
 }
 
-/* ---- gateways, name servers, the SSH session ---- */
+/* ---- gateways, name servers, connections ---- */
 
 static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
@@ -165,14 +165,18 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
 }
 
 /*
- * A TCP connection to this host: as a whole, the packet that begins it, and those with data and without. Rules may compare
- * flags, fragments and lengths; the lengths here are those of Linux.
+ * A TCP connection: as a whole, the packets that begin it, and those with data and without. Sent packets are looked up as
+ * those of the peer, so each end may have sent them. Rules may compare flags, fragments and lengths; the lengths here are
+ * those of Linux.
  */
 static int guard_connection(struct guard *guard, struct rule *flow, const char *what, const struct host_address *peer)
 {
 	static const struct {
 		__u8 flags, length;
-	} packets[] = { { FLOW_TCP_SYN, 60 }, { FLOW_TCP_ACK, 52 }, { FLOW_TCP_PSH | FLOW_TCP_ACK, 88 } };
+	} packets[] = { { FLOW_TCP_SYN, 60 },
+			{ FLOW_TCP_SYN | FLOW_TCP_ACK, 60 },
+			{ FLOW_TCP_ACK, 52 },
+			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 88 } };
 	int error = add_flow(guard, flow, what, peer);
 
 	flow->details = (struct rule_details){ .flags_mask = 0xff,
@@ -188,33 +192,66 @@ static int guard_connection(struct guard *guard, struct rule *flow, const char *
 	return error;
 }
 
-static int guard_ssh(struct guard *guard, const struct host_addresses *own)
+/* A connection now, with discovery of a peer on the link; `name` is the peer's. */
+static int guard_session(struct guard *guard, const struct host_connection *connection, bool peer_begins,
+			 const char *what, const char *name, const struct host_addresses *own)
 {
-	struct host_ssh ssh;
-	struct rule flow;
+	struct rule flow = flow_of(&connection->peer, &connection->own);
 	int error;
 
-	if (!host_find_ssh(&ssh))
-		return 0;
-	flow = flow_of(&ssh.peer, &ssh.server);
-	/* The peer begins the session. Gateways and name servers only answer, so rules with `state new` do them no harm. */
-	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | RULE_NEW;
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | (peer_begins ? RULE_NEW : 0);
 	flow.proto = IPPROTO_TCP;
 	flow.port_kind = FLOW_PORTS;
-	flow.sport = ssh.peer_port;
-	flow.dport = ssh.server_port;
-	error = guard_connection(guard, &flow, "this SSH session, from", &ssh.peer);
-	if (error || ssh.peer.family != FLOW_IPV6 || !host_is_on_link(&ssh.peer))
+	flow.sport = connection->peer_port;
+	flow.dport = connection->own_port;
+	error = guard_connection(guard, &flow, what, &connection->peer);
+	if (error || connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
 		return error;
 	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
 		if (own->address[i].family == FLOW_IPV6)
-			error = guard_discovery(guard, &ssh.peer, "the SSH peer", &own->address[i]);
+			error = guard_discovery(guard, &connection->peer, name, &own->address[i]);
+	return error;
+}
+
+/*
+ * Servers that this host connects to. Of a connection now, first the packets to any port of this host: it goes on by another
+ * port. Without a connection (own_port 0), the packets of one to any address of this host.
+ */
+static int guard_servers(struct guard *guard, const struct host_connections *servers, const char *what,
+			 const char *name, const struct host_addresses *own)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < servers->count && !error; i++) {
+		const struct host_connection *server = &servers->connection[i];
+		const size_t ends = server->own_port ? 0 : own->count;
+
+		for (size_t k = 0; k <= ends && k <= ADDRESSES_PAIRED_MAX && !error; k++) {
+			const struct host_address *end = server->own_port ? &server->own :
+							 k                ? &own->address[k - 1] :
+									    NULL;
+			struct rule flow = flow_of(&server->peer, end);
+
+			if (flow.family != server->peer.family)
+				continue;
+			flow.fields = RULE_PROTO | RULE_SPORT;
+			flow.proto = IPPROTO_TCP;
+			flow.port_kind = FLOW_PORTS;
+			flow.sport = server->peer_port;
+			error = server->own_port ? add_flow(guard, &flow, what, &server->peer) :
+						   guard_connection(guard, &flow, what, &server->peer);
+		}
+		if (!error && server->own_port)
+			error = guard_session(guard, server, false, what, name, own);
+	}
 	return error;
 }
 
 int guard_open(struct guard *guard, struct reason *reason)
 {
 	struct host_addresses own = {}, gateways = {}, servers = {};
+	struct host_connections bgp = {}, bgp_servers = {}, brokers = {};
+	struct host_connection ssh;
 	int error;
 
 	*guard = (struct guard){};
@@ -223,13 +260,25 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = host_find_gateways(&gateways);
 	if (!error)
 		error = host_find_name_servers(&servers);
-	/* The flows that an operator misses first come first. */
 	if (!error)
-		error = guard_ssh(guard, &own);
+		error = host_find_bgp_peers(&bgp);
+	if (!error)
+		error = host_find_connections_to(htons(HOST_BGP_PORT), &bgp_servers);
+	if (!error)
+		error = host_find_brokers(&brokers);
+	/* The flows that an operator misses first come first. */
+	if (!error && host_find_ssh(&ssh))
+		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", &own);
 	if (!error)
 		error = guard_peers(guard, &gateways, &own, guard_gateway);
 	if (!error)
 		error = guard_peers(guard, &servers, &own, guard_name_server);
+	for (size_t i = 0; i < bgp.count && !error; i++)
+		error = guard_session(guard, &bgp.connection[i], true, "the BGP session with", "the BGP peer", &own);
+	if (!error)
+		error = guard_servers(guard, &bgp_servers, "the BGP session with", "the BGP peer", &own);
+	if (!error)
+		error = guard_servers(guard, &brokers, "the fleet's broker", "the fleet's broker", &own);
 	for (size_t i = 0; i < own.count && !error; i++) {
 		const struct host_address *address = &own.address[i];
 		const struct rule from = flow_of(address, NULL);
@@ -243,6 +292,9 @@ int guard_open(struct guard *guard, struct reason *reason)
 	free(own.address);
 	free(gateways.address);
 	free(servers.address);
+	free(bgp.connection);
+	free(bgp_servers.connection);
+	free(brokers.connection);
 	if (!error)
 		return 0;
 	guard_close(guard);

@@ -12,6 +12,7 @@
 #include <linux/if_link.h>
 #include <linux/in6.h>
 #include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 
 #include "base/memory.h"
 #include "base/safe_text.h"
@@ -354,14 +355,24 @@ int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit vis
 	return netlink_dump_of(type, header, header_bytes, visit, context);
 }
 
-int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
+static int dump_of(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 
 	memcpy(mnl_nlmsg_put_extra_header(request, header_bytes), header, header_bytes);
 	request->nlmsg_type = type;
-	return ask(NETLINK_ROUTE, request, NLM_F_DUMP, visit, context);
+	return ask(bus, request, NLM_F_DUMP, visit, context);
+}
+
+int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
+{
+	return dump_of(NETLINK_ROUTE, type, header, header_bytes, visit, context);
+}
+
+int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit visit, void *context)
+{
+	return dump_of(NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, header, header_bytes, visit, context);
 }
 
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context)

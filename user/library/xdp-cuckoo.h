@@ -165,8 +165,8 @@ int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t siz
  * a table after the rules are durable, the next change activates them.
  *
  * -ECANCELED: the change would newly drop packets to or from this host's own addresses, from its default
- * gateways or name servers, or of its SSH session; now, or after a change that waits for `xdp-cuckoo confirm`
- * is undone. XDP_CUCKOO_FORCE switches this check off. -EINVAL: commit or abort without a change.
+ * gateways or name servers, or of its SSH session, its BGP sessions or its fleet; now, or after a change that waits
+ * for `xdp-cuckoo confirm` is undone. XDP_CUCKOO_FORCE switches this check off. -EINVAL: commit or abort without a change.
  */
 int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter);
 int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter);

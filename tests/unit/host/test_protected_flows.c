@@ -92,7 +92,7 @@ static struct guard open_guard(void)
 	return guard;
 }
 
-#define SSH 4 /* flows: all packets of the session, its SYN, and packets with data and without */
+#define SSH 5 /* flows: all packets of the session, its first two, and packets with data and without */
 
 /* The text of a flow, without "fragment no": all flows say so. */
 static const char *text_of(const struct guard_flow *flow, char text[RULE_TEXT_BYTES])

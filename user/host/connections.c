@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* TCP connections that this host needs: its SSH session, its BGP sessions, the brokers of its fleet. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+
+#include "base/memory.h"
+#include "host/host.h"
+#include "kernel/interfaces.h"
+
+#define ANCESTORS_MAX 64
+
+/* ---- the SSH session ---- */
+
+#define SSH_VARIABLE "SSH_CONNECTION"
+#define SSH_BYTES 256
+
+static FILE *open_of_process(long pid, const char *what)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, what);
+	return fopen(path, "re");
+}
+
+static bool read_environment(long pid, char value[SSH_BYTES])
+{
+	FILE *file = open_of_process(pid, "environ");
+	char *variable = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	while (file && !found && getdelim(&variable, &room, '\0', file) > 0)
+		found = !strncmp(variable, SSH_VARIABLE "=", strlen(SSH_VARIABLE "="));
+	if (found)
+		snprintf(value, SSH_BYTES, "%s", variable + strlen(SSH_VARIABLE "="));
+	free(variable);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* 0: there is no parent, or it cannot be read. */
+static long parent_of(long pid)
+{
+	FILE *file = open_of_process(pid, "status");
+	char line[256];
+	long parent = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "PPid: %ld", &parent) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return parent;
+}
+
+/* The format is "PEER PORT SERVER PORT": see sshd(8). */
+bool host_find_ssh(struct host_connection *ssh)
+{
+	const char *own = secure_getenv(SSH_VARIABLE);
+	char value[SSH_BYTES], peer[64], server[64];
+	unsigned int peer_port, own_port;
+	bool found = own;
+	long pid = getppid();
+
+	if (own)
+		snprintf(value, sizeof(value), "%s", own);
+	/* sudo and su drop the variable, but a process above them has it. */
+	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++, pid = parent_of(pid))
+		found = read_environment(pid, value);
+	if (!found || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &own_port) != 4 ||
+	    !host_read_address(peer, &ssh->peer) || !host_read_address(server, &ssh->own) || peer_port > 65535 ||
+	    own_port > 65535)
+		return false;
+	ssh->peer_port = htons(peer_port);
+	ssh->own_port = htons(own_port);
+	return ssh->peer.family == ssh->own.family;
+}
+
+/* ---- connections, as the kernel knows them ---- */
+
+#define ESTABLISHED (1 << 1) /* from <linux/tcp_states.h>, which is not for programs */
+#define SYN_SENT (1 << 2)
+#define LISTEN (1 << 10)
+
+/*
+ * What a BGP speaker has sent at least to a peer that it knows: OPEN and KEEPALIVE (RFC 4271 section 4). So nobody else
+ * gets himself protected by a connection to its port.
+ */
+#define BGP_ACKED_MIN (29 + 19)
+
+struct search {
+	struct host_connections *found;
+	bool is_bgp; /* of peers that begin */
+	bool is_any; /* something was found */
+};
+
+static int read_socket(const struct nlmsghdr *message, void *context)
+{
+	const struct inet_diag_msg *socket = mnl_nlmsg_get_payload(message);
+	struct search *search = context;
+	struct host_connection *added;
+	const struct nlattr *attribute;
+	struct tcp_info info = {};
+
+	mnl_attr_for_each(attribute, message, sizeof(*socket)) {
+		const size_t length = mnl_attr_get_payload_len(attribute);
+
+		if (mnl_attr_get_type(attribute) == INET_DIAG_INFO)
+			memcpy(&info, mnl_attr_get_payload(attribute), length < sizeof(info) ? length : sizeof(info));
+	}
+	search->is_any = true;
+	if (!search->found || (search->is_bgp && info.tcpi_bytes_acked < BGP_ACKED_MIN))
+		return MNL_CB_OK;
+	if (array_grow(&search->found->connection, search->found->count, sizeof(*added))) {
+		errno = ENOMEM;
+		return MNL_CB_ERROR;
+	}
+	added = &search->found->connection[search->found->count++];
+	*added = (struct host_connection){ .peer = host_address_of(socket->idiag_family, socket->id.idiag_dst),
+					   .own = host_address_of(socket->idiag_family, socket->id.idiag_src),
+					   .peer_port = socket->id.idiag_dport,
+					   .own_port = socket->id.idiag_sport };
+	if (host_is_loopback(&added->peer))
+		search->found->count--;
+	return MNL_CB_OK;
+}
+
+/* Asks for sockets with these ports, if they are not 0. An error but -ENOMEM: the kernel does not tell. */
+static int search_sockets(struct search *search, __u32 states, __be16 own_port, __be16 peer_port)
+{
+	static const __u8 families[] = { AF_INET, AF_INET6 };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && error != -ENOMEM; i++) {
+		const struct inet_diag_req_v2 request = { .sdiag_family = families[i],
+							  .sdiag_protocol = IPPROTO_TCP,
+							  .idiag_ext = search->is_bgp << (INET_DIAG_INFO - 1),
+							  .idiag_states = states,
+							  .id = { .idiag_sport = own_port, .idiag_dport = peer_port } };
+
+		error = netlink_dump_sockets(&request, sizeof(request), read_socket, search);
+	}
+	return error == -ENOMEM ? error : 0;
+}
+
+int host_find_connections_to(__be16 port, struct host_connections *found)
+{
+	struct search search = { .found = found };
+	size_t kept = found->count, i = kept;
+	int error = search_sockets(&search, ESTABLISHED | SYN_SENT, 0, port);
+
+	/* A stranger who comes from this port to one that this host serves did not begin here. */
+	for (; i < found->count && !error; i++) {
+		struct search listeners = {};
+
+		error = search_sockets(&listeners, LISTEN, found->connection[i].own_port, 0);
+		if (!listeners.is_any)
+			found->connection[kept++] = found->connection[i];
+	}
+	found->count = kept;
+	return error;
+}
+
+int host_find_bgp_peers(struct host_connections *found)
+{
+	return search_sockets(&(struct search){ .found = found, .is_bgp = true }, ESTABLISHED, htons(HOST_BGP_PORT), 0);
+}
+
+/* ---- brokers of a fleet ---- */
+
+int host_split(const char *where, char host[HOST_WHERE_BYTES], char port[8])
+{
+	const char *colon = strrchr(where, ':');
+	const bool is_bracketed = *where == '[';
+	const char *end;
+
+	snprintf(port, 8, "%d", HOST_BROKER_PORT);
+	end = is_bracketed ? strchr(where, ']') : where + strlen(where);
+	if (!end || end - where >= HOST_WHERE_BYTES)
+		return -EINVAL;
+	/* More than one colon without brackets: an IPv6 address alone. */
+	if (!is_bracketed && colon && strchr(where, ':') == colon)
+		end = colon;
+	where += is_bracketed;
+	memcpy(host, where, end - where);
+	host[end - where] = '\0';
+	end += is_bracketed;
+	if (!*end)
+		return *host ? 0 : -EINVAL;
+	if (*end != ':' || strspn(end + 1, "0123456789") != strlen(end + 1) || strlen(end + 1) > 5 || !end[1])
+		return -EINVAL;
+	strcpy(port, end + 1);
+	return *host ? 0 : -EINVAL;
+}
+
+static int add_connection(struct host_connections *list, const struct host_connection *connection)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->connection[i].own_port == connection->own_port &&
+		    list->connection[i].peer_port == connection->peer_port &&
+		    host_is_same(&list->connection[i].peer, &connection->peer))
+			return 0;
+	if (array_grow(&list->connection, list->count, sizeof(*connection)))
+		return -ENOMEM;
+	list->connection[list->count++] = *connection;
+	return 0;
+}
+
+/*
+ * Adds the broker, if its address is known without asking anybody, and this host's connections to it. If it has a name,
+ * these are all connections to its port: asking a name server may take long, and tell nothing during an attack.
+ */
+static int add_broker(const char *where, struct host_connections *brokers)
+{
+	struct host_connections found = {};
+	struct host_connection broker = {};
+	char host[HOST_WHERE_BYTES], port[8];
+	bool has_address;
+	int error;
+
+	if (*where == '/' || host_split(where, host, port))
+		return 0;
+	broker.peer_port = htons(atoi(port));
+	has_address = host_read_address(host, &broker.peer);
+	if (has_address && host_is_loopback(&broker.peer))
+		return 0;
+	error = has_address ? add_connection(brokers, &broker) : 0;
+	if (!error)
+		error = host_find_connections_to(broker.peer_port, &found);
+	for (size_t i = 0; i < found.count && !error; i++)
+		if (!has_address || host_is_same(&found.connection[i].peer, &broker.peer))
+			error = add_connection(brokers, &found.connection[i]);
+	free(found.connection);
+	return error;
+}
+
+/* Reads `broker` and `report` of the section [fleet], as config/ does. */
+static int read_configuration(const char *path, struct host_connections *brokers)
+{
+	FILE *file = fopen(path, "re");
+	char line[4096], section[32] = "", key[32], *rest, *word;
+	int error = 0, end;
+
+	while (file && !error && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, " [ %31[^] \t]", section) == 1 || strcmp(section, "fleet") ||
+		    sscanf(line, " %31[a-z] %*1[=:]%n", key, &end) != 1 ||
+		    (strcmp(key, "broker") && strcmp(key, "report")))
+			continue;
+		rest = line + end;
+		while (!error && (word = strsep(&rest, ", \t\r\n")) && *word != '#' && *word != ';')
+			if (*word)
+				error = add_broker(word, brokers);
+	}
+	if (file)
+		fclose(file);
+	return error;
+}
+
+static const char *also_read; /* NULL: no file */
+
+void host_also_read(const char *path)
+{
+	also_read = path;
+}
+
+int host_find_brokers(struct host_connections *brokers)
+{
+	glob_t files = {};
+	int error = glob(HOST_CONFIG_DIR "/*.conf", 0, NULL, &files) == GLOB_NOSPACE ? -ENOMEM : 0;
+
+	for (size_t i = 0; i < files.gl_pathc && !error; i++)
+		error = read_configuration(files.gl_pathv[i], brokers);
+	if (also_read && !error)
+		error = read_configuration(also_read, brokers);
+	globfree(&files);
+	return error;
+}
