@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "flowspec/internal.h"
 
@@ -76,8 +77,33 @@ static void read_packets(struct reading *reading, const uint8_t *data, size_t si
 {
 	char *text = strndup((const char *)data, size), *rest = text;
 
-	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
-		read_route(reading, line);
+	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+		struct flow_peer told;
+
+		if (!session_read(line, 1795569606, &told))
+			read_route(reading, line);
+		else
+			fuzz_check(!announced_take_session(&reading->announced, &told), "memory");
+	}
+	free(text);
+}
+
+/* A report has as many flows as are held and refused, and one line for each. */
+static void check_report(const struct announced *announced)
+{
+	__u64 flows = 0;
+	size_t length;
+	char *text;
+	FILE *to = open_memstream(&text, &length);
+
+	announced_report(announced, to);
+	fclose(to);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		fuzz_check(!strncmp(line, FLOW_REPORT_LINE, strlen(FLOW_REPORT_LINE)), "%s", line);
+		fuzz_check(strlen(line) < RULE_TEXT_BYTES + FLOW_NAME_BYTES, "%s", line);
+		flows += !strncmp(line, FLOW_REPORT_LINE "flow ", strlen(FLOW_REPORT_LINE "flow "));
+	}
+	fuzz_check(flows == announced->accepted_count + announced->refused_count, "%llu flows", (unsigned long long)flows);
 	free(text);
 }
 
@@ -100,6 +126,7 @@ static char *read_all(const struct flowspec_options *options, const uint8_t *dat
 	fuzz_check(announced->accepted_count <= options->flows_max && announced->rules_count <= options->rules_max,
 		   "%llu flows, %llu rules", (unsigned long long)announced->accepted_count,
 		   (unsigned long long)announced->rules_count);
+	check_report(announced);
 	fclose(reading.to);
 	route_stream_close(&reading.stream);
 	announced_close(&reading.announced);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* flowspec: keeps a list equal to the flows that BGP announces. */
+/* flowspec: keeps a list equal to the flows that BGP announces. What `lists` and `status` say of these flows. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "commands/command.h"
+#include "base/safe_text.h"
+#include "commands/internal.h"
 #include "config/config.h"
+#include "counters/counters.h"
 #include "flowspec/flowspec.h"
+#include "io/output.h"
+#include "lists/flow_report.h"
 #include "lists/list_keeper.h"
 
 /* Makes the socket standard input. */
@@ -31,7 +35,7 @@ static enum command_status connect_to(const char *path)
 
 static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
 {
-	const struct translator_start start = { options, command_warn_reader };
+	const struct translator_start start = { options, true, command_warn_reader };
 	const struct list_keeper keeper = {
 		.state = invocation->state,
 		.name = invocation->name,
@@ -42,6 +46,7 @@ static enum command_status keep_list(const struct invocation *invocation, const 
 		.read = translator_run,
 		.context = &start,
 		.memory = translator_memory(options),
+		.report_bytes = translator_report_bytes(options),
 		.action = options->action,
 		.stale_ms = options->stale_ms,
 		.may_add = translator_may_add,
@@ -78,7 +83,7 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 		/* Another command applies the lines, so this process needs nothing. */
 		error = privileges_keep(0);
 		if (!error)
-			translator_run(&(struct translator_start){ &config->flowspec, command_warn_reader },
+			translator_run(&(struct translator_start){ &config->flowspec, false, command_warn_reader },
 				       STDOUT_FILENO);
 		status = error ? command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error)) :
 				 command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
@@ -98,3 +103,128 @@ const struct command command_flowspec = {
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_flowspec,
 };
+
+json_t *command_flows(const struct flow_report *report)
+{
+	json_t *refused = json_object(), *peers = json_array();
+	json_int_t count = 0;
+
+	for (enum refusal i = REFUSAL_NONE + 1; i < REFUSALS; i++) {
+		count += report->flows[i];
+		if (report->flows[i])
+			json_object_set_new(refused, refusal_names[i], json_integer(report->flows[i]));
+	}
+	for (size_t i = 0; i < report->peers; i++)
+		json_array_append_new(peers,
+				      json_pack("{s:s, s:s, s:o, s:I}", "peer", report->peer[i].address, "session",
+						peer_state_names[report->peer[i].state], "since",
+						report->peer[i].since_s ? output_time(report->peer[i].since_s, -1) :
+									  json_null(),
+						"held", (json_int_t)report->peer[i].flows));
+	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "announced", (json_int_t)report->flows[REFUSAL_NONE] + count,
+			 "held", (json_int_t)report->flows[REFUSAL_NONE], "refused", refused, "peers", peers, "at",
+			 output_time(report->second, -1));
+}
+
+void command_add_flows(const char *dir, const char *list, json_t *flows, json_t *down)
+{
+	unsigned long long announced = 0;
+	struct flow_report report;
+	char why[256] = "";
+
+	if (flow_report_read(dir, list, &report, NULL) || !report.second)
+		return;
+	for (enum refusal i = 0; i < REFUSALS; i++) {
+		announced += report.flows[i];
+		if (i != REFUSAL_NONE && report.flows[i])
+			text_append(why, sizeof(why), "%s%llu %s",
+				    *why ? ", " : "; refused: ", (unsigned long long)report.flows[i], refusal_names[i]);
+	}
+	json_array_append_new(flows, json_sprintf("%s: %llu of %llu are held%s", list,
+						  (unsigned long long)report.flows[REFUSAL_NONE], announced, why));
+	for (size_t i = 0; i < report.peers; i++) {
+		const struct flow_peer *peer = &report.peer[i];
+		json_t *since = output_time(peer->since_s, -1);
+
+		if (peer->state == PEER_DOWN && peer->since_s)
+			json_array_append_new(down, json_sprintf("%s: %s since %s", list, peer->address,
+								 json_string_value(since)));
+		else if (peer->state == PEER_DOWN)
+			json_array_append_new(down, json_sprintf("%s: %s, was never up", list, peer->address));
+		json_decref(since);
+	}
+}
+
+/* ---- lists flows ---- */
+
+struct flows_view {
+	struct flow_visitor visitor;
+	const struct rule_counts *counts; /* NULL: no filter counts by rule */
+	struct abi_counter sum;           /* of the rules since the last flow, */
+	json_int_t rules;                 /* and their number */
+	json_t *rows;
+};
+
+static int sum_rule(struct flow_visitor *visitor, const struct rule *rule)
+{
+	struct flows_view *view = (struct flows_view *)visitor;
+	const struct abi_counter count = view->counts ? rule_counts_of(view->counts, rule) : (struct abi_counter){};
+
+	view->sum.packets += count.packets;
+	view->sum.bytes += count.bytes;
+	view->rules++;
+	return 0;
+}
+
+static int show_flow(struct flow_visitor *visitor, enum refusal refusal, const char *peer, const char *name)
+{
+	struct flows_view *view = (struct flows_view *)visitor;
+	const bool is_known = view->counts && view->rules;
+	json_t *const unknown = output_is_json() || !view->rules ? json_null() : json_string("unknown");
+
+	json_array_append_new(view->rows,
+			      json_pack("{s:O, s:O, s:I, s:o, s:o, s:s}", "packets",
+					is_known ? json_integer(view->sum.packets) : unknown, "bytes",
+					is_known ? json_integer(view->sum.bytes) : unknown, "rules", view->rules,
+					"refused",
+					refusal == REFUSAL_NONE ? json_null() : json_string(refusal_names[refusal]),
+					"peer", strcmp(peer, "-") ? output_string(peer) : json_null(), "flow", name));
+	view->sum = (struct abi_counter){};
+	view->rules = 0;
+	json_decref(unknown);
+	return 0;
+}
+
+/* A flow's packets are those of its rules, since each came into the filter. Rules of two flows count for both. */
+enum command_status command_list_flows(const struct invocation *invocation, const char *name)
+{
+	struct flows_view view = { .visitor = { sum_rule, show_flow }, .rows = json_array() };
+	struct rule_counts counts = {};
+	struct flow_report report = {};
+	struct store_lists lists = {};
+	struct store_feeds feeds = {};
+	struct store *store = NULL;
+	struct reason reason;
+	char dir[PATH_MAX];
+	unsigned int number = 0;
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (!error && store && !store_lists(store, &lists) && !store_feeds(store, &lists, &feeds))
+		number = store_lists_find(&lists, name);
+	if (number && !store_list_silent_s(&lists.list[number], &feeds.feed[number])) {
+		if (!rule_counts_open(&counts, invocation->name, &reason) && !store_shapes(store, &counts.shapes))
+			view.counts = &counts;
+		error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
+		if (!error)
+			error = flow_report_read(dir, name, &report, &view.visitor);
+		reason_set(&reason, error, "cannot read what is known of the flows: %s", strerror(-error));
+	}
+	rule_counts_close(&counts);
+	store_close(store);
+	if (error || report.second)
+		return command_answer(error, &reason, view.rows);
+	json_decref(view.rows);
+	return command_fail(STATUS_NO,
+			    "no flows are known of a list '%s': flowspec does not keep it now; see xdp-cuckoo lists",
+			    name);
+}

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "fleet/broker.h"
 #include "fleet/publisher.h"
+#include "lists/flow_report.h"
 
 /* ---- stats.c, stats_by_rule.c ---- */
 
@@ -23,6 +24,18 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix);
 /* Prints the rules that matched most packets, the prefixes of their sources, or the lists of these rules. */
 enum command_status stats_by_rule(const struct invocation *invocation, enum stats_by by,
 				  const struct stats_prefix *prefix);
+
+/* ---- flowspec.c: for lists and status ---- */
+
+/* A report without its flows, for `lists --json`. The flows of a list with what their rules have counted. */
+json_t *command_flows(const struct flow_report *report);
+enum command_status command_list_flows(const struct invocation *invocation, const char *name);
+
+/*
+ * For a list in the directory of its store, if it has a report: adds "NAME: 7 of 9 are held; refused: 2 action" to an array,
+ * and "NAME: 192.0.2.1 since TIME" for each session that is down to another.
+ */
+void command_add_flows(const char *dir, const char *list, json_t *flows, json_t *down);
 
 /* ---- fleet.c: for publish and follow too ---- */
 

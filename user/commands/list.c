@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/safe_text.h"
-#include "commands/command.h"
+#include "commands/internal.h"
 #include "io/output.h"
 #include "config/config.h"
 #include "counters/counters.h"
@@ -275,6 +275,7 @@ const char *command_not_fed(const struct store_list *list, const struct store_fe
 
 /* What `lists` shows. */
 struct lists_view {
+	char dir[PATH_MAX]; /* of the store */
 	struct store_lists lists;
 	struct store_feeds feeds;
 	struct list_counts sums;
@@ -290,6 +291,7 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 	const struct store_feed *feed = &view->feeds.feed[i];
 	char text[COMMAND_NOT_FED_BYTES];
 	json_int_t only = 0, hit = 0;
+	struct flow_report report;
 	json_t *row;
 
 	for (enum rule_action action = 0; action < RULE_ACTIONS; action++) {
@@ -317,6 +319,9 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 						      (json_int_t)feed->left_out));
 	if (view->is_late && output_is_json())
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
+	if (output_is_json() && !store_list_silent_s(list, feed) &&
+	    !flow_report_read(view->dir, list->name, &report, NULL) && report.second)
+		json_object_set_new(row, "flows", command_flows(&report));
 	return row;
 }
 
@@ -331,6 +336,7 @@ static enum command_status show_lists(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (!error && store) {
+		session_state_dir(invocation->state, invocation->name, view.dir, sizeof(view.dir));
 		view.is_late = command_is_late(store);
 		error = store_in_force(store, &info, &view.lists);
 		if (!error)
@@ -394,10 +400,13 @@ static enum command_status run_lists(const struct invocation *invocation)
 		output_print(rows);
 		return STATUS_DONE;
 	}
+	if (verb && !strcmp(verb, "flows"))
+		return command_list_flows(invocation,
+					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
 	/* `lists rm NAME` is the same. */
 	if (verb && command_find(verb) != &command_del)
 		return command_fail(STATUS_USAGE,
-				    "lists '%s': only the words delete and presets may follow; to see rules: xdp-cuckoo list "
+				    "lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
 				    "NAME; to empty a list: xdp-cuckoo flush NAME",
 				    verb);
 	if (verb && invocation->count < 2)
@@ -412,8 +421,8 @@ static enum command_status run_lists(const struct invocation *invocation)
 const struct command command_lists = {
 	.name = "lists",
 	.group = COMMAND_RULES,
-	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | presets]",
-	.summary = "show the named lists, delete one, or show lists of well-known providers",
+	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
+	.summary = "show the named lists, delete one, show the flows of one, or lists of well-known providers",
 	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* status: shows the stored rules and the running filters. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/command.h"
+#include "commands/internal.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
 #include "io/output.h"
@@ -171,6 +172,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 /* ---- the store ---- */
 
 struct stored {
+	char dir[PATH_MAX];
 	struct store_info info;
 	struct store_settings settings;
 	struct store_pending pending;
@@ -187,6 +189,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	*stored = (struct stored){ .settings = store_settings_default };
 	if (error || !store)
 		return error;
+	session_state_dir(invocation->state, invocation->name, stored->dir, sizeof(stored->dir));
 	error = store_in_force(store, &stored->info, &stored->lists);
 	if (!error)
 		error = store_settings(store, &stored->settings);
@@ -203,6 +206,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
+	json_t *flows = json_array(), *down = json_array();
 	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 	const struct store_pending *pending = &stored->pending;
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
@@ -227,12 +231,15 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 
 		if (command_not_fed(list, feed, text))
 			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
+		else if (*list->name)
+			command_add_flows(stored->dir, list->name, flows, down);
 		if (!*feed->why)
 			continue;
 		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
 		json_array_append_new(failed, output_string(why));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed));
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed,
+						 "flows", flows, "sessions_down", down));
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
 				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
@@ -355,6 +362,8 @@ static json_t *brief(json_t *status)
 	copy(lines, status, "not_seen");
 	copy(lines, status, "not_fed");
 	copy(lines, status, "failed_fetches");
+	copy(lines, status, "flows");
+	copy(lines, status, "sessions_down");
 	/* The effect of a running filter says it too. */
 	if (!json_array_size(running) && json_is_true(json_object_get(status, "monitor_only")))
 		json_object_set_new(lines, "monitor_only", json_true());

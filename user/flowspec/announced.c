@@ -9,22 +9,35 @@
 #include <string.h>
 
 #define REFUSED_BYTES (64 << 20) /* for refused flows. Others are only counted */
+#define REPORT_REFUSED_MAX 1000  /* refused flows that a report names */
 
 /* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
 	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules; of a peer: its flows with rules */
 	__u32 bytes;
-	struct node *peer;       /* of a flow with rules, or that waits for room */
-	struct waiting *waiting; /* of a refused flow; NULL: it does not wait for room */
-	const void *key;         /* points to `copy`, except in the node that find() makes to search */
+	union {
+		struct announced_flow *flow;
+		struct told_session *session; /* of a peer; NULL: not known */
+	};
+	const void *key; /* points to `copy`, except in the node that find() makes to search */
 	__u8 copy[];
 };
 
-/* A flow that waits for room, in the order of announcement. */
-struct waiting {
-	TAILQ_ENTRY(waiting) link;
-	struct node *flow;
-	struct rule_set rules;
+/* An announced flow. */
+struct announced_flow {
+	struct node *node;
+	struct node *peer; /* of a flow with rules, or that waits for room */
+	enum refusal refusal;
+	bool waits; /* for room, in the order of announcement */
+	TAILQ_ENTRY(announced_flow) link;
+	struct rule_set rules; /* of a flow with rules, or that waits for room */
+	char name[];
+};
+
+/* What gobgp says of a peer. */
+struct told_session {
+	struct flow_peer told;
+	__u64 table; /* the number of the table of peers that told it */
 };
 
 static int compare(const void *a, const void *b)
@@ -64,6 +77,21 @@ static void forget(void **tree, struct node *node)
 	free(node);
 }
 
+static void free_flow(void *node)
+{
+	struct announced_flow *flow = ((struct node *)node)->flow;
+
+	rule_set_close(&flow->rules);
+	free(flow);
+	free(node);
+}
+
+static void free_peer(void *node)
+{
+	free(((struct node *)node)->session);
+	free(node);
+}
+
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms)
 {
 	*announced = (struct announced){ .options = options, .lease_ms = lease_ms };
@@ -73,16 +101,21 @@ void announced_open(struct announced *announced, const struct flowspec_options *
 /* ---- rules ---- */
 
 /*
- * Only whole lines leave the buffer, in pieces that a pipe takes at once: if this process is killed, half a line would be
- * a wider rule, or one without an end.
+ * Call it before each line. Only whole lines leave the buffer, in pieces that a pipe takes at once: if this process is killed,
+ * half a line would be a wider rule, or one without an end.
  */
+static void make_room(FILE *to)
+{
+	if (__fpending(to) > PIPE_BUF - 2 * RULE_TEXT_BYTES)
+		fflush(to);
+}
+
 static void write_rule(const struct announced *announced, FILE *to, bool is_added, const struct rule *rule)
 {
 	struct rule written = *rule;
 	char text[RULE_TEXT_BYTES];
 
-	if (__fpending(to) > PIPE_BUF - 2 * RULE_TEXT_BYTES)
-		fflush(to);
+	make_room(to);
 	written.timeout_ms = is_added ? announced->lease_ms : 0;
 	fprintf(to, "%s %s\n", is_added ? "add" : "del", rule_format(&written, text));
 }
@@ -102,10 +135,8 @@ static int add_rules(struct announced *announced, const struct rule_set *rules, 
 			node = add(&announced->rules, bytes, length);
 		if (!node)
 			return -ENOMEM;
-		if (node->count++)
-			continue;
-		announced->rules_count++;
-		write_rule(announced, to, true, &rule);
+		if (!node->count++)
+			write_rule(announced, to, true, &rule);
 	}
 	return 0;
 }
@@ -125,7 +156,6 @@ static void drop_rules(struct announced *announced, const struct route *route, b
 		node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
 		if (node && had_rules && !--node->count) {
 			forget(&announced->rules, node);
-			announced->rules_count--;
 			node = NULL;
 		}
 		if (!node)
@@ -135,89 +165,103 @@ static void drop_rules(struct announced *announced, const struct route *route, b
 
 /* ---- refused flows ---- */
 
-static size_t refused_bytes(const struct node *flow)
+static size_t refused_bytes(const struct announced_flow *flow)
 {
-	const struct waiting *waiting = flow->waiting;
-
-	return sizeof(*flow) + flow->bytes +
-	       (waiting ? sizeof(*waiting) + waiting->rules.room * sizeof(*waiting->rules.entries) +
-				  waiting->rules.bytes_room :
-			  0);
+	return sizeof(*flow->node) + flow->node->bytes + sizeof(*flow) + strlen(flow->name) +
+	       flow->rules.room * sizeof(*flow->rules.entries) + flow->rules.bytes_room;
 }
 
-/* The flow is refused no more. */
-static void end_refusal(struct announced *announced, struct node *flow)
+/* The flow is refused no more. It keeps its rules. */
+static void end_refusal(struct announced *announced, struct announced_flow *flow)
 {
+	announced->refused[flow->refusal]--;
 	announced->refused_count--;
 	announced->refused_bytes -= refused_bytes(flow);
-	if (!flow->waiting)
-		return;
-	TAILQ_REMOVE(&announced->waiting, flow->waiting, link);
-	rule_set_close(&flow->waiting->rules);
-	free(flow->waiting);
-	flow->waiting = NULL;
+	if (flow->waits)
+		TAILQ_REMOVE(&announced->waiting, flow, link);
+	flow->waits = false;
 }
 
-/* `rules`: what the flow waits with; NULL: it does not wait. If there is no memory for it, it is forgotten. */
-static int refuse(struct announced *announced, struct node *flow, struct rule_set *rules)
+/* If there is no memory for it, it is forgotten. */
+static void refuse(struct announced *announced, struct announced_flow *flow, enum refusal refusal, bool waits)
 {
-	flow->count = 0;
-	if (rules) {
-		flow->waiting = calloc(1, sizeof(*flow->waiting));
-		if (!flow->waiting)
-			return -ENOMEM;
-		*flow->waiting = (struct waiting){ .flow = flow, .rules = *rules };
-		*rules = (struct rule_set){};
-		TAILQ_INSERT_TAIL(&announced->waiting, flow->waiting, link);
-	}
+	flow->node->count = 0;
+	flow->refusal = refusal;
+	flow->waits = waits;
+	if (waits)
+		TAILQ_INSERT_TAIL(&announced->waiting, flow, link);
+	else
+		rule_set_close(&flow->rules);
+	announced->refused[refusal]++;
 	announced->refused_count++;
 	announced->refused_bytes += refused_bytes(flow);
 	if (announced->refused_bytes <= REFUSED_BYTES)
-		return 0;
+		return;
 	end_refusal(announced, flow);
-	forget(&announced->flows, flow);
+	tdelete(flow->node, &announced->flows, compare);
+	free_flow(flow->node);
 	announced->refused_count++;
-	announced->forgotten_count++;
-	return 0;
+	announced->refused[REFUSAL_FORGOTTEN]++;
 }
 
 /* ---- flows ---- */
 
-/* Whether the limits allow the peer a flow with so many rules. *why: the limit. */
-static bool has_room(const struct announced *announced, const struct node *peer, size_t rules, struct reason *why)
+/* REFUSAL_NONE: the limits allow the peer a flow with so many rules. Else *why names the limit. */
+static enum refusal find_room(const struct announced *announced, const struct node *peer, size_t rules,
+			      struct reason *why)
 {
 	const struct flowspec_options *options = announced->options;
 
-	if (options->peer_flows_max && peer->count >= options->peer_flows_max)
-		return reason_set(why, 0,
-				  "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
-				  peer->count, (int)peer->bytes, (const char *)peer->key);
-	if (announced->accepted_count >= options->flows_max)
+	if (options->peer_flows_max && peer->count >= options->peer_flows_max) {
+		reason_set(why, 0, "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
+			   peer->count, (int)peer->bytes, (const char *)peer->key);
+		return REFUSAL_MAX_FLOWS_PEER;
+	}
+	if (announced->accepted_count >= options->flows_max) {
 		reason_set(why, 0, "there are %llu flows already, as many as max-flows allows",
 			   (unsigned long long)announced->accepted_count);
-	else if (announced->rules_count + rules > options->rules_max)
+		return REFUSAL_MAX_FLOWS;
+	}
+	if (announced->rules_count + rules > options->rules_max) {
 		reason_set(why, 0, "all flows would have more rules than max-rules allows, %llu",
 			   (unsigned long long)options->rules_max);
-	else
-		return true;
-	return false;
+		return REFUSAL_MAX_RULES;
+	}
+	return REFUSAL_NONE;
 }
 
-static int accept_flow(struct announced *announced, struct node *flow, const struct rule_set *rules, FILE *to)
+static int accept_flow(struct announced *announced, struct announced_flow *flow, FILE *to)
 {
-	flow->count = 1;
+	flow->node->count = 1;
+	flow->refusal = REFUSAL_NONE;
 	flow->peer->count++;
 	announced->accepted_count++;
-	return add_rules(announced, rules, to);
+	announced->rules_count += flow->rules.count;
+	return add_rules(announced, &flow->rules, to);
+}
+
+/* The node of a new flow, without rules. NULL: no memory. */
+static struct node *add_flow(struct announced *announced, const struct route *route)
+{
+	struct announced_flow *flow = calloc(1, sizeof(*flow) + strlen(route->name) + 1);
+	struct node *node = flow ? add(&announced->flows, route->key, strlen(route->key)) : NULL;
+
+	if (!node) {
+		free(flow);
+		return NULL;
+	}
+	flow->node = node;
+	node->flow = flow;
+	strcpy(flow->name, route->name);
+	return node;
 }
 
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused)
 {
-	const size_t bytes = strlen(route->key);
-	struct node *flow = find(&announced->flows, route->key, bytes);
-	const bool had_rules = flow && flow->count, is_drop = route->is_drop && !route->is_withdrawn;
+	struct node *node = find(&announced->flows, route->key, strlen(route->key));
+	const bool had_rules = node && node->count, is_drop = route->is_drop && !route->is_withdrawn;
+	enum refusal refusal = route->refusal;
 	struct node *peer = NULL;
-	bool is_accepted;
 
 	*is_refused = false;
 	if (is_drop && had_rules)
@@ -226,72 +270,96 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 		peer = add(&announced->peers, route->peer, strlen(route->peer));
 	if (is_drop && !peer)
 		return -ENOMEM;
-	*is_refused = !route->is_withdrawn && (!flow || had_rules);
-	if (flow && !had_rules)
-		end_refusal(announced, flow);
-	is_accepted = is_drop && has_room(announced, peer, route->rules.count, &route->why);
+	*is_refused = !route->is_withdrawn && (!node || had_rules);
+	if (node && !had_rules)
+		end_refusal(announced, node->flow);
+	if (is_drop)
+		refusal = find_room(announced, peer, route->rules.count, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
-	if (!is_accepted && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
+	if ((!is_drop || refusal != REFUSAL_NONE) && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, route, had_rules, to);
-	announced->accepted_count -= had_rules;
-	if (had_rules)
-		flow->peer->count--;
-	announced->has_more_room |= had_rules;
-	if (route->is_withdrawn && flow) {
-		forget(&announced->flows, flow);
-	} else if (route->is_withdrawn && route->kind == ROUTE_FLOW && announced->forgotten_count) {
-		announced->forgotten_count--;
-		announced->refused_count--;
+	if (had_rules) {
+		announced->accepted_count--;
+		announced->rules_count -= node->flow->rules.count;
+		node->flow->peer->count--;
+		announced->has_more_room = true;
 	}
-	if (route->is_withdrawn)
+	if (route->is_withdrawn) {
+		if (node) {
+			tdelete(node, &announced->flows, compare);
+			free_flow(node);
+		} else if (route->kind == ROUTE_FLOW && announced->refused[REFUSAL_FORGOTTEN]) {
+			announced->refused[REFUSAL_FORGOTTEN]--;
+			announced->refused_count--;
+		}
 		return 0;
-	if (!flow)
-		flow = add(&announced->flows, route->key, bytes);
-	if (!flow)
+	}
+	if (!node)
+		node = add_flow(announced, route);
+	if (!node)
 		return -ENOMEM;
-	*is_refused &= !is_accepted;
-	flow->peer = peer;
-	return is_accepted ? accept_flow(announced, flow, &route->rules, to) :
-			     refuse(announced, flow, is_drop ? &route->rules : NULL);
+	*is_refused &= refusal != REFUSAL_NONE;
+	rule_set_close(&node->flow->rules);
+	rule_set_fit(&route->rules);
+	node->flow->rules = route->rules;
+	route->rules = (struct rule_set){};
+	node->flow->peer = peer;
+	if (refusal == REFUSAL_NONE)
+		return accept_flow(announced, node->flow, to);
+	refuse(announced, node->flow, refusal, is_drop);
+	return 0;
 }
 
 int announced_take_waiting(struct announced *announced, FILE *to)
 {
-	struct waiting *waiting, *next;
+	struct announced_flow *flow, *next;
 	struct reason why;
 	int error = 0;
 
 	if (!announced->has_more_room)
 		return 0;
 	announced->has_more_room = false;
-	for (waiting = TAILQ_FIRST(&announced->waiting); waiting && !error; waiting = next) {
-		struct node *flow = waiting->flow;
-
-		next = TAILQ_NEXT(waiting, link);
-		if (!has_room(announced, flow->peer, waiting->rules.count, &why))
+	for (flow = TAILQ_FIRST(&announced->waiting); flow && !error; flow = next) {
+		next = TAILQ_NEXT(flow, link);
+		if (find_room(announced, flow->peer, flow->rules.count, &why) != REFUSAL_NONE)
 			continue;
-		error = accept_flow(announced, flow, &waiting->rules, to);
 		end_refusal(announced, flow);
+		error = accept_flow(announced, flow, to);
 	}
 	return error;
-}
-
-static void free_flow(void *node)
-{
-	struct node *flow = node;
-
-	if (flow->waiting)
-		rule_set_close(&flow->waiting->rules);
-	free(flow->waiting);
-	free(flow);
 }
 
 void announced_close(struct announced *announced)
 {
 	tdestroy(announced->flows, free_flow);
 	tdestroy(announced->rules, free);
-	tdestroy(announced->peers, free);
+	tdestroy(announced->peers, free_peer);
 	announced->flows = announced->rules = announced->peers = NULL;
+}
+
+/* ---- sessions of peers ---- */
+
+int announced_take_session(struct announced *announced, const struct flow_peer *told)
+{
+	struct node *peer = find(&announced->peers, told->address, strlen(told->address));
+	struct told_session *session;
+
+	if (!*told->address) {
+		announced->peers_table++;
+		return 0;
+	}
+	if (!peer)
+		peer = add(&announced->peers, told->address, strlen(told->address));
+	session = peer &&!peer->session ? peer->session = calloc(1, sizeof(*session)) : peer ? peer->session : NULL;
+	if (!session)
+		return -ENOMEM;
+	session->table = announced->peers_table;
+	/* The clock of gobgp's durations is rounded. */
+	if (session->told.state != told->state || llabs(session->told.since_s - told->since_s) > 2) {
+		session->told = *told;
+		announced->has_new_sessions = true;
+	}
+	return 0;
 }
 
 /* ---- renewal ---- */
@@ -299,6 +367,7 @@ void announced_close(struct announced *announced)
 struct renewal {
 	const struct announced *announced;
 	FILE *to;
+	size_t refused; /* flows that a report has named */
 };
 
 static void renew(const void *at, VISIT visit, void *context)
@@ -313,7 +382,61 @@ static void renew(const void *at, VISIT visit, void *context)
 
 void announced_renew(const struct announced *announced, FILE *to)
 {
-	struct renewal renewal = { announced, to };
+	struct renewal renewal = { .announced = announced, .to = to };
 
 	twalk_r(announced->rules, renew, &renewal);
+}
+
+/* ---- report ---- */
+
+static void report_peer(const void *at, VISIT visit, void *context)
+{
+	const struct node *node = *(const struct node *const *)at;
+	const struct renewal *renewal = context;
+	/* Two tables on, gobgp does not know the peer any more. */
+	const bool is_known = node->session && node->session->table + 1 >= renewal->announced->peers_table &&
+			      !renewal->announced->is_peers_table_old;
+
+	if ((visit != postorder && visit != leaf) || !node->bytes)
+		return;
+	make_room(renewal->to);
+	fprintf(renewal->to, FLOW_REPORT_LINE "peer %.*s %s %lld %u\n", (int)node->bytes, (const char *)node->key,
+		peer_state_names[is_known ? node->session->told.state : PEER_UNKNOWN],
+		is_known ? (long long)node->session->told.since_s : 0, node->count);
+}
+
+static void report_flow(const void *at, VISIT visit, void *context)
+{
+	const struct node *node = *(const struct node *const *)at;
+	const struct announced_flow *flow = node->flow;
+	struct renewal *renewal = context;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+
+	if ((visit != postorder && visit != leaf) || (!node->count && renewal->refused++ >= REPORT_REFUSED_MAX))
+		return;
+	for (size_t i = 0; node->count && i < flow->rules.count; i++) {
+		rule_set_get(&flow->rules, i, &rule);
+		make_room(renewal->to);
+		fprintf(renewal->to, FLOW_REPORT_LINE "rule %s\n", rule_format(&rule, text));
+	}
+	make_room(renewal->to);
+	fprintf(renewal->to, FLOW_REPORT_LINE "flow %s %.*s %s\n", refusal_names[flow->refusal],
+		flow->peer && flow->peer->bytes ? (int)flow->peer->bytes : 1,
+		flow->peer && flow->peer->bytes ? (const char *)flow->peer->key : "-", flow->name);
+}
+
+void announced_report(const struct announced *announced, FILE *to)
+{
+	struct renewal renewal = { .announced = announced, .to = to };
+
+	for (enum refusal i = 0; i < REFUSALS; i++) {
+		make_room(to);
+		fprintf(to, FLOW_REPORT_LINE "refused %s %llu\n", refusal_names[i],
+			(unsigned long long)announced->refused[i]);
+	}
+	twalk_r(announced->peers, report_peer, &renewal);
+	twalk_r(announced->flows, report_flow, &renewal);
+	make_room(to);
+	fprintf(to, FLOW_REPORT_LINE "end\n");
 }

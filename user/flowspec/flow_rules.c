@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/safe_text.h"
+
 #define VALUES_MAX 1024 /* of one component, with ranges expanded */
 #define RANGE_MAX 1024  /* numbers of a range of ports; longer ones become blocks */
 
@@ -55,6 +57,11 @@ static const struct {
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+const char *const flow_bit_names[2][8] = {
+	{ "F", "S", "R", "P", "A", "U", "E", "C" },
+	{ "dont-fragment", "is-fragment", "first-fragment", "last-fragment" },
+};
 
 /* A value: a number; a block of numbers, with how many of its bits are compared; TCP flags, with their mask; a fragment. */
 struct value {
@@ -126,23 +133,52 @@ const char *flow_prefix(const json_t *value)
 		       NULL;
 }
 
+/* Appends an operator with its value: "=80", or "&!is-fragment". */
+static void name_term(char *name, size_t size, unsigned int kind, const json_t *item, bool is_first)
+{
+	static const char *const compares[] = { "false", "=", ">", ">=", "<", "<=", "!=", "true" };
+	const unsigned int operator= number_of(item, "op", 0), value = number_of(item, "value", 1 << 30);
+	const char *plus = "";
+
+	text_append(name, size, "%s", is_first ? " " : operator& OPERATOR_AND ? "&" : ",");
+	if (!flow_kind_is_bitmask(kind)) {
+		text_append(name, size, "%s%u", compares[operator& 7], value);
+		return;
+	}
+	text_append(name, size, "%s%s", operator& OPERATOR_NOT ? "!" : "", operator& OPERATOR_MATCH ? "=" : "");
+	for (unsigned int bit = 0; bit < 8; bit++) {
+		const char *word = flow_bit_names[kind == FRAGMENT][bit];
+
+		if (!(value >> bit & 1))
+			continue;
+		text_append(name, size, "%s%s", plus, word ? word : "unknown");
+		plus = kind == FRAGMENT ? "+" : "";
+	}
+	if (value > 255)
+		text_append(name, size, "%s0x%x", plus, value & ~255U);
+}
+
 void flow_name(const json_t *components, char *name, size_t size)
 {
-	size_t used = 0, i;
-	json_t *component;
+	json_t *component, *item;
+	size_t i, j;
 
 	*name = '\0';
 	json_array_foreach(components, i, component)
 	{
 		const unsigned int kind = kind_of(component);
-		const char *prefix = flow_prefix(json_object_get(json_object_get(component, "value"), "prefix"));
+		const json_t *value = json_object_get(component, "value");
+		const char *prefix = flow_prefix(json_object_get(value, "prefix"));
 
-		if (used >= size)
-			return;
-		used += snprintf(name + used, size - used, "%s%s", used ? " " : "", kinds[kind].name);
-		if (prefix && kind <= SOURCE && used < size)
-			used += snprintf(name + used, size - used, " %s", prefix);
+		text_append(name, size, "%s%s", i ? " " : "", kinds[kind].name);
+		if (prefix && kind <= SOURCE)
+			text_append(name, size, " %s", prefix);
+		if (number_of(component, "offset", 0))
+			text_append(name, size, " offset %u", number_of(component, "offset", 0));
+		json_array_foreach(value, j, item) name_term(name, size, kind, item, !j);
 	}
+	if (strlen(name) + 1 == size)
+		strcpy(name + size - 4, "...");
 }
 
 /* ---- reading the components ---- */
@@ -153,11 +189,11 @@ static int read_prefix(struct announcement *flow, unsigned int kind, const json_
 	const unsigned int other = kind == SOURCE ? DESTINATION : SOURCE;
 
 	if (!text)
-		return reason_set(reason, -EINVAL, "%s: not a prefix", kinds[kind].name);
+		return reason_set(reason, -EBADMSG, "%s: not a prefix", kinds[kind].name);
 	if (json_object_get(component, "offset") && number_of(component, "offset", 1))
 		return reason_set(reason, -EINVAL, "%s: a rule cannot match a prefix with an offset", kinds[kind].name);
 	if (*flow->prefix[other] && flow->is_ipv6 != !!strchr(text, ':'))
-		return reason_set(reason, -EINVAL, "source and destination are of different families");
+		return reason_set(reason, -EBADMSG, "source and destination are of different families");
 	flow->is_ipv6 = strchr(text, ':');
 	strcpy(flow->prefix[kind], text);
 	return 0;
@@ -221,7 +257,7 @@ static int add_group(struct ranges *numbers, unsigned int kind, const json_t *li
 			error = restrict_ranges(&group, value + 1, 65535, true);
 	} while (!error && number_of(json_array_get(list, *i), "op", 0) & OPERATOR_AND);
 	if (error || numbers->count + group.count > VALUES_MAX)
-		return reason_set(reason, -EINVAL, "%s: more than %d values", kinds[kind].name, VALUES_MAX);
+		return reason_set(reason, -E2BIG, "%s: more than %d values", kinds[kind].name, VALUES_MAX);
 	memcpy(&numbers->range[numbers->count], group.range, group.count * sizeof(group.range[0]));
 	numbers->count += group.count;
 	return 0;
@@ -270,7 +306,7 @@ static int make_values(const struct ranges *numbers, unsigned int kind, struct v
 				    range->last - first < (1U << (bits + RULE_BLOCK_BITS)) - 1)
 					break;
 			if (values->count == VALUES_MAX)
-				return reason_set(reason, -EINVAL, "%s: more than %d values", kinds[kind].name,
+				return reason_set(reason, -E2BIG, "%s: more than %d values", kinds[kind].name,
 						  VALUES_MAX);
 			values->value[values->count++] = (struct value){ first, RULE_PORT_BITS - bits };
 		}
@@ -399,7 +435,7 @@ static int read_values(struct announcement *flow, unsigned int kind, const json_
 	const json_t *list = json_object_get(component, "value");
 
 	if (!json_array_size(list))
-		return reason_set(reason, -EINVAL, "%s: no values", kinds[kind].name);
+		return reason_set(reason, -EBADMSG, "%s: no values", kinds[kind].name);
 	flow->has[kind] = true;
 	if (kind == TCP_FLAGS)
 		return read_flags(&flow->of[kind], list, reason);
@@ -421,10 +457,10 @@ static int read_components(struct announcement *flow, const json_t *components, 
 
 		/* RFC 8955 section 4.2: in order, each at most once. */
 		if (kind && kind <= before)
-			return reason_set(reason, -EINVAL, "%s: out of order", kinds[kind].name);
+			return reason_set(reason, -EBADMSG, "%s: out of order", kinds[kind].name);
 		before = kind;
 		if (!kind || kind >= COMPONENTS || kind == DSCP)
-			return reason_set(reason, -EINVAL, "%s: a rule cannot match it", kinds[kind].name);
+			return reason_set(reason, -ENOTSUP, "%s: a rule cannot match it", kinds[kind].name);
 		error = kind <= SOURCE ? read_prefix(flow, kind, component, reason) :
 					 read_values(flow, kind, component, reason);
 		if (error)
@@ -462,7 +498,7 @@ static int check(struct announcement *flow, struct reason *reason)
 
 	/* A rule without an address would match both families. */
 	if (!*flow->prefix[DESTINATION] && !*flow->prefix[SOURCE])
-		return reason_set(reason, -EINVAL, "it names neither a destination nor a source");
+		return reason_set(reason, -EDOM, "it names neither a destination nor a source");
 	if ((has_ports || has[TCP_FLAGS]) && has_icmp)
 		return reason_set(reason, -EINVAL, "no packet has both ports and an ICMP type");
 	if (has[TCP_FLAGS])
@@ -510,9 +546,9 @@ static int add_rule(struct making *making, const char *text, const struct value 
 	rule_mark_details(&rule.fields, &rule.details);
 	/* The flow has a mapped IPv4 address, or a prefix of length 0. */
 	if (rule.family != family || (!rule.src_len && !rule.dst_len) || !rule_is_canonical(&rule))
-		return reason_set(making->reason, -EINVAL, "a rule cannot match just this prefix");
+		return reason_set(making->reason, -EDOM, "a rule cannot match just this prefix");
 	if (making->rules->count >= making->most)
-		return reason_set(making->reason, -EINVAL, "it takes more than %zu rules", making->most);
+		return reason_set(making->reason, -E2BIG, "it takes more than %zu rules", making->most);
 	return rule_set_add(making->rules, &rule);
 }
 
@@ -588,15 +624,15 @@ static int make_both_ports(struct making *making, struct announcement *flow)
 	for (size_t i = 0; i < 2 && !error; i++) {
 		const struct ranges whole = flow->numbers[ports[i]];
 
-		if (flow->has[ports[i]])
-			error = intersect(&flow->numbers[ports[i]], &flow->numbers[PORT]);
+		if (flow->has[ports[i]] && intersect(&flow->numbers[ports[i]], &flow->numbers[PORT]))
+			error = reason_set(making->reason, -E2BIG, "port: more than %d values", VALUES_MAX);
 		if (!error && (!flow->has[ports[i]] || flow->numbers[ports[i]].count))
 			error = make_rules(making, flow, ports[i]);
 		flow->numbers[ports[i]] = whole;
 	}
 	if (!error && !making->rules->count)
 		return reason_set(making->reason, -EINVAL, "no packet has such ports");
-	return error == -E2BIG ? reason_set(making->reason, -EINVAL, "port: more than %d values", VALUES_MAX) : error;
+	return error;
 }
 
 int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,

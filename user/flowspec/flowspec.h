@@ -20,6 +20,7 @@
 
 struct translator_start {
 	const struct flowspec_options *options;
+	bool reports; /* also writes the lines of reports: see lists/flow_report.h */
 	/* Is called for refused flows and unreadable lines, at a bounded rate, and for what ended the reading. */
 	void (*note)(const char *text);
 };
@@ -38,5 +39,8 @@ void translator_run(const void *start, int out);
 bool translator_may_add(const void *start, const struct rule *rule);
 bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES]);
 size_t translator_memory(const struct flowspec_options *options);
+
+/* The bytes of the longest report. */
+size_t translator_report_bytes(const struct flowspec_options *options);
 
 #endif

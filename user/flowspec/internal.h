@@ -13,18 +13,20 @@
 
 #include "base/error_reason.h"
 #include "config/config.h"
+#include "lists/flow_report.h"
 #include "rule/rule_set.h"
 
 /* The components of a flow (RFC 8955 section 4.2, RFC 8956 section 3) as rules that match the same packets. */
 
 /*
- * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -EINVAL: rules cannot match exactly these
- * packets, or need more than `most` rules; -ENOMEM.
+ * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -ENOTSUP: no rule matches a component; -E2BIG:
+ * it takes more than `most` rules; -EDOM: it is too wide; -EBADMSG: it is malformed; -EINVAL: rules cannot match exactly
+ * these packets; -ENOMEM.
  */
 int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,
 	       struct reason *reason);
 
-/* Names the flow by its prefixes and the kinds of its other components. */
+/* Writes the flow as text, cut to fit: "destination 192.0.2.1/32 protocol =17 source-port =53,>=1024&<=2048". */
 void flow_name(const json_t *components, char *name, size_t size);
 
 /*
@@ -35,6 +37,9 @@ unsigned int flow_kind(const char *name, size_t length);
 bool flow_kind_is_prefix(unsigned int kind);
 bool flow_kind_is_bitmask(unsigned int kind);
 
+/* gobgp's words for the bits of TCP flags, and of fragment; NULL: none. */
+extern const char *const flow_bit_names[2][8];
+
 /* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);
 
@@ -44,9 +49,7 @@ const char *flow_prefix(const json_t *value);
  */
 
 #define ROUTE_RULES_MAX 1024 /* of a flow */
-#define ROUTE_NAME_BYTES 200
 #define ROUTE_KEY_BYTES (32 << 10)
-#define ROUTE_PEER_BYTES 46 /* of an address */
 
 enum route_kind {
 	ROUTE_OTHER,     /* of no concern here */
@@ -57,12 +60,13 @@ enum route_kind {
 struct route {
 	enum route_kind kind;
 	bool is_withdrawn;
-	bool is_drop;                /* the route asks for a drop, and `rules` has it */
-	char *key;                   /* two routes with the same key announce the same flow; NULL: of no concern */
-	char peer[ROUTE_PEER_BYTES]; /* whose route it is; "": gobgp does not say */
-	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
-	struct rule_set rules; /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
-	struct reason why;     /* why is_drop is false */
+	bool is_drop;               /* the route asks for a drop, and `rules` has it */
+	char *key;                  /* two routes with the same key announce the same flow; NULL: of no concern */
+	char peer[FLOW_PEER_BYTES]; /* whose route it is; "": gobgp does not say */
+	char name[FLOW_NAME_BYTES]; /* of flow_name(), or "blackhole 192.0.2.1/32" */
+	struct rule_set rules;      /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
+	enum refusal refusal;       /* why is_drop is false, */
+	struct reason why;          /* in words */
 };
 
 /*
@@ -124,17 +128,19 @@ bool route_stream_is_whole(const struct route_stream *stream);
  * written as a line `add RULE` or `del RULE`, as the command `batch` reads them.
  */
 
-struct waiting;
+struct announced_flow;
 
 struct announced {
 	const struct flowspec_options *options;
-	void *flows, *rules, *peers; /* trees: see tsearch(3) */
-	__u64 accepted_count, refused_count, rules_count;
-	__u64 forgotten_count; /* of the refused flows: these are not in `flows`, for want of memory */
-	size_t refused_bytes;  /* of the refused flows in `flows` */
-	TAILQ_HEAD(waiting_flows, waiting) waiting;
+	void *flows, *rules, *peers;                      /* trees: see tsearch(3) */
+	__u64 accepted_count, refused_count, rules_count; /* rules: the sum over the accepted flows */
+	__u64 refused[REFUSALS]; /* REFUSAL_FORGOTTEN: for want of memory these are not in `flows` */
+	size_t refused_bytes;    /* of the refused flows in `flows` */
+	TAILQ_HEAD(waiting_flows, announced_flow) waiting;
 	bool has_more_room; /* than when the waiting flows were tried */
 	__s64 lease_ms;     /* timeout of the rules */
+	__u64 peers_table;  /* number of tables of peers that have begun */
+	bool is_peers_table_old, has_new_sessions;
 };
 
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms);
@@ -150,5 +156,17 @@ int announced_take_waiting(struct announced *announced, FILE *to);
 
 /* Writes all rules again, so that their timeouts start anew. */
 void announced_renew(const struct announced *announced, FILE *to);
+
+/*
+ * Reads a line of `gobgp neighbor`, printed at the time `now_s`: what gobgp says of the session of a peer. The address is ""
+ * in the line of headings, which begins a table of all peers. False: it is no such line.
+ */
+bool session_read(const char *text, __s64 now_s, struct flow_peer *told);
+
+/* Takes what session_read() has read. 0; -ENOMEM. */
+int announced_take_session(struct announced *announced, const struct flow_peer *told);
+
+/* Writes the lines of a report: see lists/flow_report.h. */
+void announced_report(const struct announced *announced, FILE *to);
 
 #endif

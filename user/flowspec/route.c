@@ -127,6 +127,7 @@ static bool is_drop(struct route *route, const json_t *json)
 			add_action(&actions, community);
 	if (!actions.other && !actions.is_drop)
 		actions.other = actions.is_sample ? "the action sample or terminal" : "no action";
+	route->refusal = REFUSAL_ACTION;
 	if (actions.other)
 		reason_set(&route->why, 0, "it asks for %s, not for a drop", actions.other);
 	return !actions.other;
@@ -190,10 +191,26 @@ static int read_blackhole(struct route *route, const json_t *json, const json_t 
 	route->key = strdup(route->name);
 	error = route->key ? make_blackhole(route, prefix, options) : -ENOMEM;
 	route->is_drop = !error && is_blackhole(json);
+	route->refusal = REFUSAL_TOO_WIDE;
 	/* A route without the community may have had it before, so it counts as withdrawn. */
 	if (!is_blackhole(json) && !route->is_withdrawn)
 		route->is_withdrawn = true;
-	return error == -EINVAL ? 0 : error;
+	return error == -ENOMEM ? error : 0;
+}
+
+static enum refusal refusal_of(int error)
+{
+	switch (error) {
+	case -ENOTSUP:
+		return REFUSAL_COMPONENT;
+	case -E2BIG:
+		return REFUSAL_RULES;
+	case -EDOM:
+		return REFUSAL_TOO_WIDE;
+	case -EBADMSG:
+		return REFUSAL_MALFORMED;
+	}
+	return REFUSAL_VALUE;
 }
 
 static int read_flow(struct route *route, const json_t *json, const json_t *nlri,
@@ -211,11 +228,13 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 	error = flow_rules(components, options->action, ROUTE_RULES_MAX, &route->rules, &no_rules);
 	if (error) {
 		rule_set_close(&route->rules);
-		if (route->is_drop)
+		if (route->is_drop) {
 			route->why = no_rules;
+			route->refusal = refusal_of(error);
+		}
 		route->is_drop = false;
 	}
-	return error == -EINVAL ? 0 : error;
+	return error == -ENOMEM ? error : 0;
 }
 
 int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason)
@@ -254,9 +273,11 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 		return error;
 	if (route->is_drop && strlen(route->key) > ROUTE_KEY_BYTES) {
 		route->is_drop = false;
+		route->refusal = REFUSAL_VALUE;
 		reason_set(&route->why, 0, "its text has more than %d bytes", ROUTE_KEY_BYTES);
 	} else if (route->is_drop && !is_own(route, options)) {
 		route->is_drop = false;
+		route->refusal = REFUSAL_OWN;
 		reason_set(&route->why, 0, "its destination is in none of own-prefixes");
 	}
 	return 0;

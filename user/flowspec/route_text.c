@@ -57,10 +57,6 @@ static json_t *operators(const char *at, const char *end)
 /* "=SA&!F", or "first-fragment !is-fragment+last-fragment" up to `end`. NULL: these are no bitmask operators (4.2.1.2). */
 static json_t *bitmasks(const char *at, const char *end)
 {
-	static const char *const names[2][8] = {
-		{ "F", "S", "R", "P", "A", "U", "E", "C" },
-		{ "dont-fragment", "is-fragment", "first-fragment", "last-fragment" },
-	};
 	json_t *list = json_array();
 
 	while (at < end) {
@@ -73,7 +69,7 @@ static json_t *bitmasks(const char *at, const char *end)
 			is_known = false;
 			at += *at == '+';
 			for (size_t i = 0; i < 16 && !is_known; i++) {
-				const char *name = names[i / 8][i % 8];
+				const char *name = flow_bit_names[i / 8][i % 8];
 
 				is_known = name && !strncmp(at, name, strlen(name));
 				at += is_known ? strlen(name) : 0;
@@ -198,4 +194,32 @@ json_t *route_text_read(const char *text)
 		value = flow_prefix(prefix) ? json_pack("{s:O}", "prefix", prefix) : json_object();
 	json_decref(prefix);
 	return json_pack("{s:o, s:b, s:o}", "nlri", value, "withdrawal", is_withdrawn, "attrs", attributes(end));
+}
+
+/* ---- peers ---- */
+
+bool session_read(const char *text, __s64 now_s, struct flow_peer *told)
+{
+	unsigned int days = 0, hours = 0, minutes = 0, seconds = 0;
+	char time[16], state[8];
+	int at = 0, more = 0;
+
+	*told = (struct flow_peer){};
+	if (!strchr(text, '|'))
+		return false;
+	if (!strncmp(text, "Peer ", 5))
+		return true;
+	/* "192.0.2.1 65001 1d 00:00:07 Establ      |  1  1". The time is how long the session has been up, or down. */
+	sscanf(text, "%45[0-9A-Za-z.:%%_-] %*u %n", told->address, &at);
+	sscanf(text + at, "%ud %n", &days, &more);
+	days = more ? days : 0;
+	at += at ? more : 0;
+	if (!at || sscanf(text + at, "%15s %7s", time, state) != 2)
+		return false;
+	if (sscanf(time, "%u:%u:%u", &hours, &minutes, &seconds) == 3)
+		told->since_s = now_s - (((days * 24LL + hours) * 60 + minutes) * 60 + seconds);
+	else if (strcmp(time, "never"))
+		return false;
+	told->state = strcmp(state, "Establ") ? PEER_DOWN : PEER_UP;
+	return true;
 }

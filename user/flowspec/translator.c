@@ -3,10 +3,12 @@
 #include "flowspec/flowspec.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +20,9 @@
 #define RENEWAL_MIN_MS 1000
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
 
+#define PEERS_OLD_MS 60000   /* gobgp prints the table of peers more often */
+#define REPORT_FLOWS_A_MS 10 /* between two reports: a millisecond for so many flows and rules, and a second */
+
 #define STATUS_BYTES 128
 #define MEMORY (256ULL << 20) /* with the refused flows, and the room that they leave in the heap */
 #define RULE_MEMORY 512
@@ -27,7 +32,8 @@ struct translator {
 	struct route_stream stream;
 	struct announced announced;
 	FILE *to;
-	__s64 renewed_ms, sent_ms, period_ms;
+	__s64 renewed_ms, sent_ms, period_ms, reported_ms, peers_ms;
+	bool is_reported; /* nothing has changed since the last report */
 	__u64 notes;      /* since the last renewal */
 	__u64 unreadable; /* lines and routes */
 	bool has_packets; /* each packet of standard input is one write of gobgp */
@@ -59,6 +65,27 @@ static void count_unreadable(struct translator *translator, const struct reason 
 
 /* ---- lines ---- */
 
+/* When the next report is due: at most a small part of the time is for reports. */
+static __s64 report_at_ms(const struct translator *translator)
+{
+	const struct announced *announced = &translator->announced;
+
+	if (translator->is_reported || !translator->start->reports)
+		return LLONG_MAX;
+	return translator->reported_ms + BUSY_MS +
+	       (announced->accepted_count + announced->rules_count) / REPORT_FLOWS_A_MS;
+}
+
+static void report(struct translator *translator)
+{
+	const __s64 now = now_ms();
+
+	translator->announced.is_peers_table_old = now - translator->peers_ms > PEERS_OLD_MS;
+	translator->is_reported = true;
+	translator->reported_ms = now;
+	announced_report(&translator->announced, translator->to);
+}
+
 static int send_lines(struct translator *translator)
 {
 	const struct announced *announced = &translator->announced;
@@ -70,6 +97,8 @@ static int send_lines(struct translator *translator)
 		 (unsigned long long)announced->refused_count, (unsigned long long)translator->unreadable);
 	if (strcmp(translator->told, status))
 		fprintf(translator->to, "%s\n", strcpy(translator->told, status));
+	if (now_ms() >= report_at_ms(translator))
+		report(translator);
 	translator->sent_ms = now_ms();
 	return error ? error : fflush(translator->to) ? -EPIPE : 0;
 }
@@ -88,6 +117,7 @@ static void renew(struct translator *translator)
 	announced_renew(&translator->announced, translator->to);
 	/* Sends the counts too: even without a flow, they show that the reader is alive. */
 	*translator->told = '\0';
+	translator->is_reported = false;
 }
 
 /* ---- input ---- */
@@ -103,6 +133,7 @@ static int take_route(struct translator *translator, const char *text)
 		count_unreadable(translator, &reason);
 	else if (!error && route.key)
 		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
+	translator->is_reported = false;
 	if (is_refused)
 		note(translator, "refused flow ", route.name, route.why.text);
 	route_close(&route);
@@ -134,10 +165,19 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 /* Only a packet is sure to be what gobgp wrote of one route: see route_text_read(). A line end within it says nothing. */
 static int take_input(struct translator *translator, char *bytes, size_t length)
 {
+	struct flow_peer told;
+	int error;
+
 	if (!translator->has_packets || *bytes == '[' || *bytes == '{')
 		return take_bytes(translator, bytes, length);
 	bytes[length] = bytes[length - (bytes[length - 1] == '\n')] = '\0';
-	return take_route(translator, bytes);
+	if (!session_read(bytes, clock_ms(CLOCK_REALTIME) / 1000, &told))
+		return take_route(translator, bytes);
+	translator->peers_ms = now_ms();
+	translator->announced.has_new_sessions = false;
+	error = announced_take_session(&translator->announced, &told);
+	translator->is_reported &= !translator->announced.has_new_sessions;
+	return error;
 }
 
 static bool has_input(int timeout_ms)
@@ -150,11 +190,12 @@ static bool has_input(int timeout_ms)
 /* Waits until there is input or a renewal is due, and takes it. 1: the input has ended. */
 static int step(struct translator *translator, char *bytes, struct reason *reason)
 {
-	const __s64 left_ms = translator->renewed_ms + translator->period_ms - now_ms();
+	const __s64 now = now_ms(), renewal_ms = translator->renewed_ms + translator->period_ms - now;
+	const __s64 report_ms = report_at_ms(translator) - now, left_ms = MIN(renewal_ms, report_ms);
 	ssize_t got = 1;
 	int error = 0;
 
-	if (left_ms <= 0)
+	if (renewal_ms <= 0)
 		renew(translator);
 	if (has_input(left_ms <= 0 ? 0 : left_ms)) {
 		got = read(STDIN_FILENO, bytes, READ_BYTES);
@@ -234,6 +275,11 @@ bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES])
 		return false;
 	snprintf(source, STORE_SOURCE_BYTES, STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
 	return true;
+}
+
+size_t translator_report_bytes(const struct flowspec_options *options)
+{
+	return MEMORY / 64 + options->flows_max * 2 * FLOW_NAME_BYTES + options->rules_max * 2 * RULE_PREFIX_BYTES * 2;
 }
 
 size_t translator_memory(const struct flowspec_options *options)

@@ -12,6 +12,7 @@
 #include "base/unprivileged.h"
 #include "host/host.h"
 #include "io/line_pipe.h"
+#include "lists/flow_report.h"
 
 #define GROUP_LINES 32768 /* at most in one change */
 #define GATHER_MS 20      /* lines that arrive within this time join the same change, */
@@ -33,7 +34,11 @@ struct keeping {
 	size_t count;
 	struct rule_set whole; /* the lines since `# all` */
 	bool takes_whole, has_whole, is_asked;
-	bool is_full; /* the last group ended before the lines at hand did */
+	FILE *report; /* the lines of a report, without the marks */
+	char *report_text;
+	size_t report_length, report_bytes;
+	bool has_report; /* it is whole */
+	bool is_full;    /* the last group ended before the lines at hand did */
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
@@ -187,6 +192,17 @@ static void apply_lines(struct keeping *keeping)
 		apply_range(keeping, first, keeping->count);
 }
 
+static void forget_report(struct keeping *keeping)
+{
+	if (keeping->report)
+		fclose(keeping->report);
+	free(keeping->report_text);
+	keeping->report = NULL;
+	keeping->report_text = NULL;
+	keeping->report_bytes = 0;
+	keeping->has_report = false;
+}
+
 static void apply_group(struct keeping *keeping)
 {
 	const struct list_keeper *keeper = keeping->keeper;
@@ -210,6 +226,15 @@ static void apply_group(struct keeping *keeping)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else if (keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
+	if (keeping->has_report && !error && !keeping->error && !fclose(keeping->report)) {
+		error = flow_report_write(keeping->report_text, &keeping->session, &keeping->guard, keeper->state,
+					  keeper->list, &reason);
+		if (error)
+			add_note(keeping, &reason);
+		keeping->report = NULL;
+	}
+	if (keeping->has_report)
+		forget_report(keeping);
 	if (keeping->has_whole)
 		rule_set_close(&keeping->whole);
 	keeping->is_asked = keeping->has_whole = false;
@@ -219,6 +244,17 @@ static void apply_group(struct keeping *keeping)
 }
 
 /* ---- lines ---- */
+
+/* Too long a report is cut. */
+static void take_report_line(struct keeping *keeping, const char *line)
+{
+	keeping->has_report = !strcmp(line, "end");
+	if (!keeping->report)
+		keeping->report = open_memstream(&keeping->report_text, &keeping->report_length);
+	keeping->report_bytes += strlen(line) + 1;
+	if (keeping->report && keeping->report_bytes <= keeping->keeper->report_bytes && !keeping->has_report)
+		fprintf(keeping->report, "%s\n", line);
+}
 
 /* Takes one line. A rule of a whole list is not counted as a line: it waits for the others. */
 static void take_line(struct keeping *keeping, size_t text)
@@ -236,6 +272,8 @@ static void take_line(struct keeping *keeping, size_t text)
 	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
 		keeping->takes_whole = false;
 		keeping->has_whole = true;
+	} else if (!strncmp(line, FLOW_REPORT_LINE, strlen(FLOW_REPORT_LINE)) && keeper->report_bytes) {
+		take_report_line(keeping, line + strlen(FLOW_REPORT_LINE));
 	} else if (!strcmp(line, "# counts")) {
 		keeping->is_asked = true;
 	} else if (keeper->take_status(line, keeping->source)) {
@@ -288,17 +326,19 @@ static int step(struct keeping *keeping)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
-	/* A whole list is a change of its own. */
-	while (!got && !keeping->has_whole && keeping->count + keeping->notes_count < GROUP_LINES) {
+	/* A whole list is a change of its own. A report is about the lines before it. */
+	while (!got && !keeping->has_whole && !keeping->has_report &&
+	       keeping->count + keeping->notes_count < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);
 
 		if (!taken)
 			break;
 		if (taken > 0)
 			take_line(keeping, text);
-		has_lines |= !keeping->takes_whole;
+		has_lines |= !keeping->takes_whole && (!keeping->report || keeping->has_report);
 	}
-	keeping->is_full = keeping->has_whole || keeping->count + keeping->notes_count >= GROUP_LINES;
+	keeping->is_full = keeping->has_whole || keeping->has_report ||
+			   keeping->count + keeping->notes_count >= GROUP_LINES;
 	if (has_lines)
 		apply_group(keeping);
 	line_pipe_forget(feed);
@@ -330,5 +370,6 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	unprivileged_stop(&process);
 	free(keeping.lines);
 	rule_set_close(&keeping.whole);
+	forget_report(&keeping);
 	return error == -EINTR ? 0 : error;
 }

@@ -8,6 +8,7 @@
  *   # all			the lines `add` up to the line `# end` are the whole list. It replaces the present one.
  *   # end
  *   # counts			asks the keeper to answer: see struct list_keeper
+ *   #:...			of a report on flows, up to "#:end": see lists/flow_report.h
  *   # ...			for take_status(); it also shows that the reader is alive
  *
  * After a change that failed, the keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right.
@@ -30,7 +31,8 @@ struct list_keeper {
 	void (*read)(const void *context, int out);
 	const void *context; /* of these functions */
 	size_t memory;
-	__u64 rules_max; /* of a whole list */
+	__u64 rules_max;     /* of a whole list */
+	size_t report_bytes; /* of a report at most; 0: the reader sends none */
 	enum rule_action action;
 	__s64 stale_ms; /* the list counts as not fed after so long without a status */
 	bool (*may_add)(const void *context, const struct rule *rule);

@@ -252,7 +252,31 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 /* The families of add_rules() for lists. */
 struct list_families {
 	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *unreadable, *failures, *fetched, *not_fed;
+	json_t *held, *refused_for, *session_up, *session_since;
 };
+
+/* Nothing is said of a session that gobgp does not tell. `labels` have the name and the list. */
+static void add_flows(const struct list_families *families, json_t *labels, const struct flow_report *report)
+{
+	metrics_sample(families->held, json_incref(labels), report->flows[REFUSAL_NONE]);
+	for (enum refusal i = REFUSAL_NONE + 1; i < REFUSALS; i++) {
+		json_t *more = json_copy(labels);
+
+		json_object_set_new(more, "reason", json_string(refusal_names[i]));
+		metrics_sample(families->refused_for, more, report->flows[i]);
+	}
+	for (size_t i = 0; i < report->peers; i++) {
+		const struct flow_peer *peer = &report->peer[i];
+		json_t *more = json_copy(labels);
+
+		json_object_set_new(more, "peer", json_string(peer->address));
+		if (peer->state != PEER_UNKNOWN)
+			metrics_sample(families->session_up, json_incref(more), peer->state == PEER_UP);
+		if (peer->state != PEER_UNKNOWN && peer->since_s)
+			metrics_sample(families->session_since, json_incref(more), peer->since_s);
+		json_decref(more);
+	}
+}
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
 static void add_lists(const struct list_families *families, const struct group *group,
@@ -274,6 +298,8 @@ static void add_lists(const struct list_families *families, const struct group *
 				metrics_sample(families->refused, json_incref(labels), refused);
 				metrics_sample(families->unreadable, json_incref(labels), unreadable);
 			}
+			if (summary->flows[i].second && !store_list_silent_s(list, &summary->feeds.feed[i]))
+				add_flows(families, labels, &summary->flows[i]);
 			if (list->stale_s)
 				metrics_sample(families->not_fed, json_incref(labels),
 					       store_list_silent_s(list, &summary->feeds.feed[i]) != 0);
@@ -328,6 +354,14 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			       "When a list by URL was last fetched: seconds since 1970."),
 		metrics_family(metrics, "xdp_cuckoo_list_not_fed", METRIC_GAUGE,
 			       "1: the source of a list is silent for too long; see xdp-cuckoo lists."),
+		metrics_family(metrics, "xdp_cuckoo_list_held_flows", METRIC_GAUGE,
+			       "Flows of BGP of which all rules are in the list."),
+		metrics_family(metrics, "xdp_cuckoo_list_flows_refused_for", METRIC_GAUGE,
+			       "Flows of BGP that are refused, by reason; see xdp-cuckoo-flowspec(7)."),
+		metrics_family(metrics, "xdp_cuckoo_list_session_up", METRIC_GAUGE,
+			       "1: the BGP session of a peer is up; 0: it is down."),
+		metrics_family(metrics, "xdp_cuckoo_list_session_timestamp_seconds", METRIC_GAUGE,
+			       "Since when the session is up or down: seconds since 1970."),
 	};
 
 	for (size_t i = 0; i < groups->count; i++) {

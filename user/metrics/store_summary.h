@@ -7,6 +7,7 @@
 #define XDP_CUCKOO_STORE_SUMMARY_H
 
 #include "counters/counters.h"
+#include "lists/flow_report.h"
 #include "store/store.h"
 
 /* With more rules, what they counted is not summed: that would take too long for a scrape. */
@@ -16,6 +17,7 @@ struct store_summary {
 	struct store_info info;
 	struct store_lists lists;
 	struct store_feeds feeds;
+	struct flow_report flows[1 + STORE_LISTS_MAX]; /* of each list; see flow_report.second */
 	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
 	struct list_counts counts;
 };

@@ -115,6 +115,17 @@ int rule_set_add(struct rule_set *set, const struct rule *rule)
 	return 0;
 }
 
+void rule_set_fit(struct rule_set *set)
+{
+	void *entries = set->count ? realloc(set->entries, set->count * sizeof(*set->entries)) : NULL;
+	void *bytes = set->bytes_used ? realloc(set->bytes, set->bytes_used) : NULL;
+
+	set->entries = entries ? entries : set->entries;
+	set->room = entries ? set->count : set->room;
+	set->bytes = bytes ? bytes : set->bytes;
+	set->bytes_room = bytes ? set->bytes_used : set->bytes_room;
+}
+
 void rule_set_close(struct rule_set *set)
 {
 	free(set->entries);

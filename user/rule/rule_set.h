@@ -25,6 +25,9 @@ struct rule_set {
 int rule_set_add(struct rule_set *set, const struct rule *rule);
 void rule_set_close(struct rule_set *set);
 
+/* Frees memory that is not used now. A set has at first room for thousands of rules. */
+void rule_set_fit(struct rule_set *set);
+
 /*
  * Sorts by the encoded rule. Of rules that differ only in timeout and comment, the one added last stays.
  * Works in place.

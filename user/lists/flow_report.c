@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lists/flow_report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/safe_text.h"
+#include "host/host.h"
+#include "io/whole_file.h"
+
+const char *const refusal_names[REFUSALS] = {
+	[REFUSAL_NONE] = "none",           [REFUSAL_COMPONENT] = "component",
+	[REFUSAL_VALUE] = "value",         [REFUSAL_RULES] = "too-many-rules",
+	[REFUSAL_TOO_WIDE] = "too-wide",   [REFUSAL_OWN] = "own-prefixes",
+	[REFUSAL_MALFORMED] = "malformed", [REFUSAL_ACTION] = "action",
+	[REFUSAL_MAX_FLOWS] = "max-flows", [REFUSAL_MAX_FLOWS_PEER] = "max-flows-peer",
+	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_FORGOTTEN] = "forgotten",
+	[REFUSAL_GUARD] = "guard",         [REFUSAL_FILTER] = "filter",
+};
+
+const char *const peer_state_names[PEER_STATES] = {
+	[PEER_UNKNOWN] = "unknown",
+	[PEER_UP] = "up",
+	[PEER_DOWN] = "down",
+};
+
+#define LINE_BYTES (RULE_TEXT_BYTES + FLOW_NAME_BYTES)
+
+static size_t number_of(const char *name, const char *const *names, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && strcmp(names[i], name))
+		i++;
+	return i;
+}
+
+static int report_path(const char *dir, const char *list, char path[PATH_MAX])
+{
+	const int length = snprintf(path, PATH_MAX, "%s/flows-%s", dir, list);
+
+	return length < 0 || length >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Takes a line of the counts. False: it is none. */
+static bool take_count(struct flow_report *report, const char *line)
+{
+	char word[2][FLOW_PEER_BYTES];
+	long long second;
+	__u64 number;
+	size_t which;
+
+	if (sscanf(line, "flows %lld", &second) == 1) {
+		report->second = second;
+	} else if (sscanf(line, "refused %45s %llu", word[0], &number) == 2) {
+		which = number_of(word[0], refusal_names, REFUSALS);
+		if (which == REFUSALS)
+			return false;
+		report->flows[which] = number;
+	} else if (sscanf(line, "peer %45s %45s %lld %llu", word[0], word[1], &second, &number) == 4) {
+		which = number_of(word[1], peer_state_names, PEER_STATES);
+		if (which == PEER_STATES || report->peers == FLOW_PEERS_MAX)
+			return false;
+		report->peer[report->peers] = (struct flow_peer){ .state = which, .since_s = second, .flows = number };
+		strcpy(report->peer[report->peers++].address, word[0]);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* Why the list does not have the rule now. */
+static enum refusal missing(const struct session *session, const struct guard *guard, const struct rule *rule)
+{
+	struct rule stored = *rule;
+
+	if (!store_get(session->store, &stored) && stored.timeout_ms >= 0 &&
+	    rule_owners_now(&stored) >> session->owner & 1)
+		return REFUSAL_NONE;
+	return guard_concerns(guard, rule) ? REFUSAL_GUARD : REFUSAL_FILTER;
+}
+
+/* Writes the lines of flows and rules to `to`, and takes the others. Lines that are none of these are left out. */
+static void take_lines(const char *text, const struct session *session, const struct guard *guard, FILE *to,
+		       struct flow_report *report)
+{
+	enum refusal of_rules = REFUSAL_NONE; /* of the rules since the last flow */
+	char line[LINE_BYTES], word[FLOW_PEER_BYTES];
+	struct reason ignored;
+	struct rule rule;
+
+	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		const size_t length = strcspn(at, "\n");
+		int rest = 0;
+		size_t which;
+
+		if (length >= sizeof(line))
+			continue;
+		snprintf(line, sizeof(line), "%.*s", (int)length, at);
+		if (!text_is_safe(line, sizeof(line)))
+			continue;
+		if (!strncmp(line, "rule ", 5) && !rule_parse(line + 5, &rule, &ignored)) {
+			if (of_rules == REFUSAL_NONE)
+				of_rules = missing(session, guard, &rule);
+			fprintf(to, "%s\n", line);
+		} else if (sscanf(line, "flow %45s %n", word, &rest) == 1 && rest &&
+			   (which = number_of(word, refusal_names, REFUSALS)) < REFUSALS) {
+			if (which == REFUSAL_NONE)
+				report->flows[which = of_rules]++;
+			fprintf(to, "flow %s %s\n", refusal_names[which], line + rest);
+			of_rules = REFUSAL_NONE;
+		} else {
+			take_count(report, line);
+		}
+	}
+}
+
+int flow_report_write(const char *text, const struct session *session, const struct guard *guard, const char *state,
+		      const char *list, struct reason *reason)
+{
+	struct flow_report report = {};
+	struct whole_file file;
+	char dir[PATH_MAX], path[PATH_MAX], *flows = NULL;
+	size_t length = 0;
+	FILE *to = open_memstream(&flows, &length);
+	int error = session_state_dir(state, session->name, dir, sizeof(dir));
+
+	if (!to)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	take_lines(text, session, guard, to, &report);
+	if (fclose(to))
+		error = -ENOMEM;
+	if (!error)
+		error = report_path(dir, list, path);
+	if (!error)
+		error = whole_file_open(&file, path);
+	if (!error) {
+		fprintf(file.to, "flows %lld\n", (long long)time(NULL));
+		for (size_t i = 0; i < REFUSALS; i++)
+			fprintf(file.to, "refused %s %llu\n", refusal_names[i], (unsigned long long)report.flows[i]);
+		for (size_t i = 0; i < report.peers; i++)
+			fprintf(file.to, "peer %s %s %lld %llu\n", report.peer[i].address,
+				peer_state_names[report.peer[i].state], (long long)report.peer[i].since_s,
+				(unsigned long long)report.peer[i].flows);
+		fwrite(flows, 1, length, file.to);
+		error = whole_file_close(&file, ferror(file.to) ? -EIO : 0);
+	}
+	free(flows);
+	return error ? reason_set(reason, error, "cannot write what is known of the flows: %s", strerror(-error)) : 0;
+}
+
+/* ---- reading ---- */
+
+/* Gives a line of a flow or of a rule to the visitor. */
+static int visit(struct flow_visitor *visitor, char *line)
+{
+	char refusal[FLOW_PEER_BYTES], peer[FLOW_PEER_BYTES];
+	struct reason ignored;
+	struct rule rule;
+	int name = 0;
+	size_t which;
+
+	if (!strncmp(line, "rule ", 5))
+		return rule_parse(line + 5, &rule, &ignored) ? 0 : visitor->rule(visitor, &rule);
+	if (sscanf(line, "flow %45s %45s %n", refusal, peer, &name) < 2 || !name)
+		return 0;
+	which = number_of(refusal, refusal_names, REFUSALS);
+	return which < REFUSALS ? visitor->flow(visitor, which, peer, line + name) : 0;
+}
+
+int flow_report_read(const char *dir, const char *list, struct flow_report *report, struct flow_visitor *visitor)
+{
+	char path[PATH_MAX], *line = NULL;
+	int error = report_path(dir, list, path);
+	size_t room = 0;
+	FILE *file;
+
+	*report = (struct flow_report){};
+	if (error)
+		return error;
+	file = fopen(path, "re");
+	if (!file)
+		return errno == ENOENT ? 0 : -errno;
+	while (!error && getline(&line, &room, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (take_count(report, line))
+			continue;
+		if (!visitor)
+			break;
+		error = visit(visitor, line);
+	}
+	if (!error && ferror(file))
+		error = -EIO;
+	free(line);
+	fclose(file);
+	return error;
+}
