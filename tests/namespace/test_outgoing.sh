@@ -290,6 +290,29 @@ test_configuration() {
 	assert_fails 2 'outgoing' xc check-config "$STATE/conf"
 }
 
+# Each interface has a filter of its own, as another loader makes them. `up` gives the program for sent packets to the filter
+# that the interface has, and takes it from the filter that has it.
+test_configuration_of_two_filters() {
+	second_pair
+	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc load vrx2 --outgoing
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	printf '[filter]\ninterfaces = vrx vrx2\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	! has_tc vrx2 || fail "a program is still at tc"
+	printf '[filter]\ninterfaces = vrx vrx2\noutgoing = yes\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_status 0 xc unload vrx
+	! has_tc vrx || fail "a program is still at tc"
+	has_tc vrx2 || fail "vrx2 lost the program for sent packets"
+	xc --json status | python3 -c '
+import json, sys
+rows = [row for filter in json.load(sys.stdin)["running"] for row in filter["interfaces"]]
+sys.exit([(row["interface"], row["outgoing"]) for row in rows] != [("vrx2", True)])' || fail "$(xc status)"
+	assert_status 0 xc down
+	! has_tc vrx2 || fail "a program is still at tc"
+}
+
 # Programs of others at the same hook keep running, behind ours, and stay when ours goes.
 test_programs_of_others() {
 	silence

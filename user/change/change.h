@@ -124,9 +124,11 @@ int session_resume(struct session *session, const char *state, const char *name,
 void session_unlock(struct session *session);
 
 /*
- * The attachment of one of the session's filters to an interface, for one direction; NULL: there is none. `interface` may be
- * any of the names that the interface has.
+ * The filter of the session that runs on an interface in one direction, and its attachment there; NULL: there is none.
+ * `interface` may be any of the names that the interface has.
  */
+struct kernel_filter *session_filter_on(const struct session *session, const char *interface, bool is_outgoing,
+					struct kernel_attachment **attachment);
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface,
 						      bool is_outgoing);
 

@@ -231,18 +231,30 @@ void session_pause(struct session *session)
 	*session = paused;
 }
 
+struct kernel_filter *session_filter_on(const struct session *session, const char *interface, bool is_outgoing,
+					struct kernel_attachment **attachment)
+{
+	for (size_t i = 0; i < session->filters_count; i++) {
+		struct kernel_filter *kernel = &session->filters[i].kernel;
+
+		for (size_t k = 0; k < kernel->attachments_count; k++) {
+			*attachment = &kernel->attachments[k];
+			if (kernel_is_outgoing(*attachment) == is_outgoing &&
+			    interfaces_are_one((*attachment)->interface, interface))
+				return kernel;
+		}
+	}
+	*attachment = NULL;
+	return NULL;
+}
+
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface,
 						      bool is_outgoing)
 {
-	for (size_t i = 0; i < session->filters_count; i++) {
-		const struct kernel_filter *kernel = &session->filters[i].kernel;
+	struct kernel_attachment *attachment;
 
-		for (size_t k = 0; k < kernel->attachments_count; k++)
-			if (kernel_is_outgoing(&kernel->attachments[k]) == is_outgoing &&
-			    interfaces_are_one(kernel->attachments[k].interface, interface))
-				return &kernel->attachments[k];
-	}
-	return NULL;
+	session_filter_on(session, interface, is_outgoing, &attachment);
+	return attachment;
 }
 
 /* `session` is paused or zeroed. `to_load` is NULL for callers that start no filter. */

@@ -73,22 +73,22 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 /* Makes the direction of sent packets as the file says. `was_there`: the filter for received packets. */
 static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
 {
-	struct kernel_filter *kernel = &up->session.filters->kernel;
-	const struct kernel_attachment *outgoing = session_attachment_on(&up->session, interface, true);
+	struct kernel_attachment *received, *outgoing;
+	struct kernel_filter *filter = session_filter_on(&up->session, interface, false, &received);
+	struct kernel_filter *sender = session_filter_on(&up->session, interface, true, &outgoing);
 	struct reason ignored;
 	int error = 0;
 
 	if (up->config->load.is_outgoing && !outgoing) {
-		error = kernel_attach_outgoing(kernel, interface, reason);
+		error = kernel_attach_outgoing(filter, interface, reason);
 		/* The last attachment is that for received packets. */
 		if (error && !was_there &&
-		    !kernel_detach(kernel, &kernel->attachments[kernel->attachments_count - 1], &ignored))
-			kernel->attachments_count--;
+		    !kernel_detach(filter, &filter->attachments[filter->attachments_count - 1], &ignored))
+			filter->attachments_count--;
 	} else if (!up->config->load.is_outgoing && outgoing) {
-		error = kernel_detach(kernel, outgoing, reason);
+		error = kernel_detach(sender, outgoing, reason);
 		if (!error)
-			kernel->attachments[outgoing - kernel->attachments] =
-				kernel->attachments[--kernel->attachments_count];
+			*outgoing = sender->attachments[--sender->attachments_count];
 	}
 	return error;
 }
