@@ -7,9 +7,9 @@
  * loses a rule, or another end. The end of a key is that of the rule that ends last, and the tables keep it in ticks.
  *
  * Nothing enters a table before the change is complete. So a change that is refused or interrupted has affected no
- * packet. Before the commit the added keys enter; after it the keys that no rule needs any more leave. Pass rules are
- * exceptions to drop rules: their keys enter first and leave last, so no packet is dropped in between that passes both
- * before and after the change.
+ * packet. Before the commit the added keys enter. After it the keys leave that no rule needs any more. A pass rule keeps
+ * packets from drop rules, so its keys enter first and leave last: a packet that passes before and after the change also
+ * passes in between.
  *
  * All this is true for tables in the state FILTER_KEY_BY_KEY (filter_change.c). The functions here do nothing to tables in
  * other states, which are filled from the store.
@@ -28,7 +28,7 @@ bool any_table_takes_keys(const struct session *session)
 	return false;
 }
 
-/* Whether one more key needs a larger table. A filter that another tool holds gets none: all its slots are used. */
+/* Whether one more key needs a larger table. A filter held by another tool gets none: it may use all its slots. */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
 	const __u64 keys = session->change->keys.added_count + 1;
@@ -71,7 +71,7 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
 
 /* ---- before the commit ---- */
 
-/* Whether the change itself has deleted all rules of this added key again: see entries_insert(). */
+/* Whether this change has added the key and then deleted all its rules: see entries_insert(). */
 static bool is_absent(const struct session *session, const struct rule_key *key)
 {
 	const struct touched_key *touched = pending_keys_touched(&session->change->keys, key);
@@ -162,7 +162,7 @@ static int retime_passing(struct session *session, struct filter *filter, struct
 	return error;
 }
 
-/* Puts the added keys into one table. Any of the steps may change the state of the filter; then the rest is skipped. */
+/* Puts the added keys into one table. If a step finds that it needs a new table, the other steps are left out. */
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
 	bool has_only_keys = !session->change->keys.has_new_ends;
@@ -194,7 +194,7 @@ int entries_insert(struct session *session, struct reason *reason)
 
 	if (!any_table_takes_keys(session))
 		return 0;
-	/* Of the added keys, only touched ones can have lost all their rules again. Those enter no table. */
+	/* An added key that the change also touched may have lost all its rules again. Such a key enters no table. */
 	for (enum rule_action action = 0; action < RULE_ACTIONS && keys->touched_count; action++) {
 		struct added_key added = {};
 

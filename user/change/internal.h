@@ -103,8 +103,8 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
 
 /*
  * entries_insert() puts the held keys into all tables before the commit, those of pass rules first: no
- * packet is dropped that was passed before the change and is passed after it. entries_take_back(): the table has
- * exactly these keys more; deletes them again. 0; other: some are left.
+ * packet is dropped that was passed before the change and is passed after it. entries_take_back() deletes them again
+ * from a table in which nothing else has changed. Not 0: some are left.
  */
 int entries_insert(struct session *session, struct reason *reason);
 int entries_take_back(const struct session *session, struct filter *filter);

@@ -28,7 +28,7 @@ int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		entry.mv_size += value->mv_size;
 	}
-	/* Never overwrites an entry: only the first touch of a rule sees its value from before the change. */
+	/* An entry stays: it has the value from before the change. `value` may be one that the change itself has set. */
 	error = store_pair_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
@@ -137,7 +137,7 @@ int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner)
 	return old_rule_change(store, key, &old);
 }
 
-/* An undo must not bring a deleted rule back, so this deletes its entry as well. */
+/* Deletes the entry of a deleted rule, or the undo would bring the rule back. */
 int store_undo_del(struct store *store, const MDB_val *key)
 {
 	return store_has_earlier_pending(store) ? store_pair_del(store, store->undo_db, key) : 0;
@@ -156,8 +156,8 @@ struct replacing {
 };
 
 /*
- * Makes one old value as if its list had been replaced before the pending change. Both the entries of "undo" and the
- * wanted rules come in the order of rules, so replacing->next goes through the wanted ones beside the entries.
+ * Changes one old value to what it would be if the owner's rules had been replaced before the pending change. Entries and
+ * wanted rules are both in the order of rules. So each call goes on in `wanted` where the last one ended.
  */
 static int replace_entry(const struct store_pair *entry, void *context)
 {
