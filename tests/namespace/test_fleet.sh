@@ -73,6 +73,13 @@ test_waiting_counts_hosts_that_refuse() {
 	assert_status 0 publish add 192.0.2.4 --list bad --wait 50%
 	assert_status 0 xc fleet forget h2 --config "$FLEET_CONF"
 	assert_status 0 publish add 192.0.2.5 --list bad --wait 100
+	case_begin "a host whose report cannot be read is not gone"
+	for set in hosts refused; do
+		redis ZADD "xc:default:L:bad:$set" 9007199254740991 h2 >/dev/null
+	done
+	redis SET xc:default:host:h2 'no hash' >/dev/null
+	assert_status 1 publish add "$BROKER proto tcp" --list bad --wait 100
+	assert_error "0 of 2 hosts have the change; h1: refuses rules: .*; h2: unreadable"
 }
 
 # A host reads from a replica, which takes no reports.

@@ -344,11 +344,11 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 		snprintf(host.name, sizeof(host.name), "%.*s", FLEET_HOST_BYTES - 1,
 			 names->element[i]->type == REDIS_REPLY_STRING ? names->element[i]->str : "");
 		error = fleet_host_read(&host, waiting->reports, waiting->fleet, reason);
-		if (!error && !fleet_host_at(&host, waiting->list, &at)) {
+		/* A report that nobody can read does not say that the host is gone. */
+		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
 			error = forget(waiting, names->element[i]->str);
 		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {
 			const char *why = fleet_host_field(&host, "why");
-
 			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->reports));
 
 			if (!strcmp(state, "level"))
