@@ -7,7 +7,7 @@ TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps pyth
 	groff-base zsh tcpdump openssl redis-tools liblua5.1-0-dev signify-openbsd
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here. Debian 12 has
 # no suricata.
-UNPACKED_PACKAGES := crowdsec fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter \
+UNPACKED_PACKAGES := bird2 crowdsec fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter python3-exabgp \
 	$(if $(shell grep -s '=bookworm$$' /etc/os-release),,suricata)
 BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark

@@ -4,7 +4,7 @@
  * rule parser or the program's packet parser, so that a mistake there is not repeated here.
  *
  * Text: proto P src A dst B [sport N dport N | type N code N] [vlan ID [vlan ID]]
- *       [fragment first|later] [broken truncated|malformed|headers] [payload BYTES]
+ *       [flags N] [fragment first|later] [broken truncated|malformed|headers] [payload BYTES]
  */
 #ifndef XDP_CUCKOO_TESTS_FRAME_H
 #define XDP_CUCKOO_TESTS_FRAME_H
@@ -43,6 +43,7 @@ struct frame_flow {
 	uint8_t vlans;
 	uint8_t fragment; /* enum frame_fragment */
 	uint8_t broken;   /* enum frame_broken */
+	uint8_t flags;    /* of TCP */
 	uint16_t port[2]; /* sport and dport, or type and code */
 	uint16_t vlan[FRAME_VLAN_TAGS];
 	uint16_t payload; /* bytes behind the transport header */
@@ -124,6 +125,15 @@ static bool frame_parse_broken(const char *text, uint8_t *broken)
 	return *broken <= FRAME_TOO_MANY_HEADERS;
 }
 
+static bool frame_parse_byte(const char *text, uint8_t *byte)
+{
+	uint16_t number = 0;
+	const bool is_right = frame_parse_number(text, UINT8_MAX, &number);
+
+	*byte = (uint8_t)number;
+	return is_right;
+}
+
 static bool frame_parse_field(const char *key, const char *value, struct frame_flow *flow)
 {
 	if (strcmp(key, "proto") == 0)
@@ -140,6 +150,8 @@ static bool frame_parse_field(const char *key, const char *value, struct frame_f
 		return frame_parse_number(value, UINT8_MAX, &flow->port[0]);
 	if (strcmp(key, "code") == 0)
 		return frame_parse_number(value, UINT8_MAX, &flow->port[1]);
+	if (strcmp(key, "flags") == 0)
+		return frame_parse_byte(value, &flow->flags);
 	if (strcmp(key, "fragment") == 0)
 		return frame_parse_fragment(value, &flow->fragment);
 	if (strcmp(key, "broken") == 0)
@@ -215,6 +227,8 @@ static void frame_put_transport(struct frame_writer *to, const struct frame_flow
 		frame_put_u16(to, flow->port[0]);
 		frame_put_u16(to, flow->port[1]);
 	}
+	if (flow->proto == IPPROTO_TCP && flow->fragment != FRAME_FRAGMENT_LATER)
+		start[13] = flow->flags;
 	memset(start + bytes, 0, flow->payload);
 	to->at = start + bytes + flow->payload;
 }
