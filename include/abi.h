@@ -235,7 +235,8 @@ struct abi_config {
 	/* Ports of the network namespace from which sockets get theirs: net.ipv4.ip_local_port_range. */
 	__u16 ephemeral_first, ephemeral_last;
 	__u32 reserved2;
-	__u64 reserved3[2];
+	__u64 outgoing; /* bit abi_counter_row(): the tool has put the program for sent packets on this interface */
+	__u64 reserved3;
 	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
 	__u64 reserved4[2];
 	struct abi_table table[ABI_TABLES];

@@ -7,9 +7,11 @@ outgoing.py tcp DESTINATION PORT: tries to connect for half a second; prints "co
 outgoing.py serve PORT: takes connections, reads them to their end, prints their bytes.
 outgoing.py push DESTINATION PORT BYTES: connects and sends so many bytes; prints how many seconds it took.
 outgoing.py receive PORT: prints "came" for each datagram.
+outgoing.py detach IFACE: takes the first program off its egress, of tcx or of clsact, as another tool would.
 outgoing.py tun NAME ADDRESS...: makes the interface; for each line "LINE = hexadecimal" of standard input a packet comes from
     it; for each line "read", prints how many packets have been sent to it. Ends with its input.
 """
+import ctypes
 import errno
 import fcntl
 import os
@@ -101,6 +103,13 @@ def receive(port):
         print("came", flush=True)
 
 
+def detach(name):
+    flags_before = 8
+    attributes = ctypes.create_string_buffer(struct.pack("IIIIIIQ", socket.if_nametoindex(name), 0, 47, flags_before, 0, 0, 0), 128)
+    if ctypes.CDLL(None).syscall(321, 9, attributes, 128):
+        os.system(f"tc filter del dev {name} egress")
+
+
 def tun(name, *addresses):
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TUN | IFF_NO_PI))
@@ -124,7 +133,7 @@ def tun(name, *addresses):
 
 
 if __name__ == "__main__":
-    kinds = {"udp": udp, "icmp": icmp, "raw": raw, "tcp": tcp, "serve": serve, "push": push, "receive": receive, "tun": tun,
+    kinds = {"udp": udp, "icmp": icmp, "raw": raw, "tcp": tcp, "serve": serve, "push": push, "receive": receive, "tun": tun, "detach": detach,
              "udp-errors": lambda destination, port: udp(destination, port, True)}
     result = kinds[sys.argv[1]](*sys.argv[2:])
     if result is not None:

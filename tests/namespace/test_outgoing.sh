@@ -248,9 +248,61 @@ test_errors_half_way() {
 	assert_status 5 xc up "$STATE/conf"
 	[ -z "$(program_id vrx2)" ] || fail "up left a half of the filter"
 	# Only a part of it is left, and goes with the interface.
-	assert_shows '^interfaces: +vrx2 only outgoing$' xc --name other status
+	assert_status 1 xc --name other status
+	assert_output '^interfaces: +vrx2 only outgoing$'
 	assert_status 0 xc unload vrx2
 	! has_tc vrx2 || fail "a program is at tc"
+}
+
+# Another tool takes off one of the two programs: status says so until both are there again, or one is all that is wanted.
+test_a_direction_is_lost() {
+	lose_sent() {
+		in_rx python3 tests/helpers/outgoing.py detach vrx
+		! has_tc vrx || fail "the program is still at tc"
+	}
+	loses() {
+		assert_status 1 xc status
+		assert_output '^effect: +filters ONE DIRECTION only, though both were loaded$'
+		assert_error "^note: another tool has taken the filter for $1 packets off 'vrx'; to put it back: xdp-cuckoo load vrx --outgoing$"
+		assert_status 1 xc --json status
+		assert_output '"one_direction_on": \[$'
+	}
+	has_both() {
+		assert_status 0 xc status
+		assert_output '^effect: +filters$'
+		assert_output '^interfaces: +vrx native outgoing$'
+		assert_equal '' "$(cat "$STATE/err")" "notes"
+	}
+	xc load vrx --outgoing >/dev/null 2>&1
+	has_both
+	lose_sent
+	loses sent
+	case_begin 'also of a larger table'
+	assert_status 0 xc resize 3000000
+	loses sent
+	assert_status 0 xc load vrx
+	loses sent
+	assert_status 0 xc load vrx --outgoing
+	has_both
+	case_begin 'the program for received packets'
+	ip -n "$RX" link set dev vrx xdp off
+	loses received
+	assert_status 0 xc load vrx --outgoing
+	has_both
+	case_begin 'only one is wanted now'
+	lose_sent
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_shows '^interfaces: +vrx native$' xc status
+	case_begin 'taken off by ours'
+	xc load vrx --outgoing >/dev/null 2>&1
+	assert_status 0 xc up "$STATE/conf"
+	assert_shows '^effect: +filters$' xc status
+	xc load vrx --outgoing >/dev/null 2>&1
+	lose_sent
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
+	assert_shows '^effect: +filters$' xc status
 }
 
 # Interfaces whose packets start with another header are refused.
@@ -360,6 +412,10 @@ sys.exit(found != 1)' "$version" || fail "cannot change the version"
 			before=$(direction sent dropped)
 			outgoing udp 10.99.0.1 53 >/dev/null
 			assert_equal $((before + 1)) "$(direction sent dropped)" "dropped by the new one"
+			outgoing detach vrx
+			assert_status 1 xc status
+			assert_output 'filters ONE DIRECTION only'
+			assert_status 0 xc load vrx --outgoing
 		else
 			! xc load vrx >/dev/null 2>&1 || fail "it took over from a newer one"
 			assert_status 0 xc unload vrx

@@ -98,6 +98,19 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 {
 	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
 
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment lost = filter->attachments[i];
+
+		if (!kernel_has_lost_direction(filter, &lost))
+			continue;
+		interface_clean_name(lost.interface);
+		output_note("another tool has taken the filter for %s packets off '%s'; to put it back: xdp-cuckoo%s load %s "
+			    "--outgoing",
+			    kernel_is_outgoing(&lost) ? "received" : "sent", lost.interface,
+			    command_name_option(filter->config->name), lost.interface);
+		if (!why && run_is_filtering(filter))
+			why = "filters ONE DIRECTION only, though both were loaded";
+	}
 	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
 
@@ -124,7 +137,8 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS],
 			     const char *why)
 {
-	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array();
+	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array(),
+	       *half = json_array();
 	const struct abi_config *config = filter->config;
 	char text[COMMAND_EFFECT_BYTES];
 	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-",
@@ -139,6 +153,8 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 		const struct kernel_attachment *sent = kernel_other_direction(filter, attachment);
 		json_t *row;
 
+		if (kernel_has_lost_direction(filter, attachment))
+			json_array_append_new(half, command_interface(attachment));
 		if (kernel_goes_with_another(filter, attachment))
 			continue;
 		sent = kernel_is_outgoing(attachment) ? attachment : sent;
@@ -147,7 +163,6 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 				"lost_by_card", (json_int_t)attachment->lost, "outgoing", sent != NULL);
 		if (sent)
 			json_object_set_new(row, "outgoing_program", json_integer(sent->prog_id));
-		/* Another tool has taken off the other program. */
 		if (sent == attachment)
 			json_object_set_new(row, "mode", json_string("only"));
 		json_array_append_new(rows, row);
@@ -158,8 +173,9 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 		if (kernel_is_held(attachment))
 			json_array_append_new(held, command_interface(attachment));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
-						 "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on", held));
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on",
+						 bypassed, "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on",
+						 held, "one_direction_on", half));
 	if (filter->is_other_version)
 		return status;
 	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));

@@ -89,6 +89,8 @@ static int bring_outgoing(struct up *up, const char *interface, bool was_there, 
 		error = kernel_detach(sender, outgoing, reason);
 		if (!error)
 			*outgoing = sender->attachments[--sender->attachments_count];
+	} else if (!up->config->load.is_outgoing) {
+		kernel_want_outgoing(filter, received, false);
 	}
 	return error;
 }

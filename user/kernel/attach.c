@@ -199,6 +199,11 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	return 0;
 }
 
+static __u64 outgoing_bit(const struct kernel_attachment *attachment)
+{
+	return 1ULL << abi_counter_row(attachment->ifindex);
+}
+
 int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
 	struct kernel_attachment attachment;
@@ -207,9 +212,11 @@ int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, 
 	attachment.mode = INTERFACE_TC_SENT;
 	if (!error)
 		error = attach(filter, &attachment, &refused, reason);
-	if (!error)
-		filter->attachments[filter->attachments_count++] = attachment;
-	return error;
+	if (error)
+		return error;
+	filter->attachments[filter->attachments_count++] = attachment;
+	kernel_want_outgoing(filter, &attachment, true);
+	return 0;
 }
 
 /* ---- detach ---- */
@@ -278,6 +285,27 @@ bool kernel_goes_with_another(const struct kernel_filter *filter, const struct k
 	return kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment);
 }
 
+/* Another interface of the filter may have the same bit. */
+bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
+{
+	if (filter->is_other_version || kernel_other_direction(filter, attachment))
+		return false;
+	for (size_t i = 0; i < filter->attachments_count && !kernel_is_outgoing(attachment); i++)
+		if (kernel_is_outgoing(&filter->attachments[i]) &&
+		    outgoing_bit(&filter->attachments[i]) == outgoing_bit(attachment))
+			return false;
+	return kernel_is_outgoing(attachment) || filter->config->outgoing & outgoing_bit(attachment);
+}
+
+void kernel_want_outgoing(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+			  bool is_wanted)
+{
+	if (is_wanted)
+		__atomic_or_fetch(&filter->config->outgoing, outgoing_bit(attachment), __ATOMIC_RELAXED);
+	else
+		__atomic_and_fetch(&filter->config->outgoing, ~outgoing_bit(attachment), __ATOMIC_RELAXED);
+}
+
 /* Takes the program for sent packets off last: it is never refused. */
 int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment, struct reason *reason)
 {
@@ -293,6 +321,8 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
+	if (!error && !filter->is_other_version)
+		kernel_want_outgoing(filter, attachment, false);
 	if (!error && !kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment))
 		error = kernel_detach(filter, kernel_other_direction(filter, attachment), reason);
 	kernel_unpin_unused();

@@ -221,6 +221,14 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 		  struct reason *reason);
 bool kernel_goes_with_another(const struct kernel_filter *filter, const struct kernel_attachment *attachment);
 
+/*
+ * Whether another tool has taken off the program for the other direction. False if the filter is of another version.
+ * kernel_want_outgoing(): whether this interface needs the program for sent packets from now on.
+ */
+bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment);
+void kernel_want_outgoing(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+			  bool is_wanted);
+
 /* The attachment of the same interface for the other direction; NULL: there is none. */
 const struct kernel_attachment *kernel_other_direction(const struct kernel_filter *filter,
 						       const struct kernel_attachment *attachment);

@@ -233,6 +233,9 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	if (!error)
 		error = replace_programs(old, filter, reason);
 	kernel_pin_finish(pins);
+	for (size_t i = 0; i < filter->attachments_count && !error; i++)
+		if (kernel_is_outgoing(&filter->attachments[i]))
+			kernel_want_outgoing(filter, &filter->attachments[i], true);
 	/* The old programs still count the packets in them; without this wait those counts would be lost. */
 	if (!error)
 		grace_wait();
