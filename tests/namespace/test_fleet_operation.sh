@@ -99,7 +99,12 @@ test_lists_are_deleted_and_renamed() {
 	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
 	assert_status 0 publish delete-list worst
 	assert_output '^rules: +150$'
-	case_begin "a new name"
+	case_begin "a new name, and a host that may not have the list of this name"
+	redis SET xc:default:host:h2 'no hash' >/dev/null
+	assert_status 1 publish rename bad worse --wait 100
+	assert_error "both lists are there now: the report of the host 'h2' cannot be read"
+	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
+	assert_status 0 xc fleet forget h2 --config "$FLEET_CONF"
 	assert_status 0 publish rename bad worse --wait 100
 	gone() {
 		[ -z "$(xc list --list bad)" ]

@@ -384,26 +384,34 @@ enum command_status publish_delete(struct publishing *publishing)
 static enum command_status check_followers(struct publisher *publisher, const char *old)
 {
 	enum command_status status = STATUS_DONE;
-	const char *late = NULL;
+	const struct fleet_host *late = NULL;
+	struct fleet_position at;
 	struct fleet_view view;
 	struct reason reason;
 	int error = fleet_view_open(&view, &publisher->broker, publisher->options, publisher->fleet, &reason);
 
 	for (size_t i = 0; i < view.hosts_count && !error; i++) {
-		struct fleet_position at;
+		const struct fleet_host *host = &view.hosts[i];
 
-		if (fleet_host_at(&view.hosts[i], old, &at) && (!fleet_host_at(&view.hosts[i], publisher->list, &at) ||
-								fleet_position_compare(at, publisher->last) < 0))
-			late = view.hosts[i].name;
+		if (!host->fields ||
+		    (fleet_host_at(host, old, &at) &&
+		     (!fleet_host_at(host, publisher->list, &at) || fleet_position_compare(at, publisher->last) < 0)))
+			late = host;
 	}
 	if (error)
 		status = fleet_fail(error, &reason);
+	else if (late && !late->fields)
+		status =
+			command_fail(STATUS_NO,
+				     "both lists are there now: the report of the host '%s' cannot be read, so it may not have "
+				     "'%s' yet; if it is gone: xdp-cuckoo fleet forget %s; then say this again",
+				     late->name, publisher->list, late->name);
 	else if (late)
 		status =
 			command_fail(STATUS_NO,
 				     "both lists are there now: the host '%s' does not have '%s' yet; write it into `lists` of "
 				     "all hosts, then say this again",
-				     late, publisher->list);
+				     late->name, publisher->list);
 	fleet_view_close(&view);
 	return status;
 }
