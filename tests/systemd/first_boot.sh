@@ -251,6 +251,57 @@ test_flowspec() {
 	cp "$STATE/conf" "$CONF"
 }
 
+# A rule holds also for what this host sends, from a reload on, until the next.
+test_outgoing() {
+	cp "$CONF" "$STATE/conf"
+	sed -i '/^\[filter\]/a outgoing = yes' "$CONF"
+	assert_status 0 systemctl reload xdp-cuckoo@default
+	! ping -q -c 2 -W 2 192.0.2.1 >"$STATE/ping" 2>&1 || fail "192.0.2.1 answers"
+	assert_status 0 xdp-cuckoo --json stats --by interface
+	python3 -c '
+import json, sys
+sys.exit(not any(row.get("direction") == "sent" and row["dropped_packets"] >= 2 for row in json.load(sys.stdin)))' <"$STATE/out" ||
+		fail "no sent packet was dropped: $(cat "$STATE/out")"
+	cp "$STATE/conf" "$CONF"
+	assert_status 0 systemctl reload xdp-cuckoo@default
+	drops 192.0.2.1
+}
+
+# logs ADDRESS: sends from there; whether the journal has a line of it.
+logs() {
+	send "$1" -c 1 -W 1 || :
+	journal xdp-cuckoo-log@default | grep -q "\"src\": *\"$1\""
+}
+
+test_log() {
+	mark_journal
+	assert_status 0 systemctl enable --now xdp-cuckoo-log@default
+	wait_for "a line" logs 192.0.2.1
+	is active xdp-cuckoo-log@default
+}
+
+# By a small local API in Python.
+test_crowdsec() {
+	cp "$CONF" "$STATE/conf"
+	mkdir -p /srv/lapi
+	echo '1 Ip 192.0.2.2 1h crowdsec x' >/srv/lapi/decisions
+	(umask 077 && echo secret-key >/etc/xdp-cuckoo/key)
+	cp /etc/xdp-cuckoo/key /srv/lapi/key
+	printf '%s\n' '[crowdsec]' 'key-file = /etc/xdp-cuckoo/key' 'every = 1s' >>"$CONF"
+	systemd-run --quiet --unit=lapi python3 /project/tests/helpers/lapi.py /srv/lapi 8080
+	passes 192.0.2.2
+	assert_status 0 systemctl enable --now xdp-cuckoo-crowdsec@default
+	wait_for "the decision" xdp-cuckoo test 192.0.2.2
+	drops 192.0.2.2
+	asks=$(systemctl show -P MainPID xdp-cuckoo-crowdsec@default)
+	assert_equal xdp-cuckoo "$(ps -o euser:20= --ppid "$asks" | tr -d ' ')" "the user of its process without privileges"
+	assert_status 0 systemctl disable --now xdp-cuckoo-crowdsec@default
+	systemctl stop lapi
+	cp "$STATE/conf" "$CONF"
+	assert_status 0 xdp-cuckoo lists delete crowdsec
+	passes 192.0.2.2
+}
+
 # By systemd's own measure: of 10, where 0 is safest.
 test_confinement() {
 	noted=

@@ -34,7 +34,7 @@ test_rules_are_back() {
 
 test_all_that_was_enabled_runs() {
 	wait_for "the follower" activity active xdp-cuckoo-follow@default
-	for unit in xdp-cuckoo-exporter xdp-cuckoo-reload@default.timer xdp-cuckoo-expire@default.timer; do
+	for unit in xdp-cuckoo-exporter xdp-cuckoo-log@default xdp-cuckoo-reload@default.timer xdp-cuckoo-expire@default.timer; do
 		is active "$unit"
 	done
 	wait_for "the exporter" curl -sSf "$METRICS"
