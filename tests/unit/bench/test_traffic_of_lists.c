@@ -80,7 +80,7 @@ STORE_TEST(test_every_rule_alike)
 	assert_int_equal(lists.lists.hits[FLOW_IPV4].distinct, 4);
 	assert_int_equal(lists.lists.hits[FLOW_IPV6].distinct, 1);
 	for (int i = 1; i <= 4; i++) {
-		char address[16];
+		char address[24];
 
 		snprintf(address, sizeof(address), "192.0.2.%d", i);
 		assert_true(about(from(&lists.lists.hits[FLOW_IPV4], address), BENCH_FLOWS / 4.));

@@ -24,7 +24,7 @@ static json_t *make(int *error)
 	json_t *slots = metrics_family(metrics, "slots", METRIC_GAUGE, "Slots.");
 
 	for (int i = 0; i < 12; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "label%d", i);
 		metrics_sample(packets, json_pack("{s:s, s:s}", "name", "default", name, "value"), i);
