@@ -49,6 +49,7 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 		if (error == -ENODATA)
 			reason_set(&reason, error, "the reader of decisions has ended: the rules end at their times");
 	}
+	crowdsec_close(&start);
 	config_close(config);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }

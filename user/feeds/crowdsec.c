@@ -558,3 +558,14 @@ int crowdsec_open(struct crowdsec_start *start, const struct crowdsec_options *o
 	free(key);
 	return error;
 }
+
+void crowdsec_close(struct crowdsec_start *start)
+{
+	char *const texts[] = { start->ca, start->cert, start->cert_key, start->headers };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		if (texts[i])
+			explicit_bzero(texts[i], strlen(texts[i]));
+		free(texts[i]);
+	}
+}

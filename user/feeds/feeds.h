@@ -128,8 +128,9 @@ struct crowdsec_start {
 	char *ca, *cert, *cert_key, *headers; /* the texts of the files: see crowdsec_open() */
 };
 
-/* Reads the files that the options name: the reader is not allowed to. 0; -errno. */
+/* Reads the files that the options name: the reader is not allowed to. 0; -errno. Close it after an error as well. */
 int crowdsec_open(struct crowdsec_start *start, const struct crowdsec_options *options, struct reason *reason);
+void crowdsec_close(struct crowdsec_start *start);
 
 /* For struct list_keeper, with a struct crowdsec_start as the context. */
 void crowdsec_run(const void *start, int out);

@@ -217,9 +217,12 @@ int io_read_secret(const char *what, const char *path, mode_t forbidden, char **
 				   forbidden & S_IRGRP ? "chown root and chmod go-rwx" : "chmod o-rwx,g-w");
 	else
 		error = io_read_whole(fd, SECRET_BYTES, text, &length);
-	if (*text && strlen(*text) < length)
+	if (*text && strlen(*text) < length) {
+		explicit_bzero(*text, length);
+		free(*text);
+		*text = NULL;
 		error = reason_set(reason, -EBADMSG, "%s = '%s': it has a NUL byte", what, path);
-	else if (error == -EINVAL || error == -EFBIG)
+	} else if (error == -EINVAL || error == -EFBIG)
 		reason_set(reason, error, "%s = '%s': no file of at most %d bytes", what, path, SECRET_BYTES);
 	else if (error && error != -EACCES)
 		reason_set(reason, error, "%s = '%s': %s", what, path, strerror(-error));

@@ -50,7 +50,7 @@ int io_read_whole(int fd, size_t most, char **text, size_t *length);
 /*
  * Reads a file of certificates, a password or the like, which `what` = PATH of the configuration names; at most 4 MiB. Its
  * mode may have no bit of `forbidden`; with S_IRGRP there, it must also belong to root or this user. The caller frees
- * *text. 0; -errno with the reason, which shows nothing of the text.
+ * *text, which is NULL after an error. 0; -errno with the reason, which shows nothing of the text.
  */
 int io_read_secret(const char *what, const char *path, mode_t forbidden, char **text, struct reason *reason);
 
