@@ -10,27 +10,15 @@
 
 #include "base/clock.h"
 #include "base/safe_text.h"
+#include "io/whole_file.h"
 
 #define PIECE_BYTES 65536
 
-static int send_all(int fd, const char *bytes, size_t count)
-{
-	while (count) {
-		const ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno != EINTR)
-			return -errno;
-		bytes += sent > 0 ? sent : 0;
-		count -= sent > 0 ? sent : 0;
-	}
-	return 0;
-}
-
 int feed_send(int fd, const struct feed_message *message, const char *text)
 {
-	int error = send_all(fd, (const char *)message, sizeof(*message));
+	int error = io_send_all(fd, message, sizeof(*message));
 
-	return error ? error : send_all(fd, text, message->bytes);
+	return error ? error : io_send_all(fd, text, message->bytes);
 }
 
 bool feed_message_is_sound(struct feed_message *message)
