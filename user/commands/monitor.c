@@ -250,25 +250,6 @@ static int wait_for_samples(const struct monitoring *monitoring)
 	return files[2].revents ? -EPIPE : 0;
 }
 
-/*
- * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that.
- */
-static int open_file(struct monitoring *monitoring, struct reason *reason)
-{
-	const char *path = monitoring->invocation->write_path;
-	int error;
-
-	monitoring->writes = path;
-	monitoring->file = STDOUT_FILENO;
-	if (path && strcmp(path, "-"))
-		monitoring->file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (monitoring->file < 0)
-		return reason_set(reason, -EIO, "cannot write '%s': %s", path, strerror(errno));
-	/* The file is open, so the right to open it is needed no more. */
-	error = privileges_keep(PRIVILEGE_KERNEL | PRIVILEGE_READ);
-	return error ? reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error)) : 0;
-}
-
 static int begin_file(struct monitoring *monitoring)
 {
 	const struct listener *listener = &monitoring->listener;
@@ -327,11 +308,22 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 static int monitor(struct monitoring *monitoring, struct reason *reason)
 {
 	const struct invocation *invocation = monitoring->invocation;
-	int error = open_file(monitoring, reason);
+	const char *path = invocation->write_path;
+	int error;
 
-	if (!error)
-		error = listener_open(&monitoring->listener, invocation->name,
-				      invocation->every ? invocation->every : 1, monitoring->rate, reason);
+	/* Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that. */
+	monitoring->writes = path;
+	monitoring->file = STDOUT_FILENO;
+	if (path && strcmp(path, "-"))
+		monitoring->file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (monitoring->file < 0)
+		return reason_set(reason, -EIO, "cannot write '%s': %s", path, strerror(errno));
+	/* The file is open, so the right to open it is needed no more. */
+	error = privileges_keep(PRIVILEGE_KERNEL | PRIVILEGE_READ);
+	if (error)
+		return reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error));
+	error = listener_open(&monitoring->listener, invocation->name, invocation->every ? invocation->every : 1,
+			      monitoring->rate, reason);
 	if (error)
 		return error;
 	error = signals_take(&monitoring->signals);
