@@ -154,6 +154,36 @@ test_a_change_that_cannot_be_committed_is_taken_back() {
 	done
 }
 
+# One change adds a network and an exception to it, of a kind that no other rule has. No packet of the exception is dropped
+# meanwhile, also if there were no drop rules before: then no kind of drop rule is known to packets until the commit.
+test_an_exception_comes_with_its_rule() {
+	xc load vrx >/dev/null
+	printf 'add 198.48.0.0/12\nadd 198.51.100.64/28 action pass\n' >"$STATE/lines"
+	printf '#!/bin/sh\ntouch "%s/stopped"\nuntil [ -e "%s/go" ]; do sleep 0.05; done\n' "$STATE" "$STATE" >"$STATE/stop"
+	chmod +x "$STATE/stop"
+	for before in '192.0.2.1 action pass' 192.0.2.1; do
+		for back in 2 4 6 8 10; do
+			case_begin "beside $before, step $back of the disk before the last"
+			xc flush --force >/dev/null
+			# shellcheck disable=SC2086 # words
+			xc add $before >/dev/null
+			assert_status 0 faulty "FAULT_COUNT=$STATE/count" batch "$STATE/lines"
+			xc del 198.48.0.0/12 >/dev/null
+			xc del 198.51.100.64/28 action pass >/dev/null
+			rm -f "$STATE/stopped" "$STATE/go"
+			faulty FAULT_KINDS=d "FAULT_AT=$(($(sed -n 's/^d //p' "$STATE/count") - back))" \
+				"FAULT_RUN=$STATE/stop" \
+				batch "$STATE/lines" >"$STATE/out" 2>&1 &
+			wait_for "the step" [ -e "$STATE/stopped" ]
+			flows pass 198.51.100.66 | traffic >"$STATE/seen" 2>&1 || touch "$STATE/lost"
+			touch "$STATE/go"
+			wait "$!" || fail "$(cat "$STATE/out")"
+			[ ! -e "$STATE/lost" ] || fail "the exception is dropped"
+		done
+	done
+	flows drop 198.51.100.63 pass 198.51.100.66 | traffic || fail "not in force"
+}
+
 # owned: the rules with their owners, and how many each list has.
 owned() {
 	xc list --json

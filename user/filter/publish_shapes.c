@@ -94,10 +94,13 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 
 /* ---- shapes of pass rules, before the commit of a change ---- */
 
-/* If the list has no room, new shapes of pass rules wait for filter_publish_shapes(). */
+/*
+ * Whether new shapes of pass rules must be published first: a packet may find a drop rule, by its shape or, if it reads
+ * hints, by a shortcut. If the list has no room, they wait for filter_publish_shapes().
+ */
 static bool has_passing(const struct filter_shapes *shapes, const struct abi_shape_list *list)
 {
-	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;
+	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count || list->reads_hints;
 
 	for (size_t i = list->count; i < shapes->count && has_dropping && shapes->count <= ABI_SHAPES_MAX; i++)
 		if (shapes->shape[i].action == RULE_PASS)
