@@ -166,6 +166,9 @@ test_drops_and_metrics_of_all_hosts() {
 	assert_value 0 'xdp_cuckoo_fleet_panic{fleet="default"}'
 	assert_status 0 xc fleet metrics "$STATE/fleet.prom" --config "$FLEET_CONF"
 	grep -q '^xdp_cuckoo_fleet_panic' "$STATE/fleet.prom" || fail "nothing in the file"
+	assert_status 1 xc --name typo fleet metrics "$STATE/fleet.prom" --config "$FLEET_CONF"
+	assert_error "there is no fleet 'typo' on the broker"
+	grep -q '^xdp_cuckoo_fleet_panic{fleet="typo"} 0$' "$STATE/fleet.prom" || fail "the file is as it was"
 	needs_promtool
 	"$PROMTOOL" check metrics <"$STATE/metrics" >"$STATE/promtool" 2>&1 || fail "$(cat "$STATE/promtool")"
 }

@@ -214,6 +214,8 @@ static enum command_status show_status(const struct invocation *invocation, cons
 		status = fleet_fail(error, &reason);
 	} else if (path) {
 		status = command_write_metrics(path, metrics);
+		if (status == STATUS_DONE && !has_fleet)
+			status = judge_view(&view, invocation->name, level, has_fleet);
 	} else {
 		print_view(&view, invocation->name, is_panic, now_ms, level);
 		status = judge_view(&view, invocation->name, level, has_fleet);
