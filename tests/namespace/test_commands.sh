@@ -503,6 +503,7 @@ test_moments() {
 	[ $(($(date -d "$ends" +%s) - $(date +%s))) -gt 7000 ] || fail "ends at $ends"
 	assert_fails 2 'this time is over' xc add 192.0.2.2 expires 2020-01-01T00:00Z
 	assert_fails 2 'or a moment like' xc add 192.0.2.2 expires 2026-13-41T00:00Z
+	assert_fails 2 'or a moment like' xc add 192.0.2.2 expires 2030-11-31T00:00Z
 	assert_fails 2 'more than 68 years away' xc add 192.0.2.2 timeout 2999-01-01T00:00:00Z
 	assert_status 0 xc backup "$STATE/backup"
 	assert_status 0 xc --name other restore "$STATE/backup"

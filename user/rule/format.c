@@ -193,12 +193,21 @@ int rule_time_parse(const char *text, __s64 *ms)
 
 int rule_moment_parse(const char *text, __s64 *second)
 {
-	struct tm utc = {}, utc_short = {};
-	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-	const char *short_end = strptime(text, "%Y-%m-%dT%H:%MZ", &utc_short);
+	static const char *const forms[] = { "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%MZ" };
 
-	*second = end ? timegm(&utc) : short_end ? timegm(&utc_short) : -1;
-	return *second < 0 || *(end ? end : short_end) ? -EINVAL : 0;
+	*second = -1;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		struct tm utc = {};
+		const char *end = strptime(text, forms[i], &utc);
+		const int day = utc.tm_mday;
+
+		if (!end || *end)
+			continue;
+		*second = timegm(&utc);
+		/* timegm() takes November 31 for December 1. */
+		return *second < 0 || utc.tm_mday != day ? -EINVAL : 0;
+	}
+	return -EINVAL;
 }
 
 const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES])
