@@ -56,7 +56,7 @@ static int map_slots(const struct kernel_filter *kernel, const struct abi_table 
 	return error;
 }
 
-/* The table's `reach`: see struct table. */
+/* Called by the table before it first uses these slots: their records and counters are mapped only then. */
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
 	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
@@ -82,7 +82,7 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *in_c
 	int error;
 
 	*table = (struct table){};
-	/* A filter that another tool has loaded is laid out later. */
+	/* A filter that another tool has just loaded has no layout yet, so there is none to check. */
 	if ((in_config->hint_shift || kernel->config->magic) &&
 	    (in_config->hint_shift < ABI_HINT_SHIFT_LEAST || in_config->hint_shift > ABI_HINT_SHIFT_MOST ||
 	     in_config->first_hint[0] > hints->bytes ||
@@ -284,7 +284,7 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 	do {
 		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
 		left_ms = timeout_ms - lag_ms;
-		/* For ticks_at() 0 means never. A rule that ends now must not stay for ever, so it counts as ended. */
+		/* ticks_at(0) means never. A rule that ends in 0 ms must not stay for ever: -1 says that it has ended. */
 		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
 	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
 	return error;
@@ -294,8 +294,10 @@ __u32 filter_end(const struct filter *filter, __u32 tick)
 {
 	const __u32 epoch = filter_abi_table(filter)->epoch;
 
+	/* An end at the epoch becomes 1, because 0 means never. */
 	if (!tick || tick - epoch <= ABI_END_MAX)
 		return tick ? tick - epoch + (tick == epoch) : 0;
+	/* An end before the epoch has passed: 1. One too far ahead: 0. */
 	return tick < epoch;
 }
 
@@ -319,6 +321,7 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 
 	if (error)
 		return error;
+	/* The hint comes before the key, or packets would skip the look-up. Shortcuts come after it: they need the key. */
 	hints_mark(filter_hints(filter), key, hint);
 	error = table_insert(&filter->table, &value, filter_end(filter, tick));
 	if (!error && !tick)

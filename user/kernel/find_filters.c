@@ -7,8 +7,8 @@
  * config: they run one filter. Where libxdp's dispatcher is the program of the interface, our program is an extension
  * that replaces a function of the dispatcher. Then a BPF link names both.
  *
- * Meanwhile other processes load, replace and remove programs. So an id that was just read may no longer exist, and a
- * search that met such an id is repeated: see search_interfaces().
+ * Other processes load, replace and remove programs during a search. An id that was just read may no longer exist then.
+ * A search that met such an id is repeated: see search_interfaces().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,18 +34,21 @@ struct filter_search {
 	size_t count;
 	struct kernel_filter *known; /* found by an earlier call of kernel_find_filters() */
 	size_t known_count;
-	/* The program that is looked at: on which interface, in which mode, and the program that the interface names. */
+	/* Where the program runs that is looked at now. root_id: the program of the interface: ours, or the dispatcher. */
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
 	__u64 missed;              /* sum of the ids of programs and links that could not be opened */
 	bool has_unusable;         /* a filter is damaged or of an unknown version; `reason` says which */
-	struct reason not_reached; /* the same, if that filter has the wanted name, or may have it; else "" */
+	struct reason not_reached; /* why a filter is unusable that is named must_see, or may be; "": there is none */
 	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
 
-/* Mapping a table takes longer than finding it. An id names the same map as long as somebody has the map mapped. */
+/*
+ * Takes the mappings of the earlier search over: mapping a table takes longer than finding it. A map that is mapped keeps
+ * its id, so equal ids mean the same map.
+ */
 static void take_memory(const struct filter_search *search, struct kernel_filter *filter)
 {
 	for (size_t i = 0; i < search->known_count; i++) {
@@ -63,8 +66,8 @@ static void take_memory(const struct filter_search *search, struct kernel_filter
 }
 
 /*
- * Adds an attachment to the filter of `search` with the same config. Without one, adds the filter; then *filter is
- * zeroed. Returns enum kernel_found, or -errno.
+ * Adds the attachment to the filter with this config that the search has found already. If it has found none, adds the
+ * filter, too, and zeroes *filter. Returns enum kernel_found, or -errno.
  */
 static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
@@ -123,7 +126,7 @@ static int inspect_program(struct filter_search *search, __u32 prog_id)
 	found = bpf_obj_get_info_by_fd(fd, &info, &length);
 	if (!found)
 		found = kernel_open_maps(ids, MIN(info.nr_map_ids, MAPS_OF_A_PROGRAM_MAX), &filter);
-	/* The maps may end with the program, so it stays open until they are. */
+	/* The program stays open until its maps are open: they may end with it. */
 	close(fd);
 	is_filter = filter.map[KERNEL_CONFIG].fd || filter.is_other_version;
 	if (found < 0)
@@ -195,10 +198,9 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 }
 
 /*
- * Searches until nothing was missed, because what was missed may have been replaced by a program that the search did not
- * see. Also ends when two searches missed the same ids: this process may not open those. After SEARCHES_MAX it takes
- * what it has found: no writer replaces tables that fast, and links that other tools make and remove must not block
- * `panic`.
+ * Searches again if an id was missed: the search may not have seen the program that replaced it. Two searches that miss
+ * the same ids are enough, because this process may not open those. After SEARCHES_MAX searches the last one counts: no
+ * writer replaces tables that fast, and `panic` must not wait for a tool that makes and removes links all the time.
  */
 static int search_interfaces(struct filter_search *search)
 {
@@ -268,7 +270,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 		}
 		kernel_close(filter);
 	}
-	/* The filter that cannot be used or seen may be the wanted one, unless that was found. */
+	/* A filter that cannot be used or seen may be the wanted one, unless the wanted one was found. */
 	if (search.has_unusable && !has_wanted)
 		seen = KERNEL_SEEN_UNUSABLE;
 	if (*search.unseen && !has_wanted) {

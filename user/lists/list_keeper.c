@@ -15,12 +15,12 @@
 #include "lists/flow_report.h"
 
 #define GROUP_LINES 32768 /* at most in one change */
-#define GATHER_MS 20      /* lines that arrive within this time join the same change, */
-#define GATHER_READS 20   /* at most so many times */
+#define GATHER_MS 20      /* to wait for more lines of the same change */
+#define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
-#define FAILURES_MAX 64   /* failed changes in a row, without room for the rules: the disk is full, not only a table */
+#define FAILURES_MAX 64 /* after so many failed changes in a row for lack of room, the disk is full, not only a table */
 #define ENDS_NEAR_MS 2000 /* ends of rules that differ by less stay when the whole list comes again */
-#define REST_MS 1000      /* after a group with a refused rule. An honest reader seldom sends one */
+#define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
 struct line {
 	size_t text; /* offset of the rule in feed.bytes */
@@ -43,10 +43,10 @@ struct keeping {
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
 	/* Of this group: */
-	struct reason notes[NOTES_MAX]; /* are printed without the lock: nobody may read standard error */
+	struct reason notes[NOTES_MAX]; /* printed after the lock is released: who reads standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
-	int error;             /* other than 0: the other lines of the group wait for their next renewal */
+	int error; /* not 0: the rest of the group is left out; the reader sends it again at its next renewal */
 };
 
 /* ---- one change ---- */
@@ -163,7 +163,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (!error)
 		return;
-	/* Not the guard, too many kinds of rule, a full table or disk. */
+	/* A line is at fault only if the guard refuses it, or if there is no room for its kind, in the table or on the disk. */
 	if (keeping->has_whole ||
 	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
@@ -187,7 +187,7 @@ static void apply_lines(struct keeping *keeping)
 		apply_range(keeping, i, i + 1);
 		first = i + 1;
 	}
-	/* Without lines, this stores the counts of flows and the time of the reader's last message. */
+	/* A group without lines stores the counts of flows and the time of the reader's last message. */
 	if (first < keeping->count || !keeping->count)
 		apply_range(keeping, first, keeping->count);
 }
@@ -256,7 +256,7 @@ static void take_report_line(struct keeping *keeping, const char *line)
 		fprintf(keeping->report, "%s\n", line);
 }
 
-/* Takes one line. A rule of a whole list is not counted as a line: it waits for the others. */
+/* Takes one line. A rule of a whole list goes into `whole`, not into lines[]: it waits for `# end`. */
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const struct list_keeper *keeper = keeping->keeper;
@@ -267,7 +267,7 @@ static void take_line(struct keeping *keeping, size_t text)
 
 	if (!strcmp(line, "# all")) {
 		rule_set_close(&keeping->whole);
-		keeping->count = 0; /* the whole list has what these lines did */
+		keeping->count = 0; /* the whole list includes what these lines change */
 		keeping->takes_whole = true;
 	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
 		keeping->takes_whole = false;
@@ -290,7 +290,7 @@ static void take_line(struct keeping *keeping, size_t text)
 	}
 }
 
-/* The reader may be hostile. It gets at most half of the time, and less when it sends what is refused. */
+/* Rests as long as the group took, or longer after a refused rule: a hostile reader gets at most half of the time. */
 static int rest(struct keeping *keeping, const struct timespec *start)
 {
 	const __s64 most_ms = keeping->keeper->stale_ms / 8;
@@ -305,11 +305,11 @@ static int rest(struct keeping *keeping, const struct timespec *start)
 	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
 }
 
-/* Applies the lines at hand. 0; -ENODATA: the translator has ended; -EINTR: a signal. */
+/* Applies the lines at hand. 0; -ENODATA: the reader has ended; -EINTR: a signal. */
 static int step(struct keeping *keeping)
 {
 	struct line_pipe *feed = &keeping->feed;
-	/* Lines of a group that was full are at hand, and nothing else may come. */
+	/* After a full group more lines are at hand. Do not wait for others: none may come. */
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
