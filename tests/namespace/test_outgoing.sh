@@ -365,6 +365,38 @@ sys.exit([(row["interface"], row["outgoing"]) for row in rows] != [("vrx2", True
 	! has_tc vrx2 || fail "a program is still at tc"
 }
 
+# The same by `load`: after an error, and when nobody confirms, each interface is as before.
+test_load_of_two_filters() {
+	second_pair
+	ip -n "$RX" link add vbusy type veth peer name vbusy2
+	assert_status 0 xc --name other load vbusy
+	for interface in vrx2 vrx; do
+		in_rx ip link set dev $interface xdp obj "$OBJECT" sec xdp
+		assert_status 0 xc load $interface
+	done
+	no_tc() {
+		! has_tc vrx && ! has_tc vrx2
+	}
+	assert_status 5 xc load vrx vrx2 vbusy --outgoing
+	no_tc || fail "an error has left a program"
+	assert_status 0 xc load vrx vrx2 --outgoing
+	assert_status 0 xc status
+	assert_equal 2 "$(xc status --json | grep -c '"outgoing": true')" "interfaces of both directions"
+	assert_status 0 xc unload vrx
+	! has_tc vrx || fail "a program is still at tc"
+	has_tc vrx2 || fail "vrx2 lost the program for sent packets"
+	assert_status 0 xc unload vrx2
+	no_tc || fail "a program is still at tc"
+	for interface in vrx2 vrx; do
+		in_rx ip link set dev $interface xdp obj "$OBJECT" sec xdp
+		assert_status 0 xc load $interface
+	done
+	assert_status 0 xc load vrx vrx2 --outgoing --confirm 3s
+	has_tc vrx && has_tc vrx2 || fail "no program is at tc"
+	wait_for 'the end of the trial' no_tc
+	[ -n "$(program_id vrx)" ] && [ -n "$(program_id vrx2)" ] || fail "a program at XDP has gone"
+}
+
 # Programs of others at the same hook keep running, behind ours, and stay when ours goes.
 test_programs_of_others() {
 	silence

@@ -17,16 +17,18 @@
 static int load_outgoing(const struct invocation *invocation, struct session *session, const char *interface,
 			 json_t *rows, struct reason *reason)
 {
-	const struct kernel_attachment *attachment;
+	struct kernel_attachment *attachment;
+	struct kernel_filter *filter = session_filter_on(session, interface, false, &attachment);
 	bool is_outgoing = session_attachment_on(session, interface, true);
 	json_t *row;
 	int error = 0;
 
+	/* This may be another filter than the first: another loader makes one for each interface. */
 	if (invocation->load.is_outgoing && !is_outgoing) {
-		error = kernel_attach_outgoing(&session->filters->kernel, interface, reason);
+		error = kernel_attach_outgoing(filter, interface, reason);
 		is_outgoing = true;
+		session_filter_on(session, interface, false, &attachment); /* it may have moved */
 	}
-	attachment = session_attachment_on(session, interface, false);
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
 	/* People who do not ask for it get no such column. */
@@ -88,25 +90,32 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
-/* Whether --confirm is for the filter: for the first one, which gets the interfaces, and for those that this load sets up. */
-static bool is_on_trial(const struct session *session, size_t which)
+/*
+ * Whether --confirm is for the filter: for the first one, which gets the interfaces, for those that this load sets up, and for
+ * those that get a program for sent packets.
+ */
+static bool is_on_trial(const struct invocation *invocation, const struct session *session, size_t which)
 {
-	return !which || session->filters[which].state == FILTER_SET_UP;
+	bool is_changed = !which || session->filters[which].state == FILTER_SET_UP;
+	struct kernel_attachment *ignored;
+
+	for (int i = 0; i < invocation->count && invocation->load.is_outgoing; i++)
+		is_changed |= session_filter_on(session, invocation->operands[i], false, &ignored) ==
+				      &session->filters[which].kernel &&
+			      !session_attachment_on(session, invocation->operands[i], true);
+	return is_changed;
 }
 
-/*
- * Notes what the watchdog will undo: `added` interfaces of the first filter, and all interfaces of filters that this load
- * sets up.
- */
-static int note_interfaces(const struct session *session, size_t added, struct watchdog *watchdog,
-			   struct reason *reason)
+/* Notes what the watchdog will undo: what this load has attached, and all interfaces of filters that it sets up. */
+static int note_interfaces(const struct session *session, struct watchdog *watchdog, struct reason *reason)
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct kernel_filter *kernel = &session->filters[i].kernel;
 		const bool is_set_up = session->filters[i].state == FILTER_SET_UP;
-		const size_t wanted = is_set_up ? kernel->attachments_count : i ? 0 : added;
 
-		for (size_t k = kernel->attachments_count - wanted; k < kernel->attachments_count; k++) {
+		for (size_t k = 0; k < kernel->attachments_count; k++) {
+			if (!is_set_up && !kernel->attachments[k].is_new)
+				continue;
 			if (array_grow(&watchdog->place, watchdog->places, sizeof(*watchdog->place)))
 				return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
 			watchdog->place[watchdog->places++] = kernel_place(&kernel->attachments[k]);
@@ -126,7 +135,7 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 	int error = sets_monitor_only ? change_set_monitor_only(session, true, reason) : 0;
 
 	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms && !error; i++) {
-		if (!is_on_trial(session, i))
+		if (!is_on_trial(invocation, session, i))
 			continue;
 		error = filter_set_unconfirmed(&session->filters[i], 0, invocation->confirm_ms, reason);
 		/* By the same tick the watchdog knows all of them. */
@@ -143,7 +152,6 @@ static int load_all(const struct invocation *invocation, struct session *session
 	struct filter *filter = session->filters;
 	bool sets_monitor_only, is_any_new = !session->filters_count;
 	struct reason ignored;
-	size_t attached;
 	int error;
 
 	for (size_t i = 0; i < session->filters_count; i++)
@@ -171,23 +179,26 @@ static int load_all(const struct invocation *invocation, struct session *session
 	/* A filter that runs already drops less from then on, so not for a load that will be refused. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);
-	attached = filter->kernel.attachments_count;
 	command_fit_mtu(session);
 	error = start_trial(invocation, session, sets_monitor_only, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, session, invocation->operands[i], rows, reason);
 	if (invocation->confirm_ms && !error)
-		error = note_interfaces(session, filter->kernel.attachments_count - attached, watchdog, reason);
+		error = note_interfaces(session, watchdog, reason);
 	if (!error) {
 		session_start(session);
 		return 0;
 	}
 	/* In this order, because an interface above keeps the programs below. */
-	for (size_t i = filter->kernel.attachments_count; i-- > attached;)
-		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
-	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms; i++)
-		if (is_on_trial(session, i))
+	for (size_t i = 0; i < session->filters_count; i++) {
+		struct kernel_filter *kernel = &session->filters[i].kernel;
+
+		for (size_t k = kernel->attachments_count; k--;)
+			if (kernel->attachments[k].is_new)
+				kernel_detach(kernel, &kernel->attachments[k], &ignored);
+		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
+	}
 	if (sets_monitor_only)
 		change_set_monitor_only(session, false, &ignored);
 	return error;

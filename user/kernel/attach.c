@@ -195,6 +195,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	*reason = why;
+	attachment.is_new = true;
 	filter->attachments[filter->attachments_count++] = attachment;
 	return 0;
 }
@@ -214,6 +215,7 @@ int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, 
 		error = attach(filter, &attachment, &refused, reason);
 	if (error)
 		return error;
+	attachment.is_new = true;
 	filter->attachments[filter->attachments_count++] = attachment;
 	kernel_want_outgoing(filter, &attachment, true);
 	return 0;

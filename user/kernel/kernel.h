@@ -32,6 +32,7 @@ struct kernel_attachment {
 	__u64 lost;    /* see struct interface; when it was last listed */
 	bool is_tap, is_virtio_net; /* see struct interface */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
+	bool is_new;                /* kernel_attach() or kernel_attach_outgoing() has made it */
 };
 
 enum kernel_map_name {

@@ -8,12 +8,16 @@ _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == 
 		       (int)XDP_CUCKOO_SKB == KERNEL_SKB,
 	       "modes");
 
-int xdp_cuckoo_load(struct xdp_cuckoo_filter *handle, const char *interface, enum xdp_cuckoo_mode mode)
+static int load(struct xdp_cuckoo_filter *handle, const char *interface, enum xdp_cuckoo_mode mode, bool is_outgoing)
 {
 	/* Always an exact table, as large as its rules need. Only the tool makes other tables. */
 	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
 	struct session *session = &handle->session;
+	struct kernel_attachment *attachment = NULL;
+	struct kernel_filter *kernel = NULL;
 	struct filter *filter;
+	struct reason ignored;
+	bool is_there;
 	int error = public_enter_alone(handle);
 
 	if (!error && (unsigned int)mode > XDP_CUCKOO_SKB)
@@ -22,15 +26,35 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *handle, const char *interface, enu
 		return public_leave(handle, error);
 	error = public_open_session(handle);
 	filter = session->filters;
-	if (!error && !session_attachment_on(session, interface, false)) {
+	if (!error)
+		kernel = session_filter_on(session, interface, false, &attachment);
+	is_there = kernel;
+	is_outgoing = is_outgoing && !error && !session_attachment_on(session, interface, true);
+	if (!error && (!is_there || is_outgoing))
 		error = change_check_guard(session, &handle->reason);
-		if (!error && !session->filters_count)
-			error = session_load(session, &options, 0, &filter, &handle->reason);
-		if (!error)
-			error = kernel_attach(&filter->kernel, interface, (enum kernel_mode)mode, &handle->reason);
+	if (!error && !session->filters_count)
+		error = session_load(session, &options, 0, &filter, &handle->reason);
+	if (!error && !is_there) {
+		kernel = &filter->kernel;
+		error = kernel_attach(kernel, interface, (enum kernel_mode)mode, &handle->reason);
+	}
+	if (!error && is_outgoing) {
+		error = kernel_attach_outgoing(kernel, interface, &handle->reason);
+		if (error && !is_there)
+			kernel_detach(kernel, &kernel->attachments[kernel->attachments_count - 1], &ignored);
 	}
 	public_close_session(handle);
 	return public_leave(handle, error);
+}
+
+int xdp_cuckoo_load(struct xdp_cuckoo_filter *handle, const char *interface, enum xdp_cuckoo_mode mode)
+{
+	return load(handle, interface, mode, false);
+}
+
+int xdp_cuckoo_load_outgoing(struct xdp_cuckoo_filter *handle, const char *interface, enum xdp_cuckoo_mode mode)
+{
+	return load(handle, interface, mode, true);
 }
 
 int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)

@@ -425,6 +425,12 @@ enum xdp_cuckoo_mode {
  */
 int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);
 
+/*
+ * As xdp_cuckoo_load(), and also filters the packets that this host sends there: `xdp-cuckoo load --outgoing`. 0, also if it
+ * did so, or filtered only received packets. After an error nothing has changed.
+ */
+int xdp_cuckoo_load_outgoing(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);
+
 /* Removes the filter from an interface; NULL: from all. The rules stay. -ENODEV: it does not run there. */
 int xdp_cuckoo_unload(struct xdp_cuckoo_filter *filter, const char *interface);
 

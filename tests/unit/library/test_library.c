@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <time.h>
 
+#include "kernel/interfaces.h"
+
 #define COUNTS 14
 #define KINDS_TRIED 64
 
@@ -382,6 +384,51 @@ LIBRARY_TEST(test_a_visit_ends_where_it_says)
 }
 
 /* ---- interfaces ---- */
+
+/* The programs of an interface: in generic mode, and for sent packets. */
+static unsigned int programs_of(const char *name)
+{
+	struct interface *interfaces;
+	unsigned int found = 0;
+	size_t count;
+
+	assert_int_equal(interfaces_list(&interfaces, &count), 0);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(interfaces[i].name, name))
+			found = !!interfaces[i].prog_id[INTERFACE_SKB] + 2 * !!interfaces[i].prog_id[INTERFACE_TC_SENT];
+	free(interfaces);
+	return found;
+}
+
+LIBRARY_TEST(test_load_outgoing)
+{
+	struct xdp_cuckoo_filter *filter, *other;
+	struct xdp_cuckoo_info info;
+
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	other = open_filter(f, "other", XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load_outgoing(filter, "nowhere", XDP_CUCKOO_AUTO), -ENODEV);
+	is_told(filter, xdp_cuckoo_load_outgoing(filter, "va", XDP_CUCKOO_SKB), 0);
+	is_told(filter, xdp_cuckoo_load_outgoing(filter, "va", XDP_CUCKOO_SKB), 0);
+	assert_int_equal(programs_of("va"), 3);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
+	assert_int_equal(info.interfaces, 1);
+	is_told(filter, xdp_cuckoo_unload(filter, "va"), 0);
+	assert_int_equal(programs_of("va"), 0);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	assert_int_equal(programs_of("va"), 1);
+	is_told(filter, xdp_cuckoo_load_outgoing(filter, "va", XDP_CUCKOO_SKB), 0);
+	assert_int_equal(programs_of("va"), 3);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
+	/* The second half is refused: nothing stays of the first. */
+	is_told(other, xdp_cuckoo_load_outgoing(other, "vb", XDP_CUCKOO_SKB), 0);
+	assert_int_equal(system("ip link set dev vb xdpgeneric off"), 0);
+	is_told(filter, xdp_cuckoo_load_outgoing(filter, "vb", XDP_CUCKOO_SKB), -EBUSY);
+	assert_int_equal(programs_of("vb"), 2);
+	is_told(other, xdp_cuckoo_unload(other, "vb"), 0);
+	xdp_cuckoo_close(filter);
+	xdp_cuckoo_close(other);
+}
 
 LIBRARY_TEST(test_load_and_unload)
 {
