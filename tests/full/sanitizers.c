@@ -33,7 +33,8 @@ int __wrap_prctl(int option, ...);
 
 const char *__asan_default_options(void)
 {
-	return COMMON ":detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1";
+	return COMMON
+		":detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1:allocator_may_return_null=1";
 }
 
 const char *__ubsan_default_options(void)

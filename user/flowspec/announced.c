@@ -304,7 +304,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	node->flow->rules = route->rules;
 	route->rules = (struct rule_set){};
 	node->flow->peer = peer;
-	if (refusal == REFUSAL_NONE)
+	if (is_drop && refusal == REFUSAL_NONE)
 		return accept_flow(announced, node->flow, to);
 	refuse(announced, node->flow, refusal, is_drop);
 	return 0;
