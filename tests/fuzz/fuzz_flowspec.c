@@ -103,7 +103,8 @@ static void check_report(const struct announced *announced)
 		fuzz_check(strlen(line) < RULE_TEXT_BYTES + FLOW_NAME_BYTES, "%s", line);
 		flows += !strncmp(line, FLOW_REPORT_LINE "flow ", strlen(FLOW_REPORT_LINE "flow "));
 	}
-	fuzz_check(flows == announced->accepted_count + announced->refused_count, "%llu flows", (unsigned long long)flows);
+	fuzz_check(flows == announced->accepted_count + announced->refused_count, "%llu flows",
+		   (unsigned long long)flows);
 	free(text);
 }
 

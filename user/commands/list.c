@@ -405,10 +405,11 @@ static enum command_status run_lists(const struct invocation *invocation)
 					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
 	/* `lists rm NAME` is the same. */
 	if (verb && command_find(verb) != &command_del)
-		return command_fail(STATUS_USAGE,
-				    "lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
-				    "NAME; to empty a list: xdp-cuckoo flush NAME",
-				    verb);
+		return command_fail(
+			STATUS_USAGE,
+			"lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
+			"NAME; to empty a list: xdp-cuckoo flush NAME",
+			verb);
 	if (verb && invocation->count < 2)
 		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	if (verb)
