@@ -104,7 +104,8 @@ judge() {
 
 test_exabgp() {
 	exabgp=$PACKAGES/python3-exabgp/usr
-	[ -x "$exabgp/sbin/python3-exabgp" ] && python3 -c 'import pkg_resources' 2>/dev/null || skip "no python3-exabgp; make packages unpacks it"
+	{ [ -x "$exabgp/sbin/python3-exabgp" ] && python3 -c 'import pkg_resources' 2>/dev/null; } ||
+		skip "no python3-exabgp; make packages unpacks it"
 	host_begin
 	{
 		cat <<-'END'
@@ -192,7 +193,7 @@ test_bird() {
 		while IFS='|' read -r match action; do
 			case $match in *:*) family=flow6 ;; *) family=flow4 ;; esac
 			printf 'protocol static { %s { table flows%s; }; route %s { %s } { bgp_ext_community.add((generic, %s)); }; }\n' \
-				$family ${family#flow} $family "$match" "${action:-0x80060000, 0x0}"
+				"$family" "${family#flow}" "$family" "$match" "${action:-0x80060000, 0x0}"
 		done <<-'END'
 			dst 198.51.100.1/32;
 			dst 203.0.113.0/24;

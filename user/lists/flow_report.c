@@ -124,7 +124,7 @@ int flow_report_write(const char *text, const struct session *session, const str
 		      const char *list, struct reason *reason)
 {
 	struct flow_report report = {};
-	struct whole_file file;
+	struct whole_file file = {};
 	char dir[PATH_MAX], path[PATH_MAX], *flows = NULL;
 	size_t length = 0;
 	FILE *to = open_memstream(&flows, &length);
