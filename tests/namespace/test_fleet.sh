@@ -670,6 +670,10 @@ test_staged_rules_are_for_staged_hosts() {
 	wait_for "the staged rule" dropped 192.0.2.2
 	assert_status 0 publish abort bad --stage
 	wait_for "the end of the staged rule" passed 192.0.2.2
+	for verb in release abort; do
+		assert_status 1 publish $verb bad
+		assert_error "nothing is staged for the list 'bad' at the broker"
+	done
 }
 
 test_ends_are_by_the_brokers_clock() {

@@ -319,6 +319,8 @@ static enum command_status end_deletion(struct publishing *publishing, bool is_r
 
 	if (status == STATUS_DONE)
 		status = look_at_stage(publishing, &rules, is_over);
+	if (status == STATUS_DONE && !*is_over && !rules)
+		return command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
 	if (status != STATUS_DONE || !*is_over)
 		return status;
 	if (is_released && rules)
