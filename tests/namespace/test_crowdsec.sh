@@ -207,7 +207,7 @@ test_a_change_that_fails_comes_again() {
 
 test_origins_and_scenarios() {
 	lapi
-	configure 'origins = CAPI, cscli lists:firehol -cscli' 'scenarios = -http-' 'action = monitor' 'list = others'
+	configure 'origins = CAPI , cscli,, lists:firehol -cscli' 'scenarios = -http-' 'action = monitor' 'list = others'
 	xc load vrx >/dev/null
 	decide '1 Ip 192.0.2.1 1h CAPI crowdsecurity/ssh-bf' '2 Ip 192.0.2.2 1h cscli x' '3 Ip 192.0.2.3 1h lists firehol' \
 		'4 Ip 192.0.2.4 1h lists tor' '5 Ip 192.0.2.5 1h CAPI crowdsecurity/http-probing'

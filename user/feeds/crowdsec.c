@@ -93,7 +93,7 @@ static bool is_wanted(const char *words, const char *text, bool is_part)
 	char word[256];
 	int used;
 
-	for (; words && sscanf(words, " %255[^ ,\t]%n", word, &used) == 1; words += used, words += *words == ',') {
+	for (; words && sscanf(words += strspn(words, " ,\t"), "%255[^ ,\t]%n", word, &used) == 1; words += used) {
 		const bool is_excluded = *word == '-';
 		const size_t length = strlen(word) - is_excluded;
 		const bool fits = is_part ? strstr(text, word + is_excluded) != NULL :
