@@ -371,7 +371,7 @@ test_load_of_two_filters() {
 	ip -n "$RX" link add vbusy type veth peer name vbusy2
 	assert_status 0 xc --name other load vbusy
 	for interface in vrx2 vrx; do
-		in_rx ip link set dev $interface xdp obj "$OBJECT" sec xdp
+		in_rx ip link set dev "$interface" xdp obj "$OBJECT" sec xdp
 		assert_status 0 xc load $interface
 	done
 	no_tc() {
