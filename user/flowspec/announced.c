@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFUSED_BYTES (64 << 20) /* for refused flows. Others are only counted */
-#define REPORT_REFUSED_MAX 1000  /* refused flows that a report names */
+#define REFUSED_BYTES (64 << 20)       /* for refused flows. Others are only counted */
+#define KINDS_MAX (ABI_SHAPES_MAX - 8) /* looked up for flows of a family. The others are for other lists */
+#define REPORT_REFUSED_MAX 1000        /* refused flows that a report names */
 
 /* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
@@ -206,10 +207,41 @@ static void refuse(struct announced *announced, struct announced_flow *flow, enu
 
 /* ---- flows ---- */
 
+static bool kinds_fit(const struct shape_list *kinds)
+{
+	struct rule_shape probed[ABI_SHAPES_MAX];
+
+	return !kinds->must_plan && shape_list_probed(kinds, FLOW_IPV4, probed) <= KINDS_MAX &&
+	       shape_list_probed(kinds, FLOW_IPV6, probed) <= KINDS_MAX;
+}
+
+/*
+ * Adds the rules to *kinds, or takes them away: `sign`. False: then they need too many kinds, even if prefix lengths are
+ * joined as the store does.
+ */
+static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	const size_t before = kinds->count;
+	struct rule rule;
+
+	for (size_t i = 0; i < rules->count; i++) {
+		rule_set_get(rules, i, &rule);
+		for (size_t k = rule_keys(&rule, keys); k-- > 0;)
+			if (sign < 0)
+				shape_list_remove(kinds, &keys[k].shape);
+			else if (shape_list_add(kinds, &keys[k].shape, 1))
+				return false;
+	}
+	return kinds->count <= before || kinds_fit(kinds) || (!shape_list_plan(kinds) && kinds_fit(kinds));
+}
+
 /* REFUSAL_NONE: the limits allow the peer a flow with so many rules. Else *why names the limit. */
-static enum refusal find_room(const struct announced *announced, const struct node *peer, size_t rules,
+static enum refusal find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
 			      struct reason *why)
 {
+	struct shape_list kinds;
+
 	const struct flowspec_options *options = announced->options;
 
 	if (options->peer_flows_max && peer->count >= options->peer_flows_max) {
@@ -222,10 +254,20 @@ static enum refusal find_room(const struct announced *announced, const struct no
 			   (unsigned long long)announced->accepted_count);
 		return REFUSAL_MAX_FLOWS;
 	}
-	if (announced->rules_count + rules > options->rules_max) {
+	if (announced->rules_count + rules->count > options->rules_max) {
 		reason_set(why, 0, "all flows would have more rules than max-rules allows, %llu",
 			   (unsigned long long)options->rules_max);
 		return REFUSAL_MAX_RULES;
+	}
+	if (announced->limits_kinds) {
+		kinds = announced->kinds;
+		if (!count_kinds(&kinds, rules, 1)) {
+			reason_set(why, 0,
+				   "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
+				   KINDS_MAX);
+			return REFUSAL_KINDS;
+		}
+		announced->kinds = kinds;
 	}
 	return REFUSAL_NONE;
 }
@@ -274,13 +316,14 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	if (node && !had_rules)
 		end_refusal(announced, node->flow);
 	if (is_drop)
-		refusal = find_room(announced, peer, route->rules.count, &route->why);
+		refusal = find_room(announced, peer, &route->rules, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if ((!is_drop || refusal != REFUSAL_NONE) && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, route, had_rules, to);
 	if (had_rules) {
 		announced->accepted_count--;
 		announced->rules_count -= node->flow->rules.count;
+		count_kinds(&announced->kinds, &node->flow->rules, -1);
 		node->flow->peer->count--;
 		announced->has_more_room = true;
 	}
@@ -312,6 +355,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 
 int announced_take_waiting(struct announced *announced, FILE *to)
 {
+	enum refusal refusal = REFUSAL_NONE;
 	struct announced_flow *flow, *next;
 	struct reason why;
 	int error = 0;
@@ -321,7 +365,11 @@ int announced_take_waiting(struct announced *announced, FILE *to)
 	announced->has_more_room = false;
 	for (flow = TAILQ_FIRST(&announced->waiting); flow && !error; flow = next) {
 		next = TAILQ_NEXT(flow, link);
-		if (find_room(announced, flow->peer, flow->rules.count, &why) != REFUSAL_NONE)
+		/* Trying kinds takes long, so the first that does not fit speaks for all. */
+		if (flow->refusal == REFUSAL_KINDS && refusal == REFUSAL_KINDS)
+			continue;
+		refusal = find_room(announced, flow->peer, &flow->rules, &why);
+		if (refusal != REFUSAL_NONE)
 			continue;
 		end_refusal(announced, flow);
 		error = accept_flow(announced, flow, to);

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "lists/flow_report.h"
 #include "rule/rule_set.h"
+#include "rule/shapes.h"
 
 /* The components of a flow (RFC 8955 section 4.2, RFC 8956 section 3) as rules that match the same packets. */
 
@@ -137,9 +138,11 @@ struct announced {
 	__u64 refused[REFUSALS]; /* REFUSAL_FORGOTTEN: for want of memory these are not in `flows` */
 	size_t refused_bytes;    /* of the refused flows in `flows` */
 	TAILQ_HEAD(waiting_flows, announced_flow) waiting;
-	bool has_more_room; /* than when the waiting flows were tried */
-	__s64 lease_ms;     /* timeout of the rules */
-	__u64 peers_table;  /* number of tables of peers that have begun */
+	struct shape_list kinds; /* of the rules of accepted flows */
+	bool limits_kinds;       /* the rules are for the filter of this host */
+	bool has_more_room;      /* than when the waiting flows were tried */
+	__s64 lease_ms;          /* timeout of the rules */
+	__u64 peers_table;       /* number of tables of peers that have begun */
 	bool is_peers_table_old, has_new_sessions;
 };
 

@@ -259,7 +259,8 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	if (!error) {
 		route->kind = kind_of(json, nlri);
 		route->is_withdrawn = json_is_true(json_object_get(json, "withdrawal"));
-		if (json_is_string(peer) && json_string_length(peer) < sizeof(route->peer))
+		if (json_is_string(peer) && json_string_length(peer) < sizeof(route->peer) &&
+		    strspn(json_string_value(peer), "0123456789abcdefABCDEF.:") == json_string_length(peer))
 			strcpy(route->peer, json_string_value(peer));
 	}
 	if (route->kind == ROUTE_FLOW)

@@ -166,10 +166,17 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 static int take_input(struct translator *translator, char *bytes, size_t length)
 {
 	struct flow_peer told;
+	struct reason reason;
 	int error;
 
 	if (!translator->has_packets || *bytes == '[' || *bytes == '{')
 		return take_bytes(translator, bytes, length);
+	/* What is cut off could be another action of the route. */
+	if (length == READ_BYTES) {
+		reason_set(&reason, 0, "a route has more than %d bytes: %.100s", READ_BYTES - 1, bytes);
+		count_unreadable(translator, &reason);
+		return 0;
+	}
 	bytes[length] = bytes[length - (bytes[length - 1] == '\n')] = '\0';
 	if (!session_read(bytes, clock_ms(CLOCK_REALTIME) / 1000, &told))
 		return take_route(translator, bytes);
@@ -240,6 +247,7 @@ void translator_run(const void *context, int out)
 	getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length);
 	translator.has_packets = type == SOCK_SEQPACKET;
 	announced_open(&translator.announced, start->options, stale_ms + translator.period_ms);
+	translator.announced.limits_kinds = start->reports;
 	error = run(&translator, &reason);
 	/* Sends the lines of all complete routes, unless nobody reads them any more. */
 	if (error != -EPIPE) {

@@ -17,8 +17,9 @@ const char *const refusal_names[REFUSALS] = {
 	[REFUSAL_TOO_WIDE] = "too-wide",   [REFUSAL_OWN] = "own-prefixes",
 	[REFUSAL_MALFORMED] = "malformed", [REFUSAL_ACTION] = "action",
 	[REFUSAL_MAX_FLOWS] = "max-flows", [REFUSAL_MAX_FLOWS_PEER] = "max-flows-peer",
-	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_FORGOTTEN] = "forgotten",
-	[REFUSAL_GUARD] = "guard",         [REFUSAL_FILTER] = "filter",
+	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_KINDS] = "kinds",
+	[REFUSAL_FORGOTTEN] = "forgotten", [REFUSAL_GUARD] = "guard",
+	[REFUSAL_FILTER] = "filter",
 };
 
 const char *const peer_state_names[PEER_STATES] = {

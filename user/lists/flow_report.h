@@ -35,6 +35,7 @@ enum refusal {
 	REFUSAL_MAX_FLOWS,
 	REFUSAL_MAX_FLOWS_PEER,
 	REFUSAL_MAX_RULES,
+	REFUSAL_KINDS,     /* it needs a kind of rule for which FlowSpec has no room */
 	REFUSAL_FORGOTTEN, /* there are too many refused flows to remember why */
 	REFUSAL_GUARD,     /* it would lock this host out */
 	REFUSAL_FILTER,    /* the filter or the store did not take its rules */
