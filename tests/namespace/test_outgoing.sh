@@ -138,6 +138,24 @@ import sys
 assert bytes((2, 0, 4, 0, 2, 0, 0, 0)) in open(sys.argv[1], "rb").read()' "$STATE/file" || fail "no direction in the file"
 }
 
+# A VLAN tag may be beside the data of a packet (skb->vlan_tci), and one more in the data.
+test_tags_beside_the_data() {
+	silence
+	in_rx tc qdisc add dev vrx clsact
+	in_rx tc filter add dev vrx ingress bpf da obj "$HELPERS/push_tags.bpf.o" sec tc 2>"$STATE/tc" || { cat "$STATE/tc"; fail "no tags"; }
+	xc load vrx --outgoing >/dev/null 2>&1
+	xc add proto udp src 10.99.0.2 sport 5300 --force >/dev/null 2>&1
+	xc add proto udp src 10.99.0.2 sport 5301 --force >/dev/null 2>&1
+	for row in '5300 dropped' '5301 dropped' '5302 passed'; do
+		case_begin "$row"
+		before=$(direction sent "${row#* }")
+		in_tx python3 tests/helpers/outgoing.py udp 10.99.0.2 "${row% *}" >/dev/null
+		wait_for 'the packet' eval '[ "$(direction sent "${row#* }")" -gt "$before" ]'
+		[ "$row" = '5302 passed' ] || assert_equal $((before + 1)) "$(direction sent dropped)" "dropped"
+	done
+	assert_equal 2 "$(direction sent dropped)" "dropped in all"
+}
+
 # What a driver or the stack cuts later counts as those packets.
 test_large_packets() {
 	silence
