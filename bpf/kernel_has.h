@@ -8,10 +8,12 @@
 
 #ifdef LINUX_5_10
 #define KERNEL_HAS_FRAGS 0             /* frames in several buffers, bpf_xdp_load_bytes(): Linux 5.18 */
+#define KERNEL_HAS_LOOPS 0             /* bpf_loop(): Linux 5.17 */
 #define KERNEL_HAS_COMPARE_AND_SWAP 0  /* Linux 5.12 */
 #define KERNEL_HAS_POINTER_ARGUMENTS 0 /* of global functions: Linux 5.12 */
 #else
 #define KERNEL_HAS_FRAGS 1
+#define KERNEL_HAS_LOOPS 1
 #define KERNEL_HAS_COMPARE_AND_SWAP 1
 #define KERNEL_HAS_POINTER_ARGUMENTS 1
 #endif

@@ -206,9 +206,13 @@ FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, _
 		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
 	for (unsigned int i = 0; i < LOOKUP_SLOTS; i++) {
 		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
-		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second, end;
-		__u32 slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
+		__u32 at, end;
+		__u32 slot;
 
+		HASH_KEEP(hash); /* computes the pair again, because the stack has no room to keep it */
+		pair = bucket_pair(hash, lookup_geometry(table), layout);
+		at = i < BUCKET_SLOTS ? pair.first : pair.second;
+		slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
 		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
 		    !lookup_record(slot + view.after, tag, &view, &end))
 			continue;
@@ -247,12 +251,18 @@ FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
 	return (__u64)answer.result << 32 | answer.slot;
 }
 
-/* One more try, which checks every matching slot. Returns the packed answer. */
-RARE_FUNCTION __u64 lookup_try(const struct abi_table *table, __u64 hash, __u64 tag)
+/*
+ * One more try, which checks every matching slot. Returns the packed answer. These are two functions, because one for all
+ * tables needs more stack.
+ */
+RARE_FUNCTION __u64 lookup_try_exact(const struct abi_table *table, __u64 hash, __u64 tag)
 {
-	if (!table)
-		return lookup_pack((struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT });
-	return lookup_pack(xc_options.is_exact ? lookup_records(table, hash, tag) : lookup_compact(table, hash));
+	return table ? lookup_pack(lookup_records(table, hash, tag)) : 0;
+}
+
+RARE_FUNCTION __u64 lookup_try_compact(const struct abi_table *table, __u64 hash)
+{
+	return table ? lookup_pack(lookup_compact(table, hash)) : 0;
 }
 
 /*
@@ -261,19 +271,21 @@ RARE_FUNCTION __u64 lookup_try(const struct abi_table *table, __u64 hash, __u64 
  */
 RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag, enum lookup_result last)
 {
-	__u64 retries = 0, packed = 0;
-	enum lookup_result result = last;
+	__u64 packed = 0, tries = 0;
 
-	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
-		retries += result == LOOKUP_UNSETTLED;
-		packed = lookup_try(table, hash, tag);
-		result = packed >> 32;
-		if (result != LOOKUP_UNSETTLED)
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	while (tries < ABI_SEQUENCE_TRIES - 1) {
+		packed = xc_options.is_exact ? lookup_try_exact(table, hash, tag) : lookup_try_compact(table, hash);
+		tries++;
+		if (packed >> 32 != LOOKUP_UNSETTLED)
 			break;
 	}
-	if (retries)
-		maps_count(ABI_COUNTER_RETRIES, retries);
-	if (xc_options.is_exact && last == LOOKUP_MISS && result == LOOKUP_MISS)
+	tries -= last != LOOKUP_UNSETTLED;
+	if (tries)
+		maps_count(ABI_COUNTER_RETRIES, tries);
+	if (xc_options.is_exact && last == LOOKUP_MISS && packed >> 32 == LOOKUP_MISS)
 		maps_count(ABI_COUNTER_STOPPED, 1);
 	return packed;
 }
@@ -334,6 +346,46 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 	if (lookup_missed(table, &view) == LOOKUP_MISS)
 		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
 	return lookup_retry(table, hash, hash_tag(input, hash), LOOKUP_UNSETTLED);
+}
+
+/* Whether one try finds that the table surely lacks the key. If not, lookup_once() tells more. */
+FLOW_INLINE int lookup_surely_lacks(const struct abi_table *table, __u64 hash, enum bucket_format format)
+{
+	const struct bucket_layout layout = bucket_layout(format);
+	const __u16 *prefixes = maps_prefixes();
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct lookup_view view;
+
+	if (!lookup_buckets(table, pair, format, &view))
+		return 1;
+	return !(bucket_match(view.first, layout, pair.fingerprint, prefixes) |
+		 bucket_match(view.second, layout, pair.fingerprint, prefixes)) &&
+	       lookup_missed(table, &view) == LOOKUP_MISS;
+}
+
+FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash)
+{
+	switch (xc_options.format) {
+	case BUCKET_32:
+		return lookup_surely_lacks(table, hash, BUCKET_32);
+	case BUCKET_8:
+		return lookup_surely_lacks(table, hash, BUCKET_8);
+	case BUCKET_17: /* this needs more stack than there is */
+		return 0;
+	default:
+		return lookup_surely_lacks(table, hash, BUCKET_16);
+	}
+}
+
+/* One try that checks every matching slot. Not inline: it needs little stack of its caller. */
+FLOW_INLINE struct lookup_answer lookup_once(const struct abi_table *table, __u64 hash, const struct hash_input *input)
+{
+	__u64 packed = xc_options.is_exact ? lookup_try_exact(table, hash, hash_tag(input, hash)) :
+					     lookup_try_compact(table, hash);
+
+	if (xc_options.is_exact && packed >> 32 == LOOKUP_MISS)
+		maps_count(ABI_COUNTER_STOPPED, 1);
+	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
 }
 
 /* `hash` is the hash of `input`. An exact table also computes the tag of `input`. */

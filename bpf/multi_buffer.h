@@ -32,8 +32,7 @@ static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *t
 static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result,
 						 const struct flow *flow)
 {
-	return (result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS ||
-		(flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
+	return (result == OUTCOME_TRUNCATED || (flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
 	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
 }
 
@@ -51,7 +50,9 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
  * registers better for them.
  */
 #define packet_parse(data, end, kind, flow) parse_frame(data, end, flow)
-#define packet_has_more(ctx, kind, result, flow) ((kind)&PACKET_HAS_BUFFERS && multi_buffer_may_help(ctx, result, flow))
+#define packet_has_more(ctx, kind, result, flow) \
+	((KERNEL_HAS_FRAGS && (result) == OUTCOME_TOO_MANY_HEADERS) || \
+	 ((kind)&PACKET_HAS_BUFFERS && multi_buffer_may_help(ctx, result, flow)))
 #define packet_is_sent(kind) ((void)(kind), 0)
 #define packet_gather(ctx, kind, flow) multi_buffer_flow(ctx, flow)
 

@@ -71,9 +71,9 @@ static __always_inline int packet_parse(const void *data, const void *end, int k
 static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind, enum abi_outcome result,
 					   const struct flow *flow)
 {
-	return kind & PACKET_IS_IP || ((result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS ||
-					(flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
-				       skb->len > skb->data_end - skb->data);
+	return kind & PACKET_IS_IP || result == OUTCOME_TOO_MANY_HEADERS ||
+	       ((result == OUTCOME_TRUNCATED || (flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
+		skb->len > skb->data_end - skb->data);
 }
 
 static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct flow *flow)

@@ -30,9 +30,9 @@ struct shape_match {
  * shapes again for every path through the parser, and give up at its limit of a million instructions. A global
  * function hides a value too, but its return is slow on processors with mitigations for returns.
  */
-static __always_inline __u64 hide_from_verifier(const struct abi_config *config, __u64 value)
+static __always_inline __u64 hide_from_verifier(const __u64 *zero, __u64 value)
 {
-	return value ^ READ_ONCE(config->zero);
+	return value ^ READ_ONCE(*zero);
 }
 
 /* The hint of a flow, or a hint for all shapes if the table does not use hints. */
@@ -65,6 +65,122 @@ static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 
 	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
 }
 
+/* A search of one flow among the shapes of its family. */
+struct shape_search {
+	packet_context *ctx;
+	const struct abi_table *table;
+	const struct abi_shape_list *list;
+	const struct flow_key *flow;
+	__u64 candidates;         /* the shapes that are still to be looked up */
+	struct shape_match match; /* the answer, if no further shape hits */
+	__u32 drawn;              /* see count_draw(), or 0 */
+	__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
+	__u8 kind;                /* enum packet_kind */
+	__u8 tries;               /* of the first candidate, all unsettled */
+};
+
+/* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
+static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
+				      const struct abi_shape *shape, __u32 slot)
+{
+	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
+	    !new_only_is_answer(search->ctx, family, search->flow)) {
+		search->match =
+			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
+		return 1;
+	}
+	/* If the long loop went on here, the verifier would check it four times as long. */
+	if (!KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17)
+		return 1;
+	search->candidates &= ~READ_ONCE(search->list->new_only);
+	return 0;
+}
+
+/* If the verifier of Linux 6.1 knew the outcome, it would check all further shapes again for it. */
+static __always_inline void shape_is_unsettled(struct shape_search *search)
+{
+	search->match.outcome = hide_from_verifier(&search->table->zero, search->unsettled);
+}
+
+/* Looks up the first of the candidates, at `place`. Returns whether the search is over. */
+static __always_inline int try_next_shape(struct shape_search *search, enum flow_family family, __u64 *place)
+{
+	const struct abi_shape *shape = &search->list->shape[*place];
+	struct lookup_answer answer;
+	struct hash_input input;
+
+	if (!search->candidates)
+		return 1;
+	search->candidates &= search->candidates - 1;
+	*place = abi_shape_place(search->candidates);
+	/* Without this, compilers compute it behind the end of the loop. Linux 6.1 rejects that: see back_edges.py. */
+	barrier_var(*place);
+	input = shape_key(search->table, shape, search->flow, family);
+	answer = lookup_key(search->table, hash_of(&input), &input);
+	if (answer.result == LOOKUP_HIT) {
+		if (shape_hits(search, family, shape, answer.slot))
+			return 1;
+		*place = abi_shape_place(search->candidates);
+	}
+	if (answer.result == LOOKUP_UNSETTLED)
+		shape_is_unsettled(search);
+	return 0;
+}
+
+/*
+ * The first shapes are looked up inline. The verifier follows that turn by turn. For the others bpf_loop() calls a function,
+ * which the verifier checks once. A call is slow on processors with mitigations for returns, so each is for several
+ * shapes. There is little stack for that function: it skips the shapes that surely miss, and leaves the rest of a look-up
+ * to lookup_once(). After that the next call goes on; if the look-up is unsettled, with the same shape.
+ */
+#if KERNEL_HAS_LOOPS
+#define SHAPES_INLINE 8
+#define SHAPES_A_CALL 4
+#define SHAPES_CALLS ((ABI_SHAPES_MAX - SHAPES_INLINE) / SHAPES_A_CALL + ABI_SHAPES_MAX * ABI_SEQUENCE_TRIES)
+
+static __always_inline long try_some_shapes(struct shape_search *search, enum flow_family family)
+{
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SHAPES_A_CALL && search->candidates; i++) {
+		const struct abi_shape *shape = &search->list->shape[abi_shape_place(search->candidates)];
+		struct hash_input input = shape_key(search->table, shape, search->flow, family);
+		__u64 hash = hash_of(&input);
+
+		struct lookup_answer answer;
+
+		if (lookup_lacks(search->table, hash)) {
+			search->candidates &= search->candidates - 1;
+			continue;
+		}
+		answer = lookup_once(search->table, hash, &input);
+		if (answer.result == LOOKUP_UNSETTLED) {
+			maps_count(ABI_COUNTER_RETRIES, 1);
+			if (++search->tries < ABI_SEQUENCE_TRIES)
+				return 0;
+			shape_is_unsettled(search);
+		}
+		search->tries = hide_from_verifier(&search->table->zero, 0);
+		search->candidates &= search->candidates - 1;
+		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, answer.slot);
+	}
+	return !search->candidates;
+}
+
+static long try_some_ipv4(__u32 call, struct shape_search *search)
+{
+	(void)call;
+	return try_some_shapes(search, FLOW_IPV4);
+}
+
+static long try_some_ipv6(__u32 call, struct shape_search *search)
+{
+	(void)call;
+	return try_some_shapes(search, FLOW_IPV6);
+}
+#else
+#define SHAPES_INLINE ABI_SHAPES_5_10
+#endif
+
 /*
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
  * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
@@ -73,14 +189,14 @@ static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,
-						     const struct flow_key *flow, enum abi_outcome otherwise, int kind)
+						     const struct flow_key *flow, enum abi_outcome otherwise, int kind,
+						     struct shape_search *search)
 {
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = read_hint(table, list, family, flow);
-	__u32 candidates;
-	struct shape_match fallback = { otherwise, LOOKUP_NO_SLOT };
 	__u64 unsettled = OUTCOME_UNSETTLED;
-	__u32 place = 0, drawn = 0;
+	__u64 candidates, place = 0;
+	__u32 outcome = otherwise, drawn = 0;
 
 	if (hint == ABI_HINT_ALL) {
 		/*
@@ -101,7 +217,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 								READ_ONCE(list->behind_shortcut);
 			/* A drop rule matches this flow, so the packet is dropped even if a look-up is unsettled. */
 			unsettled = OUTCOME_DROP_RULE;
-			fallback.outcome = hide_from_verifier(config, unsettled);
+			outcome = hide_from_verifier(&config->zero, unsettled);
 		}
 		place = abi_shape_place(candidates);
 	}
@@ -109,35 +225,29 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 		candidates &= ~READ_ONCE(list->new_only);
 		place = abi_shape_place(candidates);
 	}
-	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
-		const struct abi_shape *shape = &list->shape[place];
-		struct lookup_answer answer;
-		struct hash_input input;
-
-		/* This test is not in the loop's condition: clang 14 would make a loop of it that Linux 6.1 rejects. */
-		if (!candidates)
-			break;
-		candidates &= candidates - 1;
-		place = abi_shape_place(candidates);
-		input = shape_key(table, shape, flow, family);
-		answer = lookup_key(table, hash_of(&input), &input);
-		if (answer.result == LOOKUP_HIT) {
-			if (packet_is_sent(kind) || !(shape->tag & ABI_TAG_NEW) ||
-			    !new_only_is_answer(ctx, family, flow))
-				return (struct shape_match){ shape_outcome(shape, fallback.outcome),
-							     answer.slot | drawn };
-			/* If the loop went on here, the verifier would check it four times as long. */
-			if (xc_options.format == BUCKET_17)
-				return fallback;
-			candidates &= ~READ_ONCE(list->new_only);
-			place = abi_shape_place(candidates);
-			continue;
-		}
-		/* If the verifier of Linux 6.1 knew this value, it would check all further shapes again for it. */
-		if (answer.result == LOOKUP_UNSETTLED)
-			fallback.outcome = hide_from_verifier(config, unsettled);
-	}
-	return fallback;
+	if (!candidates)
+		return (struct shape_match){ outcome, LOOKUP_NO_SLOT };
+	*search = (struct shape_search){
+		.ctx = ctx,
+		.table = table,
+		.list = list,
+		.flow = flow,
+		.candidates = candidates,
+		.match = { outcome, LOOKUP_NO_SLOT },
+		.drawn = drawn,
+		.unsettled = unsettled,
+		.kind = kind,
+		.tries = hide_from_verifier(&config->zero, 0),
+	};
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SHAPES_INLINE; i++)
+		if (try_next_shape(search, family, &place))
+			return search->match;
+#if KERNEL_HAS_LOOPS
+	if (search->candidates)
+		bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
+#endif
+	return search->match;
 }
 
 #endif

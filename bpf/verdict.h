@@ -15,6 +15,16 @@ struct verdict {
 };
 
 /*
+ * Clang 19 saves registers of both ways that a packet is parsed in one place of the stack. On that Linux 6.18 stops with
+ * "verifier bug". Older compilers need more stack for a copy of volatile members.
+ */
+#if __clang_major__ > 16
+#define VERDICT_COPY volatile
+#else
+#define VERDICT_COPY
+#endif
+
+/*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
  * outcome is the parser's result, and a policy decides. `kind`: enum packet_kind.
  */
@@ -24,27 +34,30 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 	const struct abi_table *table = abi_active(config);
 	struct flow flow;
 	struct flow_key key;
+	union {
+		struct flow gathered;
+		struct shape_search rest;
+	} stack;
 	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
 
 	if (packet_has_more(ctx, kind, result, &flow)) {
-		struct flow gathered = {};
-
-		result = (enum abi_outcome)packet_gather(ctx, kind, &gathered);
-		flow = gathered;
+		stack.gathered = (struct flow){};
+		result = (enum abi_outcome)packet_gather(ctx, kind, &stack.gathered);
+		flow = *(VERDICT_COPY struct flow *)&stack.gathered;
 	}
 	if (flow.family == FLOW_NO_FAMILY)
 		return (struct shape_match){ result, LOOKUP_NO_SLOT };
 	if (packet_is_sent(kind) && !flow_exchange(&flow))
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	flow_pack(&flow, &key);
-	result = hide_from_verifier(config, result);
-	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(config, key.word[FLOW_KEY_DETAILS]);
+	result = hide_from_verifier(&config->zero, result);
+	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key.word[FLOW_KEY_DETAILS]);
 	if (flow.family == FLOW_IPV4) {
-		key.word[1] = hide_from_verifier(config, key.word[1]);
-		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result, kind);
+		key.word[1] = hide_from_verifier(&config->zero, key.word[1]);
+		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result, kind, &stack.rest);
 	}
-	key.word[4] = hide_from_verifier(config, key.word[4]);
-	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result, kind);
+	key.word[4] = hide_from_verifier(&config->zero, key.word[4]);
+	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result, kind, &stack.rest);
 }
 
 /*

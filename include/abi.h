@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 12
+#define ABI_VERSION 13
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -196,7 +196,7 @@ struct abi_table {
 	__u64 sequence;                     /* incremented when an entry moves, and by some deletes */
 	__u64 shapes_active[FLOW_FAMILIES]; /* which of a family's two lists is in use: 0 or 1 */
 	__u32 first_hint[FLOW_FAMILIES];    /* in the map */
-	__u64 reserved;
+	__u64 zero;                         /* as in struct abi_config */
 	struct hash_secret secret;
 	/* Only the writer uses these. */
 	__u64 moves;        /* of entries since the table was made */

@@ -21,6 +21,17 @@
 
 #define PARSE_VLAN_TAGS 64
 #define PARSE_EXTENSION_HEADERS 182 /* the most that fit into 1500 bytes */
+/*
+ * So many a program reads directly; for a frame that has more, it calls parse_buffers(). Few frames have any, and each turn
+ * of such a loop costs the verifier hundreds of steps.
+ */
+#if defined(__bpf__) && (defined(AT_TC) || !defined(LINUX_5_10))
+#define PARSE_VLAN_TAGS_DIRECT 4
+#define PARSE_EXTENSION_HEADERS_DIRECT 4
+#else
+#define PARSE_VLAN_TAGS_DIRECT PARSE_VLAN_TAGS
+#define PARSE_EXTENSION_HEADERS_DIRECT PARSE_EXTENSION_HEADERS
+#endif
 #define PARSE_IPV4_OFFSET_MASK 0x1fff
 #define PARSE_IPV4_MORE_FRAGMENTS 0x2000
 #define PARSE_IPV6_OFFSET_MASK 0xfff8
@@ -68,6 +79,13 @@ struct parse_cursor {
 
 #define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest header that is read at once */
 
+/* The verifier needs the pointer that was compared with the end. Compilers may not compute it again. */
+#ifdef __bpf__
+#define PARSE_KEEP(x) __asm__ volatile("" : "+r"(x))
+#else
+#define PARSE_KEEP(x)
+#endif
+
 /* Whether the frame has `bytes` more bytes. */
 FLOW_INLINE int parse_reaches(const struct parse_cursor *at, __u32 bytes)
 {
@@ -83,6 +101,7 @@ FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
 
 	if (at->load)
 		return at->load(at->frame, at->offset, at->header, bytes) ? 0 : at->header;
+	PARSE_KEEP(pos);
 	return pos + bytes > at->end ? 0 : pos;
 }
 
@@ -303,7 +322,10 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 {
 	enum parse_result result = PARSE_TOO_MANY_HEADERS;
 
-	for (int i = 0; i < PARSE_EXTENSION_HEADERS; i++) {
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (int i = 0; i < (at->load ? PARSE_EXTENSION_HEADERS : PARSE_EXTENSION_HEADERS_DIRECT); i++) {
 		if (!parse_is_extension(flow->proto))
 			return parse_behind_extensions(at, flow);
 		result = parse_extension(at, flow);
@@ -385,7 +407,10 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 		return PARSE_TRUNCATED;
 	ethertype = ethernet->ethertype;
 	at->offset = sizeof(*ethernet);
-	for (int i = 0; i < PARSE_VLAN_TAGS; i++) {
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (int i = 0; i < (at->load ? PARSE_VLAN_TAGS : PARSE_VLAN_TAGS_DIRECT); i++) {
 		const struct parse_vlan_tag *tag;
 
 		if (!parse_is_tag(ethertype))

@@ -10,7 +10,8 @@
 
 #include "flow.h"
 
-#define ABI_SHAPES_MAX 32 /* active shapes of one family */
+#define ABI_SHAPES_MAX 64  /* active shapes of one family */
+#define ABI_SHAPES_5_10 32 /* that the object for Linux 5.10 to 5.17 looks up */
 
 /*
  * Hints: one byte for each family and each value of hint_index().
@@ -76,30 +77,30 @@ struct abi_shape {
 struct abi_shape_list {
 	__u32 count;
 	__u32 reads_hints;     /* 0 if hints do not pay: then every shape is looked up */
-	__u32 passing;         /* the shapes of pass rules */
-	__u32 behind_shortcut; /* the shapes to look up if the hint has a shortcut */
-	__u32 all;             /* all shapes */
-	__u32 new_only;        /* the shapes of rules with `state new`: see bpf/new_only.h */
-	__u32 reserved[10];
-	struct abi_shape shape[ABI_SHAPES_MAX]; /* shape i is at abi_shape_place(1 << i) */
-	__u32 candidates[ABI_HINT_ALL + 1];     /* the shapes to look up, by the lower bits of a hint */
+	__u64 passing;         /* the shapes of pass rules */
+	__u64 behind_shortcut; /* the shapes to look up if the hint has a shortcut */
+	__u64 all;             /* all shapes */
+	__u64 new_only;        /* the shapes of rules with `state new`: see bpf/new_only.h */
+	__u64 reserved[3];
+	struct abi_shape shape[ABI_SHAPES_MAX]; /* shape i is at abi_shape_place(1ULL << i) */
+	__u64 candidates[ABI_HINT_ALL + 1];     /* the shapes to look up, by the lower bits of a hint */
 };
 
 /*
  * The place of the lowest shape of a set, by one multiplication with de Bruijn's sequence: Leiserson, Prokop,
  * Randall, "Using de Bruijn Sequences to Index a 1 in a Computer Word", 1998.
  */
-FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
+FLOW_INLINE __u64 abi_shape_place(__u64 shapes)
 {
-	return (shapes & -shapes) * 0x077cb531U >> 27;
+	return (shapes & -shapes) * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
 FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *list, __u32 i)
 {
-	return &list->shape[abi_shape_place(1U << i)];
+	return &list->shape[abi_shape_place(1ULL << i)];
 }
 
 _Static_assert(sizeof(struct abi_shape) == 64, "shape layout");
-_Static_assert(sizeof(struct abi_shape_list) == 64 + 64 * ABI_SHAPES_MAX + 4 * 128, "shape list layout");
+_Static_assert(sizeof(struct abi_shape_list) == 64 + 64 * ABI_SHAPES_MAX + 8 * 128, "shape list layout");
 
 #endif

@@ -262,7 +262,7 @@ static unsigned int probes_of(const struct raw_filter *filter, __be32 source)
 	const struct hints hints = raw_filter_hints(filter);
 	struct rule_key packet = {};
 	unsigned int probes = 0;
-	__u32 candidates = list->candidates[ABI_HINT_ALL];
+	__u64 candidates = list->candidates[ABI_HINT_ALL];
 
 	flow_pack(&flow, &packet.key);
 	if (list->reads_hints)

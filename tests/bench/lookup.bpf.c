@@ -158,7 +158,7 @@ static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family f
 	    flow.family != family)
 		return -1;
 	flow_pack(&flow, key);
-	*last = hide_from_verifier(config, *last);
+	*last = hide_from_verifier(&config->zero, *last);
 	return 0;
 }
 

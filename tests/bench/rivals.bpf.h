@@ -175,7 +175,7 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 		return 0;
 	list = abi_shapes(abi_active(config), FLOW_IPV4);
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
-		const struct abi_shape *shape = &list->shape[abi_shape_place(1U << i)];
+		const struct abi_shape *shape = &list->shape[abi_shape_place(1ULL << i)];
 		__u64 word[LOOKUP_KEY_WORDS];
 
 		if (i >= READ_ONCE(list->count))

@@ -89,7 +89,7 @@ static unsigned int probes_of(const struct check *check, const struct lpm_flow *
 
 	memcpy(key.word, src.address, sizeof(src.address));
 	hint = *hints_at(hints, family, &key);
-	return __builtin_popcount(hints_leave(list, list->reads_hints ? hint : ABI_HINT_ALL));
+	return __builtin_popcountll(hints_leave(list, list->reads_hints ? hint : ABI_HINT_ALL));
 }
 
 static void show(const struct lpm_flow *flow, enum lpm_verdict expected)

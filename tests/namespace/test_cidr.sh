@@ -432,7 +432,7 @@ test_rules_near_the_limit_of_kinds() {
 	packets_of_many_kinds | sed 's/^/test /' >"$STATE/packets"
 	xc load vrx >/dev/null
 	shuffled "$STATE/rules" 0 | sed 's/^/add /' | xc batch - --force >"$STATE/answers" || [ $? -le 4 ]
-	grep -q '32 kinds of rule' "$STATE/answers" || skip "SEED=$SEED draws no rule too many"
+	grep -q '[0-9]* kinds of rule' "$STATE/answers" || skip "SEED=$SEED draws no rule too many"
 	xc list >"$STATE/held"
 	assert_equal "$(grep -c '^added' "$STATE/answers")" "$(wc -l <"$STATE/held")" "rules"
 	xc batch - <"$STATE/packets" | sed 's/ by .*//' >"$STATE/decisions" || [ $? -le 1 ]

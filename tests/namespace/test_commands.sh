@@ -139,39 +139,62 @@ test_many_prefix_lengths_cost_few_probes() {
 	assert_status 0 xc check
 }
 
-# Rules with different fields cannot share a probe. One table takes 32 kinds per family; one more is refused and changes
-# nothing.
-test_32_kinds_a_family() {
-	xc load vrx >/dev/null
-	for action in drop pass; do
-		for src in "" "src 192.0.2.1"; do
-			for dst in "" "dst 198.51.100.7"; do
-				for proto in "" "proto udp"; do
-					for sport in "" "sport 7"; do
-						for dport in "" "dport 8"; do
-							echo "$src$dst $proto $sport $dport action $action"
-						done
+# kinds_of_rules SRC DST HOST: 72 kinds, each with addresses of its own: "$SRC$n$HOST", "$DST$n$HOST".
+kinds_of_rules() {
+	for action in pass drop 'drop state new'; do
+		for addresses in src dst both; do
+			for proto in "" "proto udp"; do
+				for sport in "" "sport 7"; do
+					for dport in "" "dport 8"; do
+						echo "$addresses $proto $sport $dport action $action"
 					done
 				done
 			done
 		done
-	done | sed 's/1dst/1 dst/' | grep -E '(src|dst).*(proto|port)' >"$STATE/kinds"
-	head -n 32 "$STATE/kinds" >"$STATE/list"
-	assert_status 0 xc import "$STATE/list"
-	assert_equal 32 "$(probes ipv4)" "probes"
-	# shellcheck disable=SC2046 # words
-	assert_fails 4 'room for no more' xc add $(sed -n 33p "$STATE/kinds")
-	assert_one_line_error
-	assert_equal 32 "$(xc list | wc -l)" "rules"
+	done | awk -v src="$1" -v dst="$2" -v host="$3" '{
+		words = $1 != "dst" ? "src " src NR host : ""
+		words = words ($1 != "src" ? " dst " dst NR host : "")
+		sub($1, words)
+		print
+	}'
+}
+
+# flows_of_kinds SRC DST HOST: for each of these rules the packet that it matches, for `traffic`.
+flows_of_kinds() {
+	awk -v src="$1" -v dst="$2" -v host="$3" '{
+		verdict = /action pass/ ? "pass" : "drop"
+		print verdict " kind-" NR " proto udp src " src NR host " dst " dst NR host " sport 7 dport 8"
+	}'
+}
+
+# Rules with different fields cannot share a probe. One table takes 64 kinds per family; one more is refused and changes
+# nothing.
+test_64_kinds_a_family() {
+	xc load vrx >/dev/null
+	kinds_of_rules 192.0. 198.51. .1 >"$STATE/kinds"
+	kinds_of_rules 2001:db8:a: 2001:db8:b: ::1 >"$STATE/kinds6"
+	for kinds in kinds kinds6; do
+		head -n 64 "$STATE/$kinds" >"$STATE/list"
+		assert_status 0 xc import "$STATE/list"
+		# shellcheck disable=SC2046 # words
+		assert_fails 4 '64 kinds of rule.*room for no more' xc add $(sed -n 65p "$STATE/$kinds")
+	done
+	assert_equal "64 64" "$(probes ipv4) $(probes ipv6)" "probes"
+	assert_equal 128 "$(xc list | wc -l)" "rules"
+	{
+		head -n 64 "$STATE/kinds" | flows_of_kinds 192.0. 198.51. .1
+		head -n 64 "$STATE/kinds6" | flows_of_kinds 2001:db8:a: 2001:db8:b: ::1
+		flows pass 192.1.0.1 2001:db8:c::1
+	} | traffic || fail "wrong verdicts"
 	case_begin "new prefix lengths of a kind, as xdp-cuckoo(7) says"
 	assert_fails 4 'room for no more' xc add 203.0.112.0/20 dport 8
 	assert_status 0 xc add 203.0.112.0/21 dport 8
-	assert_equal 32 "$(probes ipv4)" "probes"
+	assert_equal 64 "$(probes ipv4)" "probes"
 	case_begin ""
 	# shellcheck disable=SC2046 # words
 	assert_status 0 xc del $(sed -n 1p "$STATE/kinds")
 	# shellcheck disable=SC2046 # words
-	assert_status 0 xc add $(sed -n 33p "$STATE/kinds")
+	assert_status 0 xc add $(sed -n 65p "$STATE/kinds")
 }
 
 test_import() {

@@ -52,6 +52,27 @@ test_load_and_status_say_what_is_missing() {
 	! grep jumbo "$STATE/err" || fail "a note on Linux 5.18"
 }
 
+# The program looks up 32 shapes. A store may have more, from a newer kernel.
+test_32_kinds_of_rules() {
+	on 5.15.0 load vrx >/dev/null
+	for n in $(seq 33); do
+		echo "src 192.0.2.$n $(printf '%s' "$n" | awk '{
+			print ($1 % 2 ? "sport 7 " : "") (int($1 / 2) % 2 ? "dport 8 " : "") \
+				(int($1 / 4) % 2 ? "dst 198.51.100.7 " : "") (int($1 / 8) % 2 ? "proto udp " : "") \
+				"action " ($1 == 33 ? "drop state new" : int($1 / 16) % 2 ? "pass" : "drop")
+		}')"
+	done >"$STATE/kinds"
+	head -n 32 "$STATE/kinds" >"$STATE/list"
+	assert_status 0 on 5.15.0 import "$STATE/list"
+	# shellcheck disable=SC2046 # words
+	assert_fails 4 '32 kinds of rule' on 5.15.0 add $(sed -n 33p "$STATE/kinds")
+	echo 'drop last proto udp src 192.0.2.15 dst 198.51.100.7 sport 7 dport 8' | traffic || fail "wrong verdict"
+	assert_status 0 on 5.15.0 unload --all
+	# shellcheck disable=SC2046 # words
+	assert_status 0 on 5.18.0 add $(sed -n 33p "$STATE/kinds")
+	assert_fails 4 '33 kinds of rule.*before Linux 5.18 the filter looks up 32' on 5.15.0 load vrx
+}
+
 test_object_for_this_kernel() {
 	command -v readelf >/dev/null || skip "no readelf"
 	assert_status 0 on 5.15.0 object "$STATE/object"

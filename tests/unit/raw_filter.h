@@ -312,7 +312,7 @@ static inline __u64 raw_filter_choose_hint(const struct abi_shape_list *list, co
 
 static inline struct abi_shape *raw_filter_shape_at(struct abi_shape_list *list, __u32 i)
 {
-	return &list->shape[abi_shape_place(1U << i)];
+	return &list->shape[abi_shape_place(1ULL << i)];
 }
 
 /* Makes the shape active, once, in the order of the actions. */

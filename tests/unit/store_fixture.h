@@ -262,11 +262,12 @@ static inline void holds(struct fixture *f, __u64 generation, __u64 rules, __u64
 	assert_int_equal(info.keys, keys);
 }
 
-/* A rule for each n below 32: no two have the same kind (fields and action), so none can join another. */
+/* A rule for each n below 64: no two have the same kind (fields and action), so none can join another. */
 static inline const char *kind_of_rule(unsigned int n, char text[RULE_TEXT_BYTES])
 {
-	sprintf(text, "src 192.0.2.1%s%s%s%s action %s", n & 1 ? " dst 198.51.100.1" : "", n & 2 ? " proto udp" : "",
-		n & 4 ? " sport 7" : "", n & 8 ? " dport 9" : "", n & 16 ? "pass" : "drop");
+	sprintf(text, "src %s%s%s%s%s action %s", n & 32 ? "192.0.0.0/16" : "192.0.2.1",
+		n & 1 ? " dst 198.51.100.1" : "", n & 2 ? " proto udp" : "", n & 4 ? " sport 7" : "",
+		n & 8 ? " dport 9" : "", n & 16 ? "pass" : "drop");
 	return text;
 }
 

@@ -101,7 +101,7 @@ static void expect(const struct making *making, enum flow_family family, enum ab
 	const struct abi_shape_list *list = abi_shapes(abi_active(making->filter->config), family);
 	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
 	const struct hints hints = filter_hints_of(making->filter);
-	__u32 wrong = list->candidates[ABI_HINT_ALL]; /* the shapes that are looked up, as bits */
+	__u64 wrong = list->candidates[ABI_HINT_ALL]; /* the shapes that are looked up, as bits */
 	struct flow_key key = {};
 
 	if (list->reads_hints) {
@@ -113,7 +113,7 @@ static void expect(const struct making *making, enum flow_family family, enum ab
 	if (outcome == OUTCOME_PASS_RULE || making->filter->options.is_exact)
 		wrong = 0;
 	flow->outcome = outcome;
-	flow->wrong_probes = __builtin_popcount(wrong);
+	flow->wrong_probes = __builtin_popcountll(wrong);
 }
 
 /*

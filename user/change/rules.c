@@ -94,9 +94,9 @@ static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 	char text[RULE_TEXT_BYTES];
 
 	return reason_set(reason, -E2BIG,
-			  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its family, and there is room "
+			  "'%s': %zu kinds of rule (fields and prefix lengths) are in use for its family, and there is room "
 			  "for no more; use a prefix length that other rules use",
-			  rule_format(rule, text), ABI_SHAPES_MAX);
+			  rule_format(rule, text), shape_list_limit);
 }
 
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason)

@@ -181,27 +181,27 @@ void hints_clear_all_shortcuts(struct hints hints)
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts, __u32 shift)
 {
 	list->passing = list->behind_shortcut = list->new_only = 0;
-	list->all = list->count ? ~0U >> (32 - list->count) : 0;
+	list->all = list->count ? ~0ULL >> (ABI_SHAPES_MAX - list->count) : 0;
 	memset(list->candidates, 0, sizeof(list->candidates));
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct abi_shape *shape = abi_shape_at(list, i);
 		const struct rule_shape what = rule_shape_of_compiled(shape, family);
 
 		if (shape->tag & ABI_TAG_PASS)
-			list->passing |= 1U << i;
+			list->passing |= 1ULL << i;
 		if (shape->tag & ABI_TAG_NEW)
-			list->new_only |= 1U << i;
+			list->new_only |= 1ULL << i;
 		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what, shift)))
-			list->behind_shortcut |= 1U << i;
+			list->behind_shortcut |= 1ULL << i;
 		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)
 			if (shape->hint & (hint | ABI_HINT_ALWAYS))
-				list->candidates[hint] |= 1U << i;
+				list->candidates[hint] |= 1ULL << i;
 	}
 }
 
-__u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
+__u64 hints_leave(const struct abi_shape_list *list, __u32 hint)
 {
-	const __u32 candidates = list->candidates[hint & ABI_HINT_ALL];
+	const __u64 candidates = list->candidates[hint & ABI_HINT_ALL];
 
 	return hint & ABI_HINT_SHORTCUT ? candidates & list->behind_shortcut : candidates;
 }
@@ -216,7 +216,7 @@ double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, 
 	for (__u32 i = 0; i < SAMPLES; i++)
 		indexes[hints.byte[(family << (32 - hints.shift)) + i * range + i % range]]++;
 	for (__u32 hint = 0; hint < sizeof(indexes) / sizeof(indexes[0]); hint++)
-		probes += (__u64)indexes[hint] * __builtin_popcount(hints_leave(list, hint));
+		probes += (__u64)indexes[hint] * __builtin_popcountll(hints_leave(list, hint));
 	return (double)probes / SAMPLES;
 }
 

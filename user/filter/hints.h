@@ -65,7 +65,7 @@ __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *sh
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts, __u32 shift);
 
 /* The set of shapes in a compiled list that a packet with this hint looks up. */
-__u32 hints_leave(const struct abi_shape_list *list, __u32 hint);
+__u64 hints_leave(const struct abi_shape_list *list, __u32 hint);
 
 /* How many shapes of a compiled list a packet looks up if it reads hints: the mean over all indexes, or over many. */
 double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family);

@@ -132,6 +132,9 @@ void kernel_catch_no_messages(void);
  */
 bool kernel_has_frags(void);
 
+/* How many shapes of a family the programs for this kernel look up: ABI_SHAPES_MAX or ABI_SHAPES_5_10. */
+size_t kernel_shapes_max(void);
+
 /* What kernel_find_filters() could not look at, if this matters for the filter that its caller wants. */
 enum kernel_seen {
 	KERNEL_SEEN,          /* nothing */

@@ -88,6 +88,11 @@ bool kernel_has_frags(void)
 	return true;
 }
 
+size_t kernel_shapes_max(void)
+{
+	return kernel_is_before(5, 18) && !kernel_has_frags() ? ABI_SHAPES_5_10 : ABI_SHAPES_MAX;
+}
+
 static const void *bytes_for_kernel(const struct kernel_built_in *built_in, size_t *size)
 {
 	return (kernel_has_frags() ? built_in->bytes : built_in->bytes_5_10)(size);

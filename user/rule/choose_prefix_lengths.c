@@ -38,7 +38,7 @@ bool shape_list_choose(const struct shape_list *list, const struct rule_shape *s
 		*probed_as = *near;
 	else
 		*probed_as = *shape;
-	return near || count < ABI_SHAPES_MAX;
+	return near || count < shape_list_limit;
 }
 
 /* ---- whether the shapes fit, in any order ---- */
@@ -110,7 +110,7 @@ bool shape_list_fits(const struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape probed[SHAPE_LIST_MAX];
 
-	return cover(list, family, SHAPE_LIST_EXPAND_BITS, probed) <= ABI_SHAPES_MAX;
+	return cover(list, family, SHAPE_LIST_EXPAND_BITS, probed) <= shape_list_limit;
 }
 
 /* ---- a plan with few keys ---- */
@@ -206,7 +206,7 @@ static int plan_cover(struct shape_list *list, enum flow_family family)
 	for (unsigned int bits = 0; bits < 63; bits++) {
 		const size_t count = cover(list, family, bits, probed);
 
-		if (count <= ABI_SHAPES_MAX) {
+		if (count <= shape_list_limit) {
 			assign(list, family, probed, count);
 			return 0;
 		}
@@ -238,9 +238,9 @@ static int plan_family(struct shape_list *list, enum flow_family family)
 	while (plan.left > SHAPE_LIST_PROBES && unite_cheapest(&plan))
 		;
 	plan.keys_allowed += own * (1ULL << SHAPE_LIST_EXPAND_BITS);
-	while (plan.left > ABI_SHAPES_MAX && unite_cheapest(&plan))
+	while (plan.left > shape_list_limit && unite_cheapest(&plan))
 		;
-	if (plan.left > ABI_SHAPES_MAX)
+	if (plan.left > shape_list_limit)
 		return plan_cover(list, family);
 	for (size_t i = 0; i < plan.count; i++)
 		if (plan.keys[i])

@@ -276,7 +276,7 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 	struct abi_shape_list list = { .count = count };
 
 	for (size_t i = 0; i < count; i++) {
-		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+		struct abi_shape *shape = &list.shape[abi_shape_place(1ULL << i)];
 
 		shape->hint = hint[i];
 		shape->tag = i < passing ? ABI_TAG_PASS : 0;
@@ -291,12 +291,12 @@ HINT_TEST(test_places)
 	bool is_taken[ABI_SHAPES_MAX] = {};
 
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
-		const __u32 place = abi_shape_place(1U << i);
+		const __u32 place = abi_shape_place(1ULL << i);
 
 		assert_in_range(place, 0, ABI_SHAPES_MAX - 1);
 		assert_false(is_taken[place]);
 		is_taken[place] = true;
-		assert_int_equal(abi_shape_place((__u32)random_next(&f->seed) << i | 1U << i), place);
+		assert_int_equal(abi_shape_place(random_next(&f->seed) << i | 1ULL << i), place);
 	}
 }
 
@@ -395,7 +395,7 @@ TEST(test_behind_shortcuts)
 	struct abi_shape_list list = { .count = 4 };
 
 	for (size_t i = 0; i < 4; i++) {
-		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+		struct abi_shape *shape = &list.shape[abi_shape_place(1ULL << i)];
 		struct rule_key keys[RULE_KEYS_MAX];
 		struct reason reason;
 		struct rule rule;

@@ -111,16 +111,16 @@ TEST(test_a_probed_shape_outlives_the_shape_it_was_made_for)
 /* Shape number n; none of them expands to another. */
 static struct rule_shape unlike(enum flow_family family, unsigned int n, __u8 length)
 {
-	const bool has_dst = n >= RULE_ACTIONS * 8;
+	const bool has_src = n / (RULE_ACTIONS * 8) != 1, has_dst = n >= RULE_ACTIONS * 8;
 
 	return (struct rule_shape){ .family = family,
 				    .action = n / 8 % RULE_ACTIONS,
 				    .fields = n % 8,
-				    .src_len = has_dst ? 0 : length,
+				    .src_len = has_src ? length : 0,
 				    .dst_len = has_dst ? length : 0 };
 }
 
-TEST(test_33_shapes_that_cannot_join_are_refused)
+TEST(test_65_shapes_that_cannot_join_are_refused)
 {
 	struct shape_list list = {}, before;
 	struct rule_shape more = { .family = FLOW_IPV4, .fields = RULE_DPORT };

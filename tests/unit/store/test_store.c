@@ -407,7 +407,7 @@ STORE_TEST(test_the_9th_shape_joins_another)
 	holds(f, 2, 10, 7 + 2 * 64 + 1);
 }
 
-STORE_TEST(test_a_33rd_probed_shape_is_refused)
+STORE_TEST(test_a_65th_probed_shape_is_refused)
 {
 	char text[RULE_TEXT_BYTES];
 
@@ -449,7 +449,7 @@ STORE_TEST(test_plan_makes_room)
 	assert_int_equal(before.plan, 0);
 
 	begin(f);
-	assert_int_equal(put(f, "8000::/33"), 0);
+	assert_int_equal(put(f, "8000::/65"), 0);
 	assert_true(store_shape_list(f->store)->must_plan);
 	assert_int_equal(store_plan(f->store), 0);
 	assert_true(store_is_changed(f->store));
