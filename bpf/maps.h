@@ -76,6 +76,22 @@ struct {
 	__type(value, __u64);
 } xc_hints SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_rates);
+} xc_rates SEC(".maps");
+
+/* One element for each bucket of xc_rates. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ABI_RATES);
+	__type(key, __u32);
+	__type(value, struct abi_rate_credit);
+} xc_rate_credits SEC(".maps");
+
 /* A ring of struct abi_sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -143,6 +159,18 @@ FLOW_INLINE const __u8 *maps_hint(__u32 hint)
 	const __u8 *hints = bpf_map_lookup_elem(&xc_hints, &element);
 
 	return hints ? hints + hint % sizeof(__u64) : hints;
+}
+
+FLOW_INLINE struct abi_rates *maps_rates(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&xc_rates, &zero);
+}
+
+FLOW_INLINE struct abi_rate_credit *maps_rate_credit(__u32 number)
+{
+	return bpf_map_lookup_elem(&xc_rate_credits, &number);
 }
 
 /* A row of ABI_COUNTERS counters. */

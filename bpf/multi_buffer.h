@@ -56,6 +56,14 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 #define packet_is_sent(kind) ((void)(kind), 0)
 #define packet_gather(ctx, kind, flow) multi_buffer_flow(ctx, flow)
 
+/* For rates: the frame without its checksum, as it is counted. */
+static __always_inline __u64 packet_bytes(struct xdp_md *frame, int kind)
+{
+	return KERNEL_HAS_FRAGS && kind & PACKET_HAS_BUFFERS ? bpf_xdp_get_buff_len(frame) : frame->data_end - frame->data;
+}
+
+#define packet_count(ctx) 1ULL
+
 static __always_inline __u32 packet_ifindex(const struct xdp_md *ctx)
 {
 	return ctx->ingress_ifindex;

@@ -81,6 +81,18 @@ static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct
 	return kind & PACKET_IS_IP ? skb_flow_ip(skb, flow) : skb_flow(skb, flow);
 }
 
+/* For rates, as packets are counted: an skb may be several packets, which then share one header. */
+static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
+{
+	(void)kind;
+	return skb->len;
+}
+
+static __always_inline __u64 packet_count(const struct __sk_buff *skb)
+{
+	return skb->gso_segs ?: 1;
+}
+
 static __always_inline __u32 packet_ifindex(const struct __sk_buff *skb)
 {
 	return skb->ifindex;

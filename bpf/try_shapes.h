@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
- * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first
- * and those of monitor rules last, so the first hit decides. This is a tuple-space search. include/abi.h defines
+ * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first, then
+ * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless it has a rate and the
+ * packet is within it. This is a tuple-space search. include/abi.h defines
  * shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
@@ -11,6 +12,7 @@
 #include "abi.h"
 #include "count_by_rule.h"
 #include "hint.h"
+#include "limit_rate.h"
 #include "lookup_key.h"
 #include "new_only.h"
 
@@ -81,10 +83,14 @@ struct shape_search {
 
 /* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
 static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
-				      const struct abi_shape *shape, __u32 slot)
+				      const struct abi_shape *shape, __u64 hash, __u32 slot)
 {
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
 	    !new_only_is_answer(search->ctx, family, search->flow)) {
+		/* A packet within the rate goes on to the next shape; for the long loop see below. */
+		if (shape->tag & ABI_TAG_RATE &&
+		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
+			return !KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17;
 		search->match =
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
 		return 1;
@@ -108,6 +114,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 	const struct abi_shape *shape = &search->list->shape[*place];
 	struct lookup_answer answer;
 	struct hash_input input;
+	__u64 hash;
 
 	if (!search->candidates)
 		return 1;
@@ -116,9 +123,10 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 	/* Without this, compilers compute it behind the end of the loop. Linux 6.1 rejects that: see back_edges.py. */
 	barrier_var(*place);
 	input = shape_key(search->table, shape, search->flow, family);
-	answer = lookup_key(search->table, hash_of(&input), &input);
+	hash = hash_of(&input);
+	answer = lookup_key(search->table, hash, &input);
 	if (answer.result == LOOKUP_HIT) {
-		if (shape_hits(search, family, shape, answer.slot))
+		if (shape_hits(search, family, shape, hash, answer.slot))
 			return 1;
 		*place = abi_shape_place(search->candidates);
 	}
@@ -161,7 +169,7 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 		}
 		search->tries = hide_from_verifier(&search->table->zero, 0);
 		search->candidates &= search->candidates - 1;
-		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, answer.slot);
+		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, hash, answer.slot);
 	}
 	return !search->candidates;
 }

@@ -33,11 +33,12 @@
 #include "bucket.h"
 #include "flow.h"
 #include "hash.h"
+#include "rate.h"
 #include "sample.h"
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 13
+#define ABI_VERSION 14
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -47,6 +48,8 @@
 #define ABI_COUNTERS_MAP "xc_counters"
 #define ABI_HINTS_MAP "xc_hints"
 #define ABI_COUNTS_MAP "xc_counts"
+#define ABI_RATES_MAP "xc_rates"
+#define ABI_RATE_CREDITS_MAP "xc_rate_credits"
 #define ABI_SAMPLES_MAP "xc_samples"
 #define ABI_SAMPLING_MAP "xc_sampling"
 
@@ -203,7 +206,10 @@ struct abi_table {
 	__u64 used;         /* slots filled */
 	__u64 plan;         /* number of the store's choice of shapes to probe that filled the table */
 	__u64 longest_path; /* moves of the worst insert */
-	__u64 reserved2[8];
+	__u32 rates;        /* keys that have a bucket */
+	/* Programs read this for packets that match a rule with a rate: see struct abi_rates. */
+	__u32 first_rate_line;
+	__u64 reserved2[7];
 	struct abi_shape_list shapes[FLOW_FAMILIES][2];
 };
 

@@ -54,15 +54,15 @@ static bool covers(const struct rule *rule, const struct rule *query)
 static enum batch_answer expected_test(const struct change *change, const struct rule *query)
 {
 	static const enum query_decision decisions[RULE_ACTIONS] = { QUERY_BLOCKED, QUERY_PASSED, QUERY_MONITORED };
-	unsigned int rank = RULE_ACTIONS;
+	unsigned int rank = RULE_RANKS;
 	enum batch_answer answer = BATCH_TESTED + QUERY_NO_RULE;
 
 	for (size_t i = 0; i < change->count; i++) {
 		const enum rule_action action = change->rules[i].action;
 
-		if (!covers(&change->rules[i], query) || rule_action_rank(action) >= rank)
+		if (!covers(&change->rules[i], query) || rule_rank(action, change->rules[i].fields) >= rank)
 			continue;
-		rank = rule_action_rank(action);
+		rank = rule_rank(action, change->rules[i].fields);
 		answer = BATCH_TESTED + decisions[action];
 	}
 	return answer;

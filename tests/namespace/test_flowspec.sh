@@ -80,14 +80,14 @@ test_each_row_of_the_table() {
 		protocol =17: it names neither a destination nor a source
 		destination 203.0.113.1/32: its destination is in none of own-prefixes
 		source 203.0.113.1/32: its destination is in none of own-prefixes
-		destination 198.51.100.48/32: it asks for a rate limit above 0, not for a drop
+		dst 198.51.100.48 rate 8kbit/s
 		destination 198.51.100.49/32: it asks for the action redirect, not for a drop
 		destination 198.51.100.50/32: it asks for the action mark, not for a drop
 		destination 198.51.100.51/32: it asks for the action sample or terminal, not for a drop
 		destination 198.51.100.52/32: it asks for the action sample or terminal, not for a drop
 		destination 198.51.100.53/32: it asks for no action, not for a drop
 		destination 198.51.100.54/32: it asks for the action mark, not for a drop
-		destination 198.51.100.55/32: it asks for a rate limit above 0, not for a drop
+		dst 198.51.100.55 rate 1bit/s
 		unreadable
 		blackhole 198.51.100.80/28: it is not a route to one address
 		blackhole 203.0.113.66/32: its destination is in none of own-prefixes
@@ -121,8 +121,12 @@ test_gobgps_text() {
 		text '[destination: 198.51.100.15/32][protocol: ==tcp][destination-port: >=79&!=80&<=81]' "$drop"
 		text '[destination: 198.51.100.5/32]' '{Extcomms: [discard(as: 65001)], [action: terminal-sample]}'
 		text '198.51.100.66/32' '{Communities: 65001:1, blackhole}'
-		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 0.000000]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' \
-			'[3377700785881088]' ''; do
+		text '[destination: 198.51.100.16/32]' '{Extcomms: [rate: 1000.000000(as: 1)]}'
+		text '[destination: 198.51.100.17/32]' '{Extcomms: [rate: 0.000000]}'
+		text '[destination: 198.51.100.18/32]' '{Extcomms: [3377700785881088]}'
+		text '[destination: 198.51.100.19/32]' '{Extcomms: [discard], [rate: 1000.000000]}'
+		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 2e15]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' \
+			'[3377701863817216]' '[rate: 1000.000000], [3377700785881088]' ''; do
 			text '[destination: 198.51.100.10/32]' "{Extcomms: $not}"
 		done
 		for not in '[protocol: true]' '[destination-port: >65535]' '[tcp-flags: =X]' '[tcp-flags: =S&!S]' '[fragment: =]' '[fragment: last-fragment]' '[unknown:[99 1 2]]' \
@@ -157,6 +161,10 @@ test_gobgps_text() {
 		add proto tcp dst 198.51.100.15 dport 81
 		add dst 198.51.100.5
 		add dst 198.51.100.66
+		add dst 198.51.100.16 rate 8kbit/s
+		add dst 198.51.100.17 rate 1bit/s
+		add dst 198.51.100.18 rate 1/s
+		add dst 198.51.100.19
 		del dst 198.51.100.1
 	END
 	while IFS='|' read -r pattern why; do
@@ -165,8 +173,9 @@ test_gobgps_text() {
 		assert_shows "^note: $why" cat "$STATE/printed.err"
 	done <<-'END'
 		NaN|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
-		+Inf|refused flow destination 198.51.100.10/32: it asks for a rate limit above 0, not for a drop
-		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for a rate limit above 0, not for a drop
+		+Inf|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
+		[3377701863817216]|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
+		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for two rates, not for a drop
 		[action: sample]|refused flow destination 198.51.100.10/32: it asks for the action sample or terminal, not for a drop
 		/64/32]|refused flow destination 2001:db8:1::/64 offset 32: destination: a rule cannot match a prefix with an offset
 		[tcp-flags: =X]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: no values
@@ -181,6 +190,35 @@ test_gobgps_text() {
 	END
 }
 
+# A flow with a rate becomes a rule with a rate, and follows what is announced later.
+test_rates() {
+	config
+	several='{"type":3,"value":[{"op":129,"value":17}]},{"type":5,"value":[{"op":1,"value":1},{"op":129,"value":2}]}'
+	{
+		with 198.51.100.1 1000
+		with 198.51.100.1 1000
+		with 198.51.100.1 1000000
+		with 198.51.100.1 0
+		with 198.51.100.1 2e15
+		with 198.51.100.1 125000.5
+		with 198.51.100.2 125000
+		withdrawn 198.51.100.1
+		with 198.51.100.3 1000 | sed "s/}}]},/}},$several]},/"
+	} | printed >"$STATE/seen"
+	diff - "$STATE/seen" <<-'END' || fail "other rules"
+		add dst 198.51.100.1 rate 8kbit/s
+		add dst 198.51.100.1 rate 8Mbit/s
+		add dst 198.51.100.1
+		del dst 198.51.100.1 rate 8Mbit/s
+		del dst 198.51.100.1
+		add dst 198.51.100.1 rate 1000004bit/s
+		add dst 198.51.100.2 rate 1Mbit/s
+		del dst 198.51.100.1 rate 1000004bit/s
+	END
+	assert_shows 'refused flow destination 198.51.100.1/32: it asks for a rate above 10.12 bits' cat "$STATE/printed.err"
+	assert_shows 'refused flow destination 198.51.100.3/32 .*: a rate is for one rule, and this flow takes 2$' cat "$STATE/printed.err"
+}
+
 # Random flows beside the text of RFC 8955.
 test_rules_match_what_the_rfc_says() {
 	config 'own-prefixes = 10.0.0.0/8'
@@ -188,10 +226,12 @@ test_rules_match_what_the_rfc_says() {
 	note "$(tail -n 1 "$STATE/oracle")"
 }
 
-# with ADDRESS RATE [MORE]: the flow to an address, with a rate limit.
+# with ADDRESS RATE|redirect [MORE]: the flow to an address, with a rate of bytes, or another action.
 with() {
+	with_community='"subtype":6,"as":0,"rate":'$2
+	[ "$2" != redirect ] || with_community='"subtype":8,"value":"65001:100"'
 	printf '[{"nlri":{"value":[{"type":1,"value":{"prefix":"%s/32"}}]},"age":1,"best":false,"attrs":[{"type":16,"value":' "$1"
-	printf '[{"type":128,"subtype":6,"as":0,"rate":%s}]},{"type":14,"nexthop":"0.0.0.0","afi":1,"safi":133}]%s}]\n' "$2" "${3:-}"
+	printf '[{"type":128,%s}]},{"type":14,"nexthop":"0.0.0.0","afi":1,"safi":133}]%s}]\n' "$with_community" "${3:-}"
 }
 
 withdrawn() {
@@ -238,7 +278,7 @@ test_the_list_follows_the_flows() {
 	wait_for "the withdrawal" listed 1
 	judge pass 198.51.100.1 || fail "dropped after the withdrawal"
 	case_begin "with another action"
-	with 198.51.100.2 1000 >&7
+	with 198.51.100.2 redirect >&7
 	wait_for "the other action" listed 0
 	judge pass 198.51.100.2 || fail "dropped though it is to be limited"
 	assert_shows 'flowspec: 1 flows, 1 refused, 0 unreadable$' xc lists
@@ -364,7 +404,7 @@ test_killed_readers_leave_nothing() {
 	sleep "$((LEASE_S + 1))"
 	judge drop 198.51.100.1 || fail "not blocked after a restart"
 	judge pass 198.51.100.2 || fail "blocked, though it is not announced any more"
-	with 198.51.100.1 1000 >&7
+	with 198.51.100.1 redirect >&7
 	wait_for "the other action" judge pass 198.51.100.1
 	exec 7>&-
 	wait "$FEEDER" || :
@@ -375,7 +415,7 @@ test_killed_readers_leave_nothing() {
 	kill -9 "$FEEDER"
 	wait "$FEEDER" || :
 	exec 7>&-
-	with 198.51.100.1 1000 | flowspec >/dev/null 2>&1 || :
+	with 198.51.100.1 redirect | flowspec >/dev/null 2>&1 || :
 	judge pass 198.51.100.1 || fail "blocked, though its action is another now"
 }
 
@@ -413,7 +453,7 @@ test_limits() {
 	config 'max-flows = 3' 'own-prefixes = 198.51.100.0/24'
 	{
 		for last in 11 12 13 14; do
-			with "198.51.100.$last" 1000
+			with "198.51.100.$last" redirect
 		done
 		for last in 1 2 3 4 5; do
 			with "198.51.100.$last" 0
@@ -421,7 +461,7 @@ test_limits() {
 		with 198.51.100.4 0 # again
 		withdrawn 198.51.100.2
 		withdrawn 198.51.100.11
-		with 198.51.100.5 1000
+		with 198.51.100.5 redirect
 		withdrawn 198.51.100.9 # never announced
 	} | flowspec --print 2>"$STATE/printed.err" | sed 's/ timeout .*//' >"$STATE/seen"
 	assert_equal "1 2 3 4" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows"
@@ -434,7 +474,7 @@ test_limits() {
 		done
 		with 198.51.100.4 0 ',"neighbor-ip":"192.0.2.2"'
 		withdrawn 198.51.100.1
-		with 198.51.100.2 1000 ',"neighbor-ip":"192.0.2.1"'
+		with 198.51.100.2 redirect ',"neighbor-ip":"192.0.2.1"'
 		with 198.51.100.5 0 ',"neighbor-ip":"192.0.2.1"'
 	} | printed >"$STATE/seen"
 	assert_equal "1 2 4 5 3" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows of two peers"
@@ -628,7 +668,7 @@ test_what_becomes_of_each_flow_is_seen() {
 		bgp "$(to 198.51.100.5)"
 		bgp "$(to 198.51.100.6)" # the fifth with rules
 		PEER=192.0.2.8 bgp '{"type":3,"value":[{"op":129,"value":17}]}'
-		with 198.51.100.9 1000
+		with 198.51.100.9 redirect
 		printf '[{"nlri":{"prefix":"198.51.100.5/32"},"attrs":[{"type":8,"communities":[4294902426]}],"neighbor-ip":"192.0.2.8"}]\n'
 	} >&7
 	flows_are peer rules refused flow <<-'END'
@@ -796,7 +836,7 @@ test_bad_input() {
 	assert_equal "add dst 198.51.100.1" "$(sort -u "$STATE/seen")" # it may have been renewed
 	grep -q 'has a route of more than 256 KiB' "$STATE/printed.err" || fail "$(cat "$STATE/printed.err")"
 	case_begin "one line of 100 MB"
-	route=$(with 198.51.100.1 1000 ',"x":"'"$(head -c 100000 /dev/zero | tr '\0' a)"'"')
+	route=$(with 198.51.100.1 redirect ',"x":"'"$(head -c 100000 /dev/zero | tr '\0' a)"'"')
 	route=${route#[}
 	route=${route%]}
 	(
@@ -925,6 +965,7 @@ test_gobgp_announces() {
 	case_begin "a drop becomes a rate limit"
 	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' rate-limit 1000
 	wait_for "the rate limit" judge pass 198.51.100.1
+	assert_shows '^dst 198.51.100.1 rate 8kbit/s timeout ' xc list --list flowspec
 	announce ipv4-flowspec add match destination 198.51.100.1/32 'then' discard
 	wait_for "the drop" judge drop 198.51.100.1
 	case_begin "the router is killed"

@@ -41,11 +41,11 @@ detector() {
 test_it_exports_what_the_header_says_and_no_more() {
 	sed -n 's/^[a-z].*[ *]\(xdp_cuckoo_[a-z_]*\)(.*/\1/p' "$HEADER" | sort >"$STATE/header"
 	[ -s "$STATE/header" ] || fail "no function in $HEADER"
-	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/library/xdp-cuckoo.map >"$STATE/map"
-	diff "$STATE/header" "$STATE/map" || fail "the version script has others than the header, or another order"
+	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/library/xdp-cuckoo.map | sort >"$STATE/map"
+	diff "$STATE/header" "$STATE/map" || fail "the version script has others than the header"
 	exported -D --defined-only "$SHARED" | diff "$STATE/header" - || fail "the library exports others"
 	exported --defined-only "$BUILD/libxdp-cuckoo.a" | diff "$STATE/header" - || fail "the archive shows others"
-	assert_equal '' "$(nm -D --defined-only "$SHARED" | grep -v '@@XDP_CUCKOO_1$' | grep -v ' A XDP_CUCKOO_1$')" \
+	assert_equal '' "$(nm -D --defined-only "$SHARED" | grep -v '@@XDP_CUCKOO_[12]$' | grep -v ' A XDP_CUCKOO_[12]$')" \
 		"symbols without that version"
 }
 

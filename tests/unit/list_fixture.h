@@ -177,6 +177,10 @@ static inline struct rule random_rule(uint64_t *seed)
 	}
 	if (rule.family == FLOW_NO_FAMILY && !rule.fields)
 		rule.family = FLOW_IPV6;
+	if (rule.action != RULE_PASS && !random_below(seed, 8)) {
+		rule.fields |= RULE_RATE;
+		rule.rate = (1 + random_below(seed, RULE_RATE_MAX)) | (random_below(seed, 2) ? RULE_RATE_BITS : 0);
+	}
 	if (!random_below(seed, 3))
 		rule.timeout_ms = 1000 * (1 + random_below(seed, random_below(seed, 2) ? 100 : RULE_TIMEOUT_MAX_S));
 	if (!random_below(seed, 3))

@@ -326,10 +326,12 @@ static inline void raw_filter_add_shape(struct raw_filter *filter, const struct 
 	for (__u32 i = 0; i < list->count; i++)
 		if (!memcmp(abi_shape_at(list, i), &compiled, offsetof(struct abi_shape, hint)))
 			return;
-	while (at < list->count &&
-	       rule_action_rank(rule_shape_of_compiled(abi_shape_at(list, at), shape->family).action) <=
-		       rule_action_rank(shape->action))
-		at++;
+	for (; at < list->count; at++) {
+		const struct rule_shape there = rule_shape_of_compiled(abi_shape_at(list, at), shape->family);
+
+		if (rule_rank(there.action, there.fields) > rule_rank(shape->action, shape->fields))
+			break;
+	}
 	for (__u32 i = list->count++; i > at; i--)
 		*raw_filter_shape_at(list, i) = *raw_filter_shape_at(list, i - 1);
 	*raw_filter_shape_at(list, at) = compiled;

@@ -62,7 +62,8 @@ static inline void assert_targets(const struct shape_list *list, enum flow_famil
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(targets[i].family, family);
 		if (i)
-			assert_true(rule_action_rank(targets[i].action) >= rule_action_rank(targets[i - 1].action));
+			assert_true(rule_rank(targets[i].action, targets[i].fields) >=
+				    rule_rank(targets[i - 1].action, targets[i - 1].fields));
 		for (size_t k = 0; k < i; k++)
 			assert_false(is_equal(&targets[i], &targets[k]));
 	}
@@ -84,7 +85,8 @@ static inline void assert_sound(const struct shape_list *list)
 		assert_int_equal(entry->is_shared, is_shared(list, entry));
 		assert_ptr_equal(shape_list_find(list, &entry->shape), entry);
 		if (i)
-			assert_true(rule_action_rank(entry->shape.action) >= rule_action_rank(entry[-1].shape.action));
+			assert_true(rule_rank(entry->shape.action, entry->shape.fields) >=
+				    rule_rank(entry[-1].shape.action, entry[-1].shape.fields));
 	}
 	if (list->must_plan)
 		return;

@@ -169,7 +169,8 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a sample, making_open() has failed. */
 	if (rule_decode(encoded, rule_encoded_bytes(encoded), &rule))
 		return -EBADMSG;
-	if (rule.action == RULE_MONITOR || !bench_flow_of_rule(&rule, family, &making->random, flow))
+	if (rule.action == RULE_MONITOR || rule.fields & RULE_RATE ||
+	    !bench_flow_of_rule(&rule, family, &making->random, flow))
 		return 0;
 	if (rule.action == RULE_DROP && making->has_pass) {
 		const struct rule query = bench_flow_query(flow, family);

@@ -67,6 +67,7 @@ struct session {
 	struct store_info planned; /* of a dry run: what the store would hold */
 	struct change *change;
 	struct change_undone undone;
+	struct reason limited;        /* the change has put one of these flows under a rate; or "" */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
 	struct kernel_filter *paused; /* the filters of a paused session, or those that were seen to run since then */
@@ -244,8 +245,8 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		  struct reason *reason);
 
 /*
- * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule, else a
- * matching monitor rule. Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
+ * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule, else one with
+ * a rate, else a matching monitor rule. Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
  */
 int query_test(struct store *store, const struct rule *query, struct rule *rule);
 
@@ -256,6 +257,7 @@ int query_test_owned(struct store *store, unsigned int owner, const struct rule 
 enum query_decision {
 	QUERY_NO_RULE,           /* they pass: no rule matches them */
 	QUERY_MONITORED,         /* they pass: only a monitor rule matches */
+	QUERY_LIMITED,           /* they pass up to a rate */
 	QUERY_PASSED,            /* by a pass rule */
 	QUERY_BLOCKED,           /* by a drop rule */
 	QUERY_BLOCKED_BY_POLICY, /* `no-rule drop`; perhaps a monitor rule matches, too */
@@ -305,6 +307,7 @@ struct query_block {
 	enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY } by;
 	struct rule rule; /* QUERY_RULE */
 	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
+	__u64 rate;       /* the rate of a rule that limits them; 0: no rule does, or a pass rule is before it for ever */
 };
 
 int query_blocks(struct store *store, const struct rule *query, struct query_block *block);

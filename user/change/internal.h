@@ -66,6 +66,7 @@ void pending_keys_close(struct pending_keys *keys);
 struct flow_was_blocked {
 	__s64 now_ms;    /* by the rules of that time */
 	__s64 undone_ms; /* as if the pending change were undone */
+	__u64 rate;      /* that limited it; 0: none */
 };
 
 struct change {

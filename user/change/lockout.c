@@ -24,6 +24,7 @@ int change_record_blocked(struct session *session)
 	for (size_t i = 0; i < guard->count && !error; i++) {
 		error = query_blocks(session->store, &guard->flows[i].flow, &block);
 		was[i].now_ms = block.in_ms;
+		was[i].rate = block.rate;
 		if (!error)
 			error = query_blocks_undone(session->store, &guard->flows[i].flow, &block);
 		was[i].undone_ms = block.in_ms;
@@ -67,16 +68,20 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 
 /*
  * What blocks the guard's flow of this number, earlier than before the change. *is_undone: it would once the pending
- * change is undone. 0; -errno: the store cannot be read.
+ * change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, and is told.
  */
-static int newly_blocks(const struct session *session, size_t flow, struct query_block *block, bool *is_undone)
+static int newly_blocks(struct session *session, size_t flow, struct query_block *block, bool *is_undone)
 {
 	const struct rule *query = &session->guard->flows[flow].flow;
 	const struct flow_was_blocked was = session->change ?
 						    session->change->was_blocked[flow] :
-						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS };
+						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS, 0 };
+	char text[RULE_RATE_BYTES];
 	int error = query_blocks(session->store, query, block);
 
+	if (!error && block->rate && block->rate != was.rate)
+		reason_set(&session->limited, 0, "a rate of %s now limits %s", rule_rate_format(block->rate, text),
+			   session->guard->flows[flow].what);
 	*is_undone = block->in_ms >= was.now_ms;
 	if (error || !*is_undone)
 		return error;

@@ -76,6 +76,7 @@ int query_test_owned(struct store *store, unsigned int owner, const struct rule 
 const char *const query_decision_words[QUERY_DECISIONS] = {
 	[QUERY_NO_RULE] = "not blocked",
 	[QUERY_MONITORED] = "not blocked: only monitored",
+	[QUERY_LIMITED] = "not blocked: only limited",
 	[QUERY_PASSED] = "passed",
 	[QUERY_BLOCKED] = "blocked",
 	[QUERY_BLOCKED_BY_POLICY] = "blocked: no rule passes it (policy no-rule drop)",
@@ -86,16 +87,18 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 {
 	struct store_settings settings;
 	int error = query_test(store, query, rule);
-	const bool is_monitored = !error && rule->action == RULE_MONITOR;
 
 	*is_listed = !error;
-	*decision = error ? QUERY_NO_RULE : rule->action == RULE_PASS ? QUERY_PASSED : QUERY_BLOCKED;
-	if (error != -ENOENT && !is_monitored)
+	*decision = error			 ? QUERY_NO_RULE :
+		    rule->action == RULE_PASS	 ? QUERY_PASSED :
+		    rule_blocks(rule)		 ? QUERY_BLOCKED :
+		    rule->action == RULE_MONITOR ? QUERY_MONITORED :
+						   QUERY_LIMITED;
+	if ((error && error != -ENOENT) || *decision == QUERY_PASSED || *decision == QUERY_BLOCKED)
 		return error;
 	error = store_settings(store, &settings);
-	*decision = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? QUERY_BLOCKED_BY_POLICY :
-		    is_monitored                                     ? QUERY_MONITORED :
-								       QUERY_NO_RULE;
+	if (settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		*decision = QUERY_BLOCKED_BY_POLICY;
 	return error;
 }
 
@@ -111,9 +114,9 @@ static int try_part(const struct rule *rule, void *context)
 {
 	struct part_search *search = context;
 
-	if (rule->action != RULE_DROP || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
+	if (!rule_blocks(rule) || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
 	    !rule_intersect(rule, search->query, search->part) ||
-	    query_test(search->store, search->part, search->rule) || search->rule->action != RULE_DROP)
+	    query_test(search->store, search->part, search->rule) || !rule_blocks(search->rule))
 		return 0;
 	search->is_found = true;
 	return 1;
@@ -130,7 +133,7 @@ int query_find_part(struct store *store, const struct rule *query, struct rule *
 	for (size_t i = 0; !error && i < shapes.count; i++) {
 		const struct rule_shape *shape = &shapes.entry[i].shape;
 
-		has_narrower |= shape->action == RULE_DROP &&
+		has_narrower |= shape->action == RULE_DROP && !(shape->fields & RULE_RATE) &&
 				(query->family == FLOW_NO_FAMILY || shape->family == query->family) &&
 				(shape->fields & ~query->fields || shape->src_len > query->src_len ||
 				 shape->dst_len > query->dst_len);
@@ -152,9 +155,11 @@ static int note_end(const struct rule *rule, void *context)
 
 	if (rule->action == RULE_PASS && end_ms > search->passed_ms) {
 		search->passed_ms = end_ms;
-	} else if (rule->action == RULE_DROP && end_ms > search->dropped_ms) {
+	} else if (rule_blocks(rule) && end_ms > search->dropped_ms) {
 		search->dropped_ms = end_ms;
 		search->block->rule = *rule;
+	} else if (rule->action == RULE_DROP) {
+		search->block->rate = rule->rate;
 	}
 	return 0;
 }
@@ -172,6 +177,8 @@ static int blocks(struct store *store, const struct rules_of *rules, const struc
 		error = rules->settings(store, &settings);
 	if (error)
 		return error;
+	if (search.passed_ms == QUERY_NEVER_MS)
+		block->rate = 0;
 	if (search.dropped_ms > search.passed_ms)
 		block->by = QUERY_RULE;
 	else if (search.passed_ms < QUERY_NEVER_MS && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)

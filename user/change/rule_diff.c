@@ -37,14 +37,16 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 		/* Adding cannot give a permanent rule a timeout, nor change a comment: delete the rule first. */
 		const bool has_same_comment = !strcmp(wanted.comment, present->comment);
 
-		is_same = is_same_end(diff, present->timeout_ms, wanted.timeout_ms) && has_same_comment;
+		is_same = is_same_end(diff, present->timeout_ms, wanted.timeout_ms) && has_same_comment &&
+			  wanted.rate == present->rate;
 		is_obsolete = present->timeout_ms <= 0 || !has_same_comment;
 	} else {
 		/* To change from permanent to a timeout, the owner must give the rule up first. */
 		const bool is_permanent = owners->permanent & diff->owner;
 		const bool is_timed = owners->timed & diff->owner;
 
-		is_same = !diff->is_alone &&
+		/* Of several owners' rates the lowest stays: see store_put(). */
+		is_same = !diff->is_alone && wanted.rate >= present->rate &&
 			  (wanted.timeout_ms ? is_timed && is_same_end(diff, owners->timed_ms, wanted.timeout_ms) :
 					       is_permanent);
 		is_obsolete = is_permanent || diff->is_alone;

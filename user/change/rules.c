@@ -99,6 +99,31 @@ static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 			  rule_format(rule, text), shape_list_limit);
 }
 
+/* -E2BIG: the rules have more new rates than there is room for. */
+static int check_rates(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+	size_t rates = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++) {
+		struct rule there = rules[i];
+
+		if (!(there.fields & RULE_RATE))
+			continue;
+		error = rates ? 0 : store_rates(session->store, &rates);
+		if (!error)
+			error = store_get(session->store, &there);
+		if (error == -ENOENT && ++rates > ABI_RATES_MAX)
+			return reason_set(reason, -E2BIG,
+					  "'%s': there are %d rules with a rate, and there is room for no more; delete some of "
+					  "them first, or leave the rate out",
+					  rule_format(&rules[i], text), ABI_RATES_MAX);
+		error = error == -ENOENT ? 0 : error;
+	}
+	return error ? store_unread_reason(error, reason) : 0;
+}
+
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
 {
 	const struct shape_list *list = store_shape_list(session->store);
@@ -106,14 +131,16 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 	char text[RULE_TEXT_BYTES];
 	struct shape_list trial, undone;
 	bool is_new = false;
+	int error = check_rates(session, rules, count, reason);
 
+	if (error)
+		return error;
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = rule_keys(&rules[i], keys); k-- > 0;) {
 			if (!is_new && shape_list_find(list, &keys[k].shape))
 				continue;
 			if (!is_new) {
-				const int error = store_undone_shapes(session->store, &undone);
-
+				error = store_undone_shapes(session->store, &undone);
 				if (error)
 					return store_unread_reason(error, reason);
 				trial = *list;

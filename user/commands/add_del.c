@@ -124,7 +124,9 @@ static const char *advise_network(struct session *session, const struct rule *ru
 	if (rule->action != RULE_DROP)
 		return text;
 	if (!query_test(session->store, rule, &network)) {
-		if (network.action == RULE_DROP)
+		if (network.fields & RULE_RATE)
+			snprintf(text, 3 * RULE_TEXT_BYTES, ", but '%s' limits it", rule_format(&network, covering));
+		else if (network.action == RULE_DROP)
 			snprintf(text, 3 * RULE_TEXT_BYTES,
 				 ", but '%s' blocks it; to let it pass: xdp-cuckoo add %s action pass",
 				 rule_format(&network, covering), rule_format(rule, match));

@@ -134,7 +134,7 @@ static const struct advice advices[] = {
 	{ "panic-on", "write: xdp-cuckoo panic, which passes everything" },
 	{ "panic-off", "write: xdp-cuckoo panic off" },
 	{ "rule", "write the command first: xdp-cuckoo add RULE, or list, del, test" },
-	{ "limit", "a rule drops or passes all its packets; nft can limit their rate" },
+	{ "limit", "packets above a rate are dropped by a rule with a rate: xdp-cuckoo add ADDRESS rate 1000/s" },
 	{ "ether", "rules match IP addresses, not Ethernet addresses; nft matches both" },
 	{ "logging", "xdp-cuckoo monitor shows dropped packets" },
 	{ "poll", "write: xdp-cuckoo top, or xdp-cuckoo stats --interval 1s" },

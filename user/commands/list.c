@@ -59,19 +59,21 @@ static const char *adder_of(struct printing *printing, const struct rule *rule, 
 static void print_rule(struct printing *printing, const struct rule *rule, const struct abi_counter *count)
 {
 	const __u64 owners = rule_owners_now(rule);
-	char line[RULE_TEXT_BYTES + 192], text[RULE_TEXT_BYTES];
+	char line[RULE_TEXT_BYTES + 192], text[RULE_TEXT_BYTES], rate[RULE_RATE_BYTES];
 	struct store_addition addition = {};
 	const char *adder = adder_of(printing, rule, &addition);
 	struct rule match = *rule;
 	json_t *row = NULL, *added = adder ? output_time(addition.second, -1) : NULL;
 
 	rule_format(rule, line);
-	/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
+	/* For programs: the fields that match, the rate, action, timeout, comment and owners as separate members. */
 	if (output_is_json()) {
 		match.comment[0] = '\0';
 		match.action = RULE_DROP;
 		match.timeout_ms = 0;
-		row = json_pack("{s:s, s:s, s:o, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
+		match.fields &= ~RULE_RATE;
+		row = json_pack("{s:s, s:s*, s:s, s:o, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "rate",
+				rule->rate ? rule_rate_format(rule->rate, rate) : NULL, "action",
 				rule_action_name(rule->action), "timeout_s",
 				rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(), "ends",
 				rule->timeout_ms ? output_time(time(NULL) + (rule->timeout_ms + 999) / 1000, -1) :
@@ -191,7 +193,7 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	if (invocation.count) {
 		printing.query = &query;
 		/* Which network blocks an address that is not itself listed? */
-		if (store && !query_test(store, &query, &rule) && rule.action == RULE_DROP &&
+		if (store && !query_test(store, &query, &rule) && rule_blocks(&rule) &&
 		    rule_covers(&rule, &query) && !rule_covers(&query, &rule))
 			output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
 				    rule_format(&rule, network), rule_format(&query, text), text);

@@ -68,7 +68,7 @@ static int put_difference(struct publisher *publisher, const struct rule_set *pr
 			j++;
 		if (j < present->count && !rule_set_compare(present, j, &rule)) {
 			rule_set_get(present, j, &other);
-			if (other.timeout_ms == rule.timeout_ms && !strcmp(other.comment, rule.comment))
+			if (rule_same_value(&other, &rule))
 				continue;
 		}
 		error = publisher_put(publisher, &rule, true, reason);
@@ -143,7 +143,7 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 		found += present.timeout_ms >= 0;
 		if (present.timeout_ms < 0)
 			added++;
-		else if (present.timeout_ms == rule.timeout_ms && !strcmp(present.comment, rule.comment))
+		else if (rule_same_value(&present, &rule))
 			kept++;
 		else
 			updated++;

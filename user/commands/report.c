@@ -80,6 +80,8 @@ void command_report_rebuilds(const struct session *session)
 		[FILTER_AT_ONCE] = NULL,
 	};
 
+	if (session->limited.text[0])
+		output_note("%s: packets above it are dropped", session->limited.text);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct filter *filter = &session->filters[i];
 		const __u64 now = table_slots(&filter->table), before = filter->slots_before;

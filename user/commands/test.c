@@ -36,7 +36,8 @@ static int ask_store(struct store *store, struct finding *finding)
 		error = store_lists(store, &lists);
 	if (!error && finding->is_listed)
 		finding->lists = command_list_names(&lists, rule_owners_now(&finding->rule));
-	if (!error && (finding->decision == QUERY_NO_RULE || finding->decision == QUERY_MONITORED)) {
+	if (!error && (finding->decision == QUERY_NO_RULE || finding->decision == QUERY_MONITORED ||
+		       finding->decision == QUERY_LIMITED)) {
 		error = query_find_part(store, finding->query, &finding->part, &finding->part_rule);
 		finding->has_part = !error;
 		error = error == -ENOENT ? 0 : error;
@@ -174,6 +175,9 @@ static enum command_status run_test(const struct invocation *invocation)
 		json_object_set_new(answer, "looked_up_as", json_string(rule_format(&query, text)));
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
+	if (finding.is_listed && finding.rule.fields & RULE_RATE)
+		json_object_set_new(answer, finding.rule.action == RULE_MONITOR ? "counts_above" : "drops_above",
+				    json_string(rule_rate_format(finding.rule.rate, text)));
 	if (finding.is_listed && finding.rule.fields & RULE_NEW)
 		json_object_set_new(answer, "assumed", json_string("these packets begin something; answers pass"));
 	if (json_array_size(finding.lists))

@@ -16,6 +16,7 @@ void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u
 
 		table->first_bucket = i * slots / BUCKET_SLOTS;
 		table->first_slot = i * slots;
+		table->first_rate_line = i * ABI_RATE_LINES;
 		table->hint_shift = ABI_HINT_SHIFT_MOST;
 		while (table->hint_shift > ABI_HINT_SHIFT_LEAST &&
 		       tables * ABI_HINTS(table->hint_shift - 1) <= kernel->map[KERNEL_HINTS].bytes)

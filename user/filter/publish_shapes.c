@@ -65,10 +65,16 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct rule_shape probed[ABI_SHAPES_MAX];
 	struct shape_list shapes;
+	bool has_rates = false;
 	int error = store_shapes(store, &shapes);
 
 	if (error)
 		return store_unread_reason(error, reason);
+	for (size_t i = 0; i < shapes.count; i++)
+		has_rates |= (shapes.entry[i].shape.fields & RULE_RATE) != 0;
+	error = filter_sync_rates(filter, store, has_rates, reason);
+	if (error)
+		return error;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *in_use = abi_shapes(filter_abi_table(filter), family);
 		struct abi_shape_list *list = &wanted[family];
@@ -123,7 +129,6 @@ bool filter_has_pass_shapes_to_publish(const struct filter *filter)
 
 int filter_publish_pass_shapes(struct filter *filter, struct reason *reason)
 {
-	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
@@ -134,14 +139,15 @@ int filter_publish_pass_shapes(struct filter *filter, struct reason *reason)
 		if (!has_passing(shapes, list))
 			continue;
 		*list = (struct abi_shape_list){};
-		for (size_t i = 0; i < RULE_ACTIONS * shapes->count; i++) {
+		for (size_t i = 0; i < RULE_RANKS * shapes->count; i++) {
 			const size_t from = i % shapes->count;
+			const struct rule_shape *what = &shapes->shape[from];
 			struct abi_shape *shape;
 
-			if (shapes->shape[from].action != order[i / shapes->count])
+			if (rule_rank(what->action, what->fields) != i / shapes->count)
 				continue;
 			shape = &list->shape[abi_shape_place(1ULL << list->count)];
-			rule_shape_compile(&shapes->shape[from], shape);
+			rule_shape_compile(what, shape);
 			shape->hint = shapes->hint[from];
 			list->count++;
 		}

@@ -26,7 +26,7 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 		error = change_add(session, rule, &added, reason);
 		if (!error && added == STORE_UNCHANGED &&
 		    (store_get(session->store, &present) ||
-		     (!rule->timeout_ms && !strcmp(rule->comment, present.comment))))
+		     (!rule->timeout_ms && rule->rate >= present.rate && !strcmp(rule->comment, present.comment))))
 			return 0;
 	}
 	++*changed;

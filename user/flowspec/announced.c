@@ -19,6 +19,7 @@ struct node {
 	union {
 		struct announced_flow *flow;
 		struct told_session *session; /* of a peer; NULL: not known */
+		__u64 rate;                   /* of a rule: as in struct rule */
 	};
 	const void *key; /* points to `copy`, except in the node that find() makes to search */
 	__u8 copy[];
@@ -136,24 +137,25 @@ static int add_rules(struct announced *announced, const struct rule_set *rules, 
 			node = add(&announced->rules, bytes, length);
 		if (!node)
 			return -ENOMEM;
-		if (!node->count++)
+		if (!node->count++ || node->rate != rule.rate)
 			write_rule(announced, to, true, &rule);
+		node->rate = rule.rate;
 	}
 	return 0;
 }
 
 /*
- * Deletes the rules of the flow that no other flow needs. It does so even if the flow had no rules in this run, because
+ * Deletes the rules of a flow that no other flow needs. It does so even if the flow had no rules in this run, because
  * an earlier run may have left them in the list.
  */
-static void drop_rules(struct announced *announced, const struct route *route, bool had_rules, FILE *to)
+static void drop_rules(struct announced *announced, const struct rule_set *rules, bool had_rules, FILE *to)
 {
-	for (size_t i = 0; i < route->rules.count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		__u8 bytes[RULE_ENCODED_BYTES];
 		struct node *node;
 		struct rule rule;
 
-		rule_set_get(&route->rules, i, &rule);
+		rule_set_get(rules, i, &rule);
 		node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
 		if (node && had_rules && !--node->count) {
 			forget(&announced->rules, node);
@@ -298,15 +300,30 @@ static struct node *add_flow(struct announced *announced, const struct route *ro
 	return node;
 }
 
+static bool is_same(const struct rule_set *a, const struct rule_set *b)
+{
+	struct rule first, other;
+	bool is_same = a->count == b->count;
+
+	for (size_t i = 0; is_same && i < a->count; i++) {
+		rule_set_get(a, i, &first);
+		rule_set_get(b, i, &other);
+		is_same = !rule_set_compare(a, i, &other) && first.rate == other.rate;
+	}
+	return is_same;
+}
+
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused)
 {
 	struct node *node = find(&announced->flows, route->key, strlen(route->key));
 	const bool had_rules = node && node->count, is_drop = route->is_drop && !route->is_withdrawn;
 	enum refusal refusal = route->refusal;
+	struct rule_set old = {}; /* what the flow had until now */
 	struct node *peer = NULL;
+	int error = 0;
 
 	*is_refused = false;
-	if (is_drop && had_rules)
+	if (is_drop && had_rules && is_same(&node->flow->rules, &route->rules))
 		return 0;
 	if (is_drop && !(peer = find(&announced->peers, route->peer, strlen(route->peer))))
 		peer = add(&announced->peers, route->peer, strlen(route->peer));
@@ -315,19 +332,22 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	*is_refused = !route->is_withdrawn && (!node || had_rules);
 	if (node && !had_rules)
 		end_refusal(announced, node->flow);
+	if (had_rules) {
+		old = node->flow->rules;
+		node->flow->rules = (struct rule_set){};
+		announced->accepted_count--;
+		announced->rules_count -= old.count;
+		count_kinds(&announced->kinds, &old, -1);
+		node->flow->peer->count--;
+		announced->has_more_room = true;
+	}
 	if (is_drop)
 		refusal = find_room(announced, peer, &route->rules, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if ((!is_drop || refusal != REFUSAL_NONE) && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
-		drop_rules(announced, route, had_rules, to);
-	if (had_rules) {
-		announced->accepted_count--;
-		announced->rules_count -= node->flow->rules.count;
-		count_kinds(&announced->kinds, &node->flow->rules, -1);
-		node->flow->peer->count--;
-		announced->has_more_room = true;
-	}
+		drop_rules(announced, had_rules ? &old : &route->rules, had_rules, to);
 	if (route->is_withdrawn) {
+		rule_set_close(&old);
 		if (node) {
 			tdelete(node, &announced->flows, compare);
 			free_flow(node);
@@ -347,10 +367,15 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	node->flow->rules = route->rules;
 	route->rules = (struct rule_set){};
 	node->flow->peer = peer;
-	if (is_drop && refusal == REFUSAL_NONE)
-		return accept_flow(announced, node->flow, to);
-	refuse(announced, node->flow, refusal, is_drop);
-	return 0;
+	if (is_drop && refusal == REFUSAL_NONE) {
+		error = accept_flow(announced, node->flow, to);
+		/* After the new rules: what both have stays in force. */
+		drop_rules(announced, &old, true, to);
+	} else {
+		refuse(announced, node->flow, refusal, is_drop);
+	}
+	rule_set_close(&old);
+	return error;
 }
 
 int announced_take_waiting(struct announced *announced, FILE *to)
@@ -424,8 +449,10 @@ static void renew(const void *at, VISIT visit, void *context)
 	const struct renewal *renewal = context;
 	struct rule rule;
 
-	if ((visit == postorder || visit == leaf) && !rule_decode(node->key, node->bytes, &rule))
-		write_rule(renewal->announced, renewal->to, true, &rule);
+	if ((visit != postorder && visit != leaf) || rule_decode(node->key, node->bytes, &rule))
+		return;
+	rule.rate = node->rate;
+	write_rule(renewal->announced, renewal->to, true, &rule);
 }
 
 void announced_renew(const struct announced *announced, FILE *to)

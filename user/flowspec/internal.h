@@ -41,6 +41,9 @@ bool flow_kind_is_bitmask(unsigned int kind);
 /* gobgp's words for the bits of TCP flags, and of fragment; NULL: none. */
 extern const char *const flow_bit_names[2][8];
 
+/* The number of these bits of IEEE 754: RFC 8955 section 7.1. */
+double flow_float(__u32 bits);
+
 /* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);
 
@@ -61,7 +64,7 @@ enum route_kind {
 struct route {
 	enum route_kind kind;
 	bool is_withdrawn;
-	bool is_drop;               /* the route asks for a drop, and `rules` has it */
+	bool is_drop;               /* the route asks for a drop or a rate, and `rules` has it */
 	char *key;                  /* two routes with the same key announce the same flow; NULL: of no concern */
 	char peer[FLOW_PEER_BYTES]; /* whose route it is; "": gobgp does not say */
 	char name[FLOW_NAME_BYTES]; /* of flow_name(), or "blackhole 192.0.2.1/32" */

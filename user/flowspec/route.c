@@ -60,27 +60,58 @@ static enum route_kind kind_of(const json_t *route, const json_t *nlri)
 
 /* ---- actions ---- */
 
+double flow_float(__u32 bits)
+{
+	float number;
+
+	memcpy(&number, &bits, sizeof(number));
+	return number;
+}
+
 /*
  * The rate of a community: 0 also if it is negative (RFC 8955 sections 7.1 and 7.2). gobgp does not know the rate of packets,
  * and prints in base64 all bytes behind the type: the last four are the rate.
  */
-static double rate_of(const json_t *community, int subtype)
+static double rate_of(const json_t *community)
 {
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const json_t *rate = json_object_get(community, "rate"), *value = json_object_get(community, "value");
-	const char *base64 = json_string_length(value) == 12 ? json_string_value(value) : NULL;
+	const char *base64 = json_string_length(value) == 12 ? json_string_value(value) : NULL, *digit;
+	__u64 bits = 0;
+	double number;
 
-	if (subtype == TRAFFIC_RATE)
-		return json_is_number(rate) ? fmax(json_number_value(rate), 0) : NAN;
-	if (!base64)
-		return NAN;
-	return strcmp(base64 + 4, "AAAAAA==") && !strchr("ghijklmnopqrstuvwxyz0123456789+/", base64[4]);
+	if (json_is_number(rate))
+		return fmax(json_number_value(rate), 0);
+	for (size_t i = 4; base64 && i < 10; i++) {
+		digit = strchr(digits, base64[i]);
+		if (!digit || !*digit)
+			return NAN;
+		bits = bits << 6 | (digit - digits);
+	}
+	number = base64 ? flow_float(bits >> 4) : NAN;
+	return isnan(number) ? number : fmax(number, 0);
 }
 
 /* What a flow asks for. */
 struct actions {
 	bool is_drop, is_sample;
+	__u64 rate;        /* as in struct rule; 0: none */
 	const char *other; /* NULL: nothing else */
 };
+
+/* Adds a rate above 0. Returns what is wrong with it, or NULL. */
+static const char *add_rate(struct actions *actions, double rate, bool is_bytes)
+{
+	const double number = ceil(is_bytes ? 8 * rate : rate);
+	const __u64 wanted = number <= RULE_RATE_MAX ? (__u64)number | (is_bytes ? RULE_RATE_BITS : 0) : 0;
+
+	if (!wanted)
+		return "a rate above 10^12 bits or packets a second";
+	if (actions->rate && actions->rate != wanted)
+		return "two rates";
+	actions->rate = wanted;
+	return NULL;
+}
 
 /* Adds what a community asks for: nothing, if it is no traffic filtering action, as a route target. */
 static void add_action(struct actions *actions, const json_t *community)
@@ -92,10 +123,11 @@ static void add_action(struct actions *actions, const json_t *community)
 	switch (type < TRAFFIC_ACTION || type > TRAFFIC_ACTION + 2 ? 0 : subtype) {
 	case TRAFFIC_RATE:
 	case TRAFFIC_PACKET_RATE:
-		rate = rate_of(community, subtype);
+		rate = rate_of(community);
 		actions->is_drop |= rate == 0;
 		if (rate != 0)
-			other = isnan(rate) ? "a rate that is no number" : "a rate limit above 0";
+			other = isnan(rate) ? "a rate that is no number" :
+					      add_rate(actions, rate, subtype == TRAFFIC_RATE);
 		break;
 	case TRAFFIC_FLOW_ACTION:
 		actions->is_sample = true;
@@ -112,10 +144,10 @@ static void add_action(struct actions *actions, const json_t *community)
 }
 
 /*
- * Whether the flow asks for a drop, and for no other action. What is dropped cannot be sampled, and no later flow matters
- * to it: so those bits do not change a drop.
+ * Whether the flow asks for a drop or a rate, and for no other action. What is dropped cannot be sampled, and no later flow
+ * matters to it: so those bits do not change a drop. A rate of 0 is a drop, whatever other rate there is.
  */
-static bool is_drop(struct route *route, const json_t *json)
+static bool is_drop(struct route *route, const json_t *json, __u64 *rate)
 {
 	static const int types[] = { ATTRIBUTE_EXTENDED_COMMUNITIES, ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES };
 	struct actions actions = {};
@@ -125,12 +157,28 @@ static bool is_drop(struct route *route, const json_t *json)
 	for (size_t j = 0; j < 2; j++)
 		json_array_foreach(json_object_get(attribute(json, types[j]), "value"), i, community)
 			add_action(&actions, community);
-	if (!actions.other && !actions.is_drop)
+	if (!actions.other && !actions.is_drop && (actions.is_sample || !actions.rate))
 		actions.other = actions.is_sample ? "the action sample or terminal" : "no action";
 	route->refusal = REFUSAL_ACTION;
 	if (actions.other)
 		reason_set(&route->why, 0, "it asks for %s, not for a drop", actions.other);
+	*rate = actions.is_drop ? 0 : actions.rate;
 	return !actions.other;
+}
+
+/* Gives the flow's rule the rate. Each rule has a bucket of its own, so a flow of several would get more than its rate. */
+static int limit(struct route *route, __u64 rate, struct reason *why)
+{
+	const size_t count = route->rules.count;
+	struct rule rule;
+
+	if (count != 1)
+		return reason_set(why, -E2BIG, "a rate is for one rule, and this flow takes %zu", count);
+	rule_set_get(&route->rules, 0, &rule);
+	rule_set_close(&route->rules);
+	rule.fields |= RULE_RATE;
+	rule.rate = rate;
+	return rule_set_add(&route->rules, &rule);
 }
 
 static bool is_blackhole(const json_t *json)
@@ -218,14 +266,17 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 {
 	const json_t *components = json_object_get(nlri, "value");
 	struct reason no_rules = {};
+	__u64 rate;
 	int error;
 
 	flow_name(components, route->name, sizeof(route->name));
 	route->key = json_dumps(components, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
 	if (!route->key)
 		return -ENOMEM;
-	route->is_drop = is_drop(route, json);
+	route->is_drop = is_drop(route, json, &rate);
 	error = flow_rules(components, options->action, ROUTE_RULES_MAX, &route->rules, &no_rules);
+	if (!error && route->is_drop && rate)
+		error = limit(route, rate, &no_rules);
 	if (error) {
 		rule_set_close(&route->rules);
 		if (route->is_drop) {

@@ -2,6 +2,7 @@
 /* The form is that of gobgp 3.0 to 4.8: monitor.go, and String() of the types in bgp.go and constant.go. */
 #include "flowspec/internal.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,15 +139,16 @@ static void add_action(json_t *list, const char *text)
 		{ "discard", 6, 0 },  { "rate: -", 6, 0 },    { "rate: NaN", 6, NAN }, { "rate: ", 6, 1 },
 		{ "action: ", 7, 0 }, { "redirect: ", 8, 0 }, { "remark: ", 9, 0 },
 	};
-	const unsigned long long number = strtoull(text, NULL, 10), packets = number & 0xffffffff;
-	double rate = packets && !(packets >> 31);
-	int subtype = number >> 48 == 12 ? 6 : 0;
+	const unsigned long long number = strtoull(text, NULL, 10);
+	double rate = flow_float(number);
+	int subtype = number >> 48 == 12 ? 12 : 0;
 	json_t *community;
 
 	for (size_t i = sizeof(actions) / sizeof(actions[0]); i-- > 0;)
 		if (!strncmp(text, actions[i].start, strlen(actions[i].start))) {
 			subtype = actions[i].subtype;
-			rate = actions[i].rate;
+			rate = actions[i].rate > 0 ? fmax(strtod(text + strlen("rate: "), NULL), DBL_MIN) :
+							      actions[i].rate;
 		}
 	community = json_pack("{s:i, s:i}", "type", 0x80, "subtype", subtype);
 	json_object_set_new(community, "rate", json_real(rate)); /* none, if it is no number */

@@ -389,7 +389,7 @@ const char *guard_special(const struct rule *rule)
 	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
 	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
 
-	if (rule->action == RULE_DROP && !rule->src_len && !rule->dst_len && is_about_leases(rule))
+	if (rule_blocks(rule) && !rule->src_len && !rule->dst_len && is_about_leases(rule))
 		return "answers of DHCP servers, by which a host keeps its addresses";
 	/* Any other rule with a protocol, a port or both addresses is likely on purpose. */
 	if (rule->action != RULE_DROP || rule->fields || (rule->src_len && rule->dst_len))

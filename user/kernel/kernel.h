@@ -42,6 +42,8 @@ enum kernel_map_name {
 	KERNEL_COUNTS,
 	KERNEL_COUNTERS,
 	KERNEL_HINTS,
+	KERNEL_RATES,
+	KERNEL_RATE_CREDITS,
 	KERNEL_SAMPLES,
 	KERNEL_SAMPLING,
 	KERNEL_MAPS,
@@ -392,6 +394,9 @@ int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason);
 
 /* The present tick, or a tick shortly before it: a tick that has certainly begun. */
 int ticks_now(__u32 *tick, struct reason *reason);
+
+/* Jiffies per second; 0: the kernel does not say. */
+long ticks_jiffies(void);
 
 /* The time that is left until a tick. */
 int ticks_left(__u32 tick, __s64 *left_ms, struct reason *reason);

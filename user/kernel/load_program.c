@@ -312,6 +312,7 @@ int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_atta
 const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,   [KERNEL_RECORDS] = ABI_RECORDS_MAP,
 	[KERNEL_COUNTS] = ABI_COUNTS_MAP,   [KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
+	[KERNEL_RATES] = ABI_RATES_MAP,     [KERNEL_RATE_CREDITS] = ABI_RATE_CREDITS_MAP,
 	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
@@ -334,15 +335,16 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++) {
-		const bool is_table = name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS;
+		const bool is_table = name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS ||
+				      name == KERNEL_RATES;
 		struct kernel_map *map = &filter->map[name];
 		void *memory;
 
 		/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
-		if (name == KERNEL_COUNTERS || name == KERNEL_SAMPLES || name == KERNEL_SAMPLING || map->memory ||
-		    (name != KERNEL_CONFIG && filter->is_other_version))
+		if (name == KERNEL_COUNTERS || name == KERNEL_SAMPLES || name == KERNEL_SAMPLING ||
+		    name == KERNEL_RATE_CREDITS || map->memory || (name != KERNEL_CONFIG && filter->is_other_version))
 			continue;
-		/* A table gets only an address range; kernel_map_part() maps parts of it. */
+		/* A table, and what few filters use, gets only an address range; kernel_map_part() maps parts of it. */
 		memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (memory == MAP_FAILED) {
 			error = -errno;

@@ -20,13 +20,21 @@ static const struct bpf_insn tick_program[] = {
 	{ .code = BPF_JMP | BPF_EXIT },
 };
 
+/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy. */
+long ticks_jiffies(void)
+{
+	struct timespec jiffy = {};
+
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) || !jiffy.tv_nsec ?
+		       0 :
+		       (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec;
+}
+
 int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 {
 	__u8 frame[ETH_HLEN] = {}; /* the shortest frame that the kernel accepts */
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = sizeof(frame));
-	struct timespec jiffy = {};
 	int program, error = 0;
-	long jiffies_per_second;
 
 	kernel_catch_messages();
 	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_tick", "GPL", tick_program,
@@ -36,13 +44,11 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 	if (program >= 0)
 		close(program);
 	*tick = options.retval;
-	/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy. */
-	if (!error && (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) || !jiffy.tv_nsec))
+	if (!error && !ticks_jiffies())
 		error = -ENOTSUP;
 	if (error)
 		return kernel_refuse(reason, error, "cannot read the kernel's clock", "");
-	jiffies_per_second = (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec;
-	*ticks_per_second = (double)jiffies_per_second / (1 << ABI_TICK_SHIFT);
+	*ticks_per_second = (double)ticks_jiffies() / (1 << ABI_TICK_SHIFT);
 	return 0;
 }
 

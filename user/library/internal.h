@@ -19,6 +19,7 @@ struct xdp_cuckoo_filter {
 	char *state; /* absolute, or NULL */
 	unsigned int flags;
 	bool is_open, is_visiting;
+	__u64 rate; /* of rules with XDP_CUCKOO_RATE, whose struct has no room for it; 0: none */
 	struct reason reason;
 	/* The current change. Only the thread `changer` may use it. */
 	bool is_changing;
@@ -72,8 +73,13 @@ bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel
 int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, const char *name, unsigned int *number);
 int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source);
 
-/* Converts a rule of the caller, who may have made mistakes; and back. 0; -EINVAL with the reason. */
-int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason);
-void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule);
+/*
+ * Converts a rule of the caller, who may have made mistakes; and back. 0; -EINVAL with the reason. The rate is in
+ * filter->rate; `filter` may be NULL. public_check_rate(): -EINVAL: it is missing, and the rule is to be added.
+ */
+int public_read_rule(const struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		     struct reason *reason);
+void public_write_rule(struct xdp_cuckoo_filter *filter, const struct rule *from, struct xdp_cuckoo_rule *rule);
+int public_check_rate(const struct rule *rule, struct reason *reason);
 
 #endif

@@ -105,7 +105,9 @@ int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, 
 		struct reason why;
 		struct rule rule;
 
-		error = public_read_rule(&rules[i], &rule, &why);
+		error = public_read_rule(filter, &rules[i], &rule, &why);
+		if (!error)
+			error = public_check_rate(&rule, &why);
 		if (error)
 			reason_set(&filter->reason, error, "rule %zu: %.400s", i, why.text);
 		else if (rule_set_add(&wanted, &rule))

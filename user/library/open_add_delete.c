@@ -259,7 +259,7 @@ int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_
 	*is_own = !filter->is_changing;
 	error = *is_own ? public_enter_alone(filter) : public_enter(filter);
 	if (!error && from)
-		error = public_read_rule(from, rule, &filter->reason);
+		error = public_read_rule(filter, from, rule, &filter->reason);
 	return error || !*is_own ? error : begin(filter);
 }
 
@@ -291,7 +291,9 @@ int xdp_cuckoo_list_add(struct xdp_cuckoo_filter *filter, const char *list, cons
 
 	if (error)
 		return public_leave(filter, error);
-	error = public_open_list(filter, list, NULL);
+	error = public_check_rate(&rule, &filter->reason);
+	if (!error)
+		error = public_open_list(filter, list, NULL);
 	if (!error)
 		error = change_add(&filter->session, &rule, &added, &filter->reason);
 	if (!error && added == STORE_UNCHANGED)

@@ -16,6 +16,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	static const enum xdp_cuckoo_answer answers[QUERY_DECISIONS] = {
 		[QUERY_NO_RULE] = XDP_CUCKOO_NOT_BLOCKED,
 		[QUERY_MONITORED] = XDP_CUCKOO_MONITORED,
+		[QUERY_LIMITED] = XDP_CUCKOO_LIMITED,
 		[QUERY_PASSED] = XDP_CUCKOO_PASSED,
 		[QUERY_BLOCKED] = XDP_CUCKOO_BLOCKED,
 		[QUERY_BLOCKED_BY_POLICY] = XDP_CUCKOO_BLOCKED_BY_POLICY,
@@ -30,7 +31,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	if (rule)
 		memset(rule, 0, sizeof(*rule));
 	if (!error)
-		error = public_read_rule(flow, &query, &filter->reason);
+		error = public_read_rule(filter, flow, &query, &filter->reason);
 	if (!error)
 		error = public_open_store(filter, &store);
 	if (error)
@@ -39,7 +40,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	if (!error)
 		*answer = answers[decision];
 	if (!error && is_listed && rule)
-		public_write_rule(&found, rule);
+		public_write_rule(filter, &found, rule);
 	if (error)
 		store_unread_reason(error, &filter->reason);
 	public_close_store(filter, store);
@@ -49,6 +50,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 /* ---- visits ---- */
 
 struct visiting {
+	struct xdp_cuckoo_filter *filter;
 	int (*visit)(const struct xdp_cuckoo_rule *rule, void *context);
 	int (*visit_counted)(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_matched *matched,
 			     void *context);
@@ -73,7 +75,7 @@ static int visit(const struct rule *rule, void *context)
 
 	if (rule->timeout_ms < 0 || !(rule_owners_now(rule) & visiting->owners))
 		return 0;
-	public_write_rule(rule, &given);
+	public_write_rule(visiting->filter, rule, &given);
 	if (visiting->counts) {
 		matched = matched_of(visiting->counts, rule);
 		visiting->ended = visiting->visit_counted(&given, &matched, visiting->context);
@@ -110,6 +112,7 @@ static int visit_rules(struct xdp_cuckoo_filter *filter, const char *list, struc
 	if (error)
 		return public_leave(filter, error);
 	error = list ? public_find_list(filter, store, list, &owner) : 0;
+	visiting->filter = filter;
 	visiting->owners = list && !error ? 1ULL << owner : ~0ULL;
 	if (!error && visiting->counts)
 		error = open_counts(filter, store, visiting->counts);
@@ -163,7 +166,7 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 
 	*matched = (struct xdp_cuckoo_matched){};
 	if (!error)
-		error = public_read_rule(from, &rule, &filter->reason);
+		error = public_read_rule(filter, from, &rule, &filter->reason);
 	if (!error)
 		error = public_open_store(filter, &store);
 	if (error)

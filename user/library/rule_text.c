@@ -13,7 +13,7 @@ _Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
 _Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
 _Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
 		       (int)XDP_CUCKOO_DPORT == RULE_DPORT && (int)XDP_CUCKOO_NEW == RULE_NEW &&
-		       (int)XDP_CUCKOO_DETAILS == RULE_DETAILS,
+		       (int)XDP_CUCKOO_DETAILS == RULE_DETAILS && XDP_CUCKOO_RATE_BITS == RULE_RATE_BITS,
 	       "fields");
 _Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS &&
 		       (int)XDP_CUCKOO_MONITOR == RULE_MONITOR,
@@ -60,7 +60,8 @@ static void read_details(const struct xdp_cuckoo_rule *from, struct rule *rule)
 {
 	const unsigned int fragment = detail(from, XDP_CUCKOO_FRAGMENT), block = detail(from, XDP_CUCKOO_LENGTH_BLOCK);
 
-	rule->fields &= ~XDP_CUCKOO_FRAGMENTS;
+	rule->fields &= ~(XDP_CUCKOO_FRAGMENTS | XDP_CUCKOO_RATE);
+	rule->fields |= from->fields & XDP_CUCKOO_RATE ? RULE_RATE : 0;
 	rule->flags = from->tcp_flags;
 	rule->fragment = fragment;
 	rule->length = from->length;
@@ -75,7 +76,8 @@ static void read_details(const struct xdp_cuckoo_rule *from, struct rule *rule)
 		rule->fragment |= rule->details.fragment_mask = FLOW_FRAGMENT_ANY;
 }
 
-int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason)
+int public_read_rule(const struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		     struct reason *reason)
 {
 	if (!memchr(from->comment, '\0', RULE_COMMENT_BYTES))
 		return reason_set(reason, -EINVAL, "the comment has no end");
@@ -94,6 +96,7 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 	rule->sport = htons(from->sport);
 	rule->dport = htons(from->dport);
 	read_details(from, rule);
+	rule->rate = filter && rule->fields & RULE_RATE ? filter->rate : 0;
 	rule->timeout_ms = from->timeout_ms;
 	strcpy(rule->comment, from->comment);
 	text_clean(rule->comment);
@@ -107,16 +110,40 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 	return 0;
 }
 
+int public_check_rate(const struct rule *rule, struct reason *reason)
+{
+	return rule_has_sound_rate(rule) ?
+		       0 :
+		       reason_set(reason, -EINVAL, "a rule with XDP_CUCKOO_RATE: first call xdp_cuckoo_set_rate()");
+}
+
+uint64_t xdp_cuckoo_rate(const struct xdp_cuckoo_filter *filter)
+{
+	return filter->rate;
+}
+
+int xdp_cuckoo_set_rate(struct xdp_cuckoo_filter *filter, uint64_t rate)
+{
+	const struct rule rule = { .fields = RULE_RATE, .rate = rate };
+
+	if (!rule_has_sound_rate(&rule))
+		return reason_set(&filter->reason, -EINVAL, "a rate must be 1 to 10^12 packets or bits a second");
+	filter->rate = rate;
+	return 0;
+}
+
 /* ---- to ---- */
 
-void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
+void public_write_rule(struct xdp_cuckoo_filter *filter, const struct rule *from, struct xdp_cuckoo_rule *rule)
 {
 	const struct rule_details *details = &from->details;
 
 	memset(rule, 0, sizeof(*rule));
 	rule->family = from->family == FLOW_IPV4 ? AF_INET : from->family == FLOW_IPV6 ? AF_INET6 : AF_UNSPEC;
 	rule->action = from->action;
-	rule->fields = from->fields;
+	rule->fields = (from->fields & ~RULE_RATE) | (from->fields & RULE_RATE ? XDP_CUCKOO_RATE : 0);
+	if (filter && from->rate)
+		filter->rate = from->rate;
 	if (details->fragment_mask == FLOW_FRAGMENT_ANY)
 		rule->fields |= XDP_CUCKOO_FRAGMENTS;
 	rule->details = (details->fragment_mask == FLOW_FRAGMENT_MASK ? from->fragment : 0) << XDP_CUCKOO_FRAGMENT |
@@ -150,7 +177,7 @@ int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct 
 	reason->text[0] = '\0';
 	error = rule_parse(text, &parsed, reason);
 	if (!error)
-		public_write_rule(&parsed, rule);
+		public_write_rule(filter, &parsed, rule);
 	return error;
 }
 
@@ -159,7 +186,7 @@ int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t siz
 	char whole[RULE_TEXT_BYTES];
 	struct reason ignored;
 	struct rule read;
-	int error = public_read_rule(rule, &read, &ignored);
+	int error = public_read_rule(NULL, rule, &read, &ignored);
 
 	if (size)
 		snprintf(text, size, "%s", error ? "" : rule_format(&read, whole));

@@ -85,6 +85,7 @@ int xdp_cuckoo_samples_close(struct xdp_cuckoo_filter *filter)
 /* ---- reading ---- */
 
 struct sample_reading {
+	struct xdp_cuckoo_filter *filter;
 	int (*visit)(const struct xdp_cuckoo_sample *sample, void *context);
 	void *context;
 	struct store *store;
@@ -112,10 +113,10 @@ static int hand_over(const struct abi_sample *sample, void *context)
 	if (view.has_flow) {
 		const struct rule flow = rule_without_details(&view.packet);
 
-		public_write_rule(&flow, &given.flow);
+		public_write_rule(NULL, &flow, &given.flow);
 	}
 	if (view.cause == SAMPLE_RULE)
-		public_write_rule(&view.rule, &given.rule);
+		public_write_rule(reading->filter, &view.rule, &given.rule);
 	reading->ended = reading->visit(&given, reading->context);
 	return reading->ended ? -ECANCELED : 0;
 }
@@ -123,7 +124,7 @@ static int hand_over(const struct abi_sample *sample, void *context)
 int xdp_cuckoo_samples_read(struct xdp_cuckoo_filter *filter,
 			    int (*visit)(const struct xdp_cuckoo_sample *sample, void *context), void *context)
 {
-	struct sample_reading reading = { .visit = visit, .context = context };
+	struct sample_reading reading = { .filter = filter, .visit = visit, .context = context };
 	int renewed, error = enter_sampling(filter);
 	__u64 times;
 

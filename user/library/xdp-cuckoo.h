@@ -95,7 +95,7 @@ const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter);
 /* ---- rules ---- */
 
 #define XDP_CUCKOO_COMMENT_BYTES 256 /* with the final 0 */
-#define XDP_CUCKOO_TEXT_BYTES 544    /* for the longest rule, with the final 0 */
+#define XDP_CUCKOO_TEXT_BYTES 576    /* for the longest rule, with the final 0 */
 
 enum xdp_cuckoo_action {
 	XDP_CUCKOO_DROP,
@@ -110,6 +110,7 @@ enum xdp_cuckoo_field {
 	XDP_CUCKOO_NEW = 1 << 3,     /* `state new`: only packets that begin something; not with XDP_CUCKOO_PASS */
 	XDP_CUCKOO_DETAILS = 1 << 4, /* `details`, tcp_flags_mask or length is not 0, or XDP_CUCKOO_FRAGMENTS is set */
 	XDP_CUCKOO_FRAGMENTS = 1 << 5, /* only fragments, of any kind; with XDP_CUCKOO_DETAILS */
+	XDP_CUCKOO_RATE = 1 << 6,      /* only packets above xdp_cuckoo_rate(); not with XDP_CUCKOO_PASS */
 };
 
 /* Shifts in `details`. A block has 1, 16, 256 or 4,096 numbers and starts at a multiple of that: 0, 1, 2 or 3. */
@@ -151,6 +152,16 @@ int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct 
  * thread may call it.
  */
 int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t size);
+
+/*
+ * The rate of a rule with XDP_CUCKOO_RATE, in packets a second, 1 to 10^12, or with XDP_CUCKOO_RATE_BITS in bits. The
+ * struct has no room for it: xdp_cuckoo_rate() is that of the last such rule that a call, or a visit, has given (it may be
+ * called within a visit), or of the last xdp_cuckoo_set_rate(); 0: none. xdp_cuckoo_add(), xdp_cuckoo_list_add() and
+ * xdp_cuckoo_list_replace() use it for all such rules. xdp_cuckoo_format() writes "rate ?". -EINVAL. Since 0.2.0.
+ */
+#define XDP_CUCKOO_RATE_BITS (1ULL << 63)
+uint64_t xdp_cuckoo_rate(const struct xdp_cuckoo_filter *filter);
+int xdp_cuckoo_set_rate(struct xdp_cuckoo_filter *filter, uint64_t rate);
 
 /* ---- changes: of a filter opened with XDP_CUCKOO_CHANGE, else -EROFS ---- */
 
@@ -273,6 +284,7 @@ enum xdp_cuckoo_answer {
 	XDP_CUCKOO_PASSED,            /* by a pass rule */
 	XDP_CUCKOO_BLOCKED_BY_POLICY, /* no rule passes them: `xdp-cuckoo policy no-rule drop` */
 	XDP_CUCKOO_MONITORED,         /* they pass, but a monitor rule counts them */
+	XDP_CUCKOO_LIMITED,           /* they pass up to the rate of a rule */
 };
 
 /*

@@ -20,6 +20,8 @@ static const char *why_not(const struct rule *rule)
 
 	if (rule->family == FLOW_NO_FAMILY)
 		return "is left out: ipset needs an address";
+	if (rule->fields & RULE_RATE)
+		return "is left out: a set of ipset has no rate";
 	if (rule->fields & RULE_NEW)
 		return "is left out: a set of ipset has no state";
 	if (rule->fields & RULE_DETAILS)

@@ -64,9 +64,11 @@ static bool kind_of(const struct rule *rule, struct list_kind *kind, void *conte
 		kind->depth = depth_of(&writing->nesting[rule->family][rule->action][is_dst],
 				       is_dst ? &rule->dst : &rule->src, is_dst ? rule->dst_len : rule->src_len);
 	}
-	if (rule->fields & (RULE_NEW | RULE_DETAILS)) {
+	if (rule->fields & (RULE_NEW | RULE_RATE | RULE_DETAILS)) {
 		writing->losses
 			->tell(rule,
+			       rule->fields & RULE_RATE ?
+				       "is left out: a set of nft has no rate; nft has it in rules: limit rate over" :
 			       rule->fields & RULE_NEW ?
 				       "is left out: a set of nft has no state; nft has it in rules: ct state new" :
 				       "is left out: nft has flags, fragments and lengths in rules, not in sets",

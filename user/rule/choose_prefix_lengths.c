@@ -88,13 +88,14 @@ static size_t cover(const struct shape_list *list, enum flow_family family, unsi
 
 	for (size_t first = 0; first < list->count; first = end) {
 		const struct rule_shape *shape = &list->entry[first].shape;
+		const unsigned int most = shape->fields & RULE_RATE ? 0 : bits;
 		size_t fewest = SIZE_MAX;
 
 		for (end = first + 1; end < list->count; end++)
 			if (memcmp(&list->entry[end].shape, shape, offsetof(struct rule_shape, src_len)))
 				break;
-		for (unsigned int width = 1; width <= bits + 1 && shape->family == family; width++) {
-			const size_t count = cover_group(&list->entry[first], end - first, bits, width, tried);
+		for (unsigned int width = 1; width <= most + 1 && shape->family == family; width++) {
+			const size_t count = cover_group(&list->entry[first], end - first, most, width, tried);
 
 			if (count >= fewest)
 				continue;

@@ -172,7 +172,7 @@ bool rule_is_canonical(const struct rule *rule)
 	const unsigned int bits = rule_address_bits(rule->family);
 
 	if (rule->action >= RULE_ACTIONS || rule->fields >= RULE_FIELDS ||
-	    (rule->fields & RULE_NEW && rule->action == RULE_PASS))
+	    (rule->fields & (RULE_NEW | RULE_RATE) && rule->action == RULE_PASS))
 		return false;
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;
@@ -181,7 +181,7 @@ bool rule_is_canonical(const struct rule *rule)
 	if (rule->family > FLOW_NO_FAMILY || rule->src_len > bits || rule->dst_len > bits)
 		return false;
 	if (rule_is_icmp(rule) ? rule->family != (rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6) :
-				 rule->family == FLOW_NO_FAMILY && !rule->fields)
+				 rule->family == FLOW_NO_FAMILY && !(rule->fields & ~RULE_RATE))
 		return false;
 	return is_network(rule, &rule->src, rule->src_len) && is_network(rule, &rule->dst, rule->dst_len);
 }

@@ -84,7 +84,7 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	/* Without an address or ICMP, only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
 	const bool needs_family = rule->family != FLOW_NO_FAMILY && !rule->dst_len && !rule_is_icmp(rule);
 	const char *name = rule_protocol_name(rule->proto);
-	char prefix[RULE_PREFIX_BYTES], time[RULE_TIME_BYTES];
+	char prefix[RULE_PREFIX_BYTES], time[RULE_TIME_BYTES], rate[RULE_RATE_BYTES];
 
 	/* Each piece starts with its separator. The first separator is removed at the end. */
 	text[0] = '\0';
@@ -105,6 +105,8 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	append_details(text, rule);
 	if (rule->fields & RULE_NEW)
 		text_append(text, RULE_TEXT_BYTES, " state new");
+	if (rule->fields & RULE_RATE)
+		text_append(text, RULE_TEXT_BYTES, " rate %s", rule_rate_format(rule->rate, rate));
 	if (rule->action != RULE_DROP)
 		text_append(text, RULE_TEXT_BYTES, " action %s", rule_action_name(rule->action));
 	if (rule->timeout_ms)
@@ -147,8 +149,64 @@ const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEX
 		append_part(text, "length", details->length_bits);
 	if (shape->fields & RULE_NEW)
 		text_append(text, RULE_TEXT_BYTES, " state new");
+	if (shape->fields & RULE_RATE)
+		text_append(text, RULE_TEXT_BYTES, " rate");
 	if (shape->action != RULE_DROP)
 		text_append(text, RULE_TEXT_BYTES, " action %s", rule_action_name(shape->action));
+	return text;
+}
+
+/* ---- rates ---- */
+
+static const char powers[] = "kKMmGgTt"; /* of 1000, each in two forms */
+
+/* What follows the number and its power. Not "bps": tc means bytes by it, others bits. */
+static const struct {
+	const char *word;
+	unsigned int bits; /* 0: packets */
+} rate_units[] = {
+	{ "/s", 0 },    { "/second", 0 }, { "packets/s", 0 },   { "packets/second", 0 }, { "pps", 0 },
+	{ "bit/s", 1 }, { "bits/s", 1 },  { "bit/second", 1 },  { "bits/second", 1 },    { "bit", 1 },
+	{ "B/s", 8 },   { "byte/s", 8 },  { "byte/second", 8 }, { "bytes/second", 8 },   { "bytes/s", 8 },
+};
+
+int rule_rate_parse(const char *text, __u64 *rate)
+{
+	const char *power;
+	__u64 number = 0;
+
+	if (*text < '0' || *text > '9' || rule_has_leading_zero(text))
+		return -EINVAL;
+	for (; *text >= '0' && *text <= '9'; text++)
+		number = number > RULE_RATE_MAX ? number : 10 * number + (*text - '0');
+	power = *text ? strchr(powers, *text) : NULL;
+	text += power != NULL;
+	for (size_t i = 0; i < sizeof(rate_units) / sizeof(rate_units[0]); i++) {
+		const unsigned int bits = rate_units[i].bits;
+
+		if (*text == 'b' && rate_units[i].word[0] == 'B' ? true : strcasecmp(text, rate_units[i].word))
+			continue;
+		for (int left = power ? (power - powers) / 2 + 1 : 0; left && number <= RULE_RATE_MAX; left--)
+			number *= 1000;
+		if (!number || number > RULE_RATE_MAX / (bits ? bits : 1))
+			return -ERANGE;
+		*rate = bits ? number * bits | RULE_RATE_BITS : number;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+const char *rule_rate_format(__u64 rate, char text[RULE_RATE_BYTES])
+{
+	__u64 number = rate & ~RULE_RATE_BITS;
+	size_t thousands = 0;
+
+	if (!number)
+		return strcpy(text, "?");
+	for (; rate & RULE_RATE_BITS && !(number % 1000) && thousands < 4; thousands++)
+		number /= 1000;
+	snprintf(text, RULE_RATE_BYTES, "%llu%.*s%s", (unsigned long long)number, thousands != 0,
+		 thousands ? &powers[2 * (thousands - 1)] : "", rate & RULE_RATE_BITS ? "bit/s" : "/s");
 	return text;
 }
 

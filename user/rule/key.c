@@ -14,6 +14,7 @@ static __u64 shape_tag(const struct rule_shape *shape)
 	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->action == RULE_MONITOR ? ABI_TAG_MONITOR : 0) |
 	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
 	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | (shape->fields & RULE_NEW ? ABI_TAG_NEW : 0) |
+	       (shape->fields & RULE_RATE ? ABI_TAG_RATE : 0) |
 	       (shape->fields & RULE_DETAILS ? FLOW_KEY_HAS_DETAILS : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
 }
 
@@ -51,6 +52,7 @@ struct rule_shape rule_shape_of_tag(__u64 tag, __u64 details, enum flow_family f
 					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
 					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0) |
 					      (tag & ABI_TAG_NEW ? RULE_NEW : 0) |
+					      (tag & ABI_TAG_RATE ? RULE_RATE : 0) |
 					      (tag & FLOW_KEY_HAS_DETAILS ? RULE_DETAILS : 0),
 				    .details = { .flags_mask = details >> ABI_DETAILS_FLAGS_SHIFT,
 						 .fragment_mask = details >> ABI_DETAILS_FRAGMENT_SHIFT & 3,
@@ -166,12 +168,12 @@ static unsigned int port_bits(__u8 fields, enum rule_field port, unsigned int fr
 	return fields & port ? RULE_PORT_BITS - free : 0;
 }
 
-/* Whether the rule compares all that these fields and details compare. Neither addresses nor protocols matter. */
+/* Whether the rule compares all that these fields and details compare. Neither addresses, protocols nor rates matter. */
 static bool compares_all(const struct rule *rule, __u8 fields, const struct rule_details *details)
 {
 	const struct rule_details *own = &rule->details;
 
-	return !(fields & ~(rule->fields | RULE_DETAILS)) && !(details->flags_mask & ~own->flags_mask) &&
+	return !(fields & ~(rule->fields | RULE_DETAILS | RULE_RATE)) && !(details->flags_mask & ~own->flags_mask) &&
 	       !(details->fragment_mask & ~own->fragment_mask) && details->length_bits <= own->length_bits &&
 	       port_bits(fields, RULE_SPORT, details->sport_free) <=
 		       port_bits(rule->fields, RULE_SPORT, own->sport_free) &&
@@ -310,6 +312,9 @@ bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
 {
 	const struct rule_details *a = &from->details, *b = &to->details;
 
+	/* A rate is counted by one key: see struct abi_rates. */
+	if (from->fields & RULE_RATE)
+		return !memcmp(from, to, sizeof(*from));
 	/* A rule without a prefix must not expand: a rule about ports alone would get 2^32 keys. */
 	return from->family == to->family && from->action == to->action &&
 	       !((from->fields ^ to->fields) & ~RULE_DETAILS) && a->flags_mask == b->flags_mask &&
@@ -439,7 +444,8 @@ struct rule rule_without_details(const struct rule *rule)
 {
 	struct rule without = *rule;
 
-	without.fields &= ~(RULE_NEW | RULE_DETAILS);
+	without.fields &= ~(RULE_NEW | RULE_RATE | RULE_DETAILS);
+	without.rate = 0;
 	without.details = (struct rule_details){};
 	without.flags = without.fragment = without.length = 0;
 	return without;

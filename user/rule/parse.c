@@ -289,6 +289,20 @@ static int parse_state(struct parser *parser, const struct keyword *keyword, con
 	return 0;
 }
 
+static int parse_rate(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	const int error = rule_rate_parse(value, &parser->rule->rate);
+
+	parser->rule->fields |= RULE_RATE;
+	if (error == -ERANGE)
+		return fail(parser, "'%s %.40s': a rate is 1 to 10^12 packets or bits a second; leave it out to drop all",
+			    keyword->word, value);
+	return error ? fail(parser, "'%s %.40s': write packets a second like 1000/s or 10k/s, or bits and bytes like "
+				    "8Mbit/s and 1MB/s",
+			    keyword->word, value) :
+		       0;
+}
+
 static int parse_action(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct suggest suggest = suggest_for(value);
@@ -354,6 +368,7 @@ static const struct keyword keywords[] = {
 	{ "fragment", "no|first|later|any", parse_fragment, false, FLOW_NO_PORTS },
 	{ "length", "BYTES", parse_length, false, FLOW_NO_PORTS },
 	{ "state", "new", parse_state, false, FLOW_NO_PORTS },
+	{ "rate", "RATE", parse_rate, false, FLOW_NO_PORTS },
 	{ "action", "drop|pass|monitor", parse_action, false, FLOW_NO_PORTS },
 	{ "timeout", "TIME", parse_timeout, false, FLOW_NO_PORTS },
 	{ "comment", "TEXT", parse_comment, false, FLOW_NO_PORTS },
@@ -412,7 +427,9 @@ static int check_whole(struct parser *parser)
 		rule->family = implied;
 	if (rule->fields & RULE_NEW && rule->action == RULE_PASS)
 		return fail(parser, "state new goes with action drop or monitor: a pass rule lets all packets pass");
-	if (!rule->fields && rule->family == FLOW_NO_FAMILY)
+	if (rule->fields & RULE_RATE && rule->action == RULE_PASS)
+		return fail(parser, "a rate goes with action drop or monitor: packets above the rate are dropped");
+	if (!(rule->fields & ~RULE_RATE) && rule->family == FLOW_NO_FAMILY)
 		return fail(parser, "a rule must name a protocol, an address or a port");
 	return 0;
 }

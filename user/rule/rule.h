@@ -9,12 +9,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "abi.h"
 #include "flow.h"
 #include "base/error_reason.h"
 
-#define RULE_TEXT_BYTES 544           /* longest canonical text with timeout, comment and final 0 */
+#define RULE_TEXT_BYTES 576           /* longest canonical text with timeout, comment and final 0 */
 #define RULE_COMMENT_BYTES 256        /* with the final 0 */
 #define RULE_ENCODED_BYTES 56         /* longest result of rule_encode() */
 #define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
@@ -23,7 +24,7 @@
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
-/* If rules of several actions match a packet, the first of PASS, DROP, MONITOR decides: see rule_action_rank(). */
+/* If rules of several actions match a packet, the first of PASS, DROP, MONITOR decides: see rule_rank(). */
 enum rule_action {
 	RULE_DROP,
 	RULE_PASS,
@@ -31,8 +32,12 @@ enum rule_action {
 	RULE_ACTIONS,
 };
 
-/* 0 for the action that decides first. */
-unsigned int rule_action_rank(enum rule_action action);
+/*
+ * 0 for the rules that decide first: pass rules, drop rules, drop rules with a rate, monitor rules. A packet within all
+ * rates that match it goes on to the next rank.
+ */
+#define RULE_RANKS 4
+unsigned int rule_rank(enum rule_action action, __u8 fields);
 
 /* "drop", "pass", "monitor". rule_action_parse(): 0; -EINVAL. */
 const char *rule_action_name(enum rule_action action);
@@ -44,8 +49,13 @@ enum rule_field {
 	RULE_DPORT = 1 << 2,   /* or the ICMP code */
 	RULE_NEW = 1 << 3,     /* `state new`: only packets that begin something, see bpf/new_only.h */
 	RULE_DETAILS = 1 << 4, /* struct rule_details has something */
-	RULE_FIELDS = RULE_DETAILS << 1,
+	RULE_RATE = 1 << 5,    /* only packets above rule.rate: a rate belongs to drop and monitor rules */
+	RULE_FIELDS = RULE_RATE << 1,
 };
+
+/* A rate is packets a second, or with RULE_RATE_BITS bits a second: 1 to RULE_RATE_MAX. */
+#define RULE_RATE_BITS ABI_RATE_BITS
+#define RULE_RATE_MAX 1000000000000ULL
 
 /*
  * How a rule compares what few rules compare: TCP flags, fragment and length. And ports, if it compares only a part of
@@ -72,7 +82,7 @@ struct rule_owners {
 
 /*
  * Always in canonical form, with every unused byte 0. So two rules match the same flows with the same
- * action exactly where all members from family to dport are equal. A prefix of length 0 counts as no
+ * action exactly where all members from family to `length` are equal. A prefix of length 0 counts as no
  * prefix.
  */
 struct rule {
@@ -87,6 +97,7 @@ struct rule {
 	struct rule_details details;
 	__u8 flags, fragment;             /* values under the masks of `details` */
 	__u16 length;                     /* in the byte order of the host */
+	__u64 rate;                       /* with RULE_RATE; 0: a rule that was not found in a store has none yet */
 	__s64 timeout_ms;                 /* until the rule ends; 0: never; negative: it ended that long ago */
 	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
 	struct rule_owners owners;        /* all 0 where the rule does not come from a store */
@@ -211,6 +222,34 @@ int rule_time_parse(const char *text, __s64 *ms);
 int rule_moment_parse(const char *text, __s64 *second);
 const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 
+/*
+ * Reads a rate: "1000/s", "10k/s", "8Mbit/s", "1MB/s"; k, M, G and T are powers of 1000. A rate in bytes becomes bits. 0;
+ * -EINVAL; -ERANGE: 0, or more than RULE_RATE_MAX. rule_rate_format() writes "1000/s" or "8Mbit/s", and "?" for 0.
+ */
+#define RULE_RATE_BYTES 32
+int rule_rate_parse(const char *text, __u64 *rate);
+const char *rule_rate_format(__u64 rate, char text[RULE_RATE_BYTES]);
+
+/* Whether the rule has a rate exactly if its fields say so, and one that rule_rate_parse() could have made. */
+static inline bool rule_has_sound_rate(const struct rule *rule)
+{
+	const __u64 number = rule->rate & ~RULE_RATE_BITS;
+
+	return rule->fields & RULE_RATE ? number && number <= RULE_RATE_MAX : !rule->rate;
+}
+
+/* Whether rules that match the same flows also have the same rate, timeout and comment. */
+static inline bool rule_same_value(const struct rule *a, const struct rule *b)
+{
+	return a->rate == b->rate && a->timeout_ms == b->timeout_ms && !strcmp(a->comment, b->comment);
+}
+
+/* Whether the rule drops every packet that it matches. */
+static inline bool rule_blocks(const struct rule *rule)
+{
+	return rule->action == RULE_DROP && !(rule->fields & RULE_RATE);
+}
+
 /* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
@@ -251,7 +290,7 @@ bool rule_is_mapped(const union flow_addr *address);
 __u64 rule_owners_now(const struct rule *rule);
 
 /*
- * The bytes by which a store keeps a rule, without timeout, comment and owners. They sort by family,
+ * The bytes by which a store keeps a rule, without rate, timeout, comment and owners. They sort by family,
  * source and destination. rule_encode() returns the length. rule_decode() leaves the comment empty and
  * returns 0, or -EBADMSG where the bytes are no rule.
  */
@@ -259,7 +298,7 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES]);
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
 
 /*
- * Check data that others wrote. rule_is_canonical(): the rule is in canonical form, apart from timeout, comment
+ * Check data that others wrote. rule_is_canonical(): the rule is in canonical form, apart from rate, timeout, comment
  * and owners; rule_decode() does not check that. rule_is_plain(): the text has no quotes or control characters.
  * A comment must be plain, and UTF-8.
  */
@@ -288,7 +327,7 @@ struct rule rule_of_key(const struct rule_key *key);
 
 /*
  * A rule that matches only this flow, which must have a family. rule_of_packet(): only packets with the flow's details,
- * too. rule_without_details(): the rule without these, and without `state new`: a pass rule for its conversation.
+ * too. rule_without_details(): the rule without these, without `state new` and rate: a pass rule for its conversation.
  */
 struct rule rule_of_flow(const struct flow *flow);
 struct rule rule_of_packet(const struct flow *flow);

@@ -7,7 +7,7 @@
 
 /*
  * An entry has the first word of the encoded rule. The rest is a record in `bytes`: one byte with the length of the
- * tail and the bits below, the tail without its final zeros, then timeout and comment, if any. A record of a
+ * tail and the bits below, the tail without its final zeros, then rate, timeout and comment, if any. A record of a
  * single 0 byte, the usual case, is left out: so reading sorted rules does not jump around in memory.
  */
 #define FIRST_BYTES 8
@@ -15,7 +15,7 @@
 #define RECORD_TAIL 0x3f
 #define RECORD_TIMED 0x40
 #define RECORD_COMMENTED 0x80
-#define RECORD_BYTES (1 + TAIL_BYTES + sizeof(__s64) + 1 + RULE_COMMENT_BYTES)
+#define RECORD_BYTES (1 + TAIL_BYTES + 2 * sizeof(__s64) + 1 + RULE_COMMENT_BYTES)
 
 #define ROOM_FIRST 4096
 #define INSERTION_MAX 24 /* entries; more are sorted by radix */
@@ -60,6 +60,8 @@ static size_t write_record(__u8 *to, const __u8 bytes[RULE_ENCODED_BYTES], const
 		tail--;
 	*to++ = tail | (rule->timeout_ms ? RECORD_TIMED : 0) | (comment ? RECORD_COMMENTED : 0);
 	to = mempcpy(to, bytes + FIRST_BYTES, tail);
+	if (rule->fields & RULE_RATE)
+		to = mempcpy(to, &rule->rate, sizeof(rule->rate));
 	if (rule->timeout_ms)
 		to = mempcpy(to, &rule->timeout_ms, sizeof(rule->timeout_ms));
 	if (comment) {
@@ -105,7 +107,7 @@ int rule_set_add(struct rule_set *set, const struct rule *rule)
 	entry = &set->entries[set->count];
 	*entry = (struct rule_set_entry){ first_word_of(bytes), set->bytes_used << 1 };
 	length = write_record(set->bytes + set->bytes_used, bytes, rule);
-	if (set->bytes[set->bytes_used]) {
+	if (set->bytes[set->bytes_used] || rule->fields & RULE_RATE) {
 		entry->at |= 1;
 		set->bytes_used += length;
 	}
@@ -229,6 +231,10 @@ void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule)
 	memcpy(bytes + FIRST_BYTES, from, tail);
 	rule_decode(bytes, rule_encoded_bytes(bytes), rule);
 	from += tail;
+	if (rule->fields & RULE_RATE) {
+		memcpy(&rule->rate, from, sizeof(rule->rate));
+		from += sizeof(rule->rate);
+	}
 	if (*record & RECORD_TIMED) {
 		memcpy(&rule->timeout_ms, from, sizeof(rule->timeout_ms));
 		from += sizeof(rule->timeout_ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Holds many rules in little memory, sorted in the order of the store. An IPv4 address or prefix takes 16 bytes, an
- * IPv6 address 27, a rule with all fields up to 52. A timeout adds 8, a comment its length.
+ * IPv6 address 27, a rule with all fields up to 52. A timeout and a rate add 8 each, a comment its length.
  */
 #ifndef XDP_CUCKOO_RULE_SET_H
 #define XDP_CUCKOO_RULE_SET_H
@@ -37,7 +37,7 @@ void rule_set_sort(struct rule_set *set);
 /* Rule number `i`, 0 to count - 1, with timeout and comment. */
 void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule);
 
-/* Compares rule number `i` with `rule`, without timeout and comment: negative, 0 or positive, as strcmp(). */
+/* Compares rule number `i` with `rule`, without rate, timeout and comment: negative, 0 or positive, as strcmp(). */
 int rule_set_compare(const struct rule_set *set, size_t i, const struct rule *rule);
 
 #endif

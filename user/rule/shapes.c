@@ -8,18 +8,23 @@ size_t shape_list_limit = ABI_SHAPES_MAX;
 
 _Static_assert(sizeof(struct rule_shape) == 10, "shapes are compared as bytes: no padding");
 
-unsigned int rule_action_rank(enum rule_action action)
+unsigned int rule_rank(enum rule_action action, __u8 fields)
 {
-	static const unsigned int rank[RULE_ACTIONS] = { [RULE_PASS] = 0, [RULE_DROP] = 1, [RULE_MONITOR] = 2 };
+	if (action == RULE_DROP)
+		return fields & RULE_RATE ? 2 : 1;
+	return action == RULE_PASS ? 0 : RULE_RANKS - 1;
+}
 
-	return rank[action];
+static int compare_ranks(const struct rule_shape *a, const struct rule_shape *b)
+{
+	return (int)rule_rank(a->action, a->fields) - (int)rule_rank(b->action, b->fields);
 }
 
 static int shape_compare(const struct rule_shape *a, const struct rule_shape *b)
 {
-	if (a->action != b->action)
-		return rule_action_rank(a->action) < rule_action_rank(b->action) ? -1 : 1;
-	return memcmp(a, b, sizeof(*a));
+	const int order = compare_ranks(a, b);
+
+	return order ? order : memcmp(a, b, sizeof(*a));
 }
 
 bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b)
@@ -60,8 +65,10 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 /* The number of keys counts as a power of two, so that small changes rarely change the order of look-ups. */
 static bool comes_before(const struct rule_shape *a, __u64 a_keys, const struct rule_shape *b, __u64 b_keys)
 {
-	if (a->action != b->action)
-		return rule_action_rank(a->action) < rule_action_rank(b->action);
+	const int order = compare_ranks(a, b);
+
+	if (order)
+		return order < 0;
 	return __builtin_clzll(a_keys) < __builtin_clzll(b_keys);
 }
 

@@ -25,7 +25,7 @@ static const struct advice strangers[] = {
 	{ "in", "is no field of a rule, which holds in both directions; leave it out" },
 	{ "out", "is no field of a rule, which holds in both directions: load the filter with --outgoing" },
 	{ "mac", "is no field of a rule: rules match IP addresses" },
-	{ "limit|rate", "is no field of a rule: a rule drops or passes all its packets; nft has limits" },
+	{ "limit", "is no field of a rule: write rate 1000/s, and packets above the rate are dropped" },
 	{ "log", "is no field of a rule: xdp-cuckoo monitor shows what rules drop, or would drop" },
 	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
 	{ "not|!|except", "is not possible: write what to drop, and rules with action pass for what must pass" },

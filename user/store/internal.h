@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct store_settings) == 8, "meta layout");
 _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 
 /* The longest value of a rule: see rule_value.c. */
-#define STORE_VALUE_BYTES (1 + 3 * sizeof(__u64) + RULE_COMMENT_BYTES)
+#define STORE_VALUE_BYTES (1 + 4 * sizeof(__u64) + RULE_COMMENT_BYTES)
 
 /* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
 struct store_owners {
@@ -62,6 +62,7 @@ struct store_owners {
 
 struct store_value {
 	struct store_owners owners;
+	__u64 rate;          /* 0: the rule has none */
 	const char *comment; /* without a final 0 */
 	size_t length;
 };
@@ -107,9 +108,11 @@ struct store {
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
 	bool is_expiring;   /* an ended rule is deleted */
-	/* the database of struct store_addition */
-	enum { ADDED_NOT_OPENED, ADDED_MISSING, ADDED_OPEN } added;
-	MDB_dbi added_db;
+	/* Databases that are made with their first entry; versions that do not know them leave them alone. */
+	struct store_late {
+		enum { LATE_NOT_OPENED, LATE_MISSING, LATE_OPEN } state;
+		MDB_dbi db;
+	} added, rates; /* of struct store_addition; of store_each_rate(): the key is the rule, the value its rate */
 };
 
 /* ---- store.c ---- */
@@ -303,6 +306,12 @@ __s64 store_owners_end(const struct store_owners *owners);
  */
 bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, __s64 now_ms);
 
+/*
+ * The rate of a rule with `rate` and `owners` when `owner` adds it with the rate `wanted`. If others want it, too, the
+ * lower rate stays; or the present one, if one is in packets and the other in bits.
+ */
+__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted);
+
 /* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
@@ -310,7 +319,8 @@ struct store_owners store_owners_without(struct store_owners owners, __u64 owner
 /* ---- rule_value.c ---- */
 
 /* The bytes must live as long as the value. */
-MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
+MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const char *comment,
+			  __u8 bytes[STORE_VALUE_BYTES]);
 
 /* Within a transaction, all owners must exist. 0; -EBADMSG. */
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);

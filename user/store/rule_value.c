@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The value of a rule in the database: its owners, its deadline and its comment. The value of a permanent
- * rule that only the operator wants is the comment alone. Other values start with a byte that no comment
- * starts with. Its bits say which numbers follow: VALUE_TIMED: the deadline; VALUE_OWNED: the permanent
- * owners, and with VALUE_TIMED also the owners with the deadline. Without VALUE_OWNED the operator is the only
+ * The value of a rule in the database: its rate, its owners, its deadline and its comment. The value of a permanent
+ * rule without a rate that only the operator wants is the comment alone. Other values start with a byte that no comment
+ * starts with. Its bits say which numbers follow: VALUE_RATED: the rate; VALUE_TIMED: the deadline; VALUE_OWNED: the
+ * permanent owners, and with VALUE_TIMED also the owners with the deadline. Without VALUE_OWNED the operator is the only
  * owner.
  */
 #include <errno.h>
@@ -14,7 +14,8 @@
 
 #define VALUE_TIMED 0x01
 #define VALUE_OWNED 0x02
-#define VALUE_BITS (VALUE_TIMED | VALUE_OWNED)
+#define VALUE_RATED 0x04
+#define VALUE_BITS (VALUE_TIMED | VALUE_OWNED | VALUE_RATED)
 
 #define BY_HAND (1ULL << STORE_BY_HAND)
 
@@ -25,18 +26,22 @@ static bool is_by_hand(const struct store_owners *owners)
 	return (owners->permanent == BY_HAND && !owners->timed) || (!owners->permanent && owners->timed == BY_HAND);
 }
 
-MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES])
+MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const char *comment,
+			  __u8 bytes[STORE_VALUE_BYTES])
 {
-	const __u8 head = (owners->timed ? VALUE_TIMED : 0) | (is_by_hand(owners) ? 0 : VALUE_OWNED);
+	const __u8 head = (owners->timed ? VALUE_TIMED : 0) | (is_by_hand(owners) ? 0 : VALUE_OWNED) |
+			  (rate ? VALUE_RATED : 0);
 	__u8 *to = bytes;
 
 	if (head)
 		*to++ = head;
+	if (rate)
+		to = mempcpy(to, &rate, sizeof(rate));
 	if (head & VALUE_TIMED)
 		to = mempcpy(to, &owners->deadline_ms, sizeof(owners->deadline_ms));
 	if (head & VALUE_OWNED)
 		to = mempcpy(to, &owners->permanent, sizeof(owners->permanent));
-	if (head == VALUE_BITS)
+	if (head & VALUE_TIMED && head & VALUE_OWNED)
 		to = mempcpy(to, &owners->timed, sizeof(owners->timed));
 	to = mempcpy(to, comment, strlen(comment));
 	return (MDB_val){ to - bytes, bytes };
@@ -65,26 +70,32 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 {
 	const __u8 *from = bytes->mv_data;
 	const __u8 head = bytes->mv_size && from[0] <= VALUE_BITS ? from[0] : 0;
-	const size_t numbers = !head ? 0 : head == VALUE_BITS ? 3 : 1;
+	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED, is_rated = head & VALUE_RATED;
+	const size_t numbers = is_rated + is_timed + is_owned + (is_timed && is_owned);
 	const size_t head_bytes = !!head + numbers * sizeof(__u64);
 	struct store_owners *owners = &value->owners;
 
 	if (bytes->mv_size < head_bytes || bytes->mv_size - head_bytes >= RULE_COMMENT_BYTES)
 		return -EBADMSG;
-	*owners = (struct store_owners){ .permanent = head ? 0 : BY_HAND };
+	*owners = (struct store_owners){ .permanent = is_timed || is_owned ? 0 : BY_HAND };
+	value->rate = 0;
 	value->comment = (const char *)from + head_bytes;
 	value->length = bytes->mv_size - head_bytes;
 	if (!head)
 		return 0;
 	from++;
-	if (head & VALUE_TIMED)
+	if (is_rated)
+		from = take_number(from, &value->rate);
+	if (is_timed)
 		from = take_number(from, &owners->deadline_ms);
-	if (head & VALUE_OWNED)
+	if (is_owned)
 		from = take_number(from, &owners->permanent);
-	if (head == VALUE_BITS)
+	if (is_timed && is_owned)
 		take_number(from, &owners->timed);
-	if (head == VALUE_TIMED)
+	if (is_timed && !is_owned)
 		owners->timed = BY_HAND;
+	if (is_rated && !value->rate)
+		return -EBADMSG;
 	return is_sound(store, owners, head) ? 0 : -EBADMSG;
 }
 
@@ -119,7 +130,10 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 		return error;
 	rule->owners = (struct rule_owners){ value.owners.permanent, value.owners.timed,
 					     left_ms(store, value.owners.deadline_ms) };
+	rule->rate = value.rate;
 	rule->timeout_ms = left_ms(store, store_owners_end(&value.owners));
+	if (!rule_has_sound_rate(rule))
+		return -EBADMSG;
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)
 		return 0;
@@ -183,6 +197,13 @@ struct store_owners store_owners_with(struct store_owners owners, __u64 owner, _
 	if (owners.deadline_ms < deadline_ms)
 		owners.deadline_ms = deadline_ms;
 	return owners;
+}
+
+__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted)
+{
+	if (!(store_owners_all(owners) & ~owner))
+		return wanted;
+	return !((rate ^ wanted) & RULE_RATE_BITS) && wanted < rate ? wanted : rate;
 }
 
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms)

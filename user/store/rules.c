@@ -110,21 +110,75 @@ static int record_change(struct store *store, const MDB_val *key, const struct s
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
-/*
- * The database of additions is made with its first entry. Versions that do not know it leave it alone. `flags`:
- * MDB_CREATE or 0. -ENOENT: there is none.
- */
-static int open_additions(struct store *store, unsigned int flags)
+/* `flags`: MDB_CREATE or 0. -ENOENT: there is no such database. */
+static int open_late(struct store *store, struct store_late *late, const char *name, unsigned int flags)
 {
 	int status;
 
-	if (store->added == ADDED_OPEN)
+	if (late->state == LATE_OPEN)
 		return 0;
-	if (store->added == ADDED_MISSING && !flags)
+	if (late->state == LATE_MISSING && !flags)
 		return -ENOENT;
-	status = mdb_dbi_open(store->write, "added", flags, &store->added_db);
-	store->added = status ? ADDED_MISSING : ADDED_OPEN;
+	status = mdb_dbi_open(store->write, name, flags, &late->db);
+	late->state = status ? LATE_MISSING : LATE_OPEN;
 	return status == MDB_NOTFOUND ? -ENOENT : environment_write_error(store->env, status);
+}
+
+static int open_additions(struct store *store, unsigned int flags)
+{
+	return open_late(store, &store->added, "added", flags);
+}
+
+/* Brings database "rates" up to date; `rate` 0: the rule goes. */
+static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
+{
+	MDB_val value = { sizeof(rate), &rate };
+	const int error = open_late(store, &store->rates, "rates", MDB_CREATE);
+
+	return error ? error :
+	       rate  ? store_pair_put(store, store->rates.db, key, &value, 0) :
+		       store_pair_del(store, store->rates.db, key);
+}
+
+int store_rates(struct store *store, size_t *count)
+{
+	MDB_stat rates = {};
+	int error = open_late(store, &store->rates, "rates", 0);
+
+	if (!error)
+		error = environment_error(mdb_stat(store->write, store->rates.db, &rates));
+	*count = rates.ms_entries;
+	return error == -ENOENT ? 0 : error;
+}
+
+int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	MDB_val key = {}, value;
+	MDB_cursor *cursor;
+	struct rule rule;
+	MDB_txn *txn;
+	MDB_dbi db;
+	int error = store_view_begin(store, &txn), result = 0;
+
+	if (error)
+		return error;
+	error = environment_error(mdb_dbi_open(txn, "rates", 0, &db));
+	if (!error)
+		error = environment_error(mdb_cursor_open(txn, db, &cursor));
+	if (error) {
+		store_view_end(store);
+		return error == -ENOENT ? 0 : error;
+	}
+	while (!result && !(error = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))) {
+		error = rule_decode(key.mv_data, key.mv_size, &rule);
+		if (!error && value.mv_size == sizeof(rule.rate))
+			memcpy(&rule.rate, value.mv_data, sizeof(rule.rate));
+		result = error || !rule_is_canonical(&rule) || !rule_has_sound_rate(&rule) ? -EBADMSG :
+											     visit(&rule, context);
+	}
+	mdb_cursor_close(cursor);
+	store_view_end(store);
+	return result ? result : error == -ENOENT ? 0 : error;
 }
 
 /* Not while a change is pending: its undo may bring the rule back. So a rule that is added again may have an old entry. */
@@ -132,7 +186,7 @@ static int forget_addition(struct store *store, const MDB_val *key)
 {
 	const int error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
 
-	return error == -ENOENT ? 0 : error ? error : store_pair_del(store, store->added_db, key);
+	return error == -ENOENT ? 0 : error ? error : store_pair_del(store, store->added.db, key);
 }
 
 int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition)
@@ -141,7 +195,7 @@ int store_addition_put(struct store *store, const struct rule *rule, const struc
 	MDB_val key = rule_bytes(rule, bytes), value = { sizeof(*addition), (void *)addition };
 	const int error = open_additions(store, MDB_CREATE);
 
-	return error ? error : store_pair_put(store, store->added_db, &key, &value, 0);
+	return error ? error : store_pair_put(store, store->added.db, &key, &value, 0);
 }
 
 int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition)
@@ -185,25 +239,23 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	return error ? error : record_change(store, key, &old.owners, now);
 }
 
-/* Gives a rule with the value `there` other owners; and `comment`, unless that is "". */
+/* Gives a rule with the value `there` other owners, a rate (0: the present one); and `comment`, unless that is "". */
 static int change_value(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now,
-			const char *comment)
+			__u64 rate, const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
 	struct rule rule;
 	MDB_val value;
-	int error = 0;
+	int error = store_rule_read(store, key, there, &rule);
 
-	if (!*comment) {
-		error = store_value_to_rule(store, there, &rule);
-		comment = rule.comment;
-	}
 	if (!error)
 		error = begin_change(store, key, there, now);
+	if (!error && rate && rate != rule.rate)
+		error = record_rate(store, key, rate);
 	if (error)
 		return error;
 	stop_appending(store);
-	value = store_value_write(now, comment, bytes);
+	value = store_value_write(now, rate ? rate : rule.rate, *comment ? comment : rule.comment, bytes);
 	return store_pair_put(store, store->rules_db, key, &value, 0);
 }
 
@@ -213,18 +265,20 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	struct store_value value;
 	struct store_owners now;
 	bool takes_comment;
+	__u64 rate;
 	int error = store_value_read(store, there, &value);
 
 	if (error)
 		return error;
-	if (value.owners.permanent & owner) {
+	rate = store_rate_with(value.rate, &value.owners, owner, rule->rate);
+	if (value.owners.permanent & owner && rate == value.rate) {
 		*added = STORE_UNCHANGED;
 		return 0;
 	}
 	takes_comment = store_owners_take_comment(&value.owners, owner, store->clock.now_ms);
 	now = store_owners_with(value.owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
-	*added = store_owners_end(&value.owners) ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, key, there, &now, takes_comment ? rule->comment : "");
+	*added = store_owners_end(&value.owners) || rate != value.rate ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, key, there, &now, rate, takes_comment ? rule->comment : "");
 }
 
 /*
@@ -238,7 +292,7 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 	__u8 room[STORE_VALUE_BYTES];
 	int error, undone, status = MDB_KEYEXIST;
 
-	*there = store_value_write(owners, rule->comment, room);
+	*there = store_value_write(owners, rule->rate, rule->comment, room);
 	if (store->appending)
 		status = mdb_cursor_put(store->appending, key, there, MDB_APPEND);
 	if (status == MDB_KEYEXIST) {
@@ -255,6 +309,8 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 		return undone ? undone : error;
 	}
 	error = record_change(store, key, &none, owners);
+	if (!error && rule->fields & RULE_RATE)
+		error = record_rate(store, key, rule->rate);
 	return error ? error : store_save_old_value(store, key, NULL);
 }
 
@@ -299,6 +355,8 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	stop_appending(store);
 	if (!error)
 		error = store_pair_del(store, store->rules_db, key);
+	if (!error && rule->fields & RULE_RATE)
+		error = record_rate(store, key, 0);
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
@@ -356,7 +414,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
 	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
 	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &there) :
-					   change_value(store, &key, &there, &now, "");
+					   change_value(store, &key, &there, &now, 0, "");
 }
 
 static int keep_for_undo(const struct rule *rule, void *context)
@@ -365,7 +423,7 @@ static int keep_for_undo(const struct rule *rule, void *context)
 	const struct store_owners owners = store_owners_from_rule(store, &rule->owners);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&owners, rule->comment, value_room);
+	MDB_val value = store_value_write(&owners, rule->rate, rule->comment, value_room);
 
 	return store_save_old_value(store, &key, &value);
 }
@@ -386,9 +444,13 @@ int store_clear(struct store *store)
 	if (!error)
 		error = store_pairs_drop(store, store->deadlines_db);
 	if (!error)
+		error = open_late(store, &store->rates, "rates", 0);
+	if (!error)
+		error = store_pairs_drop(store, store->rates.db);
+	if (!error || error == -ENOENT)
 		error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
 	if (!error)
-		error = store_pairs_drop(store, store->added_db);
+		error = store_pairs_drop(store, store->added.db);
 	if (error && error != -ENOENT)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
@@ -474,7 +536,8 @@ int store_check(struct store *store)
 
 	if (error)
 		return error;
-	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next */
+	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next two */
+	mdb_dbi_open(txn, "rates", 0, &db);
 	mdb_dbi_open(txn, "added", 0, &db);
 	/* Handles count up from 0, the list of free pages. */
 	for (db = 0; !error; db++)

@@ -261,7 +261,7 @@ int store_begin(struct store *store)
 	if (status)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;
-	store->added = ADDED_NOT_OPENED;
+	store->added.state = store->rates.state = LATE_NOT_OPENED;
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
 	if (!error)

@@ -4,7 +4,7 @@
  * it. Only the files of store/ know LMDB. The store knows rules, but no tables.
  *
  * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules" (encoded
- * rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, and the shape that packets
+ * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct rule_shape -> number of keys, and the shape that packets
  * are looked up by: the "probed" shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name ->
  * struct list_value), "undo" (encoded rule -> its value before the pending change), "undo_lists" (name -> the
  * list before the pending change) and "feeds" (name of a list -> struct store_feed).
@@ -149,7 +149,8 @@ __s64 store_wall_ms(const struct store *store);
  * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one
  * deadline: the latest that any of them asked for. It stays even when that owner gives the rule up.
  *
- * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. store_put_back() adds
+ * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. If
+ * other owners want the rule, too, the lower rate stays. store_put_back() adds
  * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
  *
  * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
@@ -168,7 +169,7 @@ enum store_added {
 	STORE_UNCHANGED, /* the owner has the rule permanently already; rule and comment stay as they are */
 	/*
 	 * The rule had a timeout, or had ended. Now it has the new timeout or no timeout, but does not end before
-	 * other owners want it to.
+	 * other owners want it to. Or it had another rate.
 	 */
 	STORE_NEW_END,
 	STORE_NEW_OWNER, /* other owners want the rule permanently; `owner` is now an owner, too */
@@ -266,6 +267,13 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 
 /* Reads every page in use. -EBADMSG: one is damaged; other -errno. */
 int store_check(struct store *store);
+
+/*
+ * store_each_rate(): the same for each rule with a rate, without timeout, comment and owners. store_rates(), within a
+ * transaction: how many there are.
+ */
+int store_rates(struct store *store, size_t *count);
+int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
 int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 

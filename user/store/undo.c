@@ -37,6 +37,7 @@ int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val
 
 struct old_rule {
 	struct store_owners owners; /* none: the rule did not exist before */
+	__u64 rate;
 	char comment[RULE_COMMENT_BYTES];
 };
 
@@ -63,6 +64,7 @@ static int old_rule_read(const struct store *store, const MDB_val *bytes, struct
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
 	old->owners = value.owners;
+	old->rate = value.rate;
 	memcpy(old->comment, value.comment, value.length);
 	return 0;
 }
@@ -74,7 +76,7 @@ static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_V
 
 	bytes[0] = store_owners_all(&old->owners) != 0;
 	if (bytes[0])
-		value = store_value_write(&old->owners, old->comment, bytes + 1);
+		value = store_value_write(&old->owners, old->rate, old->comment, bytes + 1);
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
@@ -112,6 +114,7 @@ static void old_rule_add(const struct store *store, struct old_rule *old, __u64 
 {
 	if (*rule->comment && store_owners_take_comment(&old->owners, owner, store->clock.now_ms))
 		strcpy(old->comment, rule->comment);
+	old->rate = store_rate_with(old->rate, &old->owners, owner, rule->rate);
 	old->owners = store_owners_with(old->owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
 }
 
@@ -120,7 +123,8 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 	struct old_rule old;
 	const int found = old_rule_find(store, key, &old);
 
-	if (found <= 0 || old.owners.permanent & owner)
+	if (found <= 0 || (old.owners.permanent & owner &&
+			   old.rate == store_rate_with(old.rate, &old.owners, owner, rule->rate)))
 		return found < 0 ? found : 0;
 	old_rule_add(store, &old, owner, rule);
 	return old_rule_change(store, key, &old);
@@ -185,13 +189,16 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		rule_set_get(replacing->wanted, replacing->next, &rule);
 		/* The owner has the rule already, as it is wanted: nothing to do. change/rule_diff.c decides in the same way. */
 		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
+		    old.rate == store_rate_with(old.rate, &old.owners, replacing->owner, rule.rate) &&
 		    (store_owners_all(&old.owners) != replacing->owner || !strcmp(old.comment, rule.comment)))
 			return 0;
 	}
 	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
-	/* The comment goes with the last owner. */
-	if (!store_owners_all(&old.owners))
+	/* Comment and rate go with the last owner. */
+	if (!store_owners_all(&old.owners)) {
 		*old.comment = '\0';
+		old.rate = 0;
+	}
 	if (!order)
 		old_rule_add(store, &old, replacing->owner, &rule);
 	/* A copy, because the key is in the page that the write changes. */

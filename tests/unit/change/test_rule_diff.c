@@ -45,6 +45,8 @@ static struct rule_set random_rules(uint64_t *seed, bool may_have_ended)
 		if (may_have_ended && !random_below(seed, 5))
 			rule.timeout_ms = -1000;
 		strcpy(rule.comment, random_below(seed, 4) ? "" : "x");
+		if (rule.rate)
+			rule.rate = 1 + random_below(seed, 3);
 		rule_set_add(&set, &rule);
 	}
 	rule_set_sort(&set);
@@ -65,7 +67,7 @@ static struct expected count(const struct rule_set *present, const struct rule_s
 		rule_set_get(wanted, i, &rule);
 		if (!find(present, &rule, &other) || other.timeout_ms < 0)
 			expected.added++;
-		else if (other.timeout_ms == rule.timeout_ms && !strcmp(other.comment, rule.comment))
+		else if (rule_same_value(&other, &rule))
 			expected.kept++;
 		else
 			expected.updated++;
@@ -100,6 +102,7 @@ static void check_applied(const struct rule_diff *diff, const struct rule_set *p
 				stored = other;
 			else if (stored.timeout_ms)
 				stored.timeout_ms = other.timeout_ms;
+			stored.rate = other.rate;
 		} else {
 			assert_true(is_there);
 		}
@@ -199,7 +202,8 @@ static bool is_as_wanted(const struct rule *present, const struct rule *wanted)
 	const struct rule_owners *owners = &present->owners;
 	const bool is_own = (owners->permanent | owners->timed) == LIST;
 
-	if (present->timeout_ms < 0 || (is_own && strcmp(present->comment, wanted->comment)))
+	if (present->timeout_ms < 0 || wanted->rate < present->rate ||
+	    (is_own && (strcmp(present->comment, wanted->comment) || wanted->rate != present->rate)))
 		return false;
 	return wanted->timeout_ms ? owners->timed & LIST && owners->timed_ms == wanted->timeout_ms :
 				    owners->permanent & LIST;

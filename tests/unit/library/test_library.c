@@ -203,6 +203,45 @@ LIBRARY_TEST(test_add_and_delete)
 	xdp_cuckoo_close(filter);
 }
 
+static int check_rate(const struct xdp_cuckoo_rule *rule, void *filter)
+{
+	assert_true(rule->fields & XDP_CUCKOO_RATE);
+	assert_int_equal(xdp_cuckoo_rate(filter), 8000000 | XDP_CUCKOO_RATE_BITS);
+	return 0;
+}
+
+/* The struct has no room for a rate, so the handle has it. */
+LIBRARY_TEST(test_rates)
+{
+	struct xdp_cuckoo_filter *filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	struct xdp_cuckoo_rule rule = parsed("192.0.2.1 rate 5/s"), found;
+	const struct xdp_cuckoo_rule flow = parsed("192.0.2.1");
+	enum xdp_cuckoo_answer answer;
+	char text[XDP_CUCKOO_TEXT_BYTES];
+
+	assert_int_equal(xdp_cuckoo_rate(filter), 0);
+	is_told(filter, xdp_cuckoo_add(filter, &rule), -EINVAL);
+	is_told(filter, xdp_cuckoo_set_rate(filter, 0), -EINVAL);
+	is_told(filter, xdp_cuckoo_set_rate(filter, 1ULL << 62), -EINVAL);
+	is_told(filter, xdp_cuckoo_parse(filter, "192.0.2.1 rate 1000/s", &rule), 0);
+	assert_int_equal(xdp_cuckoo_rate(filter), 1000);
+	is_told(filter, xdp_cuckoo_add(filter, &rule), 0);
+	is_told(filter, xdp_cuckoo_add(filter, &rule), -EEXIST);
+	assert_int_equal(xdp_cuckoo_set_rate(filter, 8000000 | XDP_CUCKOO_RATE_BITS), 0);
+	is_told(filter, xdp_cuckoo_add(filter, &rule), 0);
+	assert_int_equal(xdp_cuckoo_set_rate(filter, 7), 0);
+	is_told(filter, xdp_cuckoo_test(filter, &flow, &answer, &found), 0);
+	assert_int_equal(answer, XDP_CUCKOO_LIMITED);
+	assert_int_equal(xdp_cuckoo_rate(filter), 8000000 | XDP_CUCKOO_RATE_BITS);
+	assert_int_equal(xdp_cuckoo_format(&found, text, sizeof(text)), 0);
+	assert_string_equal(text, "src 192.0.2.1 rate ?");
+	is_told(filter, xdp_cuckoo_each(filter, check_rate, filter), 0);
+	is_told(filter, xdp_cuckoo_list_replace(filter, "a", NULL, &rule, 1, NULL), 0);
+	is_told(filter, xdp_cuckoo_del(filter, &rule), 0);
+	is_told(filter, xdp_cuckoo_del(filter, &rule), -ENOENT);
+	xdp_cuckoo_close(filter);
+}
+
 LIBRARY_TEST(test_a_policy_decides)
 {
 	const struct store_settings settings = { .policy = { [OUTCOME_NO_RULE] = VERDICT_DROP } };

@@ -34,7 +34,7 @@ static const struct writer {
 	const char *name;
 	enum list_format format;
 	int (*write)(FILE *to, const struct rule_set *set, const struct list_losses *losses);
-	bool holds_all;
+	bool holds_all; /* but rates */
 } writers[] = {
 	{ "text", LIST_TEXT, write_text, true },
 	{ "csv", LIST_CSV, write_csv, true },
@@ -125,7 +125,10 @@ static void check(const struct writer *writer, const struct rule_set *set)
 	struct rule_set kept = difference(set, &lost);
 	struct rule expected, seen;
 
-	assert_true(!writer->holds_all || !lost.count);
+	for (size_t i = 0; i < lost.count; i++) {
+		rule_set_get(&lost, i, &expected);
+		assert_true(!writer->holds_all || (expected.rate && writer->format == LIST_NFT));
+	}
 	assert_int_equal(read.set.count, kept.count);
 	for (size_t i = 0; i < kept.count; i++) {
 		rule_set_get(&kept, i, &expected);

@@ -41,6 +41,20 @@ static const struct good_text good[] = {
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
 	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
 	{ "comment x 192.0.2.1 timeout 1h action pass", "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
+	{ "192.0.2.1 rate 1000/s", "src 192.0.2.1 rate 1000/s", 1 },
+	{ "rate 10k/s proto udp dport 53", "proto udp dport 53 rate 10000/s", 2 },
+	{ "192.0.2.1 rate 1M/second timeout 1h action monitor comment x",
+	  "src 192.0.2.1 rate 1000000/s action monitor timeout 1h comment \"x\"", 1 },
+	{ "192.0.2.1 rate 5pps", "src 192.0.2.1 rate 5/s", 1 },
+	{ "192.0.2.1 rate 7packets/s", "src 192.0.2.1 rate 7/s", 1 },
+	{ "192.0.2.1 rate 8Mbit/s", "src 192.0.2.1 rate 8Mbit/s", 1 },
+	{ "192.0.2.1 rate 8mbit", "src 192.0.2.1 rate 8Mbit/s", 1 },
+	{ "192.0.2.1 rate 1500kbit/s", "src 192.0.2.1 rate 1500kbit/s", 1 },
+	{ "192.0.2.1 rate 1001bit/s", "src 192.0.2.1 rate 1001bit/s", 1 },
+	{ "192.0.2.1 rate 1MB/s", "src 192.0.2.1 rate 8Mbit/s", 1 },
+	{ "192.0.2.1 rate 125kbytes/second", "src 192.0.2.1 rate 1Mbit/s", 1 },
+	{ "192.0.2.1 rate 1T/s", "src 192.0.2.1 rate 1000000000000/s", 1 },
+	{ "192.0.2.1 rate 1Tbit/s", "src 192.0.2.1 rate 1Tbit/s", 1 },
 	{ "192.0.2.1 timeout 2147483647s", "src 192.0.2.1 timeout 3550w5d3h14m7s", 1 },
 };
 
@@ -100,6 +114,21 @@ static const struct bad_text bad[] = {
 	{ "proto icmp src 2001:db8::1", "icmp does not go with IPv6" },
 	{ "proto ipv6-icmp src 192.0.2.1", "ipv6-icmp does not go with IPv4" },
 	{ "192.0.2.1 action reject", "drop, pass or monitor" },
+	{ "192.0.2.1 rate", "'rate' needs a value" },
+	{ "192.0.2.1 rate 1000", "write packets a second like 1000/s" },
+	{ "192.0.2.1 rate 0/s", "leave it out to drop all" },
+	{ "192.0.2.1 rate 2T/s", "1 to 10^12" },
+	{ "192.0.2.1 rate 1TB/s", "1 to 10^12" },
+	{ "192.0.2.1 rate 99999999999999999999999/s", "1 to 10^12" },
+	{ "192.0.2.1 rate 1mbps", "write packets a second" },
+	{ "192.0.2.1 rate 1b/s", "write packets a second" },
+	{ "192.0.2.1 rate 1/m", "write packets a second" },
+	{ "192.0.2.1 rate -1/s", "write packets a second" },
+	{ "192.0.2.1 rate 010/s", "write packets a second" },
+	{ "192.0.2.1 rate 1/s rate 2/s", "given twice" },
+	{ "192.0.2.1 rate 1/s action pass", "a rate goes with action drop or monitor" },
+	{ "rate 1/s", "must name" },
+	{ "192.0.2.1 limit 10/s", "write rate 1000/s" },
 	{ "192.0.2.1 timeout", "'timeout' needs a value" },
 	{ "192.0.2.1 timeout 0", "leave the timeout out" },
 	{ "192.0.2.1 timeout 1h timeout 2h", "given twice" },
@@ -233,8 +262,8 @@ TEST(test_longest_text)
 	comment[sizeof(comment) - 1] = '\0';
 	snprintf(line, sizeof(line),
 		 "proto ipv6-icmp src 2001:db8:1111:2222:3333:4444:5555:6666/127 type 255 "
-		 "dst 2001:db8:1111:2222:3333:4444:5555:6666/127 code 255 action pass "
-		 "timeout 3550w5d3h14m7s comment \"%s\"",
+		 "dst 2001:db8:1111:2222:3333:4444:5555:6666/127 code 255 fragment first "
+		 "length 65535 state new rate 999999999999bit/s action monitor timeout 3550w5d3h14m7s comment \"%s\"",
 		 comment);
 	assert_int_equal(rule_parse(line, &rule, &reason), 0);
 	assert_string_equal(rule_format(&rule, text), line);
@@ -272,7 +301,7 @@ TEST(test_encoding_is_the_identity)
 		assert_true(length <= RULE_ENCODED_BYTES);
 		assert_int_equal(rule_decode(bytes, length, &decoded), 0);
 		rule.comment[0] = '\0';
-		rule.timeout_ms = 0;
+		rule.timeout_ms = rule.rate = 0;
 		assert_memory_equal(&rule, &decoded, offsetof(struct rule, comment));
 		assert_int_equal(rule_encoded_bytes(bytes), length);
 		for (size_t cut = 0; cut < length; cut++)
@@ -343,6 +372,7 @@ TEST(test_canonical_is_what_a_text_says)
 			bytes[rand_r(&seed) % length] ^= 1 << rand_r(&seed) % 8;
 		if (rule_decode(bytes, length, &changed))
 			continue;
+		changed.rate = changed.fields & RULE_RATE ? 1 : 0; /* which is no part of the encoded rule */
 		assert_int_equal(rule_is_canonical(&changed), is_its_text(&changed));
 		*(rule_is_canonical(&changed) ? &canonical : &other) += 1;
 	}

@@ -155,6 +155,90 @@ STORE_TEST(test_rules_that_come_in_order)
 	}
 }
 
+struct rates {
+	struct fixture *f;
+	size_t count;
+	const char *text[8];
+};
+
+/* Each rate that is visited is that of the stored rule. */
+static int compare_rate(const struct rule *rule, void *context)
+{
+	struct rates *rates = context;
+	struct rule stored = *rule;
+	char text[RULE_TEXT_BYTES];
+
+	assert_int_equal(store_get(rates->f->store, &stored), 0);
+	assert_int_equal(rule->rate, stored.rate);
+	assert_string_equal(rule_format(rule, text), rates->text[rates->count++]);
+	return 0;
+}
+
+static void rates_are(struct fixture *f, const char *first, const char *second)
+{
+	struct rates rates = { .f = f, .text = { first, second } };
+
+	assert_int_equal(store_each_rate(f->store, compare_rate, &rates), 0);
+	assert_int_equal(rates.count, (first != NULL) + (second != NULL));
+}
+
+STORE_TEST(test_rates)
+{
+	struct rule rule;
+	unsigned int list;
+	size_t count;
+
+	rates_are(f, NULL, NULL);
+	begin(f);
+	assert_int_equal(store_rates(f->store, &count), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(put(f, "192.0.2.1 rate 1000/s comment kept"), 0);
+	assert_int_equal(put(f, "192.0.2.1"), 0);
+	assert_int_equal(put(f, "proto udp rate 8Mbit/s timeout 1h"), 0);
+	assert_int_equal(store_rates(f->store, &count), 0);
+	assert_int_equal(count, 2);
+	rates_are(f, "src 192.0.2.1 rate 1000/s", "proto udp rate 8Mbit/s");
+	end(f);
+	reopen(f, STORE_WRITE);
+	rates_are(f, "src 192.0.2.1 rate 1000/s", "proto udp rate 8Mbit/s");
+	begin(f);
+	assert_int_equal(put(f, "192.0.2.1 rate 1000/s"), STORE_UNCHANGED);
+	assert_int_equal(put(f, "192.0.2.1 rate 2000/s"), STORE_NEW_END);
+	assert_int_equal(put(f, "proto udp rate 1bit/s timeout 2h"), STORE_NEW_END);
+	rates_are(f, "src 192.0.2.1 rate 2000/s", "proto udp rate 1bit/s");
+	rule = rule_of("192.0.2.1 rate 5/s");
+	assert_int_equal(store_get(f->store, &rule), 0);
+	assert_string_equal(rule.comment, "kept");
+	/* Of the rates of several owners the lower stays; packets and bits are not compared. */
+	assert_int_equal(store_list_open(f->store, "other", NULL, &list), 0);
+	rule = rule_of("192.0.2.1 rate 3000/s");
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_OWNER);
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_UNCHANGED);
+	assert_int_equal(put(f, "192.0.2.1 rate 8bit/s"), STORE_UNCHANGED);
+	rates_are(f, "src 192.0.2.1 rate 2000/s", "proto udp rate 1bit/s");
+	rule = rule_of("192.0.2.1 rate 1500/s");
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_END);
+	rates_are(f, "src 192.0.2.1 rate 1500/s", "proto udp rate 1bit/s");
+	assert_int_equal(give_up_rule(f->store, &rule, STORE_BY_HAND), STORE_STILL_WANTED);
+	rule = rule_of("192.0.2.1 rate 8bit/s");
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_END);
+	rates_are(f, "src 192.0.2.1 rate 8bit/s", "proto udp rate 1bit/s");
+	end(f);
+	begin(f);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(del(f, "192.0.2.1"), STORE_NO_SUCH_RULE);
+	assert_int_equal(del(f, "proto udp rate 7/s"), 0);
+	rates_are(f, "src 192.0.2.1 rate 8bit/s", NULL);
+	store_abort(f->store);
+	rates_are(f, "src 192.0.2.1 rate 8bit/s", "proto udp rate 1bit/s");
+	assert_int_equal(store_check(f->store), 0);
+	begin(f);
+	assert_int_equal(store_clear(f->store), 0);
+	rates_are(f, NULL, NULL);
+	end(f);
+	rates_are(f, NULL, NULL);
+}
+
 STORE_TEST(test_clear)
 {
 	size_t visits = 0;

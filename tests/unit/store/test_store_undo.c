@@ -219,6 +219,7 @@ TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
 		{ "192.0.2.3 comment retimed", true, CLOCK_HOUR },
 		{ "192.0.2.4 comment \"made to stay\"", true, CLOCK_HOUR },
 		{ "192.0.2.5", true, CLOCK_HOUR },
+		{ "192.0.2.11 rate 1000/s", true, 0 },
 		{ "proto udp dport 53", false, 0 },
 		{ "2001:db8::/32", false, 0 },
 		{ "192.0.2.10", false, 0 },
@@ -242,6 +243,7 @@ TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
 	assert_int_equal(put(f, "192.0.2.4"), STORE_NEW_END);
 	assert_int_equal(put_for(f, "192.0.2.5 comment other", CLOCK_DAY), STORE_NEW_END);
 	assert_int_equal(del(f, "192.0.2.5"), 0);
+	assert_int_equal(put(f, "192.0.2.11 rate 8Mbit/s"), STORE_NEW_END);
 	assert_int_equal(put(f, "192.0.2.6 comment other"), STORE_UNCHANGED);
 	assert_int_equal(del(f, "192.0.2.99"), STORE_NO_SUCH_RULE);
 	assert_int_equal(put(f, "192.0.2.10 comment new"), 0);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rates: rules that drop only what exceeds so many packets or bits a second. Each such rule has one token bucket, which
+ * all processors share.
+ *
+ * A rule's key is in the table, as that of any rule. The hash of the key leads to the bucket: it is in one of two lines
+ * of struct abi_rates. So entries move in the table without a thought for rates, and if a fingerprint of a compact table
+ * matches by chance, there is no bucket, and the packet matches no rule.
+ *
+ * A bucket earns tokens: `refill` in each jiffy. A token is a packet or a byte. `spent` and what the bucket has earned
+ * since the kernel began both wrap; only their difference counts. An idle bucket saves up `burst`. If it has any token, a
+ * packet of any size takes what it needs, and later packets pay the debt: so the rate is exact in the long run, however
+ * large packets are.
+ *
+ * A processor takes tokens in batches, and pays for packets from its own credit. Once it has found the bucket empty, it
+ * does not ask again in the same jiffy. So under a flood processors write the shared bucket at most about 16 times in a
+ * jiffy, or once for each packet that passes if those are fewer. Several processors may take a batch at once although the
+ * bucket has tokens for one only: the next ones then wait longer.
+ */
+#ifndef XDP_CUCKOO_RATE_H
+#define XDP_CUCKOO_RATE_H
+
+#include <linux/types.h>
+
+#include "flow.h"
+
+#define ABI_RATES_MAX 1024            /* rules with a rate */
+#define ABI_RATES (2 * ABI_RATES_MAX) /* buckets: while rules are exchanged, both the old and the new ones need them */
+#define ABI_RATE_BITS (1ULL << 63)    /* in a rate: it is bits a second, and tokens are bytes */
+#define ABI_RATE_SHIFT 20             /* tokens have so many binary places */
+#define ABI_RATE_DEBT (1ULL << 44)    /* more tokens than a bucket can owe */
+#define ABI_RATE_BATCHES 16           /* batches in a jiffy */
+#define ABI_RATE_BURST_MS 100         /* of tokens: an idle bucket has saved so much, */
+#define ABI_RATE_BURST_PACKETS 5      /* but at least so many packets, */
+#define ABI_RATE_BURST_BYTES (5 * 1514) /* or so many bytes */
+#define ABI_RATE_LINES 1024             /* of one table; a power of two */
+#define ABI_RATE_PLACES 6               /* of one line */
+
+/* The members before `spent` change only while no line names the bucket. */
+struct abi_rate {
+	__u64 refill, burst, batch;   /* tokens */
+	__u64 spent;                  /* tokens */
+	__u64 each_byte, each_packet; /* tokens; one of the two is 0 */
+	__u64 id;                     /* for the tool: a hash of the rule and its rate; 0: the bucket was never used */
+	__u64 reserved;
+};
+
+/*
+ * One cache line. A hash may be there twice: a rule for both families and one for IPv4 alone can have the same key. Then
+ * all its numbers have ABI_RATE_SHARED.
+ */
+#define ABI_RATE_SHARED 0x8000
+
+struct abi_rate_line {
+	__u64 hash[ABI_RATE_PLACES];   /* of a key; 0: the place is free */
+	__u16 number[ABI_RATE_PLACES]; /* of its bucket */
+	__u16 reserved[2];
+};
+
+struct abi_rates {
+	struct abi_rate_line line[2 * ABI_RATE_LINES]; /* of both tables: abi_table.first_rate_line */
+	struct abi_rate rate[ABI_RATES];
+};
+
+/* What a processor has of a bucket: an element of a per-CPU map. */
+struct abi_rate_credit {
+	__u64 held;     /* tokens */
+	__u64 empty_at; /* the jiffy in which the bucket was found empty */
+};
+
+/* The two lines of a hash: `which` is 0 or 1. */
+FLOW_INLINE __u32 abi_rate_line_of(__u64 hash, __u32 which)
+{
+	return hash >> 10 * which & (ABI_RATE_LINES - 1);
+}
+
+/* Tokens for packets of so many bytes in all. No branch: a path less for the verifier. */
+FLOW_INLINE __u64 abi_rate_cost(const struct abi_rate *rate, __u64 bytes, __u64 packets)
+{
+	return bytes * rate->each_byte + packets * rate->each_packet;
+}
+
+/* Pays from a processor's own credit, in the jiffy `now`. 1: paid; 0: the packet is above the rate; -1: borrow. */
+FLOW_INLINE int abi_rate_pay(const struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 bytes,
+			     __u64 packets)
+{
+	const __u64 held = credit->held, cost = abi_rate_cost(rate, bytes, packets);
+
+	if (credit->empty_at == now)
+		return 0;
+	/* More than a batch is what another rule has left there. */
+	if (held < cost || held > rate->batch)
+		return -1;
+	credit->held = held - cost;
+	return 1;
+}
+
+/* Takes a batch of tokens, or what one packet needs if that is more, and pays. 0: the bucket is empty. */
+FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 bytes,
+				__u64 packets)
+{
+	const __u64 batch = rate->batch, burst = rate->burst, cost = abi_rate_cost(rate, bytes, packets);
+	const __u64 held = credit->held <= batch ? credit->held : 0;
+	const __u64 idle = now * rate->refill - burst; /* what an idle bucket has spent */
+	const __u64 grant = cost - held > batch ? cost - held : batch;
+	__u64 used = *(volatile __u64 *)&rate->spent - idle;
+
+	if (used > burst + ABI_RATE_DEBT) {
+		*(volatile __u64 *)&rate->spent = idle;
+		used = 0;
+	}
+	if (used >= burst) {
+		credit->empty_at = now;
+		return 0;
+	}
+	__sync_fetch_and_add(&rate->spent, grant);
+	credit->held = held + grant - cost;
+	return 1;
+}
+
+_Static_assert(sizeof(struct abi_rate) == 64 && sizeof(struct abi_rate_line) == 64, "rate layout");
+
+#endif

@@ -1,0 +1,271 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Rules with a rate: what passes, beside other rules, on one and on two processors, and through all that changes a table.
+. tests/lib.sh
+. tests/namespace/safety.sh
+
+FLOW='proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' # frames of 58 bytes
+
+# flood SECONDS [SENDERS [FLOW]]: as fast as it goes, on processor 0 from vtx, or with SENDERS 2 also on processor 1 from
+# vtx2. Prints how many packets passed in a second, without those that an idle bucket has saved up.
+flood() {
+	flood_once 1 "${2:-1}" "${3:-$FLOW}" >/dev/null
+	flood_once "$1" "${2:-1}" "${3:-$FLOW}"
+}
+
+flood_once() {
+	echo "drop shared ${3:-$FLOW}" >"$STATE/flow"
+	python3 - "$1" "${2:-1}" "$HELPERS/traffic" "$TX" "$RX" "$STATE/flow" <<-'END'
+		import json, subprocess, sys, time
+		seconds, senders, traffic, tx, rx, flow = sys.argv[1:]
+		begin = time.monotonic()
+		running = [subprocess.Popen(["taskset", "-c", str(i), traffic, "--from", f"{tx}:vtx{i + 1 if i else ''}",
+		                             "--to", f"{rx}:vrx{i + 1 if i else ''}", "--json", "--endless"], stdin=open(flow),
+		                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for i in range(int(senders))]
+		time.sleep(float(seconds))
+		for sender in running:
+		    sender.terminate()
+		passed = [json.loads(sender.communicate()[0])["total"]["passed"] for sender in running]
+		print(round(sum(passed) / (time.monotonic() - begin)))
+	END
+}
+
+# is_near WANTED SEEN WHAT: within 5 %.
+is_near() {
+	[ "$2" -ge $(($1 * 95 / 100)) ] && [ "$2" -le $(($1 * 105 / 100)) ] || fail "$3: $2 packets a second, not $1"
+}
+
+test_packets_and_bits() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 rate 2000/s >/dev/null
+	seen=$(flood 4)
+	is_near 2000 "$seen" packets
+	assert_shows '^updated: src 192.0.2.1 rate 4640kbit/s$' xc add 192.0.2.1 rate 4640kbit/s # 580,000 bytes
+	bits=$(flood 4)
+	is_near 10000 "$bits" bits
+	note "2000/s: $seen; 4640 kbit/s: $bits frames of 58 bytes"
+	# What passed is not counted as dropped.
+	xc stats --reset >/dev/null
+	echo "drop it $FLOW" | traffic --json --repeat 100000 >"$STATE/sent" || :
+	dropped=$(sed -n 's/.*"dropped":\([0-9]*\),"passed".*"total".*/\1/p' "$STATE/sent")
+	assert_equal "$dropped" "$(counted drop-rule dropped)" 'dropped packets'
+	assert_equal $((100000 - dropped)) "$(counted no-rule passed)" 'passed packets'
+}
+
+# Two interfaces, each served by a processor, share the rate.
+test_two_processors() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor"
+	second_pair
+	xc load vrx vrx2 >/dev/null
+	xc add 192.0.2.1 rate 20000/s >/dev/null
+	both=$(flood 4 2)
+	is_near 20000 "$both" both
+	one=$(flood 3)
+	is_near 20000 "$one" 'one alone'
+	note "20000/s on two processors: $both; on one: $one"
+}
+
+# Pass rules, drop rules, rates, monitor rules; a packet must be within each rate that matches it.
+test_the_order() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.0/24 rate 100000/s >/dev/null
+	xc add 192.0.2.1 rate 500/s >/dev/null
+	seen=$(flood 3)
+	is_near 500 "$seen" 'the lower rate'
+	xc add proto udp dport 2 >/dev/null
+	assert_equal 0 "$(flood_once 1)" 'beside a drop rule'
+	xc add proto udp sport 1 action pass >/dev/null
+	assert_verdict pass 192.0.2.1
+	echo "pass it $FLOW" | traffic --repeat 20000 || fail "a rate came before a pass rule"
+	xc del proto udp sport 1 action pass >/dev/null
+	xc del proto udp dport 2 >/dev/null
+	xc add proto udp dport 2 action monitor >/dev/null
+	xc stats --reset >/dev/null
+	flood_once 1 >/dev/null
+	[ "$(counted monitor-rule would_drop)" -ge 400 ] || fail "what is within the rate does not go on to the monitor rule"
+	[ "$(counted drop-rule dropped)" -gt 0 ] || fail "nothing is dropped before the monitor rule"
+	xc del proto udp dport 2 action monitor >/dev/null
+	# One bucket for both families; and a key with two rules, each with its rate.
+	xc flush --all >/dev/null
+	xc add proto udp dport 2 rate 1000/s >/dev/null
+	xc add proto udp src 0.0.0.0/0 dport 2 rate 300/s >/dev/null
+	seen=$(flood 3)
+	is_near 300 "$seen" 'two rules of one key'
+	seen=$(flood 3 1 'proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 2')
+	is_near 1000 "$seen" IPv6
+}
+
+test_a_monitor_rule_with_a_rate() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 rate 1000/s action monitor >/dev/null
+	echo "pass it $FLOW" | traffic --repeat 50000 || fail "a monitor rule drops"
+	[ "$(counted monitor-rule would_drop)" -gt 30000 ] || fail "it counts too few"
+	[ "$(counted no-rule passed)" -ge 100 ] || fail "packets within the rate count as would-drop"
+}
+
+# Every kind of table: compact tables match by chance, but have no buckets then.
+test_kinds_of_tables() {
+	for options in '' --no-counters --compact '--compact --fingerprint 8' '--compact --fingerprint 17' '--compact --fingerprint 32'; do
+		case_begin "load $options"
+		# shellcheck disable=SC2086 # words
+		xc load vrx $options >/dev/null 2>&1 || fail "cannot load"
+		xc add 192.0.2.1 rate 1000/s >/dev/null 2>&1 || : # it is there from the kind before
+		is_near 1000 "$(flood 3)" "$options"
+		flows pass 192.0.2.2 2001:db8::1 | traffic || fail "another flow is dropped"
+		xc unload vrx >/dev/null
+	done
+}
+
+# What changes the table, or the store, keeps rates; what is undone gives the old one back.
+test_rates_stay() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 rate 1000/s comment kept >/dev/null
+	is_near 1000 "$(flood 3)" 'at first'
+	for command in 'resize 100000' 'resize 2000000' 'load vrx' 'expire' 'check'; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		xc $command >/dev/null 2>&1 || fail "status $?"
+		is_near 1000 "$(flood 3)" "$command"
+	done
+	case_begin 'undo'
+	xc add 192.0.2.1 rate 5/s --confirm 4s >/dev/null 2>&1
+	assert_shows '^src 192.0.2.1 rate 5/s comment "kept"$' xc list
+	[ "$(flood_once 1)" -lt 50 ] || fail "the new rate is not in force"
+	await 'xc list | grep -q 1000/s' 'sleep 0.3'
+	assert_shows '^src 192.0.2.1 rate 1000/s comment "kept"$' xc list
+	is_near 1000 "$(flood 3)" undone
+	case_begin 'unload and load'
+	xc unload vrx >/dev/null
+	xc load vrx >/dev/null
+	is_near 1000 "$(flood 3)" 'loaded again'
+	xc del 192.0.2.1 rate 1/s >/dev/null
+	assert_verdict pass 192.0.2.1
+}
+
+# What commands say of a rate.
+test_what_is_told() {
+	host
+	xc load vrx >/dev/null
+	assert_shows '^added: proto tcp dport 22 rate 100/s$' xc_host add proto tcp dport 22 rate 100pps
+	grep -q '^note: a rate of 100/s now limits this SSH session, from 203.0.113.9: packets above it are dropped$' \
+		"$STATE/err" || fail "the session is limited without a note"
+	assert_status 0 xc_host add 192.0.2.1 rate 1/s
+	assert_equal '' "$(grep 'SSH session' "$STATE/err")" 'a note about another rule'
+	assert_status 1 xc_host add 192.0.2.1 rate 1/s
+	assert_status 1 xc test 192.0.2.1
+	assert_output '^verdict: +not blocked: only limited$'
+	assert_output '^rule: +src 192.0.2.1 rate 1/s$'
+	assert_output '^drops above: +1/s$'
+	assert_output '^running filter: +agrees$'
+	xc add proto udp dport 7 action monitor rate 5/s >/dev/null
+	assert_status 1 xc test proto udp dport 7
+	assert_output '^counts above: +5/s$'
+	assert_shows '"rule": "src 192.0.2.1", "rate": "1/s", "action": "drop"' xc --json list 192.0.2.1
+	assert_status 1 xc del 192.0.2.1
+	assert_error "^xdp-cuckoo: no such rule: src 192.0.2.1, but 'src 192.0.2.1 rate 1/s' limits it; "
+	assert_status 1 xc del 203.0.113.77
+	assert_shows '^added: +src 192.0.2.9 rate 1/s$' xc add 192.0.2.9 rate 1/s --dry-run
+	! xc list | grep -q 192.0.2.9 || fail 'a dry run adds'
+	assert_shows '^deleted: src 192.0.2.1 rate 7/s$' xc del 192.0.2.1 rate 7/s
+	xc add 192.0.2.1 rate 10/s >/dev/null
+	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :
+	[ "$(xc --json list --counters 192.0.2.1 | sed -n 's/.*"src 192.0.2.1".*"packets": \([0-9]*\),.*/\1/p')" -gt 4000 ] ||
+		fail "what is above the rate is not counted by rule"
+	xc monitor --seconds 2 >"$STATE/seen" 2>/dev/null &
+	sleep 1
+	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :
+	wait $!
+	grep -q 'src 192.0.2.1 rate 10/s' "$STATE/seen" || fail "monitor names another rule: $(head -3 "$STATE/seen")"
+}
+
+# Each format keeps rates, or names what it leaves out.
+test_formats() {
+	printf '%s\n' 'src 192.0.2.1 rate 1000/s' 'src 192.0.2.2' 'proto udp dport 53 rate 8Mbit/s action monitor comment "x"' \
+		>"$STATE/wanted"
+	assert_status 0 xc import "$STATE/wanted"
+	for format in text csv; do
+		assert_status 0 xc export "$STATE/$format" --format $format
+		assert_status 0 xc flush
+		assert_status 0 xc import "$STATE/$format"
+		assert_equal "$(cat "$STATE/wanted")" "$(xc list)" "by $format"
+	done
+	for format in ipset nft; do
+		assert_status 1 xc export "$STATE/$format" --format $format
+		assert_error "'src 192.0.2.1 rate 1000/s' is left out: a set of $format has no rate"
+		grep -q '192\.0\.2\.2' "$STATE/$format" || fail "$format lacks a rule without a rate"
+		! grep -q '192\.0\.2\.1[^0-9]' "$STATE/$format" || fail "$format has a rule with a rate"
+	done
+	assert_status 0 xc backup "$STATE/backup"
+	assert_status 0 xc flush
+	assert_status 0 xc restore "$STATE/backup"
+	assert_equal "$(cat "$STATE/wanted")" "$(xc list)" 'by a backup'
+	# A list in which only a rate has changed; and one that another list has with a higher rate.
+	sed 's,1000/s,500/s,' "$STATE/wanted" >"$STATE/changed"
+	assert_shows 'updated 3, kept 0' xc import "$STATE/changed" --list a --replace
+	assert_shows 'updated 0, kept 3' xc import "$STATE/changed" --list a --replace
+	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
+	assert_shows 'updated 0, kept 3' xc import "$STATE/wanted" --list a --replace
+	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
+	sed 's,1000/s,300/s,' "$STATE/wanted" >"$STATE/changed"
+	assert_shows 'updated 1, kept 2' xc import "$STATE/changed" --list a --replace
+	assert_shows '^src 192.0.2.1 rate 300/s$' xc list
+	printf '%s\n' 'add 192.0.2.3 rate 10/s' 'add 192.0.2.3 rate 20/s' 'test 192.0.2.3' 'del 192.0.2.3 rate 1/s' \
+		'add 192.0.2.4 rate 1/s action pass' | xc batch >"$STATE/answers" 2>/dev/null || :
+	printf '%s\n' added updated 'not blocked: only limited by src 192.0.2.3 rate 20/s' deleted \
+		'error: standard input:5: a rate goes with action drop or monitor: packets above the rate are dropped' >"$STATE/expected"
+	diff "$STATE/expected" "$STATE/answers" || fail "answers of batch"
+}
+
+# 1,024 rates, each with its own bucket; the next one is refused, and nothing has changed.
+test_many_rates() {
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 1024; i++) print "add 198.18." int(i / 256) "." i % 256 " rate " 1 + i % 5 "/s" }' |
+		xc batch >"$STATE/answers" || fail "batch: $(grep -v added "$STATE/answers" | head -3)"
+	assert_status 4 xc add 192.0.2.1 rate 1/s
+	assert_error "'src 192.0.2.1 rate 1/s': there are 1024 rules with a rate, and there is room for no more"
+	assert_equal 1024 "$(xc list | wc -l)" rules
+	assert_status 0 xc add 198.18.0.0 rate 9/s
+	assert_status 0 xc add 192.0.2.1
+	xc del 192.0.2.1 >/dev/null
+	# Each address gets its own burst, now, and in the next table.
+	awk 'BEGIN { for (i = 0; i < 1024; i++) print "drop it proto udp src 198.18." int(i / 256) "." i % 256 \
+		" dst 198.51.100.9 sport 1 dport 2" }' >"$STATE/flows"
+	for command in 'list' 'resize 50000' 'resize 60000' 'resize 3000000'; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		xc $command >/dev/null || fail "status $?"
+		sleep 6 # every bucket is full
+		passed=$(traffic --repeat 60 --json <"$STATE/flows" 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
+		[ "$passed" -ge 5120 ] && [ "$passed" -le 12000 ] || fail "$passed passed, not 5 for each of 1024 rules"
+	done
+	note "$passed of 61440 passed"
+	# All go; then as many others come, by turns.
+	for round in 1 2 3; do
+		case_begin "round $round"
+		xc flush >/dev/null
+		flows pass 198.18.0.1 198.18.3.255 | traffic || fail "a rate is left"
+		awk -v round=$round 'BEGIN { for (i = 0; i < 1024; i++) print "add 10." round "." int(i / 256) "." i % 256 " rate 5/s" }' |
+			xc batch >/dev/null || fail "cannot add"
+		passed=$(echo "drop it proto udp src 10.$round.3.255 dst 198.51.100.9 sport 1 dport 2" |
+			traffic --repeat 1000 --json 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
+		[ "$passed" -ge 5 ] && [ "$passed" -le 50 ] || fail "$passed passed"
+	done
+}
+
+test_sent_packets() {
+	xc load vrx --outgoing >/dev/null 2>&1
+	xc add proto udp src 10.99.0.1 rate 50/s >/dev/null
+	xc stats --reset >/dev/null
+	in_rx python3 -c '
+import socket
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(3000):
+    try:
+        udp.sendto(b"x", ("10.99.0.1", 9))
+    except OSError:
+        pass'
+	[ "$(counted drop-rule dropped)" -gt 2500 ] || fail "too few of the sent packets are dropped"
+	[ "$(counted drop-rule dropped)" -lt 2999 ] || fail "no sent packet passes"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The token bucket of a rule with a rate (include/rate.h), on simulated jiffies and processors: whatever the load and its
+ * spread over processors, packets pass at the rate, within 1 %, after a burst of the documented size.
+ */
+#include "bench/random.h"
+#include "rule/rule.h"
+#include "unit/test.h"
+
+#define CPUS 64
+#define TOKEN (1ULL << ABI_RATE_SHIFT)
+
+struct simulation {
+	struct abi_rate rate;
+	struct abi_rate_credit credit[CPUS];
+	uint64_t random, now;
+	unsigned int hz;
+	__u64 per_s, passed; /* tokens of a second; whole tokens that passed */
+};
+
+static __u64 burst_of(__u64 per_s, bool is_bytes)
+{
+	const __u64 least = is_bytes ? ABI_RATE_BURST_BYTES : ABI_RATE_BURST_PACKETS;
+
+	return per_s * ABI_RATE_BURST_MS / 1000 > least ? per_s * ABI_RATE_BURST_MS / 1000 : least;
+}
+
+static struct simulation simulate(__u64 per_s, bool is_bytes, unsigned int hz)
+{
+	struct simulation s = { .random = seed_of_run(), .hz = hz, .per_s = per_s, .now = 0x100000000ULL - 300 * hz };
+
+	s.rate.refill = (double)per_s * TOKEN / hz + 0.5;
+	s.rate.burst = burst_of(per_s, is_bytes) * TOKEN;
+	s.rate.batch = s.rate.refill / ABI_RATE_BATCHES;
+	*(is_bytes ? &s.rate.each_byte : &s.rate.each_packet) = TOKEN;
+	return s;
+}
+
+static bool take(struct simulation *s, struct abi_rate_credit *credit, unsigned int tokens)
+{
+	const int paid = abi_rate_pay(&s->rate, credit, s->now, tokens, 1);
+
+	return paid < 0 ? abi_rate_borrow(&s->rate, credit, s->now, tokens, 1) : paid;
+}
+
+/* A jiffy in which each of `cpus` processors gets `packets` packets of these tokens, in random order. */
+static void load(struct simulation *s, unsigned int cpus, unsigned int packets, unsigned int tokens)
+{
+	s->now++;
+	for (unsigned int i = 0; i < cpus * packets; i++)
+		if (take(s, &s->credit[random_below(&s->random, cpus)], tokens))
+			s->passed += tokens;
+}
+
+static void flood(__u64 per_s, bool is_bytes, unsigned int hz, unsigned int cpus, unsigned int tokens)
+{
+	struct simulation s = simulate(per_s, is_bytes, hz);
+	const unsigned int packets = 4 * per_s / hz / tokens / cpus + 2, seconds = per_s < 100 ? 200 : 4;
+	__u64 burst;
+
+	load(&s, cpus, packets, tokens);
+	for (unsigned int i = 1; i < hz; i++)
+		load(&s, cpus, packets, tokens);
+	/* The first second has the burst in addition; processors may take a batch or a packet too much between them. */
+	burst = burst_of(per_s, is_bytes) + per_s / hz + cpus * (per_s / hz / ABI_RATE_BATCHES + tokens);
+	assert_true(s.passed <= per_s + burst);
+	assert_true(s.passed + tokens >= per_s);
+	s.passed = 0;
+	for (unsigned int i = 0; i < seconds * hz; i++)
+		load(&s, cpus, packets, tokens);
+	if (s.passed > seconds * per_s * 1.01 + tokens || s.passed < seconds * per_s * 0.99 - tokens)
+		fail_msg("%llu/s at HZ %u on %u processors: %llu passed in %u s", per_s, hz, cpus, s.passed, seconds);
+}
+
+TEST(test_floods)
+{
+	static const unsigned int hz[] = { 100, 250, 300, 1000 }, cpus[] = { 1, 2, 7, CPUS };
+
+	for (size_t i = 0; i < COUNT(hz); i++)
+		for (size_t k = 0; k < COUNT(cpus); k++) {
+			flood(1, false, hz[i], cpus[k], 1);
+			flood(333, false, hz[i], cpus[k], 1);
+			flood(100000, false, hz[i], cpus[k], 1);
+			flood(1000000, true, hz[i], cpus[k], 1514); /* 8 Mbit/s */
+			flood(1000000, true, hz[i], cpus[k], 64);
+			flood(125000000, true, hz[i], cpus[k], 1514);
+			flood(1250000, true, hz[i], cpus[k], 65226); /* a packet of many segments */
+			flood(5000000000, true, hz[i], cpus[k], 9014);
+		}
+}
+
+/* What comes below the rate passes, also in bursts, and on any processor. */
+TEST(test_below_the_rate)
+{
+	struct simulation s = simulate(1000, false, 250);
+
+	for (unsigned int i = 0; i < 5000; i++)
+		load(&s, 1, 3, 1);
+	assert_int_equal(s.passed, 15000);
+	s = simulate(1000, false, 250);
+	for (unsigned int i = 0; i < 5000; i++)
+		load(&s, CPUS, i % 25 ? 0 : 1, 1);
+	assert_int_equal(s.passed, 200 * CPUS);
+}
+
+/* A pause is worth one burst, however long it lasts, also where the counts have wrapped. */
+TEST(test_pauses)
+{
+	struct simulation s = simulate(125000000000, true, 100);
+
+	for (unsigned int i = 0; i < 200; i++) {
+		const __u64 burst = burst_of(s.per_s, true);
+
+		s.now += 1ULL << random_below(&s.random, 40);
+		s.passed = 0;
+		load(&s, 1, 30000, 1000000);
+		/* What is left of the jiffy before comes in addition. */
+		assert_true(s.passed <= burst + s.per_s / s.hz + 2000000);
+		if (s.passed < burst / 10)
+			fail_msg("after a pause %llu bytes passed", s.passed);
+	}
+}
+
+/* What another rule has left in the credit of a processor is worth nothing. */
+TEST(test_a_number_that_another_rule_had)
+{
+	struct simulation s = simulate(10, false, 1000);
+
+	for (unsigned int i = 0; i < CPUS; i++)
+		s.credit[i] = (struct abi_rate_credit){ .held = 1000000 * TOKEN };
+	load(&s, CPUS, 100, 1);
+	assert_int_equal(s.passed, ABI_RATE_BURST_PACKETS);
+}
+
+/* A flood does not make processors write the bucket more often than 16 times in a jiffy and once each. */
+TEST(test_writes)
+{
+	struct simulation s = simulate(1000000, false, 1000);
+	__u64 last = 0;
+	unsigned int writes = 0;
+
+	for (unsigned int i = 0; i < 1000; i++)
+		load(&s, CPUS, 20, 1);
+	for (unsigned int i = 0; i < 1000; i++) {
+		s.now++;
+		for (unsigned int k = 0; k < 100000; k++) {
+			last = s.rate.spent;
+			take(&s, &s.credit[random_below(&s.random, CPUS)], 1);
+			writes += s.rate.spent != last;
+		}
+	}
+	assert_in_range(writes, 1000, 1000 * (ABI_RATE_BATCHES + 1));
+}
+
+TEST_MAIN(NULL, NULL)
