@@ -13,8 +13,8 @@ BUDGET_PROCESSED=${BUDGET_PROCESSED:-150000} # instructions that the verifier lo
 BUDGET_STACK=${BUDGET_STACK:-512}            # bytes, with the deepest function it calls
 # The same for programs at tc, which have no variants for buffers, but exchange addresses.
 BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-7500}
-BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-5500}
-BUDGET_TC_PROCESSED=${BUDGET_TC_PROCESSED:-540000} # the object for Linux 5.10 needs the most
+BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6000}
+BUDGET_TC_PROCESSED=${BUDGET_TC_PROCESSED:-320000} # the object for Linux 5.10 needs the most
 
 CLANGS='clang-14 clang-16 clang-19' # where none of these is, clang
 BUILD=${BUILD:-build}
