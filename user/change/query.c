@@ -89,9 +89,9 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 	int error = query_test(store, query, rule);
 
 	*is_listed = !error;
-	*decision = error			 ? QUERY_NO_RULE :
-		    rule->action == RULE_PASS	 ? QUERY_PASSED :
-		    rule_blocks(rule)		 ? QUERY_BLOCKED :
+	*decision = error                        ? QUERY_NO_RULE :
+		    rule->action == RULE_PASS    ? QUERY_PASSED :
+		    rule_blocks(rule)            ? QUERY_BLOCKED :
 		    rule->action == RULE_MONITOR ? QUERY_MONITORED :
 						   QUERY_LIMITED;
 	if ((error && error != -ENOENT) || *decision == QUERY_PASSED || *decision == QUERY_BLOCKED)

@@ -193,8 +193,8 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	if (invocation.count) {
 		printing.query = &query;
 		/* Which network blocks an address that is not itself listed? */
-		if (store && !query_test(store, &query, &rule) && rule_blocks(&rule) &&
-		    rule_covers(&rule, &query) && !rule_covers(&query, &rule))
+		if (store && !query_test(store, &query, &rule) && rule_blocks(&rule) && rule_covers(&rule, &query) &&
+		    !rule_covers(&query, &rule))
 			output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
 				    rule_format(&rule, network), rule_format(&query, text), text);
 	}

@@ -148,7 +148,7 @@ static void add_action(json_t *list, const char *text)
 		if (!strncmp(text, actions[i].start, strlen(actions[i].start))) {
 			subtype = actions[i].subtype;
 			rate = actions[i].rate > 0 ? fmax(strtod(text + strlen("rate: "), NULL), DBL_MIN) :
-							      actions[i].rate;
+						     actions[i].rate;
 		}
 	community = json_pack("{s:i, s:i}", "type", 0x80, "subtype", subtype);
 	json_object_set_new(community, "rate", json_real(rate)); /* none, if it is no number */

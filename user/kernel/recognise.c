@@ -24,7 +24,8 @@ static const struct {
 			      ABI_COUNTER_ELEMENTS },
 	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, 0 },
 	[KERNEL_RATES] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_rates), 0, 1 },
-	[KERNEL_RATE_CREDITS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_rate_credit), 0, ABI_RATES },
+	[KERNEL_RATE_CREDITS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_rate_credit), 0,
+				  ABI_RATES },
 	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
 	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
 };

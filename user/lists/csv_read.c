@@ -126,7 +126,8 @@ static bool is_address(const char *keyword)
 
 static bool names_a_flow(const char *keyword)
 {
-	return keyword && strcmp(keyword, "rate") && strcmp(keyword, "action") && strcmp(keyword, "timeout") && strcmp(keyword, "comment");
+	return keyword && strcmp(keyword, "rate") && strcmp(keyword, "action") && strcmp(keyword, "timeout") &&
+	       strcmp(keyword, "comment");
 }
 
 bool list_is_csv_heading(const char *line)

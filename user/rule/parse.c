@@ -295,10 +295,12 @@ static int parse_rate(struct parser *parser, const struct keyword *keyword, cons
 
 	parser->rule->fields |= RULE_RATE;
 	if (error == -ERANGE)
-		return fail(parser, "'%s %.40s': a rate is 1 to 10^12 packets or bits a second; leave it out to drop all",
+		return fail(parser,
+			    "'%s %.40s': a rate is 1 to 10^12 packets or bits a second; leave it out to drop all",
 			    keyword->word, value);
-	return error ? fail(parser, "'%s %.40s': write packets a second like 1000/s or 10k/s, or bits and bytes like "
-				    "8Mbit/s and 1MB/s",
+	return error ? fail(parser,
+			    "'%s %.40s': write packets a second like 1000/s or 10k/s, or bits and bytes like "
+			    "8Mbit/s and 1MB/s",
 			    keyword->word, value) :
 		       0;
 }

@@ -123,8 +123,8 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 	struct old_rule old;
 	const int found = old_rule_find(store, key, &old);
 
-	if (found <= 0 || (old.owners.permanent & owner &&
-			   old.rate == store_rate_with(old.rate, &old.owners, owner, rule->rate)))
+	if (found <= 0 ||
+	    (old.owners.permanent & owner && old.rate == store_rate_with(old.rate, &old.owners, owner, rule->rate)))
 		return found < 0 ? found : 0;
 	old_rule_add(store, &old, owner, rule);
 	return old_rule_change(store, key, &old);
