@@ -31,8 +31,7 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 	return flow;
 }
 
-/* Adds the address to the text `what`. */
-/* Rules may compare fragments. These packets are whole. */
+/* Adds the address to the text `what`. Rules may compare fragments; these packets are whole. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -50,6 +49,20 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 	}
 	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
 	return 0;
+}
+
+/* The same for packets of one length, because rules may compare lengths. `length`: of the packet in IPv4. */
+static int add_packet(struct guard *guard, const struct rule *flow, __u16 length, const char *what,
+		      const struct host_address *address)
+{
+	struct rule packet = *flow;
+
+	packet.fields |= RULE_DETAILS;
+	packet.details.fragment_mask = FLOW_FRAGMENT_MASK;
+	packet.fragment = FLOW_FRAGMENT_NO;
+	packet.details.length_bits = RULE_PORT_BITS;
+	packet.length = length + (flow->family == FLOW_IPV6 ? 20 : 0);
+	return add_flow(guard, &packet, what, address);
 }
 
 /* ---- neighbour discovery (RFC 4861); IPv4 uses ARP, which no rule can match ---- */
@@ -133,17 +146,21 @@ static int guard_gateway(struct guard *guard, const struct host_address *gateway
 
 static int guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
 {
-	static const __u8 protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
+	static const char what[] = "answers of the name server";
+	static const __u8 lengths[] = { 80, 120, 200 }; /* of usual answers by UDP */
 	struct rule flow = flow_of(server, own);
-	int error = 0;
+	int error;
 
 	flow.fields = RULE_PROTO | RULE_SPORT;
+	flow.proto = IPPROTO_TCP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = htons(53);
-	for (size_t i = 0; i < sizeof(protocols) && !error; i++) {
-		flow.proto = protocols[i];
-		error = add_flow(guard, &flow, "answers of the name server", server);
-	}
+	error = add_flow(guard, &flow, what, server);
+	flow.proto = IPPROTO_UDP;
+	if (!error)
+		error = add_flow(guard, &flow, what, server);
+	for (size_t i = 0; i < sizeof(lengths) && !error; i++)
+		error = add_packet(guard, &flow, lengths[i], what, server);
 	return error;
 }
 
@@ -165,29 +182,27 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
 }
 
 /*
- * A TCP connection: as a whole, the packets that begin it, and those with data and without. Sent packets are looked up as
- * those of the peer, so each end may have sent them. Rules may compare flags, fragments and lengths; the lengths here are
- * those of Linux.
+ * A TCP connection: as a whole, the packets that begin it, those without data, and those with little and much data. Sent
+ * packets are looked up as those of the peer, so each end may have sent them. Rules may compare flags, fragments and
+ * lengths; the lengths here are those of Linux.
  */
 static int guard_connection(struct guard *guard, struct rule *flow, const char *what, const struct host_address *peer)
 {
 	static const struct {
-		__u8 flags, length;
+		__u8 flags;
+		__u16 length;
 	} packets[] = { { FLOW_TCP_SYN, 60 },
 			{ FLOW_TCP_SYN | FLOW_TCP_ACK, 60 },
 			{ FLOW_TCP_ACK, 52 },
-			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 88 } };
+			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 88 },
+			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 120 },
+			{ FLOW_TCP_ACK, 1480 } };
 	int error = add_flow(guard, flow, what, peer);
 
-	flow->details = (struct rule_details){ .flags_mask = 0xff,
-					       .fragment_mask = FLOW_FRAGMENT_MASK,
-					       .length_bits = RULE_PORT_BITS };
-	flow->fields |= RULE_DETAILS;
-	flow->fragment = FLOW_FRAGMENT_NO;
+	flow->details.flags_mask = 0xff;
 	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]) && !error; i++) {
 		flow->flags = packets[i].flags;
-		flow->length = packets[i].length + (flow->family == FLOW_IPV6 ? 20 : 0);
-		error = add_flow(guard, flow, what, peer);
+		error = add_packet(guard, flow, packets[i].length, what, peer);
 	}
 	return error;
 }

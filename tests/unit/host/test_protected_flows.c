@@ -92,7 +92,8 @@ static struct guard open_guard(void)
 	return guard;
 }
 
-#define SSH 5 /* flows: all packets of the session, its first two, and packets with data and without */
+#define SSH 7         /* flows: all packets of the session, its first two, and packets with data and without */
+#define NAME_SERVER 5 /* flows: all answers by UDP and TCP, and usual ones by UDP */
 
 /* The text of a flow, without "fragment no": all flows say so. */
 static const char *text_of(const struct guard_flow *flow, char text[RULE_TEXT_BYTES])
@@ -299,6 +300,14 @@ HOST_TEST(test_gateways_of_nexthop_objects)
 	}
 }
 
+static void assert_concerned(const struct guard *guard, const char *text, bool is_concerned)
+{
+	struct rule rule;
+
+	assert_int_equal(rule_parse(text, &rule, &(struct reason){}), 0);
+	assert_int_equal(guard_concerns(guard, &rule), is_concerned);
+}
+
 static void assert_name_server(const struct guard *guard, const char *server, const char *own)
 {
 	static const char *const protocols[] = { "udp", "tcp" };
@@ -334,7 +343,7 @@ HOST_TEST(test_name_servers)
 	assert_name_server(&guard, "192.0.2.53", "192.0.2.1");
 	assert_name_server(&guard, "2001:db8::53", "2001:db8::1");
 	assert_name_server(&guard, "fe80::53", "2001:db8::1");
-	assert_int_equal(guard.count, 4 + 3 * 4);
+	assert_int_equal(guard.count, 4 + 3 * 2 * NAME_SERVER);
 	guard_close(&guard);
 }
 
@@ -348,7 +357,10 @@ HOST_TEST(test_name_servers_of_systemd_resolved)
 	write_file("/run/systemd/resolve/resolv.conf", "nameserver 192.0.2.54\n");
 	guard = open_guard();
 	assert_non_null(what_of(&guard, "proto udp src 192.0.2.54 sport 53"));
-	assert_int_equal(guard.count, 2);
+	assert_int_equal(guard.count, NAME_SERVER);
+	assert_concerned(&guard, "sport 53 length 80/12", true);
+	assert_concerned(&guard, "src 192.0.2.54 length 192/12 fragment no", true);
+	assert_concerned(&guard, "sport 53 length 1024/8", false);
 	guard_close(&guard);
 	assert_int_equal(unlink("/run/systemd/resolve/resolv.conf"), 0);
 }
@@ -385,14 +397,12 @@ HOST_TEST(test_ssh_session)
 		if (cases[i].flow)
 			assert_guarded(&guard, cases[i].flow, cases[i].what);
 		if (i == 0) {
-			static const char *const rules[] = { "dport 22 flags syn/syn,ack length 48/12", "flags ack",
-							     "flags rst" };
-			struct rule rule;
-
-			for (size_t k = 0; k < COUNT(rules); k++) {
-				assert_int_equal(rule_parse(rules[k], &rule, &(struct reason){}), 0);
-				assert_int_equal(guard_concerns(&guard, &rule), k < 2);
-			}
+			assert_concerned(&guard, "dport 22 flags syn/syn,ack length 48/12", true);
+			assert_concerned(&guard, "flags ack", true);
+			assert_concerned(&guard, "flags psh,ack length 112/12", true);
+			assert_concerned(&guard, "length 1280/8", true);
+			assert_concerned(&guard, "flags rst", false);
+			assert_concerned(&guard, "length 4096/4", false);
 		}
 		guard_close(&guard);
 	}
