@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFUSED_BYTES (64 << 20)       /* for refused flows. Others are only counted */
-#define KINDS_MAX (ABI_SHAPES_MAX - 8) /* looked up for flows of a family. The others are for other lists */
-#define REPORT_REFUSED_MAX 1000        /* refused flows that a report names */
+#define REFUSED_BYTES (64 << 20)         /* for refused flows. Others are only counted */
+#define KINDS_MAX (shape_list_limit - 8) /* looked up for flows of a family. The others are for other lists */
+#define REPORT_REFUSED_MAX 1000          /* refused flows that a report names */
 
 /* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
@@ -265,7 +265,7 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 		kinds = announced->kinds;
 		if (!count_kinds(&kinds, rules, 1)) {
 			reason_set(why, 0,
-				   "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
+				   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
 				   KINDS_MAX);
 			return REFUSAL_KINDS;
 		}
