@@ -500,7 +500,7 @@ test_export_to_files() {
 	assert_equal 1 "$(find "$STATE" -name 'file*' | wc -l)" "files"
 	assert_status 3 xc export "$STATE/nosuch/file"
 	assert_status 2 xc export "$STATE/file" --format spamhaus
-	assert_shows '^,192.0.2.1,,,,,,,,,,,,$' xc export --format csv
+	assert_shows '^,192.0.2.1,,,,,,,,,,,,,$' xc export --format csv
 	rm -rf "$STATE/store"
 	assert_status 0 xc export
 	assert_equal '' "$(cat "$STATE/out")" "export of nothing"

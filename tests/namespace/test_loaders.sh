@@ -29,7 +29,7 @@ shared_maps_of() {
 remember() {
 	PROGRAM=$(program_of vrx)
 	MAPS=$(maps_of "$PROGRAM")
-	assert_equal 9 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
+	assert_equal 11 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
 }
 
 is_gone() {

@@ -80,7 +80,7 @@ test_two_interfaces_as_a_user() {
 	veth "$TX" vone "$RX" vtwo
 	assert_status 0 xu load vrx
 	assert_status 0 xu load vtwo
-	assert_equal 10 "$(pins | wc -l)" "pins: eight maps, two programs"
+	assert_equal 10 "$(pins | wc -l)" "pins: ten maps, two programs"
 	assert_status 0 xu resize 50000
 	assert_status 0 xu unload vrx
 	assert_equal 9 "$(pins | wc -l)" "pins"
@@ -100,7 +100,7 @@ test_another_version_as_a_user() {
 	assert_fails 3 'of another version' xu stats
 	assert_equal "$before" "$(pins)" "pins"
 	assert_notes "replaced the filter of another version on vrx by this version's" xu load vrx
-	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, a program"
+	assert_equal 11 "$(pins | wc -l)" "pins: ten maps, a program"
 	! pins | grep -qF "$before" || fail "old pins are left"
 	assert_shows 'equal to the store' xu status
 	assert_status 0 xu unload vrx
@@ -193,7 +193,7 @@ resize 500000" "$(commands_refused '+bpf +net_admin' <"$STATE/commands")" "witho
 test_pins_are_the_users_alone() {
 	bpf_dir
 	(umask 0 && xu load vrx >/dev/null)
-	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, and the program that runs, of two"
+	assert_equal 11 "$(pins | wc -l)" "pins: ten maps, and the program that runs, of two"
 	assert_equal '' "$(find "$PINS" -type d ! -perm 0700 -o -type f ! -perm 0600 -o ! -uid "$NOBODY")" \
 		"of other modes, or another user's"
 	for pin in $(pins); do
