@@ -719,13 +719,14 @@ import_unwatched() {
 	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
 }
 
-# kinds SRC DST ACTION: 24 rules, each of a kind of its own.
+# kinds SRC DST ACTION: 48 rules, each of a kind of its own.
 kinds() {
 	for ends in "src $1" "dst $2" "src $1 dst $2"; do
 		for proto in '' 'proto udp'; do
 			for sport in '' 'sport 7'; do
 				for dport in '' 'dport 9'; do
 					echo "$ends $proto $sport $dport action $3" | tr -s ' '
+					echo "$ends $proto $sport $dport fragment no action $3" | tr -s ' '
 				done
 			done
 		done
@@ -752,7 +753,7 @@ test_kinds_before_and_after() {
 test_kinds_taken_meanwhile() {
 	silence
 	xc load vrx >/dev/null
-	{ kinds 198.51.100.1 10.99.0.9 drop; kinds 198.51.100.1 10.99.0.9 pass | head -n 8; } >"$STATE/old"
+	{ kinds 198.51.100.1 10.99.0.9 drop; kinds 198.51.100.1 10.99.0.9 pass | head -n 16; } >"$STATE/old"
 	grep -v '^src 198.51.100.1 dst 10.99.0.9 action drop' "$STATE/old" >"$STATE/new"
 	xc import "$STATE/old" >/dev/null
 	old=$(rules)

@@ -296,7 +296,7 @@ test_flows_are_published() {
 	assert_same_rules
 	sed -n 's/ timeout .*//; s/^add //p' "$STATE/lines" | LC_ALL=C sort -u | diff - "$STATE/host.rules" ||
 		fail "the host has other rules than the flows"
-	assert_equal 113 "$(wc -l <"$STATE/host.rules")" "rules"
+	assert_equal 115 "$(wc -l <"$STATE/host.rules")" "rules"
 	echo 'drop it proto tcp src 192.0.2.1 dst 198.51.100.1 sport 1 dport 2' | traffic || fail "a flow is not dropped"
 	case_begin "withdrawn"
 	sed 'p; s/"stale":false/&,"withdrawal":true/' tests/fuzz/flowspec.jsonl >"$STATE/withdrawn"
@@ -348,6 +348,7 @@ test_kinds_of_rule_that_have_no_room() {
 			for proto in '' 'proto udp'; do
 				for action in drop monitor; do
 					echo "add $ends $proto $fields action $action" | tr -s ' '
+					echo "add $ends $proto $fields fragment no action $action" | tr -s ' '
 				done
 			done
 		done
@@ -356,14 +357,14 @@ test_kinds_of_rule_that_have_no_room() {
 	assert_status 0 publish add 203.0.113.9 --list bad
 	wait_level
 	dropped 203.0.113.9 || fail "the rule after those that are refused is not there"
-	assert_equal 33 "$(xc list | wc -l)" "rules"
+	assert_equal 65 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
-	assert_output '^h1 +level +33 +16 '
+	assert_output '^h1 +level +65 +32 '
 	case_begin "a whole state"
 	assert_status 0 xc lists delete bad
 	wait_for "the list" dropped 203.0.113.9
 	wait_level
-	assert_equal 33 "$(xc list | wc -l)" "rules"
+	assert_equal 65 "$(xc list | wc -l)" "rules"
 }
 
 # What a publisher of one list writes, by the rights of the man page, does not stop the other list; nor a new host.

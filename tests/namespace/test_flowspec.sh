@@ -323,7 +323,7 @@ test_a_drop_wins_over_a_more_specific_flow() {
 	feed_begin
 	PEER=192.0.2.7
 	bgp "$(to 198.51.100.1),{\"type\":3,\"value\":[{\"op\":129,\"value\":17}]}" | sed 's/{"type":128,"subtype":6,"rate":0}//' >&7
-	with 198.51.100.2 1000 >&7
+	with 198.51.100.2 redirect >&7
 	bgp "$(to 198.51.100.0 | sed 's,/32,/24,')" >&7
 	wait_for "the flow" listed 1
 	judge drop 198.51.100.1 198.51.100.2 198.51.100.3 || fail "$(cat "$STATE/judged")"
@@ -489,7 +489,7 @@ test_limits() {
 	assert_equal 1 "$(wc -l <"$STATE/out")" "rules"
 	case_begin "many refused flows"
 	for last in $(seq 100); do
-		with "198.51.100.$last" 1
+		with "198.51.100.$last" redirect
 	done | printed >/dev/null
 	assert_equal 10 "$(grep -c 'refused flow' "$STATE/printed.err")" "lines about refused flows"
 }

@@ -9,7 +9,7 @@
 #include "kernel/interfaces.h"
 
 #define COUNTS 14
-#define KINDS_TRIED 64
+#define KINDS_TRIED 96
 
 /* ---- opening ---- */
 
@@ -294,11 +294,11 @@ LIBRARY_TEST(test_a_change)
 /* Prefix lengths can be joined, fields cannot: each of these rules needs its own shape. */
 static int add_kind(struct xdp_cuckoo_filter *filter, unsigned int kind)
 {
-	struct xdp_cuckoo_rule rule = { .family = AF_INET, .fields = kind & 7, .action = kind >> 3 & 1, .proto = 0 };
+	struct xdp_cuckoo_rule rule = { .family = AF_INET, .fields = kind & 7, .action = kind / 32, .proto = 0 };
 
 	rule.proto = kind & XDP_CUCKOO_PROTO ? IPPROTO_TCP : 0;
-	rule.src_bits = kind & 16 ? 32 : 0;
-	rule.dst_bits = kind & 32 ? 32 : 0;
+	rule.src_bits = kind & 8 ? 32 : 0;
+	rule.dst_bits = kind & 16 ? 32 : 0;
 	return xdp_cuckoo_add(filter, &rule);
 }
 
