@@ -304,7 +304,7 @@ test_a_later_load_joins_the_filter() {
 	assert_status 0 xc load vrx2
 	remember
 	assert_equal "$(shared_maps_of "$PROGRAM")" "$(shared_maps_of "$(program_of vrx2)")" "maps of the second interface"
-	assert_equal 8 "$(shared_maps_of "$PROGRAM" | wc -l)" "shared maps"
+	assert_equal 10 "$(shared_maps_of "$PROGRAM" | wc -l)" "shared maps"
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" ||
 		fail "wrong verdicts on vrx2"
 }

@@ -80,10 +80,10 @@ test_two_interfaces_as_a_user() {
 	veth "$TX" vone "$RX" vtwo
 	assert_status 0 xu load vrx
 	assert_status 0 xu load vtwo
-	assert_equal 10 "$(pins | wc -l)" "pins: ten maps, two programs"
+	assert_equal 12 "$(pins | wc -l)" "pins: ten maps, two programs"
 	assert_status 0 xu resize 50000
 	assert_status 0 xu unload vrx
-	assert_equal 9 "$(pins | wc -l)" "pins"
+	assert_equal 11 "$(pins | wc -l)" "pins"
 	assert_status 0 xu add 192.0.2.1
 	assert_shows '^vtwo +1 +0 +0 +0$' xu check
 	assert_status 0 xu unload --all
