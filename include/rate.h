@@ -14,8 +14,8 @@
  *
  * A processor takes tokens in batches, and pays for packets from its own credit. Once it has found the bucket empty, it
  * does not ask again in the same jiffy. So under a flood processors write the shared bucket at most about 16 times in a
- * jiffy, or once for each packet that passes if those are fewer. Several processors may take a batch at once although the
- * bucket has tokens for one only: the next ones then wait longer.
+ * jiffy, or once for each packet that passes if those are fewer. If another processor takes a batch in between, the
+ * processor looks again: so a bucket never owes more than one batch or packet.
  */
 #ifndef XDP_CUCKOO_RATE_H
 #define XDP_CUCKOO_RATE_H
@@ -28,7 +28,8 @@
 #define ABI_RATES (2 * ABI_RATES_MAX) /* buckets: while rules are exchanged, both the old and the new ones need them */
 #define ABI_RATE_BITS (1ULL << 63)    /* in a rate: it is bits a second, and tokens are bytes */
 #define ABI_RATE_SHIFT 20             /* tokens have so many binary places */
-#define ABI_RATE_DEBT (1ULL << 44)    /* more tokens than a bucket can owe */
+#define ABI_RATE_DEBT (1ULL << 44)    /* this and a batch are more tokens than a bucket can owe */
+#define ABI_RATE_TRIES 8              /* to take a batch while other processors do */
 #define ABI_RATE_BATCHES 16           /* batches in a jiffy */
 #define ABI_RATE_BURST_MS 100         /* of tokens: an idle bucket has saved so much, */
 #define ABI_RATE_BURST_PACKETS 5      /* but at least so many packets, */
@@ -95,7 +96,21 @@ FLOW_INLINE int abi_rate_pay(const struct abi_rate *rate, struct abi_rate_credit
 	return 1;
 }
 
-/* Takes a batch of tokens, or what one packet needs if that is more, and pays. 0: the bucket is empty. */
+/* Changes `spent` if no other processor has changed it. Linux before 5.12 cannot look: there each of them takes a batch. */
+FLOW_INLINE int abi_rate_spend(struct abi_rate *rate, __u64 from, __u64 to)
+{
+#ifdef LINUX_5_10
+	__sync_fetch_and_add(&rate->spent, to - from);
+	return 1;
+#else
+	return __sync_val_compare_and_swap(&rate->spent, from, to) == from;
+#endif
+}
+
+/*
+ * Takes a batch of tokens, or what one packet needs if that is more, and pays. 0: the bucket is empty, or too many
+ * processors take from it.
+ */
 FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 bytes,
 				__u64 packets)
 {
@@ -103,19 +118,24 @@ FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *c
 	const __u64 held = credit->held <= batch ? credit->held : 0;
 	const __u64 idle = now * rate->refill - burst; /* what an idle bucket has spent */
 	const __u64 grant = cost - held > batch ? cost - held : batch;
-	__u64 used = *(volatile __u64 *)&rate->spent - idle;
 
-	if (used > burst + ABI_RATE_DEBT) {
-		*(volatile __u64 *)&rate->spent = idle;
-		used = 0;
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (int i = 0; i < ABI_RATE_TRIES; i++) {
+		const __u64 spent = *(volatile __u64 *)&rate->spent;
+		const __u64 used = spent - idle > burst + batch + ABI_RATE_DEBT ? 0 : spent - idle;
+
+		if (used >= burst) {
+			credit->empty_at = now;
+			return 0;
+		}
+		if (abi_rate_spend(rate, spent, idle + used + grant)) {
+			credit->held = held + grant - cost;
+			return 1;
+		}
 	}
-	if (used >= burst) {
-		credit->empty_at = now;
-		return 0;
-	}
-	__sync_fetch_and_add(&rate->spent, grant);
-	credit->held = held + grant - cost;
-	return 1;
+	return 0;
 }
 
 _Static_assert(sizeof(struct abi_rate) == 64 && sizeof(struct abi_rate_line) == 64, "rate layout");

@@ -3,6 +3,8 @@
  * The token bucket of a rule with a rate (include/rate.h), on simulated jiffies and processors: whatever the load and its
  * spread over processors, packets pass at the rate, within 1 %, after a burst of the documented size.
  */
+#include <pthread.h>
+
 #include "bench/random.h"
 #include "rule/rule.h"
 #include "unit/test.h"
@@ -106,16 +108,16 @@ TEST(test_below_the_rate)
 /* A pause is worth one burst, however long it lasts, also where the counts have wrapped. */
 TEST(test_pauses)
 {
-	struct simulation s = simulate(125000000000, true, 100);
+	struct simulation s = simulate(1250000000, true, 100);
 
 	for (unsigned int i = 0; i < 200; i++) {
 		const __u64 burst = burst_of(s.per_s, true);
 
 		s.now += 1ULL << random_below(&s.random, 40);
 		s.passed = 0;
-		load(&s, 1, 30000, 1000000);
+		load(&s, 1, 3000, 100000);
 		/* What is left of the jiffy before comes in addition. */
-		assert_true(s.passed <= burst + s.per_s / s.hz + 2000000);
+		assert_true(s.passed <= burst + s.per_s / s.hz + 200000);
 		if (s.passed < burst / 10)
 			fail_msg("after a pause %llu bytes passed", s.passed);
 	}
@@ -130,6 +132,44 @@ TEST(test_a_number_that_another_rule_had)
 		s.credit[i] = (struct abi_rate_credit){ .held = 1000000 * TOKEN };
 	load(&s, CPUS, 100, 1);
 	assert_int_equal(s.passed, ABI_RATE_BURST_PACKETS);
+}
+
+#define RACERS 4
+
+struct race {
+	struct simulation *simulation;
+	pthread_barrier_t start;
+};
+
+static void *borrow_once(void *context)
+{
+	struct race *race = context;
+	struct abi_rate_credit credit = {};
+
+	pthread_barrier_wait(&race->start);
+	abi_rate_borrow(&race->simulation->rate, &credit, race->simulation->now, 1, 1);
+	return NULL;
+}
+
+/* Only one of several processors gets the last token, with one batch, and the others find the bucket empty. */
+TEST(test_a_race_for_the_last_token)
+{
+	struct simulation s = simulate(12500000000, true, 100); /* 100 Gbit/s */
+	const __u64 idle = s.now * s.rate.refill - s.rate.burst;
+	struct race race = { .simulation = &s };
+
+	assert_int_equal(pthread_barrier_init(&race.start, NULL, RACERS), 0);
+	for (unsigned int round = 0; round < 3000; round++) {
+		pthread_t racer[RACERS];
+
+		s.rate.spent = idle + s.rate.burst - 1;
+		for (size_t i = 0; i < RACERS; i++)
+			assert_int_equal(pthread_create(&racer[i], NULL, borrow_once, &race), 0);
+		for (size_t i = 0; i < RACERS; i++)
+			pthread_join(racer[i], NULL);
+		assert_int_equal(s.rate.spent - idle, s.rate.burst - 1 + s.rate.batch);
+	}
+	pthread_barrier_destroy(&race.start);
 }
 
 /* A flood does not make processors write the bucket more often than 16 times in a jiffy and once each. */
