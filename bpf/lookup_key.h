@@ -349,31 +349,17 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 }
 
 /* Whether one try finds that the table surely lacks the key. If not, lookup_once() tells more. */
-FLOW_INLINE int lookup_surely_lacks(const struct abi_table *table, __u64 hash, enum bucket_format format)
-{
-	const struct bucket_layout layout = bucket_layout(format);
-	const __u16 *prefixes = maps_prefixes();
-	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
-	struct lookup_view view;
-
-	if (!lookup_buckets(table, pair, format, &view))
-		return 1;
-	return !(bucket_match(view.first, layout, pair.fingerprint, prefixes) |
-		 bucket_match(view.second, layout, pair.fingerprint, prefixes)) &&
-	       lookup_missed(table, &view) == LOOKUP_MISS;
-}
-
 FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash)
 {
 	switch (xc_options.format) {
 	case BUCKET_32:
-		return lookup_surely_lacks(table, hash, BUCKET_32);
+		return lookup_fingerprints(table, hash, BUCKET_32).result == LOOKUP_MISS;
 	case BUCKET_8:
-		return lookup_surely_lacks(table, hash, BUCKET_8);
+		return lookup_fingerprints(table, hash, BUCKET_8).result == LOOKUP_MISS;
 	case BUCKET_17: /* this needs more stack than there is */
 		return 0;
 	default:
-		return lookup_surely_lacks(table, hash, BUCKET_16);
+		return lookup_fingerprints(table, hash, BUCKET_16).result == LOOKUP_MISS;
 	}
 }
 
