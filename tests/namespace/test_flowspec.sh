@@ -3,9 +3,9 @@
 # BGP FlowSpec: lines that gobgp 3.10 was seen to print (tests/fuzz/flowspec.jsonl), then real daemons of gobgp that peer
 # over the interface of the filter.
 . tests/lib.sh
+. tests/namespace/gobgp.sh
 
 RECORDED=tests/fuzz/flowspec.jsonl
-GOBGP=${GOBGP:-$BUILD/packages/gobgpd/usr/bin}
 STALE_S=3
 NEWLINE='
 '
@@ -861,17 +861,6 @@ test_bad_input() {
 
 # ---- with gobgpd ----
 
-needs_gobgp() {
-	[ -x "$GOBGP/gobgpd" ] || skip "no gobgpd; make packages unpacks it"
-}
-
-# gobgp_in NAMESPACE ARGUMENT...
-gobgp_in() {
-	gobgp_ns=$1
-	shift
-	in_ns "$gobgp_ns" "$GOBGP/gobgp" "$@"
-}
-
 # daemon NAMESPACE AS ADDRESS PEER PEER_AS [OPTION]: $DAEMON is its number.
 daemon() {
 	{
@@ -912,13 +901,7 @@ announce() {
 
 # follow: as the units start it; $PIPE is the number of the tool.
 follow() {
-	if [ ! -S "$STATE/gobgp" ]; then
-		command=$(sed -n '/^ExecStart=/,/[^\\]$/p' user/package/systemd/xdp-cuckoo-gobgp@.service | tr -d '\\\n' |
-			sed "s,^ExecStart=/bin/sh -c '\(.*\)'$,\1,; s,gobgp ,$GOBGP/&,g; s,[\$][\$],\$,g")
-		nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
-		on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
-		wait_for "the socket" test -S "$STATE/gobgp"
-	fi
+	[ -S "$STATE/gobgp" ] || serve_gobgp
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" flowspec "$STATE/gobgp" --config "$STATE/flowspec.conf" \
 		>"$STATE/follow.out" 2>>"$STATE/follow.err" &
 	PIPE=$!

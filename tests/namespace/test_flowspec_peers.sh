@@ -3,9 +3,9 @@
 # The 16 usual flows of a DDoS team, announced by each of three speakers of Debian: ExaBGP, GoBGP and BIRD. The GoBGP of this
 # host takes them. Frames show which of them drop.
 . tests/lib.sh
+. tests/namespace/gobgp.sh
 
 PACKAGES=$PWD/$BUILD/packages
-GOBGP=${GOBGP:-$PACKAGES/gobgpd/usr/bin}
 
 # From each flow: frames that it matches, and near misses, which pass.
 frames() {
@@ -61,24 +61,16 @@ gobgpd_config() {
 	done
 }
 
-gobgp() {
-	in_ns "$RX" "$GOBGP/gobgp" "$@"
-}
-
 # The GoBGP of this host, with what the units start, and the tool.
 host_begin() {
-	[ -x "$GOBGP/gobgpd" ] || skip "no gobgpd; make packages unpacks it"
+	needs_gobgp
 	gobgpd_config 65002 10.99.0.2 10.99.0.1 65001 >"$STATE/host.conf"
 	nsenter --net="/run/netns/$RX" "$GOBGP/gobgpd" -f "$STATE/host.conf" --log-plain >"$STATE/host.log" 2>&1 &
 	on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
-	wait_for "the daemon" gobgp global
+	wait_for "the daemon" gobgp_in "$RX" global
 	printf '[flowspec]\nown-prefixes = 198.51.100.0/24 203.0.113.0/24 2001:db8::/32\n' >"$STATE/flowspec.conf"
 	xc load vrx >/dev/null
-	command=$(sed -n '/^ExecStart=/,/[^\\]$/p' user/package/systemd/xdp-cuckoo-gobgp@.service | tr -d '\\\n' |
-		sed "s,^ExecStart=/bin/sh -c '\(.*\)'$,\1,; s,gobgp ,$GOBGP/&,g; s,[\$][\$],\$,g")
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
-	wait_for "the socket" test -S "$STATE/gobgp"
+	serve_gobgp
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" flowspec "$STATE/gobgp" --config "$STATE/flowspec.conf" \
 		>"$STATE/follow.out" 2>"$STATE/follow.err" &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
@@ -92,6 +84,7 @@ has_flows() {
 judge() {
 	WAIT_LOG=$STATE/speaker.log wait_for "16 flows" has_flows 16
 	frames | traffic >"$STATE/judged" 2>&1 || fail "$(cat "$STATE/judged")"
+	xc list | grep -qx 'proto udp dst 198.51.100.13 rate 1Mbit/s.*' || fail "no rate: $(xc list)"
 	xc lists flows --json >"$STATE/flows"
 	jq -r '.[] | select(.refused) | .refused + " " + (.flow | capture("(?<a>[0-9.]*/32)").a)' "$STATE/flows" | sort >"$STATE/refused"
 	diff - "$STATE/refused" <<-'END' || fail "other flows are refused: $(cat "$STATE/follow.err")"
@@ -145,11 +138,11 @@ test_gobgp() {
 	host_begin
 	gobgpd_config 65001 10.99.0.1 10.99.0.2 65002 >"$STATE/speaker.conf"
 	speaker "$GOBGP/gobgpd" -f "$STATE/speaker.conf" --log-plain
-	wait_for "the speaker" in_ns "$TX" "$GOBGP/gobgp" global
+	wait_for "the speaker" gobgp_in "$TX" global
 	while IFS='|' read -r match action; do
 		case $match in *:*) family=ipv6-flowspec ;; *) family=ipv4-flowspec ;; esac
 		# shellcheck disable=SC2086 # words
-		in_ns "$TX" "$GOBGP/gobgp" global rib -a $family add match $match 'then' ${action:-discard} || fail "$match"
+		gobgp_in "$TX" global rib -a $family add match $match 'then' ${action:-discard} || fail "$match"
 	done <<-'END'
 		destination 198.51.100.1/32
 		destination 203.0.113.0/24
