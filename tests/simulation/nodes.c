@@ -363,12 +363,25 @@ static void write_config(const struct node *node, unsigned int brokers, unsigned
 	chmod(node->config, 0600);
 }
 
+void nodes_close(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", root);
+	if (system(command))
+		printf("%s is left\n", root);
+}
+
 void nodes_open(unsigned int followers, unsigned int others, unsigned int brokers, unsigned int replicas)
 {
 	/* Of the same length in each run. */
 	snprintf(root, sizeof(root), "/dev/shm/xdp-cuckoo-simulation.%07d", getpid());
-	if (mkdir(root, 0700))
-		missing("a directory %s", root);
+	if (mkdir(root, 0700)) {
+		/* A process that was killed has left its directory, and had our number. */
+		nodes_close();
+		if (mkdir(root, 0700))
+			missing("a directory %s", root);
+	}
 	output_use_json(true);
 	for (nodes_count = 0; nodes_count < followers + others; nodes_count++) {
 		struct node *node = &nodes[nodes_count];
@@ -383,13 +396,4 @@ void nodes_open(unsigned int followers, unsigned int others, unsigned int broker
 		mkdir(node->dir, 0700);
 		write_config(node, brokers, replicas);
 	}
-}
-
-void nodes_close(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", root);
-	if (system(command))
-		printf("%s is left\n", root);
 }
