@@ -323,6 +323,44 @@ test_a_direction_is_lost() {
 	assert_shows '^effect: +filters$' xc status
 }
 
+# One bit says for several interfaces that both directions are wanted, and it outlives an interface.
+test_a_direction_of_another_interface() {
+	pair() {
+		ip -n "$RX" link add name "$1" index "$2" type veth peer name "${1}p"
+	}
+	pair vold 100001
+	assert_status 0 xc load vrx
+	assert_status 0 xc load vold --outgoing
+	ip -n "$RX" link del vold
+	case_begin 'an interface that is gone'
+	pair vnew 100065
+	assert_status 0 xc load vnew
+	assert_shows '^effect: +filters$' xc status
+	case_begin 'another interface with both'
+	pair vold 100129
+	assert_status 0 xc load vnew vold --outgoing
+	assert_status 0 xc unload vold
+	in_rx python3 tests/helpers/outgoing.py detach vnew
+	assert_status 1 xc status
+	assert_output 'filters ONE DIRECTION only'
+}
+
+# A load that fails, or is not confirmed, takes off what it has put there, and leaves the other direction.
+test_an_undone_load_leaves_the_other_direction() {
+	ip -n "$RX" link add vbusy type veth peer name vbusy2
+	assert_status 0 xc --name other load vbusy
+	assert_status 0 xc load vrx --outgoing
+	ip -n "$RX" link set dev vrx xdp off
+	assert_status 5 xc load vrx vbusy --outgoing
+	has_tc vrx || fail "an error has taken the program for sent packets off"
+	assert_status 0 xc load vrx --outgoing --confirm 2s
+	has_no_xdp() {
+		[ -z "$(program_id vrx)" ]
+	}
+	wait_for 'the end of the trial' has_no_xdp
+	has_tc vrx || fail "the end of the trial has taken the program for sent packets off"
+}
+
 # Interfaces whose packets start with another header are refused.
 test_other_headers() {
 	ip -n "$RX" link add vmon type nlmon 2>/dev/null || ip -n "$RX" link add vmon type vcan 2>/dev/null || skip "no such interface here"

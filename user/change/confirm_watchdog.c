@@ -76,7 +76,7 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 		for (size_t k = 0; k < watchdog->places; k++)
 			is_new |= watchdog->place[k] == kernel_place(&filter->attachments[i]);
 		if (is_new)
-			error = kernel_detach(filter, &filter->attachments[i], &ignored);
+			error = kernel_detach_direction(filter, &filter->attachments[i], &ignored);
 		continues |= !is_new;
 	}
 	if (!error && continues)

@@ -195,7 +195,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 
 		for (size_t k = kernel->attachments_count; k--;)
 			if (kernel->attachments[k].is_new)
-				kernel_detach(kernel, &kernel->attachments[k], &ignored);
+				kernel_detach_direction(kernel, &kernel->attachments[k], &ignored);
 		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
 	}

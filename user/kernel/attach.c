@@ -167,6 +167,11 @@ static int prepare(struct kernel_filter *filter, const char *interface, struct k
 	return 0;
 }
 
+static __u64 outgoing_bit(const struct kernel_attachment *attachment)
+{
+	return 1ULL << abi_counter_row(attachment->ifindex);
+}
+
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
 	struct kernel_attachment attachment = {};
@@ -197,12 +202,10 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	*reason = why;
 	attachment.is_new = true;
 	filter->attachments[filter->attachments_count++] = attachment;
+	/* The bit may be that of an interface that is gone. */
+	if (!kernel_other_direction(filter, &attachment))
+		kernel_want_outgoing(filter, &attachment, false);
 	return 0;
-}
-
-static __u64 outgoing_bit(const struct kernel_attachment *attachment)
-{
-	return 1ULL << abi_counter_row(attachment->ifindex);
 }
 
 int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason)
@@ -287,7 +290,7 @@ bool kernel_goes_with_another(const struct kernel_filter *filter, const struct k
 	return kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment);
 }
 
-/* Another interface of the filter may have the same bit. */
+/* If another interface with both directions has the same bit, the bit says nothing about this one. */
 bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
 	if (filter->is_other_version || kernel_other_direction(filter, attachment))
@@ -299,17 +302,22 @@ bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct 
 	return kernel_is_outgoing(attachment) || filter->config->outgoing & outgoing_bit(attachment);
 }
 
+/* A bit that another interface with both directions shares stays. */
 void kernel_want_outgoing(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 			  bool is_wanted)
 {
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		is_wanted |= filter->attachments[i].ifindex != attachment->ifindex &&
+			     kernel_is_outgoing(&filter->attachments[i]) &&
+			     outgoing_bit(&filter->attachments[i]) == outgoing_bit(attachment);
 	if (is_wanted)
 		__atomic_or_fetch(&filter->config->outgoing, outgoing_bit(attachment), __ATOMIC_RELAXED);
 	else
 		__atomic_and_fetch(&filter->config->outgoing, ~outgoing_bit(attachment), __ATOMIC_RELAXED);
 }
 
-/* Takes the program for sent packets off last: it is never refused. */
-int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment, struct reason *reason)
+int kernel_detach_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+			    struct reason *reason)
 {
 	struct kernel_attachment now = *attachment;
 	int error;
@@ -323,10 +331,20 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
+	if (!error && kernel_is_outgoing(attachment) && !filter->is_other_version)
+		kernel_want_outgoing(filter, attachment, false);
+	kernel_unpin_unused();
+	return error;
+}
+
+/* Takes the program for sent packets off last: it is never refused. */
+int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment, struct reason *reason)
+{
+	int error = kernel_detach_direction(filter, attachment, reason);
+
 	if (!error && !filter->is_other_version)
 		kernel_want_outgoing(filter, attachment, false);
 	if (!error && !kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment))
-		error = kernel_detach(filter, kernel_other_direction(filter, attachment), reason);
-	kernel_unpin_unused();
+		error = kernel_detach_direction(filter, kernel_other_direction(filter, attachment), reason);
 	return error;
 }

@@ -218,11 +218,14 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
 /*
- * Takes the filter's program off an interface. With that for received packets, also takes that for sent packets off; so
- * a caller that visits all attachments leaves out those for which kernel_goes_with_another() is true. If a writer has meanwhile replaced the filter by a new table
- * of the same name, takes that one off. 0 also where the interface is gone or no longer runs a filter of
- * the name. -EBUSY: only another tool can do it.
+ * Takes the filter's program off an interface. With that for received packets, also takes that for sent packets off; so a
+ * caller that visits all attachments leaves out those for which kernel_goes_with_another() is true. If a writer has
+ * meanwhile replaced the filter by a new table of the same name, takes that one off. 0 also where the interface is gone or
+ * no longer runs a filter of the name. -EBUSY: only another tool can do it. kernel_detach_direction(): only this program,
+ * for callers that undo what they have attached.
  */
+int kernel_detach_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+			    struct reason *reason);
 int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 		  struct reason *reason);
 bool kernel_goes_with_another(const struct kernel_filter *filter, const struct kernel_attachment *attachment);

@@ -41,7 +41,7 @@ static int load(struct xdp_cuckoo_filter *handle, const char *interface, enum xd
 	if (!error && is_outgoing) {
 		error = kernel_attach_outgoing(kernel, interface, &handle->reason);
 		if (error && !is_there)
-			kernel_detach(kernel, &kernel->attachments[kernel->attachments_count - 1], &ignored);
+			kernel_detach_direction(kernel, &kernel->attachments[kernel->attachments_count - 1], &ignored);
 	}
 	public_close_session(handle);
 	return public_leave(handle, error);
