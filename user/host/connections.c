@@ -2,6 +2,7 @@
 /* TCP connections that this host needs: its SSH session, its BGP sessions, the brokers of its fleet. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,10 +101,13 @@ bool host_find_ssh(struct host_connection *ssh)
  */
 #define BGP_ACKED_MIN (29 + 19)
 
+/* An attacker may hold any number. Each costs a change many look-ups. */
+#define CONNECTIONS_MAX 128
+
 struct search {
-	struct host_connections *found;
-	bool is_bgp; /* of peers that begin */
-	bool is_any; /* something was found */
+	struct host_connections *found; /* NULL: looks for listeners */
+	bool is_bgp;                    /* of peers that begin */
+	bool is_served[1 << 16];        /* own ports of listeners: others begin the connections to these */
 };
 
 static int read_socket(const struct nlmsghdr *message, void *context)
@@ -120,9 +124,15 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 		if (mnl_attr_get_type(attribute) == INET_DIAG_INFO)
 			memcpy(&info, mnl_attr_get_payload(attribute), length < sizeof(info) ? length : sizeof(info));
 	}
-	search->is_any = true;
-	if (!search->found || (search->is_bgp && info.tcpi_bytes_acked < BGP_ACKED_MIN))
+	if (!search->found) {
+		search->is_served[ntohs(socket->id.idiag_sport)] = true;
 		return MNL_CB_OK;
+	}
+	if (search->is_served[ntohs(socket->id.idiag_sport)] ||
+	    (search->is_bgp && info.tcpi_bytes_acked < BGP_ACKED_MIN))
+		return MNL_CB_OK;
+	if (search->found->count >= CONNECTIONS_MAX)
+		return MNL_CB_STOP;
 	if (array_grow(&search->found->connection, search->found->count, sizeof(*added))) {
 		errno = ENOMEM;
 		return MNL_CB_ERROR;
@@ -137,13 +147,16 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 	return MNL_CB_OK;
 }
 
-/* Asks for sockets with these ports, if they are not 0. An error but -ENOMEM: the kernel does not tell. */
+/*
+ * Asks for sockets with these ports, if they are not 0. An error but -ENOMEM: the kernel does not tell, and may have started
+ * modprobe in vain, so the second family is not asked.
+ */
 static int search_sockets(struct search *search, __u32 states, __be16 own_port, __be16 peer_port)
 {
 	static const __u8 families[] = { AF_INET, AF_INET6 };
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && error != -ENOMEM; i++) {
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && !error; i++) {
 		const struct inet_diag_req_v2 request = { .sdiag_family = families[i],
 							  .sdiag_protocol = IPPROTO_TCP,
 							  .idiag_ext = search->is_bgp << (INET_DIAG_INFO - 1),
@@ -157,20 +170,12 @@ static int search_sockets(struct search *search, __u32 states, __be16 own_port, 
 
 int host_find_connections_to(__be16 port, struct host_connections *found)
 {
-	struct search search = { .found = found };
-	size_t kept = found->count, i = kept;
-	int error = search_sockets(&search, ESTABLISHED | SYN_SENT, 0, port);
-
+	struct search search = {};
 	/* A stranger who comes from this port to one that this host serves did not begin here. */
-	for (; i < found->count && !error; i++) {
-		struct search listeners = {};
+	int error = search_sockets(&search, LISTEN, 0, 0);
 
-		error = search_sockets(&listeners, LISTEN, found->connection[i].own_port, 0);
-		if (!listeners.is_any)
-			found->connection[kept++] = found->connection[i];
-	}
-	found->count = kept;
-	return error;
+	search.found = found;
+	return error ? error : search_sockets(&search, ESTABLISHED | SYN_SENT, 0, port);
 }
 
 int host_find_bgp_peers(struct host_connections *found)
@@ -249,7 +254,9 @@ static int add_broker(const char *where, struct host_connections *brokers)
 /* Reads `broker` and `report` of the section [fleet], as config/ does. */
 static int read_configuration(const char *path, struct host_connections *brokers)
 {
-	FILE *file = fopen(path, "re");
+	/* Does not wait for the writer of a FIFO. */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	char line[4096], section[32] = "", key[32], *rest, *word;
 	int error = 0, end;
 

@@ -3,9 +3,12 @@
  * The flows that must not be blocked, in a network namespace of this test, with its own /etc/resolv.conf
  * and /run; and the rules that count as likely mistakes.
  */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -363,6 +366,27 @@ HOST_TEST(test_name_servers_of_systemd_resolved)
 	assert_concerned(&guard, "sport 53 length 1024/8", false);
 	guard_close(&guard);
 	assert_int_equal(unlink("/run/systemd/resolve/resolv.conf"), 0);
+}
+
+/* Whoever may open sockets on this host may begin any number of connections. */
+HOST_TEST(test_many_connections)
+{
+	const struct sockaddr_in peer = { AF_INET, htons(HOST_BGP_PORT), { inet_addr("192.0.2.77") }, {} };
+	struct guard guard;
+	int fd[200];
+
+	do_ip("address add 192.0.2.1/24 dev g0");
+	for (size_t i = 0; i < COUNT(fd); i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fd[i] >= 0);
+		assert_true(connect(fd[i], (const struct sockaddr *)&peer, sizeof(peer)) && errno == EINPROGRESS);
+	}
+	guard = open_guard();
+	assert_concerned(&guard, "192.0.2.77", true);
+	assert_int_equal(guard.count, 2 + 128 * (1 + SSH));
+	guard_close(&guard);
+	for (size_t i = 0; i < COUNT(fd); i++)
+		close(fd[i]);
 }
 
 HOST_TEST(test_ssh_session)
