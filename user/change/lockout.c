@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The check that a change does not lock this host out. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	struct rule pass = rule_without_details(&flow->flow);
 
 	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
-	if (pass.fields == (RULE_PROTO | RULE_SPORT) && pass.port_kind == FLOW_PORTS) {
+	if (pass.fields == (RULE_PROTO | RULE_SPORT) && pass.port_kind == FLOW_PORTS && pass.sport == htons(53)) {
 		pass.fields = RULE_SPORT;
 		pass.proto = 0;
 	}

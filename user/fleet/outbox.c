@@ -76,6 +76,8 @@ static void free_entries(struct outbox *outbox)
 	for (size_t i = 0; i < outbox->count; i++)
 		free(outbox->entries[i].lines);
 	free(outbox->entries);
+	outbox->entries = NULL;
+	outbox->count = 0;
 }
 
 /* ---- reading ---- */
