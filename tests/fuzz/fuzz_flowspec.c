@@ -83,7 +83,7 @@ static void read_packets(struct reading *reading, const uint8_t *data, size_t si
 		if (!session_read(line, 1795569606, &told))
 			read_route(reading, line);
 		else
-			fuzz_check(!announced_take_session(&reading->announced, &told), "memory");
+			fuzz_check(announced_take_session(&reading->announced, &told) >= 0, "memory");
 	}
 	free(text);
 }
@@ -115,6 +115,7 @@ static char *read_all(const struct flowspec_options *options, const uint8_t *dat
 	const struct announced *announced = &reading.announced;
 
 	announced_open(&reading.announced, options, 5000);
+	reading.announced.limits_kinds = true;
 	fuzz_check(!route_stream_open(&reading.stream), "memory");
 	reading.to = open_memstream(&reading.text, &reading.length);
 	if (size && *data != '[' && *data != '{') {

@@ -738,6 +738,52 @@ test_what_becomes_of_each_flow_is_seen() {
 	! grep '^xdp_cuckoo_list_held' "$STATE/metrics" || fail "they are not known"
 }
 
+# Flows can be different and match the same packets. Neither rate may outlast its flow.
+test_two_rates_of_one_rule() {
+	rated() {
+		printf '[{"nlri":{"value":[%s,%s]},"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"rate":%s}]}]%s}]\n' \
+			"$(to 198.51.100.1)" "$1" "$2" "${3:-}"
+	}
+	one='{"type":3,"value":[{"op":129,"value":17}]}'
+	same='{"type":3,"value":[{"op":3,"value":17},{"op":197,"value":17}]}'
+	config
+	xc load vrx >/dev/null
+	feed_begin
+	{
+		rated "$one" 1000
+		rated "$same" 2000
+	} >&7
+	flows_are rules refused flow <<-'END'
+		1 - destination 198.51.100.1/32 protocol =17
+		0 other-rate destination 198.51.100.1/32 protocol >=17&<=17
+	END
+	assert_shows '^proto udp dst 198.51.100.1 rate 8kbit/s timeout ' xc list --list flowspec
+	case_begin "a flow may change its own rate"
+	rated "$one" 500 >&7
+	wait_for "the rate" sh -c "'$TOOL' --state '$STATE/store' list --list flowspec | grep -q 'rate 4kbit/s '"
+	case_begin "the other flow comes into force"
+	rated "$one" 500 ',"withdrawal":true' >&7
+	wait_for "the rate" sh -c "'$TOOL' --state '$STATE/store' list --list flowspec | grep -q 'rate 16kbit/s '"
+	exec 7>&-
+}
+
+# What flowspec knew is not said of a list that another source fills now.
+test_a_list_that_is_filled_otherwise() {
+	config
+	xc load vrx >/dev/null
+	feed_begin
+	with 198.51.100.1 0 >&7
+	wait_for "the report" sh -c "'$TOOL' --state '$STATE/store' lists flows | grep -q 198.51.100.1/32"
+	exec 7>&-
+	wait "$FEEDER" || :
+	echo 192.0.2.1 | xc import - --list flowspec >/dev/null
+	assert_fails 1 "no flows are known of a list 'flowspec'" xc lists flows
+	xc metrics >"$STATE/metrics"
+	! grep '^xdp_cuckoo_list_held' "$STATE/metrics" || fail "the list has no flows"
+	xc status >"$STATE/status"
+	! grep '^flows:' "$STATE/status" || fail "the list has no flows"
+}
+
 # sessions_are N: the metrics know N sessions.
 sessions_are() {
 	[ "$(xc metrics | grep -c '^xdp_cuckoo_list_session_up')" -eq "$1" ]

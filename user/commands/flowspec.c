@@ -12,8 +12,10 @@
 #include "counters/counters.h"
 #include "flowspec/flowspec.h"
 #include "io/output.h"
+#include "kernel/kernel.h"
 #include "lists/flow_report.h"
 #include "lists/list_keeper.h"
+#include "rule/shapes.h"
 
 /* Makes the socket standard input. */
 static enum command_status connect_to(const char *path)
@@ -53,7 +55,10 @@ static enum command_status keep_list(const struct invocation *invocation, const 
 		.take_status = translator_take_status,
 	};
 	struct reason reason;
-	int error = list_keeper_run(&keeper, &reason);
+	int error;
+
+	shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
+	error = list_keeper_run(&keeper, &reason);
 
 	if (error == -ENODATA)
 		return command_fail(STATUS_SYSTEM, "no more flows: the rules of the list '%s' end after the stale time",
@@ -126,13 +131,14 @@ json_t *command_flows(const struct flow_report *report)
 			 output_time(report->second, -1));
 }
 
-void command_add_flows(const char *dir, const char *list, json_t *flows, json_t *down)
+void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
+		       json_t *down)
 {
 	unsigned long long announced = 0;
 	struct flow_report report;
 	char why[256] = "";
 
-	if (flow_report_read(dir, list, &report, NULL) || !report.second)
+	if (flow_report_read(dir, list, feed, &report, NULL) || !report.second)
 		return;
 	for (enum refusal i = 0; i < REFUSALS; i++) {
 		announced += report.flows[i];
@@ -140,17 +146,17 @@ void command_add_flows(const char *dir, const char *list, json_t *flows, json_t 
 			text_append(why, sizeof(why), "%s%llu %s",
 				    *why ? ", " : "; refused: ", (unsigned long long)report.flows[i], refusal_names[i]);
 	}
-	json_array_append_new(flows, json_sprintf("%s: %llu of %llu are held%s", list,
+	json_array_append_new(flows, json_sprintf("%s: %llu of %llu are held%s", list->name,
 						  (unsigned long long)report.flows[REFUSAL_NONE], announced, why));
 	for (size_t i = 0; i < report.peers; i++) {
 		const struct flow_peer *peer = &report.peer[i];
 		json_t *since = output_time(peer->since_s, -1);
 
 		if (peer->state == PEER_DOWN && peer->since_s)
-			json_array_append_new(down, json_sprintf("%s: %s since %s", list, peer->address,
+			json_array_append_new(down, json_sprintf("%s: %s since %s", list->name, peer->address,
 								 json_string_value(since)));
 		else if (peer->state == PEER_DOWN)
-			json_array_append_new(down, json_sprintf("%s: %s, was never up", list, peer->address));
+			json_array_append_new(down, json_sprintf("%s: %s, was never up", list->name, peer->address));
 		json_decref(since);
 	}
 }
@@ -183,10 +189,10 @@ static int show_flow(struct flow_visitor *visitor, enum refusal refusal, const c
 	json_t *const unknown = output_is_json() || !view->rules ? json_null() : json_string("unknown");
 
 	json_array_append_new(view->rows,
-			      json_pack("{s:O, s:O, s:I, s:o, s:o, s:s}", "packets",
-					is_known ? json_integer(view->sum.packets) : unknown, "bytes",
-					is_known ? json_integer(view->sum.bytes) : unknown, "rules", view->rules,
-					"refused",
+			      json_pack("{s:o, s:o, s:I, s:o, s:o, s:s}", "packets",
+					is_known ? json_integer(view->sum.packets) : json_incref(unknown), "bytes",
+					is_known ? json_integer(view->sum.bytes) : json_incref(unknown), "rules",
+					view->rules, "refused",
 					refusal == REFUSAL_NONE ? json_null() : json_string(refusal_names[refusal]),
 					"peer", strcmp(peer, "-") ? output_string(peer) : json_null(), "flow", name));
 	view->sum = (struct abi_counter){};
@@ -209,14 +215,21 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 	unsigned int number = 0;
 	int error = command_open_store(invocation, &store, &reason);
 
-	if (!error && store && !store_lists(store, &lists) && !store_feeds(store, &lists, &feeds))
-		number = store_lists_find(&lists, name);
-	if (number && !store_list_silent_s(&lists.list[number], &feeds.feed[number])) {
+	if (!error && store) {
+		error = store_lists(store, &lists);
+		if (!error)
+			error = store_feeds(store, &lists, &feeds);
+		if (error)
+			store_unread_reason(error, &reason);
+		else
+			number = store_lists_find(&lists, name);
+	}
+	if (number) {
 		if (!rule_counts_open(&counts, invocation->name, &reason) && !store_shapes(store, &counts.shapes))
 			view.counts = &counts;
 		error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
 		if (!error)
-			error = flow_report_read(dir, name, &report, &view.visitor);
+			error = flow_report_read(dir, &lists.list[number], &feeds.feed[number], &report, &view.visitor);
 		reason_set(&reason, error, "cannot read what is known of the flows: %s", strerror(-error));
 	}
 	rule_counts_close(&counts);

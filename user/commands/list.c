@@ -321,8 +321,7 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 						      (json_int_t)feed->left_out));
 	if (view->is_late && output_is_json())
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
-	if (output_is_json() && !store_list_silent_s(list, feed) &&
-	    !flow_report_read(view->dir, list->name, &report, NULL) && report.second)
+	if (output_is_json() && !flow_report_read(view->dir, list, feed, &report, NULL) && report.second)
 		json_object_set_new(row, "flows", command_flows(&report));
 	return row;
 }

@@ -10,6 +10,7 @@
 
 #define REFUSED_BYTES (64 << 20)         /* for refused flows. Others are only counted */
 #define KINDS_MAX (shape_list_limit - 8) /* looked up for flows of a family. The others are for other lists */
+#define KINDS_PLANS_MAX 16               /* plans of kinds, which take long, in one announced_take_waiting() */
 #define REPORT_REFUSED_MAX 1000          /* refused flows that a report names */
 
 /* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
@@ -86,6 +87,14 @@ static void free_flow(void *node)
 	rule_set_close(&flow->rules);
 	free(flow);
 	free(node);
+}
+
+static void forget_flow(struct announced *announced, struct announced_flow *flow)
+{
+	struct node *node = flow->node;
+
+	tdelete(node, &announced->flows, compare);
+	free_flow(node);
 }
 
 static void free_peer(void *node)
@@ -201,8 +210,7 @@ static void refuse(struct announced *announced, struct announced_flow *flow, enu
 	if (announced->refused_bytes <= REFUSED_BYTES)
 		return;
 	end_refusal(announced, flow);
-	tdelete(flow->node, &announced->flows, compare);
-	free_flow(flow->node);
+	forget_flow(announced, flow);
 	announced->refused_count++;
 	announced->refused[REFUSAL_FORGOTTEN]++;
 }
@@ -219,9 +227,9 @@ static bool kinds_fit(const struct shape_list *kinds)
 
 /*
  * Adds the rules to *kinds, or takes them away: `sign`. False: then they need too many kinds, even if prefix lengths are
- * joined as the store does.
+ * joined as the store does, which is tried only if `may_plan`.
  */
-static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign)
+static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign, bool may_plan)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t before = kinds->count;
@@ -235,16 +243,32 @@ static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, 
 			else if (shape_list_add(kinds, &keys[k].shape, 1))
 				return false;
 	}
-	return kinds->count <= before || kinds_fit(kinds) || (!shape_list_plan(kinds) && kinds_fit(kinds));
+	return kinds->count <= before || kinds_fit(kinds) || (may_plan && !shape_list_plan(kinds) && kinds_fit(kinds));
 }
 
-/* REFUSAL_NONE: the limits allow the peer a flow with so many rules. Else *why names the limit. */
-static enum refusal find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
-			      struct reason *why)
+/* Whether another flow has the same rule with another rate. `own`: the rules that the flow itself had until now. */
+static bool has_other_rate(const struct announced *announced, const struct rule_set *rules, const struct rule_set *own)
 {
-	struct shape_list kinds;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	const struct node *node;
+	struct rule rule;
 
+	rule_set_get(rules, 0, &rule);
+	if (!(rule.fields & RULE_RATE))
+		return false;
+	node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
+	return node && node->rate != rule.rate && node->count > (own->count && !rule_set_compare(own, 0, &rule));
+}
+
+/*
+ * REFUSAL_NONE: the limits allow the peer a flow with these rules. Else *why names the limit. `own`: as has_other_rate();
+ * `may_plan`: as count_kinds().
+ */
+static enum refusal find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
+			      const struct rule_set *own, bool may_plan, struct reason *why)
+{
 	const struct flowspec_options *options = announced->options;
+	struct shape_list kinds;
 
 	if (options->peer_flows_max && peer->count >= options->peer_flows_max) {
 		reason_set(why, 0, "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
@@ -261,9 +285,13 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 			   (unsigned long long)options->rules_max);
 		return REFUSAL_MAX_RULES;
 	}
+	if (has_other_rate(announced, rules, own)) {
+		reason_set(why, 0, "another flow needs the same rule with another rate");
+		return REFUSAL_RATE;
+	}
 	if (announced->limits_kinds) {
 		kinds = announced->kinds;
-		if (!count_kinds(&kinds, rules, 1)) {
+		if (!count_kinds(&kinds, rules, 1, may_plan)) {
 			reason_set(why, 0,
 				   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
 				   KINDS_MAX);
@@ -284,8 +312,20 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 	return add_rules(announced, &flow->rules, to);
 }
 
-/* The node of a new flow, without rules. NULL: no memory. */
-static struct node *add_flow(struct announced *announced, const struct route *route)
+/* The flow's rules count no more. *rules gets them: they are still in the list. */
+static void give_room(struct announced *announced, struct announced_flow *flow, struct rule_set *rules)
+{
+	*rules = flow->rules;
+	flow->rules = (struct rule_set){};
+	flow->peer->count--;
+	announced->accepted_count--;
+	announced->rules_count -= rules->count;
+	count_kinds(&announced->kinds, rules, -1, true);
+	announced->has_more_room = true;
+}
+
+/* A new flow, without rules. NULL: no memory. */
+static struct announced_flow *add_flow(struct announced *announced, const struct route *route)
 {
 	struct announced_flow *flow = calloc(1, sizeof(*flow) + strlen(route->name) + 1);
 	struct node *node = flow ? add(&announced->flows, route->key, strlen(route->key)) : NULL;
@@ -297,7 +337,7 @@ static struct node *add_flow(struct announced *announced, const struct route *ro
 	flow->node = node;
 	node->flow = flow;
 	strcpy(flow->name, route->name);
-	return node;
+	return flow;
 }
 
 static bool is_same(const struct rule_set *a, const struct rule_set *b)
@@ -315,64 +355,51 @@ static bool is_same(const struct rule_set *a, const struct rule_set *b)
 
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused)
 {
-	struct node *node = find(&announced->flows, route->key, strlen(route->key));
+	struct node *node = find(&announced->flows, route->key, strlen(route->key)), *peer = NULL;
+	struct announced_flow *flow = node ? node->flow : NULL;
 	const bool had_rules = node && node->count, is_drop = route->is_drop && !route->is_withdrawn;
 	enum refusal refusal = route->refusal;
 	struct rule_set old = {}; /* what the flow had until now */
-	struct node *peer = NULL;
 	int error = 0;
 
 	*is_refused = false;
-	if (is_drop && had_rules && is_same(&node->flow->rules, &route->rules))
+	if (is_drop && had_rules && is_same(&flow->rules, &route->rules))
 		return 0;
 	if (is_drop && !(peer = find(&announced->peers, route->peer, strlen(route->peer))))
 		peer = add(&announced->peers, route->peer, strlen(route->peer));
 	if (is_drop && !peer)
 		return -ENOMEM;
-	*is_refused = !route->is_withdrawn && (!node || had_rules);
-	if (node && !had_rules)
-		end_refusal(announced, node->flow);
-	if (had_rules) {
-		old = node->flow->rules;
-		node->flow->rules = (struct rule_set){};
-		announced->accepted_count--;
-		announced->rules_count -= old.count;
-		count_kinds(&announced->kinds, &old, -1);
-		node->flow->peer->count--;
-		announced->has_more_room = true;
-	}
+	if (had_rules)
+		give_room(announced, flow, &old);
+	else if (flow)
+		end_refusal(announced, flow);
 	if (is_drop)
-		refusal = find_room(announced, peer, &route->rules, &route->why);
+		refusal = find_room(announced, peer, &route->rules, &old, true, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if ((!is_drop || refusal != REFUSAL_NONE) && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, had_rules ? &old : &route->rules, had_rules, to);
-	if (route->is_withdrawn) {
-		rule_set_close(&old);
-		if (node) {
-			tdelete(node, &announced->flows, compare);
-			free_flow(node);
-		} else if (route->kind == ROUTE_FLOW && announced->refused[REFUSAL_FORGOTTEN]) {
-			announced->refused[REFUSAL_FORGOTTEN]--;
-			announced->refused_count--;
-		}
-		return 0;
+	if (route->is_withdrawn && flow) {
+		forget_flow(announced, flow);
+	} else if (route->is_withdrawn && route->kind == ROUTE_FLOW && announced->refused[REFUSAL_FORGOTTEN]) {
+		announced->refused[REFUSAL_FORGOTTEN]--;
+		announced->refused_count--;
+	} else if (!route->is_withdrawn && !flow && !(flow = add_flow(announced, route))) {
+		error = -ENOMEM;
 	}
-	if (!node)
-		node = add_flow(announced, route);
-	if (!node)
-		return -ENOMEM;
-	*is_refused &= refusal != REFUSAL_NONE;
-	rule_set_close(&node->flow->rules);
-	rule_set_fit(&route->rules);
-	node->flow->rules = route->rules;
-	route->rules = (struct rule_set){};
-	node->flow->peer = peer;
-	if (is_drop && refusal == REFUSAL_NONE) {
-		error = accept_flow(announced, node->flow, to);
-		/* After the new rules: what both have stays in force. */
-		drop_rules(announced, &old, true, to);
-	} else {
-		refuse(announced, node->flow, refusal, is_drop);
+	if (!route->is_withdrawn && !error) {
+		*is_refused = refusal != REFUSAL_NONE && (!node || had_rules);
+		rule_set_fit(&route->rules);
+		rule_set_close(&flow->rules);
+		flow->rules = route->rules;
+		route->rules = (struct rule_set){};
+		flow->peer = peer;
+		if (is_drop && refusal == REFUSAL_NONE) {
+			error = accept_flow(announced, flow, to);
+			/* After the new rules: what both have stays in force. */
+			drop_rules(announced, &old, true, to);
+		} else {
+			refuse(announced, flow, refusal, is_drop);
+		}
 	}
 	rule_set_close(&old);
 	return error;
@@ -380,8 +407,9 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 
 int announced_take_waiting(struct announced *announced, FILE *to)
 {
-	enum refusal refusal = REFUSAL_NONE;
+	struct announced_flow *const last = TAILQ_LAST(&announced->waiting, waiting_flows);
 	struct announced_flow *flow, *next;
+	unsigned int plans = 0;
 	struct reason why;
 	int error = 0;
 
@@ -389,15 +417,23 @@ int announced_take_waiting(struct announced *announced, FILE *to)
 		return 0;
 	announced->has_more_room = false;
 	for (flow = TAILQ_FIRST(&announced->waiting); flow && !error; flow = next) {
-		next = TAILQ_NEXT(flow, link);
-		/* Trying kinds takes long, so the first that does not fit speaks for all. */
-		if (flow->refusal == REFUSAL_KINDS && refusal == REFUSAL_KINDS)
+		const enum refusal refusal = find_room(announced, flow->peer, &flow->rules, &(struct rule_set){},
+						       plans < KINDS_PLANS_MAX, &why);
+
+		next = flow == last ? NULL : TAILQ_NEXT(flow, link);
+		if (refusal == REFUSAL_NONE) {
+			end_refusal(announced, flow);
+			error = accept_flow(announced, flow, to);
 			continue;
-		refusal = find_room(announced, flow->peer, &flow->rules, &why);
-		if (refusal != REFUSAL_NONE)
+		}
+		announced->refused[flow->refusal]--;
+		announced->refused[refusal]++;
+		flow->refusal = refusal;
+		if (refusal != REFUSAL_KINDS || ++plans > KINDS_PLANS_MAX)
 			continue;
-		end_refusal(announced, flow);
-		error = accept_flow(announced, flow, to);
+		/* The next time, other flows come before it: one that never fits must not keep them waiting. */
+		TAILQ_REMOVE(&announced->waiting, flow, link);
+		TAILQ_INSERT_TAIL(&announced->waiting, flow, link);
 	}
 	return error;
 }
@@ -423,16 +459,17 @@ int announced_take_session(struct announced *announced, const struct flow_peer *
 	}
 	if (!peer)
 		peer = add(&announced->peers, told->address, strlen(told->address));
-	session = peer &&!peer->session ? peer->session = calloc(1, sizeof(*session)) : peer ? peer->session : NULL;
+	if (peer && !peer->session)
+		peer->session = calloc(1, sizeof(*session));
+	session = peer ? peer->session : NULL;
 	if (!session)
 		return -ENOMEM;
 	session->table = announced->peers_table;
 	/* The clock of gobgp's durations is rounded. */
-	if (session->told.state != told->state || llabs(session->told.since_s - told->since_s) > 2) {
-		session->told = *told;
-		announced->has_new_sessions = true;
-	}
-	return 0;
+	if (session->told.state == told->state && llabs(session->told.since_s - told->since_s) <= 2)
+		return 0;
+	session->told = *told;
+	return 1;
 }
 
 /* ---- renewal ---- */
@@ -472,7 +509,8 @@ static void report_peer(const void *at, VISIT visit, void *context)
 	const bool is_known = node->session && node->session->table + 1 >= renewal->announced->peers_table &&
 			      !renewal->announced->is_peers_table_old;
 
-	if ((visit != postorder && visit != leaf) || !node->bytes)
+	/* A peer that gobgp does not know any more must not take the place of another in the report. */
+	if ((visit != postorder && visit != leaf) || !node->bytes || (!is_known && !node->count))
 		return;
 	make_room(renewal->to);
 	fprintf(renewal->to, FLOW_REPORT_LINE "peer %.*s %s %lld %u\n", (int)node->bytes, (const char *)node->key,

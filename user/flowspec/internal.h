@@ -146,7 +146,7 @@ struct announced {
 	bool has_more_room;      /* than when the waiting flows were tried */
 	__s64 lease_ms;          /* timeout of the rules */
 	__u64 peers_table;       /* number of tables of peers that have begun */
-	bool is_peers_table_old, has_new_sessions;
+	bool is_peers_table_old;
 };
 
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms);
@@ -154,8 +154,8 @@ void announced_close(struct announced *announced);
 
 /*
  * Takes a route. *is_refused: the route is announced and newly refused; route->why says why. A flow that is refused only
- * because max-flows, max-flows-peer or max-rules is reached waits, and announced_take_waiting() takes it when there is room. Takes the
- * rules from `route`. 0; -ENOMEM.
+ * for want of room (a limit, kinds of rule, another rate of the same rule) waits, and announced_take_waiting() takes it when
+ * there is room. Takes the rules from `route`. 0; -ENOMEM.
  */
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused);
 int announced_take_waiting(struct announced *announced, FILE *to);
@@ -169,7 +169,7 @@ void announced_renew(const struct announced *announced, FILE *to);
  */
 bool session_read(const char *text, __s64 now_s, struct flow_peer *told);
 
-/* Takes what session_read() has read. 0; -ENOMEM. */
+/* Takes what session_read() has read. 1: it is new; 0; -ENOMEM. */
 int announced_take_session(struct announced *announced, const struct flow_peer *told);
 
 /* Writes the lines of a report: see lists/flow_report.h. */

@@ -181,10 +181,9 @@ static int take_input(struct translator *translator, char *bytes, size_t length)
 	if (!session_read(bytes, clock_ms(CLOCK_REALTIME) / 1000, &told))
 		return take_route(translator, bytes);
 	translator->peers_ms = now_ms();
-	translator->announced.has_new_sessions = false;
 	error = announced_take_session(&translator->announced, &told);
-	translator->is_reported &= !translator->announced.has_new_sessions;
-	return error;
+	translator->is_reported &= !error;
+	return error < 0 ? error : 0;
 }
 
 static bool has_input(int timeout_ms)

@@ -17,9 +17,9 @@ const char *const refusal_names[REFUSALS] = {
 	[REFUSAL_TOO_WIDE] = "too-wide",   [REFUSAL_OWN] = "own-prefixes",
 	[REFUSAL_MALFORMED] = "malformed", [REFUSAL_ACTION] = "action",
 	[REFUSAL_MAX_FLOWS] = "max-flows", [REFUSAL_MAX_FLOWS_PEER] = "max-flows-peer",
-	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_KINDS] = "kinds",
-	[REFUSAL_FORGOTTEN] = "forgotten", [REFUSAL_GUARD] = "guard",
-	[REFUSAL_FILTER] = "filter",
+	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_RATE] = "other-rate",
+	[REFUSAL_KINDS] = "kinds",         [REFUSAL_FORGOTTEN] = "forgotten",
+	[REFUSAL_GUARD] = "guard",         [REFUSAL_FILTER] = "filter",
 };
 
 const char *const peer_state_names[PEER_STATES] = {
@@ -174,15 +174,18 @@ static int visit(struct flow_visitor *visitor, char *line)
 	return which < REFUSALS ? visitor->flow(visitor, which, peer, line + name) : 0;
 }
 
-int flow_report_read(const char *dir, const char *list, struct flow_report *report, struct flow_visitor *visitor)
+int flow_report_read(const char *dir, const struct store_list *list, const struct store_feed *feed,
+		     struct flow_report *report, struct flow_visitor *visitor)
 {
+	unsigned long long flows, refused, unreadable;
 	char path[PATH_MAX], *line = NULL;
-	int error = report_path(dir, list, path);
+	int error = report_path(dir, list->name, path);
 	size_t room = 0;
 	FILE *file;
 
 	*report = (struct flow_report){};
-	if (error)
+	if (error || sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused, &unreadable) != 3 ||
+	    store_list_silent_s(list, feed))
 		return error;
 	file = fopen(path, "re");
 	if (!file)

@@ -27,14 +27,15 @@ enum refusal {
 	REFUSAL_NONE,
 	REFUSAL_COMPONENT, /* no rule matches this component */
 	REFUSAL_VALUE,     /* rules cannot match just these values */
-	REFUSAL_RULES,     /* it needs too many rules */
+	REFUSAL_RULES,     /* it needs too many rules; with a rate: more than one */
 	REFUSAL_TOO_WIDE,  /* it has neither source nor destination, or is a blackhole of a network */
 	REFUSAL_OWN,       /* its destination is not in own-prefixes */
 	REFUSAL_MALFORMED,
-	REFUSAL_ACTION, /* it does not ask for a drop */
+	REFUSAL_ACTION, /* it does not ask for a drop or a rate */
 	REFUSAL_MAX_FLOWS,
 	REFUSAL_MAX_FLOWS_PEER,
 	REFUSAL_MAX_RULES,
+	REFUSAL_RATE,      /* another flow needs the same rule with another rate */
 	REFUSAL_KINDS,     /* it needs a kind of rule for which FlowSpec has no room */
 	REFUSAL_FORGOTTEN, /* there are too many refused flows to remember why */
 	REFUSAL_GUARD,     /* it would lock this host out */
@@ -75,7 +76,11 @@ struct flow_visitor {
 	int (*flow)(struct flow_visitor *visitor, enum refusal refusal, const char *peer, const char *name);
 };
 
-/* `dir`: of the store. `visitor` NULL: only reads the counts. 0, also if there is no report; the visitor's error; -errno. */
-int flow_report_read(const char *dir, const char *list, struct flow_report *report, struct flow_visitor *visitor);
+/*
+ * `dir`: of the store. `visitor` NULL: only reads the counts. Says that there is no report if `flowspec` does not keep the
+ * list now: the file of an earlier time may still be there. 0, also if there is no report; the visitor's error; -errno.
+ */
+int flow_report_read(const char *dir, const struct store_list *list, const struct store_feed *feed,
+		     struct flow_report *report, struct flow_visitor *visitor);
 
 #endif

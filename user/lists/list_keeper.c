@@ -226,7 +226,7 @@ static void apply_group(struct keeping *keeping)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else if (keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
-	if (keeping->has_report && !error && !keeping->error && !fclose(keeping->report)) {
+	if (keeping->has_report && keeping->report && !error && !keeping->error && !fclose(keeping->report)) {
 		error = flow_report_write(keeping->report_text, &keeping->session, &keeping->guard, keeper->state,
 					  keeper->list, &reason);
 		if (error)

@@ -250,20 +250,60 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 }
 
 /* The families of add_rules() for lists. */
-struct list_families {
-	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *unreadable, *failures, *fetched, *not_fed;
-	json_t *held, *refused_for, *session_up, *session_since;
+enum list_metric {
+	LIST_RULES,
+	LIST_IMPORTED,
+	LIST_PACKETS,
+	LIST_BYTES,
+	LIST_FLOWS,
+	LIST_REFUSED,
+	LIST_UNREADABLE,
+	LIST_FAILURES,
+	LIST_FETCHED,
+	LIST_NOT_FED,
+	LIST_HELD,
+	LIST_REFUSED_FOR,
+	LIST_SESSION_UP,
+	LIST_SESSION_SINCE,
+	LIST_METRICS
+};
+
+static const struct {
+	const char *name, *help;
+} list_metrics[LIST_METRICS] = {
+	[LIST_RULES] = { "xdp_cuckoo_list_rules", "Rules of a named list, alone or shared with others." },
+	[LIST_IMPORTED] = { "xdp_cuckoo_list_import_timestamp_seconds",
+			    "When a named list was last imported: seconds since 1970." },
+	[LIST_PACKETS] = { "xdp_cuckoo_list_matched_packets",
+			   "Packets that rules of a list matched; with at most 500000 rules." },
+	[LIST_BYTES] = { "xdp_cuckoo_list_matched_bytes", "Bytes of these packets." },
+	[LIST_FLOWS] = { "xdp_cuckoo_list_flows", "Flows that BGP announces for a list of `flowspec`." },
+	[LIST_REFUSED] = { "xdp_cuckoo_list_refused_flows", "How many of these have no rules." },
+	[LIST_UNREADABLE] = { "xdp_cuckoo_list_unreadable_lines",
+			      "Lines of GoBGP that `flowspec` could not read since it started." },
+	[LIST_FAILURES] = { "xdp_cuckoo_list_failed_fetches",
+			    "Fetches of a list by URL that failed since the last that succeeded." },
+	[LIST_FETCHED] = { "xdp_cuckoo_list_fetch_timestamp_seconds",
+			   "When a list by URL was last fetched: seconds since 1970." },
+	[LIST_NOT_FED] = { "xdp_cuckoo_list_not_fed",
+			   "1: the source of a list is silent for too long; see xdp-cuckoo lists." },
+	[LIST_HELD] = { "xdp_cuckoo_list_held_flows", "Flows of BGP of which all rules are in the list." },
+	[LIST_REFUSED_FOR] = { "xdp_cuckoo_list_flows_refused_for",
+			       "Flows of BGP that are refused, by reason; see xdp-cuckoo-flowspec(7)." },
+	[LIST_SESSION_UP] = { "xdp_cuckoo_list_session_up", "1: the BGP session of a peer is up; 0: it is down." },
+	[LIST_SESSION_SINCE] = { "xdp_cuckoo_list_session_timestamp_seconds",
+				 "Since when the session is up or down: seconds since 1970." },
 };
 
 /* Nothing is said of a session that gobgp does not tell. `labels` have the name and the list. */
-static void add_flows(const struct list_families *families, json_t *labels, const struct flow_report *report)
+static void add_flows(json_t *const families[LIST_METRICS], json_t *labels, const struct flow_report *report)
 {
-	metrics_sample(families->held, json_incref(labels), report->flows[REFUSAL_NONE]);
+	metrics_sample(families[LIST_HELD], json_incref(labels), report->flows[REFUSAL_NONE]);
 	for (enum refusal i = REFUSAL_NONE + 1; i < REFUSALS; i++) {
 		json_t *more = json_copy(labels);
 
 		json_object_set_new(more, "reason", json_string(refusal_names[i]));
-		metrics_sample(families->refused_for, more, report->flows[i]);
+		metrics_sample(families[LIST_REFUSED_FOR], more, report->flows[i]);
 	}
 	for (size_t i = 0; i < report->peers; i++) {
 		const struct flow_peer *peer = &report->peer[i];
@@ -271,15 +311,15 @@ static void add_flows(const struct list_families *families, json_t *labels, cons
 
 		json_object_set_new(more, "peer", json_string(peer->address));
 		if (peer->state != PEER_UNKNOWN)
-			metrics_sample(families->session_up, json_incref(more), peer->state == PEER_UP);
+			metrics_sample(families[LIST_SESSION_UP], json_incref(more), peer->state == PEER_UP);
 		if (peer->state != PEER_UNKNOWN && peer->since_s)
-			metrics_sample(families->session_since, json_incref(more), peer->since_s);
+			metrics_sample(families[LIST_SESSION_SINCE], json_incref(more), peer->since_s);
 		json_decref(more);
 	}
 }
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
-static void add_lists(const struct list_families *families, const struct group *group,
+static void add_lists(json_t *const families[LIST_METRICS], const struct group *group,
 		      const struct store_summary *summary)
 {
 	for (size_t i = 0; i <= STORE_LISTS_MAX; i++) {
@@ -290,24 +330,24 @@ static void add_lists(const struct list_families *families, const struct group *
 			unsigned long long flows, refused, unreadable;
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
 
-			metrics_sample(families->rules, json_incref(labels), list->rules);
+			metrics_sample(families[LIST_RULES], json_incref(labels), list->rules);
 			if (list->imported_s)
-				metrics_sample(families->imported, json_incref(labels), list->imported_s);
+				metrics_sample(families[LIST_IMPORTED], json_incref(labels), list->imported_s);
 			if (sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused, &unreadable) == 3) {
-				metrics_sample(families->flows, json_incref(labels), flows);
-				metrics_sample(families->refused, json_incref(labels), refused);
-				metrics_sample(families->unreadable, json_incref(labels), unreadable);
+				metrics_sample(families[LIST_FLOWS], json_incref(labels), flows);
+				metrics_sample(families[LIST_REFUSED], json_incref(labels), refused);
+				metrics_sample(families[LIST_UNREADABLE], json_incref(labels), unreadable);
 			}
-			if (summary->flows[i].second && !store_list_silent_s(list, &summary->feeds.feed[i]))
+			if (summary->flows[i].second)
 				add_flows(families, labels, &summary->flows[i]);
 			if (list->stale_s)
-				metrics_sample(families->not_fed, json_incref(labels),
+				metrics_sample(families[LIST_NOT_FED], json_incref(labels),
 					       store_list_silent_s(list, &summary->feeds.feed[i]) != 0);
 			if (summary->feeds.feed[i].config)
-				metrics_sample(families->failures, json_incref(labels),
+				metrics_sample(families[LIST_FAILURES], json_incref(labels),
 					       summary->feeds.feed[i].failures);
 			if (summary->feeds.feed[i].fetched_s)
-				metrics_sample(families->fetched, json_incref(labels),
+				metrics_sample(families[LIST_FETCHED], json_incref(labels),
 					       summary->feeds.feed[i].fetched_s);
 			json_decref(labels);
 		}
@@ -319,8 +359,8 @@ static void add_lists(const struct list_families *families, const struct group *
 				continue;
 			labels = json_pack("{s:s, s:s, s:s}", "name", group->name, "list", name, "action",
 					   rule_action_name(action));
-			metrics_sample(families->packets, json_incref(labels), count->count.packets);
-			metrics_sample(families->bytes, labels, count->count.bytes);
+			metrics_sample(families[LIST_PACKETS], json_incref(labels), count->count.packets);
+			metrics_sample(families[LIST_BYTES], labels, count->count.bytes);
 		}
 	}
 }
@@ -334,36 +374,10 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored and have not ended.");
 	json_t *timed =
 		metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE, "Rules that end by themselves.");
-	const struct list_families families = {
-		metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
-			       "Rules of a named list, alone or shared with others."),
-		metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
-			       "When a named list was last imported: seconds since 1970."),
-		metrics_family(metrics, "xdp_cuckoo_list_matched_packets", METRIC_GAUGE,
-			       "Packets that rules of a list matched; with at most 500000 rules."),
-		metrics_family(metrics, "xdp_cuckoo_list_matched_bytes", METRIC_GAUGE, "Bytes of these packets."),
-		metrics_family(metrics, "xdp_cuckoo_list_flows", METRIC_GAUGE,
-			       "Flows that BGP announces for a list of `flowspec`."),
-		metrics_family(metrics, "xdp_cuckoo_list_refused_flows", METRIC_GAUGE,
-			       "How many of these have no rules."),
-		metrics_family(metrics, "xdp_cuckoo_list_unreadable_lines", METRIC_GAUGE,
-			       "Lines of GoBGP that `flowspec` could not read since it started."),
-		metrics_family(metrics, "xdp_cuckoo_list_failed_fetches", METRIC_GAUGE,
-			       "Fetches of a list by URL that failed since the last that succeeded."),
-		metrics_family(metrics, "xdp_cuckoo_list_fetch_timestamp_seconds", METRIC_GAUGE,
-			       "When a list by URL was last fetched: seconds since 1970."),
-		metrics_family(metrics, "xdp_cuckoo_list_not_fed", METRIC_GAUGE,
-			       "1: the source of a list is silent for too long; see xdp-cuckoo lists."),
-		metrics_family(metrics, "xdp_cuckoo_list_held_flows", METRIC_GAUGE,
-			       "Flows of BGP of which all rules are in the list."),
-		metrics_family(metrics, "xdp_cuckoo_list_flows_refused_for", METRIC_GAUGE,
-			       "Flows of BGP that are refused, by reason; see xdp-cuckoo-flowspec(7)."),
-		metrics_family(metrics, "xdp_cuckoo_list_session_up", METRIC_GAUGE,
-			       "1: the BGP session of a peer is up; 0: it is down."),
-		metrics_family(metrics, "xdp_cuckoo_list_session_timestamp_seconds", METRIC_GAUGE,
-			       "Since when the session is up or down: seconds since 1970."),
-	};
+	json_t *families[LIST_METRICS];
 
+	for (size_t i = 0; i < LIST_METRICS; i++)
+		families[i] = metrics_family(metrics, list_metrics[i].name, METRIC_GAUGE, list_metrics[i].help);
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
 		struct store_summary summary;
@@ -384,7 +398,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			continue;
 		metrics_sample(rules, label(group), summary.info.rules);
 		metrics_sample(timed, label(group), summary.info.timed);
-		add_lists(&families, group, &summary);
+		add_lists(families, group, &summary);
 	}
 }
 

@@ -57,7 +57,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 				      !list_counts_read(store, &counts, &summary->counts);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !answer->error; i++)
 		if (*summary->lists.list[i].name &&
-		    flow_report_read(dir, summary->lists.list[i].name, &summary->flows[i], NULL))
+		    flow_report_read(dir, &summary->lists.list[i], &summary->feeds.feed[i], &summary->flows[i], NULL))
 			summary->flows[i].second = 0;
 	if (answer->error && !*answer->reason.text)
 		store_unread_reason(answer->error, &answer->reason);
