@@ -206,6 +206,13 @@ test_formats() {
 	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
 	assert_shows 'updated 0, kept 3' xc import "$STATE/wanted" --list a --replace
 	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
+	# A list with a rate in another unit changes nothing, also the second time; and `add` says which rate there is.
+	assert_status 0 xc add 192.0.2.7 rate 8Mbit/s
+	echo '192.0.2.7 rate 9/s' >"$STATE/packets"
+	assert_status 0 xc import "$STATE/packets" --list b --replace
+	assert_shows 'updated 0, kept 1' xc import "$STATE/packets" --list b --replace
+	assert_shows '^updated: src 192.0.2.7 rate 8Mbit/s$' xc add 192.0.2.7 rate 5/s --list c
+	assert_status 0 xc del 192.0.2.7 rate 1/s
 	sed 's,1000/s,300/s,' "$STATE/wanted" >"$STATE/changed"
 	assert_shows 'updated 1, kept 2' xc import "$STATE/changed" --list a --replace
 	assert_shows '^src 192.0.2.1 rate 300/s$' xc list
@@ -227,6 +234,13 @@ test_many_rates() {
 	assert_status 0 xc add 198.18.0.0 rate 9/s
 	assert_status 0 xc add 192.0.2.1
 	xc del 192.0.2.1 >/dev/null
+	# A pending change may free no room that its undo needs. What the undo would bring back may be added.
+	xc flush --confirm 5m >/dev/null
+	assert_status 4 xc add 192.0.2.1 rate 1/s
+	assert_error 'with those that the undo of the pending change would bring back'
+	awk 'BEGIN { for (i = 0; i < 1024; i++) print "add 198.18." int(i / 256) "." i % 256 " rate " 1 + i % 5 "/s" }' |
+		xc batch >"$STATE/answers" || fail "batch again: $(grep -v added "$STATE/answers" | head -3)"
+	assert_status 0 xc confirm
 	# Each address gets its own burst, now, and in the next table.
 	awk 'BEGIN { for (i = 0; i < 1024; i++) print "drop it proto udp src 198.18." int(i / 256) "." i % 256 \
 		" dst 198.51.100.9 sport 1 dport 2" }' >"$STATE/flows"

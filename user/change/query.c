@@ -158,7 +158,7 @@ static int note_end(const struct rule *rule, void *context)
 	} else if (rule_blocks(rule) && end_ms > search->dropped_ms) {
 		search->dropped_ms = end_ms;
 		search->block->rule = *rule;
-	} else if (rule->action == RULE_DROP) {
+	} else if (rule->action == RULE_DROP && rule->fields & RULE_RATE) {
 		search->block->rate = rule->rate;
 	}
 	return 0;

@@ -45,8 +45,10 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 		const bool is_permanent = owners->permanent & diff->owner;
 		const bool is_timed = owners->timed & diff->owner;
 
-		/* Of several owners' rates the lowest stays: see store_put(). */
-		is_same = !diff->is_alone && wanted.rate >= present->rate &&
+		/* Of several owners' rates the lowest stays, and packets and bits are not compared: see store_put(). */
+		const bool is_lower = wanted.rate < present->rate && !((wanted.rate ^ present->rate) & RULE_RATE_BITS);
+
+		is_same = !diff->is_alone && !is_lower &&
 			  (wanted.timeout_ms ? is_timed && is_same_end(diff, owners->timed_ms, wanted.timeout_ms) :
 					       is_permanent);
 		is_obsolete = is_permanent || diff->is_alone;

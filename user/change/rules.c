@@ -114,11 +114,16 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 		error = rates ? 0 : store_rates(session->store, &rates);
 		if (!error)
 			error = store_get(session->store, &there);
+		if (error == -ENOENT)
+			error = store_get_undone(session->store, &there);
 		if (error == -ENOENT && ++rates > ABI_RATES_MAX)
 			return reason_set(reason, -E2BIG,
-					  "'%s': there are %d rules with a rate, and there is room for no more; delete some of "
+					  "'%s': there are %d rules with a rate%s, and there is room for no more; delete some of "
 					  "them first, or leave the rate out",
-					  rule_format(&rules[i], text), ABI_RATES_MAX);
+					  rule_format(&rules[i], text), ABI_RATES_MAX,
+					  store_has_earlier_pending(session->store) ?
+						  ", with those that the undo of the pending change would bring back" :
+						  "");
 		error = error == -ENOENT ? 0 : error;
 	}
 	return error ? store_unread_reason(error, reason) : 0;

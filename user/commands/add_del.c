@@ -19,6 +19,7 @@ struct rule_change {
 static int add(struct session *session, struct rule_change *change, struct reason *reason)
 {
 	enum store_added added;
+	struct rule stored;
 	int error = change_open_list(session, change->list, NULL, reason);
 
 	if (!error)
@@ -27,9 +28,12 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 		return error;
 	change->is_refused = added == STORE_UNCHANGED;
 	change->is_updated = added == STORE_NEW_END || added == STORE_NEW_OWNER;
-	/* The message shows the stored rule. */
-	if (change->is_refused)
-		store_get(session->store, &change->rule);
+	/* The message shows the stored rule, and the rate that other owners make it keep. */
+	stored = change->rule;
+	if ((change->is_refused || change->rule.fields & RULE_RATE) && !store_get(session->store, &stored)) {
+		change->rule.rate = stored.rate;
+		change->rule = change->is_refused ? stored : change->rule;
+	}
 	return 0;
 }
 

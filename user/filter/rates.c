@@ -188,7 +188,9 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 		if (!place->has_place && (number == ABI_RATES || !add_place(lines, place->hash, number)))
 			error = reason_set(reason, -ENOSPC, "there is no room for all rates in the filter");
 	}
-	check_places(rates, lines, &wanted, true);
+	/* After an error a key whose new place is missing keeps its old one. */
+	if (!error)
+		check_places(rates, lines, &wanted, true);
 	table->rates = wanted.count;
 	free(wanted.place);
 	return error;

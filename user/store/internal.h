@@ -267,6 +267,9 @@ int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val
 int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const struct rule *rule);
 int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner);
 int store_undo_del(struct store *store, const MDB_val *key);
+
+/* Adds to *count the rules with a rate that only the undo of the pending change would bring back. */
+int store_undo_count_rates(struct store *store, size_t *count);
 int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */

@@ -148,7 +148,7 @@ int store_rates(struct store *store, size_t *count)
 	if (!error)
 		error = environment_error(mdb_stat(store->write, store->rates.db, &rates));
 	*count = rates.ms_entries;
-	return error == -ENOENT ? 0 : error;
+	return error && error != -ENOENT ? error : store_undo_count_rates(store, count);
 }
 
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)

@@ -270,7 +270,7 @@ int store_check(struct store *store);
 
 /*
  * store_each_rate(): the same for each rule with a rate, without timeout, comment and owners. store_rates(), within a
- * transaction: how many there are.
+ * transaction: how many there are, with those that the undo of the pending change would bring back.
  */
 int store_rates(struct store *store, size_t *count);
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);

@@ -215,7 +215,40 @@ int store_replace_undone(struct store *store, unsigned int owner, bool is_alone,
 				&(struct replacing){ store, 1ULL << owner, wanted, 0 });
 }
 
-/* ---- store_get_undone() ---- */
+/* ---- what the undo would bring back ---- */
+
+struct undone_rates {
+	struct store *store;
+	size_t *count;
+};
+
+static int count_undone_rate(const struct store_pair *entry, void *context)
+{
+	const struct undone_rates *undone = context;
+	const struct store *store = undone->store;
+	MDB_val value;
+	struct rule rule;
+	const int existed = old_value(&entry->value, &value);
+	int error;
+
+	if (existed <= 0)
+		return existed;
+	error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
+	if (error || !(rule.fields & RULE_RATE))
+		return error;
+	error = store->rates.state == LATE_OPEN ?
+			environment_error(mdb_get(store->write, store->rates.db, (MDB_val *)&entry->key, &value)) :
+			-ENOENT;
+	*undone->count += error == -ENOENT;
+	return error == -ENOENT ? 0 : error;
+}
+
+int store_undo_count_rates(struct store *store, size_t *count)
+{
+	return store_has_earlier_pending(store) ? store_pairs_each(store->write, store->undo_db, count_undone_rate,
+								   &(struct undone_rates){ store, count }) :
+						  0;
+}
 
 int store_get_undone(struct store *store, struct rule *rule)
 {

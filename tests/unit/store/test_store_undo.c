@@ -211,6 +211,35 @@ static void was_before(struct fixture *f, const struct expected *expected, size_
 	assert_int_equal(pending_of(f).rules, count);
 }
 
+static size_t rates_with_undo(struct fixture *f)
+{
+	size_t count;
+
+	begin(f);
+	assert_int_equal(store_rates(f->store, &count), 0);
+	store_abort(f->store);
+	return count;
+}
+
+/* There must be room for the rates that the undo would bring back, each counted once. */
+TIME_TEST(test_rates_that_the_undo_would_bring_back)
+{
+	add(f, "192.0.2.1 rate 1/s");
+	add(f, "192.0.2.2 rate 1/s");
+	add(f, "192.0.2.3");
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(del(f, "192.0.2.1 rate 1/s"), 0);
+	assert_int_equal(put(f, "192.0.2.2 rate 2/s"), STORE_NEW_END);
+	assert_int_equal(del(f, "192.0.2.3"), 0);
+	assert_int_equal(put(f, "192.0.2.4 rate 1/s"), 0);
+	end(f);
+	assert_int_equal(rates_with_undo(f), 3);
+	add(f, "192.0.2.5 rate 1/s");
+	add(f, "192.0.2.1 rate 1/s");
+	assert_int_equal(rates_with_undo(f), 4);
+}
+
 TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
 {
 	static const struct expected expected[] = {
