@@ -284,12 +284,14 @@ test_a_direction_is_lost() {
 		assert_error "^note: another tool has taken the filter for $1 packets off 'vrx'; to put it back: xdp-cuckoo load vrx --outgoing$"
 		assert_status 1 xc --json status
 		assert_output '"one_direction_on": \[$'
+		assert_shows 'xdp_cuckoo_interface_lost_direction\{.*interface="vrx",.*\} 1$' xc metrics
 	}
 	has_both() {
 		assert_status 0 xc status
 		assert_output '^effect: +filters$'
 		assert_output '^interfaces: +vrx native outgoing$'
 		assert_equal '' "$(cat "$STATE/err")" "notes"
+		! xc metrics | grep -q 'lost_direction{.* 1$' || fail "the metric says that a direction is lost"
 	}
 	xc load vrx --outgoing >/dev/null 2>&1
 	has_both

@@ -198,10 +198,17 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 {
 	json_t *family = metrics_family(metrics, "xdp_cuckoo_interface_info", METRIC_GAUGE,
 					"1 for each interface and direction that the filter runs on.");
+	json_t *other = metrics_family(metrics, "xdp_cuckoo_interface_lost_direction", METRIC_GAUGE,
+				       "1: another tool has taken off the filter for the other direction.");
 
 	for (size_t f = 0; f < groups->filters_count; f++)
-		for (size_t i = 0; i < groups->filters[f].attachments_count; i++)
-			metrics_sample(family, attachment_labels(&groups->filters[f], i), 1);
+		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
+			const struct kernel_filter *filter = &groups->filters[f];
+			json_t *labels = attachment_labels(filter, i);
+
+			metrics_sample(family, json_incref(labels), 1);
+			metrics_sample(other, labels, kernel_has_lost_direction(filter, &filter->attachments[i]));
+		}
 }
 
 /*
