@@ -108,6 +108,8 @@ struct search {
 	struct host_connections *found; /* NULL: looks for listeners */
 	bool is_bgp;                    /* of peers that begin */
 	bool is_served[1 << 16];        /* own ports of listeners: others begin the connections to these */
+	__u32 speaker;                  /* user of a listener at HOST_BGP_PORT; else root */
+	bool is_speakers;               /* looks for connections of root and of that user only */
 };
 
 static int read_socket(const struct nlmsghdr *message, void *context)
@@ -126,8 +128,13 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 	}
 	if (!search->found) {
 		search->is_served[ntohs(socket->id.idiag_sport)] = true;
+		if (socket->id.idiag_sport == htons(HOST_BGP_PORT) && socket->idiag_uid)
+			search->speaker = socket->idiag_uid;
 		return MNL_CB_OK;
 	}
+	/* A client here that anybody can tell where to connect, such as a web hook, must not protect that address. */
+	if (search->is_speakers && socket->idiag_uid && socket->idiag_uid != search->speaker)
+		return MNL_CB_OK;
 	if (search->is_served[ntohs(socket->id.idiag_sport)] ||
 	    (search->is_bgp && info.tcpi_bytes_acked < BGP_ACKED_MIN))
 		return MNL_CB_OK;
@@ -175,6 +182,7 @@ int host_find_connections_to(__be16 port, struct host_connections *found)
 	int error = search_sockets(&search, LISTEN, 0, 0);
 
 	search.found = found;
+	search.is_speakers = port == htons(HOST_BGP_PORT);
 	return error ? error : search_sockets(&search, ESTABLISHED | SYN_SENT, 0, port);
 }
 
