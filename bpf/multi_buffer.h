@@ -59,7 +59,8 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 /* For rates: the frame without its checksum, as it is counted. */
 static __always_inline __u64 packet_bytes(struct xdp_md *frame, int kind)
 {
-	return KERNEL_HAS_FRAGS && kind & PACKET_HAS_BUFFERS ? bpf_xdp_get_buff_len(frame) : frame->data_end - frame->data;
+	return KERNEL_HAS_FRAGS && kind & PACKET_HAS_BUFFERS ? bpf_xdp_get_buff_len(frame) :
+							       frame->data_end - frame->data;
 }
 
 #define packet_count(ctx) 1ULL

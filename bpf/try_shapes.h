@@ -3,8 +3,7 @@
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
  * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first, then
  * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless it has a rate and the
- * packet is within it. This is a tuple-space search. include/abi.h defines
- * shapes and hints.
+ * packet is within it. This is a tuple-space search. include/abi.h defines shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -192,8 +191,8 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
 /*
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
  * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
- * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at
- * every call. Rules with `state new` are not for sent packets.
+ * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at every call. Rules with
+ * `state new` are not for sent packets.
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,

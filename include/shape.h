@@ -62,7 +62,8 @@ struct abi_shape {
 #define ABI_TAG_NEW (1ULL << (FLOW_KEY_TAG_SHIFT + 4)) /* the shape of rules with `state new` */
 #define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 5)
 #define ABI_TAG_LENGTHS_BITS 15
-#define ABI_TAG_RATE (1ULL << (ABI_TAG_LENGTHS_SHIFT + ABI_TAG_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
+#define ABI_TAG_RATE \
+	(1ULL << (ABI_TAG_LENGTHS_SHIFT + ABI_TAG_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
 
 /* The upper half of the details in the mask of a shape. */
 #define ABI_DETAILS_FLAGS_SHIFT 32    /* the mask of the TCP flags */

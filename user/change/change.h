@@ -307,7 +307,7 @@ struct query_block {
 	enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY } by;
 	struct rule rule; /* QUERY_RULE */
 	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
-	__u64 rate;       /* the rate of a rule that limits them; 0: no rule does, or a pass rule is before it for ever */
+	__u64 rate; /* the rate of a rule that limits them; 0: no rule does, or a pass rule is before it for ever */
 };
 
 int query_blocks(struct store *store, const struct rule *query, struct query_block *block);

@@ -164,7 +164,8 @@ static int parse_block(struct parser *parser, const struct keyword *keyword, con
 	snprintf(first, sizeof(first), "%.*s", (int)(slash - value), value);
 	if (rule_number_parse(first, 65535, number) ||
 	    (*slash && rule_number_parse(slash + 1, RULE_PORT_BITS, &length)) || !length || length % RULE_BLOCK_BITS)
-		return fail(parser, "'%s %s': must be a number 0 to 65535, or a block of them: 16/12, 256/8 or 4096/4",
+		return fail(parser,
+			    "'%s %s': must be a number 0 to 65535, or a block of them with /12, /8 or /4: 16/12, 256/8 or 4096/4",
 			    keyword->word, value);
 	if (*number & (0xffff >> length))
 		return fail(parser, "'%s %s': the block of %u numbers starts at %lu", keyword->word, value,

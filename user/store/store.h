@@ -4,10 +4,11 @@
  * it. Only the files of store/ know LMDB. The store knows rules, but no tables.
  *
  * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules" (encoded
- * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct rule_shape -> number of keys, and the shape that packets
- * are looked up by: the "probed" shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name ->
- * struct list_value), "undo" (encoded rule -> its value before the pending change), "undo_lists" (name -> the
- * list before the pending change) and "feeds" (name of a list -> struct store_feed).
+ * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct
+ * rule_shape -> number of keys, and the shape that packets are looked up by: the "probed" shape), "deadlines"
+ * (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
+ * before the pending change), "undo_lists" (name -> the list before the pending change) and "feeds" (name of a list
+ * -> struct store_feed).
  *
  * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
  * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot, this clock has advanced as far as the
