@@ -334,6 +334,10 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 		if (result != PARSE_OK)
 			break;
 	}
+	/* The caller goes on with parse_buffers(), which names the last header even if IP's length ended before it. */
+	if (!at->load && PARSE_EXTENSION_HEADERS_DIRECT < PARSE_EXTENSION_HEADERS && result == PARSE_OK &&
+	    parse_is_extension(flow->proto))
+		return PARSE_TOO_MANY_HEADERS;
 	if (!parse_has(at, 0))
 		return PARSE_TRUNCATED;
 	if (result != PARSE_OK)
