@@ -348,10 +348,10 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	if (lists->list[number].is_edited)
 		source = (struct apply_source){};
 	list->at = source.at;
-	list->is_moved = fleet_position_compare(list->at, believed);
-	return list->is_moved ? reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again",
-					   list->name) :
-				0;
+	if (!fleet_position_compare(list->at, believed))
+		return 0;
+	list->is_moved = true; /* until the reader begins anew: a second look finds the position that this one has set */
+	return reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again", list->name);
 }
 
 int apply_change_list(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
