@@ -53,6 +53,16 @@ test_a_shrink_by_the_log_is_held_until_it_is_accepted() {
 }
 
 # The backup lacks few rules: max-shrink alone would let it pass.
+test_a_list_edited_while_nobody_follows() {
+	fleet
+	assert_status 0 publish add 198.51.100.1 --list bad
+	assert_status 0 xc follow --once --config "$FLEET_CONF"
+	assert_status 0 xc del 198.51.100.1
+	passed 198.51.100.1 || fail "the rule is still there"
+	assert_status 0 xc follow --once --config "$FLEET_CONF"
+	dropped 198.51.100.1 || fail "the list was not read again"
+}
+
 test_an_older_epoch_is_held() {
 	fleet
 	follow_start
