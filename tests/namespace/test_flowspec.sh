@@ -238,11 +238,12 @@ withdrawn() {
 	with "$1" 0 ',"withdrawal":true'
 }
 
-# feed_begin ARGUMENT...: flowspec in the background, fed by descriptor 7; $FEEDER is its number.
+# feed_begin ARGUMENT...: flowspec in the background, run by $FEED_WITH, fed by descriptor 7; $FEEDER is its number.
 feed_begin() {
 	rm -f "$STATE/feed"
 	mkfifo "$STATE/feed"
-	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" flowspec - --config "$STATE/flowspec.conf" "$@" \
+	# shellcheck disable=SC2086 # words
+	nsenter --net="/run/netns/$RX" ${FEED_WITH:-} "$TOOL" --state "$STATE/store" flowspec - --config "$STATE/flowspec.conf" "$@" \
 		<"$STATE/feed" >"$STATE/feed.out" 2>"$STATE/feed.err" &
 	FEEDER=$!
 	on_exit "kill $FEEDER 2>/dev/null; wait $FEEDER 2>/dev/null"
@@ -687,9 +688,10 @@ test_what_becomes_of_each_flow_is_seen() {
 	case_begin "sums"
 	xc lists --json | jq -S -c '.[0].flows | del(.at)' >"$STATE/sums"
 	assert_equal "$(tr -d '\n\t' <<-'END'
-		{"announced":11,"held":4,"peers":[{"held":4,"peer":"192.0.2.7","session":"unknown","since":null},
+		{"announced":11,"held":4,"of_unnamed_peers":0,"peers":[{"held":4,"peer":"192.0.2.7","session":"unknown","since":null},
 		{"held":1,"peer":"192.0.2.8","session":"unknown","since":null}],
-		"refused":{"action":1,"component":1,"guard":1,"malformed":1,"max-flows-peer":1,"own-prefixes":1,"too-wide":1}}
+		"refused":{"action":1,"component":1,"guard":1,"malformed":1,"max-flows-peer":1,"own-prefixes":1,"too-wide":1},
+		"sessions":{"down":0,"unknown":2,"up":0}}
 	END
 	)" "$(cat "$STATE/sums")"
 	assert_shows '^flows: +flowspec: 4 of 11 are held; refused: 1 component, 1 too-wide, 1 own-prefixes, 1 malformed, 1 action, 1 max-flows-peer, 1 guard$' xc status
@@ -697,7 +699,8 @@ test_what_becomes_of_each_flow_is_seen() {
 	assert_shows '^xdp_cuckoo_list_held_flows[{]name="default",list="flowspec"[}] 4$' cat "$STATE/metrics"
 	assert_shows '^xdp_cuckoo_list_flows_refused_for[{]name="default",list="flowspec",reason="guard"[}] 1$' cat "$STATE/metrics"
 	assert_shows '^xdp_cuckoo_list_flows_refused_for[{]name="default",list="flowspec",reason="max-flows"[}] 0$' cat "$STATE/metrics"
-	! grep '^xdp_cuckoo_list_session' "$STATE/metrics" || fail "it is not known"
+	! grep '^xdp_cuckoo_list_session_' "$STATE/metrics" || fail "it is not known"
+	assert_shows '^xdp_cuckoo_list_sessions.*state="unknown"[}] 2$' cat "$STATE/metrics"
 	case_begin "packets"
 	judge drop 198.51.100.1 198.51.100.1 198.51.100.5
 	for port in 1 2 2 3; do
@@ -768,6 +771,31 @@ test_two_rates_of_one_rule() {
 }
 
 # What flowspec knew is not said of a list that another source fills now.
+# The disk is slow. Commands do not wait for the report, and the report says how old it is.
+test_a_report_holds_nobody_up() {
+	STALE_S=600
+	config
+	xc load vrx >/dev/null
+	FEED_WITH="env LD_PRELOAD=$PWD/$HELPERS/held_sync.so HELD_FILE=/flows- HELD_WHILE=$STATE/held"
+	feed_begin
+	with 198.51.100.1 0 >&7
+	wait_for "a report" sh -c "'$TOOL' --state '$STATE/store' lists flows | grep -q 198.51.100.1/32"
+	touch "$STATE/held"
+	with 198.51.100.2 0 >&7
+	wait_for "the disk" [ -e "$STATE/held.now" ]
+	listed 2 || fail "the report comes before its rules"
+	nsenter --net="/run/netns/$RX" timeout 10 "$TOOL" --state "$STATE/store" add src 192.0.2.9 >"$STATE/added" 2>&1 ||
+		fail "waits for the report: $(cat "$STATE/added")"
+	xc lists flows | grep 198.51.100.2/32 && fail "the report is not written yet"
+	sed -i '1s/.*/flows 1000000000/' "$STATE/store/default/flows-flowspec"
+	assert_shows '^flows: .*flowspec: 1 of 1 are held; [0-9]* s ago: flowspec could not write it since$' xc status
+	rm "$STATE/held"
+	wait_for "the report" sh -c "'$TOOL' --state '$STATE/store' lists flows | grep -q 198.51.100.2/32"
+	assert_shows '^flows: .*flowspec: 2 of 2 are held$' xc status
+	exec 7>&-
+	unset FEED_WITH
+}
+
 test_a_list_that_is_filled_otherwise() {
 	config
 	xc load vrx >/dev/null
@@ -791,7 +819,7 @@ sessions_are() {
 
 # `gobgp neighbor` among the packets.
 test_sessions_are_seen() {
-	config
+	config 'own-prefixes = 198.51.100.0/24' 'max-flows-peer = 50'
 	xc load vrx >/dev/null
 	mkfifo "$STATE/feed"
 	nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py feed "$TOOL" --state "$STATE/store" flowspec - \
@@ -826,6 +854,42 @@ test_sessions_are_seen() {
 	done >&7
 	text '[destination: 198.51.100.2/32]' '{Extcomms: [discard]}' >&7
 	wait_for "unknown" sessions_are 1
+	assert_prints '{"down":0,"unknown":0,"up":1}' sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -cS '.[0].flows.sessions'"
+	assert_prints 2 sh -c "'$TOOL' --state '$STATE/store' lists --json | jq '.[0].flows.of_unnamed_peers'"
+	grep -q "does not name the peers of flows: max-flows-peer limits all" "$STATE/feed.err" || fail "max-flows-peer is not explained"
+	case_begin "one of two is down"
+	printf '%s\n' "$head" '10.99.0.1    65001    00:01:08 Establ      |  1   1' '10.99.0.9 65001 00:00:01 Active |  0   0' >&7
+	wait_for "the other" sessions_are 2
+	assert_status 0 xc status
+	assert_output '^sessions down:.* flowspec: 10.99.0.9 since 20'
+	case_begin "all are down, and more than have room"
+	{
+		printf '%s\n' "$head" '10.99.0.1    65001    00:00:01 Active      |  1   1'
+		for number in $(seq 70); do
+			echo "10.98.0.$number 65001 00:00:01 Active | 0 0"
+		done
+	} >&7
+	wait_for "64 sessions" sessions_are 64
+	assert_status 1 xc status
+	assert_output '^not fed: +flowspec: no BGP session is up$'
+	assert_output 'flowspec: 8 more$'
+	xc metrics >"$STATE/metrics"
+	grep -q '^xdp_cuckoo_list_sessions{name="default",list="flowspec",state="down"} 72$' "$STATE/metrics" || fail "$(grep sessions "$STATE/metrics")"
+	case_begin "one of many is up: those that are down are named first"
+	{
+		printf '%s\n' "$head" '10.99.0.1    65001    00:00:01 Establ      |  1   1'
+		for number in $(seq 70); do
+			echo "10.98.0.$number 65001 00:00:02 Establ | 0 0"
+		done
+		printf '%s\n' '192.0.2.77 65001 00:00:01 Active | 0 0' "$head"
+		printf '%s\n' '10.99.0.1    65001    00:00:01 Establ      |  1   1'
+		for number in $(seq 70); do
+			echo "10.98.0.$number 65001 00:00:02 Establ | 0 0"
+		done
+		echo '192.0.2.77 65001 00:00:01 Active | 0 0'
+	} >&7
+	wait_for "the one" sh -c "'$TOOL' --state '$STATE/store' status | grep -q '^sessions down:.* flowspec: 192.0.2.77 since'"
+	assert_status 0 xc status
 	exec 7>&-
 }
 

@@ -17,6 +17,8 @@
 #include "lists/list_keeper.h"
 #include "rule/shapes.h"
 
+#define REPORT_LATE_S 60 /* later than the list, a report is told to be old; many flows take some seconds */
+
 /* Makes the socket standard input. */
 static enum command_status connect_to(const char *path)
 {
@@ -111,7 +113,7 @@ const struct command command_flowspec = {
 
 json_t *command_flows(const struct flow_report *report)
 {
-	json_t *refused = json_object(), *peers = json_array();
+	json_t *refused = json_object(), *peers = json_array(), *sessions = json_object();
 	json_int_t count = 0;
 
 	for (enum refusal i = REFUSAL_NONE + 1; i < REFUSALS; i++) {
@@ -126,15 +128,19 @@ json_t *command_flows(const struct flow_report *report)
 						report->peer[i].since_s ? output_time(report->peer[i].since_s, -1) :
 									  json_null(),
 						"held", (json_int_t)report->peer[i].flows));
-	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "announced", (json_int_t)report->flows[REFUSAL_NONE] + count,
-			 "held", (json_int_t)report->flows[REFUSAL_NONE], "refused", refused, "peers", peers, "at",
+	for (enum peer_state state = 0; state < PEER_STATES; state++)
+		json_object_set_new(sessions, peer_state_names[state], json_integer(report->sessions[state]));
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "announced",
+			 (json_int_t)report->flows[REFUSAL_NONE] + count, "held",
+			 (json_int_t)report->flows[REFUSAL_NONE], "of_unnamed_peers", (json_int_t)report->unnamed,
+			 "refused", refused, "sessions", sessions, "peers", peers, "at",
 			 output_time(report->second, -1));
 }
 
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
-		       json_t *down)
+		       json_t *down, json_t *not_fed)
 {
-	unsigned long long announced = 0;
+	unsigned long long announced = 0, named = 0;
 	struct flow_report report;
 	char why[256] = "";
 
@@ -146,6 +152,9 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 			text_append(why, sizeof(why), "%s%llu %s",
 				    *why ? ", " : "; refused: ", (unsigned long long)report.flows[i], refusal_names[i]);
 	}
+	if (list->imported_s > report.second + REPORT_LATE_S)
+		text_append(why, sizeof(why), "; %lld s ago: flowspec could not write it since",
+			    (long long)(list->imported_s - report.second));
 	json_array_append_new(flows, json_sprintf("%s: %llu of %llu are held%s", list->name,
 						  (unsigned long long)report.flows[REFUSAL_NONE], announced, why));
 	for (size_t i = 0; i < report.peers; i++) {
@@ -157,8 +166,14 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 								 json_string_value(since)));
 		else if (peer->state == PEER_DOWN)
 			json_array_append_new(down, json_sprintf("%s: %s, was never up", list->name, peer->address));
+		named += peer->state == PEER_DOWN;
 		json_decref(since);
 	}
+	if (report.sessions[PEER_DOWN] > named)
+		json_array_append_new(down,
+				      json_sprintf("%s: %llu more", list->name, report.sessions[PEER_DOWN] - named));
+	if (report.sessions[PEER_DOWN] && !report.sessions[PEER_UP])
+		json_array_append_new(not_fed, json_sprintf("%s: no BGP session is up", list->name));
 }
 
 /* ---- lists flows ---- */

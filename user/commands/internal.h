@@ -33,10 +33,10 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 
 /*
  * For a list in the directory of its store, if it has a report: adds "NAME: 7 of 9 are held; refused: 2 action" to an array,
- * and "NAME: 192.0.2.1 since TIME" for each session that is down to another.
+ * and "NAME: 192.0.2.1 since TIME" for each session that is down to another. If none is up, says so in `not_fed`.
  */
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
-		       json_t *down);
+		       json_t *down, json_t *not_fed);
 
 /* ---- fleet.c: for publish and follow too ---- */
 

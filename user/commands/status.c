@@ -248,7 +248,7 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 		if (command_not_fed(list, feed, text))
 			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
 		else if (*list->name)
-			command_add_flows(stored->dir, list, feed, flows, down);
+			command_add_flows(stored->dir, list, feed, flows, down, not_fed);
 		if (!*feed->why)
 			continue;
 		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);

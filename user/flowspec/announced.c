@@ -506,13 +506,17 @@ static void report_peer(const void *at, VISIT visit, void *context)
 	const struct node *node = *(const struct node *const *)at;
 	const struct renewal *renewal = context;
 	/* Two tables on, gobgp does not know the peer any more. */
-	const bool is_known = node->session && node->session->table + 1 >= renewal->announced->peers_table &&
-			      !renewal->announced->is_peers_table_old;
+	const bool is_told = node->session && node->session->table + 1 >= renewal->announced->peers_table;
+	const bool is_known = is_told && !renewal->announced->is_peers_table_old;
 
 	/* A peer that gobgp does not know any more must not take the place of another in the report. */
-	if ((visit != postorder && visit != leaf) || !node->bytes || (!is_known && !node->count))
+	if ((visit != postorder && visit != leaf) || (node->bytes && !is_told && !node->count))
 		return;
 	make_room(renewal->to);
+	if (!node->bytes) {
+		fprintf(renewal->to, FLOW_REPORT_LINE "unnamed %u\n", node->count);
+		return;
+	}
 	fprintf(renewal->to, FLOW_REPORT_LINE "peer %.*s %s %lld %u\n", (int)node->bytes, (const char *)node->key,
 		peer_state_names[is_known ? node->session->told.state : PEER_UNKNOWN],
 		is_known ? (long long)node->session->told.since_s : 0, node->count);

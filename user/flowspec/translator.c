@@ -245,6 +245,9 @@ void translator_run(const void *context, int out)
 
 	getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length);
 	translator.has_packets = type == SOCK_SEQPACKET;
+	if (translator.has_packets && start->options->peer_flows_max)
+		start->note("GoBGP's text does not name the peers of flows: max-flows-peer limits all flows together; "
+			    "see xdp-cuckoo-flowspec(7)");
 	announced_open(&translator.announced, start->options, stale_ms + translator.period_ms);
 	translator.announced.limits_kinds = start->reports;
 	error = run(&translator, &reason);

@@ -62,11 +62,29 @@ static bool take_count(struct flow_report *report, const char *line)
 			return false;
 		report->flows[which] = number;
 	} else if (sscanf(line, "peer %45s %45s %lld %llu", word[0], word[1], &second, &number) == 4) {
+		struct flow_peer *peer = report->peer;
+
 		which = number_of(word[1], peer_state_names, PEER_STATES);
-		if (which == PEER_STATES || report->peers == FLOW_PEERS_MAX)
+		if (which == PEER_STATES)
 			return false;
-		report->peer[report->peers] = (struct flow_peer){ .state = which, .since_s = second, .flows = number };
-		strcpy(report->peer[report->peers++].address, word[0]);
+		report->sessions[which]++;
+		/* A session that is down takes the place of another. */
+		if (report->peers < FLOW_PEERS_MAX)
+			peer += report->peers++;
+		else
+			while (peer < report->peer + FLOW_PEERS_MAX && (which != PEER_DOWN || peer->state == PEER_DOWN))
+				peer++;
+		if (peer < report->peer + FLOW_PEERS_MAX) {
+			*peer = (struct flow_peer){ .state = which, .since_s = second, .flows = number };
+			strcpy(peer->address, word[0]);
+		}
+	} else if (sscanf(line, "sessions %45s %llu", word[0], &number) == 2) {
+		which = number_of(word[0], peer_state_names, PEER_STATES);
+		if (which == PEER_STATES)
+			return false;
+		report->sessions[which] = number;
+	} else if (sscanf(line, "unnamed %llu", &number) == 1) {
+		report->unnamed = number;
 	} else {
 		return false;
 	}
@@ -121,37 +139,48 @@ static void take_lines(const char *text, const struct session *session, const st
 	}
 }
 
-int flow_report_write(const char *text, const struct session *session, const struct guard *guard, const char *state,
+int flow_report_judge(const char *text, const struct session *session, const struct guard *guard,
+		      struct flow_report *report, char **flows)
+{
+	size_t length = 0;
+	FILE *to;
+
+	*flows = NULL;
+	*report = (struct flow_report){ .second = time(NULL) };
+	to = open_memstream(flows, &length);
+	if (!to)
+		return -ENOMEM;
+	take_lines(text, session, guard, to, report);
+	return fclose(to) ? -ENOMEM : 0;
+}
+
+int flow_report_write(const struct flow_report *report, const char *flows, const char *state, const char *name,
 		      const char *list, struct reason *reason)
 {
-	struct flow_report report = {};
 	struct whole_file file = {};
-	char dir[PATH_MAX], path[PATH_MAX], *flows = NULL;
-	size_t length = 0;
-	FILE *to = open_memstream(&flows, &length);
-	int error = session_state_dir(state, session->name, dir, sizeof(dir));
+	char dir[PATH_MAX], path[PATH_MAX];
+	int error = session_state_dir(state, name, dir, sizeof(dir));
 
-	if (!to)
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	take_lines(text, session, guard, to, &report);
-	if (fclose(to))
-		error = -ENOMEM;
 	if (!error)
 		error = report_path(dir, list, path);
 	if (!error)
 		error = whole_file_open(&file, path);
 	if (!error) {
-		fprintf(file.to, "flows %lld\n", (long long)time(NULL));
+		fprintf(file.to, "flows %lld\nunnamed %llu\n", (long long)report->second,
+			(unsigned long long)report->unnamed);
 		for (size_t i = 0; i < REFUSALS; i++)
-			fprintf(file.to, "refused %s %llu\n", refusal_names[i], (unsigned long long)report.flows[i]);
-		for (size_t i = 0; i < report.peers; i++)
-			fprintf(file.to, "peer %s %s %lld %llu\n", report.peer[i].address,
-				peer_state_names[report.peer[i].state], (long long)report.peer[i].since_s,
-				(unsigned long long)report.peer[i].flows);
-		fwrite(flows, 1, length, file.to);
+			fprintf(file.to, "refused %s %llu\n", refusal_names[i], (unsigned long long)report->flows[i]);
+		for (size_t i = 0; i < report->peers; i++)
+			fprintf(file.to, "peer %s %s %lld %llu\n", report->peer[i].address,
+				peer_state_names[report->peer[i].state], (long long)report->peer[i].since_s,
+				(unsigned long long)report->peer[i].flows);
+		/* After the lines of peers, which the reader counts. */
+		for (size_t i = 0; i < PEER_STATES; i++)
+			fprintf(file.to, "sessions %s %llu\n", peer_state_names[i],
+				(unsigned long long)report->sessions[i]);
+		fputs(flows, file.to);
 		error = whole_file_close(&file, ferror(file.to) ? -EIO : 0);
 	}
-	free(flows);
 	return error ? reason_set(reason, error, "cannot write what is known of the flows: %s", strerror(-error)) : 0;
 }
 

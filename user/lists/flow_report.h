@@ -6,6 +6,8 @@
  *   flows SECOND		the time of the report, since 1970
  *   refused REFUSAL N		how many flows are refused for this; `none`: how many are held
  *   peer ADDRESS STATE SECOND FLOWS	its session, since when it is so (0: not known), its held flows
+ *   sessions STATE N		how many sessions are so, also those of peers that the report has no room for
+ *   unnamed N			how many held flows are of peers that gobgp does not name
  *   rule RULE			of the next flow
  *   flow REFUSAL PEER NAME	"-" is a peer that is not known
  */
@@ -19,7 +21,7 @@
 
 #define FLOW_NAME_BYTES 300
 #define FLOW_PEER_BYTES 46    /* of an address */
-#define FLOW_PEERS_MAX 64     /* in a report */
+#define FLOW_PEERS_MAX 64     /* in a report: those that are down first */
 #define FLOW_REPORT_LINE "#:" /* starts a line of the report among the lines of the reader */
 
 /* Why a flow has no rules. */
@@ -61,13 +63,18 @@ struct flow_report {
 	__u64 flows[REFUSALS];
 	struct flow_peer peer[FLOW_PEERS_MAX];
 	size_t peers;
+	__u64 sessions[PEER_STATES], unnamed;
 };
 
 /*
- * Turns the lines that the reader has sent into the file. A flow of which a rule is not in the list, or has ended, counts as
- * refused by the guard or by the filter. 0; -errno.
+ * Takes the lines that the reader has sent, as the store is now. A flow of which a rule is not in the list, or has ended, counts
+ * as refused by the guard or by the filter. The caller frees *flows: the lines of flows and rules. 0; -ENOMEM.
  */
-int flow_report_write(const char *text, const struct session *session, const struct guard *guard, const char *state,
+int flow_report_judge(const char *text, const struct session *session, const struct guard *guard,
+		      struct flow_report *report, char **flows);
+
+/* Writes the file, and waits until it is on the disk: without a session. `state`, `name`: see session_state_dir(). 0; -errno. */
+int flow_report_write(const struct flow_report *report, const char *flows, const char *state, const char *name,
 		      const char *list, struct reason *reason);
 
 /* Of a flow, for flow_report_read(). The rules are those since the last flow. Other than 0 ends the reading. */

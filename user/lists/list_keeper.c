@@ -206,7 +206,9 @@ static void forget_report(struct keeping *keeping)
 static void apply_group(struct keeping *keeping)
 {
 	const struct list_keeper *keeper = keeping->keeper;
+	struct flow_report report;
 	struct reason reason;
+	char *flows = NULL;
 	int error = guard_open(&keeping->guard, &reason);
 
 	keeping->guard.insist = "";
@@ -226,12 +228,12 @@ static void apply_group(struct keeping *keeping)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else if (keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
-	if (keeping->has_report && keeping->report && !error && !keeping->error && !fclose(keeping->report)) {
-		error = flow_report_write(keeping->report_text, &keeping->session, &keeping->guard, keeper->state,
-					  keeper->list, &reason);
-		if (error)
-			add_note(keeping, &reason);
-		keeping->report = NULL;
+	if (keeping->has_report && keeping->report && !error && !keeping->error && !fflush(keeping->report) &&
+	    flow_report_judge(keeping->report_text, &keeping->session, &keeping->guard, &report, &flows)) {
+		reason_set(&reason, -ENOMEM, "cannot write what is known of the flows: not enough memory");
+		add_note(keeping, &reason);
+		free(flows);
+		flows = NULL;
 	}
 	if (keeping->has_report)
 		forget_report(keeping);
@@ -240,6 +242,10 @@ static void apply_group(struct keeping *keeping)
 	keeping->is_asked = keeping->has_whole = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
+	/* Other commands do not wait for the disk. The report has the time at which it was true. */
+	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
+		add_note(keeping, &reason);
+	free(flows);
 	print_notes(keeping);
 }
 

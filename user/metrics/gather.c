@@ -272,6 +272,7 @@ enum list_metric {
 	LIST_REFUSED_FOR,
 	LIST_SESSION_UP,
 	LIST_SESSION_SINCE,
+	LIST_SESSIONS,
 	LIST_METRICS
 };
 
@@ -300,6 +301,7 @@ static const struct {
 	[LIST_SESSION_UP] = { "xdp_cuckoo_list_session_up", "1: the BGP session of a peer is up; 0: it is down." },
 	[LIST_SESSION_SINCE] = { "xdp_cuckoo_list_session_timestamp_seconds",
 				 "Since when the session is up or down: seconds since 1970." },
+	[LIST_SESSIONS] = { "xdp_cuckoo_list_sessions", "BGP sessions of a list of `flowspec`, by state." },
 };
 
 /* Nothing is said of a session that gobgp does not tell. `labels` have the name and the list. */
@@ -311,6 +313,12 @@ static void add_flows(json_t *const families[LIST_METRICS], json_t *labels, cons
 
 		json_object_set_new(more, "reason", json_string(refusal_names[i]));
 		metrics_sample(families[LIST_REFUSED_FOR], more, report->flows[i]);
+	}
+	for (enum peer_state i = 0; i < PEER_STATES; i++) {
+		json_t *more = json_copy(labels);
+
+		json_object_set_new(more, "state", json_string(peer_state_names[i]));
+		metrics_sample(families[LIST_SESSIONS], more, report->sessions[i]);
 	}
 	for (size_t i = 0; i < report->peers; i++) {
 		const struct flow_peer *peer = &report->peer[i];
