@@ -1,531 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The keeper's side, with privileges: reads the files, checks what the poller asks for, counts what its rules drop. */
 #include "feeds/feeds.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <jansson.h>
-
-#include "base/clock.h"
-#include "base/safe_text.h"
-#include "base/version.h"
 #include "counters/counters.h"
-#include "feeds/http_get.h"
 #include "io/whole_file.h"
-
-#define ANSWER_MS 60000
-#define ANSWER_BYTES (256 << 20)
-#define WAIT_MAX_MS 60000 /* after an error, unless `every` is longer */
-#define WHOLE_MS 3600000  /* between two answers with all decisions */
-#define COUNTS_MS 10000   /* until the keeper answers */
-#define COUNTS_BYTES 65536
-#define ALIVE_POLLS 3 /* a status is sent at least so often while the LAPI answers */
-#define ORIGIN_BYTES 64
-#define STATUS "# decisions %llu left-out %llu unreadable %llu"
-
-struct poller {
-	const struct crowdsec_start *start;
-	FILE *to;
-	/*
-	 * By address or network: the array of the end that the keeper has (0: it has no rule) and of the decisions, by id.
-	 * Each has its "end", its "scenario" and "from", its origin. Ends are of CLOCK_BOOTTIME: a wall clock that is set does
-	 * not matter.
-	 */
-	json_t *values;
-	json_t *left_out; /* how many decisions are no rules, by why */
-	json_t *seen;     /* what was dropped until the last report: see crowdsec_answer() */
-	unsigned long long decisions;
-	__s64 now_ms, whole_ms, alive_ms, report_ms;
-	bool needs_whole, sends_all, takes_no_report;
-	time_t started;
-	unsigned int failures;
-	struct reason failure; /* that was noted last */
-};
-
-static void add_to(json_t *sums, const char *key, json_int_t more)
-{
-	json_object_set_new(sums, key, json_integer(json_integer_value(json_object_get(sums, key)) + more));
-}
-
-/* ---- decisions ---- */
-
-/* Reads a duration of Go: "3h59m58.5s", "812.5ms", "-5s". */
-static bool read_duration(const char *text, __s64 *ms)
-{
-	static const char *const units[] = { "h", "m", "s", "ms", "\302\265s", "us", "ns", NULL };
-	static const double unit_ms[] = { 3.6e6, 6e4, 1e3, 1, 1e-3, 1e-3, 1e-6 };
-	const char *c = text + (*text == '-');
-	double sum = 0, number;
-	char unit[4];
-	int used;
-
-	while (sscanf(c, "%lf%3[^0-9.]%n", &number, unit, &used) == 2) {
-		size_t i = 0;
-
-		while (units[i] && strcmp(unit, units[i]))
-			i++;
-		if (!units[i])
-			return false;
-		sum += number * unit_ms[i];
-		c += used;
-	}
-	sum = sum < RULE_TIMEOUT_MAX_S * 1000.0 ? sum : RULE_TIMEOUT_MAX_S * 1000.0;
-	*ms = *text == '-' ? -sum : sum;
-	return *text && !*c;
-}
-
-/*
- * Whether the configuration wants it: with words, one of these must name it, and none behind a '-'. A word names the
- * text, or the text up to ':', or with `is_part` a text that it is a part of.
- */
-static bool is_wanted(const char *words, const char *text, bool is_part)
-{
-	bool is_named = false, must_be_named = false;
-	char word[256];
-	int used;
-
-	for (; words && sscanf(words += strspn(words, " ,\t"), "%255[^ ,\t]%n", word, &used) == 1; words += used) {
-		const bool is_excluded = *word == '-';
-		const size_t length = strlen(word) - is_excluded;
-		const bool fits = is_part ? strstr(text, word + is_excluded) != NULL :
-					    !strncmp(text, word + is_excluded, length) &&
-						    (!text[length] || text[length] == ':');
-
-		if (fits && is_excluded)
-			return false;
-		must_be_named |= !is_excluded;
-		is_named |= fits;
-	}
-	return is_named || !must_be_named;
-}
-
-/* Writes what the keeper must change for an address or a network. The latest end of its decisions counts. */
-static void send_value(const struct poller *poller, const char *prefix, json_t *value)
-{
-	const char *action = rule_action_name(poller->start->options->action), *id;
-	const __s64 sent_ms = json_integer_value(json_array_get(value, 0));
-	char comment[RULE_COMMENT_BYTES];
-	json_t *decision;
-	__s64 end_ms = 0;
-
-	json_object_foreach(json_array_get(value, 1), id, decision)
-	{
-		const __s64 ms = json_integer_value(json_object_get(decision, "end"));
-
-		if (ms <= poller->now_ms || ms <= end_ms)
-			continue;
-		end_ms = ms;
-		snprintf(comment, sizeof(comment), "crowdsec %s %s",
-			 json_string_value(json_object_get(decision, "from")),
-			 json_string_value(json_object_get(decision, "scenario")));
-	}
-	if (!poller->sends_all && end_ms == sent_ms)
-		return;
-	/* A rule has the latest end that it was given. One that has ended needs no line. */
-	if (!poller->sends_all && end_ms < sent_ms && sent_ms > poller->now_ms)
-		fprintf(poller->to, "del src %s action %s\n", prefix, action);
-	json_array_set_new(value, 0, json_integer(end_ms));
-	if (!end_ms)
-		return;
-	text_clean(comment);
-	text_make_utf8(comment);
-	for (char *c = comment; (c = strchr(c, '"'));)
-		*c = '\'';
-	fprintf(poller->to, "add src %s action %s timeout %llds comment \"%s\"\n", prefix, action,
-		(long long)(end_ms - poller->now_ms + 999) / 1000, comment);
-}
-
-/* Finds the address or network. False: there is none. */
-static bool read_prefix(const char *text, char prefix[RULE_PREFIX_BYTES], const unsigned int prefix_min[2],
-			bool *is_short)
-{
-	const char *words[] = { "src", text };
-	struct reason ignored;
-	struct rules rules;
-
-	if (strpbrk(text, "-, \t\"") || rules_parse(&rules, words, 2, false, &ignored))
-		return false;
-	rule_prefix_format(rules.rule->family, &rules.rule->src, rules.rule->src_len, prefix);
-	*is_short = !rules.rule->src_len || rules.rule->src_len < prefix_min[rules.rule->family == FLOW_IPV6];
-	rules_free(&rules);
-	return true;
-}
-
-static void take_decision(struct poller *poller, json_t *decision, bool is_new)
-{
-	const struct crowdsec_options *options = poller->start->options;
-	const char *type = "", *scope, *text, *origin = "", *scenario, *duration, *why = NULL;
-	char prefix[RULE_PREFIX_BYTES], from[ORIGIN_BYTES], id[32], what[ORIGIN_BYTES];
-	json_t *value = NULL, *known;
-	bool is_short = false;
-	json_int_t number;
-	__s64 left_ms = 0;
-
-	if (json_unpack(decision, "{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "type", &type, "scope", &scope, "value", &text,
-			"origin", &origin, "scenario", &scenario, "duration", &duration, "id", &number) ||
-	    !*origin || !read_duration(duration, &left_ms)) {
-		why = "unreadable";
-	} else {
-		const bool is_ban = !strcasecmp(type, "ban");
-
-		/* The name of a blocklist is its scenario. */
-		snprintf(from, sizeof(from), "%s%s",
-			 strcmp(origin, "lists") ? origin : "lists:", strcmp(origin, "lists") ? "" : scenario);
-		snprintf(what, sizeof(what), "%s %.40s", is_ban ? "scope" : "type", is_ban ? scope : type);
-		text_clean(from);
-		text_make_utf8(from);
-		text_clean(what);
-		text_make_utf8(what);
-		for (char *c = from; (c = strpbrk(c, " \""));)
-			*c = '_';
-		if (!is_wanted(options->origins, from, false) || !is_wanted(options->scenarios, scenario, true))
-			why = "excluded";
-		else if (!is_ban || (strcasecmp(scope, "ip") && strcasecmp(scope, "range")))
-			why = what;
-		else if (!read_prefix(text, prefix, options->prefix_min, &is_short))
-			why = "unreadable";
-		else if (is_short)
-			why = "shorter than min-prefix";
-		else if (!(value = json_object_get(poller->values, prefix)) && is_new &&
-			 json_object_size(poller->values) >= options->rules_max)
-			why = "beyond max-rules";
-	}
-	if (why && (is_new || json_integer_value(json_object_get(poller->left_out, why)) > 0))
-		add_to(poller->left_out, why, is_new ? 1 : -1);
-	if (why || (!value && !is_new))
-		return;
-	if (!value) {
-		value = json_pack("[i, {}]", 0);
-		json_object_set_new(poller->values, prefix, value);
-	}
-	known = json_array_get(value, 1);
-	snprintf(id, sizeof(id), "%lld", (long long)number);
-	poller->decisions -= json_object_get(known, id) != NULL;
-	poller->decisions += is_new;
-	if (is_new)
-		json_object_set_new(known, id,
-				    json_pack("{s:I, s:s, s:s}", "end", (json_int_t)(poller->now_ms + left_ms), "from",
-					      from, "scenario", scenario));
-	else
-		json_object_del(known, id);
-	if (!poller->sends_all)
-		send_value(poller, prefix, value);
-	if (!json_object_size(known))
-		json_object_del(poller->values, prefix);
-}
-
-/* ---- answers ---- */
-
-static void send_status(struct poller *poller)
-{
-	unsigned long long unreadable = json_integer_value(json_object_get(poller->left_out, "unreadable")),
-			   left_out = 0;
-	const char *why;
-	json_t *count;
-
-	json_object_foreach(poller->left_out, why, count) left_out += json_integer_value(count);
-	fprintf(poller->to, STATUS "\n", poller->decisions, left_out - unreadable, unreadable);
-	poller->alive_ms = poller->now_ms;
-}
-
-/* Replaces what is known by the answer, and has the keeper do the same with the list. */
-static void take_all(struct poller *poller, const json_t *all)
-{
-	const char *key;
-	struct reason text;
-	json_t *value;
-	size_t i;
-
-	json_object_clear(poller->values);
-	json_object_clear(poller->left_out);
-	poller->decisions = 0;
-	poller->sends_all = true;
-	json_array_foreach(all, i, value) take_decision(poller, value, true);
-	send_status(poller);
-	fputs("# all\n", poller->to);
-	json_object_foreach(poller->values, key, value) send_value(poller, key, value);
-	fputs("# end\n", poller->to);
-	poller->sends_all = false;
-	json_object_foreach(poller->left_out, key, value)
-	{
-		reason_set(&text, 0, "%lld decisions are no rules: %s", json_integer_value(value), key);
-		poller->start->note(text.text);
-	}
-}
-
-static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole, struct reason *reason)
-{
-	json_error_t wrong;
-	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, 0, &wrong), *decision;
-	const json_t *added = json_object_get(answer, "new"), *ended = json_object_get(answer, "deleted");
-	size_t i;
-
-	/* Go writes an empty array as null. */
-	if (!added || !ended || !(json_is_array(added) || json_is_null(added)) ||
-	    !(json_is_array(ended) || json_is_null(ended))) {
-		reason_set(reason, -EBADMSG, "its answer has no decisions: %s",
-			   answer ? "the members new and deleted must be arrays" : wrong.text);
-		json_decref(answer);
-		return -EBADMSG;
-	}
-	if (is_whole) {
-		take_all(poller, added);
-	} else {
-		json_array_foreach(added, i, decision) take_decision(poller, decision, true);
-		json_array_foreach(ended, i, decision) take_decision(poller, decision, false);
-		if (json_array_size(added) || json_array_size(ended) ||
-		    poller->now_ms - poller->alive_ms >= ALIVE_POLLS * poller->start->options->every_ms)
-			send_status(poller);
-	}
-	json_decref(answer);
-	return 0;
-}
-
-static int ask(const struct poller *poller, const char *path, const char *body, struct http_page *page,
-	       struct reason *reason)
-{
-	const struct crowdsec_start *start = poller->start;
-	const char *home = start->options->url;
-	char url[2 * CONFIG_URL_BYTES];
-	const struct http_get get = { .url = url,
-				      .home = home,
-				      .headers = start->headers,
-				      .etag = "",
-				      .modified = "",
-				      .ca = start->ca,
-				      .ca_bytes = start->ca ? strlen(start->ca) : 0,
-				      .cert = start->cert,
-				      .cert_key = start->cert_key,
-				      .socket = start->options->socket,
-				      .post = body,
-				      .bytes_max = ANSWER_BYTES,
-				      .time_ms = ANSWER_MS };
-
-	snprintf(url, sizeof(url), "%.*s%s", (int)strlen(home) - (home[strlen(home) - 1] == '/'), home, path);
-	return http_get(&get, page, reason);
-}
-
-/* ---- usage metrics ---- */
-
-/* What the rules of each origin do, from the keeper: see crowdsec_answer(). NULL: no answer. */
-static json_t *ask_keeper(struct poller *poller)
-{
-	struct pollfd keeper = { .fd = fileno(poller->to), .events = POLLIN };
-	char text[COUNTS_BYTES], *start = text;
-	size_t used = 0;
-	ssize_t got;
-
-	fputs("# counts\n", poller->to);
-	if (fflush(poller->to))
-		return NULL;
-	do {
-		got = poll(&keeper, 1, COUNTS_MS) > 0 ? read(keeper.fd, text + used, sizeof(text) - used) : 0;
-		used += got > 0 ? got : 0;
-	} while (got > 0 && text[used - 1] != '\n');
-	for (; start < text + used && *start == KEEPER_WANTS_ALL; start++)
-		poller->needs_whole = true;
-	return json_loadb(start, text + used - start, 0, NULL);
-}
-
-/* Reports to the LAPI what the decisions do. Versions before 1.6.3 answer 404, and are not asked again. */
-static void report(struct poller *poller)
-{
-	json_t *counts = ask_keeper(poller), *items = json_array(), *value, *body;
-	char origin[ORIGIN_BYTES], type[8], unit[8], *json;
-	struct http_page page = {};
-	struct reason why, text;
-	struct utsname os;
-	const char *key;
-	int error;
-
-	json_object_foreach(counts, key, value)
-	{
-		json_int_t now = json_integer_value(value);
-
-		if (sscanf(key, "%63s %7s %7s", origin, type, unit) != 3)
-			continue;
-		/* The LAPI adds up what was dropped. The counts of a rule end with it. */
-		if (strcmp(unit, "ip"))
-			now -= json_integer_value(json_object_get(poller->seen, key));
-		json_array_append_new(items, json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "name",
-						       strcmp(unit, "ip") ? "dropped" : "active_decisions", "unit",
-						       unit, "value", now > 0 ? now : 0, "labels", "origin", origin,
-						       "ip_type", type));
-	}
-	uname(&os);
-	body = json_pack("{s:[{s:s, s:s, s:I, s:[], s:{s:s, s:s}, s:[{s:{s:I, s:I}, s:o}]}]}", "remediation_components",
-			 "type", "xdp-cuckoo", "version", VERSION, "utc_startup_timestamp", (json_int_t)poller->started,
-			 "feature_flags", "os", "name", os.sysname, "version", os.release, "metrics", "meta",
-			 "window_size_seconds", (json_int_t)((poller->now_ms - poller->report_ms) / 1000),
-			 "utc_now_timestamp", (json_int_t)time(NULL), "items", items);
-	poller->report_ms = poller->now_ms;
-	json = json_dumps(body, JSON_COMPACT);
-	error = json && counts ? ask(poller, "/v1/usage-metrics", json, &page, &why) :
-				 reason_set(&why, -EIO, "no counts from the keeper of the list");
-	poller->takes_no_report = error == -ENOENT;
-	if (!error) {
-		json_decref(poller->seen);
-		poller->seen = json_incref(counts);
-	} else if (!poller->takes_no_report) {
-		reason_set(&text, 0, "cannot report usage metrics: %s", why.text);
-		poller->start->note(text.text);
-	}
-	http_free(&page);
-	free(json);
-	json_decref(body);
-	json_decref(counts);
-}
-
-/* ---- the process without privileges ---- */
-
-/* Asks once. Returns how long to wait until the next time. */
-static __s64 step(struct poller *poller)
-{
-	const struct crowdsec_options *options = poller->start->options;
-	const __s64 every_ms = options->every_ms, most_ms = every_ms > WAIT_MAX_MS ? every_ms : WAIT_MAX_MS;
-	const bool is_whole = poller->needs_whole || poller->now_ms - poller->whole_ms >= WHOLE_MS;
-	struct http_page page = {};
-	struct reason reason, text;
-	char path[128];
-	__s64 wait_ms;
-	int error;
-
-	/* Without dedup=false a decision that another one outlives is hidden, and missing when that one is taken back. */
-	snprintf(path, sizeof(path), "/v1/decisions/stream?startup=%s&dedup=false&scopes=ip,range,country,as",
-		 is_whole ? "true" : "false");
-	error = ask(poller, path, NULL, &page, &reason);
-	/* The durations in the answer count from now. */
-	poller->now_ms = clock_ms(CLOCK_BOOTTIME);
-	if (!error)
-		error = take_answer(poller, &page, is_whole, &reason);
-	http_free(&page);
-	poller->needs_whole = error;
-	if (!error) {
-		poller->whole_ms = is_whole ? poller->now_ms : poller->whole_ms;
-		if (poller->failures)
-			poller->start->note("the LAPI answers again");
-		poller->failures = 0;
-		poller->failure.text[0] = '\0';
-		return every_ms;
-	}
-	if (strcmp(poller->failure.text, reason.text)) {
-		poller->failure = reason;
-		reason_set(&text, 0, "cannot read decisions of the LAPI: %s%s%s", reason.text,
-			   options->socket ? "; the user xdp-cuckoo, or else nobody, must be able to write to " : "",
-			   options->socket ? options->socket : "");
-		poller->start->note(text.text);
-	}
-	wait_ms = every_ms << (poller->failures < 6 ? poller->failures++ : 6);
-	return wait_ms < most_ms ? wait_ms : most_ms;
-}
-
-void crowdsec_run(const void *context, int out)
-{
-	const struct crowdsec_start *start = context;
-	struct poller poller = { .start = start,
-				 .to = fdopen(dup(out), "w"),
-				 .values = json_object(),
-				 .left_out = json_object(),
-				 .needs_whole = true,
-				 .now_ms = clock_ms(CLOCK_BOOTTIME),
-				 .started = time(NULL) };
-	__s64 wait_ms;
-	char asked;
-
-	poller.report_ms = poller.now_ms;
-	while (poller.to) {
-		wait_ms = step(&poller);
-		if (!poller.failures && !poller.takes_no_report &&
-		    poller.now_ms - poller.report_ms >= start->options->metrics_ms)
-			report(&poller);
-		if (fflush(poller.to))
-			return;
-		poll(NULL, 0, wait_ms);
-		poller.now_ms = clock_ms(CLOCK_BOOTTIME);
-		while (recv(out, &asked, 1, MSG_DONTWAIT) == 1)
-			poller.needs_whole |= asked == KEEPER_WANTS_ALL;
-	}
-}
-
-/* ---- in the keeper ---- */
-
-bool crowdsec_may_add(const void *context, const struct rule *rule)
-{
-	const struct crowdsec_start *start = context;
-
-	return !rule->fields && !rule->dst_len && rule->src_len &&
-	       rule->src_len >= start->options->prefix_min[rule->family == FLOW_IPV6];
-}
-
-bool crowdsec_take_status(const char *line, char source[STORE_SOURCE_BYTES])
-{
-	unsigned long long decisions, left_out, unreadable;
-
-	if (sscanf(line, STATUS, &decisions, &left_out, &unreadable) != 3)
-		return false;
-	snprintf(source, STORE_SOURCE_BYTES, "crowdsec: %llu decisions, %llu left out, %llu unreadable", decisions,
-		 left_out, unreadable);
-	return true;
-}
-
-struct drops {
-	struct rule_counts counts;
-	unsigned int list;
-	json_t *sums; /* rules, and dropped packets and bytes, by "ORIGIN ipv4 ip", "ORIGIN ipv4 packet", ... */
-};
-
-/* The comment of a rule names its origin. */
-static int sum_drops(const struct rule *rule, void *context)
-{
-	static const char *const units[] = { "ip", "packet", "byte" };
-	struct drops *drops = context;
-	const int units_count = rule->action == RULE_DROP && drops->counts.count ? 3 : 1;
-	char origin[ORIGIN_BYTES], key[ORIGIN_BYTES + 16];
-	struct abi_counter count = {};
-
-	if (rule->timeout_ms < 0 || !(rule_owners_now(rule) >> drops->list & 1) ||
-	    sscanf(rule->comment, "crowdsec %63s", origin) != 1)
-		return 0;
-	if (units_count > 1)
-		count = rule_counts_of(&drops->counts, rule);
-	for (int i = 0; i < units_count; i++) {
-		snprintf(key, sizeof(key), "%s %s %s", origin, rule->family == FLOW_IPV6 ? "ipv6" : "ipv4", units[i]);
-		add_to(drops->sums, key, i == 0 ? 1 : i == 1 ? count.packets : count.bytes);
-	}
-	return 0;
-}
-
-void crowdsec_answer(const struct list_keeper *keeper, struct session *session, int to)
-{
-	struct drops drops = { .list = session->owner, .sums = json_object() };
-	struct reason ignored;
-	char *text;
-
-	/* A filter that does not run, or does not count, has dropped nothing that is known. */
-	if (rule_counts_open(&drops.counts, keeper->name, &ignored) ||
-	    store_shapes(session->store, &drops.counts.shapes)) {
-		rule_counts_close(&drops.counts);
-		drops.counts = (struct rule_counts){};
-	}
-	store_each(session->store, sum_drops, &drops);
-	rule_counts_close(&drops.counts);
-	text = json_dumps(drops.sums, JSON_COMPACT);
-	if (text) {
-		send(to, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-		send(to, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-	}
-	free(text);
-	json_decref(drops.sums);
-}
 
 int crowdsec_open(struct crowdsec_start *start, const struct crowdsec_options *options, struct reason *reason)
 {
@@ -568,4 +53,82 @@ void crowdsec_close(struct crowdsec_start *start)
 			explicit_bzero(texts[i], strlen(texts[i]));
 		free(texts[i]);
 	}
+}
+
+/* ---- what the poller asks for ---- */
+
+bool crowdsec_may_add(const void *context, const struct rule *rule)
+{
+	const struct crowdsec_start *start = context;
+
+	return !rule->fields && !rule->dst_len && rule->src_len &&
+	       rule->src_len >= start->options->prefix_min[rule->family == FLOW_IPV6];
+}
+
+bool crowdsec_take_status(const char *line, char source[STORE_SOURCE_BYTES])
+{
+	unsigned long long decisions, left_out, unreadable;
+
+	if (sscanf(line, CROWDSEC_STATUS, &decisions, &left_out, &unreadable) != 3)
+		return false;
+	snprintf(source, STORE_SOURCE_BYTES, "crowdsec: %llu decisions, %llu left out, %llu unreadable", decisions,
+		 left_out, unreadable);
+	return true;
+}
+
+/* ---- usage metrics ---- */
+
+void crowdsec_sum(json_t *sums, const char *key, json_int_t more)
+{
+	json_object_set_new(sums, key, json_integer(json_integer_value(json_object_get(sums, key)) + more));
+}
+
+struct drops {
+	struct rule_counts counts;
+	unsigned int list;
+	json_t *sums; /* rules, and dropped packets and bytes, by "ORIGIN ipv4 ip", "ORIGIN ipv4 packet", ... */
+};
+
+/* The comment of a rule names its origin. */
+static int sum_drops(const struct rule *rule, void *context)
+{
+	static const char *const units[] = { "ip", "packet", "byte" };
+	struct drops *drops = context;
+	const int units_count = rule->action == RULE_DROP && drops->counts.count ? 3 : 1;
+	char origin[CROWDSEC_ORIGIN_BYTES], key[CROWDSEC_ORIGIN_BYTES + 16];
+	struct abi_counter count = {};
+
+	if (rule->timeout_ms < 0 || !(rule_owners_now(rule) >> drops->list & 1) ||
+	    sscanf(rule->comment, "crowdsec %63s", origin) != 1)
+		return 0;
+	if (units_count > 1)
+		count = rule_counts_of(&drops->counts, rule);
+	for (int i = 0; i < units_count; i++) {
+		snprintf(key, sizeof(key), "%s %s %s", origin, rule->family == FLOW_IPV6 ? "ipv6" : "ipv4", units[i]);
+		crowdsec_sum(drops->sums, key, i == 0 ? 1 : i == 1 ? count.packets : count.bytes);
+	}
+	return 0;
+}
+
+void crowdsec_answer(const struct list_keeper *keeper, struct session *session, int to)
+{
+	struct drops drops = { .list = session->owner, .sums = json_object() };
+	struct reason ignored;
+	char *text;
+
+	/* A filter that does not run, or does not count, has dropped nothing that is known. */
+	if (rule_counts_open(&drops.counts, keeper->name, &ignored) ||
+	    store_shapes(session->store, &drops.counts.shapes)) {
+		rule_counts_close(&drops.counts);
+		drops.counts = (struct rule_counts){};
+	}
+	store_each(session->store, sum_drops, &drops);
+	rule_counts_close(&drops.counts);
+	text = json_dumps(drops.sums, JSON_COMPACT);
+	if (text) {
+		send(to, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(to, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	free(text);
+	json_decref(drops.sums);
 }

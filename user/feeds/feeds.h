@@ -3,6 +3,8 @@
 #ifndef XDP_CUCKOO_FEEDS_H
 #define XDP_CUCKOO_FEEDS_H
 
+#include <jansson.h>
+
 #include "base/unprivileged.h"
 #include "config/config.h"
 #include "lists/list_keeper.h"
@@ -137,5 +139,12 @@ void crowdsec_run(const void *start, int out);
 bool crowdsec_may_add(const void *start, const struct rule *rule);
 bool crowdsec_take_status(const char *line, char source[STORE_SOURCE_BYTES]);
 void crowdsec_answer(const struct list_keeper *keeper, struct session *session, int to);
+
+/* For these two sides only: the poller's line about its decisions, and the room for the origin of one. */
+#define CROWDSEC_STATUS "# decisions %llu left-out %llu unreadable %llu"
+#define CROWDSEC_ORIGIN_BYTES 64
+
+/* Adds to the number of this name. */
+void crowdsec_sum(json_t *sums, const char *key, json_int_t more);
 
 #endif
