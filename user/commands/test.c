@@ -129,15 +129,45 @@ static enum command_status test_list(const struct invocation *invocation, const 
 	return is_listed ? STATUS_DONE : STATUS_NO;
 }
 
+/* Prints what was found. `flow`: what the operator asked about, as text. */
+static void print_finding(const struct invocation *invocation, const struct finding *finding, const char *flow)
+{
+	json_t *answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[finding->decision]);
+	char text[RULE_TEXT_BYTES];
+
+	if (invocation->load.is_outgoing)
+		json_object_set_new(answer, "looked_up_as", json_string(rule_format(finding->query, text)));
+	if (finding->is_listed)
+		json_object_set_new(answer, "rule", json_string(rule_format(&finding->rule, text)));
+	if (finding->is_listed && finding->rule.fields & RULE_RATE)
+		json_object_set_new(answer, finding->rule.action == RULE_MONITOR ? "counts_above" : "drops_above",
+				    json_string(rule_rate_format(finding->rule.rate, text)));
+	if (finding->is_listed && finding->rule.fields & RULE_NEW)
+		json_object_set_new(answer, "assumed", json_string("these packets begin something; answers pass"));
+	if (json_array_size(finding->lists))
+		json_object_set(answer, "lists", finding->lists);
+	if (finding->has_part) {
+		json_object_set_new(answer, "blocked_part", json_string(rule_format(&finding->part, text)));
+		json_object_set_new(answer, "blocked_by", json_string(rule_format(&finding->part_rule, text)));
+	}
+	json_object_set_new(answer, "running_filter",
+			    json_string(invocation->load.is_outgoing && finding->count && !finding->has_outgoing ?
+						"none filters sent packets: load it with --outgoing" :
+						running_text(finding)));
+	output_print(answer);
+	if (finding->has_part)
+		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
+			    command_name_option(invocation->name), flow);
+}
+
 static enum command_status run_test(const struct invocation *invocation)
 {
-	char text[RULE_TEXT_BYTES], flow[RULE_TEXT_BYTES];
+	char flow[RULE_TEXT_BYTES];
 	struct finding finding = {};
 	const char *list;
 	struct reason reason;
 	struct store *store;
 	struct rule query;
-	json_t *answer;
 	int error;
 
 	if (command_read_rule(invocation, &query, &list))
@@ -168,33 +198,11 @@ static enum command_status run_test(const struct invocation *invocation)
 	if (!error)
 		error = ask_filters(invocation, store, &finding, &reason);
 	store_close(store);
+	if (!error)
+		print_finding(invocation, &finding, flow);
+	json_decref(finding.lists);
 	if (error)
 		return command_fail_because(error, &reason);
-	answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[finding.decision]);
-	if (invocation->load.is_outgoing)
-		json_object_set_new(answer, "looked_up_as", json_string(rule_format(&query, text)));
-	if (finding.is_listed)
-		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
-	if (finding.is_listed && finding.rule.fields & RULE_RATE)
-		json_object_set_new(answer, finding.rule.action == RULE_MONITOR ? "counts_above" : "drops_above",
-				    json_string(rule_rate_format(finding.rule.rate, text)));
-	if (finding.is_listed && finding.rule.fields & RULE_NEW)
-		json_object_set_new(answer, "assumed", json_string("these packets begin something; answers pass"));
-	if (json_array_size(finding.lists))
-		json_object_set(answer, "lists", finding.lists);
-	json_decref(finding.lists);
-	if (finding.has_part) {
-		json_object_set_new(answer, "blocked_part", json_string(rule_format(&finding.part, text)));
-		json_object_set_new(answer, "blocked_by", json_string(rule_format(&finding.part_rule, text)));
-	}
-	json_object_set_new(answer, "running_filter",
-			    json_string(invocation->load.is_outgoing && finding.count && !finding.has_outgoing ?
-						"none filters sent packets: load it with --outgoing" :
-						running_text(&finding)));
-	output_print(answer);
-	if (finding.has_part)
-		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
-			    command_name_option(invocation->name), flow);
 	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }
 

@@ -90,16 +90,26 @@ static bool is_one_peer(const struct nlattr *address)
 	       !(length == sizeof(__be32) ? (bytes[0] & 0xf0) == 0xe0 : bytes[0] == 0xff);
 }
 
-static int read_link(const struct nlmsghdr *message, void *context)
+/* The XDP program of each mode. Since Linux 4.19 each has an attribute of its own. */
+static void read_programs(const struct nlattr *xdp, struct interface *interface)
 {
-	/* Since Linux 4.19 there is an attribute for the program of each mode. */
 	static const __u16 type_of[INTERFACE_XDP_MODES] = {
 		[INTERFACE_NATIVE] = IFLA_XDP_DRV_PROG_ID,
 		[INTERFACE_SKB] = IFLA_XDP_SKB_PROG_ID,
 		[INTERFACE_OFFLOAD] = IFLA_XDP_HW_PROG_ID,
 	};
+	const struct nlattr *program;
+
+	mnl_attr_for_each_nested(program, xdp)
+		for (int mode = 0; mode < INTERFACE_XDP_MODES; mode++)
+			if (mnl_attr_get_type(program) == type_of[mode])
+				interface->prog_id[mode] = mnl_attr_get_u32(program);
+}
+
+static int read_link(const struct nlmsghdr *message, void *context)
+{
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
-	const struct nlattr *attribute, *program;
+	const struct nlattr *attribute;
 	struct rtnl_link_stats64 counts;
 	struct interface *interface = context;
 	bool is_link_elsewhere = false;
@@ -146,10 +156,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 				MAX(counts.rx_missed_errors, MAX(counts.rx_over_errors, counts.rx_fifo_errors));
 			break;
 		case IFLA_XDP:
-			mnl_attr_for_each_nested(program, attribute)
-				for (int mode = 0; mode < INTERFACE_XDP_MODES; mode++)
-					if (mnl_attr_get_type(program) == type_of[mode])
-						interface->prog_id[mode] = mnl_attr_get_u32(program);
+			read_programs(attribute, interface);
 			break;
 		}
 	}
