@@ -38,8 +38,9 @@ struct monitoring {
 	__u64 shown, lost;      /* lost: as last reported */
 	__u32 rate;
 	bool has_reported_limit;
-	bool writes; /* pcapng, not lines */
-	int file;    /* where the lines or the pcapng go */
+	bool is_over; /* --count is reached, a signal came, or the time is over */
+	bool writes;  /* pcapng, not lines */
+	int file;     /* where the lines or the pcapng go */
 	struct pcapng pcapng;
 };
 
@@ -153,7 +154,7 @@ static int pass_on(struct monitoring *monitoring)
 	return monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
 }
 
-/* -ECANCELED: --count is reached. */
+/* Ends the monitoring when --count is reached. Libbpf stops reading only after a negative value: -ECANCELED. */
 static int show(const struct abi_sample *sample, void *context)
 {
 	struct monitoring *monitoring = context;
@@ -161,6 +162,7 @@ static int show(const struct abi_sample *sample, void *context)
 	const char *wanted = monitoring->invocation->interface;
 	char name[NAME_BYTES], cause[LINE_BYTES];
 	struct pcapng_packet packet;
+	bool is_enough;
 	int error = 0;
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
@@ -186,7 +188,9 @@ static int show(const struct abi_sample *sample, void *context)
 		error = pass_on(monitoring);
 	if (error)
 		return error;
-	return ++monitoring->shown == monitoring->invocation->end_count ? -ECANCELED : 0;
+	is_enough = ++monitoring->shown == monitoring->invocation->end_count;
+	monitoring->is_over |= is_enough;
+	return is_enough ? -ECANCELED : 0;
 }
 
 static int read_samples(struct monitoring *monitoring)
@@ -194,7 +198,7 @@ static int read_samples(struct monitoring *monitoring)
 	int error = listener_read(&monitoring->listener, show, monitoring);
 	int passed = error == -ETIMEDOUT ? error : pass_on(monitoring);
 
-	return passed ? passed : error;
+	return passed ? passed : error == -ECANCELED ? 0 : error;
 }
 
 /* ---- from second to second ---- */
@@ -232,8 +236,8 @@ static int renew(struct monitoring *monitoring, struct reason *reason)
 	return error;
 }
 
-/* -ECANCELED: a signal, or the time is over; -EPIPE: nobody reads any more. */
-static int wait_for_samples(const struct monitoring *monitoring)
+/* A signal, or the end of --seconds, ends the monitoring. -EPIPE: nobody reads any more. */
+static int wait_for_samples(struct monitoring *monitoring)
 {
 	struct pollfd files[] = {
 		{ .fd = monitoring->signals.fd, .events = POLLIN },
@@ -246,8 +250,8 @@ static int wait_for_samples(const struct monitoring *monitoring)
 	if (poll(files, 3, left_ms > 0 ? left_ms : 0) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (files[0].revents || (ends_first && clock_ms(CLOCK_MONOTONIC) >= monitoring->end_ms))
-		return -ECANCELED;
-	return files[2].revents ? -EPIPE : 0;
+		monitoring->is_over = true;
+	return files[2].revents && !monitoring->is_over ? -EPIPE : 0;
 }
 
 static int begin_file(struct monitoring *monitoring)
@@ -280,7 +284,7 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 	char text[256];
 
 	listener_stop(&monitoring->listener);
-	if (error == -ECANCELED && !is_enough)
+	if (!error && !is_enough)
 		error = read_samples(monitoring);
 	if (error == -EPIPE || error == -ETIMEDOUT)
 		output_give_up();
@@ -295,7 +299,7 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 					 "limited", sum.limited, "lost", sum.lost),
 			       text);
 	}
-	if (!error || error == -ECANCELED || error == -EPIPE || error == -ETIMEDOUT)
+	if (!error || error == -EPIPE || error == -ETIMEDOUT)
 		return 0;
 	if (*reason->text)
 		return error;
@@ -334,11 +338,11 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 						   0;
 	error = begin_file(monitoring);
 	reason->text[0] = '\0';
-	while (!error) {
+	while (!error && !monitoring->is_over) {
 		error = wait_for_samples(monitoring);
-		if (!error)
+		if (!error && !monitoring->is_over)
 			error = read_samples(monitoring);
-		if (!error && clock_ms(CLOCK_MONOTONIC) >= monitoring->renew_ms)
+		if (!error && !monitoring->is_over && clock_ms(CLOCK_MONOTONIC) >= monitoring->renew_ms)
 			error = renew(monitoring, reason);
 	}
 	return end(monitoring, error, reason);

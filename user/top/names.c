@@ -32,7 +32,7 @@ struct search {
 	const struct rule *rule; /* whose keys are compared */
 };
 
-/* Writes the rule as an answer if a hit has this key. -ECANCELED: the answers are complete. */
+/* Writes the rule as an answer if a hit has this key. 1: all hits have their answer; 0; -EPIPE: nobody reads. */
 static int try_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	struct search *search = context;
@@ -53,7 +53,7 @@ static int try_key(const struct rule_key *key, bool is_shared, void *context)
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
 	/* A rule may have several keys, and a key several rules: the search ends when it has found all keys. */
-	return ++search->found == search->count ? -ECANCELED : 0;
+	return ++search->found == search->count;
 }
 
 static int try_rule(const struct rule *rule, void *context)
