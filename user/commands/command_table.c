@@ -5,61 +5,19 @@
 #include "commands/command.h"
 #include "base/suggest.h"
 
-extern const struct command command_load, command_unload, command_status, command_stats;
-extern const struct command command_add, command_del, command_test, command_list, command_flush;
-extern const struct command command_import, command_export, command_resize, command_check, command_help;
-extern const struct command command_batch, command_expire, command_version;
-extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
-extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
-extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
-extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh,
-	command_crowdsec;
-extern const struct command command_object, command_backup, command_restore;
-
 /* clang-format off */
-const struct command *const command_table[] = {
-	&command_load,
-	&command_unload,
-	&command_status,
-	&command_stats,
-	&command_top,
-	&command_add,
-	&command_del,
-	&command_test,
-	&command_list,
-	&command_flush,
-	&command_import,
-	&command_export,
-	&command_backup,
-	&command_restore,
-	&command_lists,
-	&command_refresh,
-	&command_batch,
-	&command_flowspec,
-	&command_crowdsec,
-	&command_expire,
-	&command_monitor,
-	&command_policy,
-	&command_monitor_only,
-	&command_panic,
-	&command_confirm,
-	&command_fleet,
-	&command_publish,
-	&command_follow,
-	&command_up,
-	&command_down,
-	&command_check_config,
-	&command_resize,
-	&command_object,
-	&command_check,
-	&command_bench,
-	&command_metrics,
-	&command_exporter,
-	&command_help,
-	&command_version,
-	&command_complete,
-	NULL,
-};
+#define COMMANDS(X) \
+	X(load) X(unload) X(status) X(stats) X(top) X(add) X(del) X(test) X(list) X(flush) X(import) \
+	X(export) X(backup) X(restore) X(lists) X(refresh) X(batch) X(flowspec) X(crowdsec) X(expire) \
+	X(monitor) X(policy) X(monitor_only) X(panic) X(confirm) X(fleet) X(publish) X(follow) X(up) \
+	X(down) X(check_config) X(resize) X(object) X(check) X(bench) X(metrics) X(exporter) X(help) \
+	X(version) X(complete)
+
+#define DECLARE(name) extern const struct command command_##name;
+#define ROW(name) &command_##name,
+COMMANDS(DECLARE)
+
+const struct command *const command_table[] = { COMMANDS(ROW) NULL };
 /* clang-format on */
 
 /* What other tools call these commands. Each name means one command, with the same words after it. */
