@@ -15,8 +15,9 @@ struct verdict {
 };
 
 /*
- * Clang 19 saves registers of both ways that a packet is parsed in one place of the stack. On that Linux 6.18 stops with
- * "verifier bug". Older compilers need more stack for a copy of volatile members.
+ * packet_parse() fills the flow, or packet_gather() does. Clang 19 may save registers of both ways in the same place of the
+ * stack, and then Linux 6.18 stops with "verifier bug". A volatile copy prevents that. Older compilers need no volatile
+ * copy, and would need more stack for it.
  */
 #if __clang_major__ > 16
 #define VERDICT_COPY volatile
@@ -50,6 +51,10 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 	if (packet_is_sent(kind) && !flow_exchange(&flow))
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	flow_pack(&flow, &key);
+	/*
+	 * On each path through the parser the verifier knows other constants: the result, and in the key the protocol, the kind
+	 * of ports, the fragment and the flags. These are hidden from it. It knows nothing of the addresses.
+	 */
 	result = hide_from_verifier(&config->zero, result);
 	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key.word[FLOW_KEY_DETAILS]);
 	if (flow.family == FLOW_IPV4) {
@@ -61,8 +66,8 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 }
 
 /*
- * If the filter is at rest (not set up, in a panic, or not confirmed in time), returns the outcome of every packet. Otherwise
- * returns OUTCOMES. It is not inline, so that the common path keeps its registers.
+ * A filter at rest passes every packet: it is not set up, in a panic, or not confirmed in time. Returns the outcome that all
+ * packets get then, and OUTCOMES if the filter is not at rest. It is not inline, so that the common path keeps its registers.
  */
 RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -96,18 +101,16 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 	return (struct verdict){ match.outcome, VERDICT_PASS, match.slot, 0 };
 }
 
-/*
- * The mask shows the verifier of Linux 6.1 the bound of the index. The barrier hides from compilers that the mask changes
- * nothing; otherwise they would remove it.
- */
+/* Cuts SHAPE_MONITORED off an outcome. It also shows the verifier of Linux 6.1 the bound of the index. */
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
+/* No rule decides: the policy does. A monitor rule that has matched counts only if the policy passes the packet. */
 static __always_inline struct verdict verdict_policy(const struct abi_config *config, struct shape_match match)
 {
 	__u32 at = match.outcome;
 
-	barrier_var(at);
+	barrier_var(at); /* compilers that know the bound would remove the mask */
 	if (config->policy[at & VERDICT_POLICY_MASK] == VERDICT_DROP)
 		return verdict_drop(config, (struct shape_match){ match.outcome & ~SHAPE_MONITORED, LOOKUP_NO_SLOT });
 	if (match.outcome & SHAPE_MONITORED)

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The loop of the process that reads from the broker. Each turn reads the lists that must be read as a whole, then the new
- * entries of all logs, and every 5 s the ends of the logs. After each turn the applier applies what was sent. log_list.c
- * decides for each list which way it is read; log_streams.c reads the logs.
+ * entries of all logs, and every 5 s the heads of the lists. After each turn the applier applies what was sent. log_list.c
+ * decides for each list which way it is read; log_streams.c reads the logs. Words:
+ *
+ *   applier   the process with privileges, which changes the lists of this host: follow.c
+ *   log       the last changes of a list at the broker, each with its position; ctl is such a log about panic
+ *   state     all rules of a list at the broker: to read a list as a whole is to read its state
+ *   head      where the log of a list ends, and how many rules the list has
+ *   position  EPOCH-SEQ. A new epoch begins when a broker goes on from an older state.
  */
 #include "fleet/log_reader.h"
 
@@ -19,8 +25,8 @@
 #define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000   /* while no broker can be reached */
-#define RETRY_LOST_MS 60000 /* after connections that were of no use: each costs the broker a handshake */
-#define LEAVING_MS 60000    /* to delete a list whose deletion is staged */
+#define RETRY_LOST_MS 60000 /* after connections without progress: each costs the broker a handshake */
+#define LEAVING_MS 60000    /* the applier has this time to delete a list whose deletion is staged */
 #define STOPPED_MS 5000     /* after FOLLOW_STOP, before another broker is tried */
 
 /* ---- messages ---- */
@@ -76,7 +82,7 @@ enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
 
 /* ---- the fleet's meta ---- */
 
-/* The applier checks id and format. The panic flag is sent each time: panic may have begun before this connection. */
+/* Sends id, format and panic flag; the applier checks the first two. Panic may have begun before this connection did. */
 static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
 	const redisReply *const *field = (const redisReply *const *)reply->element;
@@ -125,7 +131,7 @@ static int send_lines(struct log_reader *reader)
 	return -ECANCELED;
 }
 
-/* -EDQUOT: these are more rules than the host takes. */
+/* Collects the lines of a state. -EDQUOT: the list has more rules than this host takes. */
 static int take_line(char *line, size_t length, void *context)
 {
 	struct log_reader *reader = context;
@@ -142,12 +148,13 @@ static int take_line(char *line, size_t length, void *context)
 	return error;
 }
 
-/* Whether snapshot_read() failed because of this one list. After -EMSGSIZE the connection is lost, too. */
+/* Whether an error of snapshot_read() is about this one list. Others mean that the connection is lost. */
 static bool is_of_list(int error)
 {
 	return error == -EREMOTEIO || error == -EBADMSG || error == -EMSGSIZE || error == -EDQUOT || error == -ESTALE;
 }
 
+/* Sends the whole list. A list whose deletion is staged is sent without rules. */
 static enum log_end read_whole(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
@@ -179,15 +186,17 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	if (error == -EDQUOT)
 		reason_set(reason, 0, "list '%s': at the broker it has over %llu rules, the max-rules of this host",
 			   list->name, (unsigned long long)reader->start->options->rules_max);
+	/* The log has moved on: the state that was read is a mixture. */
 	if (error == -ESTALE) {
 		log_list_pause(reader, list);
 		return LOG_GOES_ON;
 	}
 	if (error) {
 		end = log_fail(reader, i, reason->text);
-		return error == -EMSGSIZE && !end ? LOG_LOST : end;
+		return error == -EMSGSIZE && !end ? LOG_LOST : end; /* the rest of too long a reply was not read */
 	}
 	list->is_broken = false;
+	/* The broker has no such list now. The host keeps its rules, unless a publisher or --accept says otherwise. */
 	if (!at.epoch && list->at.epoch && !log_list_may_be_wiped(reader, list)) {
 		list->plan = FOLLOW_LEVEL;
 		list->state = FOLLOW_WIPED;
@@ -214,11 +223,12 @@ static enum log_end read_due(struct log_reader *reader, size_t *count, struct re
 	return end;
 }
 
-/* ---- the ends of the lists ---- */
+/* ---- the heads of the lists ---- */
 
 /*
- * Asks the broker's hash "accept" about the list. It may hold a time until which hosts may delete any number of the list's
- * rules: then a list that was refused is read again. It may also say that the deletion of the list is staged.
+ * Asks the broker's hash "accept" about the list. A publisher may have written a time there: until then hosts may delete any
+ * number of the list's rules, so a list that was refused is read again. The hash also says whether the deletion of the list
+ * is staged.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
@@ -246,7 +256,7 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
 }
 
-/* Takes the reply to list_head_put(). */
+/* Takes the reply to list_head_put(), and decides by the head how the list is read. */
 static enum log_end check_list(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list_head head;
@@ -266,6 +276,7 @@ static enum log_end check_list(struct log_reader *reader, size_t i, struct reaso
 	return log_tell_state(reader, i, head.last, reader->lists[i].is_leaving ? "its deletion is staged" : "");
 }
 
+/* Asks for the fleet's meta and the heads of all lists at once, then takes the replies in the same order. */
 static enum log_end check(struct log_reader *reader, struct reason *reason)
 {
 	struct broker *broker = &reader->broker;
@@ -323,6 +334,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 		reader->stopped_ms = 0;
 	else if (!reader->stopped_ms)
 		reader->stopped_ms = fleet_now_ms();
+	/* A list is refused if its bit is set. An applier that has stopped takes nothing, and refuses only whole lists. */
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
@@ -349,8 +361,8 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 /* ---- the whole ---- */
 
 /*
- * Notes the last entry of ctl, the broker's stream about panic, so that log_read_streams() begins after it. The panic flag
- * is read after this, and includes the earlier entries.
+ * Finds the last entry of ctl: log_read_streams() begins after it. Earlier entries do not matter, because the panic flag,
+ * which is read after this, includes them.
  */
 static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {
@@ -386,7 +398,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 		list->at = list->committed;
 		list->plan = list->plan ? list->plan : list->sent;
 		list->sent = FOLLOW_LEVEL;
-		list->behind_at = list->skip = (struct fleet_position){}; /* they were of the last connection */
+		list->behind_at = list->skip = (struct fleet_position){}; /* were found at the last connection */
 	}
 	if (!end)
 		end = check(reader, reason);

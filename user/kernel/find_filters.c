@@ -116,7 +116,7 @@ static int inspect_program(struct filter_search *search, __u32 prog_id)
 	bool is_filter;
 
 	if (fd == -ENOENT) {
-		search->missed += prog_id; /* it has just ended, or it is not ours */
+		search->missed += prog_id; /* it has just ended, or it is not pinned here */
 		return 0;
 	}
 	if (fd == -EPERM && !kernel_opens_ids())
@@ -277,6 +277,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 		kernel_unseen_reason(search.unseen, reason);
 		seen = KERNEL_NOT_ALLOWED;
 	}
+	/* All wanted filters are in the array, except a damaged one, which the reason names. */
 	if (!error && seen == KERNEL_SEEN)
 		*reason = search.not_reached;
 	*filters = search.filters;

@@ -32,13 +32,15 @@ struct keeping {
 	struct line_pipe feed;
 	struct line *lines;
 	size_t count;
-	struct rule_set whole; /* the lines since `# all` */
-	bool takes_whole, has_whole, is_asked;
-	FILE *report; /* the lines of a report, without the marks */
+	struct rule_set whole; /* the rules since `# all` */
+	bool takes_whole;      /* `# end` has not come yet */
+	bool has_whole;        /* it has: `whole` replaces the list */
+	bool is_asked;         /* the reader waits for keeper->answer() */
+	FILE *report;          /* the lines of a report, without the marks */
 	char *report_text;
 	size_t report_length, report_bytes;
-	bool has_report; /* it is whole */
-	bool is_full;    /* the last group ended before the lines at hand did */
+	bool has_report; /* `report` is complete */
+	bool is_full;    /* the last group did not take all lines at hand */
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
@@ -46,7 +48,7 @@ struct keeping {
 	struct reason notes[NOTES_MAX]; /* printed after the lock is released: who reads standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
-	int error; /* not 0: the rest of the group is left out; the reader sends it again at its next renewal */
+	int error; /* not 0: the rest of the group is left out. The reader sends it again at its next renewal. */
 };
 
 /* ---- one change ---- */
@@ -146,8 +148,8 @@ static bool is_dangerous(const struct keeping *keeping, const struct line *line)
 }
 
 /*
- * Applies the lines as one change. If one of them is at fault, tries each half, until only the lines at fault fail. Any
- * other error ends the group: each change would fail.
+ * Applies the lines as one change. If a line is at fault, applies each half alone, until only the lines at fault fail. Any
+ * other error would fail every change, so it ends the group.
  */
 static void apply_range(struct keeping *keeping, size_t first, size_t end)
 {
@@ -163,7 +165,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (!error)
 		return;
-	/* A line is at fault only if the guard refuses it, or if there is no room for its kind, in the table or on the disk. */
+	/* A line is at fault if the guard refuses it (-ECANCELED), or if there is no room for its kind (-E2BIG) or for it. */
 	if (keeping->has_whole ||
 	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
@@ -218,12 +220,12 @@ static void apply_group(struct keeping *keeping)
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
 	keeping->session.guard = &keeping->guard;
-	/* What cannot be applied now is sent again at the next renewal, or with the whole list. */
+	/* The reader sends again what cannot be applied now: at its next renewal, or with the whole list. */
 	if (error)
 		add_note(keeping, &reason);
 	else
 		apply_lines(keeping);
-	/* Does not wait for a reader that is hostile and takes no answer. */
+	/* A hostile reader may take no answer, so this does not wait for it. */
 	if (error || (keeping->error && keeping->error != -EINTR))
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else if (keeping->is_asked && keeper->answer)
@@ -242,7 +244,7 @@ static void apply_group(struct keeping *keeping)
 	keeping->is_asked = keeping->has_whole = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
-	/* Other commands do not wait for the disk. The report has the time at which it was true. */
+	/* The lock is released first: other commands do not wait for the disk. The report has the time at which it was true. */
 	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
 		add_note(keeping, &reason);
 	free(flows);
@@ -251,7 +253,7 @@ static void apply_group(struct keeping *keeping)
 
 /* ---- lines ---- */
 
-/* Too long a report is cut. */
+/* Adds a line to the report, which is cut at report_bytes. */
 static void take_report_line(struct keeping *keeping, const char *line)
 {
 	keeping->has_report = !strcmp(line, "end");
