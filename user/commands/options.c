@@ -137,13 +137,9 @@ static enum command_status take_value(const struct option_row *row, const char *
 				    "'.' or '-'",
 				    option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
-		return mode_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_ACTION:
-		return rule_action_parse(value, to) ? command_fail_choices(option, value, row->value) : STATUS_DONE;
-	case VALUE_FINGERPRINT:
-		if (!fingerprint_parse(value, to))
-			return STATUS_DONE;
-		return command_fail(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
+		return value_parse(row->kind, value, to) ? STATUS_DONE :
+							   command_fail_choices(option, value, row->value);
 	case VALUE_RULES:
 		return command_read_rule_count(option, value, to);
 	case VALUE_WHOLE:
@@ -154,17 +150,15 @@ static enum command_status take_value(const struct option_row *row, const char *
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");
-	case VALUE_TIME:
-		if (rule_time_parse(value, to))
-			return command_fail(STATUS_USAGE,
-					    "%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
-					    option, value);
-		if (row->max && *(__s64 *)to > (__s64)row->max)
+	default:
+		if (!value_parse(row->kind, value, to))
+			return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value,
+					    value_must_be[row->kind]);
+		if (row->kind == VALUE_TIME && row->max && *(__s64 *)to > (__s64)row->max)
 			return command_fail(STATUS_USAGE, "%s '%s': must be at most %s", option, value,
 					    rule_time_format(row->max, most));
 		return STATUS_DONE;
 	}
-	return STATUS_USAGE;
 }
 
 /* Options of other tools. Where a letter would mean several of our options, none is taken. */

@@ -18,28 +18,15 @@ struct options_arguments {
 	const char *pins;   /* NULL: not given */
 };
 
-/* What a value must be, and the C type at its destination. */
-enum option_kind {
-	VALUE_NONE,        /* no value; sets a bool */
-	VALUE_TEXT,        /* any text: const char * */
-	VALUE_NAME,        /* the name of a filter or a list: const char * */
-	VALUE_MODE,        /* enum kernel_mode */
-	VALUE_ACTION,      /* enum rule_action */
-	VALUE_FINGERPRINT, /* width in bits: unsigned int */
-	VALUE_RULES,       /* number of rules, 1 or more: __u64 */
-	VALUE_WHOLE,       /* number from 1 to .max, counting .unit: __u64 */
-	VALUE_TIME,        /* .max limits it; 0: no limit; milliseconds: __s64 */
-};
-
 struct option_row {
 	const char *name;    /* without the dashes */
 	__u64 bit;           /* enum command_option; 0: every command takes it */
 	const char *value;   /* as help shows it: N, DIR, or words joined by '|'; NULL: no value */
 	const char *meaning; /* one line */
-	enum option_kind kind;
-	size_t to; /* offset of the destination in struct options_arguments */
-	__u64 max;
-	const char *unit;
+	enum value_kind kind;
+	size_t to;             /* offset of the destination in struct options_arguments */
+	__u64 max;             /* of VALUE_WHOLE and VALUE_TIME; 0: no limit */
+	const char *unit;      /* of VALUE_WHOLE */
 	char letter;           /* the short form, as -j; 0: none */
 	const char *elsewhere; /* what to type for what the letter means in other tools, if its value is wrong; or NULL */
 };

@@ -19,7 +19,54 @@
 #define CONFIG_URLS_MAX 16   /* of a list */
 #define CONFIG_NAMES_MAX 256 /* countries or autonomous systems of a list */
 
-/* ---- values that the command line and the file have in common: known_keys.c ---- */
+/* ---- values of the command line and of the file: option_values.c ---- */
+
+/* What a value must be, and the C type at its destination. */
+enum value_kind {
+	VALUE_NONE,     /* no value; sets a bool */
+	VALUE_SWITCH,   /* yes or no: bool */
+	VALUE_OPPOSITE, /* the same; the bool says the opposite of the key: has_no_counters */
+	VALUE_TIME,     /* milliseconds: __s64 */
+	VALUE_MODE,     /* enum kernel_mode */
+	VALUE_COUNT,    /* number of rules, 1 or more: __u64; so is the next, which may be written as 10k or 10M */
+	VALUE_RULES,
+	VALUE_WHOLE,       /* number from 1 to a limit of its own: __u64 */
+	VALUE_TABLE,       /* bool: is it compact? */
+	VALUE_FINGERPRINT, /* width in bits: unsigned int */
+	VALUE_ACTION,      /* enum rule_action */
+	VALUE_PERCENT,     /* unsigned int; so are the next two */
+	VALUE_GROWTH,
+	VALUE_SMALL,    /* 0 to 16 */
+	VALUE_PREFIXES, /* unsigned int[2] */
+	VALUE_TEXT,     /* const char *; so are the next ones */
+	VALUE_NAME,     /* of a filter or a list */
+	VALUE_WORD,
+	VALUE_FILE,
+	VALUE_FORMAT,
+	VALUE_URL,
+	VALUE_URLS, /* one or more of these */
+	VALUE_PIN,
+	VALUE_COUNTRIES, /* as country_parse() and asn_parse() write them */
+	VALUE_SYSTEMS,
+	VALUE_BROKERS, /* const char *[]; so is the next */
+	VALUE_LISTS,
+	VALUE_INTERFACES, /* names: config->interfaces */
+	VALUE_OWN,        /* config->flowspec: own, own_count, is_any */
+	VALUE_PRESET,     /* const struct list_preset * */
+	VALUE_KINDS
+};
+
+/* "yes or no", ..., for messages. NULL: the message is made where the value is read. */
+extern const char *const value_must_be[VALUE_KINDS];
+
+/*
+ * Reads a value of the kinds from VALUE_SWITCH to VALUE_SMALL, except VALUE_RULES and VALUE_WHOLE, which only the command
+ * line has. False: it is not what value_must_be[] says.
+ */
+bool value_parse(enum value_kind kind, const char *text, void *to);
+
+/* Reads digits, and then `suffix`, if the value has one. */
+bool small_parse(const char *value, const char *suffix, unsigned int most, unsigned int *number);
 
 /* How to load a filter. */
 struct load_options {
@@ -34,9 +81,8 @@ struct load_options {
 /* Reads a decimal number, 1 or more. 0; -EINVAL. */
 int count_parse(const char *text, __u64 *number);
 
-/* Read "auto", "native" or "skb", and "8", "16", "17" or "32". 0; -EINVAL. */
+/* Reads "auto", "native" or "skb". 0; -EINVAL. */
 int mode_parse(const char *word, enum kernel_mode *mode);
-int fingerprint_parse(const char *word, unsigned int *bits);
 
 /* The table that the options describe. */
 struct abi_options table_options_of(const struct load_options *load);

@@ -17,71 +17,10 @@
 #define NAMES_BYTES 4096 /* longer than a line */
 #define WAIT_MS_MAX (600 * 1000LL)
 
-/* What a value must be, and the C type at its destination. */
-enum key_kind {
-	VALUE_SWITCH,      /* bool */
-	VALUE_OPPOSITE,    /* bool that says the opposite of the key: has_no_counters */
-	VALUE_TIME,        /* milliseconds: __s64 */
-	VALUE_INTERFACES,  /* names: config->interfaces */
-	VALUE_MODE,        /* enum kernel_mode */
-	VALUE_CAPACITY,    /* number of rules: __u64 */
-	VALUE_TABLE,       /* bool: is it compact? */
-	VALUE_FINGERPRINT, /* width in bits: unsigned int */
-	VALUE_ACTION,      /* enum rule_action */
-	VALUE_FILE,        /* const char *, kept in config->texts; so are the next ones */
-	VALUE_FORMAT,
-	VALUE_TEXT,
-	VALUE_WORD,
-	VALUE_LIST,
-	VALUE_URL,
-	VALUE_URLS, /* one or more of these */
-	VALUE_PIN,
-	VALUE_COUNTRIES, /* const char *, kept in config->texts, as country_parse() and asn_parse() write them */
-	VALUE_SYSTEMS,
-	VALUE_BROKERS, /* const char *[], kept in config->texts; so is the next */
-	VALUE_LISTS,
-	VALUE_PERCENT, /* unsigned int; so is the next */
-	VALUE_GROWTH,
-	VALUE_SMALL,    /* unsigned int, 0 to 16 */
-	VALUE_PREFIXES, /* unsigned int[2] */
-	VALUE_OWN,      /* config->flowspec: own, own_count, is_any */
-	VALUE_PRESET,   /* const struct list_preset * */
-};
-
-static const char *const must_be[] = {
-	[VALUE_SWITCH] = "yes or no",
-	[VALUE_OPPOSITE] = "yes or no",
-	[VALUE_TIME] = "a time like 30s, 15m, 1h30m, 2d, at least a second",
-	[VALUE_MODE] = "auto, native or skb",
-	[VALUE_CAPACITY] = "a number of rules, 1 or more",
-	[VALUE_TABLE] = "exact or compact",
-	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
-	[VALUE_ACTION] = "drop, pass or monitor",
-	[VALUE_FORMAT] = "text, ipset, nft, spamhaus, csv or iptables",
-	[VALUE_TEXT] = "a word",
-	[VALUE_BROKERS] = "1 to 8 brokers: HOST, HOST:PORT, [IPv6]:PORT or the path of a socket",
-	[VALUE_LISTS] = "1 to 16 names of lists",
-	[VALUE_WORD] = "one word of up to 64 characters",
-	[VALUE_FILE] = "a path that starts with /",
-	[VALUE_PERCENT] = "a percentage, 0% to 100%",
-	[VALUE_GROWTH] = "a percentage, 0% to 1000000%",
-	[VALUE_SMALL] = "a number from 0 to 16",
-	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
-	[VALUE_OWN] = "1 to 64 prefixes, or any",
-	[VALUE_LIST] = "the name of a list",
-	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
-	[VALUE_URLS] =
-		"https://HOST/PATH without password, up to 255 characters, or http://; up to 16 with spaces between",
-	[VALUE_COUNTRIES] = "1 to 256 countries, like CN RU",
-	[VALUE_SYSTEMS] = "1 to 256 autonomous systems, like 64496 64497",
-	[VALUE_PIN] = "sha256//BASE64, the hash of a public key, or several joined by ';'",
-	[VALUE_PRESET] = "a name that xdp-cuckoo lists presets shows",
-};
-
 struct key {
 	enum config_section section;
 	const char *name;
-	enum key_kind kind;
+	enum value_kind kind;
 	size_t to; /* offset in struct config, or in struct config_list for SECTION_LIST */
 };
 
@@ -91,7 +30,7 @@ struct key {
 static const struct key keys[] = {
 	{ SECTION_FILTER, "interfaces", VALUE_INTERFACES, 0 },
 	{ SECTION_FILTER, "mode", VALUE_MODE, OF_CONFIG(load.mode) },
-	{ SECTION_FILTER, "capacity", VALUE_CAPACITY, OF_CONFIG(load.capacity) },
+	{ SECTION_FILTER, "capacity", VALUE_COUNT, OF_CONFIG(load.capacity) },
 	{ SECTION_FILTER, "table", VALUE_TABLE, OF_CONFIG(load.is_compact) },
 	{ SECTION_FILTER, "fingerprint", VALUE_FINGERPRINT, OF_CONFIG(load.fingerprint_bits) },
 	{ SECTION_FILTER, "counters", VALUE_OPPOSITE, OF_CONFIG(load.has_no_counters) },
@@ -109,7 +48,7 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
 	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
-	{ SECTION_LIST, "max-rules", VALUE_CAPACITY, OF_LIST(rules_max) },
+	{ SECTION_LIST, "max-rules", VALUE_COUNT, OF_LIST(rules_max) },
 	{ SECTION_LIST, "max-shrink", VALUE_PERCENT, OF_LIST(shrink_max) },
 	{ SECTION_LIST, "max-grow", VALUE_GROWTH, OF_LIST(grow_max) },
 	{ SECTION_LIST, "max-space", VALUE_PERCENT, OF_LIST(limits.space_max) },
@@ -134,18 +73,18 @@ static const struct key keys[] = {
 	{ SECTION_FLEET, "staged", VALUE_SWITCH, OF_CONFIG(fleet.is_staged) },
 	{ SECTION_FLEET, "allow-pass", VALUE_SWITCH, OF_CONFIG(fleet.may_pass) },
 	{ SECTION_FLEET, "min-prefix", VALUE_PREFIXES, OF_CONFIG(fleet.prefix_min) },
-	{ SECTION_FLEET, "max-rules", VALUE_CAPACITY, OF_CONFIG(fleet.rules_max) },
+	{ SECTION_FLEET, "max-rules", VALUE_COUNT, OF_CONFIG(fleet.rules_max) },
 	{ SECTION_FLEET, "max-shrink", VALUE_PERCENT, OF_CONFIG(fleet.shrink_max) },
 	{ SECTION_FLEET, "replicas", VALUE_SMALL, OF_CONFIG(fleet.replicas) },
 	{ SECTION_FLEET, "resync-jitter", VALUE_TIME, OF_CONFIG(fleet.jitter_ms) },
 	{ SECTION_FLOWSPEC, "own-prefixes", VALUE_OWN, OF_CONFIG(flowspec) },
-	{ SECTION_FLOWSPEC, "list", VALUE_LIST, OF_CONFIG(flowspec.list) },
+	{ SECTION_FLOWSPEC, "list", VALUE_NAME, OF_CONFIG(flowspec.list) },
 	{ SECTION_FLOWSPEC, "action", VALUE_ACTION, OF_CONFIG(flowspec.action) },
 	{ SECTION_FLOWSPEC, "stale", VALUE_TIME, OF_CONFIG(flowspec.stale_ms) },
 	{ SECTION_FLOWSPEC, "rtbh", VALUE_SWITCH, OF_CONFIG(flowspec.takes_blackholes) },
-	{ SECTION_FLOWSPEC, "max-flows", VALUE_CAPACITY, OF_CONFIG(flowspec.flows_max) },
-	{ SECTION_FLOWSPEC, "max-flows-peer", VALUE_CAPACITY, OF_CONFIG(flowspec.peer_flows_max) },
-	{ SECTION_FLOWSPEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(flowspec.rules_max) },
+	{ SECTION_FLOWSPEC, "max-flows", VALUE_COUNT, OF_CONFIG(flowspec.flows_max) },
+	{ SECTION_FLOWSPEC, "max-flows-peer", VALUE_COUNT, OF_CONFIG(flowspec.peer_flows_max) },
+	{ SECTION_FLOWSPEC, "max-rules", VALUE_COUNT, OF_CONFIG(flowspec.rules_max) },
 	{ SECTION_CROWDSEC, "url", VALUE_URL, OF_CONFIG(crowdsec.url) },
 	{ SECTION_CROWDSEC, "socket", VALUE_FILE, OF_CONFIG(crowdsec.socket) },
 	{ SECTION_CROWDSEC, "key-file", VALUE_FILE, OF_CONFIG(crowdsec.key_file) },
@@ -156,28 +95,15 @@ static const struct key keys[] = {
 	{ SECTION_CROWDSEC, "metrics-every", VALUE_TIME, OF_CONFIG(crowdsec.metrics_ms) },
 	{ SECTION_CROWDSEC, "origins", VALUE_TEXT, OF_CONFIG(crowdsec.origins) },
 	{ SECTION_CROWDSEC, "scenarios", VALUE_TEXT, OF_CONFIG(crowdsec.scenarios) },
-	{ SECTION_CROWDSEC, "list", VALUE_LIST, OF_CONFIG(crowdsec.list) },
+	{ SECTION_CROWDSEC, "list", VALUE_NAME, OF_CONFIG(crowdsec.list) },
 	{ SECTION_CROWDSEC, "action", VALUE_ACTION, OF_CONFIG(crowdsec.action) },
-	{ SECTION_CROWDSEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(crowdsec.rules_max) },
+	{ SECTION_CROWDSEC, "max-rules", VALUE_COUNT, OF_CONFIG(crowdsec.rules_max) },
 	{ SECTION_CROWDSEC, "min-prefix", VALUE_PREFIXES, OF_CONFIG(crowdsec.prefix_min) },
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
 /* ---- values ---- */
-
-/* Sets it to `meaning` if the value is yes, and to the opposite if it is no. */
-static bool take_switch(const char *value, bool meaning, bool *is_set)
-{
-	static const char *const words[] = { "no", "yes", "off", "on", "false", "true" };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(words[i], value)) {
-			*is_set = (i % 2) == meaning;
-			return true;
-		}
-	return false;
-}
 
 static bool take_interfaces(struct config_reading *reading, const char *value)
 {
@@ -231,23 +157,14 @@ static bool take_words(struct config_reading *reading, const char *value, const 
 	return *count;
 }
 
-/* Reads digits, and then `suffix`, if the value has one. */
-static bool take_small(const char *value, const char *suffix, unsigned int most, unsigned int *number)
-{
-	const size_t digits = strspn(value, "0123456789");
-
-	*number = atoi(value);
-	return digits && digits < 8 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
-}
-
 static bool take_prefixes(struct config_reading *reading, const char *value, unsigned int lengths[2])
 {
 	const char *words[2];
 	size_t count;
 
 	lengths[1] = 0;
-	return take_words(reading, value, words, &count, 2) && take_small(words[0], "", 32, &lengths[0]) &&
-	       (count == 1 || take_small(words[1], "", 128, &lengths[1]));
+	return take_words(reading, value, words, &count, 2) && small_parse(words[0], "", 32, &lengths[0]) &&
+	       (count == 1 || small_parse(words[1], "", 128, &lengths[1]));
 }
 
 /* The prefixes, each as the rule `dst PREFIX`. */
@@ -331,8 +248,8 @@ static bool take_names(struct config_reading *reading, const struct key *key, co
 	return true;
 }
 
-/* Whether a text is what must_be[] says. */
-static bool is_text_of(enum key_kind kind, const char *text)
+/* Whether a text is what value_must_be[] says. */
+static bool is_text_of(enum value_kind kind, const char *text)
 {
 	switch (kind) {
 	case VALUE_FILE:
@@ -341,7 +258,7 @@ static bool is_text_of(enum key_kind kind, const char *text)
 		return list_format_named(text);
 	case VALUE_WORD:
 		return strlen(text) <= 64 && !strpbrk(text, " \t");
-	case VALUE_LIST:
+	case VALUE_NAME:
 		return session_is_name(text);
 	case VALUE_URL:
 		return is_url(text);
@@ -352,42 +269,19 @@ static bool is_text_of(enum key_kind kind, const char *text)
 	}
 }
 
-/* Writes the value to its place. False: it is not what must_be[] says. */
+/* Writes the value to its place. False: it is not what value_must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
 	struct config *config = reading->config;
 	char *object = key->section == SECTION_LIST ? (char *)&config->list[config->lists_count - 1] : (char *)config;
 	void *to = object + key->to;
 
+	config->has_monitor_only |= to == &config->load.is_monitor_only;
+	if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
+		config->list[config->lists_count - 1].has_new_only = true;
 	switch (key->kind) {
-	case VALUE_SWITCH:
-		config->has_monitor_only |= to == &config->load.is_monitor_only;
-		if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
-			config->list[config->lists_count - 1].has_new_only = true;
-		return take_switch(value, true, to);
-	case VALUE_OPPOSITE:
-		return take_switch(value, false, to);
-	case VALUE_TIME:
-		return !rule_time_parse(value, to);
 	case VALUE_INTERFACES:
 		return take_interfaces(reading, value);
-	case VALUE_MODE:
-		return !mode_parse(value, to);
-	case VALUE_CAPACITY:
-		return !count_parse(value, to);
-	case VALUE_TABLE:
-		*(bool *)to = !strcmp(value, "compact");
-		return *(bool *)to || !strcmp(value, "exact");
-	case VALUE_FINGERPRINT:
-		return !fingerprint_parse(value, to);
-	case VALUE_ACTION:
-		return !rule_action_parse(value, to);
-	case VALUE_PERCENT:
-		return take_small(value, "%", 100, to);
-	case VALUE_GROWTH:
-		return take_small(value, "%", 1000000, to);
-	case VALUE_SMALL:
-		return take_small(value, "", 16, to);
 	case VALUE_PREFIXES:
 		return take_prefixes(reading, value, to);
 	case VALUE_OWN:
@@ -409,13 +303,14 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_FORMAT:
 	case VALUE_TEXT:
 	case VALUE_WORD:
-	case VALUE_LIST:
+	case VALUE_NAME:
 	case VALUE_URL:
 	case VALUE_PIN:
 		*(const char **)to = config_keep(reading, value);
 		return is_text_of(key->kind, value);
+	default:
+		return value_parse(key->kind, value, to);
 	}
-	return false;
 }
 
 static void take_policy(struct config_reading *reading, const char *name, const char *value)
@@ -464,10 +359,10 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 	else if (reading->given & 1ULL << (key - first))
 		refuse(reading, "'%s' is there twice in this section", name);
 	else if (!take_value(reading, key, value))
-		refuse(reading, "%s = '%s': must be %s", name, value, must_be[key->kind]);
+		refuse(reading, "%s = '%s': must be %s", name, value, value_must_be[key->kind]);
 	else if (key->to == OF_CONFIG(wait_ms) && key->section == SECTION_FILTER && config->wait_ms > WAIT_MS_MAX)
 		refuse(reading, "%s = '%s': at most 10m", name, value);
-	else if (key->kind == VALUE_CAPACITY && key->section == SECTION_FILTER &&
+	else if (key->kind == VALUE_COUNT && key->section == SECTION_FILTER &&
 		 table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
 		refuse(reading, "%s = '%s': a table holds at most %llu rules", name, value,
 		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);

@@ -7,6 +7,36 @@
 #include "config/config.h"
 #include "counters/counters.h"
 
+const char *const value_must_be[VALUE_KINDS] = {
+	[VALUE_SWITCH] = "yes or no",
+	[VALUE_OPPOSITE] = "yes or no",
+	[VALUE_TIME] = "a time like 30s, 15m, 1h30m or 2d, and at least a second",
+	[VALUE_MODE] = "auto, native or skb",
+	[VALUE_COUNT] = "a number of rules, 1 or more",
+	[VALUE_TABLE] = "exact or compact",
+	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
+	[VALUE_ACTION] = "drop, pass or monitor",
+	[VALUE_FORMAT] = "text, ipset, nft, spamhaus, csv or iptables",
+	[VALUE_TEXT] = "a word",
+	[VALUE_BROKERS] = "1 to 8 brokers: HOST, HOST:PORT, [IPv6]:PORT or the path of a socket",
+	[VALUE_LISTS] = "1 to 16 names of lists",
+	[VALUE_WORD] = "one word of up to 64 characters",
+	[VALUE_FILE] = "a path that starts with /",
+	[VALUE_PERCENT] = "a percentage, 0% to 100%",
+	[VALUE_GROWTH] = "a percentage, 0% to 1000000%",
+	[VALUE_SMALL] = "a number from 0 to 16",
+	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
+	[VALUE_OWN] = "1 to 64 prefixes, or any",
+	[VALUE_NAME] = "the name of a list",
+	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
+	[VALUE_URLS] =
+		"https://HOST/PATH without password, up to 255 characters, or http://; up to 16 with spaces between",
+	[VALUE_COUNTRIES] = "1 to 256 countries, like CN RU",
+	[VALUE_SYSTEMS] = "1 to 256 autonomous systems, like 64496 64497",
+	[VALUE_PIN] = "sha256//BASE64, the hash of a public key, or several joined by ';'",
+	[VALUE_PRESET] = "a name that xdp-cuckoo lists presets shows",
+};
+
 int count_parse(const char *text, __u64 *number)
 {
 	char *end;
@@ -35,7 +65,7 @@ int mode_parse(const char *word, enum kernel_mode *mode)
 	return -EINVAL;
 }
 
-int fingerprint_parse(const char *word, unsigned int *bits)
+static int fingerprint_parse(const char *word, unsigned int *bits)
 {
 	static const char *const widths[] = { "8", "16", "17", "32" };
 
@@ -45,6 +75,58 @@ int fingerprint_parse(const char *word, unsigned int *bits)
 			return 0;
 		}
 	return -EINVAL;
+}
+
+/* Sets it to `meaning` if the value is yes, and to the opposite if it is no. */
+static bool switch_parse(const char *word, bool meaning, bool *is_set)
+{
+	static const char *const words[] = { "no", "yes", "off", "on", "false", "true" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i], word)) {
+			*is_set = (i % 2) == meaning;
+			return true;
+		}
+	return false;
+}
+
+bool small_parse(const char *value, const char *suffix, unsigned int most, unsigned int *number)
+{
+	const size_t digits = strspn(value, "0123456789");
+
+	*number = atoi(value);
+	return digits && digits < 8 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
+}
+
+bool value_parse(enum value_kind kind, const char *text, void *to)
+{
+	switch (kind) {
+	case VALUE_SWITCH:
+		return switch_parse(text, true, to);
+	case VALUE_OPPOSITE:
+		return switch_parse(text, false, to);
+	case VALUE_TIME:
+		return !rule_time_parse(text, to);
+	case VALUE_MODE:
+		return !mode_parse(text, to);
+	case VALUE_COUNT:
+		return !count_parse(text, to);
+	case VALUE_TABLE:
+		*(bool *)to = !strcmp(text, "compact");
+		return *(bool *)to || !strcmp(text, "exact");
+	case VALUE_FINGERPRINT:
+		return !fingerprint_parse(text, to);
+	case VALUE_ACTION:
+		return !rule_action_parse(text, to);
+	case VALUE_PERCENT:
+		return small_parse(text, "%", 100, to);
+	case VALUE_GROWTH:
+		return small_parse(text, "%", 1000000, to);
+	case VALUE_SMALL:
+		return small_parse(text, "", 16, to);
+	default:
+		return false;
+	}
 }
 
 struct abi_options table_options_of(const struct load_options *load)
