@@ -127,8 +127,13 @@ host_rules() {
 
 broker_rules() {
 	redis --scan --pattern 'xc:default:L:bad:b:*' | while read -r broker_key; do
-		redis HKEYS "$broker_key"
-	done | grep . | LC_ALL=C sort
+		redis HGETALL "$broker_key" | awk 'NR % 2 { name = $0; next }
+			sub(/ rate$/, "", name) {
+				at = match(name, / action /) ? RSTART : length(name) + 1
+				name = substr(name, 1, at - 1) " rate " $2 substr(name, at)
+			}
+			{ print name }'
+	done | LC_ALL=C sort
 }
 
 assert_same_rules() {

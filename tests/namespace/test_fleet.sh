@@ -338,6 +338,66 @@ src 192.0.2.2' xc list --list bad
 	redis PING >/dev/null
 }
 
+# Whatever a list's rates were, each host gets the last ones, also one that reads the whole list.
+test_rates() {
+	# rates RULE...: host and broker have these and no others; the host also after it has read the whole list again.
+	rates() {
+		printf '%s\n' "$@" >"$STATE/wanted"
+		wait_level
+		xc list --list bad | diff "$STATE/wanted" - || fail "the host has other rules"
+		assert_equal $# "$(broker_rules | wc -l)" "rules at the broker"
+		assert_status 0 xc lists delete bad
+		wait_for "the whole list" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list --list bad 2>/dev/null |
+			diff '$STATE/wanted' -"
+	}
+	fleet 'max-shrink = 100%'
+	follow_start
+	assert_status 0 publish add 192.0.2.1 rate 1MB/s comment 'first' --list bad
+	assert_status 0 publish add 192.0.2.1 --list bad
+	assert_status 0 publish add proto udp dport 53 rate 7/s action monitor --list bad
+	assert_status 0 publish add 192.0.2.1 rate 9/s --list bad
+	rates 'src 192.0.2.1' 'src 192.0.2.1 rate 9/s' 'proto udp dport 53 rate 7/s action monitor'
+	assert_status 0 publish del 192.0.2.1 --list bad
+	assert_status 0 publish add 192.0.2.1 rate 2000/s comment 'a higher one' --list bad
+	rates 'src 192.0.2.1 rate 2000/s comment "a higher one"' 'proto udp dport 53 rate 7/s action monitor'
+	case_begin "a file"
+	printf '%s\n' 'src 192.0.2.1 rate 5/s' 'src 192.0.2.2 rate 8Mbit/s comment "c"' 'src 192.0.2.3' >"$STATE/list"
+	assert_status 0 publish import "$STATE/list" --list bad --replace --dry-run
+	assert_output '^added: +2$'
+	assert_output '^updated: +1$'
+	assert_output '^removed: +1$'
+	assert_status 0 publish import "$STATE/list" --list bad --replace
+	assert_output '^changed: +4$'
+	assert_status 0 publish import "$STATE/list" --list bad --replace
+	assert_output '^changed: +0$'
+	rates 'src 192.0.2.1 rate 5/s' 'src 192.0.2.2 rate 8Mbit/s comment "c"' 'src 192.0.2.3'
+	echo 'drop it proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' | traffic --repeat 1000 >"$STATE/traffic" 2>&1 || :
+	dropped=$(xc stats | awk '/^drop-rule/ { print $4 }')
+	[ "$dropped" -gt 900 ] && [ "$dropped" -lt 1000 ] || fail "$dropped of 1000 packets are above 5/s"
+	case_begin "by a stage"
+	assert_status 0 publish add 192.0.2.1 rate 6/s --list bad --stage
+	assert_status 0 publish release bad
+	rates 'src 192.0.2.1 rate 6/s' 'src 192.0.2.2 rate 8Mbit/s comment "c"' 'src 192.0.2.3'
+	case_begin "by a backup"
+	follow_kill
+	assert_status 0 xc backup "$STATE/backup"
+	assert_status 0 xc flush --force
+	assert_status 0 xc restore "$STATE/backup"
+	xc list --list bad | diff "$STATE/wanted" - || fail "the backup has other rules"
+	case_begin "a broker with the functions of the version before"
+	grep -v xc_publish_rates user/fleet/fleet.lua >"$STATE/older.lua"
+	redis -x FUNCTION LOAD REPLACE <"$STATE/older.lua" >/dev/null
+	assert_status 3 publish add 192.0.2.9 rate 5/s --list bad
+	assert_error 'Function not found; load the functions of this version: xdp-cuckoo fleet init$'
+	assert_status 0 publish add 192.0.2.9 comment 'the rate 5/s' --list bad
+	assert_equal 4 "$(broker_rules | wc -l)" "rules at the broker"
+	assert_status 0 xc fleet init --config "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.9 rate 5/s --list bad
+	follow_start
+	rates 'src 192.0.2.1 rate 6/s' 'src 192.0.2.2 rate 8Mbit/s comment "c"' 'src 192.0.2.3' \
+		'src 192.0.2.9 comment "the rate 5/s"' 'src 192.0.2.9 rate 5/s'
+}
+
 # One waits between two of its entries, while the other replaces the list.
 # One rule that a host cannot take costs only itself.
 test_kinds_of_rule_that_have_no_room() {

@@ -384,7 +384,7 @@ test_a_broker_that_comes_back_without_functions() {
 	broker_start
 	redis FUNCTION FLUSH SYNC >/dev/null
 	assert_status 3 publish add 192.0.2.3 --list bad
-	assert_error 'refuses: ERR Function not found; 1 entries wait in the outbox'
+	assert_error 'refuses: ERR Function not found; load the functions of this version: xdp-cuckoo fleet init; 1 entries wait in the outbox'
 	assert_status 0 xc fleet init --config "$FLEET_CONF"
 	assert_status 0 publish add 192.0.2.3 --list bad
 	assert_error 'sent again 1 entries'

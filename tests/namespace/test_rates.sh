@@ -86,7 +86,7 @@ test_the_order() {
 	[ "$(counted drop-rule dropped)" -gt 0 ] || fail "nothing is dropped before the monitor rule"
 	xc del proto udp dport 2 action monitor >/dev/null
 	# One bucket for both families; and a key with two rules, each with its rate.
-	xc flush --all >/dev/null
+	xc flush >/dev/null
 	xc add proto udp dport 2 rate 1000/s >/dev/null
 	xc add proto udp src 0.0.0.0/0 dport 2 rate 300/s >/dev/null
 	seen=$(flood 3)

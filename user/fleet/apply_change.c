@@ -12,7 +12,7 @@
 /* ---- one change ---- */
 
 /*
- * change_add() cannot give a permanent rule a timeout or another comment. Then the list first gives up the old rule.
+ * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. Then the list first gives up the old rule.
  * While a change is pending, it always does: the rule that the undo brings back may differ from the present one.
  */
 static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
@@ -23,15 +23,20 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 	int error = 0;
 
 	if (!store_has_earlier_pending(session->store)) {
+		bool is_same_comment;
+
 		error = change_add(session, rule, &added, reason);
-		if (!error && added == STORE_UNCHANGED &&
-		    (store_get(session->store, &present) ||
-		     (!rule->timeout_ms && rule->rate >= present.rate && !strcmp(rule->comment, present.comment))))
+		is_same_comment = error || added == STORE_ADDED || added == STORE_NEW_OWNER ||
+				  store_get(session->store, &present) || !strcmp(rule->comment, present.comment);
+		if (!error && added == STORE_UNCHANGED && is_same_comment && !rule->timeout_ms &&
+		    rule->rate >= present.rate)
 			return 0;
+		if (error || (added != STORE_UNCHANGED && is_same_comment)) {
+			++*changed;
+			return error;
+		}
 	}
 	++*changed;
-	if (error || added != STORE_UNCHANGED)
-		return error;
 	error = change_give_up(session, rule, &deleted, reason);
 	return error ? error : change_add(session, rule, &added, reason);
 }

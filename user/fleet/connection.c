@@ -313,7 +313,10 @@ int connection_expect(struct connection *connection, redisReply **reply, int tim
 
 	if (error || (*reply)->type != REDIS_REPLY_ERROR)
 		return error;
-	error = reason_set(reason, -EREMOTEIO, "the broker at %s refuses: %s", connection->where, (*reply)->str);
+	error = reason_set(reason, -EREMOTEIO, "the broker at %s refuses: %s%s", connection->where, (*reply)->str,
+			   strcmp((*reply)->str, "ERR Function not found") ?
+				   "" :
+				   "; load the functions of this version: xdp-cuckoo fleet init");
 	codec_free(*reply);
 	*reply = NULL;
 	return error;

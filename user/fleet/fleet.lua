@@ -10,12 +10,13 @@
 --                         rules, buckets: their numbers; p:PUBLISHER: the last counter of each publisher
 --   L:LIST:log    stream  entries EPOCH-SEQ; EPOCH-0 has the field "base", all others the field "rules";
 --                         "report": hosts report at once that they have it
---   L:LIST:b:N    hash    bucket N of the state: rule -> END, or END COMMENT; END is in ms, 0: never
+--   L:LIST:b:N    hash    bucket N of the state: rule -> END [RATE] [COMMENT]; END is in ms, 0: never
 --   L:LIST:ends   zset    rules with an end, so that the function finds those that have ended
 --   L:LIST:hosts, L:LIST:refused  zset  hosts write these: see report.h
 --
 -- A line of "rules" is `+ END RULE` or `- RULE`. RULE is the tool's canonical text without a timeout. Its comment is
--- no part of its name in the state.
+-- no part of its name in the state, nor is its rate: `src A rate 9/s` has the name `src A rate`, and the value `END 9/s`.
+-- Version 5 kept each rate as a rule of its own. So the tool publishes rates by xc_publish_rates, which version 5 lacks.
 --
 -- Epochs. Replication is asynchronous: after a failover the new master may lack the last entries of the old one, and
 -- its next entries would get the same ids. So a master that finds another master's RUN in the meta starts a new
@@ -25,12 +26,12 @@
 -- A publisher may also write the keys of its list without these functions, so they may hold anything. An error must not
 -- leave the state changed and the log as it was: publish first reads what it needs, then writes the log, then the state.
 
-local VERSION = 5      -- of this file; fleet init replaces an older one
+local VERSION = 6      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
 local ENTRY_BYTES = 65536
-local LINE_BYTES = 567 -- LOG_LINE_BYTES of log_entry.h, without the final 0
+local LINE_BYTES = 599 -- LOG_LINE_BYTES of log_entry.h, without the final 0
 local PURGED = 200     -- ended rules that one call removes
 local RESERVED = 1000000 -- buckets at most that a publisher can ask for
 local BUCKETS_MAX = 4194304 -- as in snapshot.c: a follower reads no more
@@ -127,7 +128,7 @@ local function changes(list, line, values)
   if line.before == nil then
     line.before = redis.call('HGET', bucket_of(list, line.hash), line.name)
   end
-  line.value = line.op == '+' and line.ends .. line.comment
+  line.value = line.op == '+' and line.ends .. line.rate .. line.comment
   values[line.name] = line.value
   return line.value ~= line.before
 end
@@ -142,7 +143,7 @@ end
 
 -- ---- lines ----
 
--- A line as op, name, comment (with the space before it) and end. nil: it is none.
+-- A line as op, name, end, and rate and comment (each with the space before it). nil: it is none.
 local function read_line(line)
   local op, ends, rule = '+', string.match(line, '^[+] (%d+) (.+)$')
   if not ends then
@@ -151,11 +152,15 @@ local function read_line(line)
   if not rule or #line > LINE_BYTES or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
     return nil
   end
-  local at = string.find(rule, ' comment "', 1, true)
-  if not at or not string.find(rule, '"$', at + 10) then
-    return { op = op, name = rule, comment = '', ends = ends, text = line }
+  local at, comment, rate = string.find(rule, ' comment "', 1, true), '', ''
+  if at and string.find(rule, '"$', at + 10) then
+    rule, comment = string.sub(rule, 1, at - 1), string.sub(rule, at)
   end
-  return { op = op, name = string.sub(rule, 1, at - 1), comment = string.sub(rule, at), ends = ends, text = line }
+  rule = string.gsub(rule, ' rate( %S+)(.*)$', function(number, rest)
+    rate = number
+    return rest .. ' rate'
+  end)
+  return { op = op, name = rule, rate = rate, comment = comment, ends = ends, text = line }
 end
 
 -- All lines are read before anything is changed: an error later would leave half of them done.
@@ -339,6 +344,7 @@ end
 
 redis.register_function('xc_init', init)
 redis.register_function('xc_publish', publish)
+redis.register_function('xc_publish_rates', publish)
 redis.register_function('xc_reserve', reserve)
 redis.register_function('xc_delete', delete)
 redis.register_function('xc_stage_deletion', stage_deletion)

@@ -50,11 +50,17 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 		lengths[i] = strlen(words[i]);
 	while (line < end && count < 9 + FLEET_ENTRY_LINES) {
 		const char *next = memchr(line, '\n', end - line);
+		const size_t length = (next ? next : end) - line;
+		const char *rate = memmem(line, length, " rate ", 6), *comment = memmem(line, length, " comment \"", 10);
 
+		/* A broker with older functions refuses this one, instead of keeping each rate as a rule of its own. */
+		if (rate && (!comment || rate < comment))
+			words[1] = "xc_publish_rates";
 		words[count] = line;
-		lengths[count++] = (next ? next : end) - line;
+		lengths[count++] = length;
 		line = next ? next + 1 : end;
 	}
+	lengths[1] = strlen(words[1]);
 	return connection_put_words(&publisher->broker.connection, count, words, lengths);
 }
 

@@ -127,7 +127,7 @@ static bool is_plain(const redisReply *text)
 	return true;
 }
 
-/* A field and its value, `END` or `END COMMENT`, as a line; one that cannot be a rule as a line that nobody can read. */
+/* A field and its value, `END [RATE] [COMMENT]`, as a line; one that cannot be a rule as a line that nobody can read. */
 static int take_field(const redisReply *name, const redisReply *value, snapshot_take *take, void *context)
 {
 	char line[LOG_LINE_BYTES];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The functions in the broker: whatever the keys of a list hold, its state and its log change together or not at all. */
+#include "fleet/log_entry.h"
 #include "unit/broker_fixture.h"
 
 #define PUBLISH "FCALL xc_publish 2 xc:f:L:bad:meta xc:f:L:bad:log me "
@@ -79,21 +80,42 @@ TEST(test_what_changes_nothing_is_in_no_entry)
 TEST(test_a_line_has_a_bound)
 {
 	struct test_broker *broker;
-	char *before, *after, rule[600];
+	char *before, *after, rule[LOG_LINE_BYTES];
+	const size_t most = LOG_LINE_BYTES - 1 - strlen("+ 0 ");
 
 	skip_without_redis();
 	broker = open_list();
 	memset(rule, 'x', sizeof(rule));
-	rule[564] = '\0'; /* with `+ 0 ` 568 bytes */
+	rule[most + 1] = '\0';
 	before = state_and_log(broker);
 	assert_has(ask(broker, PUBLISH "2 '' '+ 0 src 192.0.2.3' '+ 0 %s'", rule),
-		   "XCLINE a line has at most 567 bytes");
+		   "XCLINE a line has at most");
 	after = state_and_log(broker);
 	assert_string_equal(before, after);
 	free(before);
 	free(after);
-	rule[563] = '\0';
+	rule[most] = '\0';
 	assert_has(ask(broker, PUBLISH "3 '' '+ 0 %s'", rule), "done");
+	test_broker_close(broker);
+}
+
+/* A rule has one rate, whatever it was published with; the same flows without a rate are another rule. */
+TEST(test_a_rate_is_no_part_of_the_name)
+{
+	struct test_broker *broker;
+
+	skip_without_redis();
+	broker = open_list();
+	assert_has(ask(broker, PUBLISH "2 '' '- src 192.0.2.2' '+ 0 src 192.0.2.1 rate 9/s comment \" rate 1/s\"'"), "done");
+	assert_has(ask(broker, PUBLISH "3 '' '+ 0 src 192.0.2.1 rate 8/s action monitor'"), "done");
+	assert_has(ask(broker, PUBLISH "4 '' '+ 0 src 192.0.2.1 rate 8/s' '+ 0 src 192.0.2.1 rate 8/s'"), "done");
+	assert_string_equal(ask(broker, "HGETALL xc:f:L:bad:b:0"),
+			    "src 192.0.2.1\n0\nsrc 192.0.2.1 rate\n0 8/s\nsrc 192.0.2.1 action monitor rate\n0 8/s\n");
+	assert_string_equal(ask(broker, "HGET xc:f:L:bad:meta rules"), "3\n");
+	assert_has(ask(broker, "XREVRANGE xc:f:L:bad:log + - COUNT 1"), "\nrules\n+ 0 src 192.0.2.1 rate 8/s\n");
+	assert_has(ask(broker, PUBLISH "5 '' '- src 192.0.2.1 rate 7/s'"), "done");
+	assert_string_equal(ask(broker, "HGETALL xc:f:L:bad:b:0"),
+			    "src 192.0.2.1\n0\nsrc 192.0.2.1 action monitor rate\n0 8/s\n");
 	test_broker_close(broker);
 }
 
