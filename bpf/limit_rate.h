@@ -18,17 +18,6 @@ FLOW_INLINE const struct abi_rate_line *rate_line(const struct abi_rates *rates,
 	return &rates->line[(first_line + abi_rate_line_of(hash, which)) & (2 * ABI_RATE_LINES - 1)];
 }
 
-/* Whether the bucket of this number is empty. */
-__attribute__((noinline)) int rate_borrow(__u32 number, __u64 bytes, __u64 packets)
-{
-	struct abi_rate_credit *credit = maps_rate_credit(number);
-	struct abi_rates *rates = maps_rates();
-
-	if (!rates || !credit)
-		return 0;
-	return !abi_rate_borrow(&rates->rate[number & (ABI_RATES - 1)], credit, bpf_jiffies64(), bytes, packets);
-}
-
 /* Looks at all places of the hash; every bucket there pays. Not 0: one of them is empty. */
 __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets)
 {
@@ -49,7 +38,9 @@ __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 by
 			continue;
 		credit = maps_rate_credit(number);
 		paid = credit ? abi_rate_pay(rate, credit, bpf_jiffies64(), bytes, packets) : 1;
-		if (!paid || (paid < 0 && rate_borrow(number, bytes, packets)))
+		if (paid < 0)
+			paid = abi_rate_borrow(&rates->rate[number], credit, bpf_jiffies64(), bytes, packets);
+		if (!paid)
 			is_exceeded = 1;
 	}
 	return is_exceeded;

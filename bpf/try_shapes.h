@@ -71,13 +71,13 @@ struct shape_search {
 	packet_context *ctx;
 	const struct abi_table *table;
 	const struct abi_shape_list *list;
-	const struct flow_key *flow;
 	__u64 candidates;         /* the shapes that are still to be looked up */
 	struct shape_match match; /* the answer, if no further shape hits */
 	__u32 drawn;              /* see count_draw(), or 0 */
 	__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
 	__u8 kind;                /* enum packet_kind */
 	__u8 tries;               /* of the first candidate, all unsettled */
+	struct flow_key flow;
 };
 
 /* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
@@ -85,7 +85,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 				      const struct abi_shape *shape, __u64 hash, __u32 slot)
 {
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
-	    !new_only_is_answer(search->ctx, family, search->flow)) {
+	    !new_only_is_answer(search->ctx, family, &search->flow)) {
 		/* A packet within the rate goes on to the next shape; for the long loop see below. */
 		if (shape->tag & ABI_TAG_RATE &&
 		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
@@ -119,9 +119,9 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 		return 1;
 	search->candidates &= search->candidates - 1;
 	*place = abi_shape_place(search->candidates);
-	/* Without this, compilers compute it behind the end of the loop. Linux 6.1 rejects that: see back_edges.py. */
+	/* Without this, compilers compute it behind the end of the loop. Linux 6.1 rejects that: see older_kernels.py. */
 	barrier_var(*place);
-	input = shape_key(search->table, shape, search->flow, family);
+	input = shape_key(search->table, shape, &search->flow, family);
 	hash = hash_of(&input);
 	answer = lookup_key(search->table, hash, &input);
 	if (answer.result == LOOKUP_HIT) {
@@ -150,7 +150,7 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SHAPES_A_CALL && search->candidates; i++) {
 		const struct abi_shape *shape = &search->list->shape[abi_shape_place(search->candidates)];
-		struct hash_input input = shape_key(search->table, shape, search->flow, family);
+		struct hash_input input = shape_key(search->table, shape, &search->flow, family);
 		__u64 hash = hash_of(&input);
 
 		struct lookup_answer answer;
@@ -196,9 +196,10 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,
-						     const struct flow_key *flow, enum abi_outcome otherwise, int kind,
+						     enum abi_outcome otherwise, int kind,
 						     struct shape_search *search)
 {
+	const struct flow_key *flow = &search->flow;
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = read_hint(table, list, family, flow);
 	__u64 unsettled = OUTCOME_UNSETTLED;
@@ -234,18 +235,15 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 	}
 	if (!candidates)
 		return (struct shape_match){ outcome, LOOKUP_NO_SLOT };
-	*search = (struct shape_search){
-		.ctx = ctx,
-		.table = table,
-		.list = list,
-		.flow = flow,
-		.candidates = candidates,
-		.match = { outcome, LOOKUP_NO_SLOT },
-		.drawn = drawn,
-		.unsettled = unsettled,
-		.kind = kind,
-		.tries = hide_from_verifier(&config->zero, 0),
-	};
+	search->ctx = ctx;
+	search->table = table;
+	search->list = list;
+	search->candidates = candidates;
+	search->match = (struct shape_match){ outcome, LOOKUP_NO_SLOT };
+	search->drawn = drawn;
+	search->unsettled = unsettled;
+	search->kind = kind;
+	search->tries = hide_from_verifier(&config->zero, 0);
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SHAPES_INLINE; i++)
 		if (try_next_shape(search, family, &place))

@@ -34,11 +34,11 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 {
 	const struct abi_table *table = abi_active(config);
 	struct flow flow;
-	struct flow_key key;
 	union {
 		struct flow gathered;
 		struct shape_search rest;
 	} stack;
+	struct flow_key *key = &stack.rest.flow;
 	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
 
 	if (packet_has_more(ctx, kind, result, &flow)) {
@@ -50,19 +50,19 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 		return (struct shape_match){ result, LOOKUP_NO_SLOT };
 	if (packet_is_sent(kind) && !flow_exchange(&flow))
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
-	flow_pack(&flow, &key);
+	flow_pack(&flow, key);
 	/*
 	 * On each path through the parser the verifier knows other constants: the result, and in the key the protocol, the kind
 	 * of ports, the fragment and the flags. These are hidden from it. It knows nothing of the addresses.
 	 */
 	result = hide_from_verifier(&config->zero, result);
-	key.word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key.word[FLOW_KEY_DETAILS]);
+	key->word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key->word[FLOW_KEY_DETAILS]);
 	if (flow.family == FLOW_IPV4) {
-		key.word[1] = hide_from_verifier(&config->zero, key.word[1]);
-		return try_shapes(ctx, config, table, FLOW_IPV4, &key, result, kind, &stack.rest);
+		key->word[1] = hide_from_verifier(&config->zero, key->word[1]);
+		return try_shapes(ctx, config, table, FLOW_IPV4, result, kind, &stack.rest);
 	}
-	key.word[4] = hide_from_verifier(&config->zero, key.word[4]);
-	return try_shapes(ctx, config, table, FLOW_IPV6, &key, result, kind, &stack.rest);
+	key->word[4] = hide_from_verifier(&config->zero, key->word[4]);
+	return try_shapes(ctx, config, table, FLOW_IPV6, result, kind, &stack.rest);
 }
 
 /*

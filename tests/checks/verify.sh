@@ -47,7 +47,7 @@ measure() {
 	"$HELPERS/verify" "$object" >"$scratch/one" || [ $? -eq 1 ] || exit 2
 	sed "s/^/$(basename "$object" .bpf.o) /" "$scratch/one" >>"$scratch/all"
 	objdump=$(command -v llvm-objdump llvm-objdump-14 llvm-objdump-16 llvm-objdump-19 | head -n 1)
-	[ -z "$objdump" ] || python3 tests/helpers/back_edges.py "$objdump" "$object" || back_edges=1
+	[ -z "$objdump" ] || python3 tests/helpers/older_kernels.py "$objdump" "$object" || for_older=1
 }
 
 # Prints the table, then what is not within the budget.
@@ -103,7 +103,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-back_edges=
+for_older=
 if [ $# -eq 0 ]; then
 	find_clangs
 	# shellcheck disable=SC2046,SC2086 # one word a compiler
@@ -114,4 +114,4 @@ for compiled_by; do
 done
 echo "Linux $(uname -r)"
 judge "$scratch/all"
-[ -z "$back_edges" ]
+[ -z "$for_older" ]
