@@ -12,7 +12,7 @@
 #include "commands/command.h"
 #include "commands/options.h"
 #include "io/output.h"
-#include "io/waiting_thread.h"
+#include "io/waiting_timer.h"
 #include "base/privileges.h"
 #include "base/waiting.h"
 #include "change/change.h"
@@ -122,7 +122,7 @@ static void name_process(int count, char *const *words)
 		used += snprintf(name + used, sizeof(name) - used, "%s%s", i ? " " : "", words[i]);
 	if (count)
 		waiting_be_called(name);
-	waiting_thread_tell(warn_waiting);
+	waiting_timer_tell(warn_waiting);
 }
 
 int main(int argc, char **argv)

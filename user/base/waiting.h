@@ -5,12 +5,15 @@
 
 #include "base/error_reason.h"
 
-/* Finds the other process by the file `fd`, and sets the text: "waiting for ...". */
+/*
+ * Finds the other process by the file `fd`, and sets the text: "waiting for ...". It may interrupt the waiting call at any
+ * place. So if that call allocates memory, as LMDB does, this function must not; flock() does not.
+ */
 typedef void (*waiting_describe)(int fd, struct reason *text);
 
 /*
- * Reports the waits. In the tool it is io/waiting_thread.c. In the library there is none, since a library starts no
- * threads.
+ * Reports the waits. In the tool it is io/waiting_timer.c. In the library there is none, since a library takes no
+ * signals.
  */
 struct waiting_watcher {
 	void (*begin)(waiting_describe describe, int fd);

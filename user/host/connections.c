@@ -12,7 +12,6 @@
 
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 
 #include "base/memory.h"
@@ -105,17 +104,17 @@ bool host_find_ssh(struct host_connection *ssh)
 #define CONNECTIONS_MAX 128
 
 struct search {
-	struct host_connections *found; /* NULL: looks for listeners */
-	bool is_bgp;                    /* of peers that begin */
+	struct host_connections *begun; /* by this host; NULL: looks for listeners */
+	struct host_connections *peers; /* that began at HOST_BGP_PORT here; NULL: this is not about BGP */
 	bool is_served[1 << 16];        /* own ports of listeners: others begin the connections to these */
 	__u32 speaker;                  /* user of a listener at HOST_BGP_PORT; else root */
-	bool is_speakers;               /* looks for connections of root and of that user only */
 };
 
 static int read_socket(const struct nlmsghdr *message, void *context)
 {
 	const struct inet_diag_msg *socket = mnl_nlmsg_get_payload(message);
 	struct search *search = context;
+	struct host_connections *found = search->begun;
 	struct host_connection *added;
 	const struct nlattr *attribute;
 	struct tcp_info info = {};
@@ -126,69 +125,74 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 		if (mnl_attr_get_type(attribute) == INET_DIAG_INFO)
 			memcpy(&info, mnl_attr_get_payload(attribute), length < sizeof(info) ? length : sizeof(info));
 	}
-	if (!search->found) {
+	if (!found) {
 		search->is_served[ntohs(socket->id.idiag_sport)] = true;
 		if (socket->id.idiag_sport == htons(HOST_BGP_PORT) && socket->idiag_uid)
 			search->speaker = socket->idiag_uid;
 		return MNL_CB_OK;
 	}
-	/* A client here that anybody can tell where to connect, such as a web hook, must not protect that address. */
-	if (search->is_speakers && socket->idiag_uid && socket->idiag_uid != search->speaker)
+	if (search->peers && socket->id.idiag_sport == htons(HOST_BGP_PORT)) {
+		found = search->peers;
+		if (info.tcpi_bytes_acked < BGP_ACKED_MIN)
+			return MNL_CB_OK;
+	} else if (search->is_served[ntohs(socket->id.idiag_sport)] ||
+		   /* A client here that anybody can tell where to connect, such as a web hook, must not protect that address. */
+		   (search->peers && socket->idiag_uid && socket->idiag_uid != search->speaker)) {
 		return MNL_CB_OK;
-	if (search->is_served[ntohs(socket->id.idiag_sport)] ||
-	    (search->is_bgp && info.tcpi_bytes_acked < BGP_ACKED_MIN))
+	}
+	if (found->count >= CONNECTIONS_MAX)
 		return MNL_CB_OK;
-	if (search->found->count >= CONNECTIONS_MAX)
-		return MNL_CB_STOP;
-	if (array_grow(&search->found->connection, search->found->count, sizeof(*added))) {
+	if (array_grow(&found->connection, found->count, sizeof(*added))) {
 		errno = ENOMEM;
 		return MNL_CB_ERROR;
 	}
-	added = &search->found->connection[search->found->count++];
+	added = &found->connection[found->count++];
 	*added = (struct host_connection){ .peer = host_address_of(socket->idiag_family, socket->id.idiag_dst),
 					   .own = host_address_of(socket->idiag_family, socket->id.idiag_src),
 					   .peer_port = socket->id.idiag_dport,
 					   .own_port = socket->id.idiag_sport };
 	if (host_is_loopback(&added->peer))
-		search->found->count--;
+		found->count--;
 	return MNL_CB_OK;
 }
 
 /*
- * Asks for sockets with these ports, if they are not 0. An error but -ENOMEM: the kernel does not tell, and may have started
- * modprobe in vain, so the second family is not asked.
+ * Asks for the listeners; then for the connections to this port of others and, about BGP, from this own port. The kernel runs
+ * the conditions: each says how many bytes to go on if it is true, and if it is false. Beyond the end means no.
  */
-static int search_sockets(struct search *search, __u32 states, __be16 own_port, __be16 peer_port)
+static int search_sockets(struct search *search, struct host_connections *begun, __u16 port)
 {
-	static const __u8 families[] = { AF_INET, AF_INET6 };
-	int error = 0;
+	struct {
+		struct inet_diag_req of;
+		struct nlattr attribute;
+		struct inet_diag_bc_op either[5];
+	} request = { .of.idiag_states = LISTEN,
+		      .attribute = { sizeof(request) - sizeof(request.of), INET_DIAG_REQ_BYTECODE },
+		      .either = { { INET_DIAG_BC_D_EQ, 8, 12 },
+				  { .no = port },
+				  { INET_DIAG_BC_JMP, 4, 12 },
+				  { INET_DIAG_BC_S_EQ, 8, 12 },
+				  { .no = search->peers ? port : 0 } } };
+	/* A stranger who comes from this port to one that this host serves did not begin here. So the listeners come first. */
+	int error = netlink_dump_sockets(&request, sizeof(request.of), read_socket, search);
 
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && !error; i++) {
-		const struct inet_diag_req_v2 request = { .sdiag_family = families[i],
-							  .sdiag_protocol = IPPROTO_TCP,
-							  .idiag_ext = search->is_bgp << (INET_DIAG_INFO - 1),
-							  .idiag_states = states,
-							  .id = { .idiag_sport = own_port, .idiag_dport = peer_port } };
-
+	search->begun = begun;
+	request.of.idiag_states = ESTABLISHED | SYN_SENT;
+	request.of.idiag_ext = search->peers ? 1 << (INET_DIAG_INFO - 1) : 0;
+	if (!error)
 		error = netlink_dump_sockets(&request, sizeof(request), read_socket, search);
-	}
+	/* Another error: the kernel does not tell. */
 	return error == -ENOMEM ? error : 0;
 }
 
 int host_find_connections_to(__be16 port, struct host_connections *found)
 {
-	struct search search = {};
-	/* A stranger who comes from this port to one that this host serves did not begin here. */
-	int error = search_sockets(&search, LISTEN, 0, 0);
-
-	search.found = found;
-	search.is_speakers = port == htons(HOST_BGP_PORT);
-	return error ? error : search_sockets(&search, ESTABLISHED | SYN_SENT, 0, port);
+	return search_sockets(&(struct search){}, found, ntohs(port));
 }
 
-int host_find_bgp_peers(struct host_connections *found)
+int host_find_bgp(struct host_connections *peers, struct host_connections *servers)
 {
-	return search_sockets(&(struct search){ .found = found, .is_bgp = true }, ESTABLISHED, htons(HOST_BGP_PORT), 0);
+	return search_sockets(&(struct search){ .peers = peers }, servers, HOST_BGP_PORT);
 }
 
 /* ---- brokers of a fleet ---- */

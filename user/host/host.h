@@ -118,12 +118,12 @@ bool host_find_ssh(struct host_connection *ssh);
 
 /*
  * Each function adds what it finds in this network namespace, without loopback. host_find_connections_to(): connections
- * that this host has begun, or tries to begin, to a port of anybody; to HOST_BGP_PORT, only those of root and of the user
- * that listens there. host_find_bgp_peers(): connections that peers have begun to the BGP speaker here, and that it has
- * taken for those of peers. No more than the first 128. 0; -ENOMEM.
+ * that this host has begun, or tries to begin, to a port of anybody. host_find_bgp(): `servers` are those to HOST_BGP_PORT of
+ * root and of the user that listens there; `peers` are connections that peers have begun to the BGP speaker here, and that it
+ * has taken for those of peers. No more than the first 128 of each. 0; -ENOMEM.
  */
 int host_find_connections_to(__be16 port, struct host_connections *found);
-int host_find_bgp_peers(struct host_connections *found);
+int host_find_bgp(struct host_connections *peers, struct host_connections *servers);
 
 #define HOST_CONFIG_DIR "/etc/xdp-cuckoo"
 #define HOST_BROKER_PORT 6379 /* of Redis, where the configuration names no port */

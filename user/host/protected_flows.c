@@ -276,9 +276,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 	if (!error)
 		error = host_find_name_servers(&servers);
 	if (!error)
-		error = host_find_bgp_peers(&bgp);
-	if (!error)
-		error = host_find_connections_to(htons(HOST_BGP_PORT), &bgp_servers);
+		error = host_find_bgp(&bgp, &bgp_servers);
 	if (!error)
 		error = host_find_brokers(&brokers);
 	/* The flows that an operator misses first come first. */

@@ -449,18 +449,22 @@ void output_note(const char *format, ...)
 	va_end(arguments);
 }
 
+/* Allocates no memory, because a signal handler may call it: see io/waiting_timer.h. */
 void output_warning(const char *format, ...)
 {
-	char text[TEXT_BYTES];
+	char text[TEXT_BYTES], quoted[2 * TEXT_BYTES], *to = quoted;
 	va_list arguments;
-	json_t *row;
 
 	va_start(arguments, format);
 	if (output.is_json) {
 		vsnprintf(text, sizeof(text), format, arguments);
-		row = json_pack("{s:o}", "note", output_string(text));
-		dump_line(row, stderr, 0);
-		json_decref(row);
+		text_make_utf8(text);
+		text_clean(text); /* JSON escapes only these two of what is left */
+		for (const char *from = text; *from; *to++ = *from++)
+			if (*from == '"' || *from == '\\')
+				*to++ = '\\';
+		*to = '\0';
+		fprintf(stderr, "{\"note\": \"%s\"}\n", quoted);
 	} else {
 		print_note(format, arguments);
 	}

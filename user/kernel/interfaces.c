@@ -12,7 +12,7 @@
 #include <linux/if_link.h>
 #include <linux/in6.h>
 #include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
+#include <linux/inet_diag.h>
 
 #include "base/memory.h"
 #include "base/safe_text.h"
@@ -379,7 +379,7 @@ int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink
 
 int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit visit, void *context)
 {
-	return dump_of(NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, header, header_bytes, visit, context);
+	return dump_of(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, header, header_bytes, visit, context);
 }
 
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context)

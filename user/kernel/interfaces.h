@@ -97,7 +97,10 @@ int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit vis
 /* The same with the type's own header, which chooses objects. */
 int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context);
 
-/* The same for sockets: `header` is the request of sock_diag(7). */
+/*
+ * The same for TCP sockets of both families: `header` begins with a struct inet_diag_req. The kernel walks through its whole
+ * table of connections for each such request, 0.2 ms here.
+ */
 int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit visit, void *context);
 
 /* Sends one request, and calls `visit` for the answer. 0; -errno, of the kernel or of `visit`. */

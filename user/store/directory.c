@@ -253,12 +253,13 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 	}
 	/*
 	 * Tells others which process has the lock: its pid; the namespace of the pid, or 0; since when, by CLOCK_BOOTTIME;
-	 * its name. If the file cannot be written, the lock works all the same.
+	 * its name. If the file cannot be written, the lock works all the same. The file is not emptied first, because ext4
+	 * would free its block, and write another when the file is closed.
 	 */
 	length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(),
 			  (long long)clock_ms(CLOCK_BOOTTIME), HOLDER_NAME_BYTES - 1, waiting_name());
-	if (!ftruncate(*fd, 0) && pwrite(*fd, text, length, 0) != length && ftruncate(*fd, 0))
-		return 0; /* the text is cut off, at least */
+	if (ftruncate(*fd, pwrite(*fd, text, length, 0) == length ? length : 0))
+		return 0; /* what is behind the line does no harm */
 	return 0;
 }
 
