@@ -3,7 +3,6 @@
 #include "config/config.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ini_line.h"
 #include "base/safe_text.h"
 #include "change/change.h"
 #include "config/internal.h"
 #include "kernel/interfaces.h"
 
 #define LINE_BYTES 4094
-#define SPACE " \t\r\n"
 
 /* Of lists by URL. */
 #define EVERY_MS_DEFAULT (3600 * 1000LL)
@@ -62,28 +61,6 @@ char *config_copy(struct config_reading *reading, const char *text)
 
 /* ---- lines ---- */
 
-/* Where a value ends: at its end, or at a comment, which starts with ; or # after white space. */
-static char *end_of_value(char *text)
-{
-	char *c = text;
-
-	while (*c && !(c > text && isspace((unsigned char)c[-1]) && strchr(";#", *c)))
-		c++;
-	return c;
-}
-
-/* Cuts white space off both ends. */
-static char *trimmed(char *text)
-{
-	size_t length;
-
-	while (isspace((unsigned char)*text))
-		text++;
-	for (length = strlen(text); length && isspace((unsigned char)text[length - 1]); length--)
-		text[length - 1] = '\0';
-	return text;
-}
-
 static void take_list_section(struct config_reading *reading, const char *name)
 {
 	struct config *config = reading->config;
@@ -112,23 +89,12 @@ static void take_list_section(struct config_reading *reading, const char *name)
 	list->name = config_keep(reading, name);
 }
 
-/* Reads [NAME]; `text` starts behind the `[`. */
-static void take_section(struct config_reading *reading, char *text)
+static void take_section(struct config_reading *reading, const char *name)
 {
-	char *end = strchr(text, ']'), *name, *rest;
 	unsigned int *line;
 
 	reading->given = 0;
 	reading->section = SECTION_UNKNOWN;
-	if (!end) {
-		refuse(reading, "a section ends with ]");
-		return;
-	}
-	*end++ = '\0';
-	rest = end + strspn(end, SPACE);
-	if (*rest && (rest == end || !strchr("#;", *rest)))
-		refuse(reading, "'%s' after ]: write it on a line of its own", trimmed(rest));
-	name = trimmed(text);
 	if (!strncmp(name, "list", 4) && strchr(" \t", name[4]) && name[4]) {
 		take_list_section(reading, name + 4 + strspn(name + 4, " \t"));
 		return;
@@ -153,24 +119,29 @@ static void take_section(struct config_reading *reading, char *text)
 		reading->config->crowdsec.list = CROWDSEC_LIST_DEFAULT;
 }
 
-static void take_line(struct config_reading *reading, char *line)
+static void take_line(struct config_reading *reading, char *text)
 {
-	char *start = line + strspn(line, SPACE), *equals;
+	const struct ini_line line = ini_line_parse(text);
 
-	if (!*start || strchr("#;", *start))
-		return;
-	if (*start == '[') {
-		take_section(reading, start + 1);
-		return;
+	switch (line.kind) {
+	case INI_EMPTY:
+		break;
+	case INI_SECTION:
+		if (*line.value)
+			refuse(reading, "'%s' after ]: write it on a line of its own", line.value);
+		take_section(reading, line.name);
+		break;
+	case INI_KEY:
+		config_take_key(reading, line.name, line.value);
+		break;
+	case INI_OPEN:
+		refuse(reading, "a section ends with ]");
+		reading->given = 0;
+		reading->section = SECTION_UNKNOWN;
+		break;
+	case INI_WRONG:
+		refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(text, "\r\n"), text);
 	}
-	equals = start + strcspn(start, "=:");
-	if (!*equals || end_of_value(start) < equals) {
-		refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(line, "\r\n"), line);
-		return;
-	}
-	*equals++ = '\0';
-	*end_of_value(equals) = '\0';
-	config_take_key(reading, trimmed(start), trimmed(equals));
 }
 
 static int take_lines(struct config_reading *reading, FILE *file, struct reason *reason)

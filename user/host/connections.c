@@ -14,7 +14,9 @@
 #include <linux/inet_diag.h>
 #include <linux/tcp.h>
 
+#include "base/ini_line.h"
 #include "base/memory.h"
+#include "base/safe_text.h"
 #include "host/host.h"
 #include "kernel/interfaces.h"
 
@@ -263,25 +265,30 @@ static int add_broker(const char *where, struct host_connections *brokers)
 	return error;
 }
 
-/* Reads `broker` and `report` of the section [fleet], as config/ does. */
+/* Reads `broker` and `report` of the section [fleet]. What config/ refuses is left out. */
 static int read_configuration(const char *path, struct host_connections *brokers)
 {
 	/* Does not wait for the writer of a FIFO. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	char line[4096], section[32] = "", key[32], *rest, *word;
-	int error = 0, end;
+	bool is_fleet = false, is_first = true;
+	char *text = NULL, *word;
+	size_t room = 0;
+	int error = 0;
 
-	while (file && !error && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, " [ %31[^] \t]", section) == 1 || strcmp(section, "fleet") ||
-		    sscanf(line, " %31[a-z] %*1[=:]%n", key, &end) != 1 ||
-		    (strcmp(key, "broker") && strcmp(key, "report")))
+	while (file && !error && getline(&text, &room, file) > 0) {
+		struct ini_line line = ini_line_parse(is_first ? (char *)text_behind_mark(text) : text);
+
+		is_first = false;
+		if (line.kind == INI_SECTION)
+			is_fleet = !strcmp(line.name, "fleet");
+		if (!is_fleet || line.kind != INI_KEY || (strcmp(line.name, "broker") && strcmp(line.name, "report")))
 			continue;
-		rest = line + end;
-		while (!error && (word = strsep(&rest, ", \t\r\n")) && *word != '#' && *word != ';')
+		while (!error && (word = strsep(&line.value, ", \t")))
 			if (*word)
 				error = add_broker(word, brokers);
 	}
+	free(text);
 	if (file)
 		fclose(file);
 	return error;
