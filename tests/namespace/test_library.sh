@@ -323,7 +323,7 @@ test_the_archive_will_do() {
 	install_library
 	rm "$STATE/root/opt/xc/lib/libxdp-cuckoo.so"
 	# shellcheck disable=SC2046 # words
-	compile user/integrations/examples/detector.c -L"$STATE/root/opt/xc/lib" -lxdp-cuckoo -pthread $(pkg-config --libs libbpf lmdb libmnl libcap)
+	compile user/integrations/examples/detector.c -L"$STATE/root/opt/xc/lib" -lxdp-cuckoo -pthread $(pkg-config --libs libbpf lmdb libmnl)
 	assert_equal '' "$(readelf -d "$STATE/program" | grep libxdp-cuckoo)" "the shared library"
 	run sh -c "for i in 1 2; do echo 192.0.2.1; done | nsenter --net=/run/netns/$RX $STATE/program 1 $STATE/store"
 	assert_equal 0 "$STATUS" "status"

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include <linux/capability.h>
+
 /* What a command needs capabilities for, as bits. */
 enum privilege {
 	/*

@@ -3,7 +3,6 @@
  * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule, list and prefix.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -72,8 +71,8 @@ static void add_row(json_t *rows, const char *column, const char *name, const st
 		    (verdict == VERDICT_DROP && !form->has_dropped))
 			continue;
 		if (form->seconds > 0) {
-			add_number(row, done, "pps", llround(counter[verdict].packets / form->seconds));
-			add_number(row, done, "bps", llround(counter[verdict].bytes * 8. / form->seconds));
+			add_number(row, done, "pps", counter_rounded(counter[verdict].packets / form->seconds));
+			add_number(row, done, "bps", counter_rounded(counter[verdict].bytes * 8. / form->seconds));
 			continue;
 		}
 		add_number(row, done, "packets", counter[verdict].packets);

@@ -34,6 +34,12 @@ void explain_policies(FILE *to);
 /* Whether packets of this outcome can have this verdict. A policy, unlike a rule, may say either. */
 bool outcome_can_have(enum abi_outcome outcome, enum abi_verdict verdict);
 
+/* A rate as a whole number. llround() would need libm. */
+static inline long long counter_rounded(double rate)
+{
+	return rate + 0.5;
+}
+
 /* ---- tally ---- */
 
 /* What filters have counted by outcome, verdict, interface and CPU, until one moment or between two moments. */

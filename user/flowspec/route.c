@@ -81,7 +81,7 @@ static double rate_of(const json_t *community)
 	double number;
 
 	if (json_is_number(rate))
-		return fmax(json_number_value(rate), 0);
+		return json_number_value(rate) > 0 ? json_number_value(rate) : 0;
 	for (size_t i = 4; base64 && i < 10; i++) {
 		digit = strchr(digits, base64[i]);
 		if (!digit || !*digit)
@@ -89,7 +89,7 @@ static double rate_of(const json_t *community)
 		bits = bits << 6 | (digit - digits);
 	}
 	number = base64 ? flow_float(bits >> 4) : NAN;
-	return isnan(number) ? number : fmax(number, 0);
+	return number < 0 ? 0 : number;
 }
 
 /* What a flow asks for. */

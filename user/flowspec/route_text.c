@@ -147,8 +147,9 @@ static void add_action(json_t *list, const char *text)
 	for (size_t i = sizeof(actions) / sizeof(actions[0]); i-- > 0;)
 		if (!strncmp(text, actions[i].start, strlen(actions[i].start))) {
 			subtype = actions[i].subtype;
-			rate = actions[i].rate > 0 ? fmax(strtod(text + strlen("rate: "), NULL), DBL_MIN) :
-						     actions[i].rate;
+			rate = actions[i].rate > 0 ? strtod(text + strlen("rate: "), NULL) : actions[i].rate;
+			if (actions[i].rate > 0 && !(rate > DBL_MIN))
+				rate = DBL_MIN;
 		}
 	community = json_pack("{s:i, s:i}", "type", 0x80, "subtype", subtype);
 	json_object_set_new(community, "rate", json_real(rate)); /* none, if it is no number */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Writes a top_model as text and as JSON. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -96,7 +95,7 @@ const char *top_model_ago(const struct top_model *model, int intervals, char tex
 {
 	char time[RULE_TIME_BYTES];
 
-	rule_time_format((__s64)llround(1000 * model->interval_s * intervals), time);
+	rule_time_format((__s64)counter_rounded(1000 * model->interval_s * intervals), time);
 	snprintf(text, TOP_TEXT_BYTES, "%s ago", time);
 	return text;
 }
@@ -127,9 +126,9 @@ static void add_rates(json_t *object, const struct top_rates *rates)
 
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
 		snprintf(name, sizeof(name), "%s_pps", verdict_words[verdict].done);
-		json_object_set_new(object, name, json_integer(llround(rates->pps[verdict])));
+		json_object_set_new(object, name, json_integer(counter_rounded(rates->pps[verdict])));
 		snprintf(name, sizeof(name), "%s_bps", verdict_words[verdict].done);
-		json_object_set_new(object, name, json_integer(llround(rates->bps[verdict])));
+		json_object_set_new(object, name, json_integer(counter_rounded(rates->bps[verdict])));
 	}
 }
 
@@ -141,8 +140,9 @@ json_t *top_model_json(const struct top_model *model)
 	json_t *all = json_pack("{s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
 				state->effect, "time", output_time(time(NULL), -1), "interval_s", model->seconds,
 				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
-				(json_int_t)state->used, "stopped_ps", llround(model->stopped), "look_up_retries_ps",
-				llround(model->retries), "lost_by_card_ps", llround(model->lost));
+				(json_int_t)state->used, "stopped_ps", counter_rounded(model->stopped),
+				"look_up_retries_ps", counter_rounded(model->retries), "lost_by_card_ps",
+				counter_rounded(model->lost));
 
 	add_rates(all, &model->total);
 	for (size_t i = 0; i < model->lines; i++) {
@@ -152,8 +152,8 @@ json_t *top_model_json(const struct top_model *model)
 		json_array_append_new(lines, line);
 	}
 	for (size_t i = 0; i < model->rules; i++)
-		json_array_append_new(rules, json_pack("{s:I, s:s?}", "pps", llround(model->rule[i].pps), "rule",
-						       model->rule[i].name ? model->rule[i].name->rule : NULL));
+		json_array_append_new(rules, json_pack("{s:I, s:s?}", "pps", counter_rounded(model->rule[i].pps),
+						       "rule", model->rule[i].name ? model->rule[i].name->rule : NULL));
 	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", lines);
 	json_object_set_new(all, "rules", rules);
 	return all;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <signal.h>
 #include <sys/param.h>
 #include <sys/prctl.h>
@@ -170,7 +169,7 @@ void top_names_collect(struct top_names *names, double second)
 		names->count = names->next = kept;
 	}
 	names->generation = names->asked_of;
-	names->pause_end = second + fmax(PAUSE_S, PAUSE_TIMES * (second - names->started));
+	names->pause_end = second + MAX(PAUSE_S, PAUSE_TIMES * (second - names->started));
 }
 
 void top_names_close(struct top_names *names)
