@@ -48,6 +48,67 @@ double flow_float(__u32 bits);
 const char *flow_prefix(const json_t *value);
 
 /*
+ * An announced flow, as flow_components.c reads it and flow_rules.c makes rules of it.
+ */
+
+#define VALUES_MAX 1024 /* of one component, with ranges expanded */
+
+enum component {
+	DESTINATION = 1,
+	SOURCE,
+	PROTOCOL,
+	PORT,
+	DESTINATION_PORT,
+	SOURCE_PORT,
+	ICMP_TYPE,
+	ICMP_CODE,
+	TCP_FLAGS,
+	PACKET_LENGTH,
+	DSCP,
+	FRAGMENT,
+	COMPONENTS, /* rules cannot match components from here on, nor DSCP */
+};
+
+/* A value: a number; a block of numbers, with how many of its bits are compared; TCP flags, with their mask; a fragment. */
+struct value {
+	__u16 first, mask;
+};
+
+struct values {
+	struct value value[VALUES_MAX];
+	size_t count; /* 0: the flow does not have the component, or all values match it */
+};
+
+/* Numbers from first to last, in order, with gaps between. */
+struct range {
+	unsigned int first, last;
+};
+struct ranges {
+	struct range range[VALUES_MAX];
+	size_t count;
+};
+
+struct announcement {
+	char prefix[SOURCE + 1][RULE_PREFIX_BYTES]; /* "": none */
+	bool is_ipv6;
+	bool has[COMPONENTS];
+	struct ranges numbers[COMPONENTS];
+	struct values of[COMPONENTS];
+};
+
+/*
+ * Reads the components. 0; -ENOTSUP: no rule matches one of them; -E2BIG: too many values; -EBADMSG: malformed; -EINVAL: rules
+ * cannot match exactly these packets.
+ */
+int flow_read(struct announcement *flow, const json_t *components, struct reason *reason);
+
+/* Keeps of `ranges` only the numbers from first to last, or if `is_out` only the others. -E2BIG: too many ranges. */
+int ranges_restrict(struct ranges *ranges, unsigned int first, unsigned int last, bool is_out);
+
+/* "source-port", ... */
+const char *flow_kind_name(unsigned int kind);
+
+/*
  * One route as gobgp prints it, and the rules that match exactly the packets that the route announces. Routes of other
  * families are skipped.
  */
