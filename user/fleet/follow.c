@@ -117,6 +117,33 @@ static bool is_missing(const struct following *following, size_t i)
 	return following->has_last[i] && !following->last[i].epoch && !list->at.epoch && !fleet_is_staged(list->name);
 }
 
+/* The position of each list, and that of its refused rules; then the names of the lists. Returns the bytes used. */
+static size_t write_lists(const struct following *following, char text[REPORT_BYTES])
+{
+	const struct apply *apply = &following->apply;
+	char position[FLEET_POSITION_BYTES];
+	size_t used = 0;
+
+	for (size_t i = 0; i < apply->count; i++) {
+		const struct apply_list *list = &apply->lists[i];
+		const struct fleet_position refused_at = list->refused_count ? list->refused_at :
+									       (struct fleet_position){};
+
+		if (has_left(following, i))
+			continue;
+		used += snprintf(text + used, REPORT_BYTES - used, "at:%s %s\n", list->name,
+				 fleet_position_format(list->at, position));
+		if (list->refused_at.epoch)
+			used += snprintf(text + used, REPORT_BYTES - used, "no:%s %s\n", list->name,
+					 fleet_position_format(refused_at, position));
+	}
+	used += snprintf(text + used, REPORT_BYTES - used, "lists");
+	for (size_t i = 0; i < apply->count; i++)
+		if (!has_left(following, i))
+			used += snprintf(text + used, REPORT_BYTES - used, " %s", apply->lists[i].name);
+	return used;
+}
+
 /*
  * The lines of the host's status, for the broker: see report.h. The worst state of a list is the host's. What changes
  * all the time comes last.
@@ -129,17 +156,16 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		[FOLLOW_HELD] = 8,     [FOLLOW_WIPED] = 9
 	};
 	const struct apply *apply = &following->apply;
+	const size_t used = write_lists(following, text);
 	enum follow_state worst = FOLLOW_LEVEL;
 	const char *why = "";
 	char missing[64];
 	__u64 rules = 0, refused = 0;
 	struct timespec now;
-	size_t used = 0;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (size_t i = 0; i < apply->count; i++) {
 		const struct apply_list *list = &apply->lists[i];
-		char position[FLEET_POSITION_BYTES];
 
 		if (rank[state_of(following, i)] > rank[worst]) {
 			worst = state_of(following, i);
@@ -149,28 +175,14 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		refused += list->refused_count;
 		if (list->refused_count && !*why)
 			why = list->why.text;
-		if (has_left(following, i)) {
-			why = *why ? why : following->why[i].text;
-			continue;
-		}
-		used += snprintf(text + used, REPORT_BYTES - used, "at:%s %s\n", list->name,
-				 fleet_position_format(list->at, position));
-		if (list->refused_at.epoch)
-			used += snprintf(text + used, REPORT_BYTES - used, "no:%s %s\n", list->name,
-					 fleet_position_format(list->refused_count ? list->refused_at :
-										     (struct fleet_position){},
-							       position));
+		if (has_left(following, i) && !*why)
+			why = following->why[i].text;
 	}
-	used += snprintf(text + used, REPORT_BYTES - used, "lists");
-	for (size_t i = 0; i < apply->count; i++) {
-		if (has_left(following, i))
-			continue;
-		used += snprintf(text + used, REPORT_BYTES - used, " %s", apply->lists[i].name);
-		if (is_missing(following, i) && !*why) {
+	for (size_t i = 0; i < apply->count && !*why; i++)
+		if (!has_left(following, i) && is_missing(following, i)) {
 			snprintf(missing, sizeof(missing), "the broker has no list '%s'", apply->lists[i].name);
 			why = missing;
 		}
-	}
 	if (following->filter.passes_all)
 		why = following->filter.passes_all;
 	if (following->is_stopped)
@@ -375,40 +387,12 @@ static int flush(struct following *following)
 	return answer(following, failed);
 }
 
-static int take(struct following *following, const struct follow_message *message)
+/* A message about one list. */
+static int take_of_list(struct following *following, const struct follow_message *message)
 {
 	struct apply *apply = &following->apply;
 	struct apply_list *list = message->list < apply->count ? &apply->lists[message->list] : NULL;
 
-	switch ((enum follow_kind)message->kind) {
-	case FOLLOW_HELLO:
-		meet(following, message);
-		return 0;
-	case FOLLOW_CLOCK:
-		apply->offset_ms = message->number;
-		return 0;
-	case FOLLOW_PANIC:
-		set_panic(following, message->number);
-		return 0;
-	case FOLLOW_CONNECTED:
-		note_broker(following, following->text);
-		return 0;
-	case FOLLOW_LOST:
-		following->is_connected = false;
-		apply_let_go(&following->apply);
-		say(following, following->text);
-		service_notify("STATUS=%s", following->text);
-		renew_secrets(following);
-		return 0;
-	case FOLLOW_NOTE:
-		say(following, following->text);
-		return 0;
-	case FOLLOW_FLUSH:
-		following->restart_ms = 0;
-		return flush(following);
-	default:
-		break;
-	}
 	if (!list)
 		return -EPROTO;
 	switch ((enum follow_kind)message->kind) {
@@ -436,6 +420,40 @@ static int take(struct following *following, const struct follow_message *messag
 		return 0;
 	default:
 		return -EPROTO;
+	}
+}
+
+/* Any message of the reader, which is not trusted. -EPROTO: an honest reader does not send it. */
+static int take(struct following *following, const struct follow_message *message)
+{
+	switch ((enum follow_kind)message->kind) {
+	case FOLLOW_HELLO:
+		meet(following, message);
+		return 0;
+	case FOLLOW_CLOCK:
+		following->apply.offset_ms = message->number;
+		return 0;
+	case FOLLOW_PANIC:
+		set_panic(following, message->number);
+		return 0;
+	case FOLLOW_CONNECTED:
+		note_broker(following, following->text);
+		return 0;
+	case FOLLOW_LOST:
+		following->is_connected = false;
+		apply_let_go(&following->apply);
+		say(following, following->text);
+		service_notify("STATUS=%s", following->text);
+		renew_secrets(following);
+		return 0;
+	case FOLLOW_NOTE:
+		say(following, following->text);
+		return 0;
+	case FOLLOW_FLUSH:
+		following->restart_ms = 0;
+		return flush(following);
+	default:
+		return take_of_list(following, message);
 	}
 }
 
