@@ -43,13 +43,25 @@ bool filter_is_in_use(const struct filter *filter)
 	return !filter->shares_maps && filter->kernel.attachments_count;
 }
 
-/* Maps the records and counters of `slots` slots from `slot` on. */
+static __u64 bytes_of_buckets(const struct kernel_filter *kernel, __u64 buckets)
+{
+	return table_bucket_bytes(kernel->options.format, (struct bucket_geometry){ .buckets = buckets });
+}
+
+static int map_buckets(const struct kernel_filter *kernel, __u64 first, __u64 buckets)
+{
+	const __u64 start = bytes_of_buckets(kernel, first);
+
+	return kernel_map_part(&kernel->map[KERNEL_BUCKETS], start, bytes_of_buckets(kernel, first + buckets) - start);
+}
+
+/* Maps the buckets, records and counters of `slots` slots from `slot` on. */
 static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, __u64 slot, __u64 slots)
 {
 	const __u64 first = in_config->first_slot + slot;
-	int error = 0;
+	int error = map_buckets(kernel, in_config->first_bucket + slot / BUCKET_SLOTS, slots / BUCKET_SLOTS);
 
-	if (kernel->options.is_exact)
+	if (kernel->options.is_exact && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_RECORDS], first * sizeof(__u64), slots * sizeof(__u64));
 	if (kernel->options.has_counts && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_COUNTS], first * sizeof(struct abi_counter),
@@ -57,12 +69,16 @@ static int map_slots(const struct kernel_filter *kernel, const struct abi_table 
 	return error;
 }
 
-/* Called by the table before it first uses these slots: their records and counters are mapped only then. */
+/* For table->reach. */
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
 	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
+	const struct abi_table *in_config = filter_abi_table(filter);
 
-	return map_slots(&filter->kernel, filter_abi_table(filter), slot, slots) ? -ENOMEM : 0;
+	return (slots ? map_slots(&filter->kernel, in_config, slot, slots) :
+			map_buckets(&filter->kernel, in_config->first_bucket, table->geometry.buckets)) ?
+		       -ENOMEM :
+		       0;
 }
 
 static int open_table(const struct kernel_filter *kernel, struct abi_table *in_config, struct bucket_geometry geometry,
@@ -71,16 +87,13 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *in_c
 	const struct abi_options *options = &kernel->options;
 	const struct kernel_map *buckets = &kernel->map[KERNEL_BUCKETS], *records = &kernel->map[KERNEL_RECORDS],
 				*counts = &kernel->map[KERNEL_COUNTS], *hints = &kernel->map[KERNEL_HINTS];
-	const __u64 before =
-		table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = in_config->first_bucket });
-	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry), slots = table_slots_of(geometry);
+	const __u64 before = bytes_of_buckets(kernel, in_config->first_bucket), slots = table_slots_of(geometry);
 	const struct table_memory memory = {
 		.bucket = (char *)buckets->memory + before,
 		.record = options->is_exact ? (__u64 *)records->memory + in_config->first_slot : NULL,
 		.counter = options->has_counts ? (struct abi_counter *)counts->memory + in_config->first_slot : NULL,
 		.sequence = &in_config->sequence,
 	};
-	int error;
 
 	*table = (struct table){};
 	/* A filter that another tool has just loaded has no layout yet, so there is none to check. */
@@ -89,12 +102,11 @@ static int open_table(const struct kernel_filter *kernel, struct abi_table *in_c
 	     in_config->first_hint[0] > hints->bytes ||
 	     in_config->first_hint[0] + ABI_HINTS(in_config->hint_shift) > hints->bytes))
 		return -EINVAL;
-	if (options->format >= BUCKET_FORMATS || before + bucket_bytes > buckets->bytes ||
+	if (options->format >= BUCKET_FORMATS || before + bytes_of_buckets(kernel, geometry.buckets) > buckets->bytes ||
 	    (memory.record && in_config->first_slot + slots > records->entries) ||
 	    (memory.counter && in_config->first_slot + slots > counts->entries))
 		return -EINVAL;
-	error = kernel_map_part(buckets, before, bucket_bytes);
-	return error ? error : table_open(table, options->format, geometry, &memory);
+	return table_open(table, options->format, geometry, &memory);
 }
 
 int filter_open_table(const struct kernel_filter *kernel, struct table *table)

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Changes many keys of a table in one call: table_build(), table_reconcile(). Maps the memory that they need. */
+#include <string.h>
+
 #include "table/insert_delete.h"
 
-/* ---- maps parts of the records and counters when they are first needed; a small change needs few parts ---- */
+/*
+ * ---- maps parts of the table when they are first needed ----
+ *
+ * A small change needs few. To map and unmap a page takes 0.3 us, and a table of 10 million rules has 100,000 pages.
+ */
 
-#define TABLE_PARTS 64 /* the most; table->reached has a bit for each */
-#define TABLE_PART_SLOTS_MIN (1ULL << 16)
+#define TABLE_PART_SLOTS_MIN (1ULL << 14)
 
 int table_reach(struct table *table, __u64 slot)
 {
@@ -14,19 +19,29 @@ int table_reach(struct table *table, __u64 slot)
 	const __u64 part = slot / part_slots, first = part * part_slots;
 	int error;
 
-	if (!table->reach || table->reached >> part & 1)
+	if (!table->reach || table->reached[part / 64] >> part % 64 & 1)
 		return 0;
 	error = table->reach(table, first, slots - first < part_slots ? slots - first : part_slots);
 	if (!error)
-		table->reached |= 1ULL << part;
+		table->reached[part / 64] |= 1ULL << part % 64;
 	return error;
+}
+
+int table_reach_buckets(struct table *table)
+{
+	if (table->reach && !table->has_buckets && table->reach(table, 0, 0))
+		return -ENOMEM;
+	table->has_buckets = true;
+	return 0;
 }
 
 int table_reach_all(struct table *table)
 {
 	const int error = table->reach ? table->reach(table, 0, table_slots(table)) : 0;
 
-	table->reached = 0; /* a failed call may have unmapped parts */
+	/* A failed call may have unmapped parts. */
+	memset(table->reached, 0, sizeof(table->reached));
+	table->has_buckets = false;
 	if (!error)
 		table->reach = NULL;
 	return error;

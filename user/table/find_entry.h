@@ -31,10 +31,17 @@ FLOW_INLINE struct bucket_pair core_pair(const struct table *table, struct bucke
 	return bucket_pair(key->hash, table->geometry, layout);
 }
 
-/* Maps the records and counters of a bucket before their first use. Buckets are always mapped. 0 or -ENOMEM. */
+/* Maps a bucket, its records and its counters before their first use; those of a key. 0 or -ENOMEM. */
 FLOW_INLINE int core_reach(struct table *table, struct bucket_layout layout, __u32 bucket)
 {
-	return layout.has_records && table->reach ? table_reach(table, (__u64)bucket * layout.slots) : 0;
+	return table->reach ? table_reach(table, (__u64)bucket * layout.slots) : 0;
+}
+
+FLOW_INLINE int core_reach_pair(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair)
+{
+	const int error = core_reach(table, layout, pair->first);
+
+	return error ? error : core_reach(table, layout, pair->second);
 }
 
 /*

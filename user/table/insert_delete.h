@@ -45,8 +45,10 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, co
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
-	int error;
+	int error = core_reach_pair(table, layout, &pair);
 
+	if (error)
+		return error;
 	if (!core_find_free(table, layout, pair.first, &place) && !core_find_free(table, layout, pair.second, &place)) {
 		const int at = core_search(table, layout, &pair, &place);
 
@@ -55,9 +57,6 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, co
 			return error;
 		core_move_path(table, layout, at, &place);
 	}
-	error = core_reach(table, layout, place.bucket);
-	if (error)
-		return error;
 	table_publish(table, layout, place, pair.fingerprint, abi_record(key->tag, end));
 	table->used++;
 	return 0;
@@ -97,13 +96,6 @@ FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout, st
 	if (has_twin)
 		table_move_count(table, layout, place, twin);
 	table->used--;
-}
-
-FLOW_INLINE int core_reach_pair(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair)
-{
-	const int error = core_reach(table, layout, pair->first);
-
-	return error ? error : core_reach(table, layout, pair->second);
 }
 
 FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout, const struct hash_value *key)

@@ -59,12 +59,14 @@ FLOW_INLINE void core_expand(struct table *table, struct bucket_layout layout, u
 	}
 }
 
-/* Searches breadth first from both buckets of a key. Returns the node with a free slot, and *free; or -ENOSPC. */
+/* Searches breadth first from both buckets of a key. Returns the node with a free slot, and *free; -ENOSPC; -ENOMEM. */
 FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
 			    struct table_place *free)
 {
 	struct table_search *search = table->search;
 
+	if (table_reach_buckets(table))
+		return -ENOMEM;
 	search->count = 0;
 	core_push(table, layout, pair->first, 0, 0);
 	core_push(table, layout, pair->second, 1, 0);

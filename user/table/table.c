@@ -141,11 +141,11 @@ int table_set_end(struct table *table, const struct hash_value *key, __u32 end)
 	struct table_place place;
 	int error;
 
-	if (!table->memory.record)
-		return table_find(table, key, NULL) ? 0 : -ENOENT;
-	error = core_reach_pair(table, layout, &pair);
+	error = table->memory.record ? core_reach_pair(table, layout, &pair) : table_reach_buckets(table);
 	if (error)
 		return error;
+	if (!table->memory.record)
+		return table_find(table, key, NULL) ? 0 : -ENOENT;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
 	__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);

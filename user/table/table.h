@@ -21,6 +21,7 @@
 
 #define TABLE_SEARCH_NODES 2048 /* the most buckets that a search for a path reads */
 #define TABLE_LOAD_PERCENT 95   /* the load that the engine reaches; capacities are computed with it */
+#define TABLE_PARTS 1024        /* the most parts of a table that is mapped as needed */
 
 /* Ends of the same rule may differ by this many ticks, because they are computed at different times. */
 #define TABLE_TICKS_TOLERATED 8
@@ -52,9 +53,13 @@ struct table {
 	const __u16 *prefixes;     /* for BUCKET_17: see bucket_get() */
 	bool waits_for_readers;    /* the table has readers that may reorder their loads: see table_announce() */
 	struct table_search *search;
-	/* Maps the records and counters of slots before their first use. 0 or -ENOMEM. NULL: all are mapped. */
+	/*
+	 * Maps the buckets, records and counters of slots before their first use; with 0 slots, all buckets. 0 or -ENOMEM. NULL:
+	 * all are mapped.
+	 */
 	int (*reach)(const struct table *table, __u64 slot, __u64 slots);
-	__u64 reached; /* a bit for each part of the table that reach() has mapped: see table_reach() */
+	__u64 reached[TABLE_PARTS / 64]; /* a bit for each part that reach() has mapped: see table_reach() */
+	bool has_buckets;                /* it has mapped all buckets */
 };
 
 /*
@@ -86,13 +91,12 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
-/* Maps the part of the table that has this slot. 0 or -ENOMEM. */
+/* Maps the part of the table that has this slot; all buckets; all parts. 0 or -ENOMEM. */
 int table_reach(struct table *table, __u64 slot);
+int table_reach_buckets(struct table *table);
+int table_reach_all(struct table *table); /* call this before you change many keys, or read the memory yourself */
 
-/* Maps all parts. Call this before you change many keys, or read records or counters yourself. 0 or -ENOMEM. */
-int table_reach_all(struct table *table);
-
-/* Counts the filled slots by reading all buckets. */
+/* Counts the filled slots by reading all buckets, which must be mapped, as for table_find(). */
 __u64 table_count(const struct table *table);
 
 /*

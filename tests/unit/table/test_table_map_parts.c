@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A table that maps parts of its records and counters when a key needs them. A key needs few parts. The table
+ * A table that maps parts of its buckets, records and counters when a key needs them. A key needs few parts. The table
  * touches no other parts, which would be a fault. If a part cannot be mapped, nothing changes.
  */
 #include "unit/table_fixture.h"
@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PART_SLOTS (1ULL << 16)
-#define PARTS 64
-#define SLOTS (PARTS * PART_SLOTS)
+#define PART_SLOTS (1ULL << 14)
+#define SLOTS (1ULL << 22)
 #define RECORD_BYTES (SLOTS * sizeof(__u64))
-#define BYTES (RECORD_BYTES + SLOTS * sizeof(struct abi_counter))
+#define BUCKETS_AT (RECORD_BYTES + SLOTS * sizeof(struct abi_counter))
+#define BYTES (BUCKETS_AT + SLOTS * sizeof(__u16))
 #define FULL (SLOTS * 94 / 100) /* most inserts move other entries */
 #define FEW 100
 
-/* Records, then counters. `all` maps everything, for the test; `mapped` is what the table has mapped. */
+/* Records, then counters, then buckets. `all` maps everything, for the test; `mapped` is what the table has mapped. */
 struct lazy {
 	struct fixture fixture;
 	int file;
@@ -33,8 +33,15 @@ static int map(void *at, size_t offset, size_t bytes)
 
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
+	const __u64 first = slots ? slot : 0, count = slots ? slots : SLOTS;
+
 	if (calls++ >= calls_allowed)
 		return -ENOMEM;
+	assert_int_equal(map((char *)table->memory.bucket + first * sizeof(__u16), BUCKETS_AT + first * sizeof(__u16),
+			     count * sizeof(__u16)),
+			 0);
+	if (!slots)
+		return 0;
 	assert_int_equal(map(&table->memory.record[slot], slot * sizeof(__u64), slots * sizeof(__u64)), 0);
 	assert_int_equal(map(&table->memory.counter[slot], RECORD_BYTES + slot * sizeof(struct abi_counter),
 			     slots * sizeof(struct abi_counter)),
@@ -48,7 +55,8 @@ static void unmap(struct lazy *lazy, unsigned int allowed)
 	assert_true(mmap(lazy->mapped, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 			 0) == lazy->mapped);
 	lazy->fixture.table.reach = reach;
-	lazy->fixture.table.reached = 0;
+	memset(lazy->fixture.table.reached, 0, sizeof(lazy->fixture.table.reached));
+	lazy->fixture.table.has_buckets = false;
 	calls = 0;
 	calls_allowed = allowed;
 }
@@ -60,15 +68,17 @@ static void lazy_open(struct lazy *lazy)
 	fixture_open(f, KIND_EXACT, SLOTS);
 	free(f->memory.record);
 	free(f->memory.counter);
-	lazy->file = memfd_create("records and counters", MFD_CLOEXEC);
+	free(f->memory.bucket);
+	lazy->file = memfd_create("table", MFD_CLOEXEC);
 	mapped_file = &lazy->file;
 	assert_int_equal(ftruncate(lazy->file, BYTES), 0);
 	lazy->all = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, lazy->file, 0);
 	lazy->mapped = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	lazy->before = malloc(bucket_bytes(&f->table) + BYTES);
+	lazy->before = malloc(BYTES);
 	assert_true(lazy->all != MAP_FAILED && lazy->mapped != MAP_FAILED && lazy->before);
 	f->memory.record = f->table.memory.record = (__u64 *)lazy->mapped;
 	f->memory.counter = f->table.memory.counter = (struct abi_counter *)(lazy->mapped + RECORD_BYTES);
+	f->memory.bucket = f->table.memory.bucket = lazy->mapped + BUCKETS_AT;
 	unmap(lazy, 0);
 }
 
@@ -76,6 +86,7 @@ static void lazy_close(struct lazy *lazy)
 {
 	lazy->fixture.memory.record = NULL;
 	lazy->fixture.memory.counter = NULL;
+	lazy->fixture.memory.bucket = NULL;
 	fixture_close(&lazy->fixture);
 	munmap(lazy->all, BYTES);
 	munmap(lazy->mapped, BYTES);
@@ -85,18 +96,12 @@ static void lazy_close(struct lazy *lazy)
 
 static void remember(const struct lazy *lazy)
 {
-	const size_t bytes = bucket_bytes(&lazy->fixture.table);
-
-	memcpy(lazy->before, lazy->fixture.memory.bucket, bytes);
-	memcpy(lazy->before + bytes, lazy->all, BYTES);
+	memcpy(lazy->before, lazy->all, BYTES);
 }
 
 static void assert_nothing_changed(const struct lazy *lazy)
 {
-	const size_t bytes = bucket_bytes(&lazy->fixture.table);
-
-	assert_true(!memcmp(lazy->before, lazy->fixture.memory.bucket, bytes));
-	assert_true(!memcmp(lazy->before + bytes, lazy->all, BYTES));
+	assert_true(!memcmp(lazy->before, lazy->all, BYTES));
 }
 
 TEST(test_a_key_needs_few_parts)
@@ -107,7 +112,7 @@ TEST(test_a_key_needs_few_parts)
 
 	lazy_open(&lazy);
 	for (size_t i = 0; i < FEW; i++) {
-		unmap(&lazy, 1);
+		unmap(&lazy, 2);
 		assert_int_equal(table_insert(table, &entry[i].key, 7), 0);
 		unmap(&lazy, 2);
 		assert_int_equal(table_set_end(table, &entry[i].key, 8), 0);
@@ -116,6 +121,8 @@ TEST(test_a_key_needs_few_parts)
 		assert_int_equal(table_delete(table, &entry[i].key), -ENOENT);
 	}
 	assert_int_equal(table->used, 0);
+	calls_allowed++;
+	assert_int_equal(table_reach_all(table), 0);
 	assert_int_equal(table_count(table), 0);
 	lazy_close(&lazy);
 	free(entry);
@@ -221,9 +228,10 @@ TEST(test_sizes_of_parts)
 	} cases[] = {
 		{ 1 << 12, 0, 0, 1 << 12 },
 		{ 1 << 12, (1 << 12) - 1, 0, 1 << 12 },
-		{ 3 * PART_SLOTS, 3 * PART_SLOTS - 1, 2 * PART_SLOTS, PART_SLOTS },
-		{ 4 * SLOTS, 0, 0, 4 * PART_SLOTS },
-		{ 4 * SLOTS, 4 * SLOTS - 1, 4 * (SLOTS - PART_SLOTS), 4 * PART_SLOTS },
+		{ 12 * PART_SLOTS, 12 * PART_SLOTS - 1, 11 * PART_SLOTS, PART_SLOTS },
+		{ 4 * TABLE_PARTS * PART_SLOTS, 0, 0, 4 * PART_SLOTS },
+		{ 4 * TABLE_PARTS * PART_SLOTS, 4 * TABLE_PARTS * PART_SLOTS - 1, 4 * (TABLE_PARTS - 1) * PART_SLOTS,
+		  4 * PART_SLOTS },
 	};
 
 	calls_allowed = COUNT(cases);
