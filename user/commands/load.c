@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* load, unload: which interfaces run the filter. */
+/*
+ * load, unload: which interfaces run the filter. With --confirm a load is on trial: the filters that it changes pass every
+ * packet if nobody confirms in time, and then the watchdog takes off what the load has attached.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +14,8 @@
 #include "base/memory.h"
 
 /*
- * The row of an interface that filters received packets now, and sent ones too if that is wanted. `interface`: not the
- * name in an attachment, which may move.
+ * Adds the row of an interface whose received packets are filtered already. If --outgoing asks for it, filters its sent
+ * packets first. `interface` must not point into an attachment, because attachments move in memory.
  */
 static int load_outgoing(const struct invocation *invocation, struct session *session, const char *interface,
 			 json_t *rows, struct reason *reason)
@@ -27,7 +30,7 @@ static int load_outgoing(const struct invocation *invocation, struct session *se
 	if (invocation->load.is_outgoing && !is_outgoing) {
 		error = kernel_attach_outgoing(filter, interface, reason);
 		is_outgoing = true;
-		session_filter_on(session, interface, false, &attachment); /* it may have moved */
+		session_filter_on(session, interface, false, &attachment); /* the attachment has moved, perhaps */
 	}
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
@@ -38,6 +41,7 @@ static int load_outgoing(const struct invocation *invocation, struct session *se
 	return error;
 }
 
+/* Runs the filter on one interface, or notes that it runs there already. */
 static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
 		    struct reason *reason)
 {
@@ -91,8 +95,8 @@ static int check_running(const struct invocation *invocation, const struct sessi
 }
 
 /*
- * Whether --confirm is for the filter: for the first one, which gets the interfaces, for those that this load sets up, and for
- * those that get a program for sent packets.
+ * Whether this load changes the filter, so that --confirm is for it: the first filter gets the interfaces; another one is set
+ * up, or gets a program for sent packets.
  */
 static bool is_on_trial(const struct invocation *invocation, const struct session *session, size_t which)
 {
@@ -106,7 +110,7 @@ static bool is_on_trial(const struct invocation *invocation, const struct sessio
 	return is_changed;
 }
 
-/* Notes what the watchdog will undo: what this load has attached, and all interfaces of filters that it sets up. */
+/* Lists what the watchdog takes off: what this load has attached, and all attachments of filters that it sets up. */
 static int note_interfaces(const struct session *session, struct watchdog *watchdog, struct reason *reason)
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
@@ -128,7 +132,7 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 			  "--confirm out");
 }
 
-/* Nothing filters before monitor-only and the deadline are set. */
+/* Sets monitor-only and the deadline. Call it before anything is attached: no packet is dropped without them. */
 static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
 		       struct reason *reason)
 {
@@ -138,13 +142,13 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 		if (!is_on_trial(invocation, session, i))
 			continue;
 		error = filter_set_unconfirmed(&session->filters[i], 0, invocation->confirm_ms, reason);
-		/* By the same tick the watchdog knows all of them. */
+		/* All get the same tick: by it the watchdog knows the filters of this load. */
 		session->filters[i].kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
 	}
 	return error;
 }
 
-/* After an error nothing has changed: what another tool loaded still passes everything. */
+/* After an error nothing has changed: a filter that another tool has loaded still passes everything. */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
 		    struct watchdog *watchdog, struct reason *reason)
 {
@@ -176,7 +180,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 					  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
 					  session->name);
-	/* A filter that runs already drops less from then on, so not for a load that will be refused. */
+	/* Monitor-only makes a running filter drop less. With --confirm a load without anything new is refused below. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);
 	command_fit_mtu(session);
@@ -189,7 +193,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 		session_start(session);
 		return 0;
 	}
-	/* In this order, because an interface above keeps the programs below. */
+	/* The last one first: while a bridge, bond or VLAN runs a program, the interfaces below it cannot lose theirs. */
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
@@ -214,7 +218,7 @@ static json_t *load_answer(const struct session *session, json_t *rows)
 	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:o}", "name", session->name, "rules", info.rules, "table",
 			   command_format_name(&kernel->options), "slots", table_slots(&session->filters->table),
 			   "table_bytes", kernel_filter_bytes(kernel), "interfaces", rows);
-	/* People read them in status --verbose. */
+	/* Text leaves these out: people read them in status --verbose. */
 	if (output_is_json())
 		json_object_update_new(answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
 							 query_false_positive_rate(kernel, FLOW_IPV4),
@@ -224,7 +228,7 @@ static json_t *load_answer(const struct session *session, json_t *rows)
 }
 
 struct loading {
-	json_t *rows, *answer;
+	json_t *rows, *answer; /* of the interfaces; of the load, with the rows */
 	struct watchdog watchdog;
 };
 
@@ -274,7 +278,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	return 0;
 }
 
-/* Starts the watchdog first and prints afterwards: printing may fail if nobody reads the output any more. */
+/* The watchdog starts before anything is printed: if nobody reads the output any more, printing may end this process. */
 static enum command_status run_load(const struct invocation *words)
 {
 	struct invocation copy = *words;
@@ -317,8 +321,9 @@ static enum command_status run_load(const struct invocation *words)
 /* ---- unload ---- */
 
 /*
- * Takes filters off the interfaces of the command, and reports those that keep one. Sets is_done[] for each operand that
- * ran one. *unsound: -errno if another filter cannot be seen or used; *why says why.
+ * Takes the filter off each interface that the command names, and adds the interface to `names`. Prints an error for an
+ * interface that keeps its filter. is_done[n]: operand n ran a filter. *unsound: -errno if a filter cannot be seen or used,
+ * and *why says why; else 0.
  */
 static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
 		      struct reason *why, enum command_status *status)
