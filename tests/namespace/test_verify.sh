@@ -122,6 +122,24 @@ test_longer_program() {
 	assert_error '^changed, exact, xdp_cuckoo: xlated [0-9]+, budget [0-9]+$'
 }
 
+# 264 and 232 bytes are 496, but rounded up 544; with 224 bytes, 512.
+test_stack_of_older_kernels() {
+	need_clang
+	objdump=$(command -v llvm-objdump llvm-objdump-14 llvm-objdump-16 llvm-objdump-19 | head -n 1)
+	[ -n "$objdump" ] || skip "no llvm-objdump"
+	for words in 28 29; do
+		printf '%s\n' '#define SEC(name) __attribute__((section(name), used))' \
+			'__attribute__((noinline)) long inner(void *at) {' "	volatile long words[$words] = {};" \
+			'	return words[(long)at & 15]; }' \
+			'SEC("xdp") int outer(void *at) {' '	volatile long words[33] = {};' \
+			'	return inner(at) + words[(long)at & 15]; }' >"$STATE/deep.bpf.c"
+		"${CLANG:-clang}" -O2 -target bpf -mcpu=v3 -c "$STATE/deep.bpf.c" -o "$STATE/deep$words.bpf.o"
+	done
+	assert_status 0 python3 tests/helpers/older_kernels.py "$objdump" "$STATE/deep28.bpf.o"
+	assert_status 1 python3 tests/helpers/older_kernels.py "$objdump" "$STATE/deep29.bpf.o"
+	assert_output 'outer > inner: [0-9]+ bytes of stack; Linux before 6.8 allows 512$'
+}
+
 test_refused_program() {
 	# shellcheck disable=SC1003 # the line goes on
 	compile_changed '#define verdict_of(ctx, data, end, has_buffers) \' \
