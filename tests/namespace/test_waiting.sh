@@ -34,15 +34,24 @@ hold() {
 	fail "bench was never stopped while it had the lock"
 }
 
+# If it has done neither at last, what it waits for is in the log.
+has_said_or_ended() {
+	grep -Eq -- "$pattern" "$STATE/err" || has_ended "$WAITER" || {
+		[ "$(date +%s)" -lt "$end" ] || cat "/proc/$WAITER/task/"*/stack /proc/locks >>"$STATE/err"
+		false
+	}
+}
+
 # waits PATTERN ARGUMENT...: starts the tool, which waits and says so in one line like this. $WAITER is its process.
 waits() {
 	pattern=$1
 	shift
+	: >"$STATE/err" # the last one's line must not be taken for this one's
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" >"$STATE/out" 2>"$STATE/err" </dev/null &
 	WAITER=$!
 	WAIT_LOG=$STATE/err
-	wait_for "a line like $pattern" grep -Eq -- "$pattern" "$STATE/err"
-	kill -0 "$WAITER" || fail "it has ended"
+	wait_for "a line like $pattern" has_said_or_ended
+	! has_ended "$WAITER" || fail "it has ended: $(cat "$STATE/out" "$STATE/err")"
 }
 
 # goes_on: after the holder has ended, the waiting tool does its work.
