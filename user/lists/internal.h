@@ -10,6 +10,7 @@ struct list_row {
 	const char *words[RULE_WORDS_MAX];
 	size_t count;
 	bool is_permanent; /* the input says that it has no timeout */
+	bool is_limited;   /* one limit for all packets of the row: list_take() refuses it if it means several rules */
 	bool is_cut;       /* there was no room for a word; list_take() refuses the row */
 	char text[768];    /* memory for words from list_row_print() */
 	size_t used;
@@ -21,6 +22,12 @@ struct list_row {
 void list_row_add(struct list_row *row, const char *keyword, const char *value);
 __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword, const char *format,
 							  ...);
+
+/*
+ * Adds a limit of nft or iptables as a rate: `number` units in a `period`, for example "sec"; a unit has `bytes`, or is a
+ * packet if that is 0. False: no rate is equal to it.
+ */
+bool list_row_add_limit(struct list_row *row, __u64 number, unsigned int bytes, const char *period);
 
 /*
  * Turns the row into rules for list->take(), or calls list->refuse(). Returns the result of list->take(),

@@ -12,9 +12,10 @@
 
 #include "lists/internal.h"
 #include "base/memory.h"
+#include "base/safe_text.h"
 #include "base/suggest.h"
 
-#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack"
+#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack|hashlimit"
 
 /* Packets that may not reach the lines after `line`. */
 struct passed {
@@ -30,6 +31,8 @@ struct iptables {
 	char table[16];
 	struct passed *passed; /* of the table */
 	size_t count;
+	__u64 unread;       /* the last line of the table that drops and is not read; 0: none */
+	char limits[16384]; /* names of hashlimits, joined by '|': lines with one name share its packets */
 };
 
 /* One line with -A. */
@@ -37,6 +40,7 @@ struct line {
 	struct list_row row; /* its matches, up to `unfit` */
 	const char *target;
 	const char *unfit; /* the first word that no rule can express; NULL: none */
+	const char *limit; /* the name of its hashlimit; NULL: it has none */
 	bool has_flow, has_address, is_of_loopback, is_of_answers;
 };
 
@@ -56,7 +60,8 @@ static const struct {
 	{ "-m|--match", "module" },           { "--comment", "comment" },
 	{ "--reject-with", "answer" },        { "-j|--jump|-g|--goto", "target" },
 	{ "-i|--in-interface", "interface" }, { "--state|--ctstate", "state" },
-	{ "--tcp-flags", "flags" },
+	{ "--tcp-flags", "flags" },           { "--hashlimit-above", "above" },
+	{ "--hashlimit-name", "limit" },      { "--hashlimit-burst|--hashlimit-htable-expire", "answer" },
 };
 
 static const struct rule any = { .family = FLOW_NO_FAMILY };
@@ -92,6 +97,22 @@ static void add_match(struct line *line, const char *keyword, char *value)
 	}
 }
 
+/* "1000/sec" or "512kb/s". False: no rate is equal to it. */
+static bool add_limit(struct list_row *row, const char *text)
+{
+	static const struct {
+		const char *name;
+		unsigned int bytes;
+	} units[] = { { "/", 0 }, { "b/", 1 }, { "kb/", 1 << 10 }, { "mb/", 1 << 20 } };
+	char *unit;
+	const __u64 number = strtoull(text, &unit, 10);
+
+	for (size_t i = 0; i < COUNT(units) && unit > text; i++)
+		if (!strncmp(unit, units[i].name, strlen(units[i].name)))
+			return list_row_add_limit(row, number, units[i].bytes, unit + strlen(units[i].name));
+	return false;
+}
+
 /* Reads the words after the chain. Behind a word that no rule can express, only the target is looked for. */
 static void read_options(struct line *line, const char *const *words, size_t count)
 {
@@ -103,7 +124,8 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			if (suggest_has(options[k].options, word, strlen(word), true))
 				keyword = options[k].keyword;
 		value = keyword && i + 1 < count ? (char *)words[++i] : NULL;
-		if (!line->unfit && ((value && !strcmp(keyword, "flags") && i + 1 < count) || !strcmp(word, "--syn"))) {
+		if (!line->unfit && !line->row.is_limited &&
+		    ((value && !strcmp(keyword, "flags") && i + 1 < count) || !strcmp(word, "--syn"))) {
 			list_row_print(&line->row, "flags", "%s/%s", value ? words[++i] : "syn",
 				       value ? value : "fin,syn,rst,ack");
 			line->has_flow = true;
@@ -122,12 +144,27 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			line->unfit = value;
 			line->is_of_answers = !strcasestr(value, "NEW") && !strcasestr(value, "INVALID") &&
 					      !strcasestr(value, "UNTRACKED");
+		} else if (!strcmp(keyword, "limit")) {
+			line->limit = value;
+		} else if (!strcmp(keyword, "above")) {
+			line->unfit = add_limit(&line->row, value) ? NULL : value;
+		} else if (strcmp(keyword, "module") && line->row.is_limited && strcmp(keyword, "comment")) {
+			line->unfit = word; /* packets that it does not match count in the limit before it */
 		} else if (strcmp(keyword, "module")) {
 			add_match(line, keyword, value);
 		} else if (!suggest_has(MODULES, value, strlen(value), true)) {
 			line->unfit = value;
 		}
 	}
+}
+
+/* What to say of a limit that is no rate. */
+static const char *advice_of(const struct line *line)
+{
+	return !strcmp(line->unfit, "limit") || !strcmp(line->unfit, "--hashlimit-upto") ?
+		       "; a rate drops what is above it, as -m hashlimit --hashlimit-above with -j DROP" :
+	       !strcmp(line->unfit, "--hashlimit-mode") ? "; a rate is for all packets of a rule, not for each source" :
+							  "";
 }
 
 static int remember(struct iptables *in, const struct rule *rule, const char *chain, bool is_of_answers)
@@ -149,6 +186,8 @@ static int read_pass(struct iptables *in, struct line *line, const char *chain)
 	/* The filter does not see packets of the loopback interface. */
 	if (line->is_of_loopback || !*line->target)
 		return 0;
+	if (is_accept && line->unfit && *advice_of(line))
+		list_refuse(in->list, "'%s': no rule can say this%s", line->unfit, advice_of(line));
 	/* A chain that is read, and that all packets go through, loses nothing. */
 	if (!is_accept && !(is_whole && find_chain(in, line->target)))
 		list_refuse(in->list, "'-j %s': only DROP, REJECT and ACCEPT are read", line->target);
@@ -171,8 +210,18 @@ static int read_drop(struct iptables *in, struct line *line, const char *chain)
 	struct rules rules;
 	int error;
 
-	if (line->unfit)
-		return list_refuse(list, "'%s': no rule can say this", line->unfit);
+	if (line->row.is_limited && in->unread)
+		return list_refuse(list, "line %llu comes first and is not read; what it drops would count in the rate",
+				   (unsigned long long)in->unread);
+	if (line->unfit) {
+		in->unread = list->reader.number;
+		return list_refuse(list, "'%s': no rule can say this%s", line->unfit, advice_of(line));
+	}
+	if (line->limit && suggest_has(in->limits, line->limit, strlen(line->limit), true))
+		return list_refuse(list, "'--hashlimit-name %s': another line has it, and both share its packets",
+				   line->limit);
+	if (line->limit)
+		text_append(in->limits, sizeof(in->limits), "%s%s", *in->limits ? "|" : "", line->limit);
 	if (!line->has_flow)
 		return list_refuse(list, "'-A %s -j %s': a rule must name an address, a protocol or a port", chain,
 				   line->target);
@@ -243,8 +292,10 @@ static int read_line(struct iptables *in)
 	struct reason reason;
 	size_t count;
 
-	if (!strncmp(text, generated, sizeof(generated) - 1))
+	if (!strncmp(text, generated, sizeof(generated) - 1)) {
+		in->limits[0] = '\0';
 		in->family = text[sizeof(generated) - 1] == '6' ? FLOW_IPV6 : FLOW_IPV4;
+	}
 	if (*text == '#')
 		return 0;
 	unescape(text);
@@ -261,7 +312,7 @@ static int read_line(struct iptables *in)
 		return 0;
 	if (*word[0] == '*') {
 		snprintf(in->table, sizeof(in->table), "%s", word[0] + 1);
-		in->count = 0;
+		in->count = in->unread = 0;
 		return 0;
 	}
 	if (!strcmp(word[0], "-A"))

@@ -79,6 +79,27 @@ void list_row_print(struct list_row *row, const char *keyword, const char *forma
 	list_row_add(row, keyword, value);
 }
 
+bool list_row_add_limit(struct list_row *row, __u64 number, unsigned int bytes, const char *period)
+{
+	static const struct {
+		const char *words;
+		unsigned int seconds;
+	} periods[] = {
+		{ "s|sec|second", 1 }, { "min|minute", 60 }, { "hour", 3600 }, { "day", 86400 }, { "week", 604800 }
+	};
+	unsigned int seconds = 0;
+
+	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++)
+		if (suggest_has(periods[i].words, period, strlen(period), true))
+			seconds = periods[i].seconds;
+	row->is_limited = true;
+	if (!seconds || number > RULE_RATE_MAX || (!bytes && number % seconds))
+		return false;
+	list_row_print(row, "rate", bytes ? "%llubit/s" : "%llu/s",
+		       (unsigned long long)(bytes ? number * 8 * bytes : number) / seconds);
+	return true;
+}
+
 bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 {
 	const struct protoent *known;
@@ -122,10 +143,19 @@ int list_take(struct list_input *list, struct list_row *row)
 				  .is_of_file = true,
 				  .is_strict = list->is_strict };
 	struct reason reason;
+	struct rules rules;
 	int error;
 
 	if (row->is_cut)
 		return list_refuse(list, "'%s': too many or too long words for a rule", row->words[1]);
+	if (row->is_limited && !rules_parse(&rules, row->words, row->count, list->is_strict, &reason)) {
+		const size_t count = rules.count;
+
+		rules_free(&rules);
+		if (count > 1)
+			return list_refuse(list, "one limit for what needs %zu rules, each of which would have its own",
+					   count);
+	}
 	error = rule_each(&each, row->words, row->count, &reason);
 
 	if (each.masked.count && !list->masked.count)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads the sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f.
+ * Reads the sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f; and of the
+ * rules, those with `limit rate over ... drop`.
  * The first address of an element is the source, the second the destination. A single service is the destination
  * port. Of two services, the first is the source port. A typeof, or a set name from list_write_nft(), may name
  * other columns.
@@ -17,6 +18,7 @@
 #include "io/json_walk.h"
 #include "lists/internal.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 
 #define NAME_BYTES 256
 #define SHOWN_BYTES 60 /* of an element, in messages */
@@ -29,10 +31,18 @@ struct nft_set {
 	__s64 timeout_s;          /* for elements without one; 0: never */
 };
 
+/* A chain that arriving packets go through. */
+struct nft_chain {
+	char id[8 + 2 * NAME_BYTES]; /* family, table, name */
+	bool decides;                /* a rule that is not read has decided about packets */
+};
+
 struct nft_list {
 	struct list_input *list;
 	struct nft_set *sets;
 	size_t count;
+	struct nft_chain *chains;
+	size_t chains_count;
 };
 
 /* ---- sets ---- */
@@ -181,6 +191,20 @@ static int shown(const struct json_span *span)
 	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
 }
 
+/* ICMP columns imply the protocol, and so may those of ports. The name of a set may imply the family. */
+static void add_implied(const struct nft_set *set, struct list_row *row)
+{
+	const struct list_columns *columns = &set->columns;
+	const bool has_proto = list_columns_have(columns, "proto");
+
+	if ((list_columns_have(columns, "type") || list_columns_have(columns, "code")) && !has_proto)
+		list_row_add(row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
+	if (set->proto && !has_proto)
+		list_row_print(row, "proto", "%u", set->proto);
+	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
+		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
+}
+
 static int read_element(struct nft_list *in, const struct nft_set *set, const struct json_span *span)
 {
 	json_t *value = json_walk_value(span);
@@ -191,7 +215,6 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
 	const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
 	const struct list_columns *columns = &set->columns;
-	const bool has_proto = list_columns_have(columns, "proto");
 	struct list_row row = { .count = 0 };
 	int error;
 
@@ -207,13 +230,7 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	} else {
 		if (seconds || expires)
 			list_row_print(&row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
-		/* ICMP columns imply the protocol. The name of the set may imply family and action. */
-		if ((list_columns_have(columns, "type") || list_columns_have(columns, "code")) && !has_proto)
-			list_row_add(&row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
-		if (set->proto && !has_proto)
-			list_row_print(&row, "proto", "%u", set->proto);
-		if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
-			list_row_add(&row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
+		add_implied(set, &row);
 		if (columns->action != in->list->action)
 			list_row_add(&row, "action", rule_action_name(columns->action));
 		if (comment)
@@ -222,6 +239,97 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 	}
 	json_decref(value);
 	return error;
+}
+
+/* ---- rules ---- */
+
+/* Adds one part of a rule to the row. NULL; the name of what no rule can say. */
+static const char *add_part(struct nft_set *set, struct list_row *row, const char *what, const json_t *part)
+{
+	static const char *const units[] = { "bytes", "kbytes", "mbytes" };
+	json_t *left = json_object_get(part, "left"), *payload = json_object_get(left, "payload");
+	const json_t *first = json_object_iter_value(json_object_iter(left)); /* of payload, meta or ct */
+	const char *protocol = json_string_value(json_object_get(payload, "protocol")), *unit = "packets";
+	const char *op = "", *per = "", *keyword, *name;
+	unsigned int bytes = 0;
+	json_int_t rate = 0;
+
+	if (suggest_has("counter|log|drop|reject", what, strlen(what), true))
+		return NULL;
+	if (!strcmp(what, "limit")) {
+		json_unpack((json_t *)part, "{s:I, s:s, s?s}", "rate", &rate, "per", &per, "rate_unit", &unit);
+		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+			bytes = strcmp(unit, units[i]) ? bytes : 1U << 10 * i;
+		return rate > 0 && (bytes || !strcmp(unit, "packets")) && list_row_add_limit(row, rate, bytes, per) ?
+			       NULL :
+			       what;
+	}
+	if (strcmp(what, "match"))
+		return what;
+	json_unpack((json_t *)part, "{s:s}", "op", &op);
+	name = json_string_value(json_object_get(first, payload ? "field" : "key"));
+	keyword = keyword_of_expression(set, left);
+	/* What is matched after the limit counts in it, whether it matches or not. */
+	if (!keyword || strcmp(op, "==") || row->is_limited || set->columns.count == LIST_COLUMNS_MAX ||
+	    add_value(set, row, keyword, json_object_get(part, "right")))
+		return name ? name : what;
+	set->columns.keyword[set->columns.count++] = keyword;
+	if (protocol && !strncmp(protocol, "ip", 2))
+		set->columns.family = protocol[2] == '6' ? 6 : 4;
+	return NULL;
+}
+
+/*
+ * Reads a rule that drops what is above a limit. In nft the rules before it decide first, and packets that they drop
+ * do not count. So no rule that decides may come before it, apart from other such rules.
+ */
+static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chain, const json_t *rule)
+{
+	const char *name = "", *comment = NULL, *what, *unfit = NULL;
+	struct nft_set set = { .icmp = LIST_ICMP_TYPE };
+	bool drops = false, decides = false, is_over;
+	struct list_row row = { .count = 0 };
+	json_t *parts, *part, *value, *limit = NULL;
+	json_int_t handle = 0;
+	size_t i;
+
+	if (json_unpack((json_t *)rule, "{s:s, s:o, s?I, s?s}", "chain", &name, "expr", &parts, "handle", &handle,
+			"comment", &comment))
+		return 0;
+	set.columns.family = !strncmp(id, "ip ", 3) ? 4 : !strncmp(id, "ip6 ", 4) ? 6 : 0;
+	json_array_foreach(parts, i, part)
+	{
+		json_object_foreach(part, what, value)
+		{
+			const char *right = json_string_value(json_object_get(value, "right"));
+			const char *word = add_part(&set, &row, what, value);
+
+			unfit = unfit ? unfit : word;
+			limit = strcmp(what, "limit") ? limit : value;
+			drops |= suggest_has("drop|reject", what, strlen(what), true);
+			decides |= !suggest_has("match|limit|counter|log", what, strlen(what), true);
+			/* The filter does not see packets of the loopback interface. */
+			if (word && !strncmp(word, "iif", 3) && right && !strcmp(right, "lo") &&
+			    !strcmp(json_string_value(json_object_get(value, "op")), "=="))
+				return 0;
+		}
+	}
+	is_over = drops && json_is_true(json_object_get(limit, "inv"));
+	if (chain && (!is_over || unfit))
+		chain->decides |= decides;
+	if (!limit || !decides)
+		return 0;
+	if (!is_over || !chain || chain->decides || unfit)
+		return list_refuse(in->list, "chain '%s', rule with handle %lld: %s%s", name, (long long)handle,
+				   !is_over ? "only `limit rate over ... drop` is a rate: it drops what is above it" :
+				   !chain   ? "only chains at ingress, prerouting and input are read" :
+				   unfit    ? "no rule with a rate can say its " :
+					      "a rule before it decides about packets, and is not read",
+				   is_over && chain && unfit ? unfit : "");
+	add_implied(&set, &row);
+	if (comment)
+		list_row_add(&row, "comment", comment);
+	return list_take(in->list, &row);
 }
 
 /* ---- objects ---- */
@@ -308,6 +416,35 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	return elements.at ? read_elements(in, &set, &elements) : 0;
 }
 
+static int read_chain_or_rule(struct nft_list *in, const struct json_span *span, bool is_chain)
+{
+	const char *family, *table, *name, *hook = "";
+	json_t *value = json_walk_value(span);
+	struct nft_chain *chain = NULL;
+	char id[sizeof(chain->id)];
+	int error = 0;
+
+	in->list->reader.number = span->line;
+	if (!json_unpack(value, "{s:s, s:s, s:s, s?s}", "family", &family, "table", &table, is_chain ? "name" : "chain",
+			 &name, "hook", &hook)) {
+		snprintf(id, sizeof(id), "%s %s %s", family, table, name);
+		for (size_t i = 0; i < in->chains_count; i++)
+			chain = strcmp(in->chains[i].id, id) ? chain : &in->chains[i];
+		if (!is_chain) {
+			error = read_rule(in, id, chain, value);
+		} else if (!chain && suggest_has("ingress|prerouting|input", hook, strlen(hook), true)) {
+			error = array_grow(&in->chains, in->chains_count, sizeof(*chain));
+			if (!error) {
+				chain = &in->chains[in->chains_count++];
+				chain->decides = false;
+				strcpy(chain->id, id);
+			}
+		}
+	}
+	json_decref(value);
+	return error;
+}
+
 /* Commands do not nest. So a file cannot make this reader recurse deeper. */
 static int read_object(struct nft_list *in, const struct json_span *span, bool is_in_command)
 {
@@ -317,6 +454,8 @@ static int read_object(struct nft_list *in, const struct json_span *span, bool i
 	while (!error && (got = json_walk_next(&walk)) > 0) {
 		if (!strcmp(walk.key, "set") || !strcmp(walk.key, "element"))
 			error = read_set(in, &walk.value, *walk.key == 's');
+		else if (!in->list->set && (!strcmp(walk.key, "chain") || !strcmp(walk.key, "rule")))
+			error = read_chain_or_rule(in, &walk.value, *walk.key == 'c');
 		else if (!strcmp(walk.key, "map"))
 			list_note(in->list, "maps are not read, only sets");
 		else if (!is_in_command && (!strcmp(walk.key, "add") || !strcmp(walk.key, "create")))
@@ -375,6 +514,7 @@ int list_read_nft(struct list_input *list)
 		error = read_document(&in, &span);
 	while (!error && span.at < span.end);
 	free(in.sets);
+	free(in.chains);
 	free(text);
 	/* Bad JSON has been refused. */
 	return error == -EBADMSG ? 0 : error;

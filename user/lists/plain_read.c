@@ -25,7 +25,7 @@ static int take_line(struct list_input *list, char *line)
 
 	if (inet_pton(AF_INET, line, &rule.src.v4) == 1)
 		return list->take(list, &rule);
-	row.is_permanent = row.is_cut = false;
+	row.is_permanent = row.is_limited = row.is_cut = false;
 	if (rule_split(line, row.words, &row.count, &reason))
 		return list_refuse(list, "%s", reason.text);
 	return list_take(list, &row);
