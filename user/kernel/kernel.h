@@ -268,7 +268,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 
 /*
  * Finds interfaces whose packets do not reach the filter, and sets is_bypassed: some drivers accept a
- * program but never run it. Takes 20 ms where the filter sees packets, `quiet_ms` without packets, and 2.5 to
+ * program but never run it. Takes until the filter sees packets, `quiet_ms` without packets, and 2.5 to
  * 4.5 s where packets come that the filter does not count. Never set after too few packets, nor behind
  * libxdp's dispatcher, where another program may take the packets.
  */

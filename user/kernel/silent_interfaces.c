@@ -105,7 +105,7 @@ void kernel_watch(struct kernel_filter *filters, size_t count, unsigned int quie
 		}
 		free(interfaces);
 		if (continues)
-			clock_pause(ms < quiet_ms ? 20 : 100);
+			clock_pause(ms < quiet_ms ? 1 + ms / 4 : 100);
 	}
 	free(watched);
 }
