@@ -191,6 +191,9 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env);
 void environment_find_map(MDB_env *env, const MDB_val *key);
 bool environment_is_own_page(MDB_env *env, const MDB_val *key);
 
+/* Unmaps the pages that were read so far. They stay in the page cache, and come back when they are read again. */
+void environment_forget_pages(MDB_env *env);
+
 /* The -errno of an LMDB status. */
 int environment_error(int status);
 

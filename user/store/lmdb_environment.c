@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +87,15 @@ bool environment_is_own_page(MDB_env *env, const MDB_val *key)
 		return true;
 	page_of(env, key, &bytes, &number);
 	return number == offset / bytes;
+}
+
+void environment_forget_pages(MDB_env *env)
+{
+	MDB_envinfo info;
+	MDB_stat tree;
+
+	if (mdb_env_get_userctx(env) && !mdb_env_info(env, &info) && !mdb_env_stat(env, &tree))
+		madvise(mdb_env_get_userctx(env), (info.me_last_pgno + 1) * tree.ms_psize, MADV_DONTNEED);
 }
 
 /*

@@ -376,6 +376,8 @@ int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 
 /* ---- entries of a database ---- */
 
+#define FORGOTTEN_ENTRIES (1 << 20) /* after so many their pages are unmapped: else a large store fills the process */
+
 int store_pair_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
 {
 	return environment_write_error(store->env, mdb_put(store->write, db, (MDB_val *)key, value, flags));
@@ -415,6 +417,8 @@ int store_pairs_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_p
 		}
 		last.mv_size = entry.key.mv_size;
 		memcpy(before, entry.key.mv_data, last.mv_size);
+		if (all.ms_entries >= FORGOTTEN_ENTRIES && visited % FORGOTTEN_ENTRIES == 0)
+			environment_forget_pages(mdb_txn_env(txn));
 		result = visit(&entry, context);
 	}
 	mdb_cursor_close(entry.cursor);
