@@ -165,6 +165,23 @@ test_bgp_peers_are_guarded() {
 	refuses 'proto ipv6-icmp type 136|neighbour advertisements of the BGP peer fd99::1'
 }
 
+# A kernel that lists no connections: whoever loads the filter, or looks, is told that they are not protected.
+test_a_kernel_without_sock_diag() {
+	blind() {
+		in_rx env LD_PRELOAD="$PWD/$HELPERS/no_diagnosis.so" "$TOOL" --state "$STATE/store" "$@"
+	}
+	host
+	assert_notes '^note: the kernel does not list TCP connections \(Protocol not supported\), so changes may block BGP sessions' \
+		blind load vrx
+	assert_notes 'the kernel does not list TCP connections' blind status --verbose
+	for command in 'blind status' 'blind add 192.0.2.1' 'xc status --verbose' 'xc load vrx'; do
+		case_begin "$command"
+		$command >"$STATE/out" 2>"$STATE/err" || fail "status $?"
+		! grep 'does not list TCP' "$STATE/err" || fail "it is told"
+	done
+	assert_fails 2 "this host's address 10.99.0.2" blind add src 10.99.0.2
+}
+
 # A pass rule for the protected flow allows the drop rule, and then cannot be deleted before it.
 test_pass_rules_make_room_for_drop_rules() {
 	host

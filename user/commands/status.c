@@ -469,6 +469,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 static enum command_status run_status(const struct invocation *invocation)
 {
 	json_t *status, *running = json_array();
+	struct guard guard = {};
 	bool is_any_ineffective = false;
 	struct stored stored;
 	struct reason reason;
@@ -491,6 +492,9 @@ static enum command_status run_status(const struct invocation *invocation)
 	json_object_set_new(status, "running", running);
 	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed"));
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
+	if (invocation->is_verbose && !guard_open(&guard, &reason) && guard.unseen)
+		output_note(GUARD_UNSEEN, strerror(-guard.unseen));
+	guard_close(&guard);
 	if (error)
 		return command_fail_because(error, &reason);
 	return is_any_ineffective ? STATUS_NO : STATUS_DONE;

@@ -181,10 +181,7 @@ static int search_sockets(struct search *search, struct host_connections *begun,
 	search->begun = begun;
 	request.of.idiag_states = ESTABLISHED | SYN_SENT;
 	request.of.idiag_ext = search->peers ? 1 << (INET_DIAG_INFO - 1) : 0;
-	if (!error)
-		error = netlink_dump_sockets(&request, sizeof(request), read_socket, search);
-	/* Another error: the kernel does not tell. */
-	return error == -ENOMEM ? error : 0;
+	return error ? error : netlink_dump_sockets(&request, sizeof(request), read_socket, search);
 }
 
 int host_find_connections_to(__be16 port, struct host_connections *found)
@@ -258,6 +255,7 @@ static int add_broker(const char *where, struct host_connections *brokers)
 	error = has_address ? add_connection(brokers, &broker) : 0;
 	if (!error)
 		error = host_find_connections_to(broker.peer_port, &found);
+	error = error == -ENOMEM ? error : 0;
 	for (size_t i = 0; i < found.count && !error; i++)
 		if (!has_address || host_is_same(&found.connection[i].peer, &broker.peer))
 			error = add_connection(brokers, &found.connection[i]);

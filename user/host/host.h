@@ -18,9 +18,14 @@ struct guard_flow {
 	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
 };
 
+#define GUARD_UNSEEN /* the reason */ \
+	"the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers that the configuration " \
+	"names by name; load its modules tcp_diag and inet_diag"
+
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
+	int unseen;         /* why the kernel lists no TCP connections, so that these are not protected: -errno; 0: it does */
 	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
@@ -120,7 +125,7 @@ bool host_find_ssh(struct host_connection *ssh);
  * Each function adds what it finds in this network namespace, without loopback. host_find_connections_to(): connections
  * that this host has begun, or tries to begin, to a port of anybody. host_find_bgp(): `servers` are those to HOST_BGP_PORT of
  * root and of the user that listens there; `peers` are connections that peers have begun to the BGP speaker here, and that it
- * has taken for those of peers. No more than the first 128 of each. 0; -ENOMEM.
+ * has taken for those of peers. No more than the first 128 of each. 0; -ENOMEM; other -errno: the kernel does not tell.
  */
 int host_find_connections_to(__be16 port, struct host_connections *found);
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers);

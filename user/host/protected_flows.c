@@ -277,6 +277,10 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = host_find_name_servers(&servers);
 	if (!error)
 		error = host_find_bgp(&bgp, &bgp_servers);
+	if (error && error != -ENOMEM) {
+		guard->unseen = error;
+		error = 0;
+	}
 	if (!error)
 		error = host_find_brokers(&brokers);
 	/* The flows that an operator misses first come first. */
