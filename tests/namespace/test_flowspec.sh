@@ -518,6 +518,47 @@ test_kinds_of_rule_are_left_for_others() {
 	wait_for "the flow" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows | .announced == 1 and .held == 1'"
 }
 
+# What one peer leaves of the kinds of rule, others can use: half of the rest each. Kinds that are there cost nobody anything.
+test_kinds_of_several_peers() {
+	# held PEER: how many flows of the peer are held.
+	held() {
+		xc lists flows --json | jq -r ".[] | select(.peer == \"$1\" and .refused == null) | .peer" | wc -l
+	}
+	config 'own-prefixes = any'
+	xc load vrx >/dev/null
+	feed_begin
+	for PEER in 192.0.2.7 192.0.2.8 192.0.2.9; do
+		for mask in $(seq 60); do
+			bgp "$(to "203.0.113.${PEER##*.}"),{\"type\":9,\"value\":[{\"op\":129,\"value\":$mask}]}"
+		done >"$STATE/lines.$PEER"
+	done
+	cat "$STATE/lines.192.0.2.7" >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 60'"
+	most=$(held 192.0.2.7)
+	[ "$most" -ge 10 ] && [ "$most" -le 28 ] || fail "one peer holds $most of 60 flows"
+	grep -q "the peer 192.0.2.7 brings new kinds of rule .*, and may have $most: half of the room" "$STATE/feed.err" ||
+		fail "the share is not told: $(tail -n 3 "$STATE/feed.err")"
+	case_begin "the same kinds, and then new ones"
+	cat "$STATE/lines.192.0.2.8" >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 120'"
+	second=$(held 192.0.2.8)
+	{ [ "$second" -gt "$most" ] && [ "$second" -le $((most + (most + 1) / 2)) ]; } ||
+		fail "the first peer holds $most flows, and the second $second"
+	PEER=192.0.2.10
+	for port in 5 6; do
+		bgp "$(to 203.0.113.10),{\"type\":3,\"value\":[{\"op\":129,\"value\":17}]},{\"type\":$port,\"value\":[{\"op\":129,\"value\":7}]}"
+	done >&7
+	wait_for "new kinds of another peer" sh -c "'$TOOL' --state '$STATE/store' lists flows --json |
+		jq -e '[.[] | select(.refused == null and (.flow | test(\"port =7\")))] | length == 2'"
+	case_begin "the first peer withdraws" # first what waits: else that would come in
+	sed 's/}]$/,"withdrawal":true}]/' "$STATE/lines.192.0.2.7" | tac >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 62'"
+	cat "$STATE/lines.192.0.2.9" >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 122'"
+	third=$(held 192.0.2.9)
+	{ [ "$third" -ge "$second" ] && [ "$third" -lt 60 ]; } || fail "the second peer holds $second flows, and the third $third"
+}
+
 # A session flaps 1,000 times with 1,000 flows: neither process grows. Buffers may still double once or twice after 100 flaps;
 # 5 bytes that stay of each of the 900,000 flows after these are seen.
 test_flaps_take_no_memory() {

@@ -19,7 +19,7 @@ struct node {
 	__u32 bytes;
 	union {
 		struct announced_flow *flow;
-		struct told_session *session; /* of a peer; NULL: not known */
+		struct told_session *session; /* of a peer */
 		__u64 rate;                   /* of a rule: as in struct rule */
 	};
 	const void *key; /* points to `copy`, except in the node that find() makes to search */
@@ -37,10 +37,11 @@ struct announced_flow {
 	char name[];
 };
 
-/* What gobgp says of a peer. */
+/* What gobgp says of a peer, and the kinds of rule of its flows. */
 struct told_session {
 	struct flow_peer told;
-	__u64 table; /* the number of the table of peers that told it */
+	__u64 table;              /* the number of the table of peers that told it, + 1; 0: none did */
+	struct shape_list *kinds; /* NULL: it has had no flow, or kinds are not limited */
 };
 
 static int compare(const void *a, const void *b)
@@ -99,8 +100,25 @@ static void forget_flow(struct announced *announced, struct announced_flow *flow
 
 static void free_peer(void *node)
 {
+	free(((struct node *)node)->session->kinds);
 	free(((struct node *)node)->session);
 	free(node);
+}
+
+/* The peer with this address, if need be a new one. NULL: no memory. */
+static struct node *peer_of(struct announced *announced, const char *address)
+{
+	struct node *peer = find(&announced->peers, address, strlen(address));
+	struct told_session *session = peer ? NULL : calloc(1, sizeof(*session));
+
+	if (!session)
+		return peer;
+	peer = add(&announced->peers, address, strlen(address));
+	if (peer)
+		peer->session = session;
+	else
+		free(session);
+	return peer;
 }
 
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms)
@@ -217,23 +235,23 @@ static void refuse(struct announced *announced, struct announced_flow *flow, enu
 
 /* ---- flows ---- */
 
-static bool kinds_fit(const struct shape_list *kinds)
+/* How many kinds packets of the family are looked up by. */
+static size_t kinds_of(const struct shape_list *kinds, enum flow_family family)
 {
 	struct rule_shape probed[ABI_SHAPES_MAX];
 
-	return !kinds->must_plan && shape_list_probed(kinds, FLOW_IPV4, probed) <= KINDS_MAX &&
-	       shape_list_probed(kinds, FLOW_IPV6, probed) <= KINDS_MAX;
+	return kinds->must_plan ? ABI_SHAPES_MAX + 1 : shape_list_probed(kinds, family, probed);
 }
 
 /*
- * Adds the rules to *kinds, or takes them away: `sign`. False: then they need too many kinds, even if prefix lengths are
- * joined as the store does, which is tried only if `may_plan`.
+ * Adds the rules of a flow to *kinds, or takes them away: `sign`. False: then it has more than `most` kinds in the flow's
+ * family, even if prefix lengths are joined as the store does, which is tried only if `may_plan`.
  */
-static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign, bool may_plan)
+static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign, bool may_plan, size_t most)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t before = kinds->count;
-	struct rule rule;
+	struct rule rule = {};
 
 	for (size_t i = 0; i < rules->count; i++) {
 		rule_set_get(rules, i, &rule);
@@ -243,7 +261,28 @@ static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, 
 			else if (shape_list_add(kinds, &keys[k].shape, 1))
 				return false;
 	}
-	return kinds->count <= before || kinds_fit(kinds) || (may_plan && !shape_list_plan(kinds) && kinds_fit(kinds));
+	return kinds->count <= before || kinds_of(kinds, rule.family) <= most ||
+	       (may_plan && !shape_list_plan(kinds) && kinds_of(kinds, rule.family) <= most);
+}
+
+/*
+ * How many kinds that no other peer has a peer may have if it brings a new one: half of the room that the others leave, so that
+ * some is left for more peers. *alone: those that it has.
+ */
+static size_t find_share(const struct announced *announced, const struct node *peer, const struct rule_set *rules,
+			 struct shape_list *alone)
+{
+	const struct shape_list *own = peer->session->kinds;
+	struct rule rule;
+	size_t others;
+
+	*alone = (struct shape_list){};
+	for (size_t i = 0; own && i < own->count; i++)
+		if (shape_list_find(&announced->kinds, &own->entry[i].shape)->keys == own->entry[i].keys)
+			shape_list_add(alone, &own->entry[i].shape, own->entry[i].keys);
+	rule_set_get(rules, 0, &rule);
+	others = kinds_of(&announced->kinds, rule.family) - kinds_of(alone, rule.family);
+	return (KINDS_MAX - (others < KINDS_MAX ? others : 0)) / 2;
 }
 
 /* Whether another flow has the same rule with another rate. `own`: the rules that the flow itself had until now. */
@@ -291,11 +330,23 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 	}
 	if (announced->limits_kinds) {
 		kinds = announced->kinds;
-		if (!count_kinds(&kinds, rules, 1, may_plan)) {
+		if (!count_kinds(&kinds, rules, 1, may_plan, KINDS_MAX)) {
 			reason_set(why, 0,
 				   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
 				   KINDS_MAX);
 			return REFUSAL_KINDS;
+		}
+		if (kinds.count > announced->kinds.count && peer->bytes) {
+			struct shape_list alone;
+			const size_t share = find_share(announced, peer, rules, &alone);
+
+			if (!count_kinds(&alone, rules, 1, may_plan, share)) {
+				reason_set(why, 0,
+					   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
+					   "%zu: half of the room that other peers leave",
+					   (int)peer->bytes, (const char *)peer->key, share);
+				return REFUSAL_KINDS;
+			}
 		}
 		announced->kinds = kinds;
 	}
@@ -304,6 +355,12 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 
 static int accept_flow(struct announced *announced, struct announced_flow *flow, FILE *to)
 {
+	struct told_session *session = flow->peer->session;
+
+	if (announced->limits_kinds && !session->kinds && !(session->kinds = calloc(1, sizeof(*session->kinds))))
+		return -ENOMEM;
+	if (session->kinds)
+		count_kinds(session->kinds, &flow->rules, 1, true, KINDS_MAX);
 	flow->node->count = 1;
 	flow->refusal = REFUSAL_NONE;
 	flow->peer->count++;
@@ -320,7 +377,9 @@ static void give_room(struct announced *announced, struct announced_flow *flow, 
 	flow->peer->count--;
 	announced->accepted_count--;
 	announced->rules_count -= rules->count;
-	count_kinds(&announced->kinds, rules, -1, true);
+	count_kinds(&announced->kinds, rules, -1, true, KINDS_MAX);
+	if (flow->peer->session->kinds)
+		count_kinds(flow->peer->session->kinds, rules, -1, true, KINDS_MAX);
 	announced->has_more_room = true;
 }
 
@@ -365,9 +424,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	*is_refused = false;
 	if (is_drop && had_rules && is_same(&flow->rules, &route->rules))
 		return 0;
-	if (is_drop && !(peer = find(&announced->peers, route->peer, strlen(route->peer))))
-		peer = add(&announced->peers, route->peer, strlen(route->peer));
-	if (is_drop && !peer)
+	if (is_drop && !(peer = peer_of(announced, route->peer)))
 		return -ENOMEM;
 	if (had_rules)
 		give_room(announced, flow, &old);
@@ -450,21 +507,18 @@ void announced_close(struct announced *announced)
 
 int announced_take_session(struct announced *announced, const struct flow_peer *told)
 {
-	struct node *peer = find(&announced->peers, told->address, strlen(told->address));
 	struct told_session *session;
+	struct node *peer;
 
 	if (!*told->address) {
 		announced->peers_table++;
 		return 0;
 	}
+	peer = peer_of(announced, told->address);
 	if (!peer)
-		peer = add(&announced->peers, told->address, strlen(told->address));
-	if (peer && !peer->session)
-		peer->session = calloc(1, sizeof(*session));
-	session = peer ? peer->session : NULL;
-	if (!session)
 		return -ENOMEM;
-	session->table = announced->peers_table;
+	session = peer->session;
+	session->table = announced->peers_table + 1;
 	/* The clock of gobgp's durations is rounded. */
 	if (session->told.state == told->state && llabs(session->told.since_s - told->since_s) <= 2)
 		return 0;
@@ -506,7 +560,7 @@ static void report_peer(const void *at, VISIT visit, void *context)
 	const struct node *node = *(const struct node *const *)at;
 	const struct renewal *renewal = context;
 	/* Two tables on, gobgp does not know the peer any more. */
-	const bool is_told = node->session && node->session->table + 1 >= renewal->announced->peers_table;
+	const bool is_told = node->session->table && node->session->table >= renewal->announced->peers_table;
 	const bool is_known = is_told && !renewal->announced->is_peers_table_old;
 
 	/* A peer that gobgp does not know any more must not take the place of another in the report. */
