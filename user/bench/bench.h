@@ -161,6 +161,7 @@ struct copy_wanted {
 
 struct copy_original {
 	bool is_running, is_copied;
+	bool is_missing;             /* neither a filter nor a store of the name exists: this is an error */
 	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
 	char interface[IF_NAMESIZE]; /* the first one of the running filter */
 };
@@ -168,8 +169,7 @@ struct copy_original {
 /*
  * Opens one filter that receives no packets: a copy of the first running filter of the name, or else the
  * filter that a load would make from the store. The copy filters even if the original does not. The running
- * filter is only read. This process is the only writer until session_unlock(). 0; -ENOENT: neither a filter nor
- * a store of the name exists; -ENOMEM; other -errno.
+ * filter is only read. This process is the only writer until session_unlock(). 0; -errno with the reason.
  */
 int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
 		      struct copy_original *original, struct reason *reason);

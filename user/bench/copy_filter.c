@@ -90,7 +90,8 @@ static int make_filter(struct session *session, const struct copy_wanted *wanted
 	session->filters = calloc(1, sizeof(*session->filters));
 	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
-	if (!kernel && !session->store)
+	original->is_missing = !kernel && !session->store;
+	if (original->is_missing)
 		return reason_set(reason, -ENOENT,
 				  "no filter '%s' is running here, and no rules are stored under that --name; "
 				  "running: %s",

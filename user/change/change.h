@@ -216,10 +216,11 @@ int change_set_pending(struct session *session, __s64 timeout_ms, struct reason 
 int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms);
 
 /*
- * change_confirm() confirms the pending change, and change_undo() undoes it. Each of them is itself a change. 0;
- * -ENOENT: there is none. change_undo() counts in session->undone the rules that it cannot restore.
+ * change_confirm() confirms the pending change and lets filters that wait for it filter; *was_waiting: there was one of
+ * these. change_undo() undoes the change; -ENOENT: there is none. It counts in session->undone the rules that it cannot
+ * restore. Each of them is itself a change.
  */
-int change_confirm(struct session *session, struct reason *reason);
+int change_confirm(struct session *session, bool *was_waiting, struct reason *reason);
 int change_undo(struct session *session, struct reason *reason);
 
 /*

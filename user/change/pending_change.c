@@ -100,21 +100,21 @@ static bool confirm_filters(struct session *session)
 	return was_waiting;
 }
 
-int change_confirm(struct session *session, struct reason *reason)
+int change_confirm(struct session *session, bool *was_waiting, struct reason *reason)
 {
-	bool had_pending;
 	int error = change_begin(session, reason);
 
+	*was_waiting = false;
 	if (error)
 		return error;
 	error = store_forget_pending(session->store);
-	had_pending = !error;
+	*was_waiting = !error;
 	if (error && error != -ENOENT)
 		change_unwritten_reason(error, reason);
 	error = change_end(session, error == -ENOENT ? 0 : error, reason);
-	if (error)
-		return error;
-	return confirm_filters(session) || had_pending ? 0 : -ENOENT;
+	if (!error)
+		*was_waiting |= confirm_filters(session);
+	return error;
 }
 
 struct undo_visit {

@@ -120,7 +120,6 @@ static enum command_status run_bench(const struct invocation *invocation)
 	struct benching benching = {};
 	struct session *session = &benching.session;
 	struct reason reason;
-	bool is_nothing_there;
 	int error;
 
 	if (command_check_format(&invocation->load))
@@ -138,7 +137,6 @@ static enum command_status run_bench(const struct invocation *invocation)
 		session_unlock(session);
 		error = bench_measure(&session->filters->kernel, &benching.lists, seconds, &benching.results, &reason);
 	}
-	is_nothing_there = error == -ENOENT && !session->filters;
 	if (!error) {
 		if (benching.original.is_running && !benching.original.is_filtering)
 			output_note("the running filter on %s does not filter as measured; see xdp-cuckoo status",
@@ -147,7 +145,7 @@ static enum command_status run_bench(const struct invocation *invocation)
 	}
 	bench_lists_close(&benching.lists);
 	session_close(session);
-	if (is_nothing_there)
+	if (benching.original.is_missing)
 		return command_fail(STATUS_NO, "%s", reason.text);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }

@@ -211,6 +211,7 @@ static int check_in_time(const struct session *session, struct reason *reason)
 
 static enum command_status run_confirm(const struct invocation *invocation)
 {
+	bool was_waiting = false;
 	struct session session;
 	struct reason reason;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
@@ -220,11 +221,11 @@ static enum command_status run_confirm(const struct invocation *invocation)
 	if (!error && !invocation->is_forced)
 		error = check_in_time(&session, &reason);
 	if (!error)
-		error = change_confirm(&session, &reason);
+		error = change_confirm(&session, &was_waiting, &reason);
 	session_close(&session);
 	if (error == -ETIMEDOUT)
 		return command_fail(STATUS_NO, "%s", reason.text);
-	if (error == -ENOENT)
+	if (!error && !was_waiting)
 		return command_fail(STATUS_NO,
 				    "nothing waits to be confirmed; a change that is not confirmed in time is "
 				    "undone: see xdp-cuckoo status");

@@ -85,7 +85,7 @@ static void note_ranking(struct top *top)
 			 top->ranked_id ? "too many rules to rank" : "this table does not count by rule");
 }
 
-/* Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name runs. */
+/* Replaces the last reading by a new one. While paused, the figures stay. 1: no filter of the name runs; 0; -errno. */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
@@ -98,7 +98,7 @@ static int read_again(struct top *top, struct reason *reason)
 		if (kernel_may_be_named(filters[f].config, top->invocation->name))
 			error = tally_add(&now, &filters[f], reason);
 	if (!error && !now.filters)
-		error = -ENOENT;
+		error = 1;
 	if (!error && !top->model.is_paused) {
 		tally_close(&top->difference);
 		if (top->now.filters && tally_since(&top->now, &now, &top->difference))
@@ -332,7 +332,7 @@ static enum command_status run_top(const struct invocation *invocation)
 		signal(stop_signal, SIG_DFL);
 		raise(stop_signal);
 	}
-	if (error == -ENOENT)
+	if (error > 0)
 		return command_fail_not_running(invocation->name);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
