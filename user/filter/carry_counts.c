@@ -10,11 +10,38 @@
 
 #include "filter/internal.h"
 
+/*
+ * Visits the counters of a table, one part of them after the other, so that never all are mapped: they are more than half of
+ * the table. 0 or -ENOMEM.
+ */
+#define PART_SLOTS (1ULL << 12)
+
+static int each_counter(const struct filter *filter,
+			void (*visit)(__u64 slot, const struct abi_counter *counter, void *context), void *context)
+{
+	const __u64 slots = table_slots(&filter->table), before = filter_abi_table(filter)->first_slot;
+
+	for (__u64 first = 0; first < slots; first += PART_SLOTS) {
+		const __u64 count = slots - first < PART_SLOTS ? slots - first : PART_SLOTS;
+		const struct abi_counter *counter = kernel_map_window(&filter->kernel.map[KERNEL_COUNTS],
+								      (before + first) * sizeof(*counter),
+								      count * sizeof(*counter));
+
+		if (!counter)
+			return -ENOMEM;
+		for (__u64 i = 0; i < count; i++)
+			visit(first + i, &counter[i], context);
+		kernel_unmap_window(counter, count * sizeof(*counter));
+	}
+	return 0;
+}
+
 struct carrying {
 	struct filter_entries *entries;
 	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see mark_counted() */
 	__u32 *narrowest;             /* under a new plan, by new slot: the narrowest rule with its key */
 	__u32 rule;                   /* the number of the present rule; the first of the store is 1 */
+	bool has_any;                 /* at least one old key needs an heir */
 };
 
 static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
@@ -25,26 +52,21 @@ static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
 /*
  * Marks the old keys that need an heir: those that have a count now and had none in an earlier search. The
  * mark is a bit chosen by the tag of the key; other keys may share it. Most keys have no count, and the mark
- * saves their look-up. Returns whether any key needs an heir.
+ * saves their look-up.
  */
-static bool mark_counted(struct carrying *carrying)
+static void mark_counted(__u64 slot, const struct abi_counter *counter, void *context)
 {
+	struct carrying *carrying = context;
 	const struct filter_entries *entries = carrying->entries;
-	const struct table *old = &entries->predecessor->table;
-	const __u32 mark = ~entries->searches, slots = table_slots(old);
-	bool has_any = false;
+	const __u32 mark = ~entries->searches;
+	__u64 bit;
 
-	for (__u64 slot = 0; slot < slots; slot++) {
-		__u64 bit;
-
-		if (!old->memory.counter[slot].packets || (entries->heir[slot] && entries->heir[slot] != mark))
-			continue;
-		bit = counted_bit(carrying, old->memory.record[slot]);
-		entries->heir[slot] = mark;
-		carrying->counted[bit / 64] |= 1ULL << bit % 64;
-		has_any = true;
-	}
-	return has_any;
+	if (!counter->packets || (entries->heir[slot] && entries->heir[slot] != mark))
+		return;
+	bit = counted_bit(carrying, entries->predecessor->table.memory.record[slot]);
+	entries->heir[slot] = mark;
+	carrying->counted[bit / 64] |= 1ULL << bit % 64;
+	carrying->has_any = true;
 }
 
 static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
@@ -190,7 +212,10 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 		entries->carried = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->carried));
 	if (!entries->heir || !entries->carried || !carrying.counted) {
 		error = -ENOMEM;
-	} else if (mark_counted(&carrying)) {
+	} else {
+		error = each_counter(entries->predecessor, mark_counted, &carrying);
+	}
+	if (carrying.has_any && !error) {
 		if (entries->is_replanned) {
 			carrying.narrowest = calloc(table_slots(&entries->filter->table), sizeof(*carrying.narrowest));
 			error = carrying.narrowest ? store_each(entries->store, record_narrowest_of, &carrying) :
@@ -208,21 +233,32 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	return error ? store_unread_reason(error, reason) : 0;
 }
 
-void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *from, const struct filter *to)
-{
-	for (__u64 i = 0; entries->heir && entries->carried && i < table_slots(&from->table); i++) {
-		const struct abi_counter *old = &from->table.memory.counter[i];
-		struct abi_counter *carried = &entries->carried[i], now;
-		const __u32 slot = entries->heir[i] - 1;
+struct carrying_to {
+	struct filter_entries *entries;
+	const struct table *table;
+};
 
-		if (slot >= table_slots(&to->table))
-			continue;
-		now.packets = __atomic_load_n(&old->packets, __ATOMIC_RELAXED);
-		now.bytes = __atomic_load_n(&old->bytes, __ATOMIC_RELAXED);
-		/* Atomic, because packets may be counted in the new table already. */
-		__atomic_fetch_add(&to->table.memory.counter[slot].packets, now.packets - carried->packets,
-				   __ATOMIC_RELAXED);
-		__atomic_fetch_add(&to->table.memory.counter[slot].bytes, now.bytes - carried->bytes, __ATOMIC_RELAXED);
-		*carried = now;
-	}
+static void carry(__u64 slot, const struct abi_counter *old, void *context)
+{
+	const struct carrying_to *to = context;
+	const __u32 heir = to->entries->heir[slot] - 1;
+	struct abi_counter *carried = &to->entries->carried[slot], now;
+
+	if (heir >= table_slots(to->table))
+		return;
+	now.packets = __atomic_load_n(&old->packets, __ATOMIC_RELAXED);
+	now.bytes = __atomic_load_n(&old->bytes, __ATOMIC_RELAXED);
+	/* Atomic, because packets may be counted in the new table already. */
+	__atomic_fetch_add(&to->table->memory.counter[heir].packets, now.packets - carried->packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->table->memory.counter[heir].bytes, now.bytes - carried->bytes, __ATOMIC_RELAXED);
+	*carried = now;
+}
+
+void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *to)
+{
+	struct carrying_to carrying = { entries, &to->table };
+
+	/* Without memory the counts stay in the old table. */
+	if (entries->heir && entries->carried)
+		each_counter(entries->predecessor, carry, &carrying);
 }

@@ -69,6 +69,18 @@ static int map_slots(const struct kernel_filter *kernel, const struct abi_table 
 	return error;
 }
 
+int filter_map_entries(const struct filter *filter)
+{
+	const struct abi_table *in_config = filter_abi_table(filter);
+	const __u64 slots = table_slots(&filter->table);
+	int error = map_buckets(&filter->kernel, in_config->first_bucket, filter->table.geometry.buckets);
+
+	if (filter->kernel.options.is_exact && !error)
+		error = kernel_map_part(&filter->kernel.map[KERNEL_RECORDS], in_config->first_slot * sizeof(__u64),
+					slots * sizeof(__u64));
+	return error;
+}
+
 /* For table->reach. */
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {

@@ -44,8 +44,8 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
  */
 int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason);
 
-/* Adds each count of the old table to that of its heir; a later call adds what was counted since the call before. */
-void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *from, const struct filter *to);
+/* Adds each count of the old table to that of its heir in `to`; a later call adds what was counted since the call before. */
+void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *to);
 
 /* ---- new_table.c ---- */
 
@@ -109,8 +109,11 @@ FLOW_INLINE struct hints filter_hints(const struct filter *filter)
 /* Whether a move in the table must wait for look-ups that have begun: see filter.c. */
 bool filter_must_wait_for_readers(const struct filter *filter);
 
-/* Opens table number filter->which. Records and counters are mapped when they are first used. */
+/* Opens table number filter->which. Its parts are mapped when they are first used. */
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry);
+
+/* Maps what table_find() reads: all but the counters. 0 or -errno. */
+int filter_map_entries(const struct filter *filter);
 
 /* Sets in the config where each of `tables` tables of `slots` slots starts in the maps, and how many hints it has. */
 void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u64 slots);

@@ -285,7 +285,7 @@ static int build_successor(struct filter *filter, struct store *store, const str
 		filter_abi_table(new)->plan = info.plan;
 		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
 			     filter->kernel.config->magic;
-		if (has_counts && table_reach_all(&filter->table))
+		if (has_counts && filter_map_entries(filter))
 			error = filter_unmapped_reason(reason);
 	}
 	if (!error)
@@ -350,7 +350,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	struct filter *new = &successor->filter;
 	int error;
 
-	filter_entries_carry_counts(&successor->entries, filter, new);
+	filter_entries_carry_counts(&successor->entries, new);
 	error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
 	if (error) {
 		filter_drop_successor(filter);
@@ -364,9 +364,9 @@ int filter_switch(struct filter *filter, struct reason *reason)
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
 		wait_for_packets(config);
 	}
-	filter_entries_carry_counts(&successor->entries, filter, new);
+	filter_entries_carry_counts(&successor->entries, new);
 	error = filter_entries_find_heirs(&successor->entries, reason);
-	filter_entries_carry_counts(&successor->entries, filter, new);
+	filter_entries_carry_counts(&successor->entries, new);
 	filter_entries_close(&successor->entries);
 	filter->successor = NULL;
 	new->state = filter->state;

@@ -67,6 +67,10 @@ struct kernel_map {
  */
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes);
 
+/* Maps a part once more, to read it. NULL: no memory. kernel_unmap_window() gets the same size. */
+const void *kernel_map_window(const struct kernel_map *map, size_t offset, size_t bytes);
+void kernel_unmap_window(const void *window, size_t bytes);
+
 static inline bool kernel_is_outgoing(const struct kernel_attachment *attachment)
 {
 	return attachment->mode == INTERFACE_TC_SENT;

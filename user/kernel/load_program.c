@@ -331,6 +331,21 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	return 0;
 }
 
+const void *kernel_map_window(const struct kernel_map *map, size_t offset, size_t bytes)
+{
+	const size_t skipped = offset % sysconf(_SC_PAGESIZE);
+	char *window = mmap(NULL, bytes + skipped, PROT_READ, MAP_SHARED, map->fd, offset - skipped);
+
+	return window == MAP_FAILED ? NULL : window + skipped;
+}
+
+void kernel_unmap_window(const void *window, size_t bytes)
+{
+	const size_t skipped = (size_t)window % sysconf(_SC_PAGESIZE);
+
+	munmap((char *)window - skipped, bytes + skipped);
+}
+
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 {
 	int error = 0;
