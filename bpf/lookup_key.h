@@ -334,6 +334,9 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 		lookup_touch(lookup_slot(table, pair.first * BUCKET_SLOTS));
 		lookup_touch(lookup_slot(table, pair.second * BUCKET_SLOTS));
 		slot = lookup_slot(table, lookup_first_match(pair, first, second));
+		/* The miss of the counter overlaps with that of the record. count_rule() would wait for it alone. */
+		if (xc_options.has_counts)
+			maps_touch_count(slot);
 		tag = hash_tag(input, hash);
 		if (!lookup_record(slot, tag, &view, &end))
 			return lookup_retry(table, hash, tag, LOOKUP_MISS);

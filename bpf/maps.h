@@ -4,7 +4,7 @@
  * sizes here fit the default options; the tool changes both together. No map is pinned by name.
  *
  * A test on the host replaces this file: it defines XDP_CUCKOO_MAPS_H, xc_options, maps_prefixes(), maps_bucket(),
- * maps_record(), maps_tick() and maps_count(), and then includes lookup_key.h.
+ * maps_record(), maps_touch_count(), maps_tick() and maps_count(), and then includes lookup_key.h.
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -150,6 +150,24 @@ FLOW_INLINE const __u64 *maps_record(__u32 slot)
 FLOW_INLINE struct abi_counter *maps_count_of(__u32 slot)
 {
 	return bpf_map_lookup_elem(&xc_counts, &slot);
+}
+
+#define MAPS_TOUCH_SHIFT_MOST 1
+
+/*
+ * Loads the counter of the key in `slot` into the cache, if this CPU counts at least every second packet: see struct abi_pace.
+ * In a faster flood the counters of packets that are not counted would drive other lines out of the cache.
+ */
+FLOW_INLINE void maps_touch_count(__u32 slot)
+{
+	const struct abi_sampling *sampling = maps_sampling();
+	const struct abi_counter *counter;
+
+	if (!sampling || sampling->pace.shift > MAPS_TOUCH_SHIFT_MOST)
+		return;
+	counter = maps_count_of(slot);
+	if (counter)
+		(void)*(const volatile __u64 *)&counter->packets;
 }
 
 /* An element has eight hints, because elements of an array have at least 8 bytes. */

@@ -48,6 +48,11 @@ static inline const __u64 *maps_record(__u32 slot)
 
 static __u32 churn_tick; /* the reader's clock */
 
+static inline void maps_touch_count(__u32 slot)
+{
+	(void)slot;
+}
+
 static inline __u32 maps_tick(void)
 {
 	return __atomic_load_n(&churn_tick, __ATOMIC_RELAXED);
