@@ -215,6 +215,7 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	} else {
 		error = each_counter(entries->predecessor, mark_counted, &carrying);
 	}
+	entries->has_heirs |= carrying.has_any;
 	if (carrying.has_any && !error) {
 		if (entries->is_replanned) {
 			carrying.narrowest = calloc(table_slots(&entries->filter->table), sizeof(*carrying.narrowest));
@@ -259,6 +260,6 @@ void filter_entries_carry_counts(struct filter_entries *entries, const struct fi
 	struct carrying_to carrying = { entries, &to->table };
 
 	/* Without memory the counts stay in the old table. */
-	if (entries->heir && entries->carried)
+	if (entries->has_heirs)
 		each_counter(entries->predecessor, carry, &carrying);
 }

@@ -21,6 +21,7 @@ struct filter_entries {
 	bool is_replanned;                /* shapes have other filters than in the old table */
 	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
 	struct abi_counter *carried; /* by old slot: what its heir has got */
+	bool has_heirs;              /* at least one key of the old table was counted */
 	__u32 searches;              /* how often heirs have been searched */
 	const struct rule *rule;     /* the one that is being collected */
 	struct reason *reason;

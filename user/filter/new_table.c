@@ -282,6 +282,8 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	else
 		error = prepare_new_maps(filter, new, options, slots, info.keys, hint_shift, reason);
 	if (!error) {
+		/* The change has read much of the store; else this would stay beside both tables. */
+		store_forget_pages(store);
 		filter_abi_table(new)->plan = info.plan;
 		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
 			     filter->kernel.config->magic;

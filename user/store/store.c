@@ -374,6 +374,11 @@ int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 	return error;
 }
 
+void store_forget_pages(struct store *store)
+{
+	environment_forget_pages(store->env);
+}
+
 /* ---- entries of a database ---- */
 
 #define FORGOTTEN_ENTRIES (1 << 20) /* after so many their pages are unmapped: else a large store fills the process */

@@ -259,6 +259,9 @@ int store_in_force(struct store *store, struct store_info *info, struct store_li
 int store_read_begin(struct store *store);
 void store_read_end(struct store *store);
 
+/* Unmaps what was read so far. It stays in the page cache, and is mapped again when it is read. */
+void store_forget_pages(struct store *store);
+
 /*
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
  * store_each() includes rules that have ended. store_each_expired() visits only those that have ended, sorted by
