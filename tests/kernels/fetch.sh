@@ -40,6 +40,11 @@ kernel_package() {
 	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends:.*\(linux-image-[^ ,]*\).*/\1/p'
 }
 
+# link_lib RELEASE PACKAGE: the modules of newer packages are below /usr. Here they are found at /lib, too.
+link_lib() {
+	[ -e "$OUT/$1/$2/lib" ] || [ ! -d "$OUT/$1/$2/usr/lib/modules" ] || ln -s usr/lib "$OUT/$1/$2/lib"
+}
+
 # put_parts RELEASE PACKAGE: since Debian 14 a kernel is in several packages, below /usr. They are put where it was before.
 put_parts() {
 	parts=$(apt-cache show --no-all-versions "$2" | sed -n 's/^Depends: //p' | grep -o -E 'linux-(base|binary|modules)-[^ ,]*') ||
@@ -48,7 +53,7 @@ put_parts() {
 	sh tests/packages/unpack.sh "$OUT/$1/parts" $parts
 	cp -a "$OUT/$1"/parts/*/. "$OUT/$1/$2"
 	rm -rf "$OUT/$1/parts"
-	ln -s usr/lib "$OUT/$1/$2/lib"
+	link_lib "$1" "$2"
 	mkdir -p "$OUT/$1/$2/boot"
 	version=$(ls "$OUT/$1/$2/lib/modules")
 	ln -s "../lib/modules/$version/vmlinuz" "$OUT/$1/$2/boot/vmlinuz-$version"
@@ -65,6 +70,7 @@ fetch() {
 	configure "$OUT/$1" "${release%-full}" "$ARCH"
 	apt-get update -qq && package=$(kernel_package "$metapackage") && [ -n "$package" ] || return 1
 	sh tests/packages/unpack.sh "$OUT/$1" "$package"
+	link_lib "$1" "$package"
 	put_parts "$1" "$package"
 	is_there "$1"
 }

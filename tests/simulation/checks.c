@@ -137,7 +137,7 @@ static void read_state(const struct server *server, int list, struct state *stat
 	for (size_t i = 0; i < count && i < 1000; i++) {
 		snprintf(key, sizeof(key), "xc:f:L:%s:b:%zu", list_names[list], i);
 		bucket = dataset_find(&server->data, key);
-		if (!bucket || bucket->kind != VALUE_HASH)
+		if (!bucket || bucket->kind != REDIS_HASH)
 			continue;
 		state->items = enlarged(state->items, (state->count + bucket->count) * sizeof(*state->items));
 		for (size_t j = 0; j < bucket->count; j++)

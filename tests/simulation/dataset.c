@@ -104,18 +104,18 @@ static void reply_word(struct bytes *out, const struct word *word)
 static void value_free(struct value *value)
 {
 	for (size_t i = 0; i < value->count; i++) {
-		if (value->kind == VALUE_HASH) {
+		if (value->kind == REDIS_HASH) {
 			free(value->pairs[i].field.text);
 			free(value->pairs[i].value.text);
-		} else if (value->kind == VALUE_STREAM) {
+		} else if (value->kind == REDIS_STREAM) {
 			for (size_t j = 0; j < value->entries[i].count; j++)
 				free(value->entries[i].words[j].text);
 			free(value->entries[i].words);
-		} else if (value->kind == VALUE_ZSET) {
+		} else if (value->kind == REDIS_ZSET) {
 			free(value->members[i].name.text);
 		}
 	}
-	free(value->kind == VALUE_STRING ? (void *)value->string.text : (void *)value->pairs);
+	free(value->kind == REDIS_STRING ? (void *)value->string.text : (void *)value->pairs);
 	free(value->key.text);
 	free(value);
 }
@@ -123,22 +123,22 @@ static void value_free(struct value *value)
 static struct value *value_copy(const struct value *from)
 {
 	struct value *to = malloc(sizeof(*to));
-	const size_t size = from->kind == VALUE_HASH   ? sizeof(struct pair) :
-			    from->kind == VALUE_STREAM ? sizeof(struct entry) :
+	const size_t size = from->kind == REDIS_HASH   ? sizeof(struct pair) :
+			    from->kind == REDIS_STREAM ? sizeof(struct entry) :
 							 sizeof(struct member);
 
 	*to = *from;
 	to->key = copy_of(from->key);
 	to->room = from->count;
-	if (from->kind == VALUE_STRING) {
+	if (from->kind == REDIS_STRING) {
 		to->string = copy_of(from->string);
 		return to;
 	}
 	to->pairs = malloc(from->count * size + 1);
 	for (size_t i = 0; i < from->count; i++) {
-		if (from->kind == VALUE_HASH) {
+		if (from->kind == REDIS_HASH) {
 			to->pairs[i] = (struct pair){ copy_of(from->pairs[i].field), copy_of(from->pairs[i].value) };
-		} else if (from->kind == VALUE_STREAM) {
+		} else if (from->kind == REDIS_STREAM) {
 			to->entries[i] = from->entries[i];
 			to->entries[i].words = malloc(from->entries[i].count * sizeof(struct word));
 			for (size_t j = 0; j < from->entries[i].count; j++)
@@ -192,7 +192,7 @@ struct value *dataset_find(const struct dataset *data, const char *key)
 	return i < data->count && !strcmp(data->values[i]->key.text, key) ? data->values[i] : NULL;
 }
 
-static struct value *value_make(struct dataset *data, struct word key, enum value_kind kind)
+static struct value *value_make(struct dataset *data, struct word key, enum redis_type kind)
 {
 	const size_t i = place_of(data, key.text);
 	struct value *value = calloc(1, sizeof(*value));
@@ -243,7 +243,7 @@ struct word *hash_find(const struct value *hash, const char *field)
 {
 	const size_t i = hash ? pair_place(hash, field, strlen(field)) : 0;
 
-	return hash && hash->kind == VALUE_HASH && i < hash->count ? &hash->pairs[i].value : NULL;
+	return hash && hash->kind == REDIS_HASH && i < hash->count ? &hash->pairs[i].value : NULL;
 }
 
 /* Returns whether the field is new. */
@@ -341,7 +341,7 @@ size_t stream_read(const struct value *stream, const char *after, size_t most, s
 	__u64 epoch = 0, seq = 0;
 	size_t first = 0, count;
 
-	if (!stream || stream->kind != VALUE_STREAM || !id_parse(after, 0, &epoch, &seq))
+	if (!stream || stream->kind != REDIS_STREAM || !id_parse(after, 0, &epoch, &seq))
 		return 0;
 	while (first < stream->count &&
 	       id_compare(stream->entries[first].epoch, stream->entries[first].seq, epoch, seq) <= 0)
@@ -419,7 +419,7 @@ static void xadd(struct dataset *data, int count, const struct word *words, __s6
 		return;
 	}
 	if (!stream)
-		stream = value_make(data, words[1], VALUE_STREAM);
+		stream = value_make(data, words[1], REDIS_STREAM);
 	entry.count = count - id - 1;
 	entry.words = malloc(entry.count * sizeof(struct word));
 	for (size_t i = 0; i < entry.count; i++)
@@ -478,33 +478,33 @@ static void xrange(const struct value *stream, int count, const struct word *wor
 static const struct known {
 	const char *name;
 	int least;          /* words */
-	int key;            /* enum value_kind of the first key; -1: any */
+	int key;            /* enum redis_type of the first key; -1: any */
 	bool writes, makes; /* makes the key */
 } known[] = {
-	{ "HGET", 3, VALUE_HASH, false, false },
-	{ "HMGET", 3, VALUE_HASH, false, false },
-	{ "HGETALL", 2, VALUE_HASH, false, false },
-	{ "HLEN", 2, VALUE_HASH, false, false },
-	{ "HEXISTS", 3, VALUE_HASH, false, false },
-	{ "HSET", 4, VALUE_HASH, true, true },
-	{ "HSETNX", 4, VALUE_HASH, true, true },
-	{ "HDEL", 3, VALUE_HASH, true, false },
-	{ "HINCRBY", 4, VALUE_HASH, true, true },
-	{ "HKEYS", 2, VALUE_HASH, false, false },
-	{ "HSTRLEN", 3, VALUE_HASH, false, false },
-	{ "ZADD", 4, VALUE_ZSET, true, true },
-	{ "ZREM", 3, VALUE_ZSET, true, false },
-	{ "ZCARD", 2, VALUE_ZSET, false, false },
-	{ "ZRANGEBYSCORE", 4, VALUE_ZSET, false, false },
-	{ "ZCOUNT", 4, VALUE_ZSET, false, false },
-	{ "ZSCORE", 3, VALUE_ZSET, false, false },
-	{ "ZREMRANGEBYSCORE", 4, VALUE_ZSET, true, false },
-	{ "XADD", 5, VALUE_STREAM, true, false },
-	{ "XRANGE", 4, VALUE_STREAM, false, false },
-	{ "XREVRANGE", 4, VALUE_STREAM, false, false },
-	{ "XLEN", 2, VALUE_STREAM, false, false },
-	{ "XTRIM", 4, VALUE_STREAM, true, false },
-	{ "GET", 2, VALUE_STRING, false, false },
+	{ "HGET", 3, REDIS_HASH, false, false },
+	{ "HMGET", 3, REDIS_HASH, false, false },
+	{ "HGETALL", 2, REDIS_HASH, false, false },
+	{ "HLEN", 2, REDIS_HASH, false, false },
+	{ "HEXISTS", 3, REDIS_HASH, false, false },
+	{ "HSET", 4, REDIS_HASH, true, true },
+	{ "HSETNX", 4, REDIS_HASH, true, true },
+	{ "HDEL", 3, REDIS_HASH, true, false },
+	{ "HINCRBY", 4, REDIS_HASH, true, true },
+	{ "HKEYS", 2, REDIS_HASH, false, false },
+	{ "HSTRLEN", 3, REDIS_HASH, false, false },
+	{ "ZADD", 4, REDIS_ZSET, true, true },
+	{ "ZREM", 3, REDIS_ZSET, true, false },
+	{ "ZCARD", 2, REDIS_ZSET, false, false },
+	{ "ZRANGEBYSCORE", 4, REDIS_ZSET, false, false },
+	{ "ZCOUNT", 4, REDIS_ZSET, false, false },
+	{ "ZSCORE", 3, REDIS_ZSET, false, false },
+	{ "ZREMRANGEBYSCORE", 4, REDIS_ZSET, true, false },
+	{ "XADD", 5, REDIS_STREAM, true, false },
+	{ "XRANGE", 4, REDIS_STREAM, false, false },
+	{ "XREVRANGE", 4, REDIS_STREAM, false, false },
+	{ "XLEN", 2, REDIS_STREAM, false, false },
+	{ "XTRIM", 4, REDIS_STREAM, true, false },
+	{ "GET", 2, REDIS_STRING, false, false },
 	{ "SET", 3, -1, true, false },
 	{ "DEL", 2, -1, true, false },
 	{ "UNLINK", 2, -1, true, false },
@@ -684,7 +684,7 @@ static void do_keys(struct dataset *data, const char *name, int count, const str
 		reply_integer(out, dataset_find(data, words[1].text) != NULL);
 	} else if (!strcmp(name, "SET")) {
 		delete (data, words[1].text);
-		value_make(data, words[1], VALUE_STRING)->string = copy_of(words[2]);
+		value_make(data, words[1], REDIS_STRING)->string = copy_of(words[2]);
 		*changes = true;
 		reply_status(out, "OK");
 	} else if (!strcmp(name, "RENAME")) {
@@ -758,15 +758,15 @@ bool dataset_do(struct dataset *data, int count, const struct word *words, __s64
 		return true;
 	}
 	value = dataset_find(data, words[1].text);
-	if (value && value->kind != (enum value_kind)command->key) {
+	if (value && value->kind != (enum redis_type)command->key) {
 		reply_error(out, "WRONGTYPE Operation against a key holding the wrong kind of value");
 		return true;
 	}
 	if (!value && command->makes)
 		value = value_make(data, words[1], command->key);
-	if (command->key == VALUE_HASH) {
+	if (command->key == REDIS_HASH) {
 		do_hash(value, command->name, count, words, out, changes);
-	} else if (command->key == VALUE_ZSET) {
+	} else if (command->key == REDIS_ZSET) {
 		do_zset(value, command->name, count, words, out, changes);
 	} else if (!strcmp(command->name, "XADD")) {
 		const size_t before = out->used;
@@ -784,14 +784,14 @@ bool dataset_do(struct dataset *data, int count, const struct word *words, __s64
 			trim(value, length, is_exact);
 		*changes = value && value->count != had;
 		reply_integer(out, value ? had - value->count : 0);
-	} else if (command->key == VALUE_STREAM) {
+	} else if (command->key == REDIS_STREAM) {
 		xrange(value, count, words, !strcmp(command->name, "XREVRANGE"), out);
 	} else {
 		reply_word(out, value ? &value->string : NULL);
 	}
 	/* Redis keeps no empty hash or set. */
 	value = dataset_find(data, words[1].text);
-	if (value && !value->count && (value->kind == VALUE_HASH || value->kind == VALUE_ZSET))
+	if (value && !value->count && (value->kind == REDIS_HASH || value->kind == REDIS_ZSET))
 		delete (data, words[1].text);
 	return true;
 }

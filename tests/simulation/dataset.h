@@ -24,11 +24,11 @@ struct entry {
 	struct word *words; /* fields and values */
 };
 
-enum value_kind { VALUE_HASH, VALUE_STREAM, VALUE_ZSET, VALUE_STRING };
+enum redis_type { REDIS_HASH, REDIS_STREAM, REDIS_ZSET, REDIS_STRING };
 
 struct value {
 	struct word key;
-	enum value_kind kind;
+	enum redis_type kind;
 	size_t count, room;
 	union {
 		struct pair *pairs; /* of a hash */

@@ -398,7 +398,7 @@ static bool read_streams(struct client *client, int count, const struct word *wo
 	for (int k = i; k < i + half; k++) {
 		const struct value *stream = dataset_find(&client->server->data, words[k].text);
 
-		if (stream && stream->kind != VALUE_STREAM) {
+		if (stream && stream->kind != REDIS_STREAM) {
 			reply_error(&out, "WRONGTYPE Operation against a key holding the wrong kind of value");
 			link_answer(client->link, out.data, out.used);
 			bytes_free(&streams);
