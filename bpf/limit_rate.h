@@ -47,8 +47,8 @@ __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 by
 }
 
 /*
- * `first_line`: of the table in which a key has this hash. A key without a bucket is never above its rate: 0. Few paths are inline, because
- * the verifier follows each of them through all further shapes; for Linux 5.10 there is none.
+ * `first_line`: of the table in which a key has this hash. A key without a bucket is never above its rate: 0. Few paths
+ * are inline, because the verifier follows each of them through all further shapes; for Linux 5.10 there is none.
  */
 static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32 first_line, __u64 hash)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* bench: measures what the filter costs per packet on this host. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -339,9 +339,10 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 
 /*
  * The order matters in three places. The geometry and `used` of the config are for other tools, which read them beside
- * the active table: so they are written before `active`, the one store that makes all interfaces use the other table.
- * The new table has the old counts before the switch, so that a reader does not see them go back. Only when no packet is in the old table any more, its counts stand still. So the second search for heirs comes after
- * the wait; it finds those of rules that packets matched for the first time since filter_build().
+ * the active table: so they are written before `active`, the one store that makes all interfaces use the other table. The
+ * new table has the old counts before the switch, so that a reader does not see them go back. Only when no packet is in
+ * the old table any more, its counts stand still. So the second search for heirs comes after the wait; it finds those of
+ * rules that packets matched for the first time since filter_build().
  *
  * From the switch on there is no way back: errors of the wait and of the search lose counts at most, and the wait is
  * repeated before the old table is filled again.

@@ -12,8 +12,9 @@
 /* ---- one change ---- */
 
 /*
- * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. Then the list first gives up the old rule.
- * While a change is pending, it always does: the rule that the undo brings back may differ from the present one.
+ * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. Then the list first
+ * gives up the old rule. While a change is pending, it always does: the rule that the undo brings back may differ from
+ * the present one.
  */
 static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
 {

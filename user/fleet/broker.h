@@ -27,9 +27,10 @@ void broker_secrets_forget(struct broker_secrets *secrets);
 bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_secrets *b);
 
 /*
- * Connects to a broker. `secrets` NULL: those that the files hold now. BROKER_WRITE needs the master, which a replica names and no other broker contradicts; BROKER_READ takes any that is in touch
- * with its master, in random order. -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the
- * reason is that of the last broker tried. broker_close() accepts a struct whose connection.fd is -1.
+ * Connects to a broker. `secrets` NULL: those that the files hold now. BROKER_WRITE needs the master, which a replica
+ * names and no other broker contradicts; BROKER_READ takes any that is in touch with its master, in random order.
+ * -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the reason is that of the last broker tried.
+ * broker_close() accepts a struct whose connection.fd is -1.
  */
 int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
 		enum broker_use use, int timeout_ms, struct reason *reason);

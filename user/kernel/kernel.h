@@ -207,8 +207,9 @@ int kernel_make_object_file(const struct kernel_sizes *sizes, char **file, size_
 
 /*
  * Runs the filter on the received packets of an interface that has no XDP program. KERNEL_AUTO uses native XDP if the
- * driver can do it, else generic XDP; or tc, where packets have no Ethernet header. The new attachment becomes the last of filter->attachments. It needs neither this
- * process nor a BPF file system; it ends with kernel_detach() or with the interface.
+ * driver can do it, else generic XDP; or tc, where packets have no Ethernet header. The new attachment becomes the last
+ * of filter->attachments. It needs neither this process nor a BPF file system; it ends with kernel_detach() or with the
+ * interface.
  *
  * 0: *reason says why KERNEL_AUTO did not use the driver, or is "". -ENODEV; -EINVAL: neither an Ethernet header nor IP;
  * -EBUSY: another program is there; -EOPNOTSUPP; -EIO; other -errno.

@@ -205,8 +205,10 @@ const char *rule_rate_format(__u64 rate, char text[RULE_RATE_BYTES])
 		return strcpy(text, "?");
 	for (; rate & RULE_RATE_BITS && !(number % 1000) && thousands < 4; thousands++)
 		number /= 1000;
-	snprintf(text, RULE_RATE_BYTES, "%llu%.*s%s", (unsigned long long)number, thousands != 0,
-		 thousands ? &powers[2 * (thousands - 1)] : "", rate & RULE_RATE_BITS ? "bit/s" : "/s");
+	snprintf(text, RULE_RATE_BYTES, "%llu", (unsigned long long)number);
+	if (thousands)
+		text_append(text, RULE_RATE_BYTES, "%c", powers[2 * (thousands - 1)]);
+	text_append(text, RULE_RATE_BYTES, "%s", rate & RULE_RATE_BITS ? "bit/s" : "/s");
 	return text;
 }
 

@@ -153,7 +153,10 @@ static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift
 	return entry->first_word >> shift & 0xff;
 }
 
-/* Groups the entries by digit, in place. ends[d] is the end of the group of digit d. */
+/*
+ * Groups the entries by digit, in place. ends[d] is the end of the group of digit d, and next[d] its first place that may
+ * hold a stranger: each turn moves one entry to its group.
+ */
 static void distribute(struct rule_set_entry *entries, size_t count, unsigned int shift, size_t ends[256])
 {
 	size_t next[256];

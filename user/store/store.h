@@ -103,11 +103,11 @@ enum store_mode {
 };
 
 /*
- * Opens the store in DIR. With STORE_WRITE or STORE_TRY, the caller has an exclusive lock until
- * store_close(), so no other command changes the store or its tables meanwhile. The lock ends with the
- * process. 0; -ENOENT; -EACCES; -EBADMSG: not a store, or damaged; -EPROTO: its schema is unknown;
- * -EPROTONOSUPPORT: a newer version has written it, so this one may only read it; -ENOEXEC: a machine of another byte order or word size wrote it; other -errno. On failure *store is NULL. store_close()
- * accepts NULL, and aborts an open transaction.
+ * Opens the store in DIR. With STORE_WRITE or STORE_TRY, the caller has an exclusive lock until store_close(), so no
+ * other command changes the store or its tables meanwhile. The lock ends with the process. 0; -ENOENT; -EACCES; -EBADMSG:
+ * not a store, or damaged; -EPROTO: its schema is unknown; -EPROTONOSUPPORT: a newer version has written it, so this one
+ * may only read it; -ENOEXEC: a machine of another byte order or word size wrote it; other -errno. On failure *store is
+ * NULL. store_close() accepts NULL, and aborts an open transaction.
  *
  * A process can have each store open only once. If another thread has it open, store_open() waits; if the same
  * thread has it open, it returns -EDEADLK. Only the thread that opened a store may use it.
@@ -283,7 +283,8 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 
 /*
  * The shapes in use. store_undone_shapes(): of all rules that there are, or would be if the pending change were undone;
- * perhaps more. Only the member `shape` of its entries counts. store_plan(), within a transaction, calls shape_list_plan() on them. */
+ * perhaps more. Only the member `shape` of its entries counts. store_plan(), within a transaction, calls
+ * shape_list_plan() on them. */
 int store_shapes(struct store *store, struct shape_list *list);
 int store_undone_shapes(struct store *store, struct shape_list *list);
 int store_plan(struct store *store);
