@@ -16,6 +16,7 @@
 #undef lines
 
 #include "counters/counters.h"
+#include "io/output.h"
 
 #define GRAPH_ROWS 4       /* without its title and its axis */
 #define ROWS_FOR_GRAPH 19  /* a window with fewer rows has no graph */
@@ -37,6 +38,7 @@ enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
 	X(werase) X(wgetch) X(wmove) X(wrefresh)
 /* clang-format on */
 
+#define LIBRARY "libncursesw.so.6"
 #define MEMBER(name) __typeof__(name) *(name);
 #define LOAD(name) (curses.name = (__typeof__(curses.name))dlsym(library, #name)) &&
 
@@ -54,9 +56,11 @@ bool top_screen_open(void)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return false;
-	library = dlopen("libncursesw.so.6", RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-	if (!library || !(SYMBOLS(LOAD) true))
+	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+	if (!library || !(SYMBOLS(LOAD) true)) {
+		output_note("no screen: no " LIBRARY " here; 'apt-get install libncursesw6'");
 		return false;
+	}
 	setlocale(LC_CTYPE, "");
 	/* newterm() leaks memory for an unknown terminal, so ask first. */
 	if (curses.setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
