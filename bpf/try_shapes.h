@@ -196,8 +196,7 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,
-						     enum abi_outcome otherwise, int kind,
-						     struct shape_search *search)
+						     enum abi_outcome otherwise, int kind, struct shape_search *search)
 {
 	const struct flow_key *flow = &search->flow;
 	const struct abi_shape_list *list = abi_shapes(table, family);

@@ -325,6 +325,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 #ifdef __bpf__
 #pragma clang loop unroll(disable)
 #endif
+	/* NOLINTNEXTLINE(bugprone-branch-clone): on the host both are the same. */
 	for (int i = 0; i < (at->load ? PARSE_EXTENSION_HEADERS : PARSE_EXTENSION_HEADERS_DIRECT); i++) {
 		if (!parse_is_extension(flow->proto))
 			return parse_behind_extensions(at, flow);
@@ -414,6 +415,7 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 #ifdef __bpf__
 #pragma clang loop unroll(disable)
 #endif
+	/* NOLINTNEXTLINE(bugprone-branch-clone) */
 	for (int i = 0; i < (at->load ? PARSE_VLAN_TAGS : PARSE_VLAN_TAGS_DIRECT); i++) {
 		const struct parse_vlan_tag *tag;
 

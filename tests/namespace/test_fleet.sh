@@ -373,7 +373,7 @@ test_rates() {
 	rates 'src 192.0.2.1 rate 5/s' 'src 192.0.2.2 rate 8Mbit/s comment "c"' 'src 192.0.2.3'
 	echo 'drop it proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' | traffic --repeat 1000 >"$STATE/traffic" 2>&1 || :
 	dropped=$(xc stats | awk '/^drop-rule/ { print $4 }')
-	[ "$dropped" -gt 900 ] && [ "$dropped" -lt 1000 ] || fail "$dropped of 1000 packets are above 5/s"
+	{ [ "$dropped" -gt 900 ] && [ "$dropped" -lt 1000 ]; } || fail "$dropped of 1000 packets are above 5/s"
 	case_begin "by a stage"
 	assert_status 0 publish add 192.0.2.1 rate 6/s --list bad --stage
 	assert_status 0 publish release bad
@@ -732,7 +732,7 @@ test_staged_rules_are_for_staged_hosts() {
 	assert_status 0 publish abort bad --stage
 	wait_for "the end of the staged rule" passed 192.0.2.2
 	for verb in release abort; do
-		assert_status 1 publish $verb bad
+		assert_status 1 publish "$verb" bad
 		assert_error "nothing is staged for the list 'bad' at the broker"
 	done
 }

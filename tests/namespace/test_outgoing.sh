@@ -430,7 +430,7 @@ test_load_of_two_filters() {
 	assert_status 0 xc --name other load vbusy
 	for interface in vrx2 vrx; do
 		in_rx ip link set dev "$interface" xdp obj "$OBJECT" sec xdp
-		assert_status 0 xc load $interface
+		assert_status 0 xc load "$interface"
 	done
 	no_tc() {
 		! has_tc vrx && ! has_tc vrx2
@@ -446,13 +446,13 @@ test_load_of_two_filters() {
 	assert_status 0 xc unload vrx2
 	no_tc || fail "a program is still at tc"
 	for interface in vrx2 vrx; do
-		in_rx ip link set dev $interface xdp obj "$OBJECT" sec xdp
-		assert_status 0 xc load $interface
+		in_rx ip link set dev "$interface" xdp obj "$OBJECT" sec xdp
+		assert_status 0 xc load "$interface"
 	done
 	assert_status 0 xc load vrx vrx2 --outgoing --confirm 3s
-	has_tc vrx && has_tc vrx2 || fail "no program is at tc"
+	{ has_tc vrx && has_tc vrx2; } || fail "no program is at tc"
 	wait_for 'the end of the trial' no_tc
-	[ -n "$(program_id vrx)" ] && [ -n "$(program_id vrx2)" ] || fail "a program at XDP has gone"
+	{ [ -n "$(program_id vrx)" ] && [ -n "$(program_id vrx2)" ]; } || fail "a program at XDP has gone"
 }
 
 # Programs of others at the same hook keep running, behind ours, and stay when ours goes.

@@ -32,7 +32,7 @@ flood_once() {
 
 # is_near WANTED SEEN WHAT: within 5 %.
 is_near() {
-	[ "$2" -ge $(($1 * 95 / 100)) ] && [ "$2" -le $(($1 * 105 / 100)) ] || fail "$3: $2 packets a second, not $1"
+	{ [ "$2" -ge $(($1 * 95 / 100)) ] && [ "$2" -le $(($1 * 105 / 100)) ]; } || fail "$3: $2 packets a second, not $1"
 }
 
 test_packets_and_bits() {
@@ -184,13 +184,13 @@ test_formats() {
 		>"$STATE/wanted"
 	assert_status 0 xc import "$STATE/wanted"
 	for format in text csv; do
-		assert_status 0 xc export "$STATE/$format" --format $format
+		assert_status 0 xc export "$STATE/$format" --format "$format"
 		assert_status 0 xc flush
 		assert_status 0 xc import "$STATE/$format"
 		assert_equal "$(cat "$STATE/wanted")" "$(xc list)" "by $format"
 	done
 	for format in ipset nft; do
-		assert_status 1 xc export "$STATE/$format" --format $format
+		assert_status 1 xc export "$STATE/$format" --format "$format"
 		assert_error "'src 192.0.2.1 rate 1000/s' is left out: a set of $format has no rate"
 		grep -q '192\.0\.2\.2' "$STATE/$format" || fail "$format lacks a rule without a rate"
 		! grep -q '192\.0\.2\.1[^0-9]' "$STATE/$format" || fail "$format has a rule with a rate"
@@ -250,7 +250,7 @@ test_many_rates() {
 		xc $command >/dev/null || fail "status $?"
 		sleep 6 # every bucket is full
 		passed=$(traffic --repeat 60 --json <"$STATE/flows" 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
-		[ "$passed" -ge 5120 ] && [ "$passed" -le 12000 ] || fail "$passed passed, not 5 for each of 1024 rules"
+		{ [ "$passed" -ge 5120 ] && [ "$passed" -le 12000 ]; } || fail "$passed passed, not 5 for each of 1024 rules"
 	done
 	note "$passed of 61440 passed"
 	# All go; then as many others come, by turns.
@@ -258,11 +258,11 @@ test_many_rates() {
 		case_begin "round $round"
 		xc flush >/dev/null
 		flows pass 198.18.0.1 198.18.3.255 | traffic || fail "a rate is left"
-		awk -v round=$round 'BEGIN { for (i = 0; i < 1024; i++) print "add 10." round "." int(i / 256) "." i % 256 " rate 5/s" }' |
+		awk -v round="$round" 'BEGIN { for (i = 0; i < 1024; i++) print "add 10." round "." int(i / 256) "." i % 256 " rate 5/s" }' |
 			xc batch >/dev/null || fail "cannot add"
 		passed=$(echo "drop it proto udp src 10.$round.3.255 dst 198.51.100.9 sport 1 dport 2" |
 			traffic --repeat 1000 --json 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
-		[ "$passed" -ge 5 ] && [ "$passed" -le 50 ] || fail "$passed passed"
+		{ [ "$passed" -ge 5 ] && [ "$passed" -le 50 ]; } || fail "$passed passed"
 	done
 }
 

@@ -37,7 +37,7 @@ bool outcome_can_have(enum abi_outcome outcome, enum abi_verdict verdict);
 /* A rate as a whole number. llround() would need libm. */
 static inline long long counter_rounded(double rate)
 {
-	return rate + 0.5;
+	return (long long)(2 * rate + 1) / 2;
 }
 
 /* ---- tally ---- */

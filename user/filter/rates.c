@@ -107,7 +107,7 @@ static void fill_bucket(struct abi_rate *bucket, const struct wanted_place *want
 	const double burst = each_second * ABI_RATE_BURST_MS / 1000;
 
 	*bucket = (struct abi_rate){
-		.refill = each_second / jiffies + 0.5,
+		.refill = (__u64)(2 * each_second / jiffies + 1) / 2, /* rounded */
 		.burst = burst > least ? burst : least,
 		.batch = each_second / jiffies / ABI_RATE_BATCHES,
 		.each_byte = is_bits ? 1 << ABI_RATE_SHIFT : 0,

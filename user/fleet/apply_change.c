@@ -356,7 +356,8 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	list->at = source.at;
 	if (!fleet_position_compare(list->at, believed))
 		return 0;
-	list->is_moved = true; /* until the reader begins anew: a second look finds the position that this one has set */
+	/* Until the reader begins anew: a second look finds the position that this one has set. */
+	list->is_moved = true;
 	return reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again", list->name);
 }
 

@@ -51,7 +51,8 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 	while (line < end && count < 9 + FLEET_ENTRY_LINES) {
 		const char *next = memchr(line, '\n', end - line);
 		const size_t length = (next ? next : end) - line;
-		const char *rate = memmem(line, length, " rate ", 6), *comment = memmem(line, length, " comment \"", 10);
+		const char *rate = memmem(line, length, " rate ", 6),
+			   *comment = memmem(line, length, " comment \"", 10);
 
 		/* A broker with older functions refuses this one, instead of keeping each rate as a rule of its own. */
 		if (rate && (!comment || rate < comment))

@@ -25,7 +25,7 @@ struct guard_flow {
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
-	int unseen;         /* why the kernel lists no TCP connections, so that these are not protected: -errno; 0: it does */
+	int unseen; /* why the kernel lists no TCP connections, so that these are not protected: -errno; 0: it does */
 	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 

@@ -153,7 +153,7 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 	put(row, left, A_BOLD, text);
 	for (int ago = 0; ago < columns; ago++) {
 		const double share = most > 0 ? top_model_past(model, history, ago) / most : 0;
-		const int height = share * GRAPH_ROWS + 0.5;
+		const int height = (int)(2 * share * GRAPH_ROWS + 1) / 2;
 
 		for (int y = 0; y < height; y++)
 			put(row + GRAPH_ROWS - y, left + columns - 1 - ago, color, "#");

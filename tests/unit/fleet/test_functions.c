@@ -88,8 +88,7 @@ TEST(test_a_line_has_a_bound)
 	memset(rule, 'x', sizeof(rule));
 	rule[most + 1] = '\0';
 	before = state_and_log(broker);
-	assert_has(ask(broker, PUBLISH "2 '' '+ 0 src 192.0.2.3' '+ 0 %s'", rule),
-		   "XCLINE a line has at most");
+	assert_has(ask(broker, PUBLISH "2 '' '+ 0 src 192.0.2.3' '+ 0 %s'", rule), "XCLINE a line has at most");
 	after = state_and_log(broker);
 	assert_string_equal(before, after);
 	free(before);
@@ -106,7 +105,8 @@ TEST(test_a_rate_is_no_part_of_the_name)
 
 	skip_without_redis();
 	broker = open_list();
-	assert_has(ask(broker, PUBLISH "2 '' '- src 192.0.2.2' '+ 0 src 192.0.2.1 rate 9/s comment \" rate 1/s\"'"), "done");
+	assert_has(ask(broker, PUBLISH "2 '' '- src 192.0.2.2' '+ 0 src 192.0.2.1 rate 9/s comment \" rate 1/s\"'"),
+		   "done");
 	assert_has(ask(broker, PUBLISH "3 '' '+ 0 src 192.0.2.1 rate 8/s action monitor'"), "done");
 	assert_has(ask(broker, PUBLISH "4 '' '+ 0 src 192.0.2.1 rate 8/s' '+ 0 src 192.0.2.1 rate 8/s'"), "done");
 	assert_string_equal(ask(broker, "HGETALL xc:f:L:bad:b:0"),
