@@ -361,6 +361,11 @@ test_an_undone_load_leaves_the_other_direction() {
 	}
 	wait_for 'the end of the trial' has_no_xdp
 	has_tc vrx || fail "the end of the trial has taken the program for sent packets off"
+	assert_status 0 xc load vrx --outgoing
+	in_rx python3 tests/helpers/outgoing.py detach vrx
+	assert_status 5 xc load vrx vbusy --outgoing
+	assert_status 1 xc status
+	assert_output '^effect: +filters ONE DIRECTION only, though both were loaded$'
 }
 
 # Interfaces whose packets start with another header are refused.

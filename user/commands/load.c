@@ -197,9 +197,14 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
-		for (size_t k = kernel->attachments_count; k--;)
-			if (kernel->attachments[k].is_new)
-				kernel_detach_direction(kernel, &kernel->attachments[k], &ignored);
+		for (size_t k = kernel->attachments_count; k--;) {
+			const struct kernel_attachment *attachment = &kernel->attachments[k];
+
+			if (attachment->is_new)
+				kernel_detach_direction(kernel, attachment, &ignored);
+			if (attachment->was_lost)
+				kernel_want_outgoing(kernel, attachment, true);
+		}
 		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
 	}

@@ -219,6 +219,7 @@ int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, 
 	if (error)
 		return error;
 	attachment.is_new = true;
+	attachment.was_lost = filter->config->outgoing & outgoing_bit(&attachment);
 	filter->attachments[filter->attachments_count++] = attachment;
 	kernel_want_outgoing(filter, &attachment, true);
 	return 0;

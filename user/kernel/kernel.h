@@ -33,6 +33,7 @@ struct kernel_attachment {
 	bool is_tap, is_virtio_net; /* see struct interface */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
 	bool is_new;                /* kernel_attach() or kernel_attach_outgoing() has made it */
+	bool was_lost;              /* and it took the place of one that another tool had taken off */
 };
 
 enum kernel_map_name {
