@@ -240,8 +240,9 @@ static void note_rules(const struct rules *rules)
 	char first[RULE_TEXT_BYTES], last[RULE_TEXT_BYTES];
 
 	if (rules->count > 1)
-		output_note("%zu rules, from '%s' to '%s'", rules->count, rule_format(&rules->rule[0], first),
-			    rule_format(&rules->rule[rules->count - 1], last));
+		output_note("%zu rules, from '%s' to '%s'%s", rules->count, rule_format(&rules->rule[0], first),
+			    rule_format(&rules->rule[rules->count - 1], last),
+			    rules->rule->fields & RULE_RATE ? ", each with a rate of its own" : "");
 }
 
 static enum command_status run_add(const struct invocation *invocation)
