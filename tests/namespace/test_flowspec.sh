@@ -535,7 +535,7 @@ test_kinds_of_several_peers() {
 	cat "$STATE/lines.192.0.2.7" >&7
 	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 60'"
 	most=$(held 192.0.2.7)
-	[ "$most" -ge 10 ] && [ "$most" -le 28 ] || fail "one peer holds $most of 60 flows"
+	{ [ "$most" -ge 10 ] && [ "$most" -le 28 ]; } || fail "one peer holds $most of 60 flows"
 	grep -q "the peer 192.0.2.7 brings new kinds of rule .*, and may have $most: half of the room" "$STATE/feed.err" ||
 		fail "the share is not told: $(tail -n 3 "$STATE/feed.err")"
 	case_begin "the same kinds, and then new ones"
