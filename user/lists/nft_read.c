@@ -301,16 +301,16 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 	{
 		json_object_foreach(part, what, value)
 		{
-			const char *right = json_string_value(json_object_get(value, "right"));
+			const char *op = "", *right = "";
 			const char *word = add_part(&set, &row, what, value);
 
+			json_unpack(value, "{s:s, s:s}", "op", &op, "right", &right);
 			unfit = unfit ? unfit : word;
 			limit = strcmp(what, "limit") ? limit : value;
 			drops |= suggest_has("drop|reject", what, strlen(what), true);
 			decides |= !suggest_has("match|limit|counter|log", what, strlen(what), true);
 			/* The filter does not see packets of the loopback interface. */
-			if (word && !strncmp(word, "iif", 3) && right && !strcmp(right, "lo") &&
-			    !strcmp(json_string_value(json_object_get(value, "op")), "=="))
+			if (word && !strncmp(word, "iif", 3) && !strcmp(op, "==") && !strcmp(right, "lo"))
 				return 0;
 		}
 	}

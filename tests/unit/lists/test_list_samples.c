@@ -340,6 +340,22 @@ TEST(test_headings_of_csv)
 #define NFT_SET(address) \
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
+/* Rules of which parts are missing, or of another type: none is read, and none is trusted. */
+TEST(test_rules_of_nft_that_are_none)
+{
+#define RULE(expr) "{\"rule\":{\"family\":\"ip\",\"table\":\"t\",\"chain\":\"c\",\"expr\":" expr "}}"
+#define OVER "{\"limit\":{\"rate\":5,\"per\":\"second\",\"inv\":true}},{\"drop\":null}"
+	static const char list[] =
+		"{\"nftables\":[{\"chain\":{\"family\":\"ip\",\"table\":\"t\",\"name\":\"c\",\"hook\":\"input\"}},"
+		"{\"chain\":7},{\"rule\":{}},{\"rule\":[]}," RULE("7") "," RULE("[7,{}]") "," RULE("[{\"match\":{\"left\":{\"meta\":{\"key\":\"iif\"}},\"right\":\"lo\"}}]") "," RULE(
+			"[{\"match\":null}," OVER
+			"]") "," RULE("[{\"limit\":{\"rate\":\"x\",\"inv\":true}},{\"drop\":null}]") "]}";
+
+	assert_reads(list, sizeof(list) - 1, "",
+		     "1: chain 'c', rule with handle 0: no rule with a rate can say its match\n"
+		     "1: chain 'c', rule with handle 0: no rule with a rate can say its limit\n");
+}
+
 /* A file may have two documents of nft. Anything after them is refused, not ignored. */
 TEST(test_documents_of_nft)
 {
