@@ -55,15 +55,16 @@ static int map_buckets(const struct kernel_filter *kernel, __u64 first, __u64 bu
 	return kernel_map_part(&kernel->map[KERNEL_BUCKETS], start, bytes_of_buckets(kernel, first + buckets) - start);
 }
 
-/* Maps the buckets, records and counters of `slots` slots from `slot` on. */
-static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, __u64 slot, __u64 slots)
+/* Maps the buckets, records and, if asked for, counters of `slots` slots from `slot` on. */
+static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, __u64 slot, __u64 slots,
+		     bool has_counters)
 {
 	const __u64 first = in_config->first_slot + slot;
 	int error = map_buckets(kernel, in_config->first_bucket + slot / BUCKET_SLOTS, slots / BUCKET_SLOTS);
 
 	if (kernel->options.is_exact && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_RECORDS], first * sizeof(__u64), slots * sizeof(__u64));
-	if (kernel->options.has_counts && !error)
+	if (kernel->options.has_counts && has_counters && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_COUNTS], first * sizeof(struct abi_counter),
 					slots * sizeof(struct abi_counter));
 	return error;
@@ -71,14 +72,7 @@ static int map_slots(const struct kernel_filter *kernel, const struct abi_table 
 
 int filter_map_entries(const struct filter *filter)
 {
-	const struct abi_table *in_config = filter_abi_table(filter);
-	const __u64 slots = table_slots(&filter->table);
-	int error = map_buckets(&filter->kernel, in_config->first_bucket, filter->table.geometry.buckets);
-
-	if (filter->kernel.options.is_exact && !error)
-		error = kernel_map_part(&filter->kernel.map[KERNEL_RECORDS], in_config->first_slot * sizeof(__u64),
-					slots * sizeof(__u64));
-	return error;
+	return map_slots(&filter->kernel, filter_abi_table(filter), 0, table_slots(&filter->table), false);
 }
 
 /* For table->reach. */
@@ -87,7 +81,7 @@ static int reach(const struct table *table, __u64 slot, __u64 slots)
 	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
 	const struct abi_table *in_config = filter_abi_table(filter);
 
-	return (slots ? map_slots(&filter->kernel, in_config, slot, slots) :
+	return (slots ? map_slots(&filter->kernel, in_config, slot, slots, true) :
 			map_buckets(&filter->kernel, in_config->first_bucket, table->geometry.buckets)) ?
 		       -ENOMEM :
 		       0;
@@ -128,7 +122,7 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 	int error = open_table(kernel, in_config, filter_geometry(kernel), table);
 
 	if (!error)
-		error = map_slots(kernel, in_config, 0, table_slots(table));
+		error = map_slots(kernel, in_config, 0, table_slots(table), true);
 	if (error)
 		table_close(table);
 	return error;
