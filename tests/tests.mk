@@ -13,7 +13,7 @@ BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 # For virtual machines with other kernels, and the compilers that tests/checks/verify.sh knows.
-KERNEL_PACKAGES := qemu-system-x86 kmod cpio ethtool $(if $(filter arm64,$(ARCH)),gcc-aarch64-linux-gnu)
+KERNEL_PACKAGES := qemu-system-x86 kmod cpio ethtool wireguard-tools $(if $(filter arm64,$(ARCH)),gcc-aarch64-linux-gnu)
 KERNELS := bookworm bookworm-backports bookworm-backports-$(if $(filter arm64,$(ARCH)),16k,full)
 VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/checks/verify.sh)
 LINT_PACKAGES := clang-tidy clang-format cppcheck shellcheck

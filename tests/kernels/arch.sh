@@ -34,4 +34,4 @@ esac
 # What a machine has. Whole packages: all commands that tests may call, without a list of them.
 MACHINE_PACKAGES='dash coreutils gzip grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
 	xdp-tools libxdp1 ipset nftables netbase bash tcpdump ethtool libcap2-bin ncurses-base libmicrohttpd12 libcurl4
-	libhiredis0.14 redis-tools openssl iptables python3-minimal python3'
+	libhiredis0.14 redis-tools openssl iptables python3-minimal python3 wireguard-tools'

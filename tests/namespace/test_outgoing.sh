@@ -59,13 +59,16 @@ leaves_nothing() {
 
 # Headers before the ports are no way around a rule, nor are packet sockets, unless they go past the queues.
 test_no_way_around_a_rule() {
+	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/bare" || fail "cannot send"
+	[ "$(grep -c ': delivered$' "$STATE/bare")" -gt "$(grep -cv ': delivered$' "$STATE/bare")" ] || fail "nothing is delivered"
+	! grep -v ': delivered$' "$STATE/bare" || note "this kernel stops some itself: $(grep -c ': stopped' "$STATE/bare")"
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc policy too-many-headers pass >/dev/null
 	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/free" || fail "cannot send"
-	assert_equal '' "$(grep -v ': delivered$' "$STATE/free" | grep -Ev '^1[0-9]{2} options:')" "stopped without a rule"
+	assert_equal "$(cat "$STATE/bare")" "$(cat "$STATE/free")" "sent without a rule"
 	xc add proto udp sport 5300 >/dev/null
 	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
-	printf '%s: delivered\n' '65 tags' '350 tags' 'split headers' >"$STATE/deeper"
+	grep -E '^(65 tags|350 tags|split headers): delivered$' "$STATE/bare" >"$STATE/deeper"
 	assert_equal "$(cat "$STATE/deeper")" "$(grep ': delivered$' "$STATE/sent")" "sent with the policy pass"
 	xc policy too-many-headers drop >/dev/null
 	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
