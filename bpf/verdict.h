@@ -11,13 +11,13 @@ struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
 	__u32 slot;     /* of the entry that decided; LOOKUP_NO_SLOT if none did, or the table has no records */
-	__u64 listener; /* abi_config.listener with VERDICT_DROP and VERDICT_WOULD_DROP; else 0 */
+	__u64 listener; /* lease of the listener (abi_config) for a drop or would-be drop; else 0 */
 };
 
 /*
- * packet_parse() fills the flow, or packet_gather() does. Clang 19 may save registers of both ways in the same place of the
- * stack, and then Linux 6.18 stops with "verifier bug". A volatile copy prevents that. Older compilers need no volatile
- * copy, and would need more stack for it.
+ * packet_parse() fills the flow, or packet_gather() does. Clang 19 may save registers of both in one place of the
+ * stack. Then Linux 6.18 refuses the program with "verifier bug". A volatile copy prevents that. Up to clang 16 none is
+ * needed, and it would take more stack.
  */
 #if __clang_major__ > 16
 #define VERDICT_COPY volatile
@@ -53,7 +53,7 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 	flow_pack(&flow, key);
 	/*
 	 * On each path through the parser the verifier knows other constants: the result, and in the key the protocol, the kind
-	 * of ports, the fragment and the flags. These are hidden from it. It knows nothing of the addresses.
+	 * of ports, the fragment and the flags. They are hidden, or it would check the shapes for each path.
 	 */
 	result = hide_from_verifier(&config->zero, result);
 	key->word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key->word[FLOW_KEY_DETAILS]);
@@ -83,8 +83,8 @@ RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 }
 
 /*
- * Reads `run` a second time on purpose: a saved copy would be one more value for the verifier to follow. Only dropped
- * packets need `listener`, so it is read here.
+ * Reads `run` a second time on purpose: a saved copy would be one more value for the verifier to follow. Packets that
+ * pass do not need `listener`, so it is read here.
  */
 static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct shape_match match)
 {
@@ -101,7 +101,7 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 	return (struct verdict){ match.outcome, VERDICT_PASS, match.slot, 0 };
 }
 
-/* Cuts SHAPE_MONITORED off an outcome. It also shows the verifier of Linux 6.1 the bound of the index. */
+/* Clears SHAPE_MONITORED. It also bounds the index of policy[] for the verifier of Linux 6.1. */
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 

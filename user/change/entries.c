@@ -3,16 +3,16 @@
  * The keys of one change, and when they enter and leave the tables of the filters.
  *
  * A key is what a packet must have for a rule to match; a rule has one key or more, and rules can share a key. A table
- * has one entry for each key. A change adds keys and touches keys: a touched key is in the tables already, and gets or
- * loses a rule, or another end. The end of a key is that of the rule that ends last, and the tables keep it in ticks.
+ * has one entry for each key. A change adds keys and touches others: a touched key exists already. It gains or loses a
+ * rule, or its end changes. A key ends when the last of its rules ends, and the tables keep the end in ticks.
  *
  * Nothing enters a table before the change is complete. So a change that is refused or interrupted has affected no
- * packet. Before the commit the added keys enter. After it the keys leave that no rule needs any more. A pass rule keeps
- * packets from drop rules, so its keys enter first and leave last: a packet that passes before and after the change also
- * passes in between.
+ * packet. Before the commit the added keys enter. After the commit the keys without rules leave. A pass rule keeps
+ * packets from drop rules, so its keys enter before theirs and leave after them: a packet that passes before and after
+ * the change also passes in between.
  *
- * All this is true for tables in the state FILTER_KEY_BY_KEY (filter_change.c). The functions here do nothing to tables in
- * other states, which are filled from the store.
+ * All this is true for tables in the states FILTER_KEY_BY_KEY and FILTER_KEYS_IN (filter_change.c). Tables in other
+ * states are filled from the store.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ bool any_table_takes_keys(const struct session *session)
 	return false;
 }
 
-/* Whether one more key needs a larger table. A filter held by another tool gets none: it may use all its slots. */
+/* Whether one more key needs a larger table. A filter held by another tool keeps its maps: it may use all slots. */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
 	const __u64 keys = session->change->keys.added_count + 1;
@@ -180,7 +180,7 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 		error = insert_action(session, filter, RULE_DROP, reason);
 	if (!error)
 		error = insert_action(session, filter, RULE_MONITOR, reason);
-	/* If keys are all that changed, an abort can take back just these. */
+	/* If only keys were added, an abort can delete just them. */
 	if (!error && filter->way == FILTER_KEY_BY_KEY && has_only_keys)
 		filter_change_keys_in(filter);
 	return error;

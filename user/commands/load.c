@@ -14,8 +14,8 @@
 #include "base/memory.h"
 
 /*
- * Adds the row of an interface whose received packets are filtered already. If --outgoing asks for it, filters its sent
- * packets first. `interface` must not point into an attachment, because attachments move in memory.
+ * Received packets of the interface are filtered already. Filters sent ones, too, if --outgoing asks for it. Then adds
+ * a row to `rows`. `interface` must not point into an attachment, because attachments move in memory.
  */
 static int load_outgoing(const struct invocation *invocation, struct session *session, const char *interface,
 			 json_t *rows, struct reason *reason)
@@ -26,7 +26,7 @@ static int load_outgoing(const struct invocation *invocation, struct session *se
 	json_t *row;
 	int error = 0;
 
-	/* This may be another filter than the first: another loader makes one for each interface. */
+	/* `filter` need not be the first one: another loader makes one for each interface. */
 	if (invocation->load.is_outgoing && !is_outgoing) {
 		error = kernel_attach_outgoing(filter, interface, reason);
 		is_outgoing = true;
@@ -95,8 +95,8 @@ static int check_running(const struct invocation *invocation, const struct sessi
 }
 
 /*
- * Whether this load changes the filter, so that --confirm is for it: the first filter gets the interfaces; another one is set
- * up, or gets a program for sent packets.
+ * Whether this load changes the filter, so that --confirm is for it. The first always counts. Others count if they are
+ * set up now or get a program for sent packets.
  */
 static bool is_on_trial(const struct invocation *invocation, const struct session *session, size_t which)
 {
@@ -132,7 +132,7 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 			  "--confirm out");
 }
 
-/* Sets monitor-only and the deadline. Call it before anything is attached: no packet is dropped without them. */
+/* Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. */
 static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
 		       struct reason *reason)
 {
@@ -148,7 +148,7 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 	return error;
 }
 
-/* After an error nothing has changed: a filter that another tool has loaded still passes everything. */
+/* After an error nothing has changed: a filter that was not started before still passes everything. */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
 		    struct watchdog *watchdog, struct reason *reason)
 {
@@ -180,7 +180,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 					  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
 					  session->name);
-	/* Monitor-only makes a running filter drop less. With --confirm a load without anything new is refused below. */
+	/* A load that is refused below (--confirm, but nothing new) must not make a running filter drop less. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);
 	command_fit_mtu(session);

@@ -75,7 +75,7 @@ int filter_map_entries(const struct filter *filter)
 	return map_slots(&filter->kernel, filter_abi_table(filter), 0, table_slots(&filter->table), false);
 }
 
-/* For table->reach. */
+/* See `reach` in table.h. */
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
 	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
@@ -129,9 +129,9 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
 }
 
 /*
- * The reader is the BPF program. It looks at the first bucket of a key, then at the second, and at last reads the
- * sequence again: if an entry moved meanwhile, the sequence shows it (table/publish_order.h). This needs the loads in
- * this order. Some processors reorder them, unless the program makes each load depend on the one before. If neither the
+ * The reader is the BPF program. It reads the sequence, the first bucket of a key, the second, and the sequence again.
+ * If an entry moved meanwhile, the sequence has changed (table/publish_order.h). The loads must keep this order.
+ * Some processors reorder them, unless the program makes each load depend on the one before. If neither the
  * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
  *
  * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and the
@@ -288,7 +288,7 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 
 /* ---- one key ---- */
 
-#define AHEAD_TICKS 16 /* the estimates of two processes differ by one tick at most; the rest is a margin */
+#define AHEAD_TICKS 16 /* ticks that two processes estimate differ by one at most; the rest is a margin */
 #define STOPPED_MS 100 /* more time than this between two reads of clocks: the process was stopped */
 
 /*
@@ -316,7 +316,7 @@ __u32 filter_end(const struct filter *filter, __u32 tick)
 	/* An end at the epoch becomes 1, because 0 means never. */
 	if (!tick || tick - epoch <= ABI_END_MAX)
 		return tick ? tick - epoch + (tick == epoch) : 0;
-	/* An end before the epoch has passed: 1. One too far ahead: 0. */
+	/* Before the epoch: ended, so 1. Too far ahead: never, so 0. */
 	return tick < epoch;
 }
 
@@ -328,7 +328,7 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 
 	if (!tick || ticks_now(&now, &ignored))
 		return false;
-	/* Another process may have made the table, and its estimate of the tick may be ahead. */
+	/* The epoch may be just after `now`, if a process whose tick is ahead set it. */
 	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
 }
 
@@ -340,7 +340,7 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 
 	if (error)
 		return error;
-	/* The hint comes before the key, or packets would skip the look-up. Shortcuts come after it: they need the key. */
+	/* The hint comes before the key, or packets would skip the look-up. Shortcuts (shape.h) come after the key. */
 	hints_mark(filter_hints(filter), key, hint);
 	error = table_insert(&filter->table, &value, filter_end(filter, tick));
 	if (!error && !tick)

@@ -8,6 +8,7 @@
  *   log       the last changes of a list at the broker, each with its position; ctl is such a log about panic
  *   state     all rules of a list at the broker: to read a list as a whole is to read its state
  *   head      where the log of a list ends, and how many rules the list has
+ *   staged    only hosts with staged = yes take it: new rules of a list, or its deletion
  *   position  EPOCH-SEQ. A new epoch begins when a broker goes on from an older state.
  */
 #include "fleet/log_reader.h"
@@ -193,7 +194,7 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	}
 	if (error) {
 		end = log_fail(reader, i, reason->text);
-		return error == -EMSGSIZE && !end ? LOG_LOST : end; /* the rest of too long a reply was not read */
+		return error == -EMSGSIZE && !end ? LOG_LOST : end; /* the reply is too long, its rest unread */
 	}
 	list->is_broken = false;
 	/* The broker has no such list now. The host keeps its rules, unless a publisher or --accept says otherwise. */
@@ -226,9 +227,9 @@ static enum log_end read_due(struct log_reader *reader, size_t *count, struct re
 /* ---- the heads of the lists ---- */
 
 /*
- * Asks the broker's hash "accept" about the list. A publisher may have written a time there: until then hosts may delete any
- * number of the list's rules, so a list that was refused is read again. The hash also says whether the deletion of the list
- * is staged.
+ * Asks the broker's hash "accept" about the list. It may have a time from a publisher: until then hosts may delete any
+ * number of the list's rules. So a refused list is read again. The hash also says whether the deletion of the list is
+ * staged.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
@@ -334,7 +335,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 		reader->stopped_ms = 0;
 	else if (!reader->stopped_ms)
 		reader->stopped_ms = fleet_now_ms();
-	/* A list is refused if its bit is set. An applier that has stopped takes nothing, and refuses only whole lists. */
+	/* A list is refused if its bit is set, or if it was sent whole to a stopped applier, which takes nothing. */
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
@@ -398,7 +399,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 		list->at = list->committed;
 		list->plan = list->plan ? list->plan : list->sent;
 		list->sent = FOLLOW_LEVEL;
-		list->behind_at = list->skip = (struct fleet_position){}; /* were found at the last connection */
+		list->behind_at = list->skip = (struct fleet_position){}; /* from the last connection */
 	}
 	if (!end)
 		end = check(reader, reason);

@@ -34,20 +34,20 @@ struct filter_search {
 	size_t count;
 	struct kernel_filter *known; /* found by an earlier call of kernel_find_filters() */
 	size_t known_count;
-	/* Where the program runs that is looked at now. root_id: the program of the interface: ours, or the dispatcher. */
+	/* Where the program in question runs. root_id: the program of the interface, ours or the dispatcher. */
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
 	__u64 missed;              /* sum of the ids of programs and links that could not be opened */
 	bool has_unusable;         /* a filter is damaged or of an unknown version; `reason` says which */
-	struct reason not_reached; /* why a filter is unusable that is named must_see, or may be; "": there is none */
+	struct reason not_reached; /* why a filter that is or may be must_see is unusable; "": there is none */
 	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
 
 /*
- * Takes the mappings of the earlier search over: mapping a table takes longer than finding it. A map that is mapped keeps
- * its id, so equal ids mean the same map.
+ * Takes over the mappings of the earlier search: to map a table takes longer than finding it. No other map gets the id
+ * of a mapped map: equal ids mean the same map.
  */
 static void take_memory(const struct filter_search *search, struct kernel_filter *filter)
 {
@@ -66,8 +66,8 @@ static void take_memory(const struct filter_search *search, struct kernel_filter
 }
 
 /*
- * Adds the attachment to the filter with this config that the search has found already. If it has found none, adds the
- * filter, too, and zeroes *filter. Returns enum kernel_found, or -errno.
+ * Adds the attachment to the filter found already with this config. If there is none, adds *filter first and zeroes it.
+ * Returns enum kernel_found, or -errno.
  */
 static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
@@ -199,8 +199,8 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 
 /*
  * Searches again if an id was missed: the search may not have seen the program that replaced it. Two searches that miss
- * the same ids are enough, because this process may not open those. After SEARCHES_MAX searches the last one counts: no
- * writer replaces tables that fast, and `panic` must not wait for a tool that makes and removes links all the time.
+ * the same ids are enough, because this process may not open those. After SEARCHES_MAX searches the last one counts. No
+ * writer replaces tables that fast. Then a tool makes and removes links all the time, and `panic` must not wait for it.
  */
 static int search_interfaces(struct filter_search *search)
 {
@@ -277,7 +277,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 		kernel_unseen_reason(search.unseen, reason);
 		seen = KERNEL_NOT_ALLOWED;
 	}
-	/* All wanted filters are in the array, except a damaged one, which the reason names. */
+	/* All wanted filters are in the array. If a damaged one is not, the reason names it. */
 	if (!error && seen == KERNEL_SEEN)
 		*reason = search.not_reached;
 	*filters = search.filters;

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It writes
+ * lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. If the change
+ * fails, the group is halved until the line at fault is found: that line is left out and named, and the others are applied.
+ */
 #include "lists/list_keeper.h"
 
 #include <errno.h>
@@ -18,8 +23,8 @@
 #define GATHER_MS 20      /* to wait for more lines of the same change */
 #define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
-#define FAILURES_MAX 64 /* after so many failed changes in a row for lack of room, the disk is full, not only a table */
-#define ENDS_NEAR_MS 2000 /* ends of rules that differ by less stay when the whole list comes again */
+#define FAILURES_MAX 64   /* -ENOSPC after so many failures in a row: the disk is full, not only a table */
+#define ENDS_NEAR_MS 2000 /* a whole list that comes again changes no end by this or less */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
 struct line {
@@ -34,9 +39,9 @@ struct keeping {
 	size_t count;
 	struct rule_set whole; /* the rules since `# all` */
 	bool takes_whole;      /* `# end` has not come yet */
-	bool has_whole;        /* it has: `whole` replaces the list */
+	bool has_whole;        /* `# end` came: `whole` is the list */
 	bool is_asked;         /* the reader waits for keeper->answer() */
-	FILE *report;          /* the lines of a report, without the marks */
+	FILE *report;          /* the report on flows, without the `#:` */
 	char *report_text;
 	size_t report_length, report_bytes;
 	bool has_report; /* `report` is complete */
@@ -45,7 +50,7 @@ struct keeping {
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
 	/* Of this group: */
-	struct reason notes[NOTES_MAX]; /* printed after the lock is released: who reads standard error may hang */
+	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
 	int error; /* not 0: the rest of the group is left out. The reader sends it again at its next renewal. */
@@ -165,7 +170,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (!error)
 		return;
-	/* A line is at fault if the guard refuses it (-ECANCELED), or if there is no room for its kind (-E2BIG) or for it. */
+	/* At fault: the guard refuses it (-ECANCELED), or its shape or rate (-E2BIG) or it (-ENOSPC) finds no room. */
 	if (keeping->has_whole ||
 	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
@@ -189,7 +194,7 @@ static void apply_lines(struct keeping *keeping)
 		apply_range(keeping, i, i + 1);
 		first = i + 1;
 	}
-	/* A group without lines stores the counts of flows and the time of the reader's last message. */
+	/* A group without lines stores the source of the list and the time of the last message. */
 	if (first < keeping->count || !keeping->count)
 		apply_range(keeping, first, keeping->count);
 }
@@ -244,7 +249,7 @@ static void apply_group(struct keeping *keeping)
 	keeping->is_asked = keeping->has_whole = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
-	/* The lock is released first: other commands do not wait for the disk. The report has the time at which it was true. */
+	/* The lock is released first: other commands do not wait for the disk. The report says when it was true. */
 	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
 		add_note(keeping, &reason);
 	free(flows);
@@ -298,7 +303,10 @@ static void take_line(struct keeping *keeping, size_t text)
 	}
 }
 
-/* Rests as long as the group took, or longer after a refused rule: a hostile reader gets at most half of the time. */
+/*
+ * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a hostile reader
+ * gets half of the time at most, unless its groups take longer than that.
+ */
 static int rest(struct keeping *keeping, const struct timespec *start)
 {
 	const __s64 most_ms = keeping->keeper->stale_ms / 8;
@@ -334,7 +342,7 @@ static int step(struct keeping *keeping)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
-	/* A whole list is a change of its own. A report is about the lines before it. */
+	/* A whole list ends a group, and so does a report on the lines before it. */
 	while (!got && !keeping->has_whole && !keeping->has_report &&
 	       keeping->count + keeping->notes_count < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);

@@ -3,8 +3,8 @@
  * The pending change: a change that is stored and in force, and is undone unless somebody confirms it in time.
  *
  * Database "undo" has an entry for each rule that the change touched. The key is the rule; the value is a byte 0 if the
- * rule did not exist before the change, or a byte 1 and the value that the rule had. A rule is there for its owners: one
- * bit for each list, and one for the rules added by hand. An owner has a rule permanently or until a time.
+ * rule did not exist before the change, or a byte 1 and the value that the rule had. A rule has owners, as bits: one
+ * for each list, and one for the rules added by hand. An owner has a rule permanently or until a time.
  *
  * Other changes may be made while one is pending. What they add or delete must outlast the undo, so they change the old
  * values in "undo" as well (store_undo_put() and the functions after it).
@@ -28,7 +28,7 @@ int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		entry.mv_size += value->mv_size;
 	}
-	/* An entry stays: it has the value from before the change. `value` may be one that the change itself has set. */
+	/* An existing entry stays: it has the value from before the change. `value` may be from the change itself. */
 	error = store_pair_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
@@ -80,7 +80,7 @@ static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_V
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
-/* 1; 0: the pending change has not touched the rule, or no change of an earlier transaction is pending; -errno. */
+/* 1; 0: the pending change has not touched the rule, or store_has_earlier_pending() is false; -errno. */
 static int old_rule_find(struct store *store, const MDB_val *rule, struct old_rule *old)
 {
 	MDB_val bytes;
@@ -161,7 +161,7 @@ struct replacing {
 
 /*
  * Changes one old value to what it would be if the owner's rules had been replaced before the pending change. Entries and
- * wanted rules are both in the order of rules. So each call goes on in `wanted` where the last one ended.
+ * wanted rules are sorted alike. So each call goes on in `wanted` where the last one ended.
  */
 static int replace_entry(const struct store_pair *entry, void *context)
 {
@@ -352,13 +352,13 @@ static int undo_rule(const struct store_pair *entry, void *context)
 
 /*
  * Goes through the database twice. The first pass deletes every rule that the change touched. The second pass adds the
- * rules that existed before the change, with their old owners. There are two reasons for two passes: a rule that is
- * still there would keep the owners that the change gave it; and the number of shapes is limited, so the deleted rules
- * must give up theirs before others come back. A list must exist while it has rules. So deleted lists come back before
+ * rules that existed before the change, with their old owners. There are two reasons for two passes. A rule that is
+ * still there would keep the owners that the change gave it. And the number of shapes is limited: deleted rules must
+ * give up theirs before others come back. A list must exist while it has rules. So deleted lists come back before
  * the passes, and new lists go after them.
  *
- * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions; with is_undoing
- * these leave "undo" alone, and do not take the rules for edits of their lists.
+ * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions. With
+ * is_undoing these leave "undo" alone, and do not mark lists as edited.
  */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
