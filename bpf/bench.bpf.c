@@ -116,8 +116,9 @@ static __always_inline void want_key(struct flow_key *key, enum flow_family fami
 }
 
 /*
- * What is measured. These are global functions: in one function with bench_next(), the verifier would check the filter
- * three times as long as in xdp_cuckoo(), and give up with some compilers. Each of them costs one call.
+ * The three things to measure. They are global functions, each at the cost of one call. In one function with
+ * bench_next(), the verifier would check the filter three times as long as in xdp_cuckoo(), and give up with some
+ * compilers.
  */
 __attribute__((noinline)) int bench_drop(struct xdp_md *ctx)
 {

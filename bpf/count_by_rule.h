@@ -55,8 +55,8 @@ static __always_inline __u32 count_weight(struct abi_pace *pace)
 }
 
 /*
- * Draws before the look-up whether the packet will be counted. Or the result into its slot: LOOKUP_DRAWN, or LOOKUP_NO_SLOT
- * if the packet will not be counted.
+ * Draws before the look-up whether the packet will be counted: LOOKUP_DRAWN, or LOOKUP_NO_SLOT if not. After the
+ * look-up, the caller ors this into the slot for count_rule().
  */
 static __always_inline __u32 count_draw(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether a packet that matches a rule with a rate is above it: see include/rate.h. What most packets need is inline: a
- * call returns slowly on processors with mitigations for returns. The rest is in global functions without pointers, which
- * every kernel takes: the verifier checks them once.
+ * Whether a packet exceeds the rate of the rule that it matches: see include/rate.h. What most packets need is inline,
+ * because a call returns slowly on processors with mitigations for returns. The rest is a global function, because the
+ * verifier checks that once. It takes no pointers, because old kernels refuse them.
  */
 #ifndef XDP_CUCKOO_LIMIT_RATE_H
 #define XDP_CUCKOO_LIMIT_RATE_H
@@ -18,7 +18,7 @@ FLOW_INLINE const struct abi_rate_line *rate_line(const struct abi_rates *rates,
 	return &rates->line[(first_line + abi_rate_line_of(hash, which)) & (2 * ABI_RATE_LINES - 1)];
 }
 
-/* Looks at all places of the hash; every bucket there pays. Not 0: one of them is empty. */
+/* Pays from every bucket of the hash, wherever its place is. Returns not 0 if one of them is empty. */
 __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets)
 {
 	struct abi_rates *rates = maps_rates();
@@ -47,8 +47,8 @@ __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 by
 }
 
 /*
- * `first_line`: of the table in which a key has this hash. A key without a bucket is never above its rate: 0. Few paths
- * are inline, because the verifier follows each of them through all further shapes; for Linux 5.10 there is none.
+ * `first_line`: of the table that has the key. Returns 0 for a key without a bucket. Few paths are inline, because the
+ * verifier follows each of them through all further shapes. For Linux 5.10 there is none.
  */
 static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32 first_line, __u64 hash)
 {

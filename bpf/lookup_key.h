@@ -266,10 +266,10 @@ RARE_FUNCTION __u64 lookup_try_compact(const struct abi_table *table, __u64 hash
 }
 
 /*
- * All tries after the first. `last` is the result of the first try. LOOKUP_MISS means here that a fingerprint
- * matched, but not its record. Returns the packed answer.
+ * All tries after the first. In `first_try`, its result, LOOKUP_MISS means that a fingerprint matched, but not its
+ * record. Returns the packed answer.
  */
-RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag, enum lookup_result last)
+RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag, enum lookup_result first_try)
 {
 	__u64 packed = 0, tries = 0;
 
@@ -282,31 +282,31 @@ RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u6
 		if (packed >> 32 != LOOKUP_UNSETTLED)
 			break;
 	}
-	tries -= last != LOOKUP_UNSETTLED;
+	tries -= first_try != LOOKUP_UNSETTLED;
 	if (tries)
 		maps_count(ABI_COUNTER_RETRIES, tries);
-	if (xc_options.is_exact && last == LOOKUP_MISS && packed >> 32 == LOOKUP_MISS)
+	if (xc_options.is_exact && first_try == LOOKUP_MISS && packed >> 32 == LOOKUP_MISS)
 		maps_count(ABI_COUNTER_STOPPED, 1);
 	return packed;
 }
 
 #if !KERNEL_HAS_POINTER_ARGUMENTS
 /* lookup_again() as a global function. `is_second`: in the second table. Only that table starts behind bucket 0. */
-__attribute__((noinline)) __u64 lookup_again_in(__u32 is_second, __u64 hash, __u64 tag, enum lookup_result last)
+__attribute__((noinline)) __u64 lookup_again_in(__u32 is_second, __u64 hash, __u64 tag, enum lookup_result first_try)
 {
 	const struct abi_config *config = maps_config();
 
-	return config ? lookup_again(&config->table[is_second & 1], hash, tag, last) : 0;
+	return config ? lookup_again(&config->table[is_second & 1], hash, tag, first_try) : 0;
 }
 #endif
 
 FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u64 hash, __u64 tag,
-					      enum lookup_result last)
+					      enum lookup_result first_try)
 {
 #if KERNEL_HAS_POINTER_ARGUMENTS
-	__u64 packed = lookup_again(table, hash, tag, last);
+	__u64 packed = lookup_again(table, hash, tag, first_try);
 #else
-	__u64 packed = lookup_again_in(READ_ONCE(table->first_bucket) != 0, hash, tag, last);
+	__u64 packed = lookup_again_in(READ_ONCE(table->first_bucket) != 0, hash, tag, first_try);
 #endif
 
 	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
@@ -334,7 +334,7 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 		lookup_touch(lookup_slot(table, pair.first * BUCKET_SLOTS));
 		lookup_touch(lookup_slot(table, pair.second * BUCKET_SLOTS));
 		slot = lookup_slot(table, lookup_first_match(pair, first, second));
-		/* The miss of the counter overlaps with that of the record. count_rule() would wait for it alone. */
+		/* Here the misses of counter and record overlap. count_rule() would wait for its miss alone. */
 		if (xc_options.has_counts)
 			maps_touch_count(slot);
 		tag = hash_tag(input, hash);
@@ -366,7 +366,7 @@ FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash)
 	}
 }
 
-/* One try that checks every matching slot. Not inline: it needs little stack of its caller. */
+/* One try that checks every matching slot. It is a call, so its caller needs little stack. */
 FLOW_INLINE struct lookup_answer lookup_once(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
 	__u64 packed = xc_options.is_exact ? lookup_try_exact(table, hash, hash_tag(input, hash)) :

@@ -2,8 +2,8 @@
 /*
  * How XDP programs read a packet; skb.h has the same functions for tc.
  *
- * The first buffer of a frame may not have all headers. A sender can make headers as long as that, and some
- * drivers leave the first buffer short or empty.
+ * The first buffer of a frame may not have all headers. A sender can make headers that long, and some drivers leave the
+ * first buffer short or empty.
  */
 #ifndef XDP_CUCKOO_MULTI_BUFFER_H
 #define XDP_CUCKOO_MULTI_BUFFER_H
@@ -70,7 +70,7 @@ static __always_inline __u32 packet_ifindex(const struct xdp_md *ctx)
 	return ctx->ingress_ifindex;
 }
 
-/* Copies `bytes` bytes, which is not 0. Not 0: the frame is shorter. */
+/* Copies `bytes` bytes, at least one. Returns not 0 if the frame is shorter. */
 static __always_inline long packet_sample(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {
 	(void)verdict;

@@ -67,8 +67,8 @@ static __always_inline void sample_send(packet_context *ctx, struct abi_sampling
 }
 
 /*
- * Clears an expired lease by compare-and-swap, because the listener may extend it at the same time. Without that, the
- * listener may lose the lease, and takes it again when it next extends it.
+ * Clears an expired lease by compare-and-swap, because the listener may extend it at the same time. On kernels without
+ * that, the listener may lose the lease; it takes the lease again when it next extends it.
  */
 static __always_inline void sample_end_lease(struct abi_config *config, __u64 lease)
 {

@@ -2,9 +2,9 @@
 /*
  * How programs at tc read a packet: the functions of multi_buffer.h for a socket buffer (skb).
  *
- * An skb on an Ethernet interface starts with the Ethernet header. Its outermost VLAN tag may be beside the data; then the
- * data look untagged, and nobody misses the tag here. On other interfaces an skb may have a header that only its driver
- * knows, so there the packet is read from the network header on, which the kernel knows.
+ * An skb on an Ethernet interface starts with the Ethernet header. Its outermost VLAN tag may be outside the data. Then
+ * the data look untagged, which changes nothing here: no rule names a tag. On other interfaces an skb may have a header
+ * that only its driver knows, so there the packet is read from the network header on, which the kernel knows.
  */
 #ifndef XDP_CUCKOO_SKB_H
 #define XDP_CUCKOO_SKB_H
@@ -49,8 +49,8 @@ RARE_FUNCTION int skb_flow_ip(struct __sk_buff *skb, struct flow *flow)
 }
 
 /*
- * After parse_plain() the rest of the addresses is undefined. When flow_exchange() moves them, clang 16 copies them even so,
- * and verifiers refuse that.
+ * parse_plain() sets only the first four bytes of the addresses. flow_exchange() copies all 16 with clang 16, and
+ * verifiers refuse to read what was never written. So the rest is set to 0 here.
  */
 static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
 {
@@ -81,7 +81,7 @@ static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct
 	return kind & PACKET_IS_IP ? skb_flow_ip(skb, flow) : skb_flow(skb, flow);
 }
 
-/* For rates, as packets are counted: an skb may be several packets, which then share one header. */
+/* For rates, in the same way as for the counters: an skb may be several packets, but has their header once. */
 static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
 {
 	(void)kind;
@@ -99,8 +99,8 @@ static __always_inline __u32 packet_ifindex(const struct __sk_buff *skb)
 }
 
 /*
- * Copies `bytes` bytes, which is not 0. Not 0: the packet is shorter. The sample of a packet without an Ethernet header gets
- * one, so that readers of samples need to know one kind only.
+ * Copies `bytes` bytes, at least one. Returns not 0 if the packet is shorter. The sample of a packet without an
+ * Ethernet header gets one, so that readers of samples need to know one kind only.
  */
 static __always_inline long packet_sample(struct __sk_buff *skb, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {

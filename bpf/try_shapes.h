@@ -2,8 +2,8 @@
 /*
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
  * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first, then
- * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless it has a rate and the
- * packet is within it. This is a tuple-space search. include/abi.h defines shapes and hints.
+ * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless its rule has a rate
+ * and the packet is within the rate. This is a tuple-space search. include/abi.h defines shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -16,8 +16,8 @@
 #include "new_only.h"
 
 /*
- * A monitor rule matched. The lower bits of the outcome say what had happened without it: if a policy drops such
- * packets, it drops this packet too. So a monitor rule never lets a packet pass.
+ * A monitor rule matched. The lower bits are the outcome without that rule: if a policy drops such packets, it drops
+ * this packet too. So a monitor rule never lets a packet pass.
  */
 #define SHAPE_MONITORED 64
 
@@ -58,7 +58,7 @@ FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const str
 	};
 }
 
-/* `otherwise`: the outcome if the shape had not matched. */
+/* `otherwise`: the outcome without this shape. */
 static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 otherwise)
 {
 	if (shape->tag & ABI_TAG_MONITOR)
@@ -86,7 +86,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 {
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
-		/* A packet within the rate goes on to the next shape; for the long loop see below. */
+		/* Within the rate the next shapes decide, except where the search must end: see below. */
 		if (shape->tag & ABI_TAG_RATE &&
 		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
 			return !KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17;
@@ -94,7 +94,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
 		return 1;
 	}
-	/* If the long loop went on here, the verifier would check it four times as long. */
+	/* Without bpf_loop(), the long code of BUCKET_17 ends here: the verifier would need four times as long. */
 	if (!KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17)
 		return 1;
 	search->candidates &= ~READ_ONCE(search->list->new_only);
@@ -107,7 +107,7 @@ static __always_inline void shape_is_unsettled(struct shape_search *search)
 	search->match.outcome = hide_from_verifier(&search->table->zero, search->unsettled);
 }
 
-/* Looks up the first of the candidates, at `place`. Returns whether the search is over. */
+/* Looks up the first of the candidates, which is list->shape[*place]. Returns whether the search is over. */
 static __always_inline int try_next_shape(struct shape_search *search, enum flow_family family, __u64 *place)
 {
 	const struct abi_shape *shape = &search->list->shape[*place];
@@ -119,7 +119,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 		return 1;
 	search->candidates &= search->candidates - 1;
 	*place = abi_shape_place(search->candidates);
-	/* Without this, compilers compute it behind the end of the loop. Linux 6.1 rejects that: see older_kernels.py. */
+	/* Without this, compilers compute *place behind the loop. Linux 6.1 rejects that: see older_kernels.py. */
 	barrier_var(*place);
 	input = shape_key(search->table, shape, &search->flow, family);
 	hash = hash_of(&input);
@@ -135,10 +135,11 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 }
 
 /*
- * The first shapes are looked up inline. The verifier follows that turn by turn. For the others bpf_loop() calls a function,
- * which the verifier checks once. A call is slow on processors with mitigations for returns, so each is for several
- * shapes. There is little stack for that function: it skips the shapes that surely miss, and leaves the rest of a look-up
- * to lookup_once(). After that the next call goes on; if the look-up is unsettled, with the same shape.
+ * The first shapes are looked up inline, in a loop that the verifier follows turn by turn. For the others bpf_loop()
+ * calls a function, which the verifier checks once. A call is slow on processors with mitigations for returns, so each
+ * call tries several shapes. The function has little stack: it only skips shapes that surely miss. At the first shape
+ * that may match, it calls lookup_once() and returns. If that look-up is unsettled, the next call begins with the same
+ * shape.
  */
 #if KERNEL_HAS_LOOPS
 #define SHAPES_INLINE 8
@@ -213,7 +214,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 		candidates = READ_ONCE(list->all);
 	} else {
 		candidates = READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
-		/* The shortcut may be that of a rule with `state new`. */
+		/* The shortcut may be that of a rule with `state new`, which does not match every packet. */
 		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT &&
 		    (!READ_ONCE(list->new_only) ||
 		     (!packet_is_sent(kind) && new_only_surely_begins(family, flow, otherwise)))) {

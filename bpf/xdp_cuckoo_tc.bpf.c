@@ -14,8 +14,8 @@
 #include <linux/pkt_cls.h>
 
 /*
- * A packet that a driver cuts later, or that the kernel has joined, counts as those packets. The bytes are those of the
- * skb, whose headers are there once.
+ * An skb that a driver will split (GSO), or that the kernel has merged (GRO), counts as its packets. The bytes are
+ * those of the skb, which has the headers once.
  */
 static __always_inline int filter(struct __sk_buff *skb, int kind)
 {

@@ -9,8 +9,8 @@
  * The words of this project:
  *   shape        Which fields a rule has, and how long its prefixes are. "src 192.0.2.0/24 dport 53" and "src
  *                10.0.0.0/24 dport 80" have the same shape. One look-up covers all rules of one shape.
- *   key          The words of a flow under the mask of a shape, with the tag of the shape. A rule becomes one
- *                or more keys; a packet becomes one key for each shape.
+ *   key          The fields of a flow that a shape compares, packed into words, and a number for the shape. A
+ *                rule becomes one or more keys; a packet becomes one key for each shape.
  *   fingerprint  A few bits of a key's hash: 16, unless the table has another format.
  *   bucket       Four fingerprints that are read at once. The hash of a key names two buckets (see bucket.h).
  *   slot         The place of one fingerprint in a bucket. Slots of a table have numbers: bucket *
@@ -22,8 +22,8 @@
  *                packet skips the other look-ups.
  *   generation   A number that each commit to the store increments. The config has a copy. If they differ,
  *                the table does not hold what the store holds.
- *   tick         The unit of time in the kernel: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. They last
- *                for 8.7 years of uptime at 1000 jiffies per second. The tool itself ends rules that end later.
+ *   tick         The unit of time in the kernel: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. The number
+ *                wraps after 8.7 years of uptime at 1000 jiffies per second.
  */
 #ifndef XDP_CUCKOO_ABI_H
 #define XDP_CUCKOO_ABI_H
@@ -97,7 +97,7 @@ enum abi_run {
 	ABI_RUN_UNCONFIRMED = 1 << 3, /* pass everything from the tick confirm_by on */
 	/* For the tool: this filter replaced another filter, and no command has started or ended a panic on it. */
 	ABI_RUN_REPLACING = 1 << 4,
-	/* For the tool: the fleet has set the panic of this filter, even if an operator has ended it here (panic.h). */
+	/* For the tool: the fleet has set the panic here, even if an operator has ended it (filter/panic.c). */
 	ABI_RUN_FLEET = 1 << 5,
 };
 
@@ -126,9 +126,9 @@ struct abi_options {
 };
 
 /*
- * A record. It is one word, so that a reader sees all of it or nothing. The upper bits are those of the key's
- * tag: see hash_tag(). The lower bits are the end of the entry, in ticks since the table's epoch. From its
- * end on, an entry matches nothing. End 0 means never.
+ * A record. It is one word, so that a reader sees all of it or nothing. The upper bits are more of the key's hash: see
+ * hash_tag(). The lower bits are the end of the entry, in ticks since the table's epoch. From its end on, an entry
+ * matches nothing. End 0 means never, or too late for these bits: then the tool deletes the entry in time.
  */
 #define ABI_END_BITS 28 /* 2.2 years at 250 jiffies per second */
 #define ABI_END_MAX ((1U << ABI_END_BITS) - 1)
@@ -154,13 +154,13 @@ struct abi_counter {
 };
 
 /*
- * The per-CPU map of counters. An element is a row of ABI_COUNTERS counters. The counter of an outcome and a
- * verdict has the number outcome * VERDICTS + verdict.
+ * The per-CPU map of counters. An element is a row of ABI_COUNTERS counters. The counter of an outcome and a verdict
+ * has the number outcome * VERDICTS + verdict.
  *
- * Each interface has a row for received packets, so that programs need no set-up to count by interface, and another row
- * for sent ones, which is ABI_COUNTER_SENT further on. Interfaces whose numbers are equal modulo ABI_COUNTER_SENT
- * share rows. After these rows come as many again, which programs do not use: the values that the rows had at the last
- * reset. The tool subtracts them. So counters only grow, and a reset never races with a program.
+ * Each interface has a row for received packets and, ABI_COUNTER_SENT further on, a row for sent ones. Interfaces whose
+ * numbers are equal modulo ABI_COUNTER_SENT share rows. So a new interface needs no set-up. Programs use only the first
+ * half of the map. The second half has the values that these rows had at the last reset, and the tool subtracts them.
+ * So counters only grow, and a reset never races with a program.
  */
 #define ABI_COUNTER_SENT 64 /* a power of two */
 #define ABI_COUNTER_ROWS (2 * ABI_COUNTER_SENT)
@@ -193,10 +193,10 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 struct abi_table {
 	/* One cache line, which every packet reads. */
 	struct bucket_geometry geometry;
-	__u32 first_bucket, first_slot;     /* of the table, in the maps */
-	__u32 epoch;                        /* the tick from which ends count: see abi_record() */
-	__u32 hint_shift;                   /* see shape.h; 0: the table is not laid out */
-	__u64 sequence;                     /* incremented when an entry moves, and by some deletes */
+	__u32 first_bucket, first_slot; /* of the table, in the maps */
+	__u32 epoch;                    /* the tick from which ends count: see abi_record() */
+	__u32 hint_shift;               /* see shape.h; 0: the table is not laid out */
+	__u64 sequence; /* incremented when an entry moves, and by some deletes: table/publish_order.h */
 	__u64 shapes_active[FLOW_FAMILIES]; /* which of a family's two lists is in use: 0 or 1 */
 	__u32 first_hint[FLOW_FAMILIES];    /* in the map */
 	__u64 zero;                         /* as in struct abi_config */
@@ -204,7 +204,7 @@ struct abi_table {
 	/* Only the writer uses these. */
 	__u64 moves;        /* of entries since the table was made */
 	__u64 used;         /* slots filled */
-	__u64 plan;         /* number of the store's choice of shapes to probe that filled the table */
+	__u64 plan;         /* the number of the plan in the store by which the table was filled: rule/shapes.h */
 	__u64 longest_path; /* moves of the worst insert */
 	__u32 rates;        /* keys that have a bucket */
 	/* Programs read this for packets that match a rule with a rate: see struct abi_rates. */
@@ -237,8 +237,8 @@ struct abi_config {
 	__u64 used;        /* slots filled */
 	char name[ABI_NAME_BYTES];
 	__u32 sample_every, sample_credit;
-	__u64 settled; /* the last value of `active` whose old table no packet uses any more */
-	/* Ports of the network namespace from which sockets get theirs: net.ipv4.ip_local_port_range. */
+	__u64 settled; /* the last value of `active` after which no packet uses the other table */
+	/* The ports that Linux chooses for clients in the network namespace: net.ipv4.ip_local_port_range. */
 	__u16 ephemeral_first, ephemeral_last;
 	__u32 reserved2;
 	__u64 outgoing; /* bit abi_counter_row(): the tool has put the program for sent packets on this interface */

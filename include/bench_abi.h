@@ -34,7 +34,7 @@ enum bench_program {
 /* A turn lasts 2^22 ns. One turn in eight drops, one parses, two warm up, and four measure the filter. */
 #define BENCH_TURN_SHIFT 22
 #define BENCH_TURNS 8
-#define BENCH_TURNS_FILTER 6
+#define BENCH_TURNS_FILTER 6 /* with warm-up */
 
 FLOW_INLINE enum bench_program bench_program_at(__u64 ns)
 {
@@ -67,7 +67,7 @@ struct bench_flow_ipv6 {
 struct bench_head {
 	__u32 next;   /* number of the next flow; a slice starts at each multiple of BENCH_SLICE */
 	__u32 slice;  /* number of the next slice */
-	__u16 worker; /* writes the stamps; BENCH_NO_WORKER: no stamps, and the program does not change */
+	__u16 worker; /* whose stamps these are; BENCH_NO_WORKER: no stamps, and `program` stays */
 	__u8 program; /* enum bench_program of this slice */
 	__u8 reserved;
 	__be16 ethertype;

@@ -69,8 +69,8 @@ struct bucket_pair {
 };
 
 /*
- * The exclusive-or of the numbers of a fingerprint's two buckets: the top bits of a product, because its low bits
- * are badly mixed.
+ * The number that leads from either bucket of a fingerprint to the other by exclusive-or. It is the top bits of a
+ * product, because the low bits are badly mixed.
  */
 FLOW_INLINE __u32 bucket_step(__u32 fingerprint, __u32 step_shift)
 {
@@ -111,8 +111,8 @@ FLOW_INLINE __u64 bucket_lane_one(struct bucket_layout layout)
 }
 
 /*
- * Sets the top bit of each lane of `word` that holds `fingerprint` (0: of each free lane). The lowest bit set
- * is right. Bits above it may be wrong, because the subtraction borrows upwards. A result of 0 is right too.
+ * The result has the top bit of each lane where `word` holds `fingerprint` (0: of each free lane). The lowest bit set
+ * is right, and so is 0. Bits above it may be wrong, because the subtraction borrows upwards.
  */
 FLOW_INLINE __u64 bucket_match_word(__u64 word, struct bucket_layout layout, __u32 fingerprint)
 {
@@ -123,8 +123,8 @@ FLOW_INLINE __u64 bucket_match_word(__u64 word, struct bucket_layout layout, __u
 }
 
 /*
- * The fingerprint in a slot. `prefixes` is for semi-sorted buckets only: it maps the code of a bucket to the
- * four top bits of each of its fingerprints, the lowest slot first.
+ * The fingerprint in a slot. A semi-sorted bucket has a code, then the low bits of each fingerprint. `prefixes` maps
+ * the code to the top four bits of each, the lowest slot first. Other buckets do not need it.
  */
 FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, unsigned int slot,
 			     const __u16 *prefixes)

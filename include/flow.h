@@ -20,7 +20,7 @@ enum flow_family {
 };
 
 /*
- * What the two port fields hold. A key with a port also has its kind. So `dport 0` matches neither a later
+ * What the two port fields hold. A key with a port also has the kind of the port. So `dport 0` matches neither a later
  * fragment nor a ping, and a rule with a port never matches an ICMP code.
  */
 enum flow_port_kind {
@@ -62,13 +62,13 @@ struct flow {
 #define FLOW_TCP_READ 0x100
 
 /*
- * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6:
- * word[0..1] = src, word[2..3] = dst. The last word: bits 0-15 sport, 16-31 dport (wire order), 32-39
- * protocol, 40-41 port kind, from bit 42 on the tag of the shape. In a flow the tag is 0.
+ * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6: word[0..1] =
+ * src, word[2..3] = dst. The last word: bits 0-15 sport, 16-31 dport (wire order), 32-39 protocol, 40-41 port kind,
+ * from bit 42 on the tag of the shape. In a flow the tag is 0.
  *
  * Keys of few shapes have one more word, the details: bits 0-8 TCP flags and FLOW_TCP_READ, 9-10 fragment, 16-31
- * length. Its upper half says how the shape compares details. In a flow all bits of that half are set, so that the mask
- * of the shape leaves what the shape has there. The tag has FLOW_KEY_HAS_DETAILS if the key has this word.
+ * length. Its upper half says how the shape compares details. In a flow all bits of that half are set, so after the
+ * mask of the shape only the shape's own bits are left. The tag has FLOW_KEY_HAS_DETAILS if the key has this word.
  */
 #define FLOW_KEY_WORDS_IPV4 2
 #define FLOW_KEY_WORDS_IPV6 5
@@ -91,7 +91,7 @@ FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 	return (family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6) - 1;
 }
 
-/* Writes the words of `flow`, which must have a family, with the details. Does not touch other words. */
+/* Writes the words of `flow`, including the details; other words stay. `flow` must have a family. */
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
 	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT |
@@ -142,8 +142,8 @@ FLOW_INLINE int flow_continues(enum flow_family family, enum flow_port_kind kind
 }
 
 /*
- * The type of the ICMP messages that answer those of `type`, or that they answer; other types stay. As bits: the first
- * of the two, if the second is the next number.
+ * The ICMP type of the answers to `type`, or of the requests that `type` answers; any other type stays. Most requests
+ * and answers have successive types. The constants have a bit for the lower one.
  */
 #define FLOW_ICMP_FIRST_IPV4 (1ULL << 9 | 1ULL << 13 | 1ULL << 15 | 1ULL << 17 | 1ULL << FLOW_ICMP_EXTENDED_ECHO)
 #define FLOW_ICMP_FIRST_IPV6 (1ULL << 0 | 1ULL << 5 | 1ULL << 7 | 1ULL << 11 | 1ULL << 32) /* from 128 on */
@@ -161,10 +161,10 @@ FLOW_INLINE __u32 flow_icmp_counterpart(enum flow_family family, __u32 type)
 }
 
 /*
- * Turns the flow of a sent packet into that of an incoming packet of the same conversation, as rules describe it: source
- * and destination are exchanged. To a multicast or broadcast address both directions look alike, because no packet comes
- * from there; then nothing is exchanged. 0: no rule is meant for the packet. It comes from a host that still has no
- * address, and goes to all others: to get one by DHCP, or to ask whether it is free.
+ * Rules describe incoming packets, so this exchanges source and destination of a sent packet. A packet to a multicast
+ * or broadcast address stays as it is, because no packet comes from there. Returns 0 if no rule is meant for the
+ * packet: it goes to such an address from a host without an address, which asks for one by DHCP or asks whether one is
+ * free.
  */
 FLOW_INLINE int flow_exchange(struct flow *flow)
 {

@@ -50,7 +50,7 @@ struct hash_value {
 	__u64 hash, tag;
 };
 
-/* The input: word i is word[i] & mask[i]. The last word is then or-ed with `last`; it says whether there are details. */
+/* Word i is word[i] & mask[i]. `last`, a shape's tag, is or-ed into the last word. That says if there are details. */
 struct hash_input {
 	const struct hash_secret *secret;
 	const __u64 *word, *mask;
@@ -71,7 +71,7 @@ FLOW_INLINE __u64 hash_word(const struct hash_input *input, unsigned int i)
 	return (input->word[i] & input->mask[i]) | last;
 }
 
-/* The tag of a key that is packed already is in its last word. */
+/* On the host `word` may be a whole key, which has the shape's tag already. Then `last` may be 0. */
 FLOW_INLINE int hash_has_details(const struct hash_input *input)
 {
 #ifdef __bpf__
@@ -82,8 +82,8 @@ FLOW_INLINE int hash_has_details(const struct hash_input *input)
 }
 
 /*
- * What the details add to a lane. Few keys have them, and BPF programs have little room: so here it is a function, and if
- * the kernel allows that a global one, which the verifier checks only once.
+ * What the details add to a lane. Few keys have them, so BPF programs call a function. If the kernel allows it, the
+ * function is global: the verifier checks it only once.
  */
 #ifndef __bpf__
 FLOW_INLINE

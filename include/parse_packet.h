@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Parses a frame into a flow. Uses no maps and no BPF helpers, so that the same code also runs in the tool,
- * in unit tests and under a fuzzer.
+ * Parses a frame into a flow. Uses no maps and no BPF helpers, so that the same code also runs in the tool, in unit
+ * tests and under a fuzzer.
  *
- * What the verifier needs: a value that it does not know is checked once; a value that it knows is checked
- * again for each different value, in each turn of a loop. See parse_hide().
+ * The verifier checks the code behind a value that it does not know once. It checks the code again for each known
+ * value, and in each turn of a loop. So parse_hide() hides some values from it.
  */
 #ifndef XDP_CUCKOO_PARSE_PACKET_H
 #define XDP_CUCKOO_PARSE_PACKET_H
@@ -22,8 +22,8 @@
 #define PARSE_VLAN_TAGS 64
 #define PARSE_EXTENSION_HEADERS 182 /* the most that fit into 1500 bytes */
 /*
- * So many a program reads directly; for a frame that has more, it calls parse_buffers(). Few frames have any, and each turn
- * of such a loop costs the verifier hundreds of steps.
+ * A program reads so many directly, and calls parse_buffers() for a frame that has more. Few frames have any, and each
+ * turn of such a loop costs the verifier hundreds of steps.
  */
 #if defined(__bpf__) && (defined(AT_TC) || !defined(LINUX_5_10))
 #define PARSE_VLAN_TAGS_DIRECT 4
@@ -59,7 +59,7 @@ enum parse_result {
 	PARSE_TOO_MANY_HEADERS = OUTCOME_TOO_MANY_HEADERS,
 };
 
-/* Copies bytes of a frame in several buffers. Not 0: the frame ends before. */
+/* Copies bytes of a frame in several buffers. Returns not 0 if the frame ends before. */
 typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 
 /*
@@ -71,7 +71,7 @@ struct parse_cursor {
 	const void *data, *end; /* the frame */
 	__u32 offset, limit;    /* in bytes from the start of the frame */
 	__u32 more_fragments;   /* not 0: this is the first fragment of an IPv6 packet */
-	parse_load *load;       /* a constant: without it, compilers remove the code that calls it */
+	parse_load *load;       /* a constant at every call: if it is NULL, compilers remove the code that calls it */
 	void *frame;
 	__u32 frame_bytes;
 	void *header; /* what `load` copied last: PARSE_HEADER_BYTES */
@@ -79,7 +79,7 @@ struct parse_cursor {
 
 #define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest header that is read at once */
 
-/* The verifier needs the pointer that was compared with the end. Compilers may not compute it again. */
+/* The verifier accepts only the pointer that was compared with the end, so compilers must not compute it again. */
 #ifdef __bpf__
 #define PARSE_KEEP(x) __asm__ volatile("" : "+r"(x))
 #else
@@ -178,8 +178,7 @@ typedef struct parse_extension parse_extension_header PARSE_ANYWHERE;
 #define PARSE_TCP_FLAGS_BYTE 13
 
 /*
- * Reads the flags of a TCP header, if it goes on for so long. A sender can cut the first fragment before the flags (RFC
- * 3128). Then they stay unread.
+ * Reads the flags of a TCP header. A sender can cut the first fragment before the flags (RFC 3128). Then they stay 0.
  */
 FLOW_INLINE void parse_tcp_flags(const struct parse_cursor *at, struct flow *flow)
 {
@@ -335,7 +334,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 		if (result != PARSE_OK)
 			break;
 	}
-	/* The caller goes on with parse_buffers(), which names the last header even if IP's length ended before it. */
+	/* Then parse_buffers() finds the type of the last header, even if IP's length ends before it. */
 	if (!at->load && PARSE_EXTENSION_HEADERS_DIRECT < PARSE_EXTENSION_HEADERS && result == PARSE_OK &&
 	    parse_is_extension(flow->proto))
 		return PARSE_TOO_MANY_HEADERS;
@@ -373,8 +372,8 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	at->more_fragments = parse_hide(at, 0);
 	result = parse_extensions(at, flow);
 	/*
-	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the
-	 * same, and no fragment of them has ports. So this is more than a truncated packet.
+	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the same,
+	 * and no fragment of them has ports. So the result differs from that of a truncated packet.
 	 */
 	if (result != PARSE_TRUNCATED || !at->more_fragments)
 		return result;
@@ -388,8 +387,8 @@ FLOW_INLINE int parse_is_tag(__be16 ethertype)
 }
 
 /*
- * Skips a PPPoE session header (RFC 2516) and returns the ethertype of what it carries; 0: no IP. Linux also takes a
- * protocol of one byte (RFC 1661 section 6.5). It delivers no packet that is longer than the header's length field says.
+ * Skips a PPPoE session header (RFC 2516) and returns the ethertype of what it carries; 0: no IP. Like Linux, accepts a
+ * protocol of one byte (RFC 1661 section 6.5). Ignores the length field: Linux delivers no longer packet.
  */
 FLOW_INLINE __be16 parse_pppoe(struct parse_cursor *at, const struct parse_pppoe *pppoe)
 {

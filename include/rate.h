@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Rates: rules that drop only what exceeds so many packets or bits a second. Each such rule has one token bucket, which
- * all processors share.
+ * all processors share. In this file a bucket is always a token bucket.
  *
  * A rule's key is in the table, as that of any rule. The hash of the key leads to the bucket: it is in one of two lines
- * of struct abi_rates. So entries move in the table without a thought for rates, and if a fingerprint of a compact table
- * matches by chance, there is no bucket, and the packet matches no rule.
+ * of struct abi_rates. So an entry can move in the table while its bucket stays. If a fingerprint of a compact table
+ * matches by chance, the hash leads to no bucket, and the packet matches no rule.
  *
- * A bucket earns tokens: `refill` in each jiffy. A token is a packet or a byte. `spent` and what the bucket has earned
- * since the kernel began both wrap; only their difference counts. An idle bucket saves up `burst`. If it has any token, a
- * packet of any size takes what it needs, and later packets pay the debt: so the rate is exact in the long run, however
- * large packets are.
+ * A bucket earns tokens: `refill` in each jiffy. A token is a packet or a byte. `spent` counts what packets took. Both
+ * it and the earnings since boot (jiffies * refill) wrap; only their difference counts. An idle bucket saves at most
+ * `burst`. A packet of any size passes if the bucket has any token. Later packets pay the debt, so the rate is exact in
+ * the long run.
  *
  * A processor takes tokens in batches, and pays for packets from its own credit. Once it has found the bucket empty, it
- * does not ask again in the same jiffy. So under a flood processors write the shared bucket at most about 16 times in a
- * jiffy, or once for each packet that passes if those are fewer. If another processor takes a batch in between, the
- * processor looks again: so a bucket never owes more than one batch or packet.
+ * does not ask again in the same jiffy. So under a flood the shared bucket is written at most about 16 times in a
+ * jiffy, and never more often than packets pass. A processor that loses a race for a batch looks again, so a bucket
+ * never owes more than one batch or packet.
  */
 #ifndef XDP_CUCKOO_RATE_H
 #define XDP_CUCKOO_RATE_H
@@ -27,12 +27,12 @@
 #define ABI_RATES_MAX 1024            /* rules with a rate */
 #define ABI_RATES (2 * ABI_RATES_MAX) /* buckets: while rules are exchanged, both the old and the new ones need them */
 #define ABI_RATE_BITS (1ULL << 63)    /* in a rate: it is bits a second, and tokens are bytes */
-#define ABI_RATE_SHIFT 20             /* tokens have so many binary places */
-#define ABI_RATE_DEBT (1ULL << 44)    /* this and a batch are more tokens than a bucket can owe */
+#define ABI_RATE_SHIFT 20             /* tokens are fixed-point numbers with so many binary places */
+#define ABI_RATE_DEBT (1ULL << 44)    /* a bucket always owes less than a batch and this */
 #define ABI_RATE_TRIES 8              /* to take a batch while other processors do */
 #define ABI_RATE_BATCHES 16           /* batches in a jiffy */
-#define ABI_RATE_BURST_MS 100         /* of tokens: an idle bucket has saved so much, */
-#define ABI_RATE_BURST_PACKETS 5      /* but at least so many packets, */
+#define ABI_RATE_BURST_MS 100         /* an idle bucket has the tokens of so many ms, */
+#define ABI_RATE_BURST_PACKETS 5      /* but at least those of so many packets */
 #define ABI_RATE_BURST_BYTES (5 * 1514) /* or so many bytes */
 #define ABI_RATE_LINES 1024             /* of one table; a power of two */
 #define ABI_RATE_PLACES 6               /* of one line */
@@ -47,8 +47,8 @@ struct abi_rate {
 };
 
 /*
- * One cache line. A hash may be there twice: a rule for both families and one for IPv4 alone can have the same key. Then
- * all its numbers have ABI_RATE_SHARED.
+ * One cache line. Two rules can have the same key: one for both families, and one for IPv4 alone. Then the key's hash
+ * has two places, and the number in each has ABI_RATE_SHARED.
  */
 #define ABI_RATE_SHARED 0x8000
 
@@ -89,14 +89,14 @@ FLOW_INLINE int abi_rate_pay(const struct abi_rate *rate, struct abi_rate_credit
 
 	if (credit->empty_at == now)
 		return 0;
-	/* More than a batch is what another rule has left there. */
+	/* A credit of more than a batch is left from another rule that had this bucket. */
 	if (held < cost || held > rate->batch)
 		return -1;
 	credit->held = held - cost;
 	return 1;
 }
 
-/* Changes `spent` if no other processor has changed it. Linux before 5.12 cannot look: there each of them takes a batch. */
+/* Changes `spent` if no other processor has changed it. Linux before 5.12 lacks the operation: all succeed. */
 FLOW_INLINE int abi_rate_spend(struct abi_rate *rate, __u64 from, __u64 to)
 {
 #ifdef LINUX_5_10
@@ -116,7 +116,7 @@ FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *c
 {
 	const __u64 batch = rate->batch, burst = rate->burst, cost = abi_rate_cost(rate, bytes, packets);
 	const __u64 held = credit->held <= batch ? credit->held : 0;
-	const __u64 idle = now * rate->refill - burst; /* what an idle bucket has spent */
+	const __u64 idle = now * rate->refill - burst; /* `spent` of a full bucket */
 	const __u64 grant = cost - held > batch ? cost - held : batch;
 
 #ifdef __bpf__
@@ -124,6 +124,7 @@ FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *c
 #endif
 	for (int i = 0; i < ABI_RATE_TRIES; i++) {
 		const __u64 spent = *(volatile __u64 *)&rate->spent;
+		/* A bucket that was idle for long is behind `idle`, so the difference wraps: the bucket is full. */
 		const __u64 used = spent - idle > burst + batch + ABI_RATE_DEBT ? 0 : spent - idle;
 
 		if (used >= burst) {

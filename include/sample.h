@@ -17,7 +17,7 @@
 #define ABI_SAMPLE_BYTES 256           /* the most bytes of a frame in a sample */
 #define ABI_SAMPLES_BYTES (256 * 1024) /* of the ring */
 #define ABI_SAMPLE_PRICE 65536
-#define ABI_SAMPLE_BURST 256 /* a CPU saves credit for this many jiffies, and always for one sample */
+#define ABI_SAMPLE_BURST 256 /* a CPU saves the credit of this many jiffies, but at least for one sample */
 #define ABI_LISTENER_SHIFT 32
 
 /* Marks of a sample's verdict. */
@@ -62,8 +62,8 @@ struct abi_pace {
 struct abi_sampling {
 	struct abi_pace pace;
 	__u64 seen;             /* packets that were dropped during a lease, or would have been */
-	__u64 limited;          /* of these, chosen for a sample without enough credit */
-	__u64 lost;             /* of these, chosen for a sample when the ring was full */
+	__u64 limited;          /* of these, those whose sample was not sent for lack of credit */
+	__u64 lost;             /* of these, those whose sample was not sent because the ring was full */
 	__u64 credit, refilled; /* `refilled`: the jiffy in which `credit` was computed */
 };
 

@@ -11,24 +11,24 @@
 #include "flow.h"
 
 #define ABI_SHAPES_MAX 64  /* active shapes of one family */
-#define ABI_SHAPES_5_10 32 /* that the object for Linux 5.10 to 5.17 looks up */
+#define ABI_SHAPES_5_10 32 /* the most that the object for Linux 5.10 to 5.17 looks up */
 
 /*
  * Hints: one byte for each family and each value of hint_index().
  *
- * The lower bits say which shapes to look up. Each shape has one hint bit; several shapes may share a bit. The bit
- * is clear if no key of these shapes can match a flow with this index. It is set before the first key that needs it
- * is published. A bit that is set without need only costs a look-up. A shape without a source prefix has
- * ABI_HINT_ALWAYS instead, which is no bit of the byte.
+ * The lower bits say which shapes to look up. Each shape has one hint bit; several shapes may share a bit. The bit is
+ * clear if no key of these shapes can match a flow with this index. It is set before the first key that needs it is
+ * published. A bit that is set without need only costs a look-up. A shape without a source prefix has ABI_HINT_ALWAYS
+ * instead, which is no bit of the byte.
  *
- * The top bit is a shortcut. It says that the table has a drop rule that never ends and that matches every flow of
- * this index. Then only shapes of pass rules are looked up. If the packet is counted by rule, shapes of rules that
- * can have shortcuts are looked up, too. A shortcut is set after its key is in the table. It is cleared before the
- * key is deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts. If any
- * rule has `state new`, a shortcut is only for packets that surely begin something.
+ * The top bit is a shortcut. It says that the table has a drop rule that never ends and that matches every flow of this
+ * index. Then only shapes of pass rules are looked up. If the packet is counted by rule, shapes of rules that can have
+ * shortcuts are looked up, too. A shortcut is set after its key is in the table. It is cleared before the key is
+ * deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts. If any rule has `state new`,
+ * shortcuts count only for packets that surely begin something: see bpf/new_only.h.
  *
  * An index has 16 to 24 bits: the more prefixes, the more bits, so that few shapes meet at one index. An index of IPv4
- * is a network of that length. A table has the number as a shift, 32 - bits.
+ * is the number of a /16 to /24 network. A table stores 32 - bits, as `hint_shift`.
  */
 #define ABI_HINT_SHIFT_LEAST 8
 #define ABI_HINT_SHIFT_MOST 16
@@ -40,8 +40,8 @@
 #define ABI_HINTS(shift) (FLOW_FAMILIES * ABI_HINT_INDEXES(shift)) /* of one table */
 
 /*
- * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. With the upper half of the details it
- * identifies the shape, so keys of different shapes are never equal.
+ * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. The tag and the upper half of the
+ * details (flow.h) identify the shape, so keys of different shapes are never equal. The tag of hash.h is another.
  */
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
@@ -65,7 +65,7 @@ struct abi_shape {
 #define ABI_TAG_RATE \
 	(1ULL << (ABI_TAG_LENGTHS_SHIFT + ABI_TAG_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
 
-/* The upper half of the details in the mask of a shape. */
+/* The upper half of the details (flow.h) in the mask of a shape. */
 #define ABI_DETAILS_FLAGS_SHIFT 32    /* the mask of the TCP flags */
 #define ABI_DETAILS_FRAGMENT_SHIFT 40 /* the mask of the fragment */
 #define ABI_DETAILS_LENGTH_SHIFT 42   /* how many of the upper bits of the length are compared */
@@ -89,8 +89,9 @@ struct abi_shape_list {
 };
 
 /*
- * The place of the lowest shape of a set, by one multiplication with de Bruijn's sequence: Leiserson, Prokop,
- * Randall, "Using de Bruijn Sequences to Index a 1 in a Computer Word", 1998.
+ * The place of the lowest shape of a set. BPF cannot count trailing zeroes, so shapes are stored where one
+ * multiplication with de Bruijn's sequence leads: Leiserson, Prokop, Randall, "Using de Bruijn Sequences to Index a 1
+ * in a Computer Word", 1998.
  */
 FLOW_INLINE __u64 abi_shape_place(__u64 shapes)
 {
