@@ -41,7 +41,7 @@
 #define SESSION_STATE_DEFAULT "/var/lib/xdp-cuckoo"
 
 struct change;    /* the keys of the current change */
-struct rule_diff; /* change/rule_diff.h */
+struct rule_diff; /* see below */
 
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {
@@ -58,7 +58,7 @@ struct session {
 	struct store *store;
 	struct filter *filters;
 	size_t filters_count;
-	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
+	const struct guard *guard; /* a change that newly blocks a flow of it fails; NULL: none fails */
 	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list: change_open_list() */
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	bool notes_adder;          /* change_add() notes who adds a rule by hand, and when */
@@ -67,10 +67,10 @@ struct session {
 	struct store_info planned; /* of a dry run: what the store would hold */
 	struct change *change;
 	struct change_undone undone;
-	struct reason limited;        /* the change has put one of these flows under a rate; or "" */
+	struct reason limited;        /* the change has put a flow of the guard under a rate; or "" */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
-	struct kernel_filter *paused; /* the filters of a paused session, or those that were seen to run since then */
+	struct kernel_filter *paused; /* of a paused session: its filters, as somebody last saw them run */
 	size_t paused_count;
 };
 
@@ -104,9 +104,9 @@ int session_open_to_load(struct session *session, const char *state, const char 
 void session_start(struct session *session);
 
 /*
- * For changes that only show what they would do: opens the store, but no filter, and repairs nothing. If there is no store,
- * opens an empty one that no directory has any more. change_commit() changes nothing, and returns the errors that the guard,
- * the limits and the store would give.
+ * For changes that only show what they would do: opens the store, but no filter, and repairs nothing. If there is no
+ * store, opens an empty one, whose directory is deleted already. change_commit() changes nothing, and returns the
+ * errors that the guard, the limits and the store would give.
  */
 int session_open_dry_run(struct session *session, const char *state, const char *name, struct reason *reason);
 
@@ -134,9 +134,9 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 						      bool is_outgoing);
 
 /*
- * One change: all calls between begin and commit. If change_begin() returns 0, call one of the others once. If
- * change_commit() returns 0, the change is durable and active. change_end() gets as `error` what the calls within
- * the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.
+ * One change: all calls between begin and commit. If change_begin() returns 0, call change_commit(), change_abort() or
+ * change_end() once. If change_commit() returns 0, the change is durable and active. change_end() gets as `error` what
+ * the calls within the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.
  */
 int change_begin(struct session *session, struct reason *reason);
 int change_commit(struct session *session, struct reason *reason);
@@ -154,7 +154,7 @@ void change_at_once(const struct session *session);
 int change_open_list(struct session *session, const char *name, const char *source, struct reason *reason);
 int change_find_list(struct session *session, const char *name, struct reason *reason);
 
-/* The reasons for that. Both return the error. */
+/* Set the reason that there is no such list, or that there are too many. Both return the error. */
 int change_say_no_list(const char *name, struct reason *reason);
 int change_say_too_many_lists(struct reason *reason);
 
@@ -174,10 +174,10 @@ int change_del(struct session *session, const struct rule *rule, enum store_dele
 int change_clear(struct session *session, struct reason *reason);
 
 /*
- * Within a change: makes diff->wanted, which is sorted, all rules of session->owner, or with is_alone all rules. The
- * undo of a pending change leaves the same. First call rule_diff_begin(), then change_compare(), which counts in
- * `diff`, then change_replace(). `go_on` (or NULL) is called before each rule that changes, `done` of `total` are
- * changed; other than 0, it ends the change with this error.
+ * Within a change: afterwards session->owner has exactly the rules diff->wanted, which is sorted; with is_alone there
+ * are no other rules. The undo of a pending change keeps that. First call rule_diff_begin(), then change_compare(),
+ * which counts in `diff`, then change_replace(). It calls `go_on` (or NULL) before each rule that changes, and stops
+ * with the error that `go_on` returns.
  */
 int change_compare(struct session *session, struct rule_diff *diff, struct reason *reason);
 int change_replace(struct session *session, const struct rule_diff *diff,
@@ -185,8 +185,8 @@ int change_replace(struct session *session, const struct rule_diff *diff,
 		   struct reason *reason);
 
 /*
- * Within a change: whether change_add() would take all these rules; it calls this for each of its own. -E2BIG: they need
- * too many shapes, now or when the pending change is undone. The change may go on.
+ * Within a change: whether change_add(), which checks this too, would take all these rules. -E2BIG: they need too many
+ * shapes or rates, now or when the pending change is undone. The change may go on.
  */
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason);
 
@@ -216,9 +216,9 @@ int change_set_pending(struct session *session, __s64 timeout_ms, struct reason 
 int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms);
 
 /*
- * change_confirm() confirms the pending change and lets filters that wait for it filter; *was_waiting: there was one of
- * these. change_undo() undoes the change; -ENOENT: there is none. It counts in session->undone the rules that it cannot
- * restore. Each of them is itself a change.
+ * change_confirm() confirms the pending change, and filters that wait for it filter again; *was_waiting: the change or
+ * a filter was waiting. change_undo() undoes the change; -ENOENT: there is none. It counts in session->undone the rules
+ * that it cannot restore. Each of these calls is a whole change.
  */
 int change_confirm(struct session *session, bool *was_waiting, struct reason *reason);
 int change_undo(struct session *session, struct reason *reason);
@@ -274,18 +274,18 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 
 /*
  * Finds a drop rule that matches some packets of these flows, but not all. *part: those packets; no pass rule matches
- * all of them. 0; -ENOENT; another -errno. Reads all rules, unless no rule names more than `query` does.
+ * all of them. 0; -ENOENT; another -errno. Reads all rules, unless no drop rule has a narrower shape than `query`.
  */
 int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule);
 
 /*
- * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends. Within
- * a change, flows do not count that were blocked before the change, at the same time or earlier. It also checks what an
- * undo of the pending change would leave, because the undo may remove pass rules.
+ * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends.
+ * Within a change, a flow counts only if it is blocked sooner than by the rules from before the change. It also checks
+ * what an undo of the pending change would leave, because the undo may remove pass rules.
  */
 int change_check_guard(struct session *session, struct reason *reason);
 
-#define LEFT_OUT_PREFIX_MIN 7 /* fc00::/7 and 10.0.0.0/8 hold addresses of hosts, and lists have them */
+#define LEFT_OUT_PREFIX_MIN 7 /* lists have fc00::/7 and 10.0.0.0/8, which hold addresses of hosts */
 
 struct change_left_out {
 	__u64 count;
@@ -308,7 +308,7 @@ struct query_block {
 	enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY } by;
 	struct rule rule; /* QUERY_RULE */
 	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
-	__u64 rate; /* the rate of a rule that limits them; 0: no rule does, or a pass rule is before it for ever */
+	__u64 rate;       /* of a rule that limits them; 0: none does, or a permanent pass rule comes first */
 };
 
 int query_blocks(struct store *store, const struct rule *query, struct query_block *block);

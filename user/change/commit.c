@@ -191,7 +191,9 @@ int change_commit(struct session *session, struct reason *reason)
 		change_start_pending(session);
 	}
 	change_forget(session);
-	/* A trial that failed after its commit is over. If even the undo fails, the caller lets somebody wait for the deadline. */
+	/*
+	 * A change that waits for `confirm` is undone. If that fails, confirm_ms makes the caller start the watchdog.
+	 */
 	if (error) {
 		const struct reason why = *reason;
 		struct reason ignored;

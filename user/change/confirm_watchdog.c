@@ -17,7 +17,7 @@
 
 #define UNDO_TRIES 5 /* memory or reader slots of LMDB may be short for a moment */
 #define LOOK_MS 5000 /* between two looks at whether the change still waits */
-#define LOOKS 2      /* must find nothing: a filter may be missing while it is replaced */
+#define LOOKS 2      /* so many in a row must find nothing: a filter may be missing while it is replaced */
 
 /* ---- undoing ---- */
 
@@ -61,8 +61,8 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
 }
 
 /*
- * On other interfaces, where it ran before, the filter continues. Without them it keeps passing everything, on an
- * interface that has moved to another network namespace.
+ * Takes the filter off where the load put it. Where it ran before, it continues. If it ran nowhere else, it stays as it
+ * is: on an interface that has moved to another network namespace it must keep passing everything.
  */
 static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
 {

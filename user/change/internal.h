@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What the files of change/ share; no other folder includes this.
- */
+/* What the files of change/ share; no other folder includes this. */
 #ifndef XDP_CUCKOO_CHANGE_INTERNAL_H
 #define XDP_CUCKOO_CHANGE_INTERNAL_H
 
@@ -62,9 +60,9 @@ void pending_keys_close(struct pending_keys *keys);
 
 /* ---- the change ---- */
 
-/* In how many milliseconds a flow of the guard was to be blocked before the change: see struct query_block. */
+/* After how many ms a flow of the guard is blocked by the rules from before the change: see struct query_block. */
 struct flow_was_blocked {
-	__s64 now_ms;    /* by the rules of that time */
+	__s64 now_ms;    /* as things are */
 	__s64 undone_ms; /* as if the pending change were undone */
 	__u64 rate;      /* that limited it; 0: none */
 };
@@ -111,8 +109,8 @@ int entries_insert(struct session *session, struct reason *reason);
 int entries_take_back(const struct session *session, struct filter *filter);
 
 /*
- * After the commit: deletes the keys that no rule needs from a table, those of pass rules last. Publishes
- * shapes.
+ * After the commit: deletes the keys that no rule needs from a table, those of drop rules before those of pass rules.
+ * Publishes shapes.
  */
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
 

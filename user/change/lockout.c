@@ -68,8 +68,8 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 }
 
 /*
- * What blocks the guard's flow of this number, earlier than before the change. *is_undone: it would once the pending
- * change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, and is told.
+ * Finds what blocks flow number `flow` of the guard sooner than before the change. *is_undone: only if the pending
+ * change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
  */
 static int newly_blocks(struct session *session, size_t flow, struct query_block *block, bool *is_undone)
 {
@@ -109,7 +109,9 @@ int change_check_guard(struct session *session, struct reason *reason)
 	return 0;
 }
 
-/* Ends with the first rule that session->owner does not have, or that is too wide: change_check_guard() refuses it. */
+/*
+ * Stops at a rule that session->owner does not have, or that is too wide. Then change_check_guard() refuses the change.
+ */
 int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
@@ -120,7 +122,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 	int error;
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		/* Wider than any network of hosts like this one, a rule is a mistake, and the list may have more of them. */
+		/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
 		while (!(error = newly_blocks(session, i, &block, &is_undone)) && block.by == QUERY_RULE &&
 		       (block.rule.src_len >= LEFT_OUT_PREFIX_MIN || block.rule.dst_len >= LEFT_OUT_PREFIX_MIN)) {
 			error = change_give_up(session, &block.rule, &deleted, reason);

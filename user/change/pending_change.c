@@ -5,7 +5,7 @@
 #include "change/internal.h"
 
 #define STEP_RULES 4096    /* rules of a change between two moves of its deadline */
-#define STEP_KEYS_A_MS 200 /* keys that the slowest step, a new table, handles in a millisecond at least */
+#define STEP_KEYS_A_MS 200 /* a new table, the slowest step, takes at least so many keys in a millisecond */
 
 /* Whether a filter waits for `confirm`. A load that waits is not in the store: only the filter knows. */
 static bool is_waiting(const struct session *session)
@@ -90,7 +90,7 @@ int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms)
 	return 0;
 }
 
-/* Confirms all filters. Whether one of them was waiting. */
+/* Confirms all filters. Returns whether one of them was waiting. */
 static bool confirm_filters(struct session *session)
 {
 	const bool was_waiting = is_waiting(session);
@@ -134,7 +134,7 @@ static int undo_rule(const struct rule *rule, bool is_back, void *context)
 	error = rule->timeout_ms < 0 ? 0 : change_put_back(undoing->session, rule, undoing->reason);
 	if (error != -E2BIG)
 		return error;
-	/* Other commands have used up the shapes since. This rule is lost, but the rest is undone. */
+	/* Since the change, other commands have used up the shapes. This rule is lost, but the rest is undone. */
 	if (!undone->lost++)
 		undone->reason = *undoing->reason;
 	undoing->reason->text[0] = '\0';

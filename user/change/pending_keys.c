@@ -9,7 +9,7 @@
 
 /* ---- added keys ---- */
 
-/* The words of a key, with the details, and one for its timeout. The last word of the key has the tag of its shape. */
+/* How many words an added key takes: its own, of which the last has the tag of the shape; its details; its timeout. */
 static size_t words_of(enum flow_family family)
 {
 	return flow_key_last(family) + 3;
@@ -65,7 +65,7 @@ bool pending_keys_next(const struct pending_keys *keys, enum rule_action action,
  * The place of the key, or the free place for it. The words of a key include the tag of the shape, and unused words are
  * 0. The hash needs no secret: an attacker neither sees the order nor chooses the rules.
  */
-static size_t find(const struct pending_keys *keys, const struct rule_key *key)
+static size_t find_place(const struct pending_keys *keys, const struct rule_key *key)
 {
 	__u64 hash = 0;
 	size_t at;
@@ -83,7 +83,7 @@ static size_t find(const struct pending_keys *keys, const struct rule_key *key)
 
 struct touched_key *pending_keys_touched(const struct pending_keys *keys, const struct rule_key *key)
 {
-	const __u32 number = keys->touched_count ? keys->place[find(keys, key)] : 0;
+	const __u32 number = keys->touched_count ? keys->place[find_place(keys, key)] : 0;
 
 	return number ? &keys->touched[number - 1] : NULL;
 }
@@ -106,7 +106,7 @@ static int grow(struct pending_keys *keys)
 	keys->places = 2 * room;
 	keys->touched_room = room;
 	for (size_t i = 0; i < keys->touched_count; i++)
-		keys->place[find(keys, &keys->touched[i].key)] = i + 1;
+		keys->place[find_place(keys, &keys->touched[i].key)] = i + 1;
 	return 0;
 }
 
@@ -117,7 +117,7 @@ int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bo
 
 	if (error)
 		return error;
-	at = find(keys, key);
+	at = find_place(keys, key);
 	if (!keys->place[at]) {
 		keys->touched[keys->touched_count] = (struct touched_key){ .key = *key };
 		keys->place[at] = ++keys->touched_count;

@@ -283,7 +283,7 @@ double query_false_positive_rate(const struct kernel_filter *filter, enum flow_f
 {
 	double for_one_probe = table_false_positive_rate(filter->options.format, query_fill(filter));
 
-	/* An exact table also compares a 64-bit tag. */
+	/* An exact table also compares a tag. */
 	if (filter->options.is_exact)
 		for_one_probe *= 0x1p-64;
 	return query_mean_probes(filter, family) * for_one_probe;

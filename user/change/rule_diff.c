@@ -95,7 +95,7 @@ void rule_diff_end(struct rule_diff *diff)
 		keep_wanted(diff);
 	}
 	diff->wanted->count = diff->wanting;
-	rule_set_fit(diff->wanted); /* else a new table would be made beside what is not needed any more */
+	rule_set_fit(diff->wanted); /* frees memory before a new table is made */
 }
 
 void rule_diff_close(struct rule_diff *diff)

@@ -113,7 +113,7 @@ static bool has_newer_beside(const struct session *session, const struct kernel_
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *kernel = &kernels[i];
 
-		/* No config: it is among the session's filters by now. */
+		/* No config: filter_open() has moved it into the session. */
 		if (!kernel->config || kernel->is_other_version || !belongs(session, kernel))
 			continue;
 		for (size_t k = 0; k < kernel->attachments_count; k++)
@@ -170,7 +170,7 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		struct filter *filter = &session->filters[session->filters_count];
 		if (!belongs(session, &kernels[i]))
 			continue;
-		/* An operator exchanges it by hand, behind libxdp's dispatcher, and will take it off. */
+		/* Behind libxdp's dispatcher an operator exchanges filters by hand, and will take the old one off. */
 		if (kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
 		    has_newer_beside(session, kernels, count, &kernels[i]))
 			continue;
