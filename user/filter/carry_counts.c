@@ -11,20 +11,20 @@
 #include "filter/internal.h"
 
 /*
- * Visits the counters of a table, one part of them after the other, so that never all are mapped: they are more than half of
- * the table. 0 or -ENOMEM.
+ * Visits the counters of a table. Maps one part of them after the other, because all of them are more than half of the
+ * table. 0 or -ENOMEM.
  */
 #define PART_SLOTS (1ULL << 12)
 
 static int each_counter(const struct filter *filter,
 			void (*visit)(__u64 slot, const struct abi_counter *counter, void *context), void *context)
 {
-	const __u64 slots = table_slots(&filter->table), before = filter_abi_table(filter)->first_slot;
+	const __u64 slots = table_slots(&filter->table), first_slot = filter_abi_table(filter)->first_slot;
 
 	for (__u64 first = 0; first < slots; first += PART_SLOTS) {
 		const __u64 count = slots - first < PART_SLOTS ? slots - first : PART_SLOTS;
 		const struct abi_counter *counter = kernel_map_window(&filter->kernel.map[KERNEL_COUNTS],
-								      (before + first) * sizeof(*counter),
+								      (first_slot + first) * sizeof(*counter),
 								      count * sizeof(*counter));
 
 		if (!counter)
@@ -50,9 +50,8 @@ static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
 }
 
 /*
- * Marks the old keys that need an heir: those that have a count now and had none in an earlier search. The
- * mark is a bit chosen by the tag of the key; other keys may share it. Most keys have no count, and the mark
- * saves their look-up.
+ * Marks the old keys that need an heir: those that have a count now and had none in an earlier search. In `counted` the
+ * tag of the key chooses a bit, which other keys may share. Most keys have no count, and the bit saves their look-up.
  */
 static void mark_counted(__u64 slot, const struct abi_counter *counter, void *context)
 {
@@ -76,9 +75,7 @@ static bool find_slot(const struct filter *filter, const struct rule_key *key, _
 	return table_find(&filter->table, &value, slot);
 }
 
-/*
- * Whether the table has every key that `key` expands to. Does not try more look-ups than the table has keys.
- */
+/* Whether the table has every key that `key` expands to. Does not try more look-ups than the table has keys. */
 static bool is_expanded(const struct filter *filter, const struct rule_key *key, const struct rule_shape *to)
 {
 	const unsigned int bits = rule_expansion_bits(&key->shape, to);

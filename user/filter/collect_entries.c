@@ -12,17 +12,17 @@
 #define SHARING_BITS 64 /* for each rule */
 
 /*
- * Prefix lengths that are joined for look-up can give several rules the same key. A rule becomes up to 2^10 keys, and to
- * ask the store about each of them, for each prefix length, takes long; most have no other rule. So two bits, chosen by
- * a hash, note each rule's own keys, as they are before expansion. The store is asked only where both bits are set.
+ * Prefix lengths that are joined for look-up can give several rules the same key. A rule becomes up to 2^10 keys. To
+ * ask the store about each of them, for each prefix length, takes long, and most have no other rule. So a Bloom filter
+ * notes each rule's own keys, before expansion, by two bits. The store is asked only where both bits are set.
  */
 struct sharing {
 	__u64 bits;                  /* a power of two */
 	struct rule_shape probed_as; /* of the last key */
 	size_t count;
-	struct rule_shape shape[SHAPE_LIST_MAX]; /* those that are probed as that */
+	struct rule_shape shape[SHAPE_LIST_MAX]; /* the shapes that are probed as probed_as */
 	struct abi_shape compiled[SHAPE_LIST_MAX];
-	__u64 rules[];
+	__u64 noted[];
 };
 
 static __u64 hash_of_words(const __u64 *word, enum flow_family family)
@@ -36,7 +36,7 @@ static __u64 hash_of_words(const __u64 *word, enum flow_family family)
 
 static __u64 *word_of(struct sharing *sharing, __u64 hash)
 {
-	return &sharing->rules[(hash & (sharing->bits - 1)) / 64];
+	return &sharing->noted[(hash & (sharing->bits - 1)) / 64];
 }
 
 static int note_rule(const struct rule *rule, void *context)
@@ -93,7 +93,7 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 		const struct rule_shape *shape = &sharing->shape[i];
 		size_t count;
 
-		/* Only rules without prefixes can have another rule of their shape: one for both families. */
+		/* Only without prefixes there may be another rule of this shape: one for both families. */
 		if (shape->src_len == own->src_len && shape->dst_len == own->dst_len &&
 		    !memcmp(&shape->details, &own->details, sizeof(own->details)) && (own->src_len || own->dst_len)) {
 			keys_state_add(state, own);

@@ -71,7 +71,7 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel);
 /* Opens the active table again, after something else wrote its memory. On failure the filter is closed. */
 int filter_reopen(struct filter *filter, struct reason *reason);
 
-/* The geometry of a filter's active table. If the filter is not set up: half of the room, or all if there is no spare. */
+/* The geometry of a filter's active table. If the filter is not set up: half of the room, or all with is_alone. */
 struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 
 /* How many tables the maps have room for (1 or ABI_TABLES), and how many slots each of these tables can have. */
@@ -174,7 +174,7 @@ bool filter_has_aged(const struct filter *filter, __u32 tick);
 
 /*
  * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still during a
- * transaction. So filter_tick() adds the time since the clock was set (store_lag_ms()). Timeout 0 gives tick 0:
+ * transaction. So filter_tick() subtracts the time since the clock was set (store_lag_ms()). Timeout 0 gives tick 0:
  * never.
  */
 int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
@@ -228,9 +228,8 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 /*
  * ---- keys of rules ----
  *
- * The keys of rules. A shape may be probed as a longer shape: then each rule of the shape becomes several
- * keys of the longer one. This file finds the keys of a rule, and the rules of a key, because
- * several rules can have the same key. It reads the store, not the table.
+ * A shape may be probed as a longer shape: then each rule of the shape becomes several keys of the longer one, and
+ * several rules can have the same key. These functions find the keys of a rule, and the rules of a key, in the store.
  */
 
 /*
@@ -276,13 +275,13 @@ bool run_is_filtering(const struct kernel_filter *filter);
 
 enum panic_by { PANIC_BY_OPERATOR, PANIC_BY_FLEET };
 
-/* What sets or ends a panic makes this of the bits of abi_config.run. See panic.c. */
+/* The bits of abi_config.run after `by` has set or ended a panic. See panic.c. */
 __u32 panic_next(__u32 run, enum panic_by by, bool is_on);
 
 /*
  * Sets or ends the panic of every running filter of the name; NULL: of all. Works while other commands change the
  * filters. *meant: how many filters there are. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in
- * that state. -EAGAIN: another command keeps replacing tables.
+ * the wanted state. -EAGAIN: another command keeps replacing tables.
  */
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason);
 

@@ -10,7 +10,7 @@
 /* The cost of reading a hint, in look-ups, rounded up. */
 #define COST_PROBES 0.25
 
-/* So many bytes of hints for each key that needs them, at least; only above the least number of indexes. */
+/* A table has at least so many bytes of hints for each key that needs them: see hints_shift_for(). */
 #define BYTES_OF_KEY 8
 
 #define SAMPLES ABI_HINT_INDEXES(ABI_HINT_SHIFT_MOST) /* hints that hints_mean_probes() reads */
@@ -35,7 +35,7 @@ static void set(__u8 *hint, __u32 bits)
 }
 
 /*
- * Index number `i` of the indexes that the key's source prefix covers. The prefix must not be longer than the
+ * The hint of index number `i` of those that the key's source prefix covers. The prefix must not be longer than the
  * bits that an index depends on.
  */
 static __u8 *hint_within(struct hints hints, const struct rule_key *key, __u32 i)
@@ -95,7 +95,7 @@ void hints_replace(struct hints hints, const __u8 *wanted)
 			__atomic_store_n(&hints.byte[i], wanted[i], __ATOMIC_RELEASE);
 }
 
-/* Prefixes of one length hardly need more bits: a packet looks up most of its range anyway. */
+/* The largest shape does not count: packets of most indexes look it up anyway, however many indexes there are. */
 __u32 hints_shift_for(const struct shape_list *shapes)
 {
 	double most = 0;
@@ -206,7 +206,7 @@ __u64 hints_leave(const struct abi_shape_list *list, __u32 hint)
 	return hint & ABI_HINT_SHORTCUT ? candidates & list->behind_shortcut : candidates;
 }
 
-/* Reads 2^16 hints at most: the first of each range of indexes, then the second, ... */
+/* Reads 2^16 hints at most: one of each range of indexes, at another position in each. */
 double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
 {
 	const __u8 *const first = hints.byte + ((size_t)family << (32 - hints.shift));

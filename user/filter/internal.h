@@ -18,9 +18,9 @@ struct filter_entries {
 	struct hints hints;               /* set for the collected keys, with their shortcuts */
 	struct sharing *sharing;          /* see collect_entries.c; NULL: no key has several rules, or no memory */
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
-	bool is_replanned;                /* shapes have other filters than in the old table */
+	bool is_replanned;                /* the old table was filled by another plan (rule/shapes.h) */
 	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
-	struct abi_counter *carried; /* by old slot: what its heir has got */
+	struct abi_counter *carried; /* by old slot: what its heir already has of it */
 	bool has_heirs;              /* at least one key of the old table was counted */
 	__u32 searches;              /* how often heirs have been searched */
 	const struct rule *rule;     /* the one that is being collected */
@@ -61,16 +61,11 @@ struct abi_config *filter_successor_config(const struct filter *filter);
 
 /* ---- run_state.c ---- */
 
-/*
- * `panic` takes no lock, so it may reach the old filter while the new one replaces it. Call
- * filter_inherit_panic() before kernel_replace(): it copies the panic of the old filter. Call
- * filter_settle_panic() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
- * which was later.
- */
+/* Give a new filter the panic of the old one. Call the first before kernel_replace(), the second after it. */
 void filter_inherit_panic(struct abi_config *config, const struct abi_config *old);
 void filter_settle_panic(struct abi_config *config, const struct abi_config *old);
 
-/* ---- table_size.c ---- */
+/* ---- filter.c ---- */
 
 /* The slots for which the maps have room, in all tables together. */
 __u64 filter_all_slots(const struct kernel_filter *kernel);

@@ -246,7 +246,7 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
-/* Whether prefixes need so many more hints that new maps are better; the next power of two is not worth a program. */
+/* Whether prefixes need so many more hints that new maps are better. Twice as many are not worth new programs. */
 static bool needs_more_hints(const struct filter *filter, __u32 hint_shift)
 {
 	return hint_shift + 1 < filter_abi_table(filter)->hint_shift && !kernel_held_attachment(&filter->kernel);
@@ -282,7 +282,7 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	else
 		error = prepare_new_maps(filter, new, options, slots, info.keys, hint_shift, reason);
 	if (!error) {
-		/* The change has read much of the store; else this would stay beside both tables. */
+		/* The change has read much of the store. Its pages would take memory while there are two tables. */
 		store_forget_pages(store);
 		filter_abi_table(new)->plan = info.plan;
 		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
@@ -338,11 +338,11 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 }
 
 /*
- * The order matters in three places. The geometry and `used` of the config are for other tools, which read them beside
- * the active table: so they are written before `active`, the one store that makes all interfaces use the other table. The
- * new table has the old counts before the switch, so that a reader does not see them go back. Only when no packet is in
- * the old table any more, its counts stand still. So the second search for heirs comes after the wait; it finds those of
- * rules that packets matched for the first time since filter_build().
+ * The order matters in three places. The config repeats the active table's geometry and `used` for other tools. So they
+ * are written before `active`, the one store that makes all interfaces use the other table. The new table has the old
+ * counts before the switch, so that a reader does not see them go back. The old table's counts stand still only after
+ * the wait, when no packet uses it. So the second search for heirs comes after the wait. It finds those of rules that
+ * packets matched for the first time since filter_build().
  *
  * From the switch on there is no way back: errors of the wait and of the search lose counts at most, and the wait is
  * repeated before the old table is filled again.

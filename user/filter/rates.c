@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Gives each rule with a rate its bucket, and each key of such a rule a place that leads to the bucket: see
- * include/rate.h. Both tables of a filter share the buckets, so a rule keeps its bucket when its table is exchanged. The
- * places of a key change only where packets find the table: the key enters the table first and leaves it last, and a
- * key without a place matches nothing.
+ * include/rate.h. Both tables of a filter share the buckets, so a rule keeps its bucket when its table is exchanged.
+ * Places change while packets use the table: a key without a place matches nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,14 +64,14 @@ static int compare_places(const void *left, const void *right)
 	return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a->id > b->id) - (a->id < b->id);
 }
 
-/* Packets read the hash of a place first, then the number. */
+/* A packet that comes in between reads a number of another key, and once pays from the bucket of that. */
 static void set_place(struct abi_rate_line *line, unsigned int place, __u64 hash, unsigned int number)
 {
 	line->number[place] = number;
 	__atomic_store_n(&line->hash[place], hash, __ATOMIC_RELEASE);
 }
 
-/* Marks the wanted places that there are, and those of shared keys; with `removes`, frees those that are not wanted. */
+/* Sets has_place of places that exist, and ABI_RATE_SHARED of shared keys. `removes`: frees places not wanted. */
 static void check_places(const struct abi_rates *rates, struct abi_rate_line *lines, const struct wanted_places *wanted,
 			 bool removes)
 {

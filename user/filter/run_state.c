@@ -83,8 +83,9 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
  * ---- while a new filter replaces an old one ----
  *
  * `panic` takes no lock, so it may come at any moment of this. Before the exchange the new filter gets the panic of the
- * old one, and ABI_RUN_REPLACING. After the exchange it gets it again, because a panic may have reached the old filter in
- * between; unless ABI_RUN_REPLACING is gone: then a panic has reached the new filter itself, and is the later one.
+ * old one, and ABI_RUN_REPLACING. After the exchange it gets the panic again, because one may have reached the old
+ * filter in between. But if ABI_RUN_REPLACING is gone, a panic has reached the new filter itself. That is the later
+ * one, and stays.
  */
 
 #define PANIC_BITS (ABI_RUN_PANIC | ABI_RUN_FLEET)

@@ -55,8 +55,8 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 		return store_unread_reason(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
-	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise an
-	 * exception might go before its rule.
+	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise a pass rule
+	 * might go before a drop rule.
 	 */
 	error = info.rules ? 0 : filter_publish_shapes(filter, store, reason);
 	if (!error)
@@ -157,9 +157,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 
 	if (error)
 		return store_unread_reason(error, reason);
-	/*
-	 * Either may be missing if a tool died during set-up; the filter passes everything until this ends.
-	 */
+	/* A tool that died during set-up leaves one of them missing. Until filter_start() everything passes. */
 	if (!config->magic || !(config->run & ABI_RUN_SET_UP)) {
 		filter->state = FILTER_SET_UP;
 		return set_up(filter, store, name, &info, reason);

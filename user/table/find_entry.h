@@ -31,7 +31,7 @@ FLOW_INLINE struct bucket_pair core_pair(const struct table *table, struct bucke
 	return bucket_pair(key->hash, table->geometry, layout);
 }
 
-/* Maps a bucket, its records and its counters before their first use; those of a key. 0 or -ENOMEM. */
+/* Map a bucket, its records and its counters before their first use; or both buckets of a key. 0 or -ENOMEM. */
 FLOW_INLINE int core_reach(struct table *table, struct bucket_layout layout, __u32 bucket)
 {
 	return table->reach ? table_reach(table, (__u64)bucket * layout.slots) : 0;

@@ -81,8 +81,9 @@ FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout 
 }
 
 /*
- * A reader may have looked for an equal entry (a twin) before the twin came. To that reader, the insert of the twin
- * and this erase are a move, so they are announced like a move. In an exact table only a crash leaves a twin.
+ * A twin is an equal entry in another slot. A reader may have read that slot before the twin came. To that reader, the
+ * insert of the twin and this erase are a move, so they are announced like a move. In an exact table only a crash
+ * leaves a twin.
  */
 FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout, struct table_place place,
 			    __u32 fingerprint, __u64 tag)

@@ -159,7 +159,7 @@ FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
 
 /*
  * Increments the sequence after an entry is copied and before the source is overwritten. Readers that may reorder their
- * loads can miss the change: then also waits until every reader that has started is over, 8 to 16 ms.
+ * loads can miss the change. If there are such readers, waits until all that have begun have ended: 8 to 16 ms.
  */
 static inline void table_announce(struct table *table)
 {
