@@ -18,32 +18,53 @@ FLOW_INLINE const struct abi_rate_line *rate_line(const struct abi_rates *rates,
 	return &rates->line[(first_line + abi_rate_line_of(hash, which)) & (2 * ABI_RATE_LINES - 1)];
 }
 
+struct rate_search {
+	__u64 hash, bytes, packets;
+	__u32 first_line;
+	int is_exceeded;
+};
+
+/* Place `i` of the 2 * ABI_RATE_PLACES of a hash. If the hash is there, its bucket pays. Returns not 0 if there are no rates. */
+FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
+{
+	struct abi_rates *rates = maps_rates();
+	const struct abi_rate_line *line;
+	struct abi_rate_credit *credit;
+	const __u64 now = bpf_jiffies64();
+	__u32 place = i % ABI_RATE_PLACES, number;
+	int paid = 1;
+
+	barrier_var(place); /* the verifier does not know what a remainder can be */
+	if (!rates || place >= ABI_RATE_PLACES)
+		return 1;
+	line = rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES);
+	if (READ_ONCE(line->hash[place]) != search->hash)
+		return 0;
+	number = READ_ONCE(line->number[place]) & (ABI_RATES - 1);
+	credit = maps_rate_credit(number);
+	if (credit)
+		paid = abi_rate_pay(&rates->rate[number], credit, now, search->bytes, search->packets);
+	if (paid < 0)
+		paid = abi_rate_borrow(&rates->rate[number], credit, now, search->bytes, search->packets);
+	if (!paid)
+		search->is_exceeded = 1;
+	return 0;
+}
+
 /* Pays from every bucket of the hash, wherever its place is. Returns not 0 if one of them is empty. */
 __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets)
 {
-	struct abi_rates *rates = maps_rates();
-	int is_exceeded = 0;
+	struct rate_search search = { hash, bytes, packets, first_line, 0 };
 
-	if (!rates)
-		return 0;
+#if KERNEL_HAS_LOOPS
+	bpf_loop(2 * ABI_RATE_PLACES, rate_place, &search, 0);
+#else
 #pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < 2 * ABI_RATE_PLACES; i++) {
-		const struct abi_rate_line *line = rate_line(rates, first_line, hash, i / ABI_RATE_PLACES);
-		const __u32 place = i % ABI_RATE_PLACES, number = READ_ONCE(line->number[place]) & (ABI_RATES - 1);
-		const struct abi_rate *rate = &rates->rate[number];
-		struct abi_rate_credit *credit;
-		int paid;
-
-		if (READ_ONCE(line->hash[place]) != hash)
-			continue;
-		credit = maps_rate_credit(number);
-		paid = credit ? abi_rate_pay(rate, credit, bpf_jiffies64(), bytes, packets) : 1;
-		if (paid < 0)
-			paid = abi_rate_borrow(&rates->rate[number], credit, bpf_jiffies64(), bytes, packets);
-		if (!paid)
-			is_exceeded = 1;
-	}
-	return is_exceeded;
+	for (__u32 i = 0; i < 2 * ABI_RATE_PLACES; i++)
+		if (rate_place(i, &search))
+			break;
+#endif
+	return search.is_exceeded;
 }
 
 /*

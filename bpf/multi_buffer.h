@@ -28,6 +28,21 @@ static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *t
 	return bpf_xdp_load_bytes(frame, offset, to, bytes);
 }
 
+#if KERNEL_HAS_LOOPS
+static long multi_buffer_turn(__u32 turn, struct parse_walk *walk)
+{
+	(void)turn;
+	return parse_turn(walk, multi_buffer_load);
+}
+
+static __always_inline void multi_buffer_walk(struct parse_walk *walk)
+{
+	bpf_loop(PARSE_EXTENSION_HEADERS, multi_buffer_turn, walk, 0);
+}
+#else
+#define multi_buffer_walk NULL
+#endif
+
 /* Whether the other buffers may change `result` or the TCP flags, which come from the first buffer alone. */
 static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result,
 						 const struct flow *flow)
@@ -41,7 +56,7 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 {
 	if (!flow)
 		return PARSE_TRUNCATED;
-	return parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, flow);
+	return parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, multi_buffer_walk, flow);
 }
 
 /*

@@ -37,15 +37,42 @@ static __always_inline long skb_load_ip(void *skb, __u32 offset, void *to, __u32
 	return bpf_skb_load_bytes_relative(skb, offset, to, bytes, BPF_HDR_START_NET);
 }
 
+#if KERNEL_HAS_LOOPS
+static long skb_turn(__u32 turn, struct parse_walk *walk)
+{
+	(void)turn;
+	return parse_turn(walk, skb_load);
+}
+
+static long skb_turn_ip(__u32 turn, struct parse_walk *walk)
+{
+	(void)turn;
+	return parse_turn(walk, skb_load_ip);
+}
+
+static __always_inline void skb_walk(struct parse_walk *walk)
+{
+	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn, walk, 0);
+}
+
+static __always_inline void skb_walk_ip(struct parse_walk *walk)
+{
+	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn_ip, walk, 0);
+}
+#else
+#define skb_walk NULL
+#define skb_walk_ip NULL
+#endif
+
 /* These two return enum parse_result. */
 RARE_FUNCTION int skb_flow(struct __sk_buff *skb, struct flow *flow)
 {
-	return flow ? (int)parse_buffers(skb, skb->len, skb_load, flow) : PARSE_TRUNCATED;
+	return flow ? (int)parse_buffers(skb, skb->len, skb_load, skb_walk, flow) : PARSE_TRUNCATED;
 }
 
 RARE_FUNCTION int skb_flow_ip(struct __sk_buff *skb, struct flow *flow)
 {
-	return flow ? (int)parse_ip(skb, skb->len, skb_load_ip, flow) : PARSE_TRUNCATED;
+	return flow ? (int)parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, flow) : PARSE_TRUNCATED;
 }
 
 /*

@@ -146,6 +146,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 #define SHAPES_A_CALL 4
 #define SHAPES_CALLS ((ABI_SHAPES_MAX - SHAPES_INLINE) / SHAPES_A_CALL + ABI_SHAPES_MAX * ABI_SEQUENCE_TRIES)
 
+/* It leaves `candidates` hidden: if the verifier knew other bounds after each call, it would check the function for each. */
 static __always_inline long try_some_shapes(struct shape_search *search, enum flow_family family)
 {
 #pragma clang loop unroll(disable)
@@ -168,9 +169,11 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 			shape_is_unsettled(search);
 		}
 		search->tries = hide_from_verifier(&search->table->zero, 0);
-		search->candidates &= search->candidates - 1;
+		search->candidates =
+			hide_from_verifier(&search->table->zero, search->candidates & (search->candidates - 1));
 		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, hash, answer.slot);
 	}
+	search->candidates = hide_from_verifier(&search->table->zero, search->candidates);
 	return !search->candidates;
 }
 
@@ -249,8 +252,10 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 		if (try_next_shape(search, family, &place))
 			return search->match;
 #if KERNEL_HAS_LOOPS
-	if (search->candidates)
-		bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
+	if (!search->candidates)
+		return search->match;
+	search->candidates = hide_from_verifier(&config->zero, search->candidates);
+	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
 #endif
 	return search->match;
 }

@@ -62,6 +62,10 @@ enum parse_result {
 /* Copies bytes of a frame in several buffers. Returns not 0 if the frame ends before. */
 typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 
+/* Calls parse_turn() with its own parse_load, at most PARSE_EXTENSION_HEADERS times; ends when the walk is over. */
+struct parse_walk;
+typedef void parse_walk_all(struct parse_walk *walk);
+
 /*
  * Where the next header starts. `limit` is where the packet ends according to the length field of IP, so that
  * the padding of a short Ethernet frame is not read as ports. A frame in several buffers has `load` instead
@@ -72,6 +76,7 @@ struct parse_cursor {
 	__u32 offset, limit;    /* in bytes from the start of the frame */
 	__u32 more_fragments;   /* not 0: this is the first fragment of an IPv6 packet */
 	parse_load *load;       /* a constant at every call: if it is NULL, compilers remove the code that calls it */
+	parse_walk_all *walk;   /* a constant, too: if it is NULL, a loop does the same */
 	void *frame;
 	__u32 frame_bytes;
 	void *header; /* what `load` copied last: PARSE_HEADER_BYTES */
@@ -347,6 +352,44 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 	return parse_behind_extensions(at, flow);
 }
 
+/* A walk along extension headers in a function that the verifier checks once, and not once for each header. */
+struct parse_walk {
+	struct parse_cursor at;
+	struct flow *flow;
+	enum parse_result result;
+};
+
+/* Skips one extension header, if there is one. Returns whether the walk is over. `load` is that of the cursor. */
+FLOW_INLINE int parse_turn(struct parse_walk *walk, parse_load *load)
+{
+	struct parse_cursor at = walk->at;
+
+	if (!parse_is_extension(walk->flow->proto))
+		return 1;
+	at.load = load;
+	walk->result = parse_extension(&at, walk->flow);
+	walk->at.offset = at.offset;
+	walk->at.more_fragments = at.more_fragments;
+	return walk->result != PARSE_OK;
+}
+
+/* The same as parse_extensions(). */
+FLOW_INLINE enum parse_result parse_walk_extensions(struct parse_cursor *at, struct flow *flow)
+{
+	struct parse_walk walk = { .at = *at, .flow = flow, .result = PARSE_OK };
+
+	walk.at.load = 0; /* a program may not keep functions in memory */
+	walk.at.walk = 0;
+	at->walk(&walk);
+	at->offset = walk.at.offset;
+	at->more_fragments = walk.at.more_fragments;
+	if (walk.result == PARSE_OK && !parse_is_extension(flow->proto))
+		return parse_behind_extensions(at, flow);
+	if (walk.result == PARSE_TRUNCATED || !parse_has(at, 0))
+		return PARSE_TRUNCATED;
+	return walk.result == PARSE_OK ? PARSE_TOO_MANY_HEADERS : walk.result;
+}
+
 FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
 {
 	const parse_ipv6_header *ip = parse_peek(at, sizeof(*ip));
@@ -370,7 +413,7 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	}
 	at->limit = parse_hide(at, at->limit);
 	at->more_fragments = parse_hide(at, 0);
-	result = parse_extensions(at, flow);
+	result = at->walk ? parse_walk_extensions(at, flow) : parse_extensions(at, flow);
 	/*
 	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the same,
 	 * and no fragment of them has ports. So the result differs from that of a truncated packet.
@@ -449,23 +492,31 @@ FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struc
 }
 
 /* The same for a frame of `bytes` bytes in several buffers. The first buffer may be empty. */
-FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, struct flow *flow)
+FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, parse_walk_all *walk,
+					    struct flow *flow)
 {
 	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
-	struct parse_cursor at = {
-		.limit = PARSE_NO_LIMIT, .load = load, .frame = frame, .frame_bytes = bytes, .header = header
-	};
+	struct parse_cursor at = { .limit = PARSE_NO_LIMIT,
+				   .load = load,
+				   .walk = walk,
+				   .frame = frame,
+				   .frame_bytes = bytes,
+				   .header = header };
 
 	return parse_ethernet(&at, flow);
 }
 
 /* The same for a packet that starts with its IP header, as interfaces without Ethernet headers have it. */
-FLOW_INLINE enum parse_result parse_ip(void *packet, __u32 bytes, parse_load *load, struct flow *flow)
+FLOW_INLINE enum parse_result parse_ip(void *packet, __u32 bytes, parse_load *load, parse_walk_all *walk,
+				       struct flow *flow)
 {
 	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
-	struct parse_cursor at = {
-		.limit = PARSE_NO_LIMIT, .load = load, .frame = packet, .frame_bytes = bytes, .header = header
-	};
+	struct parse_cursor at = { .limit = PARSE_NO_LIMIT,
+				   .load = load,
+				   .walk = walk,
+				   .frame = packet,
+				   .frame_bytes = bytes,
+				   .header = header };
 	const __u8 *first = parse_peek(&at, 1);
 
 	*flow = (struct flow){ .family = FLOW_NO_FAMILY };

@@ -68,6 +68,7 @@ test_programs_for_tc() {
 }
 
 test_programs_for_tc_of_linux_5_10() {
+	export BUDGET_TC_PROCESSED=320000
 	judge_within "$BUILD/xdp_cuckoo_tc_5_10.bpf.o" "$TC_PROGRAMS"
 }
 
