@@ -202,7 +202,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	*reason = why;
 	attachment.is_new = true;
 	filter->attachments[filter->attachments_count++] = attachment;
-	/* The bit may be that of an interface that is gone. */
+	/* The bit may be left from an interface that is gone. */
 	if (!kernel_other_direction(filter, &attachment))
 		kernel_want_outgoing(filter, &attachment, false);
 	return 0;

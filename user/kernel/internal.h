@@ -16,7 +16,7 @@ bool kernel_is_before(unsigned int version, unsigned int patchlevel);
 /* The kernel's error text since kernel_catch_messages(); "" where there was none. */
 const char *kernel_error_text(void);
 
-/* Whether it says that an interface above (a bridge, bond, VLAN, ...) runs a program, which keeps those below. */
+/* Whether it says that an interface above (a bridge, bond, VLAN, ...) runs a program: then none below can change. */
 bool kernel_says_above(void);
 
 /*
@@ -42,8 +42,6 @@ __u32 kernel_bucket_bytes(const struct abi_options *options);
 
 /* The number of elements of a map. */
 __u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_name name);
-
-/* ---- load_program.c ---- */
 
 /* A BPF object inside this program, compiled twice: see bpf/kernel_has.h. */
 struct kernel_built_in {

@@ -25,15 +25,15 @@ struct kernel_attachment {
 	enum interface_mode mode;
 	bool is_frags;     /* runs the program for frames in several buffers */
 	bool has_ethernet; /* without Ethernet headers XDP programs understand no packet */
-	bool is_below; /* one above it (a bridge, bond, VLAN, ...) runs a program: then Linux 5.15 replaces none here */
-	__u32 prog_id; /* our program */
-	__u32 root_id; /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
-	__u32 mtu;     /* of the interface, when it was last listed */
-	__u64 lost;    /* see struct interface; when it was last listed */
+	bool is_below; /* an interface above it (bridge, bond, VLAN, ...) runs a program: then Linux 5.15 replaces none here */
+	__u32 prog_id;              /* our program */
+	__u32 root_id;              /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
+	__u32 mtu;                  /* of the interface, when it was last listed */
+	__u64 lost;                 /* see struct interface; when it was last listed */
 	bool is_tap, is_virtio_net; /* see struct interface */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
 	bool is_new;                /* kernel_attach() or kernel_attach_outgoing() has made it */
-	bool was_lost;              /* and it took the place of one that another tool had taken off */
+	bool was_lost;              /* another tool had taken off the attachment that it replaces */
 };
 
 enum kernel_map_name {
@@ -155,7 +155,7 @@ int kernel_seen_error(enum kernel_seen seen);
 /* What a caller of kernel_find_filters() wants. It does not choose the filters: they are all that can be used. */
 struct kernel_wish {
 	const char *must_see; /* the name of a filter; if it is found, it does not matter what could not be looked at */
-	/* These can be detached and replaced. Only their options and the common part of their config can be used. */
+	/* Such filters can be detached and replaced. Only their options and the config's common part can be used. */
 	bool takes_other_versions;
 	bool keeps_pins;        /* do not remove the pins of filters that no longer run */
 	enum kernel_seen *seen; /* NULL: kernel_find_filters() returns kernel_seen_error() of it */
@@ -163,14 +163,13 @@ struct kernel_wish {
 
 /*
  * Finds all filters on the interfaces of this network namespace, set up or not. Without CAP_SYS_ADMIN it finds only
- * pinned ones. *filters becomes an array for kernel_filters_free(); its last value was NULL, or such an array, which
- * this call frees: it takes over the mapped memory of the filters that still run, because mapping takes longer than
- * finding. Mapped memory of a filter that no longer runs stays in the kernel until then, so free the array before a
- * fork().
+ * pinned ones. *filters becomes an array for kernel_filters_free(). Pass NULL or an earlier array in it. The call frees
+ * that, and takes over the mapped memory of the filters that still run, because mapping takes longer than finding. The
+ * array keeps the memory of filters that no longer run, so free it before a fork().
  *
  * 0 or -errno. *reason is set after an error, and if *wish.seen is not KERNEL_SEEN. After -EPROTO and -EPERM the array
- * has all other filters, after other errors it is empty. After KERNEL_SEEN *reason is "", unless there is one more filter
- * that has the name, or may have it, but cannot be used: then it says why.
+ * has all other filters, after other errors it is empty. After KERNEL_SEEN *reason is "", unless there is one more
+ * filter that has the name, or may have it, but cannot be used: then it says why.
  */
 int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
@@ -224,11 +223,11 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
 /*
- * Takes the filter's program off an interface. With that for received packets, also takes that for sent packets off; so a
- * caller that visits all attachments leaves out those for which kernel_goes_with_another() is true. If a writer has
- * meanwhile replaced the filter by a new table of the same name, takes that one off. 0 also where the interface is gone or
- * no longer runs a filter of the name. -EBUSY: only another tool can do it. kernel_detach_direction(): only this program,
- * for callers that undo what they have attached.
+ * Takes the filter's program off an interface. If that is the program for received packets, also takes off the one for
+ * sent packets. So a caller that visits all attachments leaves out those for which kernel_goes_with_another() is true.
+ * If a writer has meanwhile replaced the filter by another of the same name, takes that one off. 0 also where the
+ * interface is gone or no longer runs a filter of the name. -EBUSY: only another tool can do it.
+ * kernel_detach_direction(): only this program, for callers that undo what they have attached.
  */
 int kernel_detach_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 			    struct reason *reason);
@@ -260,11 +259,11 @@ const struct kernel_attachment *kernel_other_direction(const struct kernel_filte
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
 
 /*
- * kernel_is_mtu_too_large(): the MTU, more than kernel_one_buffer_mtu(), is too large for the program there, so the
- * driver may lose large frames. kernel_fit_mtu() then replaces it by the program for frames in several buffers, without
- * a gap, if kernel and driver may take that: kernel_may_take_frags(). 0, also where nothing is to be done; -EBUSY;
- * other -errno. kernel_has_old_buffers(): the driver may lose large frames in receive buffers from before that, or from
- * before the filter was loaded.
+ * kernel_is_mtu_too_large(): the program takes frames in one buffer only, and the MTU is above kernel_one_buffer_mtu(),
+ * so the driver may lose large frames. Then kernel_fit_mtu() exchanges the program, without a gap, for the one for
+ * frames in several buffers, if kernel and driver may take that: kernel_may_take_frags(). 0, also where nothing is to
+ * be done; -EBUSY; other -errno. kernel_has_old_buffers(): the driver may lose large frames in receive buffers that it
+ * made before the exchange or the load.
  */
 __u32 kernel_one_buffer_mtu(void);
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment);
@@ -273,10 +272,10 @@ bool kernel_may_take_frags(const struct kernel_attachment *attachment);
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason);
 
 /*
- * Finds interfaces whose packets do not reach the filter, and sets is_bypassed: some drivers accept a
- * program but never run it. Takes until the filter sees packets, `quiet_ms` without packets, and 2.5 to
- * 4.5 s where packets come that the filter does not count. Never set after too few packets, nor behind
- * libxdp's dispatcher, where another program may take the packets.
+ * Finds interfaces whose packets do not reach the filter, and sets is_bypassed: some drivers accept a program but never
+ * run it. Returns when the filter sees packets, or after `quiet_ms` without packets, or after 2.5 to 4.5 s if packets
+ * come that the filter does not count. Never sets is_bypassed after too few packets, nor behind libxdp's dispatcher,
+ * where another program may take the packets.
  */
 void kernel_watch(struct kernel_filter *filters, size_t count, unsigned int quiet_ms);
 
@@ -294,7 +293,9 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
  */
 int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason);
 
-/* The first attachment that libxdp's dispatcher runs, so we cannot replace it; NULL: no attachment. */
+/*
+ * Whether libxdp's dispatcher runs it. The first attachment with that, or is_below: we cannot replace it. NULL: none.
+ */
 bool kernel_is_held(const struct kernel_attachment *attachment);
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
 

@@ -15,7 +15,7 @@ static const struct {
 	__u32 type, key_bytes;
 	__u32 value_bytes, other_value_bytes; /* 0: no other size is allowed */
 	__u32 entries;                        /* 0: any number is allowed */
-} shapes_of_maps[KERNEL_MAPS] = {
+} layouts_of_maps[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
 	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
 	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, 0 },
@@ -32,14 +32,14 @@ static const struct {
 
 static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *info)
 {
-	const bool is_sized =
-		info->value_size == shapes_of_maps[name].value_bytes ||
-		(shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
+	const bool is_sized = info->value_size == layouts_of_maps[name].value_bytes ||
+			      (layouts_of_maps[name].other_value_bytes &&
+			       info->value_size == layouts_of_maps[name].other_value_bytes);
 
-	return is_sized && info->type == shapes_of_maps[name].type &&
-	       info->key_size == shapes_of_maps[name].key_bytes &&
+	return is_sized && info->type == layouts_of_maps[name].type &&
+	       info->key_size == layouts_of_maps[name].key_bytes &&
 	       (info->type != BPF_MAP_TYPE_ARRAY || info->map_flags & BPF_F_MMAPABLE) &&
-	       (!shapes_of_maps[name].entries || info->max_entries == shapes_of_maps[name].entries) &&
+	       (!layouts_of_maps[name].entries || info->max_entries == layouts_of_maps[name].entries) &&
 	       (name != KERNEL_HINTS ||
 		info->max_entries >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST) / info->value_size ||
 		info->max_entries == ABI_HINTS(ABI_HINT_SHIFT_MOST) / info->value_size);
@@ -48,7 +48,7 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 /* Keeps the descriptor if the map is a filter's; else closes it. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
-	/* Configs of all versions start with the same members. Whether these can be mapped. */
+	/* Whether the members can be mapped with which configs of all versions start. */
 	const bool has_common_part = info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
 				     info->max_entries == 1 && info->map_flags & BPF_F_MMAPABLE &&
 				     info->value_size >= ABI_COMMON_BYTES;

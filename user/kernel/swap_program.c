@@ -260,8 +260,8 @@ __u32 kernel_one_buffer_mtu(void)
 }
 
 /*
- * A tap runs the program on frames of any size. Drivers that have no frames in several buffers, ena for example, take an
- * MTU up to a limit of their own, which nothing but the headroom bounds here.
+ * A tap runs the program on frames of any size. A driver without frames in several buffers, for example ena, has an MTU
+ * limit of its own. This does not know the limit, and only leaves room for the headroom.
  */
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {
