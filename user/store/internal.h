@@ -41,8 +41,8 @@ struct store_meta {
 /* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
 /*
- * The settings before the pending change are in bits 8 to 15, and the low bits of the number of that change in bits 16
- * to 31: an older version that ends a change leaves them there.
+ * The settings before the pending change are in bits 8 to 15. Bits 16 to 31 are the low bits of that change's number,
+ * because an older version that ends a change leaves the old settings there.
  */
 #define STORE_META_OLD_SETTINGS 4
 
@@ -209,8 +209,6 @@ int environment_write_error(MDB_env *env, int status);
  */
 void environment_give_back(MDB_env *env);
 
-/* ---- open_once.c ---- */
-
 /*
  * The stores that this process has open. Waits until no other thread has the store in that directory open. 0;
  * -EBUSY: another thread has it, and `waits` is false; -EDEADLK: this thread has it; other -errno.
@@ -300,7 +298,7 @@ int store_lists_forget_undo(struct store *store);
 /* An encoded rule ended at `before_ms` and now ends at `now_ms`; 0: never. */
 int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms);
 
-/* ---- rule_owners.c ---- */
+/* ---- rule_value.c ---- */
 
 /* All owners, as bits; 0: nobody wants the rule. When the rule ends; 0: never. */
 __u64 store_owners_all(const struct store_owners *owners);
@@ -321,8 +319,6 @@ __u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner
 /* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
-
-/* ---- rule_value.c ---- */
 
 /* The bytes must live as long as the value. */
 MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const char *comment,

@@ -75,7 +75,7 @@ static int add_shapes(struct store *store, const struct rule *rule)
 	for (size_t i = 0; i < count; i++) {
 		int error = shape_list_add(&store->shapes, &keys[i].shape, 1);
 
-		/* The undo brings back what was held before, even if a key becomes more keys than a new rule may. */
+		/* The undo must bring back what there was, even if a key becomes more keys than a new rule may have. */
 		if (error == -E2BIG && store->is_undoing) {
 			const struct shape_list_entry entry = { keys[i].shape, keys[i].shape, false, 1 };
 			struct shape_list planned = store->shapes;
@@ -101,7 +101,7 @@ __s64 store_deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* Brings database "deadlines" and the lists' numbers up to date. */
+/* Brings database "deadlines" and the lists' counts of rules up to date. */
 static int record_change(struct store *store, const MDB_val *key, const struct store_owners *before,
 			 const struct store_owners *now)
 {

@@ -89,7 +89,7 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 
 	if (random_draw(meta.id, sizeof(meta.id)))
 		return EIO;
-	/* A process that waits for the pending change of another store of this directory takes none of this one for it. */
+	/* Random: a watchdog of an earlier store in this directory must not take a change of this one for its own. */
 	meta.last_pending_id = meta.id[1] >> 16;
 	if (store_clock_set(&store->clock, &meta))
 		return EIO;

@@ -17,7 +17,7 @@ struct shape_value {
 	__u8 reserved[2];
 };
 
-/* A shape as it is stored: without details, older versions can read it. */
+/* A shape as it is stored. One without details is stored without `details`, so that older versions can read it. */
 struct shape_key {
 	__u8 family, action, fields, src_len, dst_len;
 	struct rule_details details;
@@ -93,7 +93,7 @@ static int shape_load(const struct store_pair *there, void *list)
 		entry.probed_as.details.dport_free = stored.dport_free;
 		rule_mark_details(&entry.probed_as.fields, &entry.probed_as.details);
 	}
-	/* shape_list_restore() refuses a shape that does not expand to the checked one. */
+	/* shape_list_restore() refuses a shape that does not expand to probed_as. */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
 										    -EBADMSG;
 }

@@ -90,7 +90,7 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error == -ENOENT && root.ms_entries ? -EBADMSG : error;
 }
 
-/* The owner of the lock is not xdp-cuckoo, whose writers wait for writer.lock before. */
+/* The lock is not held by a writer of xdp-cuckoo: these take writer.lock first. */
 static void describe_others(int fd, struct reason *text)
 {
 	(void)fd;
@@ -200,7 +200,7 @@ void store_pause(struct store **store)
 	paused->lock = -1;
 }
 
-/* What environment_attach() does beside opening. */
+/* What environment_attach() does, except opening. */
 static int environment_resume(struct store *store, enum store_mode mode)
 {
 	struct store_meta meta;
@@ -381,7 +381,8 @@ void store_forget_pages(struct store *store)
 
 /* ---- entries of a database ---- */
 
-#define FORGOTTEN_ENTRIES (1 << 20) /* after so many their pages are unmapped: else a large store fills the process */
+#define FORGOTTEN_ENTRIES \
+	(1 << 20) /* after so many their pages are unmapped, or the process would map a whole large store */
 
 int store_pair_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
 {

@@ -62,8 +62,8 @@ struct store_list {
 	char name[ABI_NAME_BYTES]; /* "": no list has this number */
 	__u64 rules;               /* of the list; other owners may want them, too */
 	__s64 imported_s;          /* time of the last import, by the wall clock; 0: never imported */
-	bool is_edited;            /* since that, a change that was no import has added or deleted rules */
-	__u32 stale_s;             /* the longest time between two imports, while its source lives; 0: any time */
+	bool is_edited;            /* since the last import something else has added or deleted rules */
+	__u32 stale_s;             /* the longest time between two imports that is normal; 0: any time */
 	char source[STORE_SOURCE_BYTES];
 };
 
@@ -76,8 +76,8 @@ struct store_feed {
 	__s64 tried_s, fetched_s; /* the last fetch, and the last that succeeded */
 	__s64 next_s;             /* no fetch is due before */
 	__s64 wait_until_s;       /* the server has asked not to come before */
-	__s64 imported_s;         /* of the list (struct store_list) after its last import from there, */
-	__u64 rules;              /* and its rules: if both are so still, nobody else changed the list */
+	__s64 imported_s;         /* that of struct store_list after the last import from this URL, */
+	__u64 rules;              /* and its rules: while both are the same, nobody else has changed the list */
 	__u64 config;             /* a hash of URL and options: another one means another feed */
 	__u32 failures;           /* fetches since the last that succeeded */
 	__u32 left_out;           /* of the last import: bad lines, and rules that would lock this host out */
@@ -130,15 +130,15 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 int store_unread_reason(int error, struct reason *reason);
 
 /*
- * A store has one transaction at a time. Without store_begin(), reads see the last committed state.
- * store_commit() has written the change to the disk (fsync) when it returns. It increments the generation
- * if something changed. If it fails, the transaction is aborted; after -ENOSPC the store is as before and
- * ready for the next transaction. store_begin() returns -EBUSY within a transaction or within a visit of
- * store_each().
+ * A store has one transaction at a time. Without store_begin(), reads see the last committed state. store_commit() has
+ * written the change to the disk (fsync) when it returns. It increments the generation if something changed. If it
+ * fails, the transaction is aborted; after -ENOSPC the store is as before and ready for the next transaction.
+ * store_begin() returns -EBUSY within a transaction or within a visit of store_each().
  *
  * The clock by which timeouts are counted stands still between the calls that set it. These are store_open(),
  * store_begin() and the end of a transaction. store_lag_ms() is the time since the last of them. store_wall_ms() is the
- * wall clock at that time; only a wall clock that is set by more than a second changes by which moment a rule ends.
+ * wall clock at that time. It ignores steps of up to a second, so that the moment at which a rule ends is always shown
+ * the same.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
@@ -273,8 +273,8 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 int store_check(struct store *store);
 
 /*
- * store_each_rate(): the same for each rule with a rate, without timeout, comment and owners. store_rates(), within a
- * transaction: how many there are, with those that the undo of the pending change would bring back.
+ * store_each_rate(): like store_each(), for each rule with a rate, without timeout, comment and owners. store_rates(),
+ * within a transaction: how many there are, with those that the undo of the pending change would bring back.
  */
 int store_rates(struct store *store, size_t *count);
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
