@@ -22,7 +22,6 @@ void apply_write_source(const struct apply *apply, const struct apply_list *list
 		 fleet_position_format(at, position), (uint64_t)list->refused_count);
 }
 
-/* Whether the text is the source of a list of this fleet. */
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source)
 {
 	char name[ABI_NAME_BYTES], position[FLEET_POSITION_BYTES];
@@ -116,7 +115,6 @@ void apply_close(struct apply *apply)
 
 /* ---- refusals ---- */
 
-/* `rule` NULL: a line that cannot be read. */
 void apply_refuse(struct apply_list *list, const struct rule *rule)
 {
 	list->refused_count++;

@@ -24,8 +24,8 @@ struct apply_refused {
 
 struct apply_list {
 	char name[ABI_NAME_BYTES];
-	struct fleet_position at; /* of the store */
-	__u64 rules;              /* of the store */
+	struct fleet_position at; /* its position in the store */
+	__u64 rules;              /* in the store */
 	bool is_stored;           /* the store had it when this process began */
 	bool is_moved;            /* another command has changed `at`; the reader must start there */
 
@@ -36,7 +36,7 @@ struct apply_list {
 	struct rule_set changes;
 	struct fleet_position changes_at;
 	bool has_changes, is_whole, is_complete;
-	bool is_older; /* than what the host has */
+	bool is_older; /* the whole state is older than what the host has */
 	bool is_over;  /* these are more rules than the host takes, and were dropped */
 
 	struct apply_refused *refused;

@@ -116,7 +116,7 @@ static int check_shrink(const struct apply *apply, struct apply_list *list, __u6
 		list->shrunk_of = list->rules;
 		list->shrunk = 0;
 	}
-	/* Of the most rules that the list had in this hour: a list that began empty may become empty again. */
+	/* The limit is a share of the most rules in this hour: a list that began empty may become empty again. */
 	if ((__s64)list->rules > (__s64)list->shrunk_of)
 		list->shrunk_of = list->rules;
 	shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
@@ -278,8 +278,6 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 	return error;
 }
 
-/* ---- a whole state ---- */
-
 /* ---- applying ---- */
 
 static int replace_list(struct apply *apply, struct session *session, struct apply_list *list, struct rule_diff *diff,
@@ -356,7 +354,7 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	list->at = source.at;
 	if (!fleet_position_compare(list->at, believed))
 		return 0;
-	/* Until the reader begins anew: a second look finds the position that this one has set. */
+	/* Stays set until the reader begins anew, because a second look finds the position that this one has set. */
 	list->is_moved = true;
 	return reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again", list->name);
 }

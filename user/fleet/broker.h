@@ -15,7 +15,7 @@ struct broker {
 	enum broker_use use;
 };
 
-/* What the files hold that the options name. */
+/* The contents of the files that the options name. */
 struct broker_secrets {
 	char *password;     /* NULL: no authentication */
 	char *certificates; /* PEM; NULL: no TLS */
@@ -39,7 +39,7 @@ void broker_close(struct broker *broker);
 /* Opens it anew, after an error that has ended the connection. */
 int broker_reopen(struct broker *broker, struct reason *reason);
 
-/* Measures offset_ms. Within half of the time that an answer takes. */
+/* Measures offset_ms, to within half of the time that an answer takes. */
 int broker_read_clock(struct broker *broker, struct reason *reason);
 
 /* The broker's time now, in ms. */

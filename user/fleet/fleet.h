@@ -27,7 +27,7 @@
 #define FLEET_STAGED ".next"   /* L.next holds the rules that --stage tries */
 #define FLEET_LEAVING "stage:" /* before a list's name, in the hash "accept": hosts with staged = yes delete the list */
 
-/* EPOCH-SEQ, as the broker numbers the entries of a list. 0-0: before the first. */
+/* EPOCH-SEQ, as the broker numbers the entries of a list: fleet.lua explains epochs. 0-0: before the first. */
 struct fleet_position {
 	__u64 epoch, seq;
 };
@@ -44,7 +44,7 @@ bool fleet_is_staged(const char *list);
 /* Negative, 0 or positive, as strcmp(). */
 int fleet_position_compare(struct fleet_position a, struct fleet_position b);
 
-/* The same order as a number below 2^53: fleet.lua starts an epoch late enough for that. */
+/* A number below 2^53 in the same order: fleet.lua gives a new epoch a number that is high enough. */
 __u64 fleet_position_score(struct fleet_position position);
 
 /* A key of the fleet: fleet_key(key, "default", "meta"). fleet_list_key(key, "default", "bad", "log"). */

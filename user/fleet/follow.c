@@ -32,7 +32,7 @@ struct following {
 	struct apply apply;
 	struct log_reader_start start;
 	enum follow_state states[FOLLOW_LISTS_MAX];
-	struct fleet_position last[FOLLOW_LISTS_MAX]; /* of the broker */
+	struct fleet_position last[FOLLOW_LISTS_MAX]; /* entries of the broker's logs */
 	bool has_last[FOLLOW_LISTS_MAX];
 	struct reason why[FOLLOW_LISTS_MAX]; /* about `states`; "": nothing */
 	struct broker_secrets secrets;
@@ -104,7 +104,7 @@ static enum follow_state state_of(const struct following *following, size_t i)
 	return fleet_position_compare(list->at, following->last[i]) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
 }
 
-/* Whether its deletion is staged, and done here: only then something is said about a list that is level. */
+/* Whether the staged deletion of the list is done here: only then a list that is level has a text in `why`. */
 static bool has_left(const struct following *following, size_t i)
 {
 	return state_of(following, i) == FOLLOW_LEVEL && *following->why[i].text;
@@ -272,7 +272,7 @@ static void note_broker(struct following *following, const char *where)
 {
 	char text[REASON_BYTES];
 
-	/* What came before a connection was lost is sent again, or is gone: this broker may have another history. */
+	/* Drops what is not applied yet: this broker sends it again, or has another history. */
 	for (size_t i = 0; i < following->apply.count; i++)
 		apply_forget(&following->apply.lists[i]);
 	following->is_connected = true;
@@ -349,7 +349,7 @@ static int flush(struct following *following)
 	__u64 failed = 0;
 	bool is_held = false;
 
-	/* A change without rules notes the time. */
+	/* A change without rules notes in the store that the broker was heard. */
 	for (size_t i = 0; i < apply->count && fleet_now_ms() - following->noted_ms >= HEARD_MS; i++)
 		if (!apply->lists[i].has_changes && state_of(following, i) == FOLLOW_LEVEL) {
 			apply->lists[i].has_changes = true;

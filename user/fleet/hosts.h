@@ -19,8 +19,7 @@ struct fleet_list {
 
 struct fleet_host {
 	char name[FLEET_HOST_BYTES];
-	redisReply
-		*fields; /* as write_status() in follow.c writes them; NULL: not read, or it is none that can be read */
+	redisReply *fields; /* as write_status() in follow.c writes them; NULL: not read, or unreadable */
 };
 
 struct fleet_view {
@@ -31,8 +30,8 @@ struct fleet_view {
 };
 
 /*
- * The server that has the hosts' reports, in *reports: `broker`, or `own`, a new connection to that of `report`. Close
- * `own` in any case.
+ * *reports becomes the server that has the hosts' reports: `broker`, or `own`, a new connection to the server that the
+ * option `report` names. Close `own` in any case.
  */
 int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
 		       const struct fleet_options *options, struct reason *reason);
@@ -49,13 +48,15 @@ int fleet_host_read(struct fleet_host *host, struct broker *reports, const char 
 const char *fleet_host_field(const struct fleet_host *host, const char *name);
 __s64 fleet_host_number(const struct fleet_host *host, const char *name);
 
-/* The host's position in the list. False: it does not follow it. */
+/* The host's position in the list. False: the host does not follow the list. */
 bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at);
 
 /* Whether a list that the host follows has later entries than those that it reported. */
 bool fleet_host_is_behind(const struct fleet_view *view, const struct fleet_host *host);
 
-/* "level", "behind", "silent", "unreadable", or what else the host says of itself: a word of a-z and '-'. `view` NULL: nobody has looked at the lists. */
+/*
+ * "level", "behind", "silent", "unreadable", or another word of a-z and '-'. `view` NULL: does not look for "behind".
+ */
 const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
 
 /* ---- waiting until hosts have a change ---- */

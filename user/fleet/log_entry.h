@@ -18,8 +18,8 @@ enum log_step {
 };
 
 /*
- * The next entry must be the next of the same epoch, or the first of a later one whose base is the position.
- * `base`: what the entry EPOCH-0 names; NULL: the entry names none.
+ * The next entry must be the next of the same epoch, or the first of a later one whose base is the position. `base`:
+ * the position after which its epoch begins, as the entry EPOCH-0 says; NULL: the entry does not.
  */
 enum log_step log_step(struct fleet_position at, struct fleet_position entry, const struct fleet_position *base);
 
@@ -34,8 +34,6 @@ enum log_head {
 
 /* `last`: 0-0 if there is no list. */
 enum log_head log_head(struct fleet_position at, struct fleet_position last, bool is_master);
-
-/* What each of them is called in status. */
 
 /*
  * Reads a line, `+ END RULE` or `- RULE`. *rule gets the time that is left of END, by `now_ms`, the broker's clock; it

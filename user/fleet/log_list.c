@@ -100,7 +100,7 @@ bool log_list_is_readable(const struct log_reader *reader, const struct list *li
 	return !reader->stopped_ms && list->due_ms <= fleet_now_ms();
 }
 
-/* Ends the pause early if over 1 % of the refused list has changed: each change makes a host read 100 rules at most. */
+/* Ends the pause early if over 1 % of the refused list has changed: one change costs a host at most 100 rules. */
 static void shorten_pause(const struct log_reader *reader, struct list *list)
 {
 	const struct list_head *before = &list->refused, *now = &list->head;

@@ -37,7 +37,7 @@ struct log_reader {
 	struct broker broker;
 	struct list lists[FOLLOW_LISTS_MAX];
 	size_t count;
-	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl */
+	char ctl_last[FLEET_POSITION_BYTES]; /* the last entry read of ctl, by which the fleet's panic comes */
 	bool is_ctl_suspect;                 /* the last reading of many logs, which has ctl, too, has failed */
 	__s64 checked_ms, clock_ms, panic_ms;
 	__s64 next_read_ms; /* the logs are not read before: see log_read_streams() */
@@ -60,7 +60,7 @@ enum log_end {
 };
 
 /*
- * Messages to the applier: about a list; about all lists; how the reader sees a list whose log ends with `last`.
+ * Send the applier a message about a list; about all lists; with the state of a list whose log ends with `last`.
  * LOG_GOES_ON; LOG_NO_APPLIER.
  */
 enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number,
@@ -68,7 +68,7 @@ enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, siz
 enum log_end log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text);
 enum log_end log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last, const char *text);
 
-/* The list cannot be read now: tells it, and lets it pause. Results as above. */
+/* The list cannot be read now: tells the applier, and pauses the list. Results as above. */
 enum log_end log_fail(struct log_reader *reader, size_t i, const char *why);
 
 /* Waits for new entries of the logs if it may, and sends them. */
@@ -82,7 +82,7 @@ void log_list_plan(struct log_reader *reader, struct list *list, enum follow_sta
 /* After a failure. */
 void log_list_pause(struct log_reader *reader, struct list *list);
 
-/* Whether it has no pause, and the applier wants it. */
+/* Whether the list has no pause, and the applier follows the lists of this broker. */
 bool log_list_is_readable(const struct log_reader *reader, const struct list *list);
 
 /* Decides by the end of the broker's log how the list is read. */
@@ -91,7 +91,7 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 /* Whether the host's list becomes empty if the broker no longer has it. */
 bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list);
 
-/* What the applier did with what was sent since the last flush. */
+/* The applier has applied, or refused, what was sent since the last flush. */
 void log_list_applied(struct list *list);
 void log_list_refused(struct log_reader *reader, struct list *list);
 

@@ -11,8 +11,8 @@
 
 #define BLOCK_MS 5000 /* less than CONNECTION_TIMEOUT_MS */
 #define BLOCK_ONCE_MS 50
-#define ENTRIES_AT_ONCE 64 /* of all lists together, and two of each: panic never waits behind more */
-#define READS_IN_MS 10     /* of all hosts together, as long as there is much to read */
+#define ENTRIES_AT_ONCE 64 /* of all lists together, but at least two of each. Panic never waits behind more */
+#define READS_IN_MS 10 /* all hosts together read so often in a ms; one that has much to catch up on reads at once */
 
 static enum log_end take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
 {
@@ -47,7 +47,7 @@ static enum log_end take_entries(struct log_reader *reader, size_t i, const redi
 					entry.rules_bytes > FOLLOW_BYTES_MAX;
 		const enum log_step step = log_step(list->at, entry.at, entry.has_base ? &entry.base : NULL);
 
-		/* The entry does not continue the list: it must be read as a whole. */
+		/* The entry does not continue the list, so the list must be read as a whole. */
 		if (is_strange || step != LOG_NEXT) {
 			if (is_strange)
 				snprintf(text, sizeof(text),
@@ -93,7 +93,7 @@ static enum log_end take_streams(struct log_reader *reader, const redisReply *re
 	return end;
 }
 
-/* How long XREAD may wait, since something else is due then. */
+/* How long XREAD may wait until something else is due. */
 static __s64 block_ms(const struct log_reader *reader)
 {
 	const __s64 now_ms = fleet_now_ms();
@@ -196,7 +196,7 @@ enum log_end log_read_streams(struct log_reader *reader, bool may_wait, struct r
 		reader->is_ctl_suspect &= error != 0;
 		return end;
 	}
-	/* Each log could be read alone: then it is ctl. */
+	/* Each log could be read alone, so it is ctl that cannot be read. */
 	if (reader->is_ctl_suspect)
 		return LOG_LOST;
 	reader->is_ctl_suspect = true;

@@ -28,7 +28,7 @@ enum outbox_mark {
 
 struct outbox_entry {
 	__u64 counter;
-	bool has_expected; /* to be refused unless the last entry of the list is this one */
+	bool has_expected; /* the broker refuses it unless the last entry of the list is `expected` */
 	bool is_sent;
 	bool may_be_seen; /* it was sent before, perhaps by an earlier process: the broker may have it */
 	struct fleet_position expected;

@@ -92,7 +92,7 @@ static int get_answer(struct publisher *publisher, const struct outbox_entry *en
 			"a copy or was restored; delete '%s', and publish again",
 			publisher->outbox.path);
 	} else {
-		/* Anything else than this entry, if it changed something, is of other publishers. */
+		/* If the list now ends with another entry, other publishers have changed it. */
 		next.seq += reply->element[2]->integer != 0;
 		publisher->is_mixed |= fleet_position_compare(next, publisher->last);
 		publisher->changed += reply->element[2]->integer;

@@ -63,7 +63,7 @@ int publisher_flush(struct publisher *publisher, struct reason *reason);
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason);
 
-/* Deletes the list, and lets hosts delete theirs until that time of the broker. -ENOENT: there is none. */
+/* Deletes the list, and lets hosts delete theirs until that time by the broker's clock. -ENOENT: there is none. */
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
 		     struct reason *reason);
 
@@ -79,7 +79,7 @@ int functions_is_leaving(struct broker *broker, const char *fleet, const char *l
 /* So many rules are about to be published: if the list is empty, makes room for them, which is faster than to grow. */
 int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason);
 
-/* Passes or filters on all hosts of the fleet. */
+/* Makes the filters of all hosts of the fleet pass everything, or filter again. */
 int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason);
 
 #endif

@@ -3,8 +3,9 @@
  * What a host reports: the hash host:HOST, and for each list the host's place in the sorted sets L:LIST:hosts and
  * L:LIST:refused, by which `publish --wait` counts hosts. They are at the broker, or at the server that `report` names.
  *
- * Thousands of hosts must not keep the broker busy with reports: a report is sent if it says something new, at most once
- * in REPORT_MS, or more rarely if hosts are many (three in a row after a pause), or at once if a publisher waits for it.
+ * Thousands of hosts must not keep the broker busy with reports. So a report is sent only if it says something new, and
+ * at most once in REPORT_MS, or more rarely if hosts are many. After a pause, three may follow each other. If a
+ * publisher waits for a report, it is sent at once.
  */
 #ifndef XDP_CUCKOO_REPORT_H
 #define XDP_CUCKOO_REPORT_H
@@ -26,7 +27,7 @@ struct report {
 	struct reason noted;          /* what the log of this host should say; "": nothing */
 };
 
-/* For each connection to a broker anew. */
+/* Call it for each new connection to a broker. */
 void report_begin(struct report *report, const struct fleet_options *options);
 
 /*

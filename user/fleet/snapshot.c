@@ -230,7 +230,7 @@ int snapshot_read(struct broker *broker, const char *fleet, const char *list, sn
 	int error = list_head_read(broker, fleet, list, &head, reason);
 
 	now = head;
-	/* Buckets that are added meanwhile take rules from others, which may have been read before they had them. */
+	/* If the list grows meanwhile, new buckets take rules from old ones. So the new ones must be read, too. */
 	while (!error && bucket < now.buckets) {
 		const __u64 left = now.buckets - bucket,
 			    end = bucket + (left < BUCKETS_AT_ONCE ? left : BUCKETS_AT_ONCE);

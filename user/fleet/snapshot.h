@@ -36,10 +36,10 @@ int log_entry_of(const redisReply *reply, struct log_entry *entry);
 
 /*
  * Calls `take` for each line of the list (see log_entry.h), without the line's end but with a final 0. *at is the
- * position that all of them make; 0-0: there is no such list. A line that is too long to be a rule comes as another one
- * that nobody can read. Calls `between`, unless it is NULL, when no reply is due: it may ask the broker. 0; -ESTALE: the log
- * was cut or has forked meanwhile: begin anew; -EBADMSG: a key of the list is not what a fleet has; -EREMOTEIO: the broker
- * does not read it; the error of `take` or `between`, or another -errno, with the reason.
+ * position that these lines lead to; 0-0: there is no such list. A line that is too long to be a rule comes as another
+ * one that nobody can read. Calls `between`, unless it is NULL, when no reply is due: it may ask the broker. 0;
+ * -ESTALE: the log was cut or has forked meanwhile: begin anew; -EBADMSG: a key of the list is not what a fleet has;
+ * -EREMOTEIO: the broker does not read it; the error of `take` or `between`, or another -errno, with the reason.
  */
 typedef int snapshot_take(char *line, size_t length, void *context);
 typedef int snapshot_between(void *context, struct reason *reason);

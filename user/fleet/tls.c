@@ -63,7 +63,7 @@ static int set_name(struct tls *tls, const char *name)
 	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
 }
 
-/* How many of the certificates are trusted now. */
+/* Trusts the certificates. Returns how many there are. */
 static size_t trust(struct tls *tls, const char *certificates)
 {
 	BIO *text = lib.BIO_new_mem_buf(certificates, -1);
