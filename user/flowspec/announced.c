@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define REFUSED_BYTES (64 << 20)         /* for refused flows. Others are only counted */
-#define KINDS_MAX (shape_list_limit - 8) /* looked up for flows of a family. The others are for other lists */
-#define KINDS_PLANS_MAX 16               /* plans of kinds, which take long, in one announced_take_waiting() */
-#define REPORT_REFUSED_MAX 1000          /* refused flows that a report names */
+#define KINDS_MAX (shape_list_limit - 8) /* of a family, that flows may need; the rest is for other lists */
+#define KINDS_PLANS_MAX 16      /* so often one announced_take_waiting() tries to join kinds, which takes long */
+#define REPORT_REFUSED_MAX 1000 /* refused flows that a report names */
 
 /* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
 struct node {
@@ -40,7 +40,7 @@ struct announced_flow {
 /* What gobgp says of a peer, and the kinds of rule of its flows. */
 struct told_session {
 	struct flow_peer told;
-	__u64 table;              /* the number of the table of peers that told it, + 1; 0: none did */
+	__u64 table;              /* 1 + the number of the last table of peers that named it; 0: none did */
 	struct shape_list *kinds; /* NULL: it has had no flow, or kinds are not limited */
 };
 
@@ -212,7 +212,7 @@ static void end_refusal(struct announced *announced, struct announced_flow *flow
 	flow->waits = false;
 }
 
-/* If there is no memory for it, it is forgotten. */
+/* If refused flows take too much memory, this one is forgotten, but counted. */
 static void refuse(struct announced *announced, struct announced_flow *flow, enum refusal refusal, bool waits)
 {
 	flow->node->count = 0;
@@ -235,7 +235,7 @@ static void refuse(struct announced *announced, struct announced_flow *flow, enu
 
 /* ---- flows ---- */
 
-/* How many kinds packets of the family are looked up by. */
+/* How many look-ups a packet of the family needs for these kinds. */
 static size_t kinds_of(const struct shape_list *kinds, enum flow_family family)
 {
 	struct rule_shape probed[ABI_SHAPES_MAX];
@@ -244,8 +244,8 @@ static size_t kinds_of(const struct shape_list *kinds, enum flow_family family)
 }
 
 /*
- * Adds the rules of a flow to *kinds, or takes them away: `sign`. False: then it has more than `most` kinds in the flow's
- * family, even if prefix lengths are joined as the store does, which is tried only if `may_plan`.
+ * Adds the rules of a flow to *kinds, or with a negative `sign` takes them away. False: *kinds then has more than
+ * `most` kinds in the flow's family. With `may_plan`, prefix lengths are joined if need be, as the store does.
  */
 static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign, bool may_plan, size_t most)
 {
@@ -266,8 +266,8 @@ static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, 
 }
 
 /*
- * How many kinds that no other peer has a peer may have if it brings a new one: half of the room that the others leave, so that
- * some is left for more peers. *alone: those that it has.
+ * How many kinds a peer may have that no other peer has: half of the room that the others leave, so that some is left
+ * for more peers. *alone: those that it has now.
  */
 static size_t find_share(const struct announced *announced, const struct node *peer, const struct rule_set *rules,
 			 struct shape_list *alone)
@@ -559,7 +559,7 @@ static void report_peer(const void *at, VISIT visit, void *context)
 {
 	const struct node *node = *(const struct node *const *)at;
 	const struct renewal *renewal = context;
-	/* Two tables on, gobgp does not know the peer any more. */
+	/* A peer that two tables do not name is no longer known to gobgp. */
 	const bool is_told = node->session->table && node->session->table >= renewal->announced->peers_table;
 	const bool is_known = is_told && !renewal->announced->is_peers_table_old;
 

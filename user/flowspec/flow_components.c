@@ -201,7 +201,7 @@ static int add_group(struct ranges *numbers, unsigned int kind, const json_t *li
 		const unsigned int value = number_of(item, "value", 1 << 30);
 
 		++*i;
-		/* gobgp's text has them the wrong way round: RFC 8955 section 4.2.1.1. */
+		/* gobgp's text exchanges these two: RFC 8955 section 4.2.1.1. */
 		if (!(operator& 7) || (operator& 7) == 7)
 			return reason_set(reason, -EINVAL, "%s: the operators true and false", kinds[kind].name);
 		if (value > 65535)
@@ -222,7 +222,7 @@ static int add_group(struct ranges *numbers, unsigned int kind, const json_t *li
 
 static int read_numbers(struct ranges *numbers, unsigned int kind, const json_t *list, struct reason *reason)
 {
-	/* No packet has more than a byte of a type. */
+	/* A protocol is a byte, although a rule cannot match the last one. */
 	const unsigned int most = kinds[kind].most == RULE_PROTO_MAX ? 255 : kinds[kind].most;
 	size_t i = 0, kept = 0;
 	int error = 0;
@@ -287,8 +287,8 @@ static unsigned int all_bits(const json_t *list)
 }
 
 /*
- * Adds values for all flags that match and have `fixed` under `mask`: one if all of these match, else those of both values
- * of the next flag that the list names.
+ * Adds values for all sets of flags that match the list and are `fixed` under `mask`. If all such sets match, adds one
+ * value. Else tries both values of the next flag that the list names.
  */
 static void add_flags(struct values *values, const json_t *list, unsigned int named, unsigned int mask,
 		      unsigned int fixed)
@@ -328,7 +328,7 @@ static int read_flags(struct values *values, const json_t *list, struct reason *
 	return 0;
 }
 
-/* A rule knows neither the last fragment nor Don't Fragment. So what these say must not matter. */
+/* A rule knows neither the last fragment nor Don't Fragment. So the list must not depend on them. */
 static int read_fragment(struct announcement *flow, const json_t *list, struct reason *reason)
 {
 	static const struct {
@@ -343,7 +343,7 @@ static int read_fragment(struct announcement *flow, const json_t *list, struct r
 	json_t *item;
 	size_t k;
 
-	/* By the RFC it matches all packets; routers take it for packets that are no fragments. */
+	/* By the RFC a value without bits matches all packets; routers take it for those that are no fragments. */
 	json_array_foreach(list, k, item) if (!(number_of(item, "value", 0) & known)) return reason_set(
 		reason, -EINVAL, "fragment: a value without bits; whole packets are !is-fragment&!first-fragment");
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {

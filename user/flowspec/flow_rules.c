@@ -161,7 +161,7 @@ static int make_rules(struct making *making, struct announcement *flow, unsigned
 	return make_product(making, text, strlen(text), 0);
 }
 
-/* Numbers that both have. */
+/* Keeps of `a` the numbers that `b` has, too. */
 static int intersect(struct ranges *a, const struct ranges *b)
 {
 	int error = 0;

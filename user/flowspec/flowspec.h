@@ -26,9 +26,9 @@ struct translator_start {
 };
 
 /*
- * Reads standard input: JSON, or from a socket of packets also text. Writes the lines at hand to `out`
- * before it waits for more input. What gobgp does not print is counted and noted. When the
- * input ends, notes this and returns. Its form is that of unprivileged_start().
+ * Reads standard input: JSON, or from a socket of packets also text. Writes the lines at hand to `out` before it waits
+ * for more input. Input that gobgp does not print is counted and noted. When the input ends, notes this and returns.
+ * This is the form of function that unprivileged_start() takes.
  */
 void translator_run(const void *start, int out);
 

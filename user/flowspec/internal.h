@@ -47,9 +47,7 @@ double flow_float(__u32 bits);
 /* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);
 
-/*
- * An announced flow, as flow_components.c reads it and flow_rules.c makes rules of it.
- */
+/* An announced flow, as flow_components.c reads it and flow_rules.c makes rules of it. */
 
 #define VALUES_MAX 1024 /* of one component, with ranges expanded */
 
@@ -143,7 +141,7 @@ void route_close(struct route *route);
 
 /*
  * A route as `gobgp monitor global rib --current` prints it, without -j: the version for people. JSON cannot say a rate
- * that is no number, and gobgp then prints nothing of all routes of the event. In this form each route is printed alone.
+ * that is no number, and gobgp then prints none of the routes of the event. In this form it prints each route alone.
  * Routes of any family may have line ends and forged routes in their attributes. So the caller must know where a route
  * ends: gobgp writes each with one write(2), and a socket of packets (SOCK_SEQPACKET) keeps them apart.
  */
@@ -156,8 +154,8 @@ json_t *route_text_read(const char *text);
 
 /*
  * Cuts what `gobgp monitor global rib --current -j` prints into routes. gobgp prints one line per event: an array of
- * routes. The first line has all present routes and may have any length, so only one route is kept in memory. gobgp
- * prints an empty line for routes that JSON cannot say, as a rate that is no number.
+ * routes. The first line has all present routes and may have any length, so only one route is kept in memory. If JSON
+ * cannot say a route, for example with a rate that is no number, gobgp prints an empty line.
  */
 
 /* A route fits into one BGP message, of 4,096 bytes. JSON needs up to 25 bytes for each of these, twice. */
@@ -202,7 +200,7 @@ struct announced {
 	__u64 refused[REFUSALS]; /* REFUSAL_FORGOTTEN: for want of memory these are not in `flows` */
 	size_t refused_bytes;    /* of the refused flows in `flows` */
 	TAILQ_HEAD(waiting_flows, announced_flow) waiting;
-	struct shape_list kinds; /* of the rules of accepted flows */
+	struct shape_list kinds; /* of the rules of accepted flows; a kind is a shape (rule/shapes.h) */
 	bool limits_kinds;       /* the rules are for the filter of this host */
 	bool has_more_room;      /* than when the waiting flows were tried */
 	__s64 lease_ms;          /* timeout of the rules */

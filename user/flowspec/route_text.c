@@ -114,7 +114,7 @@ static json_t *components(const char *at, const char *end)
 		close = memchr(at, ']', end - at);
 		while (close && close + 1 < end && close[1] != '[')
 			close = memchr(close + 1, ']', end - close - 1);
-		/* A component less would be a wider rule. */
+		/* Without one of its components, the rule would be wider. */
 		if (*at != '[' || !close || json_array_append_new(list, component(at, close))) {
 			json_decref(list);
 			return NULL;

@@ -21,7 +21,7 @@
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
 
 #define PEERS_OLD_MS 60000   /* gobgp prints the table of peers more often */
-#define REPORT_FLOWS_A_MS 10 /* between two reports: a millisecond for so many flows and rules, and a second */
+#define REPORT_FLOWS_A_MS 10 /* between two reports: a second, and a millisecond for so many flows and rules */
 
 #define STATUS_BYTES 128
 #define MEMORY (256ULL << 20) /* with the refused flows, and the room that they leave in the heap */
@@ -56,7 +56,9 @@ static void note(struct translator *translator, const char *what, const char *na
 	translator->start->note(text.text);
 }
 
-/* What it knows stays in force. If it was a withdrawal, its rules stay until gobgp is asked for all routes again. */
+/*
+ * What is known stays in force. After an unreadable withdrawal, rules stay until gobgp is asked for all routes again.
+ */
 static void count_unreadable(struct translator *translator, const struct reason *reason)
 {
 	translator->unreadable++;
@@ -162,7 +164,7 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 	return error;
 }
 
-/* Only a packet is sure to be what gobgp wrote of one route: see route_text_read(). A line end within it says nothing. */
+/* Only a packet surely is what gobgp wrote of one route: see route_text_read(). Line ends within it mean nothing. */
 static int take_input(struct translator *translator, char *bytes, size_t length)
 {
 	struct flow_peer told;
