@@ -481,6 +481,21 @@ test_limits() {
 	assert_equal "1 2 4 5 3" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows of two peers"
 	grep -q '198.51.100.3/32: there are 2 flows of the peer 192.0.2.1 already, as many as max-flows-peer allows' \
 		"$STATE/printed.err" || fail "$(cat "$STATE/printed.err")"
+	case_begin "flows that two peers announce count for the peer whose route is the best"
+	config 'max-flows = 5' 'max-flows-peer = 2'
+	{
+		for last in 1 2; do
+			with "198.51.100.$last" 0 ',"neighbor-ip":"192.0.2.1"'
+		done
+		for last in 3 1 2 4; do
+			with "198.51.100.$last" 0 ',"neighbor-ip":"192.0.2.2"'
+		done
+		with 198.51.100.5 0 ',"neighbor-ip":"192.0.2.1"'
+	} | printed >"$STATE/seen"
+	assert_equal "1 2 3 5" "$(sed -n 's/add dst 198.51.100.//p' "$STATE/seen" | xargs)" "flows of two peers"
+	assert_equal "" "$(sed -n 's/del dst 198.51.100.[1-3]$/&/p' "$STATE/seen")" "flows that end"
+	grep -q '198.51.100.4/32: there are 3 flows of the peer 192.0.2.2 already' "$STATE/printed.err" ||
+		fail "$(cat "$STATE/printed.err")"
 	case_begin "a host's own addresses"
 	config 'own-prefixes = any'
 	xc load vrx >/dev/null

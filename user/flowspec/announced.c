@@ -353,17 +353,35 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 	return REFUSAL_NONE;
 }
 
-static int accept_flow(struct announced *announced, struct announced_flow *flow, FILE *to)
+/* The flow counts for the peer: for its limits, and in the report. */
+static int count_for(struct announced *announced, struct announced_flow *flow, struct node *peer)
 {
-	struct told_session *session = flow->peer->session;
+	struct told_session *session = peer->session;
 
 	if (announced->limits_kinds && !session->kinds && !(session->kinds = calloc(1, sizeof(*session->kinds))))
 		return -ENOMEM;
 	if (session->kinds)
 		count_kinds(session->kinds, &flow->rules, 1, true, KINDS_MAX);
+	flow->peer = peer;
+	peer->count++;
+	return 0;
+}
+
+/* It counts for its peer no more. */
+static void uncount(struct announced *announced, const struct announced_flow *flow)
+{
+	flow->peer->count--;
+	if (flow->peer->session->kinds)
+		count_kinds(flow->peer->session->kinds, &flow->rules, -1, true, KINDS_MAX);
+	announced->has_more_room = true;
+}
+
+static int accept_flow(struct announced *announced, struct announced_flow *flow, FILE *to)
+{
+	if (count_for(announced, flow, flow->peer))
+		return -ENOMEM;
 	flow->node->count = 1;
 	flow->refusal = REFUSAL_NONE;
-	flow->peer->count++;
 	announced->accepted_count++;
 	announced->rules_count += flow->rules.count;
 	return add_rules(announced, &flow->rules, to);
@@ -372,15 +390,12 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 /* The flow's rules count no more. *rules gets them: they are still in the list. */
 static void give_room(struct announced *announced, struct announced_flow *flow, struct rule_set *rules)
 {
+	uncount(announced, flow);
 	*rules = flow->rules;
 	flow->rules = (struct rule_set){};
-	flow->peer->count--;
 	announced->accepted_count--;
 	announced->rules_count -= rules->count;
 	count_kinds(&announced->kinds, rules, -1, true, KINDS_MAX);
-	if (flow->peer->session->kinds)
-		count_kinds(flow->peer->session->kinds, rules, -1, true, KINDS_MAX);
-	announced->has_more_room = true;
 }
 
 /* A new flow, without rules. NULL: no memory. */
@@ -422,10 +437,15 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 	int error = 0;
 
 	*is_refused = false;
-	if (is_drop && had_rules && is_same(&flow->rules, &route->rules))
-		return 0;
 	if (is_drop && !(peer = peer_of(announced, route->peer)))
 		return -ENOMEM;
+	if (is_drop && had_rules && is_same(&flow->rules, &route->rules)) {
+		if (flow->peer == peer)
+			return 0;
+		/* Even beyond the limits of the new peer: it must not end flows of others by announcing them as well. */
+		uncount(announced, flow);
+		return count_for(announced, flow, peer);
+	}
 	if (had_rules)
 		give_room(announced, flow, &old);
 	else if (flow)
