@@ -4,10 +4,10 @@
  * the sessions of the peers. It is beside the store. Each line is one of:
  *
  *   flows SECOND		the time of the report, since 1970
- *   refused REFUSAL N		how many flows are refused for this; `none`: how many are held
- *   peer ADDRESS STATE SECOND FLOWS	its session, since when it is so (0: not known), its held flows
+ *   refused REFUSAL N		how many flows are refused for this; `none`: how many have rules
+ *   peer ADDRESS STATE SECOND FLOWS	its session, since when it is so (0: not known), its flows with rules
  *   sessions STATE N		how many sessions are so, also those of peers that the report has no room for
- *   unnamed N			how many held flows are of peers that gobgp does not name
+ *   unnamed N			how many flows with rules are of peers that gobgp does not name
  *   rule RULE			of the next flow
  *   flow REFUSAL PEER NAME	"-" is a peer that is not known
  */
@@ -67,17 +67,20 @@ struct flow_report {
 };
 
 /*
- * Takes the lines that the reader has sent, as the store is now. A flow of which a rule is not in the list, or has ended, counts
- * as refused by the guard or by the filter. The caller frees *flows: the lines of flows and rules. 0; -ENOMEM.
+ * Compares the lines that the reader has sent with the store. A flow of which a rule is not in the list, or has ended,
+ * counts as refused by the guard or by the filter. The caller frees *flows: the lines of flows and rules. 0; -ENOMEM.
  */
 int flow_report_judge(const char *text, const struct session *session, const struct guard *guard,
 		      struct flow_report *report, char **flows);
 
-/* Writes the file, and waits until it is on the disk: without a session. `state`, `name`: see session_state_dir(). 0; -errno. */
+/*
+ * Writes the file, and waits until it is on the disk. Call it without an open session. `state`, `name`: see
+ * session_state_dir(). 0; -errno.
+ */
 int flow_report_write(const struct flow_report *report, const char *flows, const char *state, const char *name,
 		      const char *list, struct reason *reason);
 
-/* Of a flow, for flow_report_read(). The rules are those since the last flow. Other than 0 ends the reading. */
+/* Gets what flow_report_read() reads: the rules of a flow, then the flow. A result other than 0 ends the reading. */
 struct flow_visitor {
 	int (*rule)(struct flow_visitor *visitor, const struct rule *rule);
 	int (*flow)(struct flow_visitor *visitor, enum refusal refusal, const char *peer, const char *name);

@@ -59,8 +59,8 @@ static void release_held(struct import *import, bool is_list)
 }
 
 /*
- * A file without any rule gets one message, however many lines it has. So lines before the first rule are held. Who leaves
- * iptables must know each line that stays behind.
+ * A file without any rule gets one message, however many lines it has. So lines before the first rule are held. A user
+ * who leaves iptables must see each line that is not read.
  */
 static void refuse(struct list_input *list, const char *text)
 {

@@ -41,7 +41,7 @@ struct import_report {
 	__u64 added, updated, kept, removed;
 	__u64 left;      /* given up by the list, but other owners still have them */
 	__u64 bad_lines; /* refused */
-	__u64 left_out;  /* and not in `added` */
+	__u64 left_out;  /* they would lock this host out; not in `added` */
 	double seconds;  /* since import_open() */
 };
 
@@ -89,10 +89,7 @@ struct import {
 int import_open(struct import *import, const struct import_options *options, char *const *paths, size_t paths_count,
 		void (*refuse)(const char *text), struct reason *reason);
 
-/*
- * Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the
- * reason.
- */
+/* Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the reason. */
 int import_change(struct import *import, struct session *session, struct reason *reason);
 
 struct import_report import_report(const struct import *import);

@@ -53,7 +53,7 @@ void import_warnings_check(struct import_warnings *warnings, const struct rule *
 			i++;
 		count(&warnings->kinds[i], rule, what);
 	}
-	/* Each check asks the kernel; a list of destinations elsewhere shows it early. */
+	/* Each check asks the kernel, so only the first rules are checked. */
 	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&
 	    guard_is_elsewhere(rule))
 		rule_format(rule, warnings->elsewhere);
@@ -74,8 +74,8 @@ void import_warnings_print(const struct import_warnings *warnings)
 /* ---- how much of the Internet a list from elsewhere may hold ---- */
 
 /*
- * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones. Public
- * IPv6 is 2000::/3. A place is an IPv4 address, or the first half of an IPv6 address.
+ * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones.
+ * Public IPv6 is 2000::/3. The numbers are IPv4 addresses, or the first halves of IPv6 addresses.
  */
 static const struct range {
 	__u64 first, last;

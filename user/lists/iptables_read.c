@@ -21,7 +21,7 @@
 struct passed {
 	struct rule rule;
 	__u64 line;
-	const char *chain;  /* if only its lines are not reached: a jump; NULL: those of every chain */
+	const char *chain;  /* after a jump: only lines of this chain are not reached; NULL: lines of every chain */
 	bool is_of_answers; /* only packets that begin nothing: they are not in the way of a rule with `state new` */
 };
 

@@ -53,10 +53,7 @@ struct list_input {
 	void *context; /* the caller's */
 };
 
-/*
- * Reads all of list->reader. 0; -EIO, -EINTR, -ENOMEM; or the result of take() or go_on(). Bad input is no
- * error.
- */
+/* Reads all of list->reader. 0; -EIO, -EINTR, -ENOMEM; or the result of take() or go_on(). Bad input is no error. */
 int list_read(struct list_input *list);
 
 /* ---- what a list from elsewhere may hold ---- */
@@ -70,15 +67,12 @@ struct list_limits {
 /* Why the list may not hold this rule; NULL: it may. */
 const char *list_unfit(const struct list_limits *limits, const struct rule *rule);
 
-/* -EINVAL: the rules of the sorted set cover more of the public addresses. 0. */
+/* 0; -EINVAL: the rules of the sorted set cover more than so many percent of the public addresses of a family. */
 int list_check_space(const struct rule_set *set, unsigned int space_max, struct reason *reason);
 
 /* ---- writing ---- */
 
-/*
- * Write one rule. Text and CSV can hold every rule. Call list_write_csv_heading() before the first rule of
- * CSV.
- */
+/* Write one rule. Text and CSV can hold every rule. Call list_write_csv_heading() before the first rule of CSV. */
 void list_write_text(FILE *to, const struct rule *rule);
 void list_write_csv_heading(FILE *to);
 void list_write_csv(FILE *to, const struct rule *rule);

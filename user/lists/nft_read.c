@@ -269,7 +269,7 @@ static const char *add_part(struct nft_set *set, struct list_row *row, const cha
 	json_unpack((json_t *)part, "{s:s}", "op", &op);
 	name = json_string_value(json_object_get(first, payload ? "field" : "key"));
 	keyword = keyword_of_expression(set, left);
-	/* What is matched after the limit counts in it, whether it matches or not. */
+	/* A condition behind the limit does not restrict what the limit counts. */
 	if (!keyword || strcmp(op, "==") || row->is_limited || set->columns.count == LIST_COLUMNS_MAX ||
 	    add_value(set, row, keyword, json_object_get(part, "right")))
 		return name ? name : what;
