@@ -32,9 +32,9 @@ struct poller {
 	const struct crowdsec_start *start;
 	FILE *to;
 	/*
-	 * By address or network: the array of the end that the keeper has (0: it has no rule) and of the decisions, by id.
-	 * Each has its "end", its "scenario" and "from", its origin. Ends are of CLOCK_BOOTTIME: a wall clock that is set does
-	 * not matter.
+	 * By address or network, an array of two: the end that the keeper has (0: it has no rule); and the decisions by
+	 * id, each with "end", "scenario" and "from", its origin. Ends are of CLOCK_BOOTTIME: a wall clock that is set
+	 * does not matter.
 	 */
 	json_t *values;
 	json_t *left_out; /* how many decisions are no rules, by why */
@@ -75,8 +75,8 @@ static bool read_duration(const char *text, __s64 *ms)
 }
 
 /*
- * Whether the configuration wants it: with words, one of these must name it, and none behind a '-'. A word names the
- * text, or the text up to ':', or with `is_part` a text that it is a part of.
+ * Whether the configuration wants the text. No word behind a '-' may match it. If there are other words, one of them
+ * must. A word matches the text, or its part before ':', or with `is_part` any part of it.
  */
 static bool is_wanted(const char *words, const char *text, bool is_part)
 {
@@ -121,7 +121,7 @@ static void send_value(const struct poller *poller, const char *prefix, json_t *
 	}
 	if (!poller->sends_all && end_ms == sent_ms)
 		return;
-	/* A rule has the latest end that it was given. One that has ended needs no line. */
+	/* A rule keeps the latest end that it was given, so `del` comes first. A rule that has ended needs no line. */
 	if (!poller->sends_all && end_ms < sent_ms && sent_ms > poller->now_ms)
 		fprintf(poller->to, "del src %s action %s\n", prefix, action);
 	json_array_set_new(value, 0, json_integer(end_ms));

@@ -24,7 +24,7 @@ __u64 feed_config_hash(const struct config_list *list);
  */
 const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES]);
 
-/* A list whose last fetch that succeeded is older counts as not fed. */
+/* If the last successful fetch of a list is older than this, the list counts as not fed. */
 __s64 feed_stale_s(const struct config_list *list);
 
 /* Whether a fetch is due. It is due at once if the configuration has changed, or if a wrong clock set the next time. */

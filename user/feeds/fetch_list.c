@@ -269,7 +269,7 @@ static void fill(char *to, size_t room, const char *text)
 
 /*
  * Fetches the parts and reads them, one after another; *page: the last. A country or an autonomous system may have no
- * networks of one family, and then no file. Without either file it is not there.
+ * networks of one family, and then no file. If both files are missing, that is an error.
  */
 static int fetch_parts(const struct fetching *fetching, struct reading *reading, struct http_page *page,
 		       struct reason *reason)

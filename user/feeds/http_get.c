@@ -83,8 +83,8 @@ static const char *special_of(const char *address)
 }
 
 /*
- * A provider must not reach by this host what only this host can reach. So it may redirect to an address that is not public
- * only if its own is not. With a proxy, `address` is the proxy's.
+ * A provider must not reach by this host what only this host can reach. So it may redirect to an address that is not
+ * public only if its own address is not public either. With a proxy, `address` is the proxy's.
  */
 static bool may_go_to(struct transfer *transfer, const char *address)
 {
@@ -109,7 +109,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
-/* Comes before each request, so also after each redirect. A connection of an earlier request has opened no socket. */
+/* Called before each request, also after a redirect: open_socket() is not called if a connection is used again. */
 static int check_request(void *context, char *to, char *from, int to_port, int from_port)
 {
 	struct transfer *transfer = context;

@@ -175,7 +175,7 @@ static int search_sockets(struct search *search, struct host_connections *begun,
 				  { INET_DIAG_BC_JMP, 4, 12 },
 				  { INET_DIAG_BC_S_EQ, 8, 12 },
 				  { .no = search->peers ? port : 0 } } };
-	/* A stranger who comes from this port to one that this host serves did not begin here. So the listeners come first. */
+	/* Listeners first: from this port, a stranger may connect to a port that this host serves. */
 	int error = netlink_dump_sockets(&request, sizeof(request.of), read_socket, search);
 
 	search->begun = begun;

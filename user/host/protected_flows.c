@@ -100,8 +100,8 @@ static int guard_solicitations(struct guard *guard, const struct host_address *n
 }
 
 /*
- * This host needs the neighbour's answers to find it. The neighbour needs its questions answered to find this
- * host. It asks from the address that it sends from, or from any link-local address.
+ * This host finds the neighbour by the neighbour's answers. The neighbour finds this host by its own questions, which
+ * it asks from the address that it sends from, or from any link-local address.
  */
 static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
 			   const struct host_address *own)
@@ -118,7 +118,7 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
 	if (!error && !host_is_link_local(neighbour))
 		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
-	/* Sent to a group, they are looked up as they are: see flow_exchange(). */
+	/* Packets sent to a group are looked up as they are: see flow_exchange(). */
 	snprintf(what, sizeof(what), "neighbour solicitations to %s", name);
 	if (!error)
 		error = guard_solicitations(guard, neighbour, what, own, 128, neighbour);
@@ -207,7 +207,7 @@ static int guard_connection(struct guard *guard, struct rule *flow, const char *
 	return error;
 }
 
-/* A connection now, with discovery of a peer on the link; `name` is the peer's. */
+/* A present connection, and neighbour discovery of a peer on the link. `name`: of the peer. */
 static int guard_session(struct guard *guard, const struct host_connection *connection, bool peer_begins,
 			 const char *what, const char *name, const struct host_addresses *own)
 {
@@ -229,8 +229,9 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
 }
 
 /*
- * Servers that this host connects to. Of a connection now, first the packets to any port of this host: it goes on by another
- * port. Without a connection (own_port 0), the packets of one to any address of this host.
+ * Servers that this host connects to. For a present connection, first the packets to any port of this host, because the
+ * next connection has another port. Without a connection (own_port 0), the packets of a future one to any address of
+ * this host.
  */
 static int guard_servers(struct guard *guard, const struct host_connections *servers, const char *what,
 			 const char *name, const struct host_addresses *own)
