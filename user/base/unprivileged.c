@@ -22,7 +22,7 @@
 
 #include "base/privileges.h"
 
-#define NOBODY 65534 /* user and group; the kernel's overflow id has the same number, and is not in /etc/passwd alone */
+#define NOBODY 65534 /* user and group: the kernel's overflow id */
 
 int unprivileged_close_others(int fd)
 {
@@ -54,7 +54,7 @@ static int forbid_calls(void)
 		__NR_keyctl,     __NR_add_key,          __NR_request_key, __NR_init_module,      __NR_finit_module,
 		__NR_kexec_load, __NR_open_by_handle_at
 	};
-	/* A library that tries one of these goes on without. glibc uses openat() only, and openat2() hides its flags. */
+	/* A library continues when one of these fails. openat2() is here because this filter cannot read its flags. */
 	static const unsigned int denied[] = {
 		__NR_openat2,   __NR_truncate, __NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat,
 		__NR_symlinkat, __NR_mkdirat,  __NR_mknodat,  __NR_fchmodat, __NR_fchownat,

@@ -12,7 +12,7 @@
 #define SHARING_BITS 64 /* for each rule */
 
 /*
- * Prefix lengths that are joined for look-up can give several rules the same key. A rule becomes up to 2^10 keys. To
+ * Prefix lengths that are joined for look-up can give several rules the same key. A rule becomes up to 2^11 keys. To
  * ask the store about each of them, for each prefix length, takes long, and most have no other rule. So a Bloom filter
  * notes each rule's own keys, before expansion, by two bits. The store is asked only where both bits are set.
  */

@@ -199,7 +199,7 @@ static void assign(struct shape_list *list, enum flow_family family, const struc
 		shape_list_mark_shared(list, &probed[i]);
 }
 
-/* For shapes that unite_cheapest() leaves too many, or too costly. */
+/* For a family of which unite_cheapest() leaves too many probed shapes. */
 static int plan_cover(struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape probed[SHAPE_LIST_MAX];

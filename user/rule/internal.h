@@ -27,8 +27,8 @@ int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_
 		     struct reason *reason);
 
 /*
- * Makes a rule of a phrase without such values. The rule has `action` unless the phrase names one. `masked` NULL:
- * refuses host bits. 0; -EINVAL with the reason.
+ * Makes a rule of a phrase in which each value means one. The rule has `action` unless the phrase names one. `masked`
+ * NULL: refuses host bits. 0; -EINVAL with the reason.
  */
 int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action, struct rule *rule,
 		      struct rule_masked *masked, struct reason *reason);
@@ -57,10 +57,7 @@ struct rule_range {
 /* Reads "A-B". 0; -EINVAL with the reason. */
 int rule_range_parse(const char *text, struct rule_range *range, struct reason *reason);
 
-/*
- * Takes the next prefix off the range. Together these are the fewest that cover exactly the range. false: the
- * end.
- */
+/* Takes the next prefix off the range. Together these are the fewest that cover exactly the range. false: the end. */
 bool rule_range_next(struct rule_range *range, union flow_addr *address, unsigned int *length);
 
 #endif

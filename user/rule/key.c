@@ -24,7 +24,7 @@ static __u16 upper_bits(unsigned int length)
 	return 0xffffU << (RULE_PORT_BITS - length);
 }
 
-/* The mask of the details. Its upper half tells it from other masks, and has what the masks of the ports do not tell. */
+/* The mask of the details. Its upper half is a copy of `details`, so that keys of different shapes differ. */
 static __u64 details_mask(const struct rule_details *details)
 {
 	return (details->flags_mask ? FLOW_TCP_READ | details->flags_mask : 0) |
@@ -312,7 +312,7 @@ bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
 {
 	const struct rule_details *a = &from->details, *b = &to->details;
 
-	/* A rate is counted by one key: see struct abi_rates. */
+	/* A rate has its bucket at one key: see struct abi_rates. */
 	if (from->fields & RULE_RATE)
 		return !memcmp(from, to, sizeof(*from));
 	/* A rule without a prefix must not expand: a rule about ports alone would get 2^32 keys. */

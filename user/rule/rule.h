@@ -58,8 +58,8 @@ enum rule_field {
 #define RULE_RATE_MAX 1000000000000ULL
 
 /*
- * How a rule compares what few rules compare: TCP flags, fragment and length. And ports, if it compares only a part of
- * them, as `dport 4096/4`. All 0: it compares no such thing, and whole ports.
+ * What few rules compare: TCP flags, fragment, length, and a part of a port, as `dport 4096/4`. All 0: the rule
+ * compares none of the first three, and compares ports as a whole.
  */
 struct rule_details {
 	__u8 flags_mask;             /* of the TCP flags */
@@ -327,7 +327,8 @@ struct rule rule_of_key(const struct rule_key *key);
 
 /*
  * A rule that matches only this flow, which must have a family. rule_of_packet(): only packets with the flow's details,
- * too. rule_without_details(): the rule without these, without `state new` and rate: a pass rule for its conversation.
+ * too. rule_without_details(): the rule without details, `state new` and rate, for a pass rule for its whole
+ * conversation.
  */
 struct rule rule_of_flow(const struct flow *flow);
 struct rule rule_of_packet(const struct flow *flow);

@@ -16,10 +16,10 @@
 #define SHAPE_LIST_MAX 512        /* shapes of both families */
 #define SHAPE_LIST_PROBES 8       /* the goal: probed shapes per family */
 #define SHAPE_LIST_JOIN_BITS 6    /* a new shape joins a probed shape if that makes at most 2^6 keys of one */
-#define SHAPE_LIST_EXPAND_BITS 11 /* at most 2^10 keys of one, if shape_list_limit probed shapes need it */
+#define SHAPE_LIST_EXPAND_BITS 11 /* at most 2^11 keys of one, if shape_list_limit probed shapes need it */
 #define SHAPE_LIST_GROWTH 4       /* shape_list_plan(): the keys that one key may become, on average */
-#define SHAPE_LIST_WORSE 1.5      /* shape_list_plan_pays(): so many times the keys of a new plan are too many */
-#define SHAPE_LIST_SPARE 65536    /* keys that small lists may have in addition */
+#define SHAPE_LIST_WORSE 1.5   /* shape_list_plan_pays(): more than so many times the keys of a new plan are too many */
+#define SHAPE_LIST_SPARE 65536 /* keys that small lists may have in addition */
 
 /* The most probed shapes of a family: ABI_SHAPES_MAX, or fewer if the programs for this kernel look up fewer. */
 extern size_t shape_list_limit;
@@ -40,11 +40,11 @@ struct shape_list {
 const struct shape_list_entry *shape_list_find(const struct shape_list *list, const struct rule_shape *shape);
 
 /*
- * Adds `keys` to the number of a shape's keys. A new shape is probed as itself while the family has fewer
- * than SHAPE_LIST_PROBES probed shapes. After that it is probed as a probed shape that it expands to; if
- * there is none, as itself. If the family then has more than shape_list_limit probed shapes, list->must_plan is set.
- * 0; -E2BIG: the list is full, or no plan has so few probed shapes, with at most 2^SHAPE_LIST_EXPAND_BITS keys for
- * each. Then nothing has changed. This depends only on the shapes: all parts of a list are taken in any order.
+ * Adds `keys` to the number of a shape's keys. A new shape is probed as itself while the family has fewer than
+ * SHAPE_LIST_PROBES probed shapes. After that it is probed as a probed shape that it expands to; if there is none, as
+ * itself. If the family then has more than shape_list_limit probed shapes, list->must_plan is set. 0; -E2BIG: the list
+ * is full, or no plan has so few probed shapes, with at most 2^SHAPE_LIST_EXPAND_BITS keys for each. Then nothing has
+ * changed. The order of the shapes does not matter, and if a list is taken, each part of it is, too.
  */
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys);
 
