@@ -374,9 +374,9 @@ struct watchdog {
 	const char *state, *name; /* of the store; `state` may be NULL */
 	__s64 deadline_ms;        /* from watchdog_deadline() */
 	__u64 pending_id;         /* of the change, from store_pending(); 0: a load */
-	int *place;               /* for a load: where it put programs, see kernel_place() */
-	size_t places;
-	__u32 confirm_by; /* for a load: as in the filter's config */
+	__u32 confirm_by;         /* for a load: as in the filter's config */
+	struct kernel_attachment *attachment; /* for a load: what it attached */
+	size_t attachments;
 };
 
 /* The deadline that is `left_ms` from now, on CLOCK_BOOTTIME; and the time left until a deadline. */

@@ -71,12 +71,16 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	int error = 0;
 
 	for (size_t i = 0; i < filter->attachments_count && !error; i++) {
+		struct kernel_attachment *attachment = &filter->attachments[i];
 		bool is_new = false;
 
-		for (size_t k = 0; k < watchdog->places; k++)
-			is_new |= watchdog->place[k] == kernel_place(&filter->attachments[i]);
+		for (size_t k = 0; k < watchdog->attachments; k++)
+			if (kernel_place(&watchdog->attachment[k]) == kernel_place(attachment)) {
+				is_new = true;
+				attachment->was_lost = watchdog->attachment[k].was_lost;
+			}
 		if (is_new)
-			error = kernel_detach_direction(filter, &filter->attachments[i], &ignored);
+			error = kernel_detach_direction(filter, attachment, &ignored);
 		continues |= !is_new;
 	}
 	if (!error && continues)

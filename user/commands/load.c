@@ -120,12 +120,12 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 		for (size_t k = 0; k < kernel->attachments_count; k++) {
 			if (!is_set_up && !kernel->attachments[k].is_new)
 				continue;
-			if (array_grow(&watchdog->place, watchdog->places, sizeof(*watchdog->place)))
+			if (array_grow(&watchdog->attachment, watchdog->attachments, sizeof(*watchdog->attachment)))
 				return reason_set(reason, -ENOMEM, "no memory for the list of interfaces");
-			watchdog->place[watchdog->places++] = kernel_place(&kernel->attachments[k]);
+			watchdog->attachment[watchdog->attachments++] = kernel->attachments[k];
 		}
 	}
-	if (watchdog->places)
+	if (watchdog->attachments)
 		return 0;
 	return reason_set(reason, -EINVAL,
 			  "the filter runs there already, so --confirm has nothing to undo: unload it first, or leave "
@@ -197,14 +197,9 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
-		for (size_t k = kernel->attachments_count; k--;) {
-			const struct kernel_attachment *attachment = &kernel->attachments[k];
-
-			if (attachment->is_new)
-				kernel_detach_direction(kernel, attachment, &ignored);
-			if (attachment->was_lost)
-				kernel_want_outgoing(kernel, attachment, true);
-		}
+		for (size_t k = kernel->attachments_count; k--;)
+			if (kernel->attachments[k].is_new)
+				kernel_detach_direction(kernel, &kernel->attachments[k], &ignored);
 		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
 	}
@@ -310,14 +305,14 @@ static enum command_status run_load(const struct invocation *words)
 		watchdog_ignore_hangup();
 	loading.rows = json_array();
 	error = load(invocation, &loading, &reason);
-	waits = !error && loading.watchdog.places;
+	waits = !error && loading.watchdog.attachments;
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
 	output_print(loading.answer);
 	if (waits && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
-	free(loading.watchdog.place);
+	free(loading.watchdog.attachment);
 	if (!error && !output_flush())
 		command_watch(invocation->name);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;

@@ -333,7 +333,7 @@ int kernel_detach_direction(const struct kernel_filter *filter, const struct ker
 	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
 	if (!error && kernel_is_outgoing(attachment) && !filter->is_other_version)
-		kernel_want_outgoing(filter, attachment, false);
+		kernel_want_outgoing(filter, attachment, attachment->was_lost);
 	kernel_unpin_unused();
 	return error;
 }
