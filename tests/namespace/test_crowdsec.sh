@@ -205,6 +205,29 @@ test_a_change_that_fails_comes_again() {
 	bouncer_stop
 }
 
+# The LAPI tells each change once. So after another command has changed the list, all decisions are asked for.
+test_a_list_that_another_command_changes() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x'
+	xc backup >"$STATE/empty"
+	bouncer_start
+	await '192.0.2.66 192.0.2.67'
+	for change in "restore $STATE/empty" 'lists delete crowdsec' 'del src 192.0.2.66'; do
+		case_begin "$change"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 in_rx "$TOOL" --state "$STATE/store" $change
+		wait_for "a note" grep -q "another command has changed the list 'crowdsec'" "$NOTES"
+		await '192.0.2.66 192.0.2.67'
+		: >"$NOTES"
+	done
+	wholes=$(requests whole)
+	sleep 5
+	assert_equal "$wholes" "$(requests whole)" "whole answers when nobody changes it"
+	bouncer_stop
+}
+
 test_origins_and_scenarios() {
 	lapi
 	configure 'origins = CAPI , cscli,, lists:firehol -cscli' 'scenarios = -http-' 'action = monitor' 'list = others'

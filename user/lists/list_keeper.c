@@ -49,7 +49,9 @@ struct keeping {
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
+	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
+	bool is_moved; /* another command has changed the list, as `restore` does */
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
@@ -125,20 +127,44 @@ static int replace_list(struct keeping *keeping, struct reason *reason)
 	return error;
 }
 
+/* Opens the list. *list: as it is then. */
+static int open_list(struct keeping *keeping, struct store_list *list, struct reason *reason)
+{
+	const struct store_list *left = &keeping->left, *now;
+	const char *name = keeping->keeper->list;
+	struct store_lists lists;
+	int error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
+
+	if (error)
+		return error;
+	now = &lists.list[store_lists_find(&lists, name)];
+	keeping->is_moved |= *left->name && !keeping->has_whole &&
+			     (now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+	error = change_open_list(&keeping->session, name, keeping->source, reason);
+	if (!error)
+		error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
+	*list = lists.list[keeping->session.owner];
+	return error;
+}
+
 static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
 {
+	struct store_list list;
 	int error = change_begin(&keeping->session, reason);
 
 	if (error)
 		return error;
-	error = change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
+	error = open_list(keeping, &list, reason);
 	if (!error)
 		store_list_expect(keeping->session.store, keeping->session.owner, keeping->keeper->stale_ms / 1000);
 	if (!error && keeping->has_whole)
 		error = replace_list(keeping, reason);
 	while (first < end && !error)
 		error = change_line(keeping, &keeping->lines[first++], reason);
-	return change_end(&keeping->session, error, reason);
+	error = change_end(&keeping->session, error, reason);
+	if (!error)
+		keeping->left = list;
+	return error;
 }
 
 /* ---- a group ---- */
@@ -215,12 +241,14 @@ static void apply_group(struct keeping *keeping)
 	const struct list_keeper *keeper = keeping->keeper;
 	struct flow_report report;
 	struct reason reason;
+	bool is_failed;
 	char *flows = NULL;
 	int error = guard_open(&keeping->guard, &reason);
 
 	keeping->guard.insist = "";
 	keeping->session = (struct session){};
 	keeping->error = 0;
+	keeping->is_moved = false;
 	keeping->failures = 0;
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
@@ -230,10 +258,16 @@ static void apply_group(struct keeping *keeping)
 		add_note(keeping, &reason);
 	else
 		apply_lines(keeping);
+	if (keeping->is_moved) {
+		reason_set(&reason, 0, "another command has changed the list '%s', which now becomes whole again",
+			   keeper->list);
+		add_note(keeping, &reason);
+	}
+	is_failed = error || (keeping->error && keeping->error != -EINTR);
 	/* A hostile reader may take no answer, so this does not wait for it. */
-	if (error || (keeping->error && keeping->error != -EINTR))
+	if (is_failed || keeping->is_moved)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-	else if (keeping->is_asked && keeper->answer)
+	if (!is_failed && keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
 	if (keeping->has_report && keeping->report && !error && !keeping->error && !fflush(keeping->report) &&
 	    flow_report_judge(keeping->report_text, &keeping->session, &keeping->guard, &report, &flows)) {
