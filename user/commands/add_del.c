@@ -91,8 +91,9 @@ struct outcome {
 };
 
 /*
- * One change: if one rule fails, none is changed. A rule that is there, or not there, is no failure. Even if all are, the
- * change goes on to its end: the undo of a pending change may have to leave another rule than before.
+ * Makes one change: if one rule fails, none is changed. To add a rule that is there, or to delete one that is not, is
+ * no failure. Even if all rules are such, the change goes on to its end: it may alter what the undo of a pending change
+ * leaves.
  */
 static int change_all(struct session *session, const struct rules *rules, const char *list, struct outcome *outcome,
 		      int (*make)(struct session *, struct rule_change *, struct reason *), struct reason *reason)
@@ -118,7 +119,9 @@ static int change_all(struct session *session, const struct rules *rules, const 
 	return 0;
 }
 
-/* The packets of a rule that is not there may still be blocked: by the rule of a network, or some of them by their port. */
+/*
+ * What else blocks packets of a rule that does not exist: the rule of a network, or for some of them one with a port.
+ */
 static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
 {
 	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
@@ -142,7 +145,7 @@ static const char *advise_network(struct session *session, const struct rule *ru
 	return text;
 }
 
-/* One rule is shown, of several the numbers. Frees what `outcome` has. */
+/* Shows the rule if there is one, and only numbers if there are several. Frees what `outcome` has. */
 static void print_outcome(const struct invocation *invocation, const struct rules *rules, const char *list,
 			  const char *done, const char *refused, struct outcome *outcome)
 {

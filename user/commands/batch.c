@@ -20,7 +20,7 @@
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
-/* If the table is full, so many deletions get a change of their own, which frees their room before more is added. */
+/* If the table is full and a change has deleted so many rules, it ends before the next add: that frees their room. */
 #define ROOM_LINES 1024
 
 /* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
@@ -192,7 +192,7 @@ static int run_line(struct span *span, struct reason *reason)
 	struct reason bad;
 	int error = read_line(batch, line, &request, &bad);
 
-	/* What is refused here undoes no other line. */
+	/* A refusal at this point undoes no other line. */
 	if (!error && !is_strict && request.verb == BATCH_ADD)
 		error = change_check_kinds(&batch->session, request.rules.rule, request.rules.count, &bad);
 	if (error && is_strict)
@@ -238,8 +238,8 @@ static void fail(struct batch *batch, size_t first, size_t end, int error, const
 }
 
 /*
- * Makes as few changes as possible, so that only the lines at fault fail. If a change fails at a line, the
- * lines before it and the line itself are tried apart. If it fails at no line, its two halves are.
+ * Makes few changes, but only the lines at fault fail. If a change fails at a line, the lines before it are tried again
+ * without it, and then the line alone. If it fails at no line, it is split at its middle line in the same way.
  */
 static void change(struct batch *batch, size_t first, size_t end)
 {

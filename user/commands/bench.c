@@ -40,7 +40,7 @@ static const char *cpu_name(char name[CPU_NAME_BYTES])
 	return name;
 }
 
-/* `cpus` of them worked at the same time, each at the speed of the figures. */
+/* The figures are for one CPU, while `cpus` CPUs worked at the same time. */
 static json_t *figures_row(const struct bench_result *result, const struct bench_figure *figures, unsigned int cpus)
 {
 	const struct bench_figure *filter = &figures[BENCH_FILTER];
@@ -54,7 +54,7 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-/* A core handles one packet after another, so that rate times the time per packet is the number of busy cores. */
+/* A core handles one packet at a time. So packets per second times seconds per packet is the number of busy cores. */
 static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };

@@ -262,9 +262,10 @@ void command_warn_reader(const char *text);
 enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context);
 
 /*
- * Ends a change that may wait for `confirm`: closes the session and `guard` (or NULL), and notes in `watchdog` what waits,
- * also after an error that came when all was stored. command_start_watchdog() then starts it; call it before anything is
- * printed, because a closed pipe could end this process. It returns `error`, else its own.
+ * End a change that may wait for `confirm`. command_close_pending() closes the session and `guard` (which may be NULL).
+ * It notes in `watchdog` what waits, even if an error came after all was stored. Then command_start_watchdog() starts
+ * the watchdog. Call it before anything is printed: a closed pipe could end this process. It returns `error`, or its
+ * own error if that is 0.
  */
 struct watchdog;
 void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog);
@@ -273,12 +274,12 @@ int command_start_watchdog(const struct watchdog *watchdog, int error, struct re
 /* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
 enum command_status command_write_metrics(const char *path, json_t *metrics);
 
-/* How to allow what is refused of a list of the configuration: see struct guard. */
 /* Writes for how long a list has not been fed: "for 5m", "never". NULL: it is fed, or has no source to wait for. */
 #define COMMAND_NOT_FED_BYTES (RULE_TIME_BYTES + 8)
 const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
 			    char text[COMMAND_NOT_FED_BYTES]);
 
+/* How to allow what is refused of a list of the configuration: see struct guard. */
 #define LIST_INSIST "write force = yes in its section"
 
 /* The import of a list of the configuration, as --list NAME --replace. In up.c. */
@@ -344,7 +345,7 @@ void command_report_run(const struct kernel_filter *filter);
 /* Reports what the filter cannot do on this kernel. */
 void command_report_kernel(void);
 
-/* After the filter was loaded or its program exchanged there: see kernel_has_old_buffers(). */
+/* Warns, after a load or an exchange of the program: see kernel_has_old_buffers(). */
 void command_report_old_buffers(const struct kernel_attachment *attachment);
 
 /*

@@ -201,7 +201,7 @@ static const char *next_of_usage(const char *usage, const char *word)
 	return *word ? word : NULL;
 }
 
-/* The value in the usage of the command, which may be narrower than in the table of options. */
+/* The value that the option takes. The usage of the command may allow less than the table of options. */
 static const char *value_of(const struct command *command, const struct option_row *row)
 {
 	const size_t length = strlen(row->name);

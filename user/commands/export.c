@@ -70,7 +70,7 @@ static int write_rules(FILE *to, void *context)
 	return error;
 }
 
-/* Not with --list, which asks for a part. */
+/* Not called with --list, which asks only for a part. */
 static void note_left_out(struct store *store, const struct store_lists *lists)
 {
 	struct store_settings settings;

@@ -9,7 +9,7 @@
 #include "io/output.h"
 #include "fleet/follow.h"
 
-#define LOG_ENTRIES 10000 /* that the broker keeps of each list */
+#define LOG_ENTRIES 10000 /* that the broker keeps in the log of each list */
 
 /* ---- what all commands of a fleet share ---- */
 

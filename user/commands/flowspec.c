@@ -17,7 +17,7 @@
 #include "lists/list_keeper.h"
 #include "rule/shapes.h"
 
-#define REPORT_LATE_S 60 /* later than the list, a report is told to be old; many flows take some seconds */
+#define REPORT_LATE_S 60 /* a report so much older than its list is called old; to write many flows takes seconds */
 
 /* Makes the socket standard input. */
 static enum command_status connect_to(const char *path)
@@ -181,7 +181,7 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 struct flows_view {
 	struct flow_visitor visitor;
 	const struct rule_counts *counts; /* NULL: no filter counts by rule */
-	struct abi_counter sum;           /* of the rules since the last flow, */
+	struct abi_counter sum;           /* of the rules visited since the last flow, */
 	json_int_t rules;                 /* and their number */
 	json_t *rows;
 };
@@ -216,7 +216,7 @@ static int show_flow(struct flow_visitor *visitor, enum refusal refusal, const c
 	return 0;
 }
 
-/* A flow's packets are those of its rules, since each came into the filter. Rules of two flows count for both. */
+/* A flow's packets are the sum over its rules, since each came into the filter. A shared rule counts for each flow. */
 enum command_status command_list_flows(const struct invocation *invocation, const char *name)
 {
 	struct flows_view view = { .visitor = { sum_rule, show_flow }, .rows = json_array() };

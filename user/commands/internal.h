@@ -27,13 +27,14 @@ enum command_status stats_by_rule(const struct invocation *invocation, enum stat
 
 /* ---- flowspec.c: for lists and status ---- */
 
-/* A report without its flows, for `lists --json`. The flows of a list with what their rules have counted. */
+/* command_flows(): a report without its flows, for `lists --json`. command_list_flows() prints the flows themselves. */
 json_t *command_flows(const struct flow_report *report);
 enum command_status command_list_flows(const struct invocation *invocation, const char *name);
 
 /*
- * For a list in the directory of its store, if it has a report: adds "NAME: 7 of 9 are held; refused: 2 action" to an array,
- * and "NAME: 192.0.2.1 since TIME" for each session that is down to another. If none is up, says so in `not_fed`.
+ * Adds lines about a list that has a report in `dir`, the directory of the store. `flows` gets "NAME: 7 of 9 are held;
+ * refused: 2 action". `down` gets "NAME: 192.0.2.1 since TIME" for each session that is down. `not_fed` gets a line if
+ * sessions are down and none is up.
  */
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
 		       json_t *down, json_t *not_fed);

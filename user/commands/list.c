@@ -33,7 +33,7 @@ struct printing {
 	const struct rule *query;   /* print only rules that share packets with it; NULL: all rules */
 	bool is_late;               /* command_is_late() */
 	struct store *additions;    /* where to look up who added a rule; NULL: do not show it */
-	struct store_addition last; /* the addition whose user has this name */
+	struct store_addition last; /* last_name is the name of its user */
 	char last_name[64];
 };
 
@@ -192,7 +192,7 @@ static enum command_status print_all(const struct invocation *words, struct stor
 		return status;
 	if (invocation.count) {
 		printing.query = &query;
-		/* Which network blocks an address that is not itself listed? */
+		/* The user asks about an address that has no rule of its own: name the network rule that blocks it. */
 		if (store && !query_test(store, &query, &rule) && rule_blocks(&rule) && rule_covers(&rule, &query) &&
 		    !rule_covers(&query, &rule))
 			output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",

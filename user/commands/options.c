@@ -328,8 +328,8 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 }
 
 /*
- * Options that only other commands take, and what to type instead. A command of NULL: any. To leave out what makes a
- * change a trial would make it in earnest.
+ * What to type instead of an option that only other commands take. `commands` NULL: any. The usual advice, to leave the
+ * option out, would be bad for --dry-run: the change would then be made in earnest.
  */
 static const struct {
 	const char *commands, *option, *advice;

@@ -12,11 +12,11 @@
 #include "io/output.h"
 #include "base/clock.h"
 
-#define IDLE_MS 1000      /* of `batch`: then other publishers of this host get the outbox */
-#define GROUP_LINES 16000 /* of `batch`: more are sent in several rounds */
-#define PANIC_MS 10000    /* a host that is connected reports it at once */
+#define IDLE_MS 1000      /* if no line comes for so long, `batch` leaves the outbox to other publishers of this host */
+#define GROUP_LINES 16000 /* that `batch` sends in one round */
+#define PANIC_MS 10000    /* the wait for hosts; a host that is connected reports panic at once */
 #define PANIC_LOOK_MS 250
-#define ACCEPT_S 3600 /* for which `accept` lets hosts delete */
+#define ACCEPT_S 3600 /* for so long `accept` lets hosts delete rules */
 
 /* ---- the publisher ---- */
 
@@ -137,7 +137,7 @@ static enum command_status publish_rule(struct publishing *publishing)
 
 /* ---- batch ---- */
 
-/* Queues lines at hand; *has_more: there are more of them. */
+/* Queues at most GROUP_LINES of the lines at hand. *has_more: there may be more. */
 static int take_lines(struct publishing *publishing, struct line_pipe *pipe, bool *has_more, struct reason *reason)
 {
 	struct batch_request request;
@@ -224,7 +224,7 @@ static enum command_status publish_batch(struct publishing *publishing)
 
 /* ---- panic ---- */
 
-/* Waits until the hosts say that they have it, and names one that does not. */
+/* Waits until all hosts report that panic is on, or off. Names one that does not. */
 static enum command_status wait_for_panic(struct publishing *publishing, struct broker *broker, bool is_on)
 {
 	const char *fleet = publishing->invocation->name, *wanted = is_on ? "1" : "0";
@@ -283,7 +283,7 @@ static enum command_status publish_panic(struct publishing *publishing)
 
 /* ---- accept, resend ---- */
 
-/* Hosts that keep the list as it is look for this. */
+/* Lets hosts delete what they otherwise keep: a host that refuses to delete so many rules looks for this. */
 static enum command_status publish_accept(struct publishing *publishing)
 {
 	const char *fleet = publishing->invocation->name, *list = publishing->list;
@@ -322,7 +322,7 @@ static enum command_status resend_one(struct publishing *publishing)
 	return status;
 }
 
-/* Without --list, what waits in any outbox. If nothing waits, no broker is asked. */
+/* Sends what waits in the outbox of a list, or without --list in any outbox. If nothing waits, asks no broker. */
 static enum command_status publish_resend(struct publishing *publishing)
 {
 	enum command_status worst = STATUS_DONE;

@@ -14,11 +14,11 @@
 #include "lists/import.h"
 #include "rule/rule_set.h"
 
-#define REPLACE_TRIES 5 /* while others change the list */
+#define REPLACE_TRIES 5 /* of a replacement; each fails if others change the list meanwhile */
 
 /* ---- the list at the broker ---- */
 
-/* A line of the list's state at the broker. A deleted or ended rule gets a negative timeout. */
+/* Collects the rules of a list at the broker. A deleted or ended rule gets a negative timeout. */
 struct state_reader {
 	struct rule_set rules;
 	__s64 now_ms;
@@ -84,7 +84,9 @@ static int put_difference(struct publisher *publisher, const struct rule_set *pr
 	return error;
 }
 
-/* Tries again if others have changed the list since it was read, or between two entries: a mixture is nobody's list. */
+/*
+ * Tries again if others changed the list since it was read, or between two of our entries: nobody wants such a mixture.
+ */
 static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
 {
 	struct publisher *publisher = &publishing->publisher;
@@ -202,7 +204,7 @@ enum command_status publish_import(struct publishing *publishing)
 	if (invocation->is_new_only && invocation->action == RULE_PASS)
 		return command_fail(STATUS_USAGE, "--new-only is for rules that drop or monitor; drop one of the two");
 	error = import_open(&import, &options, invocation->operands + 1, 1, command_report_bad_line, &reason);
-	/* From here on a signal ends the process: what is queued is in the outbox. */
+	/* From here on a signal ends the process. That loses nothing: what is queued is in the outbox. */
 	import_close(&import);
 	if (error)
 		status = command_fail_because(error, &reason);
@@ -222,7 +224,7 @@ enum command_status publish_import(struct publishing *publishing)
 
 /* ---- stages ---- */
 
-/* Opens the publisher of publishing->list, reads the rules of `from`, and if `is_copied` adds them. */
+/* Opens the publisher of publishing->list, and reads the rules of the list `from`. `is_copied`: also adds them. */
 static enum command_status read_rules(struct publishing *publishing, const char *from, bool is_copied,
 				      struct state_reader *state)
 {
@@ -252,7 +254,7 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 	return is_copied ? publish_report(publishing) : STATUS_DONE;
 }
 
-/* `publisher` may be that of another list. */
+/* Deletes `list`, which need not be the list of the publisher. */
 static enum command_status delete_list(struct publisher *publisher, const char *list)
 {
 	struct reason reason;
@@ -273,8 +275,8 @@ static enum command_status delete_list(struct publisher *publisher, const char *
 }
 
 /*
- * Rules and a deletion cannot be staged both: a release would have to do both. *rules: how many are staged.
- * *is_leaving: the deletion is staged.
+ * A list has staged rules or a staged deletion, but not both: a release could not do both. *rules: the number of staged
+ * rules. *is_leaving: the deletion is staged.
  */
 static enum command_status look_at_stage(struct publishing *publishing, __u64 *rules, bool *is_leaving)
 {
@@ -311,7 +313,7 @@ static enum command_status stage_deletion(struct publisher *publisher, bool is_o
 	return STATUS_DONE;
 }
 
-/* The end of a staged deletion, or if there is none, of staged rules: *is_over false. */
+/* Releases or aborts a staged deletion, if there is one. *is_over false: the caller must still end staged rules. */
 static enum command_status end_deletion(struct publishing *publishing, bool is_released, bool *is_over)
 {
 	enum command_status status = publish_open(publishing, publishing->list);

@@ -17,9 +17,9 @@
 #include "lists/import.h"
 #include "base/memory.h"
 
-#define FETCHES 4      /* at a time, and one more */
-#define FETCHES_MAX 16 /* for each */
-#define STALL_MS 1000  /* in which none of them ends */
+#define FETCHES 4      /* that run at a time, at first */
+#define STALL_MS 1000  /* if no fetch ends for so long, one more may run */
+#define FETCHES_MAX 16 /* but never more than these */
 
 struct refresh {
 	const struct invocation *invocation;
@@ -85,8 +85,8 @@ static int close_written(struct store *store, int error, struct reason *reason)
 }
 
 /*
- * Makes the list if there is none yet, so that `lists` shows a list that was never fetched. With `why` NULL, what is noted
- * about the fetches is again as before this one. A dry run notes nothing.
+ * Makes the list if there is none yet, so that `lists` shows a list that was never fetched. With `why` NULL, takes back
+ * what start() has noted: refresh->feed is from before the fetch. A dry run notes nothing.
  */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
@@ -272,8 +272,8 @@ static int end(struct refresh *refresh, enum command_status *status)
 }
 
 /*
- * Starts a fetch if the list is due; `is_asked`: the user has named the list. First stores a failure. It stays if this
- * process is killed, so that the next one does not try again at once.
+ * Starts a fetch if the list is due; `is_asked`: the user has named the list. Before the fetch it stores a failure. If
+ * this process is killed, that stays, and the next process does not try again at once.
  */
 static enum command_status start(struct refresh *refresh, bool is_asked)
 {
@@ -314,7 +314,7 @@ static void interrupt(int signal_number)
 	is_interrupted = 1;
 }
 
-/* Waits for at most STALL_MS. *ready: the fetch that has ended or hangs; `count`: none. 0; -EINTR. */
+/* Waits for at most STALL_MS. *ready: index of a fetch that has ended or hangs; `count`: none. 0; -EINTR. */
 static int await(const struct refresh *running, size_t count, size_t *ready)
 {
 	struct pollfd files[FETCHES_MAX];
@@ -329,8 +329,8 @@ static int await(const struct refresh *running, size_t count, size_t *ready)
 }
 
 /*
- * Fetches several lists side by side, and imports one after the other. When the servers of all running fetches are slow,
- * they do not hold up the others.
+ * Fetches several lists side by side, and imports one after the other. Slow servers do not hold up the others: see
+ * STALL_MS.
  */
 static enum command_status refresh_lists(const struct invocation *invocation, const struct config_list *const *lists,
 					 size_t lists_count, bool is_asked)
@@ -341,7 +341,7 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	struct reason reason;
 	int error = 0;
 
-	/* Also between the waits: a signal must not kill this process before it has noted that no provider has failed. */
+	/* A signal never kills this process: it must first take back the failures that start() has stored. */
 	signal(SIGINT, interrupt);
 	signal(SIGTERM, interrupt);
 	while (!error) {
@@ -364,7 +364,7 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 		if (!error)
 			running[ready] = running[--count];
 	}
-	/* What is not changed is no failure of a provider. */
+	/* These fetches were not ended by their providers, so they are no failures. */
 	while (count--) {
 		unprivileged_stop(&running[count].fetch.process);
 		note_failed(&running[count], NULL, 0, &reason);

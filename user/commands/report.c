@@ -54,7 +54,7 @@ void command_report_found(struct session *session)
 		if (filter->state == FILTER_TAKEN_OVER)
 			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
 				    filter->kernel.attachments[0].interface);
-		/* A change has no effect there. If a change could not be undone, that is said already. */
+		/* Such a filter ignores changes. After a failed undo, command_report_undone() has said that already. */
 		if ((filter->kernel.config->run & ABI_RUN_PANIC || run_is_confirm_late(&filter->kernel)) &&
 		    !session->undone.error)
 			command_report_run(&filter->kernel);
@@ -137,7 +137,7 @@ void command_report_run(const struct kernel_filter *kernel)
 	const bool is_late = run_is_confirm_late(kernel);
 	char text[COMMAND_EFFECT_BYTES];
 
-	/* Nobody asked for the late state, so --json shows it too. */
+	/* --json hides notes, but not warnings: nobody has asked for the late state. */
 	if (kernel->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_REPLACING | ABI_RUN_FLEET))
 		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", kernel->config->name,
 							 first_interface(kernel), command_effect(kernel, text));

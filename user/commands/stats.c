@@ -91,7 +91,7 @@ static void add_sums(json_t *rows, const char *column, const char *name,
 	add_row(rows, column, name, verdicts, form);
 }
 
-/* `sums` decide which rows are shown: rare outcomes that never happened would only be noise. */
+/* A rare outcome gets a row only if `sums` has packets of it: otherwise the row would be noise. */
 static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COUNTERS],
 			 const struct abi_counter sums[ABI_COUNTERS], const struct form *form)
 {
@@ -106,7 +106,7 @@ static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COU
 	}
 }
 
-/* Without sent packets people get no column for the direction. */
+/* Text has a column for the direction only where sent packets are filtered or were counted. */
 static void add_interfaces(json_t *rows, const struct tally *counts, struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS];

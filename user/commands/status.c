@@ -11,7 +11,7 @@
 #include "counters/counters.h"
 #include "io/output.h"
 
-/* Fewer packets that are no IP packets are ARP and the like of an idle interface. */
+/* Fewer packets without IP are no sign of trouble: an idle interface gets ARP and the like. */
 #define NOT_IP_PACKETS_MIN 500
 
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
@@ -132,7 +132,7 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 	return why;
 }
 
-/* Of a filter of another version, nothing more is known than the first members. */
+/* Of a filter of another version, only the first members are known. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
 			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS],
 			     const char *why)
@@ -291,7 +291,7 @@ static double number_of(const json_t *status, const char *name)
 	return json_number_value(json_object_get(status, name));
 }
 
-/* If there is something to show. */
+/* Copies a member, unless it is an empty array. */
 static void copy(json_t *lines, const json_t *status, const char *name)
 {
 	json_t *value = json_object_get(status, name);

@@ -70,7 +70,7 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 	json_array_append_new(up->interfaces, row);
 }
 
-/* Makes the direction of sent packets as the file says. `was_there`: the filter for received packets. */
+/* Filters sent packets too, or no more, as the file says. `was_there`: received ones were filtered already. */
 static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
 {
 	struct kernel_attachment *received, *outgoing;
@@ -81,7 +81,7 @@ static int bring_outgoing(struct up *up, const char *interface, bool was_there, 
 
 	if (up->config->load.is_outgoing && !outgoing) {
 		error = kernel_attach_outgoing(filter, interface, reason);
-		/* The last attachment is that for received packets. */
+		/* Undo the attachment for received packets, which is the last one. */
 		if (error && !was_there &&
 		    !kernel_detach(filter, &filter->attachments[filter->attachments_count - 1], &ignored))
 			filter->attachments_count--;
@@ -132,7 +132,7 @@ static void bring_interface(struct up *up, const char *interface)
 				    "not there");
 }
 
-/* Comes last. An interface loses the filter only if one that the file names has it. */
+/* Takes the filter off the interfaces that the file does not name, if at least one that it names has the filter. */
 static void leave_others(struct up *up, const struct kernel_filter *kernel)
 {
 	bool is_any_filtered = false;
@@ -241,7 +241,7 @@ static struct store_lists read_lists(const struct up *up)
 	return lists;
 }
 
-/* -EINTR: a signal; then nothing more is done. */
+/* Imports the list. A failure is noted in `up`. -EINTR: a signal came. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
 	const struct import_options import = command_list_import(up->invocation, list);
