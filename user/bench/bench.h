@@ -72,7 +72,7 @@ int bench_lists_open(struct bench_lists *lists, struct store *store, const struc
 		     struct reason *reason);
 void bench_lists_close(struct bench_lists *lists);
 
-/* Whether this traffic exists. */
+/* Whether the rules allow this traffic. */
 bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic);
 
 /* Writes the traffic to `to`, BENCH_FLOWS flows of the family's type, and what the filter must do with it. */

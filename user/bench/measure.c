@@ -105,9 +105,9 @@ static int check_counts(const struct scene *scene, const struct abi_counter *cou
 	const struct bench_expected *expected = &scene->expected;
 	const __u64 parsed = packets ? packets[BENCH_PARSE] : BENCH_FLOWS;
 	const __u64 filtered = packets ? packets[BENCH_FILTER] + packets[BENCH_WARM_UP] : BENCH_FLOWS;
-	/* Each CPU may have stopped within the list. */
+	/* Passes through the list. Each CPU may have begun one more that it did not end. */
 	const double times = packets ? filtered / (double)BENCH_FLOWS + bench_cpus() : 1;
-	double more; /* wrong packets a list than expected */
+	double more; /* wrong packets beyond the expected ones, in one pass through the list */
 	__u64 right = 0;
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_NOT_SET_UP; outcome++) {

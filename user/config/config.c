@@ -165,7 +165,7 @@ static int take_lines(struct config_reading *reading, FILE *file, struct reason 
 
 /* ---- the whole ---- */
 
-/* Whether the URL names a loopback or private address, so that http can show headers to nobody elsewhere. */
+/* Whether the URL names a loopback or private address. Headers that http sends there are seen by no other network. */
 static bool is_inner(const char *url)
 {
 	const char *host = url + strcspn(url, "/") + 2;
@@ -257,7 +257,7 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 			      "[list %s]: country goes with preset = country, asn with preset = asn", list->name);
 		return;
 	}
-	/* Answers from there come in, unless the operator says otherwise. */
+	/* By default, answers from a country or an autonomous system still come in. */
 	if (preset && preset->key && !list->has_new_only)
 		list->is_new_only = list->action != RULE_PASS;
 	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca ||
@@ -294,7 +294,7 @@ static void check_crowdsec(struct config_reading *reading, const struct crowdsec
 		config_refuse(reading, reading->section_line[SECTION_CROWDSEC], "[crowdsec] %s", wrong);
 }
 
-/* What concerns several lines, or lines that are missing. */
+/* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
 	struct config *config = reading->config;

@@ -45,7 +45,7 @@ static inline long long counter_rounded(double rate)
 /* What filters have counted by outcome, verdict, interface and CPU, until one moment or between two moments. */
 
 #define TALLY_ALL (~0U)       /* all rows, or all CPUs */
-#define TALLY_BOTH (1U << 16) /* with the row of an interface's received packets: also the row of those sent */
+#define TALLY_BOTH (1U << 16) /* added to the row of an interface's received packets: its sent packets too */
 #define TALLY_NAME_BYTES 64
 
 /* The counters of one map. Filters may share a map, which counts once. */
@@ -82,7 +82,7 @@ void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, st
 /* Sums the rows of which no interface runs a filter now, in this network namespace. */
 void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_COUNTERS]);
 
-/* Adds up such sums of counters by verdict, over all outcomes. */
+/* Sums these counters over all outcomes, by verdict. */
 void tally_verdicts(const struct abi_counter counters[ABI_COUNTERS], struct abi_counter sum[VERDICTS]);
 
 /* Whether any of these counters of packets is not 0. */

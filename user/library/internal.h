@@ -40,7 +40,7 @@ struct xdp_cuckoo_filter {
 int public_enter(struct xdp_cuckoo_filter *filter);
 int public_leave(struct xdp_cuckoo_filter *filter, int error);
 
-/* The same for functions that change something and cannot be part of a change. */
+/* The same for functions that change something and are refused within a change. */
 int public_enter_alone(struct xdp_cuckoo_filter *filter);
 
 /* -EINVAL: descriptor 0, 1 or 2 is closed. Call it before files are opened. */

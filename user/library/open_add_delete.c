@@ -263,7 +263,7 @@ int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_
 	return error || !*is_own ? error : begin(filter);
 }
 
-/* After these errors nothing has changed. */
+/* Whether the error is final: see xdp_cuckoo_add(). After the four others no rule has changed. */
 static bool is_final(int error)
 {
 	return error && error != -EEXIST && error != -ENOENT && error != -EINVAL && error != -EUSERS;
@@ -306,7 +306,7 @@ int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
 	return xdp_cuckoo_list_add(filter, XDP_CUCKOO_BY_HAND, rule);
 }
 
-/* Of a list, only the list gives the rule up; else all its owners do. */
+/* `is_of_list`: only the list gives the rule up; else all its owners do. */
 static int del(struct xdp_cuckoo_filter *filter, bool is_of_list, const char *list, const struct xdp_cuckoo_rule *from)
 {
 	struct session *session = &filter->session;

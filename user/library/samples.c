@@ -76,7 +76,7 @@ int xdp_cuckoo_samples_close(struct xdp_cuckoo_filter *filter)
 {
 	int error = enter_sampling(filter);
 
-	/* Also within a change that was refused, whose error is returned. */
+	/* Closes also within a change that was refused, but returns the error of that. */
 	if (error == filter->refused && filter->listener.fd)
 		close_samples(filter);
 	return public_leave(filter, error);

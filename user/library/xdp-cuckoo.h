@@ -154,10 +154,11 @@ int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct 
 int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t size);
 
 /*
- * The rate of a rule with XDP_CUCKOO_RATE, in packets a second, 1 to 10^12, or with XDP_CUCKOO_RATE_BITS in bits. The
- * struct has no room for it: xdp_cuckoo_rate() is that of the last such rule that a call, or a visit, has given (it may be
- * called within a visit), or of the last xdp_cuckoo_set_rate(); 0: none. xdp_cuckoo_add(), xdp_cuckoo_list_add() and
- * xdp_cuckoo_list_replace() use it for all such rules. xdp_cuckoo_format() writes "rate ?". -EINVAL. Since 0.2.0.
+ * The rate of a rule with XDP_CUCKOO_RATE: packets a second, 1 to 10^12, or with XDP_CUCKOO_RATE_BITS bits a second.
+ * The struct has no room for it, so the handle keeps one rate, 0 if there is none. Each such rule that a call or a
+ * visit gives to you sets it, and so does xdp_cuckoo_set_rate(). xdp_cuckoo_rate() returns it, and may be called within
+ * a visit. xdp_cuckoo_add(), xdp_cuckoo_list_add() and xdp_cuckoo_list_replace() use it for all such rules.
+ * xdp_cuckoo_format() writes "rate ?". -EINVAL. Since 0.2.0.
  */
 #define XDP_CUCKOO_RATE_BITS (1ULL << 63)
 uint64_t xdp_cuckoo_rate(const struct xdp_cuckoo_filter *filter);
@@ -203,10 +204,7 @@ int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rul
  */
 int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count);
 
-/*
- * In monitor-only mode packets are counted as dropped, but pass. This is a change of its own; the store keeps
- * it.
- */
+/* In monitor-only mode packets are counted as dropped, but pass. This is a change of its own; the store keeps it. */
 int xdp_cuckoo_set_monitor_only(struct xdp_cuckoo_filter *filter, bool is_on);
 
 /*

@@ -16,9 +16,9 @@
 
 #define FRESH_MS 1000          /* a reading that is not older also answers the next scrape */
 #define HANGS_MS 5000          /* the web process must take an answer within this time */
-#define ALIVE_MS 3000          /* so often the web process says that it runs, and */
-#define SILENT_MS 10000        /* after this time without a word it hangs */
-#define PAUSE_MS 100           /* between two such words, so that a flood of them costs little */
+#define ALIVE_MS 3000          /* the web process says so often that it runs */
+#define SILENT_MS 10000        /* a web process that says nothing for so long hangs */
+#define PAUSE_MS 100           /* after such a word the next is not read for so long: a flood of them costs little */
 #define WEB_MEMORY (256 << 20) /* libraries and, for each connection, a copy of the text */
 
 /* ---- the web process ---- */
@@ -85,7 +85,7 @@ static void make_page(const char *path, void *context, struct http_page *page)
 				    web->text, web->answer.bytes };
 }
 
-/* Between two waits for clients, so that a server that hangs does not say it. Who does not listen is busy. */
+/* Runs between two waits for clients, so a server that hangs is silent. A process that does not listen is busy. */
 static void say_alive(void *context)
 {
 	const __s64 now_ms = clock_ms(CLOCK_MONOTONIC);
@@ -120,7 +120,7 @@ struct serving {
 	const struct exporter *exporter;
 	struct signals signals;
 	struct unprivileged web;
-	__s64 listens_ms;   /* when it listens to the web process again */
+	__s64 listens_ms;   /* until then it does not listen to the web process */
 	struct reason said; /* the last failure to read filters or stores; "": none */
 };
 

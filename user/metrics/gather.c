@@ -90,7 +90,7 @@ static void add_packets(json_t *packets, json_t *bytes, const struct group *grou
 		if (!outcome_can_have(i / VERDICTS, i % VERDICTS))
 			continue;
 		snprintf(number, sizeof(number), "%u", row % ABI_COUNTER_SENT);
-		/* Without "s*": jansson leaves out what it has no memory for, as if it were NULL. */
+		/* Not with "s*": if memory is short, jansson would leave out a label, as if it were NULL. */
 		labels = interface ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", group->name, "interface",
 					       interface, "direction", tally_direction(row), "row", number, "outcome",
 					       outcome, "verdict", verdict) :
@@ -304,7 +304,7 @@ static const struct {
 	[LIST_SESSIONS] = { "xdp_cuckoo_list_sessions", "BGP sessions of a list of `flowspec`, by state." },
 };
 
-/* Nothing is said of a session that gobgp does not tell. `labels` have the name and the list. */
+/* Leaves out the session of a peer if gobgp has not told its state. `labels` have the name and the list. */
 static void add_flows(json_t *const families[LIST_METRICS], json_t *labels, const struct flow_report *report)
 {
 	metrics_sample(families[LIST_HELD], json_incref(labels), report->flows[REFUSAL_NONE]);

@@ -34,7 +34,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	if (!error) {
 		before = kernel_samples_lease(samples);
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
-		/* Another listener has the lease. If that one does not renew it, the lease ends. */
+		/* Another listener has the lease. It may be dead: if it does not renew the lease, that ends. */
 		while (error == -EBUSY && filter->config->magic && kernel_samples_lease(samples) == before) {
 			clock_pause(RETRY_MS);
 			error = kernel_samples_renew(samples, &listener->kernel, reason);

@@ -59,8 +59,8 @@ struct sample_view {
 	bool has_flow;
 	struct rule flow; /* the flow of the packet, if has_flow */
 	/*
-	 * What it was looked up as (of a sent packet, source and destination are exchanged), with its details, and with
-	 * `state new` if it may begin something.
+	 * What the filter looked up: the flow with its details, and with `state new` if the packet may begin something.
+	 * Of a sent packet, source and destination are exchanged.
 	 */
 	struct rule packet;
 	bool is_sent;

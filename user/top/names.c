@@ -51,7 +51,7 @@ static int try_key(const struct rule_key *key, bool is_shared, void *context)
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
-	/* A rule may have several keys, and a key several rules: the search ends when it has found all keys. */
+	/* A rule may have several keys, and a key several rules: the search ends with as many answers as keys. */
 	return ++search->found == search->count;
 }
 
@@ -161,7 +161,7 @@ void top_names_collect(struct top_names *names, double second)
 	if (!names->child || (bytes < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	end_search(names);
-	/* After a change of the store, keys may belong to other rules: forget what this search did not find. */
+	/* The store has changed, so keys may belong to other rules now: forget what this search did not find. */
 	if (names->generation != names->asked_of) {
 		for (size_t i = 0; i < names->count; i++)
 			if (names->name[i].search == names->searches)

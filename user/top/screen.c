@@ -167,7 +167,7 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 	put(row, left + columns - 3, A_DIM, "now");
 }
 
-/* A narrow window has only the packets: each second figure. */
+/* A narrow window shows only packets, which are every second figure. */
 static void draw_line(int row, const char *name, const char *const *figures, int count)
 {
 	const int step = *curses.COLS >= NAME_COLUMNS + count * FIGURE_COLUMNS ? 1 : 2,

@@ -31,10 +31,10 @@ struct top_names {
 	struct top_name name[TOP_NAMES];
 	size_t count, next; /* next: index for the next new name */
 	unsigned int searches;
-	__u64 generation;          /* of the table when the names were found */
+	__u64 generation;          /* of the store when the names were found */
 	pid_t child;               /* 0: no search runs */
 	int answers;               /* its pipe */
-	__u64 asked_of;            /* the generation that the running search looks at */
+	__u64 asked_of;            /* the generation when the running search started */
 	double started, pause_end; /* by the caller's clock; no search starts before pause_end */
 };
 
