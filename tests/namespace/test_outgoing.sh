@@ -494,7 +494,7 @@ test_versions() {
 	silence
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc add proto udp src 10.99.0.1 sport 53 --force >/dev/null 2>&1
-	for version in 9 200; do
+	set_version() {
 		bpftool -j prog show id "$(program_id vrx)" | python3 -c '
 import ctypes, json, mmap, struct, sys
 found = 0
@@ -507,7 +507,10 @@ for number in json.load(sys.stdin)["map_ids"]:
     if memory[:4] == b"cuck":
         memory[4:8] = struct.pack("I", int(sys.argv[1]))
         found += 1
-sys.exit(found != 1)' "$version" || fail "cannot change the version"
+sys.exit(found != 1)' "$1" || fail "cannot change the version"
+	}
+	for version in 9 200; do
+		set_version "$version"
 		if [ "$version" = 9 ]; then
 			assert_status 0 xc load vrx
 			assert_shows '^interfaces: +vrx native outgoing$' xc status
@@ -515,6 +518,10 @@ sys.exit(found != 1)' "$version" || fail "cannot change the version"
 			outgoing udp 10.99.0.1 53 >/dev/null
 			assert_equal $((before + 1)) "$(direction sent dropped)" "dropped by the new one"
 			outgoing detach vrx
+			assert_status 1 xc status
+			assert_output 'filters ONE DIRECTION only'
+			set_version 9
+			assert_status 0 xc load vrx
 			assert_status 1 xc status
 			assert_output 'filters ONE DIRECTION only'
 			assert_status 0 xc load vrx --outgoing

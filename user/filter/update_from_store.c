@@ -211,6 +211,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	memcpy(name, old->name, sizeof(name));
 	config->confirm_by = old->confirm_by;
 	config->pending_id = old->pending_id;
+	config->outgoing = old->outgoing;
 	config->run = old->run & ABI_RUN_UNCONFIRMED;
 	error = filter_update(filter, store, name, reason);
 	/* The update may have replaced the new filter by a larger one. */

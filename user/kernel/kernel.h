@@ -33,7 +33,7 @@ struct kernel_attachment {
 	bool is_tap, is_virtio_net; /* see struct interface */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
 	bool is_new;                /* kernel_attach() or kernel_attach_outgoing() has made it */
-	bool was_lost;              /* another tool had taken off the attachment that it replaces: kernel_detach_direction() notes that again */
+	bool was_lost;              /* it replaces one that another tool had taken off: see kernel_detach_direction() */
 };
 
 enum kernel_map_name {
