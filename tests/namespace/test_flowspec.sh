@@ -574,6 +574,28 @@ test_kinds_of_several_peers() {
 	{ [ "$third" -ge "$second" ] && [ "$third" -lt 60 ]; } || fail "the second peer holds $second flows, and the third $third"
 }
 
+# There are 1,024 rates. A peer that announces more leaves some for other peers, and for the operator.
+test_rates_are_left_for_others() {
+	# rated PEER COUNT: its flows, each with a rate.
+	rated() {
+		PEER=$1
+		bgp "$(to 10.1.0.0)" | sed 's/"rate":0/"rate":1000/' | awk -v n="${1##*.}" -v count="$2" '{
+			for (i = 0; i < count; i++) { line = $0; sub("10.1.0.0", "10." n "." int(i / 250) "." i % 250, line); print line } }'
+	}
+	config 'own-prefixes = any'
+	xc load vrx >/dev/null
+	feed_begin
+	rated 192.0.2.7 1100 >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json | jq -e '.[0].flows.announced == 1100'"
+	assert_equal '[480,{"rates":620}]' "$(xc lists --json | jq -c '.[0].flows | [.held, .refused]')" "one peer"
+	grep -q 'the peer may have 480 flows with a rate: half of the room' "$STATE/feed.err" || fail "$(cat "$STATE/feed.err")"
+	rated 192.0.2.8 300 >&7
+	rated 192.0.2.7 100 | sed 's/}]$/,"withdrawal":true}]/' >&7
+	wait_for "the flows" sh -c "'$TOOL' --state '$STATE/store' lists --json |
+		jq -e '.[0].flows | [.held, .refused.rates] == [670, 630]'"
+	assert_status 0 xc add dst 198.51.100.1 rate 5/s
+}
+
 # A session flaps 1,000 times with 1,000 flows: neither process grows. Buffers may still double once or twice after 100 flaps;
 # 5 bytes that stay of each of the 900,000 flows after these are seen.
 test_flaps_take_no_memory() {

@@ -10,6 +10,7 @@
 
 #define REFUSED_BYTES (64 << 20)         /* for refused flows. Others are only counted */
 #define KINDS_MAX (shape_list_limit - 8) /* of a family, that flows may need; the rest is for other lists */
+#define RATES_MAX (ABI_RATES_MAX - 64)   /* of flows. The others are for other lists */
 #define KINDS_PLANS_MAX 16      /* so often one announced_take_waiting() tries to join kinds, which takes long */
 #define REPORT_REFUSED_MAX 1000 /* refused flows that a report names */
 
@@ -42,6 +43,7 @@ struct told_session {
 	struct flow_peer told;
 	__u64 table;              /* 1 + the number of the last table of peers that named it; 0: none did */
 	struct shape_list *kinds; /* NULL: it has had no flow, or kinds are not limited */
+	size_t rates;             /* its flows with a rate */
 };
 
 static int compare(const void *a, const void *b)
@@ -285,6 +287,15 @@ static size_t find_share(const struct announced *announced, const struct node *p
 	return (KINDS_MAX - (others < KINDS_MAX ? others : 0)) / 2;
 }
 
+/* A flow with a rate has one rule. */
+static bool has_rate(const struct rule_set *rules)
+{
+	struct rule rule;
+
+	rule_set_get(rules, 0, &rule);
+	return rule.fields & RULE_RATE;
+}
+
 /* Whether another flow has the same rule with another rate. `own`: the rules that the flow itself had until now. */
 static bool has_other_rate(const struct announced *announced, const struct rule_set *rules, const struct rule_set *own)
 {
@@ -292,9 +303,9 @@ static bool has_other_rate(const struct announced *announced, const struct rule_
 	const struct node *node;
 	struct rule rule;
 
-	rule_set_get(rules, 0, &rule);
-	if (!(rule.fields & RULE_RATE))
+	if (!has_rate(rules))
 		return false;
+	rule_set_get(rules, 0, &rule);
 	node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
 	return node && node->rate != rule.rate && node->count > (own->count && !rule_set_compare(own, 0, &rule));
 }
@@ -327,6 +338,19 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 	if (has_other_rate(announced, rules, own)) {
 		reason_set(why, 0, "another flow needs the same rule with another rate");
 		return REFUSAL_RATE;
+	}
+	if (announced->limits_kinds && has_rate(rules)) {
+		const size_t room = RATES_MAX - (announced->rates_count - peer->session->rates);
+		const size_t most = peer->bytes ? room / 2 : room;
+
+		if (peer->session->rates >= most) {
+			reason_set(why, 0,
+				   peer->bytes ?
+					   "the peer may have %zu flows with a rate: half of the room that other peers leave" :
+					   "there are %zu flows with a rate already; other rates are for other lists",
+				   most);
+			return REFUSAL_RATES;
+		}
 	}
 	if (announced->limits_kinds) {
 		kinds = announced->kinds;
@@ -364,6 +388,8 @@ static int count_for(struct announced *announced, struct announced_flow *flow, s
 		count_kinds(session->kinds, &flow->rules, 1, true, KINDS_MAX);
 	flow->peer = peer;
 	peer->count++;
+	session->rates += has_rate(&flow->rules);
+	announced->rates_count += has_rate(&flow->rules);
 	return 0;
 }
 
@@ -371,6 +397,8 @@ static int count_for(struct announced *announced, struct announced_flow *flow, s
 static void uncount(struct announced *announced, const struct announced_flow *flow)
 {
 	flow->peer->count--;
+	flow->peer->session->rates -= has_rate(&flow->rules);
+	announced->rates_count -= has_rate(&flow->rules);
 	if (flow->peer->session->kinds)
 		count_kinds(flow->peer->session->kinds, &flow->rules, -1, true, KINDS_MAX);
 	announced->has_more_room = true;

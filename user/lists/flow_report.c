@@ -18,8 +18,9 @@ const char *const refusal_names[REFUSALS] = {
 	[REFUSAL_MALFORMED] = "malformed", [REFUSAL_ACTION] = "action",
 	[REFUSAL_MAX_FLOWS] = "max-flows", [REFUSAL_MAX_FLOWS_PEER] = "max-flows-peer",
 	[REFUSAL_MAX_RULES] = "max-rules", [REFUSAL_RATE] = "other-rate",
-	[REFUSAL_KINDS] = "kinds",         [REFUSAL_FORGOTTEN] = "forgotten",
-	[REFUSAL_GUARD] = "guard",         [REFUSAL_FILTER] = "filter",
+	[REFUSAL_RATES] = "rates",         [REFUSAL_KINDS] = "kinds",
+	[REFUSAL_FORGOTTEN] = "forgotten", [REFUSAL_GUARD] = "guard",
+	[REFUSAL_FILTER] = "filter",
 };
 
 const char *const peer_state_names[PEER_STATES] = {

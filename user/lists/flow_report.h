@@ -38,6 +38,7 @@ enum refusal {
 	REFUSAL_MAX_FLOWS_PEER,
 	REFUSAL_MAX_RULES,
 	REFUSAL_RATE,      /* another flow needs the same rule with another rate */
+	REFUSAL_RATES,     /* it needs a rate, and FlowSpec, or the peer, has as many as it may */
 	REFUSAL_KINDS,     /* it needs a kind of rule for which FlowSpec has no room */
 	REFUSAL_FORGOTTEN, /* there are too many refused flows to remember why */
 	REFUSAL_GUARD,     /* it would lock this host out */
