@@ -294,7 +294,10 @@ random_store() {
 		    if kind == 2: text = "2001:db8:%x::/48" % rng.randrange(9)
 		    if kind == 3: text = "proto %s dst 198.51.100.%d dport %d" % (rng.choice(["tcp", "udp"]), rng.randrange(9), rng.randrange(3))
 		    if kind == 4: text = "proto icmp type %d" % rng.randrange(4)
-		    if rng.random() < .3: text += " action " + rng.choice(["drop", "pass", "monitor"])
+		    act = rng.choice(["drop", "drop", "drop", "pass", "monitor"])
+		    if act != "pass" and rng.random() < .4: text += " rate %d%s" % (rng.randrange(1, 9), rng.choice(["/s", "Mbit/s"]))
+		    if act != "pass" and rng.random() < .2: text += " state new"
+		    text += " action " + act
 		    if rng.random() < .3: text += " timeout %dm" % rng.randrange(60, 600)
 		    if rng.random() < .3: text += ' comment "%s"' % "".join(rng.choice("ab #;%'\\{}|ü list until") for _ in range(rng.randrange(1, 30)))
 		    return text
