@@ -166,6 +166,27 @@ test_a_late_load_is_told() {
 	assert_notes 'PANIC: passes everything' xc add 192.0.2.2
 }
 
+# If nobody confirms, the filter drops again where it ran before, or at its next load.
+test_a_trial_of_monitor_only() {
+	second_pair
+	block
+	assert_status 0 xc load vrx
+	assert_status 0 xc load vrx2 --monitor-only --confirm 1s
+	wait_for 'the end of the trial' eval '[ -z "$(program_id vrx2)" ]'
+	assert_shows '^effect: +filters$' xc status
+	expect drop
+	assert_status 0 xc load vrx2 --monitor-only --confirm 2s
+	assert_status 0 xc confirm
+	sleep 3
+	assert_shows '^effect: +MONITOR-ONLY' xc status
+	assert_status 0 xc monitor-only off
+	assert_status 0 xc unload --all
+	assert_status 0 xc load vrx --monitor-only --confirm 1s
+	wait_for 'the end of the third trial' eval '[ -z "$(program_id vrx)" ]'
+	assert_status 0 xc load vrx
+	assert_shows '^effect: +filters$' xc status
+}
+
 test_killed_watchdog_and_unload() {
 	block
 	xc load vrx --confirm "$SOON" >/dev/null 2>&1

@@ -88,6 +88,25 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	return error;
 }
 
+/*
+ * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says that
+ * nobody has confirmed.
+ */
+static int undo_monitor_only(const struct watchdog *watchdog)
+{
+	bool is_waiting = false;
+	struct session session;
+	struct reason ignored;
+	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
+
+	for (size_t i = 0; i < session.filters_count && !error; i++)
+		is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
+	if (is_waiting)
+		error = change_set_monitor_only(&session, false, &ignored);
+	session_close(&session);
+	return error;
+}
+
 /* Takes the writer's lock if it can, so that no `confirm` is half done. */
 static int undo_load(const struct watchdog *watchdog)
 {
@@ -95,8 +114,10 @@ static int undo_load(const struct watchdog *watchdog)
 	struct reason ignored;
 	struct store *store;
 	size_t count = 0;
-	int error;
+	int error = watchdog->sets_monitor_only ? undo_monitor_only(watchdog) : 0;
 
+	if (error)
+		return error;
 	open_store(watchdog, STORE_WRITE, &store);
 	error = kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
 				    &filters, &count, &ignored);

@@ -190,6 +190,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 	if (invocation->confirm_ms && !error)
 		error = note_interfaces(session, watchdog, reason);
 	if (!error) {
+		watchdog->sets_monitor_only = sets_monitor_only;
 		session_start(session);
 		return 0;
 	}
