@@ -103,6 +103,13 @@ test_a_refresh_after_a_restore() {
 	publish 1 3 4
 	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
 	assert_equal '1 3 4' "$(listed)" "rules"
+	case_begin "a backup of a list that was changed by hand"
+	assert_status 0 xc del 203.0.113.1 --list feed
+	assert_status 0 xc add 203.0.113.77 --list feed
+	assert_status 0 xc backup "$STATE/b"
+	assert_status 0 xc restore "$STATE/b"
+	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
+	assert_equal '1 3 4' "$(listed)" "rules"
 }
 
 # What is added to such a list by hand is gone after the next fetch, so add and del say so.

@@ -77,6 +77,9 @@ static void write_list(FILE *to, struct store *store, const struct store_list *l
 	for (size_t i = 0; i < MOMENTS; i++)
 		write_moment(second[i], moment[i]);
 	json_object_update_new(row, json_pack("{s:s, s:s}", "imported", moment[0], "source", list->source));
+	/* Without this, its next fetch, or the fleet, would take it for what was imported. */
+	if (list->is_edited)
+		json_object_set_new(row, "edited", json_true());
 	if (has_feed)
 		json_object_set_new(row, "feed",
 				    json_pack(FEED_FORMAT, "tried", moment[1], "fetched", moment[2], "next", moment[3],
@@ -192,6 +195,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	json_int_t failures = 0, left_out = 0, rules = 0, config = 0;
 	json_error_t wrong = {};
 	bool is_sound = true;
+	int is_edited = 0;
 	json_t *row;
 
 	if (backup->lists_count == STORE_LISTS_MAX || !session_is_name(name) || store_lists_find(&backup->lists, name))
@@ -199,8 +203,8 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	strcpy(list->name, name);
 	backup->lists_count++;
 	row = json_loads(text ? text : "", JSON_REJECT_DUPLICATES, &wrong);
-	if (!row || json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?:" FEED_FORMAT "}", "imported", &moment[0],
-				   "source", &source, "feed", "tried", &moment[1], "fetched", &moment[2], "next",
+	if (!row || json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?:" FEED_FORMAT "}", "imported", &moment[0],
+				   "source", &source, "edited", &is_edited, "feed", "tried", &moment[1], "fetched", &moment[2], "next",
 				   &moment[3], "wait_until", &moment[4], "imported", &moment[5], "rules", &rules,
 				   "config", &config, "failures", &failures, "left_out", &left_out, "etag", &etag,
 				   "modified", &modified, "why", &why)) {
@@ -213,6 +217,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 		    take_text(feed->etag, sizeof(feed->etag), etag) &&
 		    take_text(feed->modified, sizeof(feed->modified), modified) &&
 		    take_text(feed->why, sizeof(feed->why), why) && store_feed_is_sound(feed);
+	list->is_edited = is_edited;
 	feed->rules = rules;
 	feed->config = config;
 	feed->failures = failures;

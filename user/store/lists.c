@@ -223,8 +223,10 @@ int store_list_put(struct store *store, const struct store_list *list, unsigned 
 {
 	int error = store_list_open(store, list->name, list->source, number);
 
-	if (!error)
+	if (!error) {
 		store->lists.lists.list[*number].imported_s = list->imported_s;
+		store->lists.lists.list[*number].is_edited = list->is_edited;
+	}
 	return error;
 }
 
