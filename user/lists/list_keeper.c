@@ -138,7 +138,8 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 	if (error)
 		return error;
 	now = &lists.list[store_lists_find(&lists, name)];
-	keeping->is_moved |= *left->name && !keeping->has_whole &&
+	/* Not of interest to a reader that cannot send the whole list: FlowSpec renews all rules after a quarter of stale_ms. */
+	keeping->is_moved |= *left->name && !keeping->has_whole && keeping->keeper->rules_max &&
 			     (now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
 	error = change_open_list(&keeping->session, name, keeping->source, reason);
 	if (!error)

@@ -32,7 +32,7 @@ struct list_keeper {
 	void (*read)(const void *context, int out);
 	const void *context; /* of these functions */
 	size_t memory;
-	__u64 rules_max;     /* of a whole list */
+	__u64 rules_max;     /* of a whole list; 0: the reader sends none */
 	size_t report_bytes; /* of a report at most; 0: the reader sends none */
 	enum rule_action action;
 	__s64 stale_ms; /* the list counts as not fed after so long without a status */
