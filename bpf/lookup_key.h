@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Looks one key up in a table. A key has two buckets. Both are read before either is tested, so that their
- * cache misses overlap. In an exact table the record of a slot decides whether a matching fingerprint is the
- * key's. Tests compile this file for the host too: see maps.h.
+ * Looks one key up in a table. abi.h defines the words. A key has two buckets. Both are read before either is tested,
+ * so that their cache misses overlap. In an exact table the record of a slot decides whether a matching fingerprint is
+ * the key's. Tests compile this file for the host too: see maps.h.
  *
- * Why there are several tries: the writer may move an entry from one bucket to the other during a look-up. It
- * copies the entry, increments the table's sequence, then overwrites the source. A reader that saw neither
- * copy sees that the sequence changed, and tries again.
+ * Why there are several tries: the writer may move an entry from one bucket to the other during a look-up. It copies
+ * the entry, increments the table's sequence, then overwrites the source. A reader that saw neither copy sees that the
+ * sequence changed, and tries again.
  *
  * Why that works where processors reorder loads: a load whose address is computed from the value of an earlier load
  * comes after it, on Armv8 and RISC-V. A try loads the sequence, then both buckets, then the records of slots that
- * match, then the sequence again. Each address depends on the loads of the step before: see lookup_after(). The
- * record of the first try needs no help, because its slot is computed from both buckets. tests/helpers/dependencies.py
- * checks this in the object code, tests/helpers/memory_order.py checks that it is enough.
+ * match, then the sequence again. Each address depends on the loads of the step before: see lookup_after(). The record
+ * of the first try needs no help, because its slot is computed from both buckets. tests/helpers/dependencies.py checks
+ * this in the object code, tests/helpers/memory_order.py checks that it is enough.
  *
  * What the verifier needs: each outcome has its own return. If a variable kept the result for a later test, the
- * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global
- * functions: they are rare, and the verifier checks a global function only once.
+ * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global functions:
+ * they are rare, and the verifier checks a global function only once.
  */
 #ifndef XDP_CUCKOO_LOOKUP_KEY_H
 #define XDP_CUCKOO_LOOKUP_KEY_H
@@ -224,12 +224,12 @@ FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, _
 }
 
 /*
- * The slot of the first match, in an order that alternates between the two buckets. Only the lowest bit of a
- * match is reliable, and the first match needs only that. The code has no branch: a match is equally likely
- * in either bucket, so a branch would be mispredicted half the time.
+ * The slot of the first match, in an order that alternates between the two buckets. Above its lowest bit, a match may
+ * have false bits, but the first match is the lowest bit. The code has no branch: a match is equally likely in either
+ * bucket, so a branch would be mispredicted half the time.
  *
- * After the shifts, possible matches are 8 bits apart. Each slot of the second bucket comes before the same
- * slot of the first. The multiplication moves the number of the lowest match to the top three bits.
+ * After the shifts, possible matches are 8 bits apart. Each slot of the second bucket comes before the same slot of the
+ * first. The multiplication moves the number of the lowest match to the top three bits.
  */
 #define LOOKUP_ORDER 0x0020406080a0c0e0ULL
 

@@ -144,6 +144,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 #if KERNEL_HAS_LOOPS
 #define SHAPES_INLINE 8
 #define SHAPES_A_CALL 4
+/* Calls that only skip shapes, and calls that end with a look-up: each shape has at most ABI_SEQUENCE_TRIES of these. */
 #define SHAPES_CALLS ((ABI_SHAPES_MAX - SHAPES_INLINE) / SHAPES_A_CALL + ABI_SHAPES_MAX * ABI_SEQUENCE_TRIES)
 
 /* It leaves `candidates` hidden: if the verifier knew other bounds after each call, it would check the function for each. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps that the BPF programs and the tool share: names, layouts, magic and version. Both sides compile
- * this file, and nothing else defines the layout. Shapes and hints are in shape.h, samples in sample.h.
+ * The maps that the BPF programs and the tool share: names, layouts, magic and version. Both sides compile this file,
+ * and nothing else defines the layout. Shapes, hints and shortcuts are in shape.h, samples and the lease of a listener
+ * in sample.h.
  *
- * A config of all zeroes means "not set up": the programs pass every packet and count it as
- * OUTCOME_NOT_SET_UP.
+ * A config of all zeroes means "not set up": the programs pass every packet and count it as OUTCOME_NOT_SET_UP.
  *
  * The words of this project:
  *   shape        Which fields a rule has, and how long its prefixes are. "src 192.0.2.0/24 dport 53" and "src
@@ -24,6 +24,7 @@
  *                the table does not hold what the store holds.
  *   tick         The unit of time in the kernel: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. The number
  *                wraps after 8.7 years of uptime at 1000 jiffies per second.
+ *   epoch        The tick from which a table counts the ends of its entries.
  */
 #ifndef XDP_CUCKOO_ABI_H
 #define XDP_CUCKOO_ABI_H

@@ -7,7 +7,7 @@
  * has the store and all filters of one name open for writing. A key is one entry that a rule needs
  * in a table; most rules need one. The guard lists the flows that must stay unblocked
  * (host/protected_flows.h). A change is pending if it will be undone unless `confirm` comes in time. A rule
- * has ended when its timeout is over.
+ * has ended when its timeout is over. The other words, as shape and generation, are in include/abi.h.
  *
  * The order of a change; commit.c follows it:
  * - No key enters a table before the change is complete and the guard has allowed it.

@@ -3,7 +3,8 @@
  * struct filter is one running filter that a command works on. It has the programs and maps of the filter (struct
  * kernel_filter) and the table in these maps (struct table). The maps are mapped into our memory, where the code of
  * user/table/ changes the table. The rules come from a store. This folder sets a filter up, makes it equal to its
- * store, replaces its table by a new one, and publishes its shapes. user/change/ decides what changes.
+ * store, replaces its table by a new one, and publishes its shapes. user/change/ decides what changes. include/abi.h
+ * defines key, shape, hint, record, generation, tick and epoch.
  */
 #ifndef XDP_CUCKOO_FILTER_H
 #define XDP_CUCKOO_FILTER_H

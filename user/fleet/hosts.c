@@ -388,6 +388,7 @@ int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
 		size_t have;
 
 		error = count_hosts(waiting, reason);
+		/* A host that has gone is counted, and late, until look_at_late() forgets it. */
 		if (!error && !has_looked && waited_ms >= FORGET_MS) {
 			has_looked = true;
 			error = look_at_late(waiting, &late, reason);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The shapes that rules use. For each shape the list has the number of its keys, and the shape that packets
- * are looked up by: probed_as. Each probed shape of a family costs a packet one look-up. So where there are
- * many prefix lengths, some shapes share a probed shape, and their keys are expanded to it (rule.h). The
- * list is sorted; shapes that pass come first. Plain memory; knows neither store nor table.
+ * The shapes (include/abi.h) that rules use. For each shape the list has the number of its keys, and the shape that
+ * packets are looked up by: probed_as. Each probed shape of a family costs a packet one look-up. So where there are
+ * many prefix lengths, some shapes share a probed shape, and their keys are expanded to it (rule.h). The list is
+ * sorted; shapes that pass come first. Plain memory; knows neither store nor table.
  */
 #ifndef XDP_CUCKOO_SHAPES_H
 #define XDP_CUCKOO_SHAPES_H

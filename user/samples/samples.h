@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Receives samples of dropped packets from all filters of a name, also from new tables of these filters and from
- * filters that are loaded later.
+ * filters that are loaded later. include/sample.h explains samples and leases.
  */
 #ifndef XDP_CUCKOO_SAMPLES_H
 #define XDP_CUCKOO_SAMPLES_H

@@ -447,6 +447,7 @@ int store_clear(struct store *store)
 		error = open_late(store, &store->rates, "rates", 0);
 	if (!error)
 		error = store_pairs_drop(store, store->rates.db);
+	/* The additions stay while a change is pending: see forget_addition(). */
 	if (!error || error == -ENOENT)
 		error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
 	if (!error)
