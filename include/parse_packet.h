@@ -62,7 +62,7 @@ enum parse_result {
 /* Copies bytes of a frame in several buffers. Returns not 0 if the frame ends before. */
 typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 
-/* Calls parse_turn() with its own parse_load, at most PARSE_EXTENSION_HEADERS times; ends when the walk is over. */
+/* A program's loop: calls parse_turn() until the walk is over, at most PARSE_EXTENSION_HEADERS times. */
 struct parse_walk;
 typedef void parse_walk_all(struct parse_walk *walk);
 
@@ -373,7 +373,7 @@ FLOW_INLINE int parse_turn(struct parse_walk *walk, parse_load *load)
 	return walk->result != PARSE_OK;
 }
 
-/* The same as parse_extensions(). */
+/* The same as parse_extensions(), but the loop is at->walk(). */
 FLOW_INLINE enum parse_result parse_walk_extensions(struct parse_cursor *at, struct flow *flow)
 {
 	struct parse_walk walk = { .at = *at, .flow = flow, .result = PARSE_OK };

@@ -300,8 +300,8 @@ bool kernel_is_held(const struct kernel_attachment *attachment);
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
 
 /*
- * Says why the filter at a held attachment must be exchanged, that the tool cannot do it, and how to do it with an object
- * written with these options (" --capacity N", or ""). Returns `error`.
+ * Says why the filter at a held attachment must be exchanged, and that the tool cannot do it. Another loader can, with
+ * an object file: `options` (" --capacity N", or "") are those of the command that writes the file. Returns `error`.
  */
 __attribute__((format(printf, 6, 7))) int kernel_held_reason(const struct kernel_filter *filter,
 							     const struct kernel_attachment *held, const char *options,
