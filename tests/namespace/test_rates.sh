@@ -134,6 +134,10 @@ test_rates_stay() {
 	await 'xc list | grep -q 1000/s' 'sleep 0.3'
 	assert_shows '^src 192.0.2.1 rate 1000/s comment "kept"$' xc list
 	is_near 1000 "$(flood 3)" undone
+	case_begin 'undo of a new rule'
+	xc add 192.0.2.2 rate 5/s --confirm 1s >/dev/null 2>&1
+	await '! xc list | grep -q 192.0.2.2' 'sleep 0.3'
+	assert_shows '^effect: +filters$' xc status
 	case_begin 'unload and load'
 	xc unload vrx >/dev/null
 	xc load vrx >/dev/null

@@ -346,7 +346,12 @@ static int undo_rule(const struct store_pair *entry, void *context)
 
 	if (existed < 0 || (!existed && undoing->is_back))
 		return existed;
-	error = store_rule_read(undoing->store, &entry->key, &value, &rule);
+	error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
+	if (!error && !rule_is_canonical(&rule))
+		error = -EBADMSG;
+	/* A rule that did not exist has no value here: without the rate that its fields name, it would count as damaged. */
+	if (!error && existed)
+		error = store_value_to_rule(undoing->store, &value, &rule);
 	return error ? error : undoing->visit(&rule, undoing->is_back, undoing->context);
 }
 

@@ -221,9 +221,20 @@ static size_t rates_with_undo(struct fixture *f)
 	return count;
 }
 
+static int count_visits(const struct rule *rule, bool is_back, void *context)
+{
+	size_t *visits = context;
+
+	(void)rule;
+	visits[is_back]++;
+	return 0;
+}
+
 /* There must be room for the rates that the undo would bring back, each counted once. */
 TIME_TEST(test_rates_that_the_undo_would_bring_back)
 {
+	size_t visits[2] = {};
+
 	add(f, "192.0.2.1 rate 1/s");
 	add(f, "192.0.2.2 rate 1/s");
 	add(f, "192.0.2.3");
@@ -235,6 +246,11 @@ TIME_TEST(test_rates_that_the_undo_would_bring_back)
 	assert_int_equal(put(f, "192.0.2.4 rate 1/s"), 0);
 	end(f);
 	assert_int_equal(rates_with_undo(f), 3);
+	begin(f);
+	assert_int_equal(store_undo_each(f->store, count_visits, visits), 0);
+	assert_int_equal(visits[false], 4);
+	assert_int_equal(visits[true], 3);
+	store_abort(f->store);
 	add(f, "192.0.2.5 rate 1/s");
 	add(f, "192.0.2.1 rate 1/s");
 	assert_int_equal(rates_with_undo(f), 4);
