@@ -16,6 +16,7 @@
 #include <linux/pkt_cls.h>
 
 #include "bench/sent.h"
+#include "kernel/internal.h"
 #include "unit/raw_filter.h"
 
 #define PACKETS_OF_A_RUN 500000
@@ -30,8 +31,6 @@ __attribute__((noreturn)) static void die(const char *what, int error)
 
 static struct bpf_object *load(const struct kernel_filter *filter)
 {
-	static const char *const maps[] = { ABI_CONFIG_MAP,   ABI_BUCKETS_MAP, ABI_RECORDS_MAP, ABI_COUNTS_MAP,
-					    ABI_COUNTERS_MAP, ABI_HINTS_MAP,   ABI_SAMPLES_MAP, ABI_SAMPLING_MAP };
 	struct bpf_object *object = bpf_object__open_file(XDP_CUCKOO_BUILD "/tests/bench/sent.bpf.o", NULL);
 	struct bpf_program *program;
 	int error = object ? 0 : -errno;
@@ -43,8 +42,8 @@ static struct bpf_object *load(const struct kernel_filter *filter)
 		bpf_program__set_autoload(program, !strncmp(bpf_program__name(program), "sent_", strlen("sent_")));
 	}
 	memcpy(raw_filter_constant(object, "xc_options"), &filter->options, sizeof(filter->options));
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !error; i++)
-		error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, maps[i]), filter->map[i].fd);
+	for (size_t i = 0; i < KERNEL_MAPS && !error; i++)
+		error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, kernel_map_names[i]), filter->map[i].fd);
 	if (!error)
 		error = bpf_object__load(object);
 	if (error)
