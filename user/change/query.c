@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Questions about rules and running filters. They change nothing. */
 #include <errno.h>
+#include <math.h>
 
 #include "change/change.h"
 #include "filter/hints.h"
@@ -97,7 +98,7 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 	if ((error && error != -ENOENT) || *decision == QUERY_PASSED || *decision == QUERY_BLOCKED)
 		return error;
 	error = store_settings(store, &settings);
-	if (settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+	if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		*decision = QUERY_BLOCKED_BY_POLICY;
 	return error;
 }
@@ -283,9 +284,8 @@ double query_false_positive_rate(const struct kernel_filter *filter, enum flow_f
 {
 	double for_one_probe = table_false_positive_rate(filter->options.format, query_fill(filter));
 
-	/* An exact table also compares a tag. */
 	if (filter->options.is_exact)
-		for_one_probe *= 0x1p-64;
+		for_one_probe = ldexp(for_one_probe, -HASH_TAG_BITS);
 	return query_mean_probes(filter, family) * for_one_probe;
 }
 

@@ -262,11 +262,20 @@ void outbox_close(struct outbox *outbox)
 
 /* ---- changing ---- */
 
+/* Takes back what an error left of a record that starts at `start`: nobody could read the next record behind it. */
+static int take_back(const struct outbox *outbox, off_t start, int error, struct reason *reason)
+{
+	if (ftruncate(outbox->fd, start))
+		return say_failed(outbox, -errno, "repair", reason);
+	return say_failed(outbox, error, "write to", reason);
+}
+
 int outbox_add(struct outbox *outbox, const char *lines, size_t bytes, const struct fleet_position *expected,
 	       struct reason *reason)
 {
 	struct outbox_entry entry = { .counter = outbox->counter + 1, .has_expected = expected, .bytes = bytes };
 	char head[HEAD_BYTES], tail[32], position[FLEET_POSITION_BYTES];
+	const off_t start = lseek(outbox->fd, 0, SEEK_END);
 	int error;
 
 	if (expected)
@@ -281,7 +290,7 @@ int outbox_add(struct outbox *outbox, const char *lines, size_t bytes, const str
 		error = io_write_all(outbox->fd, tail, strlen(tail));
 	if (!error)
 		error = remember(outbox, &entry, lines);
-	return error ? say_failed(outbox, error, "write to", reason) : 0;
+	return error ? take_back(outbox, start, error, reason) : 0;
 }
 
 int outbox_sync(struct outbox *outbox, struct reason *reason)
@@ -293,9 +302,10 @@ int outbox_mark(struct outbox *outbox, enum outbox_mark mark, __u64 counter, str
 {
 	char line[HEAD_BYTES];
 	const int length = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", marks[mark], (uint64_t)counter);
+	const off_t start = lseek(outbox->fd, 0, SEEK_END);
 	int error;
 
 	mark_entries(outbox, mark, counter);
 	error = io_write_all(outbox->fd, line, length);
-	return error ? say_failed(outbox, error, "write to", reason) : 0;
+	return error ? take_back(outbox, start, error, reason) : 0;
 }

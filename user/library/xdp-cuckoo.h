@@ -191,8 +191,8 @@ int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter);
  * a rule; timeout and comment are ignored. 0; -ENOENT: there is no such rule; -EINVAL.
  *
  * Outside a change, each is a change of its own and can return the errors of xdp_cuckoo_commit(). Within a
- * change, any error except -EEXIST, -ENOENT and -EINVAL is final: all later calls and the commit fail with
- * it.
+ * change, any error except -EEXIST, -ENOENT, -EINVAL and -EUSERS is final: all later calls and the commit fail
+ * with it.
  */
 int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule);
 int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule);

@@ -27,6 +27,7 @@ struct search {
 	struct shape_list shapes;
 	const struct hit *hits;
 	size_t count, found;
+	bool is_found[HITS_BEST]; /* of the hits */
 	int answers;
 	const struct rule *rule; /* whose keys are compared */
 };
@@ -51,8 +52,10 @@ static int try_key(const struct rule_key *key, bool is_shared, void *context)
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
-	/* A rule may have several keys, and a key several rules: the search ends with as many answers as keys. */
-	return ++search->found == search->count;
+	/* Several rules may have the key. */
+	search->found += !search->is_found[i];
+	search->is_found[i] = true;
+	return search->found == search->count;
 }
 
 static int try_rule(const struct rule *rule, void *context)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a publisher has written to its outbox is there for the next one, wherever the first was killed. */
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "unit/test.h"
@@ -84,6 +86,38 @@ TEST_WITH(test_entries_stay_until_they_are_forgotten, struct fixture *fixture, s
 }
 
 /* A write that was cut anywhere loses at most the entry that it was about. */
+/* Sets the size that no file may exceed; 0: none. */
+static void limit_files(rlim_t bytes)
+{
+	const struct rlimit limit = { bytes ? bytes : RLIM_INFINITY, RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+TEST_WITH(test_half_a_record_does_not_stay, struct fixture *fixture, set_up, tear_down)
+{
+	struct outbox outbox = open_outbox(fixture);
+	struct reason reason;
+	struct stat status;
+
+	add(&outbox, "- a");
+	assert_int_equal(fstat(outbox.fd, &status), 0);
+	limit_files(status.st_size + 14);
+	assert_int_equal(outbox_add(&outbox, "- b", 3, NULL, &reason), -EFBIG);
+	limit_files(status.st_size + 2);
+	assert_int_equal(outbox_mark(&outbox, OUTBOX_SENT, 1, &reason), -EFBIG);
+	limit_files(0);
+	add(&outbox, "- c");
+	outbox_close(&outbox);
+
+	outbox = open_outbox(fixture);
+	assert_int_equal(outbox.count, 2);
+	assert_string_equal(outbox.entries[1].lines, "- c");
+	assert_false(outbox.entries[0].is_sent);
+	outbox_close(&outbox);
+}
+
 TEST_WITH(test_a_cut_file_keeps_all_whole_entries, struct fixture *fixture, set_up, tear_down)
 {
 	struct outbox outbox = open_outbox(fixture);
