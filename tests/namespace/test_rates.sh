@@ -172,7 +172,7 @@ test_what_is_told() {
 	assert_status 1 xc del 203.0.113.77
 	assert_shows '^added: +src 192.0.2.9 rate 1/s$' xc add 192.0.2.9 rate 1/s --dry-run
 	! xc list | grep -q 192.0.2.9 || fail 'a dry run adds'
-	assert_shows '^deleted: src 192.0.2.1 rate 7/s$' xc del 192.0.2.1 rate 7/s
+	assert_shows '^deleted: src 192.0.2.1 rate 1/s$' xc del 192.0.2.1 rate 7/s
 	xc add 192.0.2.1 rate 10/s >/dev/null
 	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :
 	[ "$(xc --json list --counters 192.0.2.1 | sed -n 's/.*"src 192.0.2.1".*"packets": \([0-9]*\),.*/\1/p')" -gt 4000 ] ||
@@ -212,6 +212,24 @@ test_formats() {
 	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
 	assert_shows 'updated 0, kept 3' xc import "$STATE/wanted" --list a --replace
 	assert_shows '^src 192.0.2.1 rate 500/s$' xc list
+	# Whoever takes a list away learns that its rate stays.
+	echo '192.0.2.1 rate 40/s' >"$STATE/lower"
+	kept='^note: rules with a rate that are left to other lists: 1; each keeps the lowest rate that any list gave'
+	for command in 'lists delete lower' 'flush lower' 'del 192.0.2.1 rate 1/s --list lower'; do
+		case_begin "$command"
+		assert_status 0 xc import "$STATE/lower" --list lower
+		# shellcheck disable=SC2086 # words
+		assert_notes "$kept" xc $command
+		assert_shows '^src 192.0.2.1 rate 40/s$' xc list
+	done
+	case_begin 'no note of other rules'
+	echo 192.0.2.2 >"$STATE/plain"
+	assert_status 0 xc import "$STATE/plain" --list plain
+	assert_status 0 xc flush plain
+	assert_equal '' "$(grep 'left to other lists' "$STATE/err")" 'a note of a rule without a rate'
+	case_begin 'lowest rates'
+	assert_status 0 xc del 192.0.2.1 rate 1/s
+	assert_status 0 xc import "$STATE/changed" --list a --replace
 	# A list with a rate in another unit changes nothing, also the second time; and `add` says which rate there is.
 	assert_status 0 xc add 192.0.2.7 rate 8Mbit/s
 	echo '192.0.2.7 rate 9/s' >"$STATE/packets"

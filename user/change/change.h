@@ -68,6 +68,7 @@ struct session {
 	struct change *change;
 	struct change_undone undone;
 	struct reason limited;        /* the change has put a flow of the guard under a rate; or "" */
+	__u64 kept_rates;             /* rules with a rate that the owner gave up, and that others want */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
 	struct kernel_filter *paused; /* of a paused session: its filters, as somebody last saw them run */

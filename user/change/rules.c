@@ -227,6 +227,9 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
 			deletion == DELETE_ANY ? store_del(session->store, rule, deleted) :
 						 store_del_ended(session->store, rule);
+	/* Nobody knows what rates the others gave: of all, the store keeps the lowest. */
+	if (!error && deletion == DELETE_OWN && *deleted == STORE_STILL_WANTED && rule->fields & RULE_RATE)
+		session->kept_rates++;
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }
 

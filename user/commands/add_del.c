@@ -40,11 +40,15 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 static int del(struct session *session, struct rule_change *change, struct reason *reason)
 {
 	enum store_deleted deleted;
+	struct rule stored = change->rule;
 	int error;
 
 	error = change_find_list(session, change->list, reason);
 	if (error)
 		return error;
+	/* The rate that goes may be another than the one in the command. */
+	if (change->rule.fields & RULE_RATE && !store_get(session->store, &stored))
+		change->rule.rate = stored.rate;
 	if (change->list) {
 		error = change_give_up(session, &change->rule, &deleted, reason);
 	} else {

@@ -82,6 +82,10 @@ void command_report_rebuilds(const struct session *session)
 
 	if (session->limited.text[0])
 		output_note("%s: packets above it are dropped", session->limited.text);
+	if (session->kept_rates)
+		output_note("rules with a rate that are left to other lists: %llu; each keeps the lowest rate that any list "
+			    "gave; if a single list has the rule, the next import of that list sets its own",
+			    (unsigned long long)session->kept_rates);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct filter *filter = &session->filters[i];
 		const __u64 now = table_slots(&filter->table), before = filter->slots_before;
