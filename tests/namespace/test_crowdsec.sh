@@ -205,6 +205,24 @@ test_a_change_that_fails_comes_again() {
 	bouncer_stop
 }
 
+# A decision that found no room on the disk is asked for again.
+test_a_full_disk() {
+	lapi
+	configure
+	mkdir "$STATE/store"
+	mount -t tmpfs -o size=8m none "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount -l '$STATE/store'"
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	await 192.0.2.66
+	head -c 9m /dev/zero >"$STATE/store/full" 2>/dev/null || :
+	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x'
+	wait_for "the error" grep -q 'No space left' "$NOTES"
+	rm "$STATE/store/full"
+	await '192.0.2.66 192.0.2.67'
+	bouncer_stop
+}
+
 # The LAPI tells each change once. So after another command has changed the list, all decisions are asked for.
 test_a_list_that_another_command_changes() {
 	lapi

@@ -52,6 +52,7 @@ struct keeping {
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
 	bool is_moved; /* another command has changed the list, as `restore` does */
+	bool is_short; /* a line found no room in the table or on the disk, and may find it later */
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
@@ -202,6 +203,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
 	if (keeping->error || end - first <= 1) {
+		keeping->is_short |= error == -ENOSPC;
 		add_note(keeping, &reason);
 		return;
 	}
@@ -249,7 +251,7 @@ static void apply_group(struct keeping *keeping)
 	keeping->guard.insist = "";
 	keeping->session = (struct session){};
 	keeping->error = 0;
-	keeping->is_moved = false;
+	keeping->is_moved = keeping->is_short = false;
 	keeping->failures = 0;
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
@@ -266,7 +268,7 @@ static void apply_group(struct keeping *keeping)
 	}
 	is_failed = error || (keeping->error && keeping->error != -EINTR);
 	/* A hostile reader may take no answer, so this does not wait for it. */
-	if (is_failed || keeping->is_moved)
+	if (is_failed || keeping->is_moved || keeping->is_short)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (!is_failed && keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);

@@ -11,8 +11,8 @@
  *   #:...			of a report on flows, up to "#:end": see lists/flow_report.h
  *   # ...			for take_status(); it also shows that the reader is alive
  *
- * After a change that failed, and after another command has changed the list, the keeper sends the byte KEEPER_WANTS_ALL: only
- * the whole list is sure to be right.
+ * After a change that failed, or left out a line for want of room, and after another command has changed the list, the
+ * keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right.
  */
 #ifndef XDP_CUCKOO_LIST_KEEPER_H
 #define XDP_CUCKOO_LIST_KEEPER_H
