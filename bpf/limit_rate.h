@@ -55,12 +55,15 @@ FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets)
 {
 	struct rate_search search = { hash, bytes, packets, first_line, 0 };
+	/* Both lines can be the same one. A packet pays there once. */
+	const __u32 places = abi_rate_line_of(hash, 0) == abi_rate_line_of(hash, 1) ? ABI_RATE_PLACES :
+										      2 * ABI_RATE_PLACES;
 
 #if KERNEL_HAS_LOOPS
-	bpf_loop(2 * ABI_RATE_PLACES, rate_place, &search, 0);
+	bpf_loop(places, rate_place, &search, 0);
 #else
 #pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < 2 * ABI_RATE_PLACES; i++)
+	for (__u32 i = 0; i < places; i++)
 		if (rate_place(i, &search))
 			break;
 #endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rules with a rate in the packet path: a packet pays once, wherever the place of its key is. */
+#include "unit/packets_fixture.h"
+
+#include "rate.h"
+
+#define TOKENS 10
+
+/* Gives a rule about the source of the first packet a secret under which its key has the same line twice, or two lines. */
+static __u64 add_rule(struct scene *scene, size_t packet, bool is_one_line, struct rule *rule)
+{
+	struct hash_secret *secret = &scene->filter.config->table[0].secret;
+	struct rule_key keys[RULE_KEYS_MAX];
+	uint64_t random = 3;
+	__u64 hash;
+
+	assert_true(rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, rule));
+	rule->fields |= RULE_RATE;
+	rule->rate = 1;
+	assert_int_equal(rule_keys(rule, keys), 1);
+	scene_set_up(scene);
+	do {
+		random_fill(&random, secret, sizeof(*secret));
+		hash = rule_hash(&keys[0], secret).hash;
+	} while ((abi_rate_line_of(hash, 0) == abi_rate_line_of(hash, 1)) != is_one_line);
+	scene_add(scene, rule);
+	return hash;
+}
+
+SCENE_TEST(test_a_packet_pays_once)
+{
+	static struct abi_rates rates;
+	const int map = bpf_object__find_map_fd_by_name(scene->filter.object, ABI_RATES_MAP);
+	const __u32 zero = 0;
+	struct rule rule;
+	size_t packet = 0;
+
+	while (!rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule))
+		packet++;
+	for (unsigned int i = 0; i < 2 * 2 * ABI_RATE_PLACES; i++) {
+		const bool is_one_line = i % 2;
+		const unsigned int which = i / 2 / ABI_RATE_PLACES, place = i / 2 % ABI_RATE_PLACES;
+		const __u64 hash = add_rule(scene, packet, is_one_line, &rule);
+		struct abi_rate_line *line = &rates.line[abi_rate_line_of(hash, which)];
+		unsigned int passed = 0;
+
+		memset(&rates, 0, sizeof(rates));
+		line->hash[place] = hash;
+		line->number[place] = i;
+		rates.rate[i] = (struct abi_rate){ .burst = TOKENS << ABI_RATE_SHIFT,
+						   .spent = -(TOKENS << ABI_RATE_SHIFT),
+						   .each_packet = 1 << ABI_RATE_SHIFT };
+		assert_int_equal(bpf_map_update_elem(map, &zero, &rates, BPF_ANY), 0);
+		for (unsigned int k = 0; k < 2 * TOKENS; k++)
+			passed += raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length).verdict ==
+				  VERDICT_PASS;
+		check(passed == TOKENS, is_one_line ? "one line" : "two lines", "passed", passed);
+	}
+}
+
+int main(void)
+{
+	build_frames();
+	return cmocka_run_group_tests(tests, scene_open_exact, scene_close);
+}
