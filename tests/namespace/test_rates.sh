@@ -290,6 +290,25 @@ test_many_rates() {
 	done
 }
 
+# The filter finds the first place of a line without a search. A rule has it also after its rate has changed.
+test_first_places() {
+	xc load vrx >/dev/null
+	for rate in 5/s 7/s 9Mbit/s 5/s; do
+		case_begin "rate $rate"
+		xc add 192.0.2.1 rate "$rate" >/dev/null
+		for map in $(maps_of "$(program_of vrx)"); do
+			bpftool map show id "$map" -j | jq -e '.name == "xc_rates"' >/dev/null || continue
+			bpftool -j map lookup id "$map" key 0 0 0 0 | python3 -c '
+import json, struct, sys
+value = bytes(int(byte, 16) for byte in json.load(sys.stdin)["value"])
+for line in range(2 * 1024):
+    hashes = struct.unpack_from("6Q", value, 64 * line)
+    print(*(place for place in range(6) if hashes[place]), end="")'
+		done >"$STATE/places"
+		assert_equal 0 "$(cat "$STATE/places")" 'places of the rule'
+	done
+}
+
 test_sent_packets() {
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc add proto udp src 10.99.0.1 rate 50/s >/dev/null

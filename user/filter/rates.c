@@ -132,7 +132,7 @@ static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATE
 	return number;
 }
 
-/* Gives a key a place in one of its two lines; the first two places of the first line are the quickest. False: both are full. */
+/* Gives a key a place in one of its two lines; the first place of the first line is the quickest. False: both are full. */
 static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int number)
 {
 	for (unsigned int i = 0; i < ABI_RATE_PLACES / 2; i++)
@@ -146,6 +146,25 @@ static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int numb
 			return true;
 		}
 	return false;
+}
+
+/*
+ * The filter is slow to find any place but the first of a key's first line. Moves keys there that found it taken, as
+ * by the old rate of the same rule. A packet that comes in between may pay twice.
+ */
+static void move_to_first_places(struct abi_rate_line *lines)
+{
+	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
+		struct abi_rate_line *line = &lines[i / ABI_RATE_PLACES];
+		const unsigned int place = i % ABI_RATE_PLACES;
+		const __u64 hash = line->hash[place];
+		struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
+
+		if (!hash || first->hash[0])
+			continue;
+		set_place(first, 0, hash, line->number[place]);
+		set_place(line, place, 0, 0);
+	}
 }
 
 int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, struct reason *reason)
@@ -188,8 +207,10 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 			error = reason_set(reason, -ENOSPC, "there is no room for all rates in the filter");
 	}
 	/* After an error a key whose new place is missing keeps its old one. */
-	if (!error)
+	if (!error) {
 		check_places(rates, lines, &wanted, true);
+		move_to_first_places(lines);
+	}
 	table->rates = wanted.count;
 	free(wanted.place);
 	return error;
