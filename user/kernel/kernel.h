@@ -227,7 +227,8 @@ int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, 
  * sent packets. So a caller that visits all attachments leaves out those for which kernel_goes_with_another() is true.
  * If a writer has meanwhile replaced the filter by another of the same name, takes that one off. 0 also where the
  * interface is gone or no longer runs a filter of the name. -EBUSY: only another tool can do it.
- * kernel_detach_direction(): only this program, for callers that undo what they have attached.
+ * kernel_detach_direction(): only this program, for callers that undo what they have attached. What was_lost before is
+ * noted as lost again.
  */
 int kernel_detach_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 			    struct reason *reason);
