@@ -54,6 +54,7 @@ def random_flow(number):
     flow = [{"type": 1, "value": {"prefix": f"10.0.{number >> 8}.{number & 255}/32"}}]
     kinds = [(3, 0.5, 2, [6, 17, 1], [1])]
     kinds += [(kind, 0.25, 3, PORTS, range(1, 7)) for kind in (4, 5, 6)]
+    kinds += [(kind, 0.1, 2, [0, 3, 8, 255], range(1, 7)) for kind in (7, 8)]
     kinds += [(9, 0.4, 3, [1, 2, 18, 16, 4, 20, 63], range(4)), (10, 0.4, 3, LENGTHS, range(1, 7))]
     kinds += [(12, 0.4, 2, [1, 2, 4, 8, 6], range(4))]
     for kind, chance, most, values, operators in kinds:
@@ -66,7 +67,7 @@ def flow_matches(flow, packet):
     for component in flow[1:]:
         kind, terms = component["type"], component["value"]
         compare = bitmask if kind in (9, 12) else numeric
-        names = {3: ["proto"], 4: ["sport", "dport"], 5: ["dport"], 6: ["sport"], 9: ["flags"], 10: ["length"]}
+        names = {3: ["proto"], 4: ["sport", "dport"], 5: ["dport"], 6: ["sport"], 7: ["type"], 8: ["code"], 9: ["flags"], 10: ["length"]}
         data = [packet[name] for name in names.get(kind, ["fragment"])]
         if not any(value is not None and component_matches(compare, terms, value) for value in data):
             return False
@@ -104,7 +105,7 @@ def flag_bits(text):
 def rule_matches(rule, packet):
     if "proto" in rule and PROTOCOLS.get(rule["proto"]) != packet["proto"]:
         return False
-    if any(name in rule and not is_in_block(rule[name], packet[name]) for name in ("sport", "dport", "length")):
+    if any(name in rule and not is_in_block(rule[name], packet[name]) for name in ("sport", "dport", "type", "code", "length")):
         return False
     if "flags" in rule:
         values, _, mask = rule["flags"].partition("/")
@@ -124,12 +125,15 @@ def near(values):
 def random_packet():
     fragment = random.choice([0, 0, 1, 4, 5, 2, 3, 10, 11])
     proto = random.choice([6, 17, 1, 47])
+    is_icmp = proto == 1 and not fragment & IS_FRAGMENT
     has_ports = proto in (6, 17) and not fragment & IS_FRAGMENT
     return {
         "proto": proto,
         "fragment": fragment,
         "sport": near(PORTS) if has_ports else None,
         "dport": near(PORTS) if has_ports else None,
+        "type": min(255, near([0, 3, 8, 255])) if is_icmp else None,
+        "code": min(255, near([0, 3, 8, 255])) if is_icmp else None,
         "flags": random.randrange(256) if has_ports and proto == 6 else None,
         "length": max(20, near(LENGTHS)),
     }
