@@ -31,6 +31,30 @@ test_twelve_lines() {
 	done
 }
 
+# xc_configured ARGUMENT...: the tool on a host whose configuration names vrx, vrx2 and an interface that does not exist.
+xc_configured() {
+	# shellcheck disable=SC2016 # of the inner shell
+	unshare -m sh -c 'mount --bind "$1" /etc && shift && exec "$@"' sh "$STATE/etc" \
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@"
+}
+
+test_an_interface_that_another_tool_took_off() {
+	second_pair
+	cp -a /etc "$STATE/etc"
+	mkdir -p "$STATE/etc/xdp-cuckoo"
+	printf '%s\n' '[filter]' 'interfaces = vrx vrx2 absent0' >"$STATE/etc/xdp-cuckoo/default.conf"
+	xc load vrx vrx2 >/dev/null
+	assert_status 0 xc_configured status
+	in_rx ip link set dev vrx2 xdp off
+	assert_status 1 xc_configured status
+	assert_output '^effect: +filters, but NOT on all interfaces of its configuration$'
+	assert_error "the filter is not on 'vrx2', which its configuration names; to load it there: xdp-cuckoo load vrx2"
+	! grep -q absent0 "$STATE/err" || fail "it names an interface that does not exist"
+	assert_status 0 xc status
+	xc load vrx2 >/dev/null
+	assert_status 0 xc_configured status
+}
+
 # The filter of another name is no answer to whether this one runs.
 test_another_name() {
 	xc --name web load vrx >/dev/null

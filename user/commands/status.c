@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <net/if.h>
+
 #include "commands/internal.h"
+#include "config/config.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
 #include "io/output.h"
@@ -92,6 +95,40 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 	}
 }
 
+static void ignore_mistake(const char *text)
+{
+	(void)text;
+}
+
+/*
+ * Whether the configuration of the filter names interfaces that are there, but have no filter: another tool may have taken
+ * it off. Notes each. Without a configuration nothing says where the filter should be.
+ */
+static bool lacks_interfaces(const struct kernel_filter *filter)
+{
+	struct config *config;
+	struct reason reason;
+	bool lacks = false;
+
+	if (config_open(NULL, filter->config->name, ignore_mistake, &config, &reason))
+		return false;
+	for (size_t i = 0; i < config->interfaces_count; i++) {
+		const int index = (int)if_nametoindex(config->interfaces[i]);
+		size_t k = 0;
+
+		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
+			k++;
+		if (!index || k < filter->attachments_count)
+			continue;
+		lacks = true;
+		output_note("the filter is not on '%s', which its configuration names; to load it there: xdp-cuckoo%s "
+			    "load %s",
+			    config->interfaces[i], command_name_option(filter->config->name), config->interfaces[i]);
+	}
+	config_close(config);
+	return lacks;
+}
+
 /* Why most packets of an interface are not filtered; NULL: they are. */
 static const char *ineffective(const struct kernel_filter *filter, const struct tally *tally,
 			       const struct store_info *info)
@@ -111,6 +148,8 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 		if (!why && run_is_filtering(filter))
 			why = "filters ONE DIRECTION only, though both were loaded";
 	}
+	if (lacks_interfaces(filter) && !why && run_is_filtering(filter))
+		why = "filters, but NOT on all interfaces of its configuration";
 	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
 
