@@ -13,7 +13,7 @@ section() {
 
 # The first table of look-ups, before the one under cache pressure: rules, then ns of a packet that passes and of one
 # that is dropped, for our counted table, a hash map and an LPM trie. "bare drop" is the first column of figures.
-section 'lookup --full' | awk '
+section 'lookup (quick)' | awk '
 	/^under cache pressure/ { exit }
 	/^ *rules / {
 		sub(/.*bare drop/, "bare_drop"); gsub(/parse only/, "parse_only"); gsub(/hash map/, "hash_map"); gsub(/LRU map/, "LRU_map")
