@@ -81,9 +81,9 @@ static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32
 
 	if (rates) {
 		const struct abi_rate_line *line = rate_line(rates, first_line, hash, 0);
-		const __u32 place = abi_rate_place_of(hash), number = READ_ONCE(line->number[place]);
+		const __u32 number = READ_ONCE(line->number[0]);
 
-		if (READ_ONCE(line->hash[place]) == hash && !(number & ABI_RATE_SHARED)) {
+		if (READ_ONCE(line->hash[0]) == hash && !(number & ABI_RATE_SHARED)) {
 			struct abi_rate_credit *credit = maps_rate_credit(number);
 			const int paid = credit ? abi_rate_pay(&rates->rate[number & (ABI_RATES - 1)], credit, now,
 							       bytes, packets) :

@@ -75,12 +75,6 @@ FLOW_INLINE __u32 abi_rate_line_of(__u64 hash, __u32 which)
 	return hash >> 10 * which & (ABI_RATE_LINES - 1);
 }
 
-/* The place in the first of these lines that programs look at first. So of 1,024 keys almost nine in ten are found at once. */
-FLOW_INLINE __u32 abi_rate_place_of(__u64 hash)
-{
-	return hash >> 20 & 3;
-}
-
 /* Tokens for packets of so many bytes in all. No branch: a path less for the verifier. */
 FLOW_INLINE __u64 abi_rate_cost(const struct abi_rate *rate, __u64 bytes, __u64 packets)
 {

@@ -47,11 +47,19 @@ test_an_interface_that_another_tool_took_off() {
 	assert_status 0 xc_configured status
 	in_rx ip link set dev vrx2 xdp off
 	assert_status 1 xc_configured status
-	assert_output '^effect: +filters, but NOT on all interfaces of its configuration$'
+	assert_output '^effect: +filters, but NOT all that its configuration names$'
 	assert_error "the filter is not on 'vrx2', which its configuration names; to load it there: xdp-cuckoo load vrx2"
 	! grep -q absent0 "$STATE/err" || fail "it names an interface that does not exist"
 	assert_status 0 xc status
 	xc load vrx2 >/dev/null
+	assert_status 0 xc_configured status
+	case_begin 'outgoing = yes'
+	echo 'outgoing = yes' >>"$STATE/etc/xdp-cuckoo/default.conf"
+	xc load vrx --outgoing >/dev/null 2>&1
+	assert_status 1 xc_configured status
+	assert_error "the filter is not on 'vrx2' in both directions, which its configuration names; .*: xdp-cuckoo load vrx2 --outgoing"
+	assert_equal 1 "$(grep -c 'not on' "$STATE/err")" "interfaces"
+	xc load vrx2 --outgoing >/dev/null 2>&1
 	assert_status 0 xc_configured status
 }
 

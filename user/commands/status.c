@@ -101,8 +101,8 @@ static void ignore_mistake(const char *text)
 }
 
 /*
- * Whether the configuration of the filter names interfaces that are there, but have no filter: another tool may have taken
- * it off. Notes each. Without a configuration nothing says where the filter should be.
+ * Whether the configuration of the filter names interfaces that are there, but where it is not, or only in one direction:
+ * another tool may have taken it off. Notes each. Without a configuration nothing says where the filter should be.
  */
 static bool lacks_interfaces(const struct kernel_filter *filter)
 {
@@ -118,12 +118,16 @@ static bool lacks_interfaces(const struct kernel_filter *filter)
 
 		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
 			k++;
-		if (!index || k < filter->attachments_count)
+		if (!index || (k < filter->attachments_count &&
+			       (!config->load.is_outgoing || kernel_other_direction(filter, &filter->attachments[k]) ||
+				kernel_has_lost_direction(filter, &filter->attachments[k]))))
 			continue;
 		lacks = true;
-		output_note("the filter is not on '%s', which its configuration names; to load it there: xdp-cuckoo%s "
-			    "load %s",
-			    config->interfaces[i], command_name_option(filter->config->name), config->interfaces[i]);
+		output_note("the filter is not on '%s'%s, which its configuration names; to load it there: xdp-cuckoo%s "
+			    "load %s%s",
+			    config->interfaces[i], k < filter->attachments_count ? " in both directions" : "",
+			    command_name_option(filter->config->name), config->interfaces[i],
+			    config->load.is_outgoing ? " --outgoing" : "");
 	}
 	config_close(config);
 	return lacks;
@@ -149,7 +153,7 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 			why = "filters ONE DIRECTION only, though both were loaded";
 	}
 	if (lacks_interfaces(filter) && !why && run_is_filtering(filter))
-		why = "filters, but NOT on all interfaces of its configuration";
+		why = "filters, but NOT all that its configuration names";
 	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
 

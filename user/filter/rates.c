@@ -132,19 +132,12 @@ static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATE
 	return number;
 }
 
-/* Gives a key a place in one of its two lines, if possible the one that programs look at first. False: both are full. */
+/* Gives a key a place in one of its two lines; the first place of the first line is the quickest. False: both are full. */
 static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int number)
 {
-	struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
-
-	if (!first->hash[abi_rate_place_of(hash)]) {
-		set_place(first, abi_rate_place_of(hash), hash, number);
-		return true;
-	}
-	/* From the last place on: no key is looked for at these first. */
 	for (unsigned int i = 0; i < ABI_RATE_PLACES / 2; i++)
 		for (unsigned int k = 0; k < 4; k++) {
-			const unsigned int which = k / 2, place = ABI_RATE_PLACES - 1 - 2 * i - k % 2;
+			const unsigned int which = k / 2, place = 2 * i + k % 2;
 			struct abi_rate_line *line = &lines[abi_rate_line_of(hash, which)];
 
 			if (line->hash[place])
@@ -156,8 +149,8 @@ static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int numb
 }
 
 /*
- * Programs are slow to find any place but the one that they look at first. Moves keys there that found it taken, as by
- * the old rate of the same rule. A packet that comes in between may pay twice.
+ * The filter is slow to find any place but the first of a key's first line. Moves keys there that found it taken, as
+ * by the old rate of the same rule. A packet that comes in between may pay twice.
  */
 static void move_to_first_places(struct abi_rate_line *lines)
 {
@@ -167,9 +160,9 @@ static void move_to_first_places(struct abi_rate_line *lines)
 		const __u64 hash = line->hash[place];
 		struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
 
-		if (!hash || first->hash[abi_rate_place_of(hash)])
+		if (!hash || first->hash[0])
 			continue;
-		set_place(first, abi_rate_place_of(hash), hash, line->number[place]);
+		set_place(first, 0, hash, line->number[place]);
 		set_place(line, place, 0, 0);
 	}
 }
