@@ -61,6 +61,9 @@ test_an_interface_that_another_tool_took_off() {
 	assert_equal 1 "$(grep -c 'not on' "$STATE/err")" "interfaces"
 	xc load vrx2 --outgoing >/dev/null 2>&1
 	assert_status 0 xc_configured status
+	echo 'no such key = 1' >>"$STATE/etc/xdp-cuckoo/default.conf"
+	assert_status 0 xc_configured status
+	assert_error 'not compared with the configuration, which has mistakes: xdp-cuckoo check-config'
 }
 
 # The filter of another name is no answer to whether this one runs.

@@ -109,9 +109,15 @@ static bool lacks_interfaces(const struct kernel_filter *filter)
 	struct config *config;
 	struct reason reason;
 	bool lacks = false;
+	const int error = config_open(NULL, filter->config->name, ignore_mistake, &config, &reason);
 
-	if (config_open(NULL, filter->config->name, ignore_mistake, &config, &reason))
+	if (error) {
+		if (error != -ENOENT && error != -EACCES)
+			output_note("interfaces are not compared with the configuration, which has mistakes: xdp-cuckoo%s "
+				    "check-config",
+				    command_name_option(filter->config->name));
 		return false;
+	}
 	for (size_t i = 0; i < config->interfaces_count; i++) {
 		const int index = (int)if_nametoindex(config->interfaces[i]);
 		size_t k = 0;

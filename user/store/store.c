@@ -381,8 +381,8 @@ void store_forget_pages(struct store *store)
 
 /* ---- entries of a database ---- */
 
-#define FORGOTTEN_ENTRIES \
-	(1 << 20) /* after so many their pages are unmapped, or the process would map a whole large store */
+/* After so many entries their pages are unmapped, or the process would map a whole large store. */
+#define FORGOTTEN_ENTRIES (1 << 20)
 
 int store_pair_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
 {

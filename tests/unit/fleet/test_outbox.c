@@ -85,7 +85,6 @@ TEST_WITH(test_entries_stay_until_they_are_forgotten, struct fixture *fixture, s
 	outbox_close(&outbox);
 }
 
-/* A write that was cut anywhere loses at most the entry that it was about. */
 /* Sets the size that no file may exceed; 0: none. */
 static void limit_files(rlim_t bytes)
 {
@@ -118,6 +117,7 @@ TEST_WITH(test_half_a_record_does_not_stay, struct fixture *fixture, set_up, tea
 	outbox_close(&outbox);
 }
 
+/* A write that was cut anywhere loses at most the entry that it was about. */
 TEST_WITH(test_a_cut_file_keeps_all_whole_entries, struct fixture *fixture, set_up, tear_down)
 {
 	struct outbox outbox = open_outbox(fixture);
