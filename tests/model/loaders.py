@@ -230,15 +230,17 @@ def failing(course):
 
 
 def unconfirmed(course):
-    """Nobody confirms it in time: what was not filtered before is not filtered any more."""
+    """Nobody confirms it in time: what was not filtered before is not filtered any more, and --monitor-only ends with it."""
     step, model = loading(course, some(course, free(course)), 1), course.model
     if model.waits or model.running("older") or not free(course):
         return None
     inner = step.apply
 
     def apply(model):
+        monitor_only = model.monitor_only
         status = inner(model)
         if status == 0:
+            model.monitor_only = monitor_only
             model.unload(set(model.trial))
             model.waits, model.is_over = False, True
         return status
