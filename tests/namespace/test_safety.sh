@@ -278,6 +278,21 @@ both_find() {
 	finds "$TX" vtx fd99::2 && finds "$RX" vrx fd99::1
 }
 
+# A router's routes are not read to their end: the kernel lists the default route of IPv6 last.
+test_a_gateway_of_a_router() {
+	host
+	awk 'BEGIN { for (i = 0; i < 6000; i++)
+		printf "route add 20.%d.%d.0/24 via 10.99.0.253\n-6 route add 2001:%x::/32 via fd99::fd\n", i / 256, i % 256, i + 4096 }' |
+		sed 's/^-6 //' >"$STATE/routes"
+	ip -n "$RX" -batch "$STATE/routes" || fail "no routes"
+	xc load vrx >/dev/null
+	for gateway in 10.99.0.254 fd99::fe; do
+		assert_status 2 xc_host add "$gateway"
+		assert_error "would block the default gateway $gateway;"
+	done
+	assert_status 0 xc_host add 10.99.0.253
+}
+
 # Rules without addresses can block neighbour discovery, and so an SSH peer on the link or a gateway. The advised pass
 # rules prevent that.
 test_neighbour_discovery_is_guarded() {

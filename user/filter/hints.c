@@ -13,7 +13,9 @@
 /* A table has at least so many bytes of hints for each key that needs them: see hints_shift_for(). */
 #define BYTES_OF_KEY 8
 
-#define SAMPLES ABI_HINT_INDEXES(ABI_HINT_SHIFT_MOST) /* hints that hints_mean_probes() reads */
+/* Hints that are read of each family: to tell the mean, and to choose, which happens at each change of a small table. */
+#define SAMPLES ABI_HINT_INDEXES(ABI_HINT_SHIFT_MOST)
+#define SAMPLES_TO_CHOOSE (SAMPLES / 8)
 
 static unsigned int index_bits(struct hints hints, enum flow_family family)
 {
@@ -206,28 +208,27 @@ __u64 hints_leave(const struct abi_shape_list *list, __u32 hint)
 	return hint & ABI_HINT_SHORTCUT ? candidates & list->behind_shortcut : candidates;
 }
 
-/* Reads 2^16 hints at most: one of each range of indexes, at another position in each. */
-double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
+/* Reads so many hints: one of each range of indexes, at another position in each. */
+static double mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family, __u32 samples)
 {
 	const __u8 *const first = hints.byte + ((size_t)family << (32 - hints.shift));
-	const __u32 range = ABI_HINT_INDEXES(hints.shift) / SAMPLES;
+	const __u32 range = ABI_HINT_INDEXES(hints.shift) / samples;
 	__u32 indexes[1 << 8] = {}; /* how many indexes have each value of a hint */
-	__u64 probes = 0, eight = 1;
+	__u64 probes = 0;
 
-	for (__u32 i = 0; i < SAMPLES; i++) {
-		/* Most of a small table's hints are 0, and they lie side by side. */
-		if (range == 1 && i % sizeof(eight) == 0)
-			memcpy(&eight, first + i, sizeof(eight));
-		if (!eight)
-			i += sizeof(eight) - 1;
-		indexes[first[i * range + i % range]] += eight ? 1 : sizeof(eight);
-	}
+	for (__u32 i = 0; i < samples; i++)
+		indexes[first[i * range + i % range]]++;
 	for (__u32 hint = 0; hint < sizeof(indexes) / sizeof(indexes[0]); hint++)
 		probes += (__u64)indexes[hint] * __builtin_popcountll(hints_leave(list, hint));
-	return (double)probes / SAMPLES;
+	return (double)probes / samples;
+}
+
+double hints_mean_probes(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
+{
+	return mean_probes(hints, list, family, SAMPLES);
 }
 
 bool hints_pay(struct hints hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	return list->count && list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
+	return list->count && list->count - mean_probes(hints, list, family, SAMPLES_TO_CHOOSE) > COST_PROBES;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 
 #define DUMP_TRIES 4 /* routes may change during a dump */
 #define REQUEST_BYTES 256
+#define ROUTES_MAX 4096 /* read of each family */
 
 /* ---- addresses ---- */
 
@@ -106,26 +106,36 @@ static int add_address_once(struct host_addresses *list, const struct host_addre
 
 /* ---- this host's addresses ---- */
 
+/* IFA_ADDRESS is the peer's address where there is an IFA_LOCAL. */
+static int read_own_address(const struct nlmsghdr *message, void *own)
+{
+	const struct ifaddrmsg *header = mnl_nlmsg_get_payload(message);
+	const struct nlattr *attribute, *found = NULL;
+	struct host_address address;
+
+	mnl_attr_for_each(attribute, message, sizeof(*header)) {
+		const __u16 type = mnl_attr_get_type(attribute);
+
+		if (type == IFA_LOCAL || (type == IFA_ADDRESS && !found))
+			found = attribute;
+	}
+	if (!found || (header->ifa_family != AF_INET && header->ifa_family != AF_INET6))
+		return MNL_CB_OK;
+	address = address_of(header->ifa_family == AF_INET ? FLOW_IPV4 : FLOW_IPV6, mnl_attr_get_payload(found));
+	if (host_is_loopback(&address) || !add_address(own, &address))
+		return MNL_CB_OK;
+	errno = ENOMEM;
+	return MNL_CB_ERROR;
+}
+
+/* getifaddrs() would read all interfaces besides. */
 int host_find_addresses(struct host_addresses *own)
 {
-	struct ifaddrs *interfaces;
-	int error = 0;
+	int error = -EINTR;
 
-	if (getifaddrs(&interfaces))
-		return errno == ENOMEM ? -ENOMEM : 0;
-	for (const struct ifaddrs *i = interfaces; i && !error; i = i->ifa_next) {
-		struct host_address address;
-
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
-			address = address_of(FLOW_IPV4, &((const struct sockaddr_in *)i->ifa_addr)->sin_addr);
-		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
-			address = address_of(FLOW_IPV6, &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr);
-		else
-			continue;
-		error = host_is_loopback(&address) ? 0 : add_address(own, &address);
-	}
-	freeifaddrs(interfaces);
-	return error;
+	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
+		error = netlink_dump(RTM_GETADDR, AF_UNSPEC, sizeof(struct ifaddrmsg), read_own_address, own);
+	return error == -ENOMEM ? error : 0;
 }
 
 /* ---- gateways ---- */
@@ -136,6 +146,7 @@ struct route {
 	bool is_advertised;
 	__u8 type;            /* RTN_UNICAST, ... */
 	bool is_default_only; /* other routes are skipped */
+	unsigned int left;    /* routes that a dump may still read */
 };
 
 /* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
@@ -236,31 +247,20 @@ static int read_route(const struct nlmsghdr *message, void *context)
 	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
 	struct route *route = context;
 
-	if (route->is_default_only && (header->rtm_dst_len || header->rtm_type != RTN_UNICAST))
-		return MNL_CB_OK;
+	if (route->is_default_only) {
+		if (!route->left)
+			return MNL_CB_STOP;
+		route->left--;
+		if (header->rtm_dst_len || header->rtm_type != RTN_UNICAST)
+			return MNL_CB_OK;
+	}
 	route->family = header->rtm_family;
 	route->is_advertised = header->rtm_protocol == RTPROT_RA;
 	route->type = header->rtm_type;
 	return mnl_attr_parse(message, sizeof(*header), read_gateway, route);
 }
 
-int host_find_gateways(struct host_addresses *gateways)
-{
-	static const __u8 families[] = { AF_INET, AF_INET6 };
-	struct route route = { .gateways = gateways, .is_default_only = true };
-
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		int error = -EINTR;
-
-		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
-			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_route, &route);
-		if (error == -ENOMEM)
-			return error;
-	}
-	return 0;
-}
-
-/* Asks the kernel how it would send to the address. */
+/* Asks the kernel how it would send to the address; about default routes, by which route. */
 static int ask_route(const struct host_address *address, struct route *route)
 {
 	char buffer[REQUEST_BYTES];
@@ -270,8 +270,38 @@ static int ask_route(const struct host_address *address, struct route *route)
 	request->nlmsg_type = RTM_GETROUTE;
 	header->rtm_family = address->family == FLOW_IPV4 ? AF_INET : AF_INET6;
 	header->rtm_dst_len = 8 * address_bytes(address->family);
+	header->rtm_flags = route->is_default_only ? RTM_F_FIB_MATCH : 0;
 	mnl_attr_put(request, RTA_DST, address_bytes(address->family), &address->bytes);
 	return netlink_ask(request, read_route, route);
+}
+
+/*
+ * A router has a million routes, and a change must not wait until they are read. The kernel lists the default routes of a
+ * table first (IPv4) or last (IPv6). If there are too many routes, it is asked by which one it would send to an address that
+ * nobody announces (240.0.0.1, 4000::): that is a default route, if there is one.
+ */
+int host_find_gateways(struct host_addresses *gateways)
+{
+	static const struct host_address unannounced[] = { { FLOW_IPV4, .bytes.byte = { 240, 0, 0, 1 } },
+							   { FLOW_IPV6, .bytes.byte = { 0x40 } } };
+
+	for (size_t i = 0; i < sizeof(unannounced) / sizeof(unannounced[0]); i++) {
+		const __u8 family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6;
+		struct route route = { .gateways = gateways, .is_default_only = true };
+		int error = -EINTR;
+
+		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
+			route.left = ROUTES_MAX;
+			error = netlink_dump(RTM_GETROUTE, family, sizeof(struct rtmsg), read_route, &route);
+		}
+		if (error != -ENOMEM && (error || !route.left)) {
+			route.left = 1;
+			error = ask_route(&unannounced[i], &route);
+		}
+		if (error == -ENOMEM)
+			return error;
+	}
+	return 0;
 }
 
 bool host_is_on_link(const struct host_address *peer)
