@@ -77,12 +77,6 @@ static struct node *add(void **tree, const void *key, size_t bytes)
 	return NULL;
 }
 
-static void forget(void **tree, struct node *node)
-{
-	tdelete(node, tree, compare);
-	free(node);
-}
-
 static void free_flow(void *node)
 {
 	struct announced_flow *flow = ((struct node *)node)->flow;
@@ -151,28 +145,6 @@ static void write_rule(const struct announced *announced, FILE *to, bool is_adde
 	fprintf(to, "%s %s\n", is_added ? "add" : "del", rule_format(&written, text));
 }
 
-static int add_rules(struct announced *announced, const struct rule_set *rules, FILE *to)
-{
-	for (size_t i = 0; i < rules->count; i++) {
-		__u8 bytes[RULE_ENCODED_BYTES];
-		struct node *node;
-		struct rule rule;
-		size_t length;
-
-		rule_set_get(rules, i, &rule);
-		length = rule_encode(&rule, bytes);
-		node = find(&announced->rules, bytes, length);
-		if (!node)
-			node = add(&announced->rules, bytes, length);
-		if (!node)
-			return -ENOMEM;
-		if (!node->count++ || node->rate != rule.rate)
-			write_rule(announced, to, true, &rule);
-		node->rate = rule.rate;
-	}
-	return 0;
-}
-
 /*
  * Deletes the rules of a flow that no other flow needs. It does so even if the flow had no rules in this run, because
  * an earlier run may have left them in the list.
@@ -187,7 +159,8 @@ static void drop_rules(struct announced *announced, const struct rule_set *rules
 		rule_set_get(rules, i, &rule);
 		node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
 		if (node && had_rules && !--node->count) {
-			forget(&announced->rules, node);
+			tdelete(node, &announced->rules, compare);
+			free(node);
 			node = NULL;
 		}
 		if (!node)
@@ -412,7 +385,24 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 	flow->refusal = REFUSAL_NONE;
 	announced->accepted_count++;
 	announced->rules_count += flow->rules.count;
-	return add_rules(announced, &flow->rules, to);
+	for (size_t i = 0; i < flow->rules.count; i++) {
+		__u8 bytes[RULE_ENCODED_BYTES];
+		struct node *node;
+		struct rule rule;
+		size_t length;
+
+		rule_set_get(&flow->rules, i, &rule);
+		length = rule_encode(&rule, bytes);
+		node = find(&announced->rules, bytes, length);
+		if (!node)
+			node = add(&announced->rules, bytes, length);
+		if (!node)
+			return -ENOMEM;
+		if (!node->count++ || node->rate != rule.rate)
+			write_rule(announced, to, true, &rule);
+		node->rate = rule.rate;
+	}
+	return 0;
 }
 
 /* The flow's rules count no more. *rules gets them: they are still in the list. */

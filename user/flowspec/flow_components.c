@@ -186,40 +186,6 @@ static int compare_ranges(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/*
- * Adds the numbers that the operators from element *i on match, up to the next one without AND: RFC 8955 section 4.2.1.1.
- * Each compares with its value: less, equal, greater, or any of these.
- */
-static int add_group(struct ranges *numbers, unsigned int kind, const json_t *list, size_t *i, struct reason *reason)
-{
-	struct ranges group = { .range = { { 0, 65535 } }, .count = 1 };
-	int error = 0;
-
-	do {
-		const json_t *item = json_array_get(list, *i);
-		const unsigned int operator= number_of(item, "op", 0);
-		const unsigned int value = number_of(item, "value", 1 << 30);
-
-		++*i;
-		/* gobgp's text exchanges these two: RFC 8955 section 4.2.1.1. */
-		if (!(operator& 7) || (operator& 7) == 7)
-			return reason_set(reason, -EINVAL, "%s: the operators true and false", kinds[kind].name);
-		if (value > 65535)
-			return reason_set(reason, -EINVAL, "%s: no packet has the value", kinds[kind].name);
-		if (!(operator& OPERATOR_EQUAL))
-			error = ranges_restrict(&group, value, value, true);
-		if (!error && !(operator& OPERATOR_LESS) && value)
-			error = ranges_restrict(&group, 0, value - 1, true);
-		if (!error && !(operator& OPERATOR_GREATER) && value < 65535)
-			error = ranges_restrict(&group, value + 1, 65535, true);
-	} while (!error && number_of(json_array_get(list, *i), "op", 0) & OPERATOR_AND);
-	if (error || numbers->count + group.count > VALUES_MAX)
-		return reason_set(reason, -E2BIG, "%s: more than %d values", kinds[kind].name, VALUES_MAX);
-	memcpy(&numbers->range[numbers->count], group.range, group.count * sizeof(group.range[0]));
-	numbers->count += group.count;
-	return 0;
-}
-
 static int read_numbers(struct ranges *numbers, unsigned int kind, const json_t *list, struct reason *reason)
 {
 	/* A protocol is a byte, although a rule cannot match the last one. */
@@ -227,10 +193,34 @@ static int read_numbers(struct ranges *numbers, unsigned int kind, const json_t 
 	size_t i = 0, kept = 0;
 	int error = 0;
 
-	while (i < json_array_size(list) && !error)
-		error = add_group(numbers, kind, list, &i, reason);
-	if (error)
-		return error;
+	while (i < json_array_size(list)) {
+		/* The numbers that the operators up to the next one without AND match: RFC 8955 section 4.2.1.1. */
+		struct ranges group = { .range = { { 0, 65535 } }, .count = 1 };
+
+		do {
+			const json_t *item = json_array_get(list, i++);
+			const unsigned int operator= number_of(item, "op", 0);
+			const unsigned int value = number_of(item, "value", 1 << 30);
+
+			/* gobgp's text exchanges these two: RFC 8955 section 4.2.1.1. */
+			if (!(operator& 7) || (operator& 7) == 7)
+				return reason_set(reason, -EINVAL, "%s: the operators true and false",
+						  kinds[kind].name);
+			if (value > 65535)
+				return reason_set(reason, -EINVAL, "%s: no packet has the value", kinds[kind].name);
+			/* It matches less, equal, greater, or several of these. */
+			if (!(operator& OPERATOR_EQUAL))
+				error = ranges_restrict(&group, value, value, true);
+			if (!error && !(operator& OPERATOR_LESS) && value)
+				error = ranges_restrict(&group, 0, value - 1, true);
+			if (!error && !(operator& OPERATOR_GREATER) && value < 65535)
+				error = ranges_restrict(&group, value + 1, 65535, true);
+		} while (!error && number_of(json_array_get(list, i), "op", 0) & OPERATOR_AND);
+		if (error || numbers->count + group.count > VALUES_MAX)
+			return reason_set(reason, -E2BIG, "%s: more than %d values", kinds[kind].name, VALUES_MAX);
+		memcpy(&numbers->range[numbers->count], group.range, group.count * sizeof(group.range[0]));
+		numbers->count += group.count;
+	}
 	qsort(numbers->range, numbers->count, sizeof(numbers->range[0]), compare_ranges);
 	for (i = 0; i < numbers->count; i++) {
 		struct range *last = kept ? &numbers->range[kept - 1] : NULL;
@@ -251,39 +241,26 @@ static int read_numbers(struct ranges *numbers, unsigned int kind, const json_t 
 
 /* ---- bitmasks ---- */
 
-/* What one operator and its value say of data: RFC 8955 section 4.2.1.2. `known`: the bits that have a meaning. */
-static bool bits_match(const json_t *item, unsigned int data, unsigned int known)
-{
-	const unsigned int operator= number_of(item, "op", 0), value = number_of(item, "value", 0) & known;
-	const bool matches = operator& OPERATOR_MATCH ? (data & value) == value : (data &value) != 0;
-
-	return matches != !!(operator& OPERATOR_NOT);
-}
-
+/*
+ * Whether the list matches data: RFC 8955 section 4.2.1.2. Each operator says one thing of the bits of its value.
+ * `known`: the bits that have a meaning.
+ */
 static bool list_matches(const json_t *list, unsigned int data, unsigned int known)
 {
 	bool matches = false, group = true;
 
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *item = json_array_get(list, i);
+		const unsigned int operator= number_of(item, "op", 0), value = number_of(item, "value", 0) & known;
+		const bool has_bits = operator& OPERATOR_MATCH ? (data & value) == value : (data &value) != 0;
 
-		if (i && !(number_of(item, "op", 0) & OPERATOR_AND)) {
+		if (i && !(operator& OPERATOR_AND)) {
 			matches |= group;
 			group = true;
 		}
-		group = group && bits_match(item, data, known);
+		group = group && has_bits != !!(operator& OPERATOR_NOT);
 	}
 	return matches || group;
-}
-
-static unsigned int all_bits(const json_t *list)
-{
-	unsigned int bits = 0;
-	json_t *item;
-	size_t i;
-
-	json_array_foreach(list, i, item) bits |= number_of(item, "value", 1 << 30);
-	return bits;
 }
 
 /*
@@ -315,8 +292,11 @@ static void add_flags(struct values *values, const json_t *list, unsigned int na
 
 static int read_flags(struct values *values, const json_t *list, struct reason *reason)
 {
-	const unsigned int named = all_bits(list);
+	unsigned int named = 0;
+	json_t *item;
+	size_t i;
 
+	json_array_foreach(list, i, item) named |= number_of(item, "value", 1 << 30);
 	if (named > 255)
 		return reason_set(reason, -EINVAL, "tcp-flags: a rule knows only the flags from fin to cwr");
 	add_flags(values, list, named, 0, 0);
@@ -365,20 +345,6 @@ static int read_fragment(struct announcement *flow, const json_t *list, struct r
 	return 0;
 }
 
-static int read_values(struct announcement *flow, unsigned int kind, const json_t *component, struct reason *reason)
-{
-	const json_t *list = json_object_get(component, "value");
-
-	if (!json_array_size(list))
-		return reason_set(reason, -EBADMSG, "%s: no values", kinds[kind].name);
-	flow->has[kind] = true;
-	if (kind == TCP_FLAGS)
-		return read_flags(&flow->of[kind], list, reason);
-	if (kind == FRAGMENT)
-		return read_fragment(flow, list, reason);
-	return read_numbers(&flow->numbers[kind], kind, list, reason);
-}
-
 int flow_read(struct announcement *flow, const json_t *components, struct reason *reason)
 {
 	unsigned int before = 0;
@@ -389,6 +355,7 @@ int flow_read(struct announcement *flow, const json_t *components, struct reason
 	json_array_foreach(components, i, component)
 	{
 		const unsigned int kind = kind_of(component);
+		const json_t *list = json_object_get(component, "value");
 
 		/* RFC 8955 section 4.2: in order, each at most once. */
 		if (kind && kind <= before)
@@ -396,8 +363,17 @@ int flow_read(struct announcement *flow, const json_t *components, struct reason
 		before = kind;
 		if (!kind || kind >= COMPONENTS || kind == DSCP)
 			return reason_set(reason, -ENOTSUP, "%s: a rule cannot match it", kinds[kind].name);
-		error = kind <= SOURCE ? read_prefix(flow, kind, component, reason) :
-					 read_values(flow, kind, component, reason);
+		if (kind > SOURCE && !json_array_size(list))
+			return reason_set(reason, -EBADMSG, "%s: no values", kinds[kind].name);
+		flow->has[kind] = true;
+		if (kind <= SOURCE)
+			error = read_prefix(flow, kind, component, reason);
+		else if (kind == TCP_FLAGS)
+			error = read_flags(&flow->of[kind], list, reason);
+		else if (kind == FRAGMENT)
+			error = read_fragment(flow, list, reason);
+		else
+			error = read_numbers(&flow->numbers[kind], kind, list, reason);
 		if (error)
 			return error;
 	}

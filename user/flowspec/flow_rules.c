@@ -161,32 +161,24 @@ static int make_rules(struct making *making, struct announcement *flow, unsigned
 	return make_product(making, text, strlen(text), 0);
 }
 
-/* Keeps of `a` the numbers that `b` has, too. */
-static int intersect(struct ranges *a, const struct ranges *b)
-{
-	int error = 0;
-
-	for (size_t i = 0; i <= b->count && !error; i++) {
-		const unsigned int from = i ? b->range[i - 1].last + 1 : 0;
-		const unsigned int to = i < b->count ? b->range[i].first : 65536;
-
-		if (from < to)
-			error = ranges_restrict(a, from, to - 1, true);
-	}
-	return error;
-}
-
 /* A packet matches the component PORT by its source port or by its destination port: RFC 8955 section 4.2.2.4. */
 static int make_both_ports(struct making *making, struct announcement *flow)
 {
 	static const unsigned int ports[] = { SOURCE_PORT, DESTINATION_PORT };
+	const struct ranges *either = &flow->numbers[PORT];
 	int error = 0;
 
 	for (size_t i = 0; i < 2 && !error; i++) {
 		const struct ranges whole = flow->numbers[ports[i]];
 
-		if (flow->has[ports[i]] && intersect(&flow->numbers[ports[i]], &flow->numbers[PORT]))
-			error = reason_set(making->reason, -E2BIG, "port: more than %d values", VALUES_MAX);
+		/* Takes out the numbers between those of PORT. */
+		for (size_t j = 0; flow->has[ports[i]] && j <= either->count && !error; j++) {
+			const unsigned int from = j ? either->range[j - 1].last + 1 : 0;
+			const unsigned int to = j < either->count ? either->range[j].first : 65536;
+
+			if (from < to && ranges_restrict(&flow->numbers[ports[i]], from, to - 1, true))
+				error = reason_set(making->reason, -E2BIG, "port: more than %d values", VALUES_MAX);
+		}
 		if (!error && (!flow->has[ports[i]] || flow->numbers[ports[i]].count))
 			error = make_rules(making, flow, ports[i]);
 		flow->numbers[ports[i]] = whole;

@@ -99,35 +99,31 @@ struct actions {
 	const char *other; /* NULL: nothing else */
 };
 
-/* Adds a rate above 0. Returns what is wrong with it, or NULL. */
-static const char *add_rate(struct actions *actions, double rate, bool is_bytes)
-{
-	const double number = ceil(is_bytes ? 8 * rate : rate);
-	const __u64 wanted = number <= RULE_RATE_MAX ? (__u64)number | (is_bytes ? RULE_RATE_BITS : 0) : 0;
-
-	if (!wanted)
-		return "a rate above 10^12 bits or packets a second";
-	if (actions->rate && actions->rate != wanted)
-		return "two rates";
-	actions->rate = wanted;
-	return NULL;
-}
-
 /* Adds what a community asks for: nothing, if it is no traffic filtering action, as a route target. */
 static void add_action(struct actions *actions, const json_t *community)
 {
 	const int type = byte_of(community, "type"), subtype = byte_of(community, "subtype");
+	const bool is_bytes = subtype == TRAFFIC_RATE;
 	const char *other = NULL;
-	double rate;
+	double rate, number;
+	__u64 wanted;
 
 	switch (type < TRAFFIC_ACTION || type > TRAFFIC_ACTION + 2 ? 0 : subtype) {
 	case TRAFFIC_RATE:
 	case TRAFFIC_PACKET_RATE:
 		rate = rate_of(community);
-		actions->is_drop |= rate == 0;
-		if (rate != 0)
-			other = isnan(rate) ? "a rate that is no number" :
-					      add_rate(actions, rate, subtype == TRAFFIC_RATE);
+		number = ceil(is_bytes ? 8 * rate : rate);
+		wanted = number <= RULE_RATE_MAX ? (__u64)number | (is_bytes ? RULE_RATE_BITS : 0) : 0;
+		if (rate == 0)
+			actions->is_drop = true;
+		else if (isnan(rate))
+			other = "a rate that is no number";
+		else if (!wanted)
+			other = "a rate above 10^12 bits or packets a second";
+		else if (actions->rate && actions->rate != wanted)
+			other = "two rates";
+		else
+			actions->rate = wanted;
 		break;
 	case TRAFFIC_FLOW_ACTION:
 		actions->is_sample = true;
@@ -166,21 +162,6 @@ static bool is_drop(struct route *route, const json_t *json, __u64 *rate)
 	return !actions.other;
 }
 
-/* Gives the flow's rule the rate. Each rule has a bucket of its own, so a flow of several would get more than its rate. */
-static int limit(struct route *route, __u64 rate, struct reason *why)
-{
-	const size_t count = route->rules.count;
-	struct rule rule;
-
-	if (count != 1)
-		return reason_set(why, -E2BIG, "a rate is for one rule, and this flow takes %zu", count);
-	rule_set_get(&route->rules, 0, &rule);
-	rule_set_close(&route->rules);
-	rule.fields |= RULE_RATE;
-	rule.rate = rate;
-	return rule_set_add(&route->rules, &rule);
-}
-
 static bool is_blackhole(const json_t *json)
 {
 	json_t *community;
@@ -210,24 +191,13 @@ static bool is_own(const struct route *route, const struct flowspec_options *opt
 }
 
 /* A route to one address becomes `dst ADDRESS`. */
-static int make_blackhole(struct route *route, const char *prefix, const struct flowspec_options *options)
-{
-	char text[RULE_TEXT_BYTES];
-	struct rule rule;
-
-	snprintf(text, sizeof(text), "dst %s action %s", prefix, rule_action_name(options->action));
-	if (rule_parse(text, &rule, &route->why))
-		return -EINVAL;
-	if (rule.dst_len != rule_address_bits(rule.family) || (rule.family == FLOW_IPV6) != !!strchr(prefix, ':'))
-		return reason_set(&route->why, -EINVAL, "it is not a route to one address");
-	return rule_set_add(&route->rules, &rule);
-}
-
 static int read_blackhole(struct route *route, const json_t *json, const json_t *nlri,
 			  const struct flowspec_options *options)
 {
 	const char *prefix = flow_prefix(json_object_get(nlri, "prefix"));
-	int error;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+	int error = 0;
 
 	if (!prefix)
 		return -EBADMSG;
@@ -237,28 +207,20 @@ static int read_blackhole(struct route *route, const json_t *json, const json_t 
 	}
 	snprintf(route->name, sizeof(route->name), "blackhole %s", prefix);
 	route->key = strdup(route->name);
-	error = route->key ? make_blackhole(route, prefix, options) : -ENOMEM;
+	if (!route->key)
+		return -ENOMEM;
+	snprintf(text, sizeof(text), "dst %s action %s", prefix, rule_action_name(options->action));
+	if (rule_parse(text, &rule, &route->why))
+		error = -EINVAL;
+	else if (rule.dst_len != rule_address_bits(rule.family) || (rule.family == FLOW_IPV6) != !!strchr(prefix, ':'))
+		error = reason_set(&route->why, -EINVAL, "it is not a route to one address");
+	else
+		error = rule_set_add(&route->rules, &rule);
 	route->is_drop = !error && is_blackhole(json);
 	route->refusal = REFUSAL_TOO_WIDE;
 	/* A route without the community may have had it before, so it counts as withdrawn. */
-	if (!is_blackhole(json) && !route->is_withdrawn)
-		route->is_withdrawn = true;
+	route->is_withdrawn |= !is_blackhole(json);
 	return error == -ENOMEM ? error : 0;
-}
-
-static enum refusal refusal_of(int error)
-{
-	switch (error) {
-	case -ENOTSUP:
-		return REFUSAL_COMPONENT;
-	case -E2BIG:
-		return REFUSAL_RULES;
-	case -EDOM:
-		return REFUSAL_TOO_WIDE;
-	case -EBADMSG:
-		return REFUSAL_MALFORMED;
-	}
-	return REFUSAL_VALUE;
 }
 
 static int read_flow(struct route *route, const json_t *json, const json_t *nlri,
@@ -266,6 +228,7 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 {
 	const json_t *components = json_object_get(nlri, "value");
 	struct reason no_rules = {};
+	struct rule rule;
 	__u64 rate;
 	int error;
 
@@ -275,16 +238,29 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 		return -ENOMEM;
 	route->is_drop = is_drop(route, json, &rate);
 	error = flow_rules(components, options->action, ROUTE_RULES_MAX, &route->rules, &no_rules);
-	if (!error && route->is_drop && rate)
-		error = limit(route, rate, &no_rules);
-	if (error) {
+	if (!error && route->is_drop && rate && route->rules.count != 1) {
+		/* Each rule has a bucket of its own: the flow would get more than its rate. */
+		error = reason_set(&no_rules, -E2BIG, "a rate is for one rule, and this flow takes %zu",
+				   route->rules.count);
+	} else if (!error && route->is_drop && rate) {
+		rule_set_get(&route->rules, 0, &rule);
 		rule_set_close(&route->rules);
-		if (route->is_drop) {
-			route->why = no_rules;
-			route->refusal = refusal_of(error);
-		}
-		route->is_drop = false;
+		rule.fields |= RULE_RATE;
+		rule.rate = rate;
+		error = rule_set_add(&route->rules, &rule);
 	}
+	if (!error)
+		return 0;
+	rule_set_close(&route->rules);
+	if (route->is_drop) {
+		route->why = no_rules;
+		route->refusal = error == -ENOTSUP ? REFUSAL_COMPONENT :
+				 error == -E2BIG   ? REFUSAL_RULES :
+				 error == -EDOM    ? REFUSAL_TOO_WIDE :
+				 error == -EBADMSG ? REFUSAL_MALFORMED :
+						     REFUSAL_VALUE;
+	}
+	route->is_drop = false;
 	return error == -ENOMEM ? error : 0;
 }
 

@@ -78,29 +78,24 @@ static __s64 report_at_ms(const struct translator *translator)
 	       (announced->accepted_count + announced->rules_count) / REPORT_FLOWS_A_MS;
 }
 
-static void report(struct translator *translator)
-{
-	const __s64 now = now_ms();
-
-	translator->announced.is_peers_table_old = now - translator->peers_ms > PEERS_OLD_MS;
-	translator->is_reported = true;
-	translator->reported_ms = now;
-	announced_report(&translator->announced, translator->to);
-}
-
 static int send_lines(struct translator *translator)
 {
 	const struct announced *announced = &translator->announced;
 	char status[STATUS_BYTES];
 	int error = announced_take_waiting(&translator->announced, translator->to);
+	const __s64 now = now_ms();
 
 	snprintf(status, sizeof(status), TRANSLATOR_STATUS,
 		 (unsigned long long)(announced->accepted_count + announced->refused_count),
 		 (unsigned long long)announced->refused_count, (unsigned long long)translator->unreadable);
 	if (strcmp(translator->told, status))
 		fprintf(translator->to, "%s\n", strcpy(translator->told, status));
-	if (now_ms() >= report_at_ms(translator))
-		report(translator);
+	if (now >= report_at_ms(translator)) {
+		translator->announced.is_peers_table_old = now - translator->peers_ms > PEERS_OLD_MS;
+		translator->is_reported = true;
+		translator->reported_ms = now;
+		announced_report(announced, translator->to);
+	}
 	translator->sent_ms = now_ms();
 	return error ? error : fflush(translator->to) ? -EPIPE : 0;
 }
@@ -195,40 +190,36 @@ static bool has_input(int timeout_ms)
 	return poll(&input, 1, timeout_ms) > 0;
 }
 
-/* Waits until there is input or a renewal is due, and takes it. 1: the input has ended. */
-static int step(struct translator *translator, char *bytes, struct reason *reason)
-{
-	const __s64 now = now_ms(), renewal_ms = translator->renewed_ms + translator->period_ms - now;
-	const __s64 report_ms = report_at_ms(translator) - now, left_ms = MIN(renewal_ms, report_ms);
-	ssize_t got = 1;
-	int error = 0;
-
-	if (renewal_ms <= 0)
-		renew(translator);
-	if (has_input(left_ms <= 0 ? 0 : left_ms)) {
-		got = read(STDIN_FILENO, bytes, READ_BYTES);
-		if (got < 0 && errno != EINTR && errno != EAGAIN)
-			return reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
-		error = got > 0 ? take_input(translator, bytes, got) : 0;
-	}
-	if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
-		error = send_lines(translator);
-	return error ? error : !got;
-}
-
+/* Takes input, and renews the rules in time, until the input ends or an error. */
 static int run(struct translator *translator, struct reason *reason)
 {
 	char *bytes = malloc(READ_BYTES + 1);
-	int got = bytes && translator->to && !route_stream_open(&translator->stream) ? 0 : -ENOMEM;
+	int error = bytes && translator->to && !route_stream_open(&translator->stream) ? 0 : -ENOMEM;
+	ssize_t got = 1;
 
-	while (!got)
-		got = step(translator, bytes, reason);
+	while (got && !error) {
+		const __s64 now = now_ms(), renewal_ms = translator->renewed_ms + translator->period_ms - now;
+		const __s64 report_ms = report_at_ms(translator) - now, left_ms = MIN(renewal_ms, report_ms);
+
+		got = 1;
+		if (renewal_ms <= 0)
+			renew(translator);
+		if (has_input(left_ms <= 0 ? 0 : left_ms)) {
+			got = read(STDIN_FILENO, bytes, READ_BYTES);
+			if (got > 0)
+				error = take_input(translator, bytes, got);
+			else if (got < 0 && errno != EINTR && errno != EAGAIN)
+				error = reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
+		}
+		if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
+			error = send_lines(translator);
+	}
 	free(bytes);
-	if (got > 0)
+	if (!error)
 		return route_stream_is_whole(&translator->stream) ?
 			       reason_set(reason, 0, "the input has ended") :
 			       reason_set(reason, -EBADMSG, "the input has ended within a line");
-	return got == -ENOMEM ? reason_set(reason, got, "not enough memory") : got;
+	return error == -ENOMEM ? reason_set(reason, error, "not enough memory") : error;
 }
 
 void translator_run(const void *context, int out)
