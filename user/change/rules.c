@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Adds and deletes the rules of a change in the store. For the tables it only notes keys: see entries.c. */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "change/internal.h"
@@ -107,10 +108,11 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 	int error = 0;
 
 	for (size_t i = 0; i < count && !error; i++) {
-		struct rule there = rules[i];
+		struct rule there;
 
-		if (!(there.fields & RULE_RATE))
+		if (!(rules[i].fields & RULE_RATE))
 			continue;
+		there = rules[i];
 		error = rates ? 0 : store_rates(session->store, &rates);
 		if (!error)
 			error = store_get(session->store, &there);
@@ -129,6 +131,13 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 	return error ? store_unread_reason(error, reason) : 0;
 }
 
+static bool is_of_kind(const struct rule *rule, const struct rule *other)
+{
+	return rule->family == other->family && rule->action == other->action && rule->fields == other->fields &&
+	       rule->src_len == other->src_len && rule->dst_len == other->dst_len &&
+	       !memcmp(&rule->details, &other->details, sizeof(rule->details));
+}
+
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
 {
 	const struct shape_list *list = store_shape_list(session->store);
@@ -140,7 +149,10 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		/* The rules of a list are mostly of one kind, and to make keys of them takes longer. */
+		if (i && !is_new && is_of_kind(&rules[i], &rules[i - 1]))
+			continue;
 		for (size_t k = rule_keys(&rules[i], keys); k-- > 0;) {
 			if (!is_new && shape_list_find(list, &keys[k].shape))
 				continue;
@@ -160,6 +172,7 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 						  "bring back; confirm that change first: xdp-cuckoo confirm",
 						  rule_format(&rules[i], text));
 		}
+	}
 	return 0;
 }
 

@@ -63,25 +63,18 @@ struct rule_shape rule_shape_of_tag(__u64 tag, __u64 details, enum flow_family f
 				    .dst_len = lengths % each };
 }
 
-static struct rule_key key_of(const struct flow *flow, const struct rule_shape *shape)
+/* Fills the rest of the key, which has its shape. To copy ten bytes that were just written one by one would stall the processor. */
+static void fill_key(struct rule_key *key, const struct flow *flow)
 {
-	struct rule_key key = { .shape = *shape };
+	const struct rule_shape *shape = &key->shape;
 
-	flow_pack(flow, &key.key);
-	key.key.word[flow_key_last(shape->family)] |= shape_tag(shape);
-	key.key.word[FLOW_KEY_DETAILS] &= details_mask(&shape->details);
-	return key;
+	flow_pack(flow, &key->key);
+	key->key.word[flow_key_last(shape->family)] |= shape_tag(shape);
+	key->key.word[FLOW_KEY_DETAILS] &= details_mask(&shape->details);
 }
 
 size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 {
-	struct rule_shape shape = {
-		.action = rule->action,
-		.fields = rule->fields,
-		.details = rule->details,
-		.src_len = rule->src_len,
-		.dst_len = rule->dst_len,
-	};
 	struct flow flow = {
 		.src = rule->src,
 		.dst = rule->dst,
@@ -98,8 +91,16 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		if (rule->family != family && rule->family != FLOW_NO_FAMILY)
 			continue;
-		shape.family = flow.family = family;
-		keys[count++] = key_of(&flow, &shape);
+		flow.family = family;
+		keys[count].shape = (struct rule_shape){
+			.family = family,
+			.action = rule->action,
+			.fields = rule->fields,
+			.details = rule->details,
+			.src_len = rule->src_len,
+			.dst_len = rule->dst_len,
+		};
+		fill_key(&keys[count++], &flow);
 	}
 	return count;
 }
@@ -379,6 +380,7 @@ static __u64 take_bits(__u64 *index, unsigned int bits)
 struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape *to, __u64 index)
 {
 	const struct rule_details *a = &key->shape.details, *b = &to->details;
+	struct rule_key expanded = { .shape = *to };
 	struct flow flow;
 
 	if (!rule_expansion_bits(&key->shape, to))
@@ -389,7 +391,8 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 	flow.sport |= htobe16(take_bits(&index, a->sport_free - b->sport_free) << b->sport_free);
 	flow.dport |= htobe16(take_bits(&index, a->dport_free - b->dport_free) << b->dport_free);
 	flow.length |= take_bits(&index, b->length_bits - a->length_bits) << (RULE_PORT_BITS - b->length_bits);
-	return key_of(&flow, to);
+	fill_key(&expanded, &flow);
+	return expanded;
 }
 
 struct rule rule_of_key(const struct rule_key *key)
@@ -417,12 +420,12 @@ struct rule rule_of_key(const struct rule_key *key)
 struct rule rule_of_flow(const struct flow *flow)
 {
 	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
-	const struct rule_shape shape = { .family = flow->family,
-					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
-					  .src_len = rule_address_bits(flow->family),
-					  .dst_len = rule_address_bits(flow->family) };
-	const struct rule_key key = key_of(flow, &shape);
+	struct rule_key key = { .shape = { .family = flow->family,
+					   .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
+					   .src_len = rule_address_bits(flow->family),
+					   .dst_len = rule_address_bits(flow->family) } };
 
+	fill_key(&key, flow);
 	return rule_of_key(&key);
 }
 
