@@ -43,31 +43,15 @@ struct web {
 	char *text;
 };
 
-static void ask(struct web *web)
-{
-	const char question = WEB_ASKS;
-	size_t used = 0;
-	ssize_t got = 1;
-
-	free(web->text);
-	if (send(web->fd, &question, 1, MSG_NOSIGNAL) != 1 ||
-	    recv(web->fd, &web->answer, sizeof(web->answer), MSG_WAITALL) != sizeof(web->answer))
-		_exit(1);
-	web->text = malloc(web->answer.bytes + 1);
-	while (web->text && got > 0 && used < web->answer.bytes) {
-		got = recv(web->fd, web->text + used, web->answer.bytes - used, MSG_WAITALL);
-		used += got;
-	}
-	if (!web->text || got <= 0)
-		_exit(1);
-	web->answered_ms = clock_ms(CLOCK_MONOTONIC);
-}
-
+/* Asks for the text of the metrics, at most once a second. */
 static void make_page(const char *path, void *context, struct http_page *page)
 {
 	static const char index_page[] = "<!DOCTYPE html><title>xdp-cuckoo</title><a href=\"/metrics\">/metrics</a>\n";
 	static const char nothing[] = "there is only /metrics here\n";
+	const char question = WEB_ASKS;
 	struct web *web = context;
+	size_t used = 0;
+	ssize_t got = 1;
 
 	if (!strcmp(path, "/")) {
 		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
@@ -77,8 +61,20 @@ static void make_page(const char *path, void *context, struct http_page *page)
 		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
 		return;
 	}
-	if (clock_ms(CLOCK_MONOTONIC) - web->answered_ms >= FRESH_MS)
-		ask(web);
+	if (clock_ms(CLOCK_MONOTONIC) - web->answered_ms >= FRESH_MS) {
+		free(web->text);
+		if (send(web->fd, &question, 1, MSG_NOSIGNAL) != 1 ||
+		    recv(web->fd, &web->answer, sizeof(web->answer), MSG_WAITALL) != sizeof(web->answer))
+			_exit(1);
+		web->text = malloc(web->answer.bytes + 1);
+		while (web->text && got > 0 && used < web->answer.bytes) {
+			got = recv(web->fd, web->text + used, web->answer.bytes - used, MSG_WAITALL);
+			used += got;
+		}
+		if (!web->text || got <= 0)
+			_exit(1);
+		web->answered_ms = clock_ms(CLOCK_MONOTONIC);
+	}
 	*page = (struct http_page){ web->answer.status,
 				    web->answer.status == 200 ? "text/plain; version=0.0.4; charset=utf-8" :
 								"text/plain",
@@ -167,6 +163,7 @@ static unsigned int make_text(struct serving *serving, char **text, size_t *byte
 {
 	struct reason unread, reason;
 	json_t *metrics;
+	bool is_short;
 	FILE *to;
 	int error = metrics_gather(serving->exporter->state, &metrics, &unread, &reason);
 	const char *failure = error ? reason.text : unread.text;
@@ -181,7 +178,8 @@ static unsigned int make_text(struct serving *serving, char **text, size_t *byte
 	else if (to)
 		metrics_write(to, metrics);
 	json_decref(metrics);
-	if (to && (ferror(to) | fclose(to))) {
+	is_short = to && ferror(to);
+	if (to && (fclose(to) || is_short)) {
 		free(*text);
 		*text = NULL;
 	}

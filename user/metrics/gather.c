@@ -10,7 +10,6 @@
 #include "change/change.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
-#include "metrics/store_summary.h"
 #include "base/version.h"
 
 /* The sums over all filters of a name. Most names have one filter. */
@@ -35,18 +34,7 @@ static const char *name_of(const struct kernel_filter *filter)
 	return filter->config->magic ? filter->config->name : "-";
 }
 
-static struct group *find_group(struct groups *groups, const struct kernel_filter *filter)
-{
-	struct group *group;
-
-	for (group = groups->group; group < groups->group + groups->count; group++)
-		if (group->name && !strcmp(group->name, name_of(filter)))
-			return group;
-	groups->count++;
-	*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
-	return group;
-}
-
+/* Sums the filters by name. */
 static int gather(struct groups *groups, struct reason *reason)
 {
 	int error = 0;
@@ -56,8 +44,14 @@ static int gather(struct groups *groups, struct reason *reason)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	for (size_t i = 0; i < groups->filters_count && !error; i++) {
 		const struct kernel_filter *filter = &groups->filters[i];
-		struct group *group = find_group(groups, filter);
+		struct group *group = groups->group, *const end = groups->group + groups->count;
 
+		while (group < end && strcmp(group->name, name_of(filter)))
+			group++;
+		if (group == end) {
+			groups->count++;
+			*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
+		}
 		group->slots += table_slots_of(filter_geometry(filter));
 		group->used += filter->config->used;
 		group->moves += abi_active(filter->config)->moves;
@@ -211,34 +205,7 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 		}
 }
 
-/*
- * Adds the counts of the driver and of the filter with equal labels. Leaves out interfaces of libxdp's
- * dispatcher, because other programs may take packets there.
- */
-static void add_received(json_t *received, json_t *seen, json_t *lost, const struct kernel_filter *filter,
-			 const struct interface *interfaces, size_t count)
-{
-	struct reason ignored;
-	__u64 packets;
-
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
-		json_t *labels;
-
-		if (kernel_is_outgoing(attachment))
-			continue;
-		metrics_sample(lost, attachment_labels(filter, i), attachment->lost);
-		if (attachment->root_id != attachment->prog_id ||
-		    kernel_counted_on(filter, attachment, interfaces, count, &packets, &ignored))
-			continue;
-		labels = attachment_labels(filter, i);
-		for (size_t k = 0; k < count; k++)
-			if (interfaces[k].index == attachment->ifindex)
-				metrics_sample(received, json_incref(labels), interfaces[k].received);
-		metrics_sample(seen, labels, packets);
-	}
-}
-
+/* Adds the counts of the driver and of the filter with equal labels. */
 static void add_bypasses(json_t *metrics, const struct groups *groups)
 {
 	json_t *received = metrics_family(metrics, "xdp_cuckoo_interface_received_packets_total", METRIC_COUNTER,
@@ -248,11 +215,31 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 	json_t *lost = metrics_family(metrics, "xdp_cuckoo_interface_lost_packets_total", METRIC_COUNTER,
 				      "Packets that the card had no room for, so that the filter has not seen them.");
 	struct interface *interfaces;
+	struct reason ignored;
+	__u64 packets;
 	size_t count;
 
 	interfaces_list(&interfaces, &count);
 	for (size_t f = 0; f < groups->filters_count; f++)
-		add_received(received, seen, lost, &groups->filters[f], interfaces, count);
+		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
+			const struct kernel_filter *filter = &groups->filters[f];
+			const struct kernel_attachment *attachment = &filter->attachments[i];
+			json_t *labels;
+
+			if (kernel_is_outgoing(attachment))
+				continue;
+			labels = attachment_labels(filter, i);
+			metrics_sample(lost, json_incref(labels), attachment->lost);
+			/* On an interface of libxdp's dispatcher, other programs may take packets. */
+			if (attachment->root_id == attachment->prog_id &&
+			    !kernel_counted_on(filter, attachment, interfaces, count, &packets, &ignored)) {
+				for (size_t k = 0; k < count; k++)
+					if (interfaces[k].index == attachment->ifindex)
+						metrics_sample(received, json_incref(labels), interfaces[k].received);
+				metrics_sample(seen, json_incref(labels), packets);
+			}
+			json_decref(labels);
+		}
 	free(interfaces);
 }
 
@@ -417,27 +404,12 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 	}
 }
 
-static json_t *describe(const struct groups *groups, const char *state, struct reason *unread)
-{
-	json_t *metrics = metrics_begin();
-	json_t *build = metrics_family(metrics, "xdp_cuckoo_build_info", METRIC_GAUGE, "The version of the tool.");
-
-	metrics_sample(build, json_pack("{s:s}", "version", VERSION), 1);
-	add_interfaces(metrics, groups);
-	add_tables(metrics, groups);
-	add_rules(metrics, groups, state, unread);
-	add_counters(metrics, groups);
-	add_interface_counters(metrics, groups);
-	add_bypasses(metrics, groups);
-	add_families(metrics, groups);
-	return metrics;
-}
-
 int metrics_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	struct groups groups = {};
 	enum kernel_seen seen;
+	json_t *build;
 	int error = kernel_find_filters((struct kernel_wish){ .keeps_pins = true, .seen = &seen }, &filters,
 					&groups.filters_count, reason);
 
@@ -451,7 +423,16 @@ int metrics_gather(const char *state, json_t **metrics, struct reason *unread, s
 	if (!error)
 		error = gather(&groups, reason);
 	if (!error) {
-		*metrics = describe(&groups, state, unread);
+		*metrics = metrics_begin();
+		build = metrics_family(*metrics, "xdp_cuckoo_build_info", METRIC_GAUGE, "The version of the tool.");
+		metrics_sample(build, json_pack("{s:s}", "version", VERSION), 1);
+		add_interfaces(*metrics, &groups);
+		add_tables(*metrics, &groups);
+		add_rules(*metrics, &groups, state, unread);
+		add_counters(*metrics, &groups);
+		add_interface_counters(*metrics, &groups);
+		add_bypasses(*metrics, &groups);
+		add_families(*metrics, &groups);
 		error = metrics_end();
 		if (error) {
 			json_decref(*metrics);

@@ -229,39 +229,27 @@ int http_server_open(int listener, http_server_pages *pages, void *context, stru
 	return new->daemon ? 0 : -ENOMEM;
 }
 
-/* Shuts the connections that have lasted too long. Returns for how long the next poll may wait; -1: no limit. */
-static int shut_old(struct http_server *server)
-{
-	MHD_UNSIGNED_LONG_LONG of_library;
-	struct connection *oldest;
-	__s64 left_ms = INT_MAX;
-	unsigned int count;
-
-	while ((oldest = find_oldest(server, &count)) && left_ms == INT_MAX) {
-		const __s64 of_oldest = oldest->since_ms + CONNECTION_MS - clock_ms(CLOCK_MONOTONIC);
-
-		if (of_oldest > 0)
-			left_ms = of_oldest;
-		else
-			shut(oldest);
-	}
-	if (server->has_room)
-		return 0;
-	if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
-		left_ms = of_library;
-	return left_ms == INT_MAX ? -1 : left_ms;
-}
-
 int http_server_run(struct http_server *server, int often_ms, void (*often)(void *context))
 {
 	struct pollfd file = { .events = POLLIN };
-	int left_ms;
+	MHD_UNSIGNED_LONG_LONG of_library;
+	struct connection *oldest;
+	unsigned int count;
+	__s64 left_ms;
 
 	file.fd = mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	do {
 		often(server->context);
-		left_ms = shut_old(server);
-		if (poll(&file, 1, left_ms < 0 || left_ms > often_ms ? often_ms : left_ms) < 0 && errno != EINTR)
+		/* Shuts the connections that have lasted too long. */
+		while ((oldest = find_oldest(server, &count)) &&
+		       oldest->since_ms + CONNECTION_MS <= clock_ms(CLOCK_MONOTONIC))
+			shut(oldest);
+		left_ms = oldest ? oldest->since_ms + CONNECTION_MS - clock_ms(CLOCK_MONOTONIC) : often_ms;
+		if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
+			left_ms = of_library;
+		if (server->has_room || left_ms < 0)
+			left_ms = 0;
+		if (poll(&file, 1, left_ms < often_ms ? left_ms : often_ms) < 0 && errno != EINTR)
 			return -errno;
 		server->has_room = false;
 	} while (mhd.run(server->daemon) == MHD_YES);

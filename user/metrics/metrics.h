@@ -11,6 +11,9 @@
 #include <jansson.h>
 
 #include "base/error_reason.h"
+#include "counters/counters.h"
+#include "lists/flow_report.h"
+#include "store/store.h"
 
 /* Families of samples, kept as JSON, and written in the text format 0.0.4 of Prometheus. */
 
@@ -36,6 +39,26 @@ void metrics_write(FILE *to, const json_t *metrics);
  * no filter could be read; other -errno.
  */
 int metrics_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason);
+
+/*
+ * Counts of a store and of its lists, for a process that must survive a bad store. A child process reads the store, and only
+ * the child dies or hangs if the file is cut short or the disk fails.
+ */
+
+/* With more rules, what they counted is not summed: that would take too long for a scrape. */
+#define STORE_SUMMARY_RULES_MAX 500000
+
+struct store_summary {
+	struct store_info info;
+	struct store_lists lists;
+	struct store_feeds feeds;
+	struct flow_report flows[1 + STORE_LISTS_MAX]; /* of each list; see flow_report.second */
+	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
+	struct list_counts counts;
+};
+
+/* `name` is that of the running filters. 0; -ENOENT: there is no store; other -errno. */
+int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason);
 
 /*
  * A small HTTP server without threads, for GET and HEAD. A request has at most 4 KiB. A connection serves one request and

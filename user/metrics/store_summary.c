@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics/store_summary.h"
+#include "metrics/metrics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,40 +65,21 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	_exit(write(to, "", 1) == 1 ? 0 : 1);
 }
 
-static int await_answer(int from, const struct answer *answer, struct reason *reason)
-{
-	struct pollfd file = { .fd = from, .events = POLLIN };
-	char whole;
-
-	if (poll(&file, 1, READ_MS) <= 0)
-		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
-				  READ_MS / 1000);
-	if (read(from, &whole, 1) != 1)
-		return reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
-	*reason = answer->reason;
-	return answer->error;
-}
-
-/* Reaps hung children that have ended, and no other children. Returns a free place; NULL: too many hang. */
-static pid_t *reap_hung(void)
-{
-	pid_t *place = NULL;
-
-	for (pid_t *child = hung; child < hung + HUNG_MAX; child++) {
-		if (*child && waitpid(*child, NULL, WNOHANG))
-			*child = 0;
-		if (!*child)
-			place = child;
-	}
-	return place;
-}
-
 int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason)
 {
-	pid_t child, *place = reap_hung();
+	struct pollfd file = { .events = POLLIN };
+	pid_t child, *place = NULL;
 	struct answer *answer;
 	int ends[2], error;
+	char whole;
 
+	/* Reaps hung children that have ended, and no other children. */
+	for (pid_t *hangs = hung; hangs < hung + HUNG_MAX; hangs++) {
+		if (*hangs && waitpid(*hangs, NULL, WNOHANG))
+			*hangs = 0;
+		if (!*hangs)
+			place = hangs;
+	}
 	if (!place)
 		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs",
 				  HUNG_MAX);
@@ -115,10 +96,18 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 		read_in_child(dir, name, answer, ends[1]);
 	error = child < 0 ? -errno : 0;
 	close(ends[1]);
-	if (error)
+	file.fd = ends[0];
+	if (error) {
 		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
-	else
-		error = await_answer(ends[0], answer, reason);
+	} else if (poll(&file, 1, READ_MS) <= 0) {
+		error = reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
+				   READ_MS / 1000);
+	} else if (read(ends[0], &whole, 1) != 1) {
+		error = reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
+	} else {
+		*reason = answer->reason;
+		error = answer->error;
+	}
 	close(ends[0]);
 	if (child > 0) {
 		kill(child, SIGKILL);
