@@ -127,10 +127,7 @@ static int make_values(const struct ranges *numbers, unsigned int kind, struct v
 		const bool has_blocks = kind == PACKET_LENGTH || range->last - range->first >= RANGE_MAX;
 
 		for (unsigned int first = range->first, bits; first <= range->last; first += 1U << bits) {
-			for (bits = 0; has_blocks && bits + RULE_BLOCK_BITS < RULE_PORT_BITS; bits += RULE_BLOCK_BITS)
-				if (first & ((1U << (bits + RULE_BLOCK_BITS)) - 1) ||
-				    range->last - first < (1U << (bits + RULE_BLOCK_BITS)) - 1)
-					break;
+			bits = has_blocks ? rule_block_bits(first, range->last) : 0;
 			if (values->count == VALUES_MAX)
 				return reason_set(reason, -E2BIG, "%s: more than %d values", flow_kind_name(kind),
 						  VALUES_MAX);

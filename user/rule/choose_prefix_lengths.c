@@ -199,24 +199,9 @@ static void assign(struct shape_list *list, enum flow_family family, const struc
 		shape_list_mark_shared(list, &probed[i]);
 }
 
-/* For a family of which unite_cheapest() leaves too many probed shapes. */
-static int plan_cover(struct shape_list *list, enum flow_family family)
-{
-	struct rule_shape probed[SHAPE_LIST_MAX];
-
-	for (unsigned int bits = 0; bits < 63; bits++) {
-		const size_t count = cover(list, family, bits, probed);
-
-		if (count <= shape_list_limit) {
-			assign(list, family, probed, count);
-			return 0;
-		}
-	}
-	return -E2BIG;
-}
-
 static int plan_family(struct shape_list *list, enum flow_family family)
 {
+	struct rule_shape probed[SHAPE_LIST_MAX];
 	struct plan plan = {};
 	size_t count = 0;
 	double own = 0;
@@ -241,12 +226,14 @@ static int plan_family(struct shape_list *list, enum flow_family family)
 	plan.keys_allowed += own * (1ULL << SHAPE_LIST_EXPAND_BITS);
 	while (plan.left > shape_list_limit && unite_cheapest(&plan))
 		;
-	if (plan.left > shape_list_limit)
-		return plan_cover(list, family);
 	for (size_t i = 0; i < plan.count; i++)
 		if (plan.keys[i])
-			plan.probed[count++] = plan.probed[i];
-	assign(list, family, plan.probed, count);
+			probed[count++] = plan.probed[i];
+	for (unsigned int bits = 0; count > shape_list_limit && bits < 63; bits++)
+		count = cover(list, family, bits, probed);
+	if (count > shape_list_limit)
+		return -E2BIG;
+	assign(list, family, probed, count);
 	return 0;
 }
 

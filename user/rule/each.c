@@ -89,17 +89,14 @@ static int begin_element(struct values *values, char text[RULE_RANGE_BYTES], str
 			  values->is_length ? "lengths, like 0-127" : "ports, like 80-443");
 }
 
-/* Takes the next port off the range, or the next block. */
-static void next_port(struct values *values, char text[RULE_RANGE_BYTES])
+unsigned int rule_block_bits(unsigned int first, unsigned int last)
 {
 	unsigned int bits = 0;
 
-	while (values->has_blocks && bits + RULE_BLOCK_BITS < RULE_PORT_BITS &&
-	       !(values->port >> bits & ((1 << RULE_BLOCK_BITS) - 1)) &&
-	       values->last_port - values->port >= (1U << (bits + RULE_BLOCK_BITS)) - 1)
+	while (bits + RULE_BLOCK_BITS < RULE_PORT_BITS && !(first >> bits & ((1 << RULE_BLOCK_BITS) - 1)) &&
+	       last - first >= (1U << (bits + RULE_BLOCK_BITS)) - 1)
 		bits += RULE_BLOCK_BITS;
-	sprintf(text, bits ? "%u/%u" : "%u", values->port, RULE_PORT_BITS - bits);
-	values->port += 1U << bits;
+	return bits;
 }
 
 /* Takes the next value. 1; 0 at the end; -EINVAL. */
@@ -111,7 +108,11 @@ static int next_value(struct values *values, char text[RULE_RANGE_BYTES], struct
 
 	for (;;) {
 		if (values->is_in_range && values->is_port && values->port <= values->last_port) {
-			next_port(values, text);
+			const unsigned int bits =
+				values->has_blocks ? rule_block_bits(values->port, values->last_port) : 0;
+
+			sprintf(text, bits ? "%u/%u" : "%u", values->port, RULE_PORT_BITS - bits);
+			values->port += 1U << bits;
 			return 1;
 		}
 		if (values->is_in_range && !values->is_port && rule_range_next(&values->addresses, &address, &length)) {

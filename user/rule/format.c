@@ -61,25 +61,9 @@ static void append_block(char *text, const char *word, unsigned int number, unsi
 		text_append(text, RULE_TEXT_BYTES, "/%u", RULE_PORT_BITS - free);
 }
 
-static void append_details(char *text, const struct rule *rule)
-{
-	const struct rule_details *details = &rule->details;
-
-	if (details->flags_mask) {
-		text_append(text, RULE_TEXT_BYTES, " flags");
-		append_flags(text, ' ', rule->flags);
-		if (details->flags_mask != rule->flags)
-			append_flags(text, '/', details->flags_mask);
-	}
-	for (unsigned int i = 0; i < RULE_FRAGMENTS; i++)
-		if (rule_fragments[i].mask == details->fragment_mask && rule_fragments[i].value == rule->fragment)
-			text_append(text, RULE_TEXT_BYTES, " fragment %s", rule_fragments[i].name);
-	if (details->length_bits)
-		append_block(text, "length", rule->length, RULE_PORT_BITS - details->length_bits);
-}
-
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 {
+	const struct rule_details *details = &rule->details;
 	const bool is_icmp = rule->port_kind == FLOW_ICMP;
 	/* Without an address or ICMP, only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
 	const bool needs_family = rule->family != FLOW_NO_FAMILY && !rule->dst_len && !rule_is_icmp(rule);
@@ -96,13 +80,23 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		text_append(text, RULE_TEXT_BYTES, " src %s",
 			    rule_prefix_format(rule->family, &rule->src, rule->src_len, prefix));
 	if (rule->fields & RULE_SPORT)
-		append_block(text, is_icmp ? "type" : "sport", ntohs(rule->sport), rule->details.sport_free);
+		append_block(text, is_icmp ? "type" : "sport", ntohs(rule->sport), details->sport_free);
 	if (rule->dst_len)
 		text_append(text, RULE_TEXT_BYTES, " dst %s",
 			    rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
-		append_block(text, is_icmp ? "code" : "dport", ntohs(rule->dport), rule->details.dport_free);
-	append_details(text, rule);
+		append_block(text, is_icmp ? "code" : "dport", ntohs(rule->dport), details->dport_free);
+	if (details->flags_mask) {
+		text_append(text, RULE_TEXT_BYTES, " flags");
+		append_flags(text, ' ', rule->flags);
+		if (details->flags_mask != rule->flags)
+			append_flags(text, '/', details->flags_mask);
+	}
+	for (unsigned int i = 0; i < RULE_FRAGMENTS; i++)
+		if (rule_fragments[i].mask == details->fragment_mask && rule_fragments[i].value == rule->fragment)
+			text_append(text, RULE_TEXT_BYTES, " fragment %s", rule_fragments[i].name);
+	if (details->length_bits)
+		append_block(text, "length", rule->length, RULE_PORT_BITS - details->length_bits);
 	if (rule->fields & RULE_NEW)
 		text_append(text, RULE_TEXT_BYTES, " state new");
 	if (rule->fields & RULE_RATE)

@@ -215,6 +215,7 @@ size_t rule_under_shape(const struct rule *query, const struct rule_shape *shape
 	}
 	return count;
 }
+
 static __be16 common_port_mask(__u8 a_free, __u8 b_free)
 {
 	return port_mask(a_free > b_free ? a_free : b_free);

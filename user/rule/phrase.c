@@ -248,49 +248,26 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 	return add(reading, keyword, value);
 }
 
-/* "tcp", "tcp 443", "tcp https" */
-static int add_protocol(struct phrase_reading *reading, const char *word)
-{
-	__u8 number;
-	int error = add(reading, "proto", word);
-
-	if (error || !rule_protocol_number(word, &number) || !rule_has_ports(number) ||
-	    reading->next == reading->count || !is_port(reading->words[reading->next]))
-		return error;
-	return add(reading, "dport", reading->words[reading->next++]);
-}
-
-/* "tcp:443", "tcp/443" and "443/tcp". Returns whether `word`, of `length` bytes, is one of these. */
-static bool split_port(const char *word, size_t length, const char **protocol, size_t *protocol_length,
-		       const char **port, size_t *port_length)
+/* "tcp:443", "tcp/443" and "443/tcp". Returns 1 if the first `length` bytes of `word` are none of these. */
+static int add_port(struct phrase_reading *reading, const char *word, size_t length)
 {
 	const size_t first = strcspn(word, ":/");
+	const bool is_port_first = isdigit((unsigned char)*word);
+	const char *port = is_port_first ? word : word + first + 1, *protocol = is_port_first ? word + first + 1 : word;
+	size_t port_length, protocol_length;
 	char name[16];
-
-	if (first + 1 >= length)
-		return false;
-	*port = isdigit((unsigned char)*word) ? word : word + first + 1;
-	*port_length = *port == word ? first : length - first - 1;
-	*protocol = *port == word ? word + first + 1 : word;
-	*protocol_length = length - 1 - *port_length;
-	if (*port == word && (word[first] != '/' || memchr(word, '.', first)))
-		return false;
-	if (*protocol_length >= sizeof(name) || memchr(*port, ':', *port_length))
-		return false;
-	*(char *)mempcpy(name, *protocol, *protocol_length) = '\0';
-	if (!strcasecmp(word, "tcp/udp"))
-		return false;
-	return is_protocol(name);
-}
-
-/* Returns 1 if the text is no port. */
-static int add_port(struct phrase_reading *reading, const char *text, size_t length)
-{
-	const char *protocol, *port;
-	size_t protocol_length, port_length;
 	int error;
 
-	if (!split_port(text, length, &protocol, &protocol_length, &port, &port_length))
+	if (first + 1 >= length)
+		return 1;
+	port_length = is_port_first ? first : length - first - 1;
+	protocol_length = length - 1 - port_length;
+	if (is_port_first && (word[first] != '/' || memchr(word, '.', first)))
+		return 1;
+	if (protocol_length >= sizeof(name) || memchr(port, ':', port_length))
+		return 1;
+	*(char *)mempcpy(name, protocol, protocol_length) = '\0';
+	if (!strcasecmp(word, "tcp/udp") || !is_protocol(name))
 		return 1;
 	error = add_part(reading, "proto", protocol, protocol_length);
 	return error ? error : add_part(reading, "dport", port, port_length);
@@ -334,6 +311,7 @@ static int read_word(struct phrase_reading *reading, const char *word)
 {
 	const struct synonym *synonym;
 	const char *equals = strchr(word, '=');
+	__u8 number;
 	int error;
 
 	/* The fast way for lists of prefixes. */
@@ -353,8 +331,14 @@ static int read_word(struct phrase_reading *reading, const char *word)
 		return 0;
 	if (!strcmp(word, "-") && (error = add_end_of_range(reading)) <= 0)
 		return error;
-	if (is_protocol(word))
-		return add_protocol(reading, word);
+	if (is_protocol(word)) {
+		/* "tcp", "tcp 443", "tcp https" */
+		const bool has_port = rule_protocol_number(word, &number) && rule_has_ports(number) &&
+				      reading->next < reading->count && is_port(reading->words[reading->next]);
+
+		error = add(reading, "proto", word);
+		return error || !has_port ? error : add(reading, "dport", reading->words[reading->next++]);
+	}
 	if (equals) {
 		const char *name = keep(reading, word, equals - word);
 		const char *keyword = name ? rule_keyword_of(name) : NULL;

@@ -158,6 +158,9 @@ struct rule_each {
 };
 int rule_each(struct rule_each *each, const char *const *words, size_t count, struct reason *reason);
 
+/* How many of the lower bits of `first` the largest block leaves free that starts there and ends at `last` at most; 0: none. */
+unsigned int rule_block_bits(unsigned int first, unsigned int last);
+
 /* The same rules in memory. `is_strict` as above. -EINVAL, -ENOMEM: there are none. */
 struct rules {
 	struct rule *rule;

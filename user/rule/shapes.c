@@ -20,13 +20,6 @@ static int compare_ranks(const struct rule_shape *a, const struct rule_shape *b)
 	return (int)rule_rank(a->action, a->fields) - (int)rule_rank(b->action, b->fields);
 }
 
-static int shape_compare(const struct rule_shape *a, const struct rule_shape *b)
-{
-	const int order = compare_ranks(a, b);
-
-	return order ? order : memcmp(a, b, sizeof(*a));
-}
-
 bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b)
 {
 	return !memcmp(a, b, sizeof(*a));
@@ -39,8 +32,10 @@ static size_t shape_place(const struct shape_list *list, const struct rule_shape
 
 	while (low < high) {
 		const size_t middle = (low + high) / 2;
+		const struct rule_shape *at = &list->entry[middle].shape;
+		const int order = compare_ranks(at, shape);
 
-		if (shape_compare(&list->entry[middle].shape, shape) < 0)
+		if ((order ? order : memcmp(at, shape, sizeof(*at))) < 0)
 			low = middle + 1;
 		else
 			high = middle;
