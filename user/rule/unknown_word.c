@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "base/suggest.h"
 #include "rule/internal.h"
 
@@ -97,7 +98,7 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 	struct suggest suggest = suggest_for(word);
 	const char *known, *ignored, *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
 	__u16 port;
-	char text[SUGGEST_TEXT_BYTES];
+	char text[SUGGEST_TEXT_BYTES], fields[128] = "";
 
 	if (phrase->count && !strcmp(phrase->words[phrase->count - 2], "comment"))
 		return fail(reason,
@@ -122,10 +123,9 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 			    word);
 	if (isdigit((unsigned char)*word))
 		return number_reason(phrase, word, reason);
-	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
+	for (size_t i = 0; (known = rule_word(i, &ignored)); i++) {
 		suggest_offer(&suggest, known);
-	return fail(reason,
-		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, flags, fragment, length, action, "
-		    "timeout, comment%s",
-		    word, suggest_text(&suggest, NULL, text));
+		text_append(fields, sizeof(fields), "%s%s", i ? ", " : "", known);
+	}
+	return fail(reason, "'%.80s' is not a word of a rule: %s%s", word, fields, suggest_text(&suggest, NULL, text));
 }
