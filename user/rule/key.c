@@ -68,6 +68,7 @@ static void fill_key(struct rule_key *key, const struct flow *flow)
 {
 	const struct rule_shape *shape = &key->shape;
 
+	key->key = (struct flow_key){};
 	flow_pack(flow, &key->key);
 	key->key.word[flow_key_last(shape->family)] |= shape_tag(shape);
 	key->key.word[FLOW_KEY_DETAILS] &= details_mask(&shape->details);
