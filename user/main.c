@@ -76,17 +76,6 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	return command->run(&arguments->invocation);
 }
 
-/* If descriptor 0, 1 or 2 is closed, the store would get its number, and output would go into the store. */
-static int open_standard_files(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	return fd < 0 ? -errno : close(fd);
-}
-
 #define BUS_ERROR "cannot read the store: " REASON_DAMAGED
 #define BUG "; if xdp-cuckoo check says that the store is right, this is a bug: please report it"
 
@@ -112,30 +101,23 @@ static void warn_waiting(const char *text)
 	output_warning("%s", text);
 }
 
-/* Other processes that wait for this one show its name: the words of the command, cut to fit. */
-static void name_process(int count, char *const *words)
-{
-	static char name[128];
-	size_t used = 0;
-
-	for (int i = 0; i < count && used < sizeof(name); i++)
-		used += snprintf(name + used, sizeof(name) - used, "%s%s", i ? " " : "", words[i]);
-	if (count)
-		waiting_be_called(name);
-	waiting_timer_tell(warn_waiting);
-}
-
 int main(int argc, char **argv)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error }, ignore = { .sa_handler = SIG_IGN };
 	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
-	int status, error;
+	static char name[128]; /* of the process */
+	size_t used = 0;
+	int status, error, fd;
 
-	status = open_standard_files();
-	if (status)
+	/* If descriptor 0, 1 or 2 is closed, the store would get its number, and output would go into the store. */
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
 		return command_fail(STATUS_SYSTEM,
 				    "cannot open /dev/null: %s; raise the limit of open files, or create that device",
-				    strerror(-status));
+				    strerror(errno));
+	close(fd);
 	status = privileges_gain_none();
 	if (status)
 		return command_fail(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
@@ -144,7 +126,12 @@ int main(int argc, char **argv)
 	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG */
 	status = options_read(argc, argv, &arguments);
 	if (status == STATUS_DONE) {
-		name_process(argc - optind, argv + optind);
+		/* Other processes that wait for this one show its name: the words of the command, cut to fit. */
+		for (int i = optind; i < argc && used < sizeof(name); i++)
+			used += snprintf(name + used, sizeof(name) - used, "%s%s", i > optind ? " " : "", argv[i]);
+		if (used)
+			waiting_be_called(name);
+		waiting_timer_tell(warn_waiting);
 		status = run(&arguments, argc - optind, argv + optind);
 	}
 	/* If the result cannot be written, the command has failed. */

@@ -173,15 +173,6 @@ static int read_line(struct batch *batch, const struct batch_line *line, struct 
 	return error;
 }
 
-/* Whether the guard may refuse it. */
-static bool is_guarded(const struct batch *batch, const struct batch_request *request)
-{
-	for (size_t i = 0; request->verb != BATCH_TEST && i < request->rules.count; i++)
-		if (guard_concerns(&batch->guard, &request->rules.rule[i]))
-			return true;
-	return false;
-}
-
 /* Runs the next line, or ends the span before it. With --strict a bad line ends the change. */
 static int run_line(struct span *span, struct reason *reason)
 {
@@ -189,6 +180,7 @@ static int run_line(struct span *span, struct reason *reason)
 	struct batch_line *line = &batch->lines[span->next];
 	const bool is_strict = batch->invocation->is_strict;
 	struct batch_request request = {};
+	bool is_guarded = false;
 	struct reason bad;
 	int error = read_line(batch, line, &request, &bad);
 
@@ -204,7 +196,9 @@ static int run_line(struct span *span, struct reason *reason)
 		return 0;
 	}
 	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
-	if (!is_strict && is_guarded(batch, &request))
+	for (size_t i = 0; !is_strict && request.verb != BATCH_TEST && i < request.rules.count; i++)
+		is_guarded |= guard_concerns(&batch->guard, &request.rules.rule[i]);
+	if (is_guarded)
 		span->end = span->next > span->first ? span->next : span->next + 1;
 	/* The room of deleted rules is free only after the change. */
 	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session))
@@ -348,26 +342,6 @@ static int run_strict(struct batch *batch)
 	return 0;
 }
 
-static enum command_status run_all(struct batch *batch)
-{
-	const bool is_strict = batch->invocation->is_strict;
-	const int error = is_strict ? run_strict(batch) : run_groups(batch);
-
-	if (!error)
-		return batch->status;
-	if (error == -ETIMEDOUT) {
-		output_give_up();
-		return command_fail(STATUS_SYSTEM,
-				    "interrupted: nobody reads the answers; the lines after %llu were not done",
-				    batch->pipe.number);
-	}
-	if (error != -EINTR)
-		return command_fail(STATUS_SYSTEM, "%s: %s", batch->pipe.name, strerror(-error));
-	if (is_strict)
-		return command_fail(STATUS_SYSTEM, "interrupted: nothing was changed");
-	return command_fail(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->pipe.number);
-}
-
 static enum command_status run_batch(const struct invocation *invocation)
 {
 	struct batch batch = { .invocation = invocation };
@@ -387,7 +361,24 @@ static enum command_status run_batch(const struct invocation *invocation)
 		command_report_session(&batch.session);
 	}
 	close_session(&batch);
-	status = error ? command_fail_because(error, &reason) : run_all(&batch);
+	if (error) {
+		status = command_fail_because(error, &reason);
+	} else {
+		error = invocation->is_strict ? run_strict(&batch) : run_groups(&batch);
+		status = error ? STATUS_SYSTEM : batch.status;
+		if (error == -ETIMEDOUT) {
+			output_give_up();
+			command_fail(status,
+				     "interrupted: nobody reads the answers; the lines after %llu were not done",
+				     batch.pipe.number);
+		} else if (error == -EINTR && invocation->is_strict) {
+			command_fail(status, "interrupted: nothing was changed");
+		} else if (error == -EINTR) {
+			command_fail(status, "interrupted: the lines after %llu were not done", batch.pipe.number);
+		} else if (error) {
+			command_fail(status, "%s: %s", batch.pipe.name, strerror(-error));
+		}
+	}
 	close_session(&batch);
 	for (size_t i = 0; i < batch.count; i++)
 		batch_line_close(&batch.lines[i]);

@@ -115,36 +115,14 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
-static int add(struct session *session, const struct rule *rule, enum batch_answer *what, struct reason *reason)
-{
-	enum store_added added;
-	int error = change_add(session, rule, &added, reason);
-
-	*what = error || added == STORE_ADDED ? BATCH_ADDED :
-		added == STORE_UNCHANGED      ? BATCH_ALREADY_THERE :
-						BATCH_UPDATED;
-	return error;
-}
-
-static int del(struct session *session, const struct rule *rule, bool is_listed, enum batch_answer *what,
-	       struct reason *reason)
-{
-	enum store_deleted deleted;
-	int error = is_listed ? change_give_up(session, rule, &deleted, reason) :
-				change_del(session, rule, &deleted, reason);
-
-	*what = error || deleted == STORE_DELETED ? BATCH_DELETED :
-		deleted == STORE_STILL_WANTED     ? BATCH_LEFT_TO_OTHERS :
-						    BATCH_NO_SUCH_RULE;
-	return error;
-}
-
 static int change(struct batch_line *line, struct session *session, const struct batch_request *request,
 		  struct reason *reason)
 {
 	const char *list = *request->list ? request->list : NULL;
 	const bool is_added = request->verb == BATCH_ADD;
 	enum batch_answer best = BATCH_NO_SUCH_RULE, what;
+	enum store_deleted deleted;
+	enum store_added added;
 	int error = is_added ? change_open_list(session, list, NULL, reason) : change_find_list(session, list, reason);
 
 	/* A list that does not exist has no rule. */
@@ -153,9 +131,19 @@ static int change(struct batch_line *line, struct session *session, const struct
 	for (size_t i = 0; i < request->rules.count && error != -ESRCH; i++) {
 		const struct rule *rule = &request->rules.rule[i];
 
-		error = is_added ? add(session, rule, &what, reason) : del(session, rule, list, &what, reason);
+		error = is_added ? change_add(session, rule, &added, reason) :
+			list     ? change_give_up(session, rule, &deleted, reason) :
+				   change_del(session, rule, &deleted, reason);
 		if (error)
 			return error;
+		if (is_added)
+			what = added == STORE_ADDED     ? BATCH_ADDED :
+			       added == STORE_UNCHANGED ? BATCH_ALREADY_THERE :
+							  BATCH_UPDATED;
+		else
+			what = deleted == STORE_DELETED      ? BATCH_DELETED :
+			       deleted == STORE_STILL_WANTED ? BATCH_LEFT_TO_OTHERS :
+							       BATCH_NO_SUCH_RULE;
 		best = what < best ? what : best;
 	}
 	answer(line, best, NULL);

@@ -54,31 +54,14 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-/* A core handles one packet at a time. So packets per second times seconds per packet is the number of busy cores. */
-static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
-{
-	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };
-	const double ns = driver_ns + result->all_cpus[BENCH_FILTER].median - result->all_cpus[BENCH_DROP].median;
-	json_t *row = json_pack("{s:s, s:s, s:f, s:f}", "family", bench_family_names[result->family], "traffic",
-				bench_traffic_names[result->traffic], "ns", ns, "million_packets_per_s",
-				1e9 / ns / 1e6);
-
-	for (size_t i = 0; i < sizeof(gbit_per_s) / sizeof(gbit_per_s[0]); i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "cores_%u_gbit", gbit_per_s[i]);
-		json_object_set_new(row, name, json_real(gbit_per_s[i] * 1e9 / FRAME_BITS * ns / 1e9));
-	}
-	return row;
-}
-
 static json_t *make_answer(const struct invocation *invocation, const struct benching *benching)
 {
 	const struct kernel_filter *filter = &benching->session.filters->kernel;
 	const struct copy_original *original = &benching->original;
+	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };
 	const __u64 driver_ns = invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT;
 	json_t *one_cpu = json_array(), *all_cpus = json_array(), *cores = json_array(), *answer;
-	char cpu[CPU_NAME_BYTES], measured[MEASURED_BYTES];
+	char cpu[CPU_NAME_BYTES], measured[MEASURED_BYTES], name[32];
 	struct utsname system = {};
 
 	snprintf(measured, sizeof(measured),
@@ -95,10 +78,20 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 			   query_fill(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
 	for (size_t i = 0; i < benching->results.count; i++) {
 		const struct bench_result *result = &benching->results.result[i];
+		const double over_drop = result->all_cpus[BENCH_FILTER].median - result->all_cpus[BENCH_DROP].median;
+		const double ns = driver_ns + over_drop;
+		json_t *model = json_pack("{s:s, s:s, s:f, s:f}", "family", bench_family_names[result->family],
+					  "traffic", bench_traffic_names[result->traffic], "ns", ns,
+					  "million_packets_per_s", 1e9 / ns / 1e6);
 
 		json_array_append_new(one_cpu, figures_row(result, result->one_cpu, 1));
 		json_array_append_new(all_cpus, figures_row(result, result->all_cpus, bench_cpus()));
-		json_array_append_new(cores, model_row(result, driver_ns));
+		/* A core handles one packet at a time: packets per second times seconds per packet is the number of busy cores. */
+		for (size_t k = 0; k < sizeof(gbit_per_s) / sizeof(gbit_per_s[0]); k++) {
+			snprintf(name, sizeof(name), "cores_%u_gbit", gbit_per_s[k]);
+			json_object_set_new(model, name, json_real(gbit_per_s[k] * 1e9 / FRAME_BITS * ns / 1e9));
+		}
+		json_array_append_new(cores, model);
 	}
 	json_object_update_new(answer,
 			       json_pack("{s:o, s:o, s:s, s:I, s:o}", "one_cpu", one_cpu, "all_cpus", all_cpus, "model",

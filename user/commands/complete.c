@@ -125,36 +125,10 @@ static void offer_rule(const struct completion *completion)
 			offer(completion, word, value);
 }
 
-/* `place`: a placeholder in usage texts, options and rules, or a word. N, TIME and the like have no candidates. */
-static void offer_place(const struct completion *completion, const char *place)
-{
-	if (!strcmp(place, "IFACE"))
-		interfaces_names(offer_interface, (void *)completion);
-	else if (!strcmp(place, "NAME") && completion->option && !strcmp(completion->option->name, "name"))
-		offer_names(completion);
-	else if (!strcmp(place, "NAME") || (!strcmp(place, "LIST") && !completion->operands))
-		offer_lists(completion);
-	else if (!strcmp(place, "COMMAND"))
-		for (const struct command *const *command = command_table; *command; command++)
-			offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
-			      (*command)->summary);
-	else if (!strcmp(place, "OUTCOME"))
-		for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-			offer(completion, outcome_words[outcome].name, outcome_words[outcome].meaning);
-	else if (!strcmp(place, "RULE") || !strcmp(place, "RULE-OR-FLOW"))
-		offer_rule(completion);
-	else if (!strcmp(place, "PROTOCOL"))
-		for (int number = 0; number <= RULE_PROTO_MAX; number++)
-			offer(completion, rule_protocol_name(number), NULL);
-	else if (!strcmp(place, "FILE") && (*completion->word != '-' || completion->has_options_ended))
-		print(completion, ":file", NULL);
-	else if (!strcmp(place, "DIR"))
-		print(completion, ":dir", NULL);
-	else if (strncmp(place, "--", 2) && !strpbrk(place, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-		offer(completion, place, NULL);
-}
-
-/* `spec`: placeholders and words joined by '|'; dots may follow. */
+/*
+ * `spec`: placeholders in usage texts, options and rules, and words, joined by '|'; dots may follow. N, TIME and the like
+ * have no candidates.
+ */
 static void offer_spec(const struct completion *completion, const char *spec)
 {
 	char copy[SPEC_BYTES], *rest = copy, *place;
@@ -165,7 +139,30 @@ static void offer_spec(const struct completion *completion, const char *spec)
 
 		if (dots)
 			*dots = '\0';
-		offer_place(completion, place);
+		if (!strcmp(place, "IFACE"))
+			interfaces_names(offer_interface, (void *)completion);
+		else if (!strcmp(place, "NAME") && completion->option && !strcmp(completion->option->name, "name"))
+			offer_names(completion);
+		else if (!strcmp(place, "NAME") || (!strcmp(place, "LIST") && !completion->operands))
+			offer_lists(completion);
+		else if (!strcmp(place, "COMMAND"))
+			for (const struct command *const *command = command_table; *command; command++)
+				offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
+				      (*command)->summary);
+		else if (!strcmp(place, "OUTCOME"))
+			for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+				offer(completion, outcome_words[outcome].name, outcome_words[outcome].meaning);
+		else if (!strcmp(place, "RULE") || !strcmp(place, "RULE-OR-FLOW"))
+			offer_rule(completion);
+		else if (!strcmp(place, "PROTOCOL"))
+			for (int number = 0; number <= RULE_PROTO_MAX; number++)
+				offer(completion, rule_protocol_name(number), NULL);
+		else if (!strcmp(place, "FILE") && (*completion->word != '-' || completion->has_options_ended))
+			print(completion, ":file", NULL);
+		else if (!strcmp(place, "DIR"))
+			print(completion, ":dir", NULL);
+		else if (strncmp(place, "--", 2) && !strpbrk(place, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+			offer(completion, place, NULL);
 	}
 }
 

@@ -71,30 +71,12 @@ static bool is_open(const struct checking *checking)
 	return answers;
 }
 
-/*
- * Redis 7.0 reads its appendonly file with the rights of the user default. Without these, it leaves out each transaction,
- * and so each entry of a list.
- */
-static void check_default_user(struct checking *checking)
-{
-	struct reason ignored;
-	redisReply *reply;
-
-	if (checking->is_open ||
-	    connection_ask(&checking->broker->connection, &reply, &ignored, "ACL", "GETUSER", "default", NULL))
-		return;
-	for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2)
-		if (reply->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(reply->element[i]->str, "commands") &&
-		    strcmp(reply->element[i + 1]->str, "+@all"))
-			MISTAKE(checking,
-				"it loses all rules when it restarts: write 'user default off ~* &* +@all' into its aclfile",
-				WHERE(checking));
-	codec_free(reply);
-}
-
-static void check_data(struct checking *checking)
+/* What could lose the rules of the lists. */
+static void check_keeping(struct checking *checking)
 {
 	char value[128], most[128];
+	struct reason ignored;
+	redisReply *reply;
 
 	if (strcmp(info(checking, "aof_enabled:", value), "1"))
 		MISTAKE(checking, "it loses its data when it restarts: set appendonly yes", WHERE(checking));
@@ -106,12 +88,21 @@ static void check_data(struct checking *checking)
 	if (atoll(info(checking, "\nconnected_clients:", value)) * 10 >
 	    atoll(info(checking, "\nmaxclients:", most)) * 9)
 		MISTAKE(checking, "it has %s clients, and takes %s: raise maxclients", WHERE(checking), value, most);
-}
-
-static void check_replicas(struct checking *checking)
-{
-	char value[128];
-
+	/*
+	 * Redis 7.0 reads its appendonly file with the rights of the user default. Without these, it leaves out each
+	 * transaction, and so each entry of a list.
+	 */
+	if (!checking->is_open &&
+	    !connection_ask(&checking->broker->connection, &reply, &ignored, "ACL", "GETUSER", "default", NULL)) {
+		for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2)
+			if (reply->element[i + 1]->type == REDIS_REPLY_STRING &&
+			    !strcmp(reply->element[i]->str, "commands") && strcmp(reply->element[i + 1]->str, "+@all"))
+				MISTAKE(checking,
+					"it loses all rules when it restarts: write 'user default off ~* &* +@all' into "
+					"its aclfile",
+					WHERE(checking));
+		codec_free(reply);
+	}
 	if (checking->broker->is_master && checking->options->replicas) {
 		if (!strcmp(info(checking, "connected_slaves:", value), "0"))
 			MISTAKE(checking, "replicas = %u, but it has none", WHERE(checking),
@@ -128,7 +119,9 @@ static void check_replicas(struct checking *checking)
 
 static void check_access(struct checking *checking)
 {
+	static const char *const files[] = { "aclfile", "tls-key-file" };
 	const char *path = checking->options->brokers[0], *port = strrchr(WHERE(checking), ':');
+	struct stat status;
 	char value[128];
 
 	info(checking, "tcp_port:", value);
@@ -147,21 +140,10 @@ static void check_access(struct checking *checking)
 		output_note("this user may not read the settings of %s, so these are not checked: appendfsync, aclfile, "
 			    "masterauth, modes of files",
 			    WHERE(checking));
-}
-
-/* Files of a broker on this host that others must not read. */
-static void check_files(struct checking *checking)
-{
-	static const char *const names[] = { "aclfile", "tls-key-file" };
-	struct stat status;
-	char config[128];
-
-	if (!connection_is_local(&checking->broker->connection))
-		return;
-	info(checking, "config_file:", config);
-	for (size_t i = 0; i < 3; i++) {
-		const char *path = i < 2 ? setting(checking, names[i]) : config;
-
+	/* Others must not read the files of a broker on this host. */
+	info(checking, "config_file:", value);
+	for (size_t i = 0; i < 3 && connection_is_local(&checking->broker->connection); i++) {
+		path = i < 2 ? setting(checking, files[i]) : value;
 		if (path && *path == '/' && !stat(path, &status) && status.st_mode & S_IRWXO)
 			MISTAKE(checking, "others can read '%s': chmod o-rwx it", WHERE(checking), path);
 	}
@@ -197,13 +179,9 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	connection_ask(&broker.connection, &checking.settings, &reason, "CONFIG", "GET", "appendfsync", "aclfile",
 		       "masterauth", "tls-key-file", NULL);
 	checking.is_open = is_open(&checking);
-	if (!is_for_reports) {
-		check_data(&checking);
-		check_default_user(&checking);
-		check_replicas(&checking);
-	}
+	if (!is_for_reports)
+		check_keeping(&checking);
 	check_access(&checking);
-	check_files(&checking);
 	codec_free(answer);
 	codec_free(checking.settings);
 	broker_close(&broker);

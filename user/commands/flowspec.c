@@ -37,40 +37,10 @@ static enum command_status connect_to(const char *path)
 	return STATUS_DONE;
 }
 
-static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
-{
-	const struct translator_start start = { options, true, command_warn_reader };
-	const struct list_keeper keeper = {
-		.state = invocation->state,
-		.name = invocation->name,
-		.list = invocation->list_name ? invocation->list_name : options->list,
-		.source = "flowspec",
-		.reader = "the reader of flows",
-		.note = command_warn_reader,
-		.read = translator_run,
-		.context = &start,
-		.memory = translator_memory(options),
-		.report_bytes = translator_report_bytes(options),
-		.action = options->action,
-		.stale_ms = options->stale_ms,
-		.may_add = translator_may_add,
-		.take_status = translator_take_status,
-	};
-	struct reason reason;
-	int error;
-
-	shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
-	error = list_keeper_run(&keeper, &reason);
-
-	if (error == -ENODATA)
-		return command_fail(STATUS_SYSTEM, "no more flows: the rules of the list '%s' end after the stale time",
-				    keeper.list);
-	return error ? command_fail_because(error, &reason) : STATUS_DONE;
-}
-
 static enum command_status run_flowspec(const struct invocation *invocation)
 {
 	const char *path = invocation->operands[0];
+	const struct flowspec_options *options;
 	enum command_status status;
 	struct config *config;
 	struct reason reason;
@@ -79,18 +49,44 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 	error = config_open(invocation->config_path, invocation->name, command_report_bad_line, &config, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
-	if (!config->flowspec.list)
+	options = &config->flowspec;
+	if (!options->list)
 		status = command_fail(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
-	if (config->flowspec.list && !status && !invocation->is_printed) {
-		status = keep_list(invocation, &config->flowspec);
-	} else if (config->flowspec.list && !status) {
+	if (!status && !invocation->is_printed) {
+		const struct translator_start start = { options, true, command_warn_reader };
+		const struct list_keeper keeper = {
+			.state = invocation->state,
+			.name = invocation->name,
+			.list = invocation->list_name ? invocation->list_name : options->list,
+			.source = "flowspec",
+			.reader = "the reader of flows",
+			.note = command_warn_reader,
+			.read = translator_run,
+			.context = &start,
+			.memory = translator_memory(options),
+			.report_bytes = translator_report_bytes(options),
+			.action = options->action,
+			.stale_ms = options->stale_ms,
+			.may_add = translator_may_add,
+			.take_status = translator_take_status,
+		};
+
+		shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
+		error = list_keeper_run(&keeper, &reason);
+		if (error == -ENODATA)
+			status = command_fail(STATUS_SYSTEM,
+					      "no more flows: the rules of the list '%s' end after the stale time",
+					      keeper.list);
+		else if (error)
+			status = command_fail_because(error, &reason);
+	} else if (!status) {
 		/* Another command applies the lines, so this process needs nothing. */
 		error = privileges_keep(0);
 		if (!error)
-			translator_run(&(struct translator_start){ &config->flowspec, false, command_warn_reader },
+			translator_run(&(struct translator_start){ options, false, command_warn_reader },
 				       STDOUT_FILENO);
 		status = error ? command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error)) :
 				 command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");

@@ -66,26 +66,11 @@ static char *help_of(const struct command *command)
 	return fclose(to) ? NULL : text;
 }
 
-static void print_aliases(const struct command *command)
+/* The usage, its lines broken before an option in brackets so that they fit 80 columns; the summary; the other names. */
+static void print_head(const struct command *command)
 {
 	const char *aliases, *name;
 	bool has_one = false;
-
-	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
-		if (strcmp(name, command->name))
-			continue;
-		printf("%s", has_one ? ", " : "Other names: ");
-		for (const char *c = aliases; *c; c++)
-			printf("%.*s", *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
-		has_one = true;
-	}
-	if (has_one)
-		printf("\n\n");
-}
-
-/* Breaks the line before an option in brackets, so that it fits 80 columns. */
-static void print_usage(const struct command *command)
-{
 	size_t column = printf("usage: xdp-cuckoo %s", command->name);
 	const size_t indent = column;
 	const char *part = command->usage;
@@ -106,7 +91,17 @@ static void print_usage(const struct command *command)
 		column += printf(" %.*s", (int)length, part);
 		part += length + (next != NULL);
 	}
-	putchar('\n');
+	printf("\n%s\n\n", command->summary);
+	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
+		if (strcmp(name, command->name))
+			continue;
+		printf("%s", has_one ? ", " : "Other names: ");
+		for (const char *c = aliases; *c; c++)
+			printf("%.*s", *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
+		has_one = true;
+	}
+	if (has_one)
+		printf("\n\n");
 }
 
 /* Breaks lines longer than 80 columns at a blank. The rest starts below the text after the first gap: a table. */
@@ -192,9 +187,7 @@ static enum command_status run_help(const struct invocation *invocation)
 		help = help_of(command);
 		if (!help)
 			return command_fail(STATUS_FULL, "no memory for the help");
-		print_usage(command);
-		printf("%s\n\n", command->summary);
-		print_aliases(command);
+		print_head(command);
 		print_wrapped(help + (*help == '\n'));
 		free(help);
 	} else if (output_is_json()) {

@@ -92,33 +92,12 @@ static json_int_t count_of(const json_t *answer, const char *name)
 	return json_integer_value(json_object_get(answer, name));
 }
 
-/* Text is one line: "added 3, updated 0, kept 12, removed 1, bad lines 0; 15 rules in 0.02 s". Takes the answer. */
-static void print_imported(json_t *answer)
-{
-	const json_t *rules = json_object_get(answer, "rules");
-
-	if (output_is_json() || !answer) {
-		output_print(answer);
-		return;
-	}
-	printf("%sadded %lld, updated %lld, kept %lld, removed %lld, bad lines %lld",
-	       json_object_get(answer, "dry_run") ? "dry run: " : "", count_of(answer, "added"),
-	       count_of(answer, "updated"), count_of(answer, "kept"), count_of(answer, "removed"),
-	       count_of(answer, "bad_lines"));
-	if (count_of(answer, "left_to_others"))
-		printf(", left to others %lld", count_of(answer, "left_to_others"));
-	if (rules)
-		printf("; %lld rules in %.3g s", json_integer_value(rules),
-		       json_number_value(json_object_get(answer, "elapsed_s")));
-	printf("\n");
-	json_decref(answer);
-}
-
 static enum command_status run_import(const struct invocation *invocation)
 {
 	const struct import_options options = command_import_options(invocation);
 	const char *format = invocation->list_format;
 	struct command_imported result;
+	json_t *answer;
 	struct reason reason;
 	int error;
 
@@ -134,7 +113,23 @@ static enum command_status run_import(const struct invocation *invocation)
 			return command_fail(STATUS_USAGE, "import '%s': this is a list, and no file; write --list %s",
 					    invocation->operands[i], invocation->operands[i]);
 	error = command_import_list(&options, invocation->operands, invocation->count, &result, &reason);
-	print_imported(result.answer);
+	answer = result.answer;
+	if (output_is_json() || !answer) {
+		output_print(answer);
+	} else {
+		/* One line: "added 3, updated 0, kept 12, removed 1, bad lines 0; 15 rules in 0.02 s". */
+		printf("%sadded %lld, updated %lld, kept %lld, removed %lld, bad lines %lld",
+		       json_object_get(answer, "dry_run") ? "dry run: " : "", count_of(answer, "added"),
+		       count_of(answer, "updated"), count_of(answer, "kept"), count_of(answer, "removed"),
+		       count_of(answer, "bad_lines"));
+		if (count_of(answer, "left_to_others"))
+			printf(", left to others %lld", count_of(answer, "left_to_others"));
+		if (json_object_get(answer, "rules"))
+			printf("; %lld rules in %.3g s", count_of(answer, "rules"),
+			       json_number_value(json_object_get(answer, "elapsed_s")));
+		printf("\n");
+		json_decref(answer);
+	}
 	if (!error && result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	if (error)

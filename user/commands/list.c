@@ -37,35 +37,27 @@ struct printing {
 	char last_name[64];
 };
 
-/* Who added the rule by hand, and when. NULL: not known. */
-static const char *adder_of(struct printing *printing, const struct rule *rule, struct store_addition *addition)
-{
-	const struct passwd *user;
-
-	if (!printing->additions || !(rule_owners_now(rule) >> STORE_BY_HAND & 1) ||
-	    store_addition(printing->additions, rule, addition))
-		return NULL;
-	if (!*printing->last_name || printing->last.user != addition->user) {
-		user = getpwuid(addition->user);
-		if (user && text_is_safe(user->pw_name, sizeof(printing->last_name)))
-			strcpy(printing->last_name, user->pw_name);
-		else
-			snprintf(printing->last_name, sizeof(printing->last_name), "uid %u", addition->user);
-		printing->last = *addition;
-	}
-	return printing->last_name;
-}
-
 static void print_rule(struct printing *printing, const struct rule *rule, const struct abi_counter *count)
 {
 	const __u64 owners = rule_owners_now(rule);
 	char line[RULE_TEXT_BYTES + 192], text[RULE_TEXT_BYTES], rate[RULE_RATE_BYTES];
+	const char *adder = printing->last_name; /* of the rule, if `added` */
 	struct store_addition addition = {};
-	const char *adder = adder_of(printing, rule, &addition);
+	const struct passwd *user;
 	struct rule match = *rule;
-	json_t *row = NULL, *added = adder ? output_time(addition.second, -1) : NULL;
+	json_t *row = NULL, *added = NULL;
 
 	rule_format(rule, line);
+	if (printing->additions && owners >> STORE_BY_HAND & 1 && !store_addition(printing->additions, rule, &addition))
+		added = output_time(addition.second, -1);
+	if (added && (!*printing->last_name || printing->last.user != addition.user)) {
+		user = getpwuid(addition.user);
+		if (user && text_is_safe(user->pw_name, sizeof(printing->last_name)))
+			strcpy(printing->last_name, user->pw_name);
+		else
+			snprintf(printing->last_name, sizeof(printing->last_name), "uid %u", addition.user);
+		printing->last = addition;
+	}
 	/* For programs: the fields that match, the rate, action, timeout, comment and owners as separate members. */
 	if (output_is_json()) {
 		match.comment[0] = '\0';
@@ -82,10 +74,10 @@ static void print_rule(struct printing *printing, const struct rule *rule, const
 				command_list_names(&printing->lists, owners));
 		if (printing->is_late)
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
-		if (adder)
+		if (added)
 			json_object_update_new(row, json_pack("{s:O, s:s}", "added", added, "added_by", adder));
 	}
-	if (adder)
+	if (added)
 		text_append(line, sizeof(line), " # added %s by %s", json_string_value(added), adder);
 	json_decref(added);
 	if (printing->shows_counts) {
@@ -360,14 +352,47 @@ static enum command_status show_lists(const struct invocation *invocation)
 	return command_answer(error, &reason, rows);
 }
 
-static enum command_status delete_list(const struct invocation *invocation)
+static enum command_status run_lists(const struct invocation *invocation)
 {
 	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
+	const char *verb = invocation->count ? invocation->operands[0] : NULL;
 	struct import_options deletion = command_import_options(invocation);
+	const struct list_preset *preset;
 	struct command_imported result;
+	char every[RULE_TIME_BYTES];
 	struct reason reason;
+	json_t *rows;
 	int error;
 
+	if (!verb && (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
+		return command_fail(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
+	if (!verb)
+		return show_lists(invocation);
+	if (!strcmp(verb, "presets") && invocation->count > 1)
+		return command_fail(STATUS_USAGE, "lists presets: no word follows");
+	if (!strcmp(verb, "presets")) {
+		/* The lists that preset = NAME in the configuration can name. */
+		rows = json_array();
+		for (size_t i = 0; (preset = list_preset(i)); i++)
+			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name,
+							      "every", rule_time_format(preset->every_ms, every),
+							      "format", preset->format, "about", preset->about, "terms",
+							      preset->terms, "url", preset->url));
+		output_print(rows);
+		return STATUS_DONE;
+	}
+	if (!strcmp(verb, "flows"))
+		return command_list_flows(invocation,
+					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
+	/* `lists rm NAME` is the same as `lists delete NAME`. */
+	if (command_find(verb) != &command_del)
+		return command_fail(
+			STATUS_USAGE,
+			"lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
+			"NAME; to empty a list: xdp-cuckoo flush NAME",
+			verb);
+	if (invocation->count < 2)
+		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	deletion.list_name = invocation->operands[1];
 	deletion.is_replace = true;
 	error = command_import_list(&deletion, NULL, 0, &result, &reason);
@@ -379,45 +404,6 @@ static enum command_status delete_list(const struct invocation *invocation)
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
-}
-
-static enum command_status run_lists(const struct invocation *invocation)
-{
-	const char *verb = invocation->count ? invocation->operands[0] : NULL;
-	const struct list_preset *preset;
-	char every[RULE_TIME_BYTES];
-	json_t *rows;
-
-	if (verb && !strcmp(verb, "presets") && invocation->count > 1)
-		return command_fail(STATUS_USAGE, "lists presets: no word follows");
-	if (verb && !strcmp(verb, "presets")) {
-		/* The lists that preset = NAME in the configuration can name. */
-		rows = json_array();
-		for (size_t i = 0; (preset = list_preset(i)); i++)
-			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name,
-							      "every", rule_time_format(preset->every_ms, every),
-							      "format", preset->format, "about", preset->about, "terms",
-							      preset->terms, "url", preset->url));
-		output_print(rows);
-		return STATUS_DONE;
-	}
-	if (verb && !strcmp(verb, "flows"))
-		return command_list_flows(invocation,
-					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
-	/* `lists rm NAME` is the same. */
-	if (verb && command_find(verb) != &command_del)
-		return command_fail(
-			STATUS_USAGE,
-			"lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
-			"NAME; to empty a list: xdp-cuckoo flush NAME",
-			verb);
-	if (verb && invocation->count < 2)
-		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
-	if (verb)
-		return delete_list(invocation);
-	if (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms)
-		return command_fail(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
-	return show_lists(invocation);
 }
 
 const struct command command_lists = {

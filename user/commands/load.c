@@ -94,22 +94,6 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
-/*
- * Whether this load changes the filter, so that --confirm is for it. The first always counts. Others count if they are
- * set up now or get a program for sent packets.
- */
-static bool is_on_trial(const struct invocation *invocation, const struct session *session, size_t which)
-{
-	bool is_changed = !which || session->filters[which].state == FILTER_SET_UP;
-	struct kernel_attachment *ignored;
-
-	for (int i = 0; i < invocation->count && invocation->load.is_outgoing; i++)
-		is_changed |= session_filter_on(session, invocation->operands[i], false, &ignored) ==
-				      &session->filters[which].kernel &&
-			      !session_attachment_on(session, invocation->operands[i], true);
-	return is_changed;
-}
-
 /* Lists what the watchdog takes off: what this load has attached, and all attachments of filters that it sets up. */
 static int note_interfaces(const struct session *session, struct watchdog *watchdog, struct reason *reason)
 {
@@ -132,18 +116,29 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 			  "--confirm out");
 }
 
-/* Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. */
+/*
+ * Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. The deadline is
+ * for the first filter, and for others that are set up now or get a program for sent packets.
+ */
 static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
 		       struct reason *reason)
 {
 	int error = sets_monitor_only ? change_set_monitor_only(session, true, reason) : 0;
+	struct kernel_attachment *ignored;
 
 	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms && !error; i++) {
-		if (!is_on_trial(invocation, session, i))
+		struct filter *filter = &session->filters[i];
+		bool is_changed = !i || filter->state == FILTER_SET_UP;
+
+		for (int n = 0; n < invocation->count && invocation->load.is_outgoing; n++)
+			is_changed |= session_filter_on(session, invocation->operands[n], false, &ignored) ==
+					      &filter->kernel &&
+				      !session_attachment_on(session, invocation->operands[n], true);
+		if (!is_changed)
 			continue;
-		error = filter_set_unconfirmed(&session->filters[i], 0, invocation->confirm_ms, reason);
+		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
 		/* All get the same tick: by it the watchdog knows the filters of this load. */
-		session->filters[i].kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
+		filter->kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
 	}
 	return error;
 }
@@ -209,25 +204,6 @@ static int load_all(const struct invocation *invocation, struct session *session
 	return error;
 }
 
-static json_t *load_answer(const struct session *session, json_t *rows)
-{
-	const struct kernel_filter *kernel = &session->filters->kernel;
-	struct store_info info = {};
-	json_t *answer;
-
-	store_info(session->store, &info);
-	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:o}", "name", session->name, "rules", info.rules, "table",
-			   command_format_name(&kernel->options), "slots", table_slots(&session->filters->table),
-			   "table_bytes", kernel_filter_bytes(kernel), "interfaces", rows);
-	/* Text leaves these out: people read them in status --verbose. */
-	if (output_is_json())
-		json_object_update_new(answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
-							 query_false_positive_rate(kernel, FLOW_IPV4),
-							 "false_positive_rate_ipv6",
-							 query_false_positive_rate(kernel, FLOW_IPV6)));
-	return answer;
-}
-
 struct loading {
 	json_t *rows, *answer; /* of the interfaces; of the load, with the rows */
 	struct watchdog watchdog;
@@ -237,6 +213,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 {
 	struct watchdog *watchdog = &loading->watchdog;
 	const struct kernel_filter *kernel;
+	struct store_info info = {};
 	struct reason unseen;
 	struct session session;
 	int error = session_open_to_load(&session, invocation->state, invocation->name, invocation->confirm_ms, &unseen,
@@ -267,7 +244,17 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 				"this one; see xdp-cuckoo-rules(5)");
 			break;
 		}
-	loading->answer = load_answer(&session, json_incref(loading->rows));
+	store_info(session.store, &info);
+	loading->answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:O}", "name", session.name, "rules", info.rules,
+				    "table", command_format_name(&kernel->options), "slots",
+				    table_slots(&session.filters->table), "table_bytes", kernel_filter_bytes(kernel),
+				    "interfaces", loading->rows);
+	/* Text leaves these out: people read them in status --verbose. */
+	if (output_is_json())
+		json_object_update_new(loading->answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
+								  query_false_positive_rate(kernel, FLOW_IPV4),
+								  "false_positive_rate_ipv6",
+								  query_false_positive_rate(kernel, FLOW_IPV6)));
 	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
 		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
 		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);

@@ -124,19 +124,6 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 
 /* ---- samples ---- */
 
-/* An open store does not see later changes, so renew() closes it soon. */
-static struct store *open_store(struct monitoring *monitoring)
-{
-	struct reason reason;
-
-	if (monitoring->has_looked_for_store)
-		return monitoring->store;
-	monitoring->has_looked_for_store = true;
-	if (command_open_store(monitoring->invocation, &monitoring->store, &reason))
-		output_note("cannot tell which rule it is: %s", reason.text);
-	return monitoring->store;
-}
-
 static void close_store(struct monitoring *monitoring)
 {
 	store_close(monitoring->store);
@@ -158,12 +145,20 @@ static int pass_on(struct monitoring *monitoring)
 static int show(const struct abi_sample *sample, void *context)
 {
 	struct monitoring *monitoring = context;
-	const struct sample_view view = sample_view(sample, open_store(monitoring));
 	const char *wanted = monitoring->invocation->interface;
 	char name[NAME_BYTES], cause[LINE_BYTES];
 	struct pcapng_packet packet;
+	struct sample_view view;
+	struct reason reason;
 	bool is_enough;
 	int error = 0;
+
+	/* An open store does not see later changes, so renew() closes it soon. */
+	if (!monitoring->has_looked_for_store &&
+	    command_open_store(monitoring->invocation, &monitoring->store, &reason))
+		output_note("cannot tell which rule it is: %s", reason.text);
+	monitoring->has_looked_for_store = true;
+	view = sample_view(sample, monitoring->store);
 
 	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
 		return 0;

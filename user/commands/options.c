@@ -270,33 +270,13 @@ static enum command_status refuse_letter(char letter, char **argv)
 	return refuse_option(is_option ? word : alone);
 }
 
-/* `option`: what getopt_long() returned. */
-static enum command_status take_option(struct options_arguments *arguments, int option, char **argv)
-{
-	const int code = option == '?' || option == ':' ? optopt : option;
-	const struct option_row *row = code >= OPTION_CODE ? &options_table[code - OPTION_CODE] : NULL;
-
-	for (size_t i = 0; i < OPTIONS && code && !row; i++)
-		if (options_table[i].letter == code)
-			row = &options_table[i];
-	if (!row)
-		return optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
-	if (option == ':')
-		return command_fail(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
-				    row->value);
-	if (option == '?')
-		return command_fail(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
-	arguments->given |= 1ULL << (row - options_table);
-	return take_value(row, optarg, (char *)arguments + row->to);
-}
-
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments)
 {
 	struct option options[OPTIONS + 1] = {};
 	char letters[2 * OPTIONS + 2] = ":";
 	enum command_status status = STATUS_DONE;
 	size_t used = strlen(letters);
-	int option;
+	int option, code;
 
 	for (size_t i = 0; i < OPTIONS; i++) {
 		const struct option_row *row = &options_table[i];
@@ -316,7 +296,23 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		return command_fail_unknown(argv[1]);
 	opterr = 0;
 	while (status == STATUS_DONE && (option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		status = take_option(arguments, option, argv);
+		const struct option_row *row = NULL;
+
+		/* An option without a value that it needs, or with one that it does not take, is in `optopt`. */
+		code = option == '?' || option == ':' ? optopt : option;
+		for (size_t i = 0; i < OPTIONS && code && !row; i++)
+			if (options_table[i].letter == code || options[i].val == code)
+				row = &options_table[i];
+		if (!row)
+			status = optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
+		else if (option == ':')
+			status = command_fail(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
+					      row->value);
+		else if (option == '?')
+			status = command_fail(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
+		else
+			status = take_value(row, optarg, (char *)arguments + row->to);
+		arguments->given |= row ? 1ULL << (row - options_table) : 0;
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
@@ -371,36 +367,26 @@ static enum command_status refuse_stray(const struct command *command, const str
 			    command->name, row->name, command->name, *command->usage ? " " : "", command->usage);
 }
 
-/* "import FILE replace", "load eth0 mode=skb": options have dashes. An interface or a file may have that name. */
-static enum command_status refuse_bare(const struct command *command, const char *word)
-{
-	const size_t length = strcspn(word, "=");
-
-	for (size_t i = 0; i < OPTIONS; i++) {
-		const struct option_row *row = &options_table[i];
-		const bool has_more = row->value && !word[length];
-
-		if (row->bit & command->options && strlen(row->name) == length && !memcmp(row->name, word, length) &&
-		    access(word, F_OK) && !interfaces_is_there(word))
-			return command_fail(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
-					    command->name, word, word, has_more ? " " : "", has_more ? row->value : "");
-	}
-	return STATUS_DONE;
-}
-
 enum command_status options_check(const struct command *command, const struct options_arguments *arguments)
 {
 	const bool takes_rule = strstr(command->usage, "RULE");
 	const int count = arguments->invocation.count;
-	enum command_status status = STATUS_DONE;
+	/* "import FILE replace", "load eth0 mode=skb": options have dashes. An interface or a file may have that name. */
+	for (int k = 0; k < count && !takes_rule; k++)
+		for (const struct option_row *row = options_table; row->name; row++) {
+			const char *word = arguments->invocation.operands[k];
+			const size_t length = strcspn(word, "=");
+			const bool has_more = row->value && !word[length];
 
-	for (int k = 0; k < count && !takes_rule && status == STATUS_DONE; k++)
-		status = refuse_bare(command, arguments->invocation.operands[k]);
-	for (size_t i = 0; i < OPTIONS && status == STATUS_DONE; i++)
+			if (row->bit & command->options && strlen(row->name) == length &&
+			    !memcmp(row->name, word, length) && access(word, F_OK) && !interfaces_is_there(word))
+				return command_fail(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
+						    command->name, word, word, has_more ? " " : "",
+						    has_more ? row->value : "");
+		}
+	for (size_t i = 0; i < OPTIONS; i++)
 		if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
-			status = refuse_stray(command, &options_table[i]);
-	if (status != STATUS_DONE)
-		return status;
+			return refuse_stray(command, &options_table[i]);
 	if (arguments->invocation.is_dry_run && arguments->invocation.confirm_ms)
 		return command_fail(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	if (command->instead && count > command->max)

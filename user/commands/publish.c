@@ -43,41 +43,36 @@ enum command_status publish_fail(const struct publishing *publishing, int error,
 			    waiting);
 }
 
-/* Waits until enough of the hosts that follow the list have its last entry. */
-static enum command_status wait_for_hosts(struct publishing *publishing, struct waiting *waiting)
-{
-	struct publisher *publisher = &publishing->publisher;
-	struct reason reason;
-	struct broker own;
-	int error;
-
-	*waiting = (struct waiting){ .fleet = publisher->fleet,
-				     .list = publisher->list,
-				     .first = publisher->first,
-				     .last = publisher->last,
-				     .percent = publishing->invocation->wait_percent };
-	error = fleet_reports_open(&own, &waiting->reports, &publisher->broker, publisher->options, &reason);
-	if (!error)
-		error = waiting_for_hosts(waiting, &reason);
-	broker_close(&own);
-	return error == -EBADE ? command_fail(STATUS_NO, "%s; see xdp-cuckoo fleet status", reason.text) :
-	       error           ? fleet_fail(error, &reason) :
-				 STATUS_DONE;
-}
-
 enum command_status publish_report(struct publishing *publishing)
 {
-	const struct publisher *publisher = &publishing->publisher;
-	const bool must_wait = publishing->invocation->wait_percent;
+	struct publisher *publisher = &publishing->publisher;
+	struct waiting waiting = { .fleet = publisher->fleet,
+				   .list = publisher->list,
+				   .first = publisher->first,
+				   .last = publisher->last,
+				   .percent = publishing->invocation->wait_percent };
 	char last[FLEET_POSITION_BYTES];
-	struct waiting waiting;
 	json_t *answer = json_pack("{s:s, s:I, s:I, s:s, s:I}", "list", publisher->list, "changed",
 				   (json_int_t)publisher->changed, "rules", (json_int_t)publisher->rules, "last",
 				   fleet_position_format(publisher->last, last), "replicas",
 				   (json_int_t)publisher->replicas);
-	enum command_status status = must_wait ? wait_for_hosts(publishing, &waiting) : STATUS_DONE;
+	enum command_status status = STATUS_DONE;
+	struct reason reason;
+	struct broker own;
+	int error = 0;
 
-	if (must_wait && (status == STATUS_DONE || status == STATUS_NO)) {
+	/* With --wait: until enough of the hosts that follow the list have its last entry. */
+	if (waiting.percent) {
+		error = fleet_reports_open(&own, &waiting.reports, &publisher->broker, publisher->options, &reason);
+		if (!error)
+			error = waiting_for_hosts(&waiting, &reason);
+		broker_close(&own);
+	}
+	if (error == -EBADE)
+		status = command_fail(STATUS_NO, "%s; see xdp-cuckoo fleet status", reason.text);
+	else if (error)
+		status = fleet_fail(error, &reason);
+	if (waiting.percent && (!error || error == -EBADE)) {
 		json_object_set_new(answer, "hosts", json_integer(waiting.hosts));
 		json_object_set_new(answer, "hosts_done", json_integer(waiting.done));
 		json_object_set_new(answer, "hosts_refusing", json_integer(waiting.refusing));
@@ -225,32 +220,45 @@ static enum command_status publish_batch(struct publishing *publishing)
 /* ---- panic ---- */
 
 /* Waits until all hosts report that panic is on, or off. Names one that does not. */
-static enum command_status wait_for_panic(struct publishing *publishing, struct broker *broker, bool is_on)
+static enum command_status publish_panic(struct publishing *publishing)
 {
-	const char *fleet = publishing->invocation->name, *wanted = is_on ? "1" : "0";
+	const struct invocation *invocation = publishing->invocation;
+	const char *word = invocation->count == 2 ? invocation->operands[1] : "", *fleet = invocation->name;
+	const bool is_on = !strcmp(word, "on");
 	const __s64 start_ms = fleet_now_ms();
 	char late[FLEET_HOST_BYTES] = "";
+	struct broker broker;
 	struct reason reason;
 	size_t hosts, done;
 	int error;
 
+	if (!is_on && strcmp(word, "off"))
+		return command_fail_choices("publish panic", word, "on|off");
+	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+	if (!error)
+		error = functions_panic(&broker, fleet, is_on, &reason);
+	if (error) {
+		broker_close(&broker);
+		return fleet_fail(error, &reason);
+	}
 	do {
 		struct fleet_view view;
 
 		if (*late)
 			clock_pause(PANIC_LOOK_MS);
 		*late = '\0';
-		error = fleet_view_open(&view, broker, &publishing->config->fleet, fleet, &reason);
+		error = fleet_view_open(&view, &broker, &publishing->config->fleet, fleet, &reason);
 		hosts = error ? 0 : view.hosts_count;
 		done = 0;
 		for (size_t i = 0; i < hosts; i++)
-			if (!strcmp(fleet_host_field(&view.hosts[i], "panic"), wanted) ||
+			if (!strcmp(fleet_host_field(&view.hosts[i], "panic"), is_on ? "1" : "0") ||
 			    (is_on && !strcmp(fleet_host_field(&view.hosts[i], "state"), "unfiltered")))
 				done++;
 			else
 				strcpy(late, view.hosts[i].name);
 		fleet_view_close(&view);
 	} while (!error && *late && fleet_now_ms() - start_ms < PANIC_MS);
+	broker_close(&broker);
 	output_print(json_pack("{s:s, s:b, s:I, s:I}", "fleet", fleet, "panic", is_on, "hosts", (json_int_t)hosts,
 			       "hosts_done", (json_int_t)done));
 	if (error)
@@ -260,25 +268,6 @@ static enum command_status wait_for_panic(struct publishing *publishing, struct 
 	return *late ? command_fail(STATUS_NO, "%zu of %zu hosts report it; '%s' does not; see xdp-cuckoo fleet status",
 				    done, hosts, late) :
 		       STATUS_DONE;
-}
-
-static enum command_status publish_panic(struct publishing *publishing)
-{
-	const struct invocation *invocation = publishing->invocation;
-	const char *word = invocation->count == 2 ? invocation->operands[1] : "";
-	enum command_status status;
-	struct broker broker;
-	struct reason reason;
-	int error;
-
-	if (strcmp(word, "on") && strcmp(word, "off"))
-		return command_fail_choices("publish panic", word, "on|off");
-	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
-	if (!error)
-		error = functions_panic(&broker, invocation->name, !strcmp(word, "on"), &reason);
-	status = error ? fleet_fail(error, &reason) : wait_for_panic(publishing, &broker, !strcmp(word, "on"));
-	broker_close(&broker);
-	return status;
 }
 
 /* ---- accept, resend ---- */
@@ -378,33 +367,6 @@ static const struct verb {
 	{ "delete-list", LIST_OPERAND, publish_delete },
 };
 
-/* An option that a verb would ignore is more likely a misunderstanding than meant. */
-static enum command_status check_options(const struct invocation *invocation, const char *verb)
-{
-	const struct {
-		bool is_given;
-		const char *name, *verbs;
-	} options[] = {
-		{ invocation->list_name, "list", "add del batch import resend" },
-		{ invocation->is_replace, "replace", "import" },
-		{ invocation->is_forced, "force", "import" },
-		{ invocation->is_strict, "strict", "import" },
-		{ invocation->is_dry_run, "dry-run", "add del import" },
-		{ invocation->list_format, "format", "import" },
-		{ invocation->timeout_ms, "timeout", "add batch import" },
-		{ invocation->action, "action", "import" },
-		{ invocation->is_new_only, "new-only", "import" },
-		{ invocation->is_staged, "stage", "add del batch import release abort resend delete-list" },
-		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
-	};
-
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (options[i].is_given && !strstr(options[i].verbs, verb))
-			return command_fail(STATUS_USAGE, "publish %s takes no --%s; it is for: %s", verb,
-					    options[i].name, options[i].verbs);
-	return STATUS_DONE;
-}
-
 /* Fills in list and directory. */
 static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
 {
@@ -439,6 +401,22 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 
 static enum command_status run_publish(const struct invocation *invocation)
 {
+	const struct {
+		bool is_given;
+		const char *name, *verbs;
+	} options[] = {
+		{ invocation->list_name, "list", "add del batch import resend" },
+		{ invocation->is_replace, "replace", "import" },
+		{ invocation->is_forced, "force", "import" },
+		{ invocation->is_strict, "strict", "import" },
+		{ invocation->is_dry_run, "dry-run", "add del import" },
+		{ invocation->list_format, "format", "import" },
+		{ invocation->timeout_ms, "timeout", "add batch import" },
+		{ invocation->action, "action", "import" },
+		{ invocation->is_new_only, "new-only", "import" },
+		{ invocation->is_staged, "stage", "add del batch import release abort resend delete-list" },
+		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
+	};
 	struct publishing publishing = { .invocation = invocation };
 	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
 	enum command_status status;
@@ -449,9 +427,12 @@ static enum command_status run_publish(const struct invocation *invocation)
 	if (verb == end)
 		return command_fail_choices("publish", invocation->operands[0],
 					    "add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list");
-	status = check_options(invocation, verb->name);
-	if (status == STATUS_DONE)
-		status = fleet_config_open(invocation, &publishing.config);
+	/* An option that a verb would ignore is more likely a misunderstanding than meant. */
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].is_given && !strstr(options[i].verbs, verb->name))
+			return command_fail(STATUS_USAGE, "publish %s takes no --%s; it is for: %s", verb->name,
+					    options[i].name, options[i].verbs);
+	status = fleet_config_open(invocation, &publishing.config);
 	if (status != STATUS_DONE)
 		return status;
 	if (verb->list != NO_LIST)

@@ -384,22 +384,32 @@ enum command_status publish_delete(struct publishing *publishing)
 	return status == STATUS_DONE ? stage_deletion(&publishing->publisher, true) : status;
 }
 
-/* Hosts must have the new list before they lose the old one. */
-static enum command_status check_followers(struct publisher *publisher, const char *old)
+enum command_status publish_rename(struct publishing *publishing)
 {
-	enum command_status status = STATUS_DONE;
+	const char *old = publishing->invocation->operands[1], *list = publishing->list;
+	struct publisher *publisher = &publishing->publisher;
 	const struct fleet_host *late = NULL;
+	struct state_reader state = {};
+	enum command_status status;
 	struct fleet_position at;
 	struct fleet_view view;
 	struct reason reason;
-	int error = fleet_view_open(&view, &publisher->broker, publisher->options, publisher->fleet, &reason);
+	int error;
 
+	if (!session_is_name(old) || !strcmp(old, list))
+		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
+	status = read_rules(publishing, old, true, &state);
+	rule_set_close(&state.rules);
+	if (status != STATUS_DONE)
+		return status;
+	/* Hosts must have the new list before they lose the old one. */
+	error = fleet_view_open(&view, &publisher->broker, publisher->options, publisher->fleet, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++) {
 		const struct fleet_host *host = &view.hosts[i];
 
 		if (!host->fields ||
 		    (fleet_host_at(host, old, &at) &&
-		     (!fleet_host_at(host, publisher->list, &at) || fleet_position_compare(at, publisher->last) < 0)))
+		     (!fleet_host_at(host, list, &at) || fleet_position_compare(at, publisher->last) < 0)))
 			late = host;
 	}
 	if (error)
@@ -409,28 +419,13 @@ static enum command_status check_followers(struct publisher *publisher, const ch
 			command_fail(STATUS_NO,
 				     "both lists are there now: the report of the host '%s' cannot be read, so it may not have "
 				     "'%s' yet; if it is gone: xdp-cuckoo fleet forget %s; then say this again",
-				     late->name, publisher->list, late->name);
+				     late->name, list, late->name);
 	else if (late)
 		status =
 			command_fail(STATUS_NO,
 				     "both lists are there now: the host '%s' does not have '%s' yet; write it into `lists` of "
 				     "all hosts, then say this again",
-				     late->name, publisher->list);
+				     late->name, list);
 	fleet_view_close(&view);
-	return status;
-}
-
-enum command_status publish_rename(struct publishing *publishing)
-{
-	const char *old = publishing->invocation->operands[1];
-	struct state_reader state = {};
-	enum command_status status;
-
-	if (!session_is_name(old) || !strcmp(old, publishing->list))
-		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
-	status = read_rules(publishing, old, true, &state);
-	rule_set_close(&state.rules);
-	if (status == STATUS_DONE)
-		status = check_followers(&publishing->publisher, old);
-	return status == STATUS_DONE ? delete_list(&publishing->publisher, old) : status;
+	return status == STATUS_DONE ? delete_list(publisher, old) : status;
 }

@@ -41,25 +41,6 @@ static __u32 random_number(void)
 
 /* ---- the store ---- */
 
-static int read_store(struct refresh *refresh, struct reason *reason)
-{
-	struct store_lists lists = {};
-	struct store *store;
-	int error = command_open_store(refresh->invocation, &store, reason);
-
-	if (error || !store)
-		return error;
-	error = store_lists(store, &lists);
-	if (!error)
-		error = store_feed(store, refresh->list->name, &refresh->feed);
-	/* A damaged entry counts as a missing one. */
-	if (error == -ENOENT || error == -EBADMSG)
-		error = 0;
-	store_close(store);
-	refresh->stored = lists.list[store_lists_find(&lists, refresh->list->name)];
-	return store_unread_reason(error, reason);
-}
-
 static int open_to_write(const struct refresh *refresh, struct store **store, struct reason *reason)
 {
 	char dir[PATH_MAX];
@@ -278,13 +259,26 @@ static int end(struct refresh *refresh, enum command_status *status)
 static enum command_status start(struct refresh *refresh, bool is_asked)
 {
 	const struct config_list *list = refresh->list;
+	struct store_lists lists = {};
+	struct store *store;
 	const __s64 now_s = time(NULL);
 	struct fetch_request request = { .list = list, .etag = "", .modified = "" };
 	char least[RULE_TIME_BYTES];
 	struct reason reason;
 	__s64 forbidden_s;
-	int error = read_store(refresh, &reason);
+	int error = command_open_store(refresh->invocation, &store, &reason);
 
+	if (!error && store) {
+		error = store_lists(store, &lists);
+		if (!error)
+			error = store_feed(store, list->name, &refresh->feed);
+		/* A damaged entry counts as a missing one. */
+		if (error == -ENOENT || error == -EBADMSG)
+			error = 0;
+		refresh->stored = lists.list[store_lists_find(&lists, list->name)];
+		store_unread_reason(error, &reason);
+	}
+	store_close(store);
 	feed_source(list, refresh->source);
 	if (error)
 		return command_fail_because(error, &reason);
@@ -314,20 +308,6 @@ static void interrupt(int signal_number)
 	is_interrupted = 1;
 }
 
-/* Waits for at most STALL_MS. *ready: index of a fetch that has ended or hangs; `count`: none. 0; -EINTR. */
-static int await(const struct refresh *running, size_t count, size_t *ready)
-{
-	struct pollfd files[FETCHES_MAX];
-
-	for (size_t i = 0; i < count; i++)
-		files[i] = (struct pollfd){ .fd = running[i].fetch.process.fd, .events = POLLIN };
-	poll(files, count, STALL_MS);
-	for (*ready = 0; *ready < count; ++*ready)
-		if (files[*ready].revents || running[*ready].fetch.deadline_ms <= clock_ms(CLOCK_MONOTONIC))
-			break;
-	return is_interrupted ? -EINTR : 0;
-}
-
 /*
  * Fetches several lists side by side, and imports one after the other. Slow servers do not hold up the others: see
  * STALL_MS.
@@ -338,6 +318,7 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	struct refresh running[FETCHES_MAX];
 	enum command_status status = STATUS_DONE, one;
 	size_t begun = 0, count = 0, most = FETCHES, ready;
+	struct pollfd files[FETCHES_MAX];
 	struct reason reason;
 	int error = 0;
 
@@ -353,7 +334,14 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 		}
 		if (!count)
 			return status;
-		error = await(running, count, &ready);
+		for (size_t i = 0; i < count; i++)
+			files[i] = (struct pollfd){ .fd = running[i].fetch.process.fd, .events = POLLIN };
+		poll(files, count, STALL_MS);
+		/* A fetch that has ended, or hangs. */
+		for (ready = 0; ready < count; ready++)
+			if (files[ready].revents || running[ready].fetch.deadline_ms <= clock_ms(CLOCK_MONOTONIC))
+				break;
+		error = is_interrupted ? -EINTR : 0;
 		if (!error && ready == count)
 			most += most < FETCHES_MAX;
 		if (error || ready == count)

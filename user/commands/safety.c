@@ -14,23 +14,6 @@ static const char *verdict_word(__u8 verdict)
 	return verdict_words[verdict == VERDICT_DROP ? VERDICT_DROP : VERDICT_PASS].name;
 }
 
-static enum command_status show_policies(const struct invocation *invocation)
-{
-	struct store_settings settings = store_settings_default;
-	json_t *rows = json_array();
-	struct reason reason;
-	struct store *store;
-	int error = command_open_store(invocation, &store, &reason);
-
-	if (!error && store)
-		error = store_unread_reason(store_settings(store, &settings), &reason);
-	store_close(store);
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
-						      verdict_word(settings.policy[outcome])));
-	return command_answer(error, &reason, rows);
-}
-
 static enum command_status read_policy(const struct invocation *invocation, enum abi_outcome *outcome,
 				       enum abi_verdict *verdict)
 {
@@ -65,16 +48,27 @@ static enum command_status run_policy(const struct invocation *invocation)
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
 	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	struct store_settings settings;
+	struct store_settings settings = store_settings_default;
 	enum command_status status;
+	json_t *rows;
 	struct session session;
+	struct store *store;
 	struct reason reason;
 	int error;
 
 	if (!invocation->count && invocation->confirm_ms)
 		return command_fail(STATUS_USAGE, "--confirm goes with policy OUTCOME pass|drop");
-	if (!invocation->count)
-		return show_policies(invocation);
+	if (!invocation->count) {
+		error = command_open_store(invocation, &store, &reason);
+		if (!error && store)
+			error = store_unread_reason(store_settings(store, &settings), &reason);
+		store_close(store);
+		rows = json_array();
+		for (outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+			json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name,
+							      "policy", verdict_word(settings.policy[outcome])));
+		return command_answer(error, &reason, rows);
+	}
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced && !invocation->confirm_ms)
@@ -184,42 +178,35 @@ const struct command command_panic = {
 
 /* ---- confirm ---- */
 
-/*
- * Uses the clock of the packet path. Once that path has let all packets pass, a confirm proves nothing: it
- * may have been typed while the session was frozen.
- */
-static int check_in_time(const struct session *session, struct reason *reason)
-{
-	double ticks_per_second;
-	__u32 tick;
-	int error = session->filters_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
-
-	if (!error && session->undone.error)
-		error = reason_set(reason, -ETIMEDOUT,
-				   "too late: the time is over; confirm --force keeps what could not be undone");
-	for (size_t i = 0; i < session->filters_count && !error; i++) {
-		const struct abi_config *config = session->filters[i].kernel.config;
-
-		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
-			error = reason_set(reason, -ETIMEDOUT,
-					   "too late: '%s' passes everything since the time is over; xdp-cuckoo unload takes "
-					   "it off, confirm --force lets it filter",
-					   session->name);
-	}
-	return error;
-}
-
 static enum command_status run_confirm(const struct invocation *invocation)
 {
 	bool was_waiting = false;
 	struct session session;
 	struct reason reason;
+	double ticks_per_second;
+	__u32 tick;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error)
 		command_report_undone(&session);
-	if (!error && !invocation->is_forced)
-		error = check_in_time(&session, &reason);
+	/*
+	 * The clock is that of the packet path. Once that path has let all packets pass, a confirm proves nothing: it may have
+	 * been typed while the session was frozen.
+	 */
+	if (!error && !invocation->is_forced && session.filters_count)
+		error = kernel_tick(&tick, &ticks_per_second, &reason);
+	if (!error && !invocation->is_forced && session.undone.error)
+		error = reason_set(&reason, -ETIMEDOUT,
+				   "too late: the time is over; confirm --force keeps what could not be undone");
+	for (size_t i = 0; i < session.filters_count && !error && !invocation->is_forced; i++) {
+		const struct abi_config *config = session.filters[i].kernel.config;
+
+		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
+			error = reason_set(&reason, -ETIMEDOUT,
+					   "too late: '%s' passes everything since the time is over; xdp-cuckoo unload takes "
+					   "it off, confirm --force lets it filter",
+					   session.name);
+	}
 	if (!error)
 		error = change_confirm(&session, &was_waiting, &reason);
 	session_close(&session);

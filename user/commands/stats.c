@@ -91,21 +91,6 @@ static void add_sums(json_t *rows, const char *column, const char *name,
 	add_row(rows, column, name, verdicts, form);
 }
 
-/* A rare outcome gets a row only if `sums` has packets of it: otherwise the row would be noise. */
-static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COUNTERS],
-			 const struct abi_counter sums[ABI_COUNTERS], const struct form *form)
-{
-	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++) {
-		bool is_shown = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
-				outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
-
-		for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-			is_shown |= sums[outcome * VERDICTS + verdict].packets > 0;
-		if (is_shown)
-			add_row(rows, "outcome", outcome_words[outcome].name, &counters[outcome * VERDICTS], form);
-	}
-}
-
 /* Text has a column for the direction only where sent packets are filtered or were counted. */
 static void add_interfaces(json_t *rows, const struct tally *counts, struct form *form)
 {
@@ -129,23 +114,6 @@ static void add_interfaces(json_t *rows, const struct tally *counts, struct form
 		add_sums(rows, "interface", "-", counters, form);
 }
 
-/* CPUs that have filtered a packet. */
-static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, unsigned int row,
-		     const struct form *form)
-{
-	struct abi_counter counters[ABI_COUNTERS];
-	char name[16];
-
-	for (unsigned int cpu = 0; cpu < counts->cpus; cpu++) {
-		tally_sum(sums, row, cpu, counters);
-		if (!tally_has_packets(counters))
-			continue;
-		tally_sum(counts, row, cpu, counters);
-		snprintf(name, sizeof(name), "%u", cpu);
-		add_sums(rows, "cpu", name, counters, form);
-	}
-}
-
 /* `counts` is `sums`, or the growth of `sums` in an interval. */
 static json_t *rows_of(const struct view *view, const struct tally *counts, const struct tally *sums, double seconds)
 {
@@ -154,9 +122,10 @@ static json_t *rows_of(const struct view *view, const struct tally *counts, cons
 		[STATS_BY_INTERFACE] = "interface",
 		[STATS_BY_CPU] = "cpu",
 	};
-	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS], all[ABI_COUNTERS];
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS], all[ABI_COUNTERS], one[ABI_COUNTERS];
 	struct form form = { .seconds = seconds };
 	json_t *rows = json_array();
+	char name[16];
 
 	tally_sum(sums, view->row, TALLY_ALL, all);
 	tally_verdicts(all, verdicts);
@@ -165,10 +134,25 @@ static json_t *rows_of(const struct view *view, const struct tally *counts, cons
 	tally_sum(counts, view->row, TALLY_ALL, counters);
 	if (view->by == STATS_BY_INTERFACE)
 		add_interfaces(rows, counts, &form);
-	else if (view->by == STATS_BY_CPU)
-		add_cpus(rows, counts, sums, view->row, &form);
-	else
-		add_outcomes(rows, counters, all, &form);
+	/* CPUs that have filtered a packet. */
+	for (unsigned int cpu = 0; view->by == STATS_BY_CPU && cpu < counts->cpus; cpu++) {
+		tally_sum(sums, view->row, cpu, one);
+		if (!tally_has_packets(one))
+			continue;
+		tally_sum(counts, view->row, cpu, one);
+		snprintf(name, sizeof(name), "%u", cpu);
+		add_sums(rows, "cpu", name, one, &form);
+	}
+	/* A rare outcome gets a row only if `all` has packets of it: otherwise the row would be noise. */
+	for (enum abi_outcome outcome = 0; view->by == STATS_BY_OUTCOME && outcome < OUTCOMES; outcome++) {
+		bool is_shown = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+				outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+
+		for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+			is_shown |= all[outcome * VERDICTS + verdict].packets > 0;
+		if (is_shown)
+			add_row(rows, "outcome", outcome_words[outcome].name, &counters[outcome * VERDICTS], &form);
+	}
 	add_sums(rows, columns[view->by], "all", counters, &form);
 	return rows;
 }
@@ -266,32 +250,6 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		text, suggest_text(&suggest, NULL, near));
 }
 
-static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
-{
-	const char *interface = invocation->count ? invocation->operands[0] : NULL;
-	struct reason reason;
-
-	if (invocation->is_reset && (invocation->count || invocation->by || invocation->top || invocation->interval_ms))
-		return command_fail(STATUS_USAGE, "stats --reset takes no other options, and no interface");
-	if (invocation->count && by != STATS_BY_OUTCOME && by != STATS_BY_CPU)
-		return command_fail(STATUS_USAGE, "stats %s: --by %s is for all interfaces: leave out one of them",
-				    invocation->operands[0], invocation->by);
-	if (invocation->end_count && !invocation->interval_ms)
-		return command_fail(STATUS_USAGE, "--count needs --interval");
-	if (invocation->top && by < STATS_BY_RULE)
-		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
-	if (invocation->interval_ms && by >= STATS_BY_RULE)
-		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
-	if (!interface || interfaces_is_there(interface))
-		return STATUS_DONE;
-	if (strpbrk(interface, ".:"))
-		return command_fail(STATUS_USAGE,
-				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
-				    interface, interface);
-	kernel_no_interface_reason(interface, &reason);
-	return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
-}
-
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
 {
 	struct view view = { .by = by, .row = TALLY_ALL };
@@ -336,13 +294,35 @@ static enum command_status run_stats(const struct invocation *words)
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
 	struct stats_prefix prefix = {};
+	const char *interface;
+	struct reason reason;
 	enum stats_by by;
 
 	command_skip_dev(&copy);
+	interface = copy.count ? copy.operands[0] : NULL;
 	if (copy.count > 1)
 		return command_fail(STATUS_USAGE, "stats: too many words: '%s'; " INSTEAD_INTERFACES, copy.operands[1]);
-	if (read_by(invocation, &by, &prefix) || check_together(invocation, by))
+	if (read_by(invocation, &by, &prefix))
 		return STATUS_USAGE;
+	if (copy.is_reset && (copy.count || copy.by || copy.top || copy.interval_ms))
+		return command_fail(STATUS_USAGE, "stats --reset takes no other options, and no interface");
+	if (interface && by != STATS_BY_OUTCOME && by != STATS_BY_CPU)
+		return command_fail(STATUS_USAGE, "stats %s: --by %s is for all interfaces: leave out one of them",
+				    interface, copy.by);
+	if (copy.end_count && !copy.interval_ms)
+		return command_fail(STATUS_USAGE, "--count needs --interval");
+	if (copy.top && by < STATS_BY_RULE)
+		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
+	if (copy.interval_ms && by >= STATS_BY_RULE)
+		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", copy.by);
+	if (interface && !interfaces_is_there(interface) && strpbrk(interface, ".:"))
+		return command_fail(STATUS_USAGE,
+				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
+				    interface, interface);
+	if (interface && !interfaces_is_there(interface)) {
+		kernel_no_interface_reason(interface, &reason);
+		return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
+	}
 	if (invocation->is_reset)
 		return reset(invocation);
 	if (by >= STATS_BY_RULE)

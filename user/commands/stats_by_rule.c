@@ -85,30 +85,10 @@ static void sort(struct ranking *ranking)
 		ranking->count = joined;
 }
 
-/* Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet grow. */
-static int make_room(struct ranking *ranking)
-{
-	struct entry *grown;
-
-	if (ranking->count < ranking->room)
-		return 0;
-	sort(ranking);
-	if (!ranking->prefix && ranking->count > ranking->top)
-		ranking->count = ranking->top;
-	if (ranking->count < ranking->room / 2 + 1 && ranking->room)
-		return 0;
-	ranking->room = ranking->room ? 2 * ranking->room : 2 * ranking->top + ENTRIES_MIN;
-	grown = realloc(ranking->entry, ranking->room * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	ranking->entry = grown;
-	return 0;
-}
-
 static int rank(const struct rule *rule, void *context)
 {
 	struct ranking *ranking = context;
-	struct entry entry = { .rules = 1 };
+	struct entry entry = { .rules = 1 }, *grown;
 	struct rule summed;
 
 	if (rule->action == RULE_PASS || rule->timeout_ms < 0)
@@ -116,8 +96,19 @@ static int rank(const struct rule *rule, void *context)
 	entry.count = rule_counts_of(ranking->counts, rule);
 	if (!entry.count.packets)
 		return 0;
-	if (make_room(ranking))
-		return -ENOMEM;
+	if (ranking->count == ranking->room) {
+		sort(ranking);
+		/* Only the first `top` rules may stay, but all prefixes: their sums may yet grow. */
+		if (!ranking->prefix && ranking->count > ranking->top)
+			ranking->count = ranking->top;
+		if (ranking->count > ranking->room / 2 || !ranking->room) {
+			ranking->room = ranking->room ? 2 * ranking->room : 2 * ranking->top + ENTRIES_MIN;
+			grown = realloc(ranking->entry, ranking->room * sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			ranking->entry = grown;
+		}
+	}
 	summed = *rule;
 	if (ranking->prefix) {
 		/* The prefix under which the rule counts. A rule without a source has no family. */

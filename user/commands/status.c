@@ -246,28 +246,6 @@ struct stored {
 	struct store_feeds feeds;
 };
 
-static int read_store(const struct invocation *invocation, struct stored *stored, struct reason *reason)
-{
-	struct store *store;
-	int error = command_open_store(invocation, &store, reason);
-
-	*stored = (struct stored){ .settings = store_settings_default };
-	if (error || !store)
-		return error;
-	session_state_dir(invocation->state, invocation->name, stored->dir, sizeof(stored->dir));
-	error = store_in_force(store, &stored->info, &stored->lists);
-	if (!error)
-		error = store_settings(store, &stored->settings);
-	if (!error)
-		error = store_pending(store, &stored->pending);
-	if (!error)
-		error = store_shapes(store, &stored->shapes);
-	if (!error)
-		error = store_feeds(store, &stored->lists, &stored->feeds);
-	store_close(store);
-	return store_unread_reason(error, reason);
-}
-
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
@@ -349,40 +327,12 @@ static void copy(json_t *lines, const json_t *status, const char *name)
 		json_object_set(lines, name, value);
 }
 
-static void add_brief_filter(json_t *lines, const json_t *filter)
-{
-	const json_t *held = json_object_get(filter, "behind_dispatcher_on"), *row, *name;
-	json_t *interfaces = json_array(); /* "eth0 native", "eth1 native outgoing", ... */
-	size_t i, k;
-
-	copy(lines, filter, "effect");
-	json_object_set_new(lines, "interfaces", interfaces);
-	json_array_foreach(json_object_get(filter, "interfaces"), i, row)
-	{
-		const char *where = "";
-
-		json_array_foreach(held, k, name) if (json_equal(name, json_object_get(row, "interface")))
-			where = " behind libxdp's dispatcher";
-		json_array_append_new(interfaces,
-				      json_sprintf("%s %s%s%s", text_of(row, "interface"), text_of(row, "mode"), where,
-						   json_is_true(json_object_get(row, "outgoing")) ? " outgoing" : ""));
-	}
-	copy(lines, filter, "condition");
-	/* Nothing more is known of a filter of another version. */
-	if (!json_object_get(filter, "table"))
-		return;
-	copy(lines, filter, "table");
-	add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(filter, "used_slots"),
-		 integer_of(filter, "slots"), 100 * number_of(filter, "load_factor"),
-		 integer_of(filter, "table_bytes") / 1048576.);
-}
-
 /* The filter of the --name, or one that is not set up yet; all others on one line. */
 static void add_brief_filters(json_t *lines, const json_t *running, const char *name)
 {
-	json_t *others = json_array();
-	const json_t *filter, *own = NULL;
-	size_t i;
+	json_t *others = json_array(), *interfaces = json_array(); /* "eth0 native", "eth1 native outgoing", ... */
+	const json_t *filter, *own = NULL, *row, *held;
+	size_t i, k;
 
 	json_array_foreach(running, i, filter)
 	{
@@ -397,12 +347,36 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 							   first ? text_of(first, "interface") : "-",
 							   text_of(filter, "effect")));
 	}
-	if (own)
-		add_brief_filter(lines, own);
-	else
+	json_array_foreach(json_object_get(own, "interfaces"), i, row)
+	{
+		const char *where = "";
+
+		json_array_foreach(json_object_get(own, "behind_dispatcher_on"), k, held)
+		{
+			if (json_equal(held, json_object_get(row, "interface")))
+				where = " behind libxdp's dispatcher";
+		}
+		json_array_append_new(interfaces,
+				      json_sprintf("%s %s%s%s", text_of(row, "interface"), text_of(row, "mode"), where,
+						   json_is_true(json_object_get(row, "outgoing")) ? " outgoing" : ""));
+	}
+	if (own) {
+		copy(lines, own, "effect");
+		json_object_set(lines, "interfaces", interfaces);
+		copy(lines, own, "condition");
+	} else {
 		json_object_set_new(lines, "running", json_array());
+	}
+	/* Nothing more is known of a filter of another version. */
+	if (json_object_get(own, "table")) {
+		copy(lines, own, "table");
+		add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(own, "used_slots"),
+			 integer_of(own, "slots"), 100 * number_of(own, "load_factor"),
+			 integer_of(own, "table_bytes") / 1048576.);
+	}
 	if (json_array_size(others))
 		json_object_set(lines, "other_filters", others);
+	json_decref(interfaces);
 	json_decref(others);
 }
 
@@ -520,10 +494,26 @@ static enum command_status run_status(const struct invocation *invocation)
 	json_t *status, *running = json_array();
 	struct guard guard = {};
 	bool is_any_ineffective = false;
-	struct stored stored;
+	struct stored stored = { .settings = store_settings_default };
+	struct store *store;
 	struct reason reason;
 	bool sees_own = false, is_partial;
-	int error = read_store(invocation, &stored, &reason);
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (!error && store) {
+		session_state_dir(invocation->state, invocation->name, stored.dir, sizeof(stored.dir));
+		error = store_in_force(store, &stored.info, &stored.lists);
+		if (!error)
+			error = store_settings(store, &stored.settings);
+		if (!error)
+			error = store_pending(store, &stored.pending);
+		if (!error)
+			error = store_shapes(store, &stored.shapes);
+		if (!error)
+			error = store_feeds(store, &stored.lists, &stored.feeds);
+		store_close(store);
+		store_unread_reason(error, &reason);
+	}
 
 	if (!error)
 		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_ineffective, &reason);

@@ -48,35 +48,6 @@ static void stop(int signal_number)
 
 /* ---- reading ---- */
 
-/* Opens the table again, since each reading maps the filters at other addresses. */
-static void choose_ranked(struct top *top)
-{
-	__u64 table_id;
-
-	table_close(&top->table);
-	top->table = (struct table){};
-	top->ranked = NULL;
-	for (size_t f = 0; f < top->filters_count && !top->ranked; f++) {
-		const struct kernel_filter *filter = &top->filters[f];
-
-		if (filter->config->magic && filter->options.has_counts &&
-		    kernel_may_be_named(filter->config, top->invocation->name) &&
-		    !filter_open_table(filter, &top->table))
-			top->ranked = filter;
-	}
-	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active :
-				 0;
-	if (table_id != top->ranked_id) {
-		hits_close(&top->hits);
-		top_names_close(&top->names);
-		top->ranked_id = table_id;
-		if (top->ranked)
-			hits_open(&top->hits, table_slots(&top->table));
-	}
-	if (!top->hits.slots)
-		top->ranked = NULL;
-}
-
 static void note_ranking(struct top *top)
 {
 	top_model_rank(&top->model, &top->hits, &top->names);
@@ -85,11 +56,15 @@ static void note_ranking(struct top *top)
 			 top->ranked_id ? "too many rules to rank" : "this table does not count by rule");
 }
 
-/* Replaces the last reading by a new one. While paused, the figures stay. 1: no filter of the name runs; 0; -errno. */
+/*
+ * Replaces the last reading by a new one, and chooses the filter to rank. While paused, the figures stay. 1: no filter of the
+ * name runs; 0; -errno.
+ */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	struct tally now = {};
+	__u64 table_id = 0;
 	size_t count = 0;
 	int error = kernel_find_filters((struct kernel_wish){ .must_see = top->invocation->name }, &filters, &count,
 					reason);
@@ -114,7 +89,26 @@ static int read_again(struct top *top, struct reason *reason)
 	top->now = now;
 	top->filters = filters;
 	top->filters_count = count;
-	choose_ranked(top);
+	/* Opens the table again, since each reading maps the filters at other addresses. */
+	table_close(&top->table);
+	top->table = (struct table){};
+	top->ranked = NULL;
+	for (size_t f = 0; f < count && !top->ranked; f++)
+		if (filters[f].config->magic && filters[f].options.has_counts &&
+		    kernel_may_be_named(filters[f].config, top->invocation->name) &&
+		    !filter_open_table(&filters[f], &top->table))
+			top->ranked = &filters[f];
+	if (top->ranked)
+		table_id = (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active;
+	if (table_id != top->ranked_id) {
+		hits_close(&top->hits);
+		top_names_close(&top->names);
+		top->ranked_id = table_id;
+		if (top->ranked)
+			hits_open(&top->hits, table_slots(&top->table));
+	}
+	if (!top->hits.slots)
+		top->ranked = NULL;
 	return 0;
 }
 

@@ -40,25 +40,6 @@ static size_t count_existing(const struct config *config)
 	return count;
 }
 
-/* Sets the policies and monitor-only, if the file names them. */
-static void bring_settings(struct up *up)
-{
-	const struct config *config = up->config;
-	struct store_settings settings;
-	struct reason reason;
-	int error = store_unread_reason(store_settings(up->session.store, &settings), &reason);
-
-	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
-		if (config->has_policy[i])
-			settings.policy[i] = config->policy[i];
-	if (!error && config->has_monitor_only)
-		settings.is_monitor_only = config->load.is_monitor_only;
-	if (!error)
-		error = change_settings(&up->session, &settings, 0, &reason);
-	if (error)
-		note_failure(up, command_fail_because(error, &reason));
-}
-
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
 	json_t *row = json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter", done);
@@ -169,6 +150,7 @@ static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
 	const struct abi_options options = table_options_of(&config->load);
+	struct store_settings settings;
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
@@ -186,7 +168,17 @@ static int bring_all(struct up *up, struct reason *reason)
 		if (run_is_confirm_late(&up->session.filters[i].kernel))
 			note_failure(up, STATUS_SYSTEM);
 	}
-	bring_settings(up);
+	/* The policies and monitor-only, if the file names them. */
+	error = store_unread_reason(store_settings(up->session.store, &settings), reason);
+	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
+		if (config->has_policy[i])
+			settings.policy[i] = config->policy[i];
+	if (!error && config->has_monitor_only)
+		settings.is_monitor_only = config->load.is_monitor_only;
+	if (!error)
+		error = change_settings(&up->session, &settings, 0, reason);
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
 	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
@@ -241,46 +233,7 @@ static struct store_lists read_lists(const struct up *up)
 	return lists;
 }
 
-/* Imports the list. A failure is noted in `up`. -EINTR: a signal came. */
-static int bring_list(struct up *up, const struct config_list *list)
-{
-	const struct import_options import = command_list_import(up->invocation, list);
-	struct command_imported result = {};
-	struct reason reason;
-	int error = config_check_list_file(list, &reason);
-	json_t *answer;
-
-	/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
-	if (list->url) {
-		const struct store_lists lists = read_lists(up);
-		const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
-
-		if (!is_there)
-			output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
-				    "xdp-cuckoo-fetch@%s.timer",
-				    list->name, up->invocation->name);
-		json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
-							   is_there ? "as last fetched" : "not fetched yet"));
-		return 0;
-	}
-	if (!error)
-		error = command_import_list(&import, &list->file, 1, &result, &reason);
-	answer = result.answer;
-	if (error) {
-		note_failure(up, command_fail(command_status_of(error), "list '%s': %s", list->name, reason.text));
-		json_decref(answer);
-		answer = json_pack("{s:s}", "result", "not refreshed");
-	} else {
-		json_object_set_new(answer, "result", json_string("refreshed"));
-		if (result.bad_lines)
-			note_failure(up, STATUS_USAGE);
-	}
-	json_object_set_new(answer, "list", json_string(list->name));
-	json_array_append_new(up->lists, answer);
-	return error == -EINTR ? error : 0;
-}
-
-/* Filters the interfaces that exist, with all lists, before it waits for others. */
+/* Filters the interfaces that exist, with all lists, before it waits for others. -EINTR: a signal came. */
 static int bring_up(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
@@ -288,10 +241,42 @@ static int bring_up(struct up *up, struct reason *reason)
 
 	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
 	error = bring_all(up, reason);
-	for (size_t i = 0; i < config->lists_count && !error; i++)
-		error = bring_list(up, &config->list[i]);
-	if (error == -EINTR)
-		return reason_set(reason, error, "interrupted: the rest was not done");
+	for (size_t i = 0; i < config->lists_count && !error; i++) {
+		const struct config_list *list = &config->list[i];
+		const struct import_options import = command_list_import(up->invocation, list);
+		struct command_imported result = {};
+
+		/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
+		if (list->url) {
+			const struct store_lists lists = read_lists(up);
+			const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
+
+			if (!is_there)
+				output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the "
+					    "timer xdp-cuckoo-fetch@%s.timer",
+					    list->name, up->invocation->name);
+			json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
+								   is_there ? "as last fetched" : "not fetched yet"));
+			continue;
+		}
+		error = config_check_list_file(list, reason);
+		if (!error)
+			error = command_import_list(&import, &list->file, 1, &result, reason);
+		if (error) {
+			note_failure(up,
+				     command_fail(command_status_of(error), "list '%s': %s", list->name, reason->text));
+			json_decref(result.answer);
+			result.answer = json_object();
+		} else if (result.bad_lines) {
+			note_failure(up, STATUS_USAGE);
+		}
+		json_object_set_new(result.answer, "result", json_string(error ? "not refreshed" : "refreshed"));
+		json_object_set_new(result.answer, "list", json_string(list->name));
+		json_array_append_new(up->lists, result.answer);
+		if (error == -EINTR)
+			return reason_set(reason, error, "interrupted: the rest was not done");
+		error = 0;
+	}
 	if (error || up->is_last)
 		return error;
 	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
@@ -413,24 +398,6 @@ const struct command command_down = {
 
 /* ---- check-config ---- */
 
-/* Tries an import that changes nothing. */
-static bool is_list_right(const struct invocation *invocation, const struct config_list *list)
-{
-	struct import_options import = command_list_import(invocation, list);
-	struct command_imported result = {};
-	struct reason reason;
-	int error;
-
-	import.is_dry_run = true;
-	error = config_check_list_file(list, &reason);
-	if (!error)
-		error = command_import_list(&import, &list->file, 1, &result, &reason);
-	json_decref(result.answer);
-	if (error)
-		command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
-	return !error && !result.bad_lines;
-}
-
 static enum command_status run_check_config(const struct invocation *invocation)
 {
 	struct config *config;
@@ -439,8 +406,23 @@ static enum command_status run_check_config(const struct invocation *invocation)
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
 				command_report_bad_line, &config, &reason);
 
-	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++)
-		is_right &= config->list[i].url || is_list_right(invocation, &config->list[i]);
+	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++) {
+		const struct config_list *list = &config->list[i];
+		struct import_options import = command_list_import(invocation, list);
+		struct command_imported result = {};
+		int wrong;
+
+		if (list->url)
+			continue;
+		import.is_dry_run = true;
+		wrong = config_check_list_file(list, &reason);
+		if (!wrong)
+			wrong = command_import_list(&import, &list->file, 1, &result, &reason);
+		json_decref(result.answer);
+		if (wrong)
+			command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
+		is_right &= !wrong && !result.bad_lines;
+	}
 	for (size_t i = 0; !error && i < config->interfaces_count; i++)
 		if (!interfaces_is_there(config->interfaces[i]))
 			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "

@@ -142,31 +142,6 @@ const struct command command_expire = {
 
 /* ---- flush ---- */
 
-/* Lists are fed by others, who do not expect that their rules go. */
-static int clear(struct session *session, bool is_forced, __u64 *deleted, struct reason *reason)
-{
-	char fed[REASON_BYTES / 2] = "";
-	struct store_lists lists;
-	struct store_info info;
-	int error = store_unread_reason(store_lists(session->store, &lists), reason);
-
-	if (!error)
-		error = store_unread_reason(store_info(session->store, &info), reason);
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && !is_forced; i++)
-		if (lists.list[i].rules)
-			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,
-				    (unsigned long long)lists.list[i].rules);
-	if (error)
-		return error;
-	if (*fed)
-		return reason_set(reason, -EINVAL,
-				  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the rules "
-				  "of one list, or flush --force to delete all rules",
-				  fed);
-	*deleted = info.rules;
-	return change_clear(session, reason);
-}
-
 static enum command_status flush_list(const struct invocation *invocation, const char *name)
 {
 	struct import_options emptying = command_import_options(invocation);
@@ -197,10 +172,12 @@ static enum command_status run_flush(const struct invocation *invocation)
 {
 	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	enum command_status status;
+	char fed[REASON_BYTES / 2] = "";
+	struct store_info info = {};
+	struct store_lists lists;
 	struct guard guard;
 	struct session session;
 	struct reason reason;
-	__u64 deleted = 0;
 	int error;
 
 	if (invocation->count && invocation->list_name)
@@ -218,11 +195,27 @@ static enum command_status run_flush(const struct invocation *invocation)
 	if (!error)
 		error = command_begin(invocation, &session, &reason);
 	if (!error)
-		error = change_end(&session, clear(&session, invocation->is_forced, &deleted, &reason), &reason);
+		error = store_unread_reason(store_lists(session.store, &lists), &reason);
+	if (!error)
+		error = store_unread_reason(store_info(session.store, &info), &reason);
+	/* Lists are fed by others, who do not expect that their rules go. */
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && !invocation->is_forced; i++)
+		if (lists.list[i].rules)
+			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,
+				    (unsigned long long)lists.list[i].rules);
+	if (*fed)
+		error = reason_set(&reason, -EINVAL,
+				   "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the "
+				   "rules of one list, or flush --force to delete all rules",
+				   fed);
+	if (!error)
+		error = change_clear(&session, &reason);
+	if (session.change)
+		error = change_end(&session, error, &reason);
 	command_close_pending(&session, &guard, &watchdog);
 	error = command_start_watchdog(&watchdog, error, &reason);
 	status = command_answer(error, &reason,
-				command_note_dry_run(invocation, json_pack("{s:I}", "deleted_rules", deleted)));
+				command_note_dry_run(invocation, json_pack("{s:I}", "deleted_rules", info.rules)));
 	if (status == STATUS_DONE && watchdog.pending_id)
 		command_report_confirm(invocation, watchdog.deadline_ms);
 	return status;
