@@ -37,6 +37,21 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 	return 0;
 }
 
+/* The names of the lists that have a stored rule, and `by hand` if that is not NULL and it is. NULL: it cannot be read. */
+static json_t *owners_of(struct store *store, const struct rule *rule, const char *by_hand)
+{
+	struct store_lists lists;
+	struct rule found = *rule;
+	json_t *names;
+
+	if (store_get(store, &found) || store_lists(store, &lists))
+		return NULL;
+	names = command_list_names(&lists, rule_owners_now(&found));
+	if (by_hand && rule_owners_now(&found) >> STORE_BY_HAND & 1)
+		json_array_append_new(names, json_string(by_hand));
+	return names;
+}
+
 static int del(struct session *session, struct rule_change *change, struct reason *reason)
 {
 	enum store_deleted deleted;
@@ -52,13 +67,13 @@ static int del(struct session *session, struct rule_change *change, struct reaso
 	if (change->list) {
 		error = change_give_up(session, &change->rule, &deleted, reason);
 	} else {
-		change->lists = command_lists_of(session->store, &change->rule);
+		change->lists = owners_of(session->store, &change->rule, NULL);
 		error = change_del(session, &change->rule, &deleted, reason);
 	}
 	if (error)
 		return error;
 	if (deleted == STORE_STILL_WANTED)
-		change->left_to = command_owners_of(session->store, &change->rule);
+		change->left_to = owners_of(session->store, &change->rule, "by hand");
 	change->is_refused = deleted == STORE_NO_SUCH_RULE;
 	return 0;
 }

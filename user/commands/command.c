@@ -429,26 +429,6 @@ json_t *command_interface(const struct kernel_attachment *attachment)
 	return json_string(cleaned.interface);
 }
 
-json_t *command_owners_of(struct store *store, const struct rule *rule)
-{
-	json_t *names = command_lists_of(store, rule);
-	struct rule found = *rule;
-
-	if (names && !store_get(store, &found) && rule_owners_now(&found) >> STORE_BY_HAND & 1)
-		json_array_append_new(names, json_string("by hand"));
-	return names;
-}
-
-json_t *command_lists_of(struct store *store, const struct rule *rule)
-{
-	struct store_lists lists;
-	struct rule found = *rule;
-
-	if (store_get(store, &found) || store_lists(store, &lists))
-		return NULL;
-	return command_list_names(&lists, rule_owners_now(&found));
-}
-
 enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context)
 {
 	const bool is_output = whole_file_is_output(path);

@@ -202,9 +202,6 @@ int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *
 /* Whether this cannot be a word of a rule, and the store has a list of that name. */
 bool command_is_list(const struct invocation *invocation, const char *name);
 
-/* The names of the owners of a stored rule: its lists, and "by hand". NULL: it cannot be read. */
-json_t *command_owners_of(struct store *store, const struct rule *rule);
-
 /* Prints the reason of a failed change of the rules of a list. */
 enum command_status command_fail_list(int error, const struct reason *reason);
 
@@ -242,9 +239,8 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 enum command_status command_find_list(const struct invocation *invocation, struct store *store,
 				      struct store_lists *lists, unsigned int *number);
 
-/* An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or NULL. */
+/* An array with the names of the lists in `owners`, a set of bits. */
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
-json_t *command_lists_of(struct store *store, const struct rule *rule);
 
 /* The name of an interface, safe to print. */
 json_t *command_interface(const struct kernel_attachment *attachment);
@@ -281,10 +277,6 @@ const char *command_not_fed(const struct store_list *list, const struct store_fe
 
 /* How to allow what is refused of a list of the configuration: see struct guard. */
 #define LIST_INSIST "write force = yes in its section"
-
-/* The import of a list of the configuration, as --list NAME --replace. In up.c. */
-struct config_list;
-struct import_options command_list_import(const struct invocation *invocation, const struct config_list *list);
 
 /* ---- report.c: notes and warnings on stderr, and the state of filters in words ---- */
 

@@ -44,22 +44,6 @@ enum command_status fleet_fail(int error, const struct reason *reason)
 	}
 }
 
-enum command_status fleet_config_connect(const struct invocation *invocation, enum broker_use use,
-					 struct config **config, struct broker *broker)
-{
-	enum command_status status;
-	struct reason reason;
-	int error;
-
-	*config = NULL;
-	broker->connection.fd = -1;
-	status = fleet_config_open(invocation, config);
-	if (status != STATUS_DONE)
-		return status;
-	error = broker_open(broker, &(*config)->fleet, NULL, use, CONNECTION_TIMEOUT_MS, &reason);
-	return error ? fleet_fail(error, &reason) : STATUS_DONE;
-}
-
 /* ---- init, forget ---- */
 
 static enum command_status init(const struct invocation *invocation, struct broker *broker)
@@ -234,6 +218,8 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	enum command_status status;
 	struct config *config = NULL;
 	struct broker broker = {};
+	struct reason reason;
+	int error = 0;
 
 	if (!is_init && !is_status && !is_metrics && !is_check && !is_forget)
 		return command_fail_choices("fleet", verb, choices);
@@ -241,12 +227,17 @@ static enum command_status run_fleet(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE, "fleet forget: which host? See fleet status");
 	if (!is_forget && !is_metrics && word)
 		return command_fail(STATUS_USAGE, "fleet %s takes no other word", verb);
-	/* check connects by itself, and says more if it cannot. */
 	broker.connection.fd = -1;
-	status = is_check ? fleet_config_open(invocation, &config) :
-			    fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config,
-						 &broker);
-	if (status == STATUS_DONE && config)
+	status = fleet_config_open(invocation, &config);
+	if (status != STATUS_DONE)
+		return status;
+	/* check connects by itself, and says more if it cannot. */
+	if (!is_check)
+		error = broker_open(&broker, &config->fleet, NULL, is_init || is_forget ? BROKER_WRITE : BROKER_READ,
+				    CONNECTION_TIMEOUT_MS, &reason);
+	if (error)
+		status = fleet_fail(error, &reason);
+	else
 		status = is_init    ? init(invocation, &broker) :
 			 is_status  ? show_status(invocation, config, &broker, NULL) :
 			 is_metrics ? show_status(invocation, config, &broker, word ? word : "-") :

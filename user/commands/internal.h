@@ -44,10 +44,6 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 /* Reads the configuration of --config, or of --name. Prints the error. The caller closes *config. */
 enum command_status fleet_config_open(const struct invocation *invocation, struct config **config);
 
-/* The same, and connects to a broker. The caller closes both, even after an error. */
-enum command_status fleet_config_connect(const struct invocation *invocation, enum broker_use use,
-					 struct config **config, struct broker *broker);
-
 /* The exit status for `error` of a broker. Prints the reason. */
 enum command_status fleet_fail(int error, const struct reason *reason);
 

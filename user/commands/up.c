@@ -202,7 +202,8 @@ static int bring_all(struct up *up, struct reason *reason)
 	return 0;
 }
 
-struct import_options command_list_import(const struct invocation *invocation, const struct config_list *list)
+/* As import --list NAME --replace. */
+static struct import_options list_import(const struct invocation *invocation, const struct config_list *list)
 {
 	return (struct import_options){ .name = invocation->name,
 					.state = invocation->state,
@@ -243,7 +244,7 @@ static int bring_up(struct up *up, struct reason *reason)
 	error = bring_all(up, reason);
 	for (size_t i = 0; i < config->lists_count && !error; i++) {
 		const struct config_list *list = &config->list[i];
-		const struct import_options import = command_list_import(up->invocation, list);
+		const struct import_options import = list_import(up->invocation, list);
 		struct command_imported result = {};
 
 		/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
@@ -408,7 +409,7 @@ static enum command_status run_check_config(const struct invocation *invocation)
 
 	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++) {
 		const struct config_list *list = &config->list[i];
-		struct import_options import = command_list_import(invocation, list);
+		struct import_options import = list_import(invocation, list);
 		struct command_imported result = {};
 		int wrong;
 

@@ -173,25 +173,10 @@ const struct top_rule *top_model_network(const struct top_model *model, struct r
 	return first;
 }
 
-/* Chooses the rule `step` rows below the chosen one; without one, the first. */
-static void move_selection(struct top_model *model, int step)
+bool top_model_key(struct top_model *model, int key)
 {
 	size_t at = 0;
 
-	if (!model->rules)
-		return;
-	while (at < model->rules && model->rule[at].tag != model->selected)
-		at++;
-	if (at == model->rules)
-		at = 0;
-	else if (step > 0 ? at + 1 < model->rules : at > 0)
-		at += step;
-	model->selected = model->rule[at].tag;
-	model->wants_sources = true;
-}
-
-bool top_model_key(struct top_model *model, int key)
-{
 	switch (key) {
 	case 'a':
 		model->wants_sources = !model->wants_sources;
@@ -199,7 +184,19 @@ bool top_model_key(struct top_model *model, int key)
 		return true;
 	case 'j':
 	case 'k':
-		move_selection(model, key == 'j' ? 1 : -1);
+		/* The rule below or above the chosen one; without one, the first. */
+		while (at < model->rules && model->rule[at].tag != model->selected)
+			at++;
+		if (at == model->rules)
+			at = 0;
+		else if (key == 'j' && at + 1 < model->rules)
+			at++;
+		else if (key == 'k' && at > 0)
+			at--;
+		if (model->rules) {
+			model->selected = model->rule[at].tag;
+			model->wants_sources = true;
+		}
 		return true;
 	case 's':
 		model->sort = (model->sort + 1) % TOP_SORTS;

@@ -101,36 +101,14 @@ static void end_search(struct top_names *names)
 	names->child = 0;
 }
 
-/* On failure, names->child stays 0. */
-static void start_search(struct top_names *names, struct search *search, const char *dir)
-{
-	int ends[2];
-	pid_t child;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return;
-	child = fork();
-	if (!child) {
-		close(ends[0]);
-		search->answers = ends[1];
-		run_search(search, dir);
-	}
-	close(ends[1]);
-	if (child < 0) {
-		close(ends[0]);
-		return;
-	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	names->child = child;
-	names->answers = ends[0];
-}
-
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
 		   size_t count, double second)
 {
 	const __u64 generation = filter->config->generation;
 	struct search search = { .filter = filter, .hits = hits, .count = count };
 	size_t known = 0;
+	int ends[2];
+	pid_t child;
 
 	if (names->child || second < names->pause_end)
 		return;
@@ -141,9 +119,23 @@ void top_names_ask(struct top_names *names, const char *dir, const struct kernel
 	names->started = second;
 	names->asked_of = generation;
 	names->searches++;
-	start_search(names, &search, dir);
-	if (!names->child)
-		names->pause_end = second + PAUSE_S;
+	names->pause_end = second + PAUSE_S; /* if the search does not start */
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	child = fork();
+	if (!child) {
+		close(ends[0]);
+		search.answers = ends[1];
+		run_search(&search, dir);
+	}
+	close(ends[1]);
+	if (child < 0) {
+		close(ends[0]);
+		return;
+	}
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	names->child = child;
+	names->answers = ends[0];
 }
 
 void top_names_collect(struct top_names *names, double second)

@@ -211,24 +211,6 @@ static int draw_lines(const struct top_model *model, int row, int rows)
 	return row;
 }
 
-static void draw_rules(const struct top_model *model, int row, int rows)
-{
-	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
-
-	if (rows < 2)
-		return;
-	snprintf(text, sizeof(text), "packets/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
-	put(row++, 0, A_BOLD | A_UNDERLINE, text);
-	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
-		const struct top_rule *rule = &model->rule[i];
-
-		snprintf(text, sizeof(text), "%9s", top_number(rule->pps, figure));
-		put(row, 0, A_NORMAL, text);
-		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
-		    rule->name ? rule->name->rule : "?");
-	}
-}
-
 /* `rule`: the network; NULL: there is none. */
 static void draw_sources(const struct top_model *model, const struct top_rule *rule, int row, int rows)
 {
@@ -257,7 +239,7 @@ static void draw_all(const struct top_model *model)
 {
 	const bool has_two = *curses.COLS >= COLUMNS_FOR_TWO;
 	const int columns = has_two ? *curses.COLS / 2 - 1 : *curses.COLS;
-	char text[TOP_TEXT_BYTES];
+	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
 	int row = TOP_HEADINGS, rows, lines;
 	struct rule network;
 
@@ -283,7 +265,19 @@ static void draw_all(const struct top_model *model)
 	row = draw_lines(model, row, lines);
 	rows = *curses.LINES - row - 1;
 	lines = !model->wants_sources ? 0 : rows / 2 < SOURCES_SHOWN + 1 ? rows / 2 : SOURCES_SHOWN + 1;
-	draw_rules(model, row, rows - lines);
+	rows -= lines;
+	if (rows >= 2) {
+		snprintf(text, sizeof(text), "packets/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
+		put(row++, 0, A_BOLD | A_UNDERLINE, text);
+	}
+	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
+		const struct top_rule *rule = &model->rule[i];
+
+		snprintf(text, sizeof(text), "%9s", top_number(rule->pps, figure));
+		put(row, 0, A_NORMAL, text);
+		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
+		    rule->name ? rule->name->rule : "?");
+	}
 	draw_sources(model, top_model_network(model, &network), *curses.LINES - 1 - lines, lines);
 	put(*curses.LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
 }
