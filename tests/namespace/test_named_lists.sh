@@ -93,6 +93,11 @@ test_delete_a_list() {
 	assert_equal '1 2 3 4' "$(listed --list a)" "rules of a"
 }
 
+test_del_of_several_rules_names_the_lists_of_all() {
+	two_lists
+	assert_notes 'these lists had it: a, b; ' xc del 203.0.113.3,203.0.113.7
+}
+
 test_del_and_add_beside_lists() {
 	two_lists
 	assert_notes 'these lists had it: a, b; the next import of a list brings it back' xc del 203.0.113.3

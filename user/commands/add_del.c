@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands/command.h"
+#include "base/safe_text.h"
 #include "io/output.h"
 
 /* The rule of `add` or `del`, and what became of it. */
@@ -12,7 +13,7 @@ struct rule_change {
 	const char *list; /* the owner of the rule; NULL: by hand for `add`, all owners for `del` */
 	bool is_refused;  /* already there; no such rule */
 	bool is_updated;  /* already there, with another end or another owner */
-	json_t *lists;    /* lists that had the deleted rule; NULL: not known */
+	__u64 had;        /* the owners that had the deleted rule, as bits; 0: not known */
 	json_t *left_to;  /* owners that keep the rule that the list gave up; NULL: it is deleted */
 };
 
@@ -37,44 +38,36 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 	return 0;
 }
 
-/* The names of the lists that have a stored rule, and `by hand` if that is not NULL and it is. NULL: it cannot be read. */
-static json_t *owners_of(struct store *store, const struct rule *rule, const char *by_hand)
-{
-	struct store_lists lists;
-	struct rule found = *rule;
-	json_t *names;
-
-	if (store_get(store, &found) || store_lists(store, &lists))
-		return NULL;
-	names = command_list_names(&lists, rule_owners_now(&found));
-	if (by_hand && rule_owners_now(&found) >> STORE_BY_HAND & 1)
-		json_array_append_new(names, json_string(by_hand));
-	return names;
-}
-
 static int del(struct session *session, struct rule_change *change, struct reason *reason)
 {
 	enum store_deleted deleted;
 	struct rule stored = change->rule;
+	struct store_lists lists;
 	int error;
 
 	error = change_find_list(session, change->list, reason);
 	if (error)
 		return error;
-	/* The rate that goes may be another than the one in the command. */
-	if (change->rule.fields & RULE_RATE && !store_get(session->store, &stored))
+	if (!store_get(session->store, &stored)) {
+		/* The rate that goes may be another than the one in the command. */
 		change->rule.rate = stored.rate;
-	if (change->list) {
-		error = change_give_up(session, &change->rule, &deleted, reason);
-	} else {
-		change->lists = owners_of(session->store, &change->rule, NULL);
-		error = change_del(session, &change->rule, &deleted, reason);
+		change->had = change->list ? 0 : rule_owners_now(&stored);
 	}
+	error = change->list ? change_give_up(session, &change->rule, &deleted, reason) :
+			       change_del(session, &change->rule, &deleted, reason);
 	if (error)
 		return error;
-	if (deleted == STORE_STILL_WANTED)
-		change->left_to = owners_of(session->store, &change->rule, "by hand");
 	change->is_refused = deleted == STORE_NO_SUCH_RULE;
+	if (deleted != STORE_STILL_WANTED)
+		return 0;
+	error = store_get(session->store, &stored);
+	if (!error)
+		error = store_lists(session->store, &lists);
+	if (error)
+		return store_unread_reason(error, reason);
+	change->left_to = command_list_names(&lists, rule_owners_now(&stored));
+	if (rule_owners_now(&stored) >> STORE_BY_HAND & 1)
+		json_array_append_new(change->left_to, json_string("by hand"));
 	return 0;
 }
 
@@ -88,15 +81,23 @@ static void note_compact(const struct session *session, const struct rule *rule)
 		}
 }
 
-static void note_lists(const json_t *lists)
+static void note_lists(struct store *store, __u64 had)
 {
+	struct store_lists lists;
 	const json_t *name;
 	char text[256] = "";
-	size_t i, used = 0;
+	json_t *names;
+	size_t i;
 
-	json_array_foreach(lists, i, name) if (used < sizeof(text))
-		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "", json_string_value(name));
-	if (used)
+	if (!had || store_lists(store, &lists))
+		return;
+	names = command_list_names(&lists, had);
+	json_array_foreach(names, i, name)
+	{
+		text_append(text, sizeof(text), "%s%s", i ? ", " : "", json_string_value(name));
+	}
+	json_decref(names);
+	if (*text)
 		output_note("these lists had it: %s; the next import of a list brings it back if it is still in it; to "
 			    "delete it from one list only: --list NAME; to let it pass permanently, add a pass rule "
 			    "(action pass)",
@@ -106,6 +107,7 @@ static void note_lists(const json_t *lists)
 /* What became of the rules of one command. */
 struct outcome {
 	size_t done, updated, given_up, refused;
+	__u64 had; /* the owners that had the deleted rules, as bits */
 	struct rule_change last;
 };
 
@@ -120,12 +122,12 @@ static int change_all(struct session *session, const struct rules *rules, const 
 	for (size_t i = 0; i < rules->count; i++) {
 		int error;
 
-		json_decref(outcome->last.lists);
 		json_decref(outcome->last.left_to);
 		outcome->last = (struct rule_change){ .rule = rules->rule[i], .list = list };
 		error = make(session, &outcome->last, reason);
 		if (error)
 			return error;
+		outcome->had |= outcome->last.had;
 		if (outcome->last.is_refused)
 			outcome->refused++;
 		else if (outcome->last.is_updated)
@@ -229,13 +231,13 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		command_report_rebuilds(&session);
 		if (make == add)
 			note_compact(&session, rules->rule);
-		note_lists(outcome.last.lists);
+		note_lists(session.store, outcome.had);
 		if (list && !store_feed(session.store, list, &feed))
 			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
 				    "name another list",
 				    list);
 	}
-	json_decref(outcome.last.lists);
+
 	command_close_pending(&session, &guard, &watchdog);
 	error = command_start_watchdog(&watchdog, error, &reason);
 	rule_format(&outcome.last.rule, text);
