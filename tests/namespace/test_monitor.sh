@@ -147,6 +147,19 @@ test_a_full_disk() {
 	assert_equal 'xdp-cuckoo: cannot write the output: No space left on device' "$(grep cannot "$STATE/said")" "error"
 }
 
+# poll() refuses more files than the process may have open.
+test_an_end_by_an_error_is_no_success() {
+	command -v prlimit >/dev/null || skip "no prlimit"
+	block
+	load
+	listen_all
+	prlimit --pid "$LISTENER" --nofile=2
+	drops 1
+	STATUS=0
+	wait "$LISTENER" || STATUS=$?
+	assert_equal 3 "$STATUS" "status"
+}
+
 test_monitor_only() {
 	block
 	load --monitor-only

@@ -298,10 +298,11 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 		return 0;
 	if (*reason->text)
 		return error;
+	if (monitoring->writes)
+		return reason_set(reason, -EIO, "cannot write '%s': %s", monitoring->invocation->write_path,
+				  reason_of_write(error));
 	/* main() reports a failure of standard output. */
-	return monitoring->writes ? reason_set(reason, -EIO, "cannot write '%s': %s",
-					       monitoring->invocation->write_path, reason_of_write(error)) :
-				    0;
+	return ferror(stdout) ? 0 : reason_set(reason, error, "cannot read packets: %s", strerror(-error));
 }
 
 static int monitor(struct monitoring *monitoring, struct reason *reason)
