@@ -589,11 +589,13 @@ to_a_full_device() {
 test_full_output() {
 	[ -c /dev/full ] || skip "no /dev/full"
 	block_one
+	echo 'del 192.0.2.1' >"$STATE/lines"
 	for command in list 'list --json' status stats export 'export --format nft' 'test 192.0.2.66' policy check \
-		version 'add 192.0.2.77' expire; do
+		version 'add 192.0.2.77' expire 'top --count 1' 'top --count 1 --json' "batch $STATE/lines"; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		assert_fails 3 'cannot write .*No space left on device' to_a_full_device xc $command
+		! grep -v 'cannot write' "$STATE/err" | grep -E 'xdp-cuckoo:|error' || fail "another error"
 	done
 	case_begin ''
 	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"

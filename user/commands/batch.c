@@ -149,30 +149,6 @@ struct span {
 	size_t deleted;
 };
 
-static int read_line(struct batch *batch, const struct batch_line *line, struct batch_request *request,
-		     struct reason *reason)
-{
-	int error;
-
-	if (line->unread)
-		return reason_set(reason, -EINVAL,
-				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
-	error = (batch->invocation->is_addresses ? batch_address_parse :
-						   batch_line_parse)(batch->pipe.bytes + line->text,
-								     batch->invocation->list_name,
-								     batch->invocation->is_strict, request, reason);
-	for (size_t i = 0; !error && request->verb == BATCH_ADD && i < request->rules.count; i++)
-		if (!request->rules.rule[i].timeout_ms)
-			request->rules.rule[i].timeout_ms = batch->invocation->timeout_ms;
-	if (!error && request->rules.masked.count && !batch->has_noted_masked) {
-		output_note("%s:%llu: '%s' has host bits set; its network is taken, here and in later lines; --strict "
-			    "refuses them",
-			    batch->pipe.name, line->number, request->rules.masked.first);
-		batch->has_noted_masked = true;
-	}
-	return error;
-}
-
 /* Runs the next line, or ends the span before it. With --strict a bad line ends the change. */
 static int run_line(struct span *span, struct reason *reason)
 {
@@ -182,8 +158,25 @@ static int run_line(struct span *span, struct reason *reason)
 	struct batch_request request = {};
 	bool is_guarded = false;
 	struct reason bad;
-	int error = read_line(batch, line, &request, &bad);
+	int error;
 
+	if (line->unread)
+		error = reason_set(&bad, -EINVAL,
+				   line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
+	else
+		error = (batch->invocation->is_addresses ? batch_address_parse :
+							   batch_line_parse)(batch->pipe.bytes + line->text,
+									     batch->invocation->list_name, is_strict,
+									     &request, &bad);
+	for (size_t i = 0; !error && request.verb == BATCH_ADD && i < request.rules.count; i++)
+		if (!request.rules.rule[i].timeout_ms)
+			request.rules.rule[i].timeout_ms = batch->invocation->timeout_ms;
+	if (!error && request.rules.masked.count && !batch->has_noted_masked) {
+		output_note("%s:%llu: '%s' has host bits set; its network is taken, here and in later lines; --strict "
+			    "refuses them",
+			    batch->pipe.name, line->number, request.rules.masked.first);
+		batch->has_noted_masked = true;
+	}
 	/* A refusal at this point undoes no other line. */
 	if (!error && !is_strict && request.verb == BATCH_ADD)
 		error = change_check_kinds(&batch->session, request.rules.rule, request.rules.count, &bad);
@@ -375,7 +368,8 @@ static enum command_status run_batch(const struct invocation *invocation)
 			command_fail(status, "interrupted: nothing was changed");
 		} else if (error == -EINTR) {
 			command_fail(status, "interrupted: the lines after %llu were not done", batch.pipe.number);
-		} else if (error) {
+		} else if (error && !ferror(stdout)) {
+			/* main() reports a failure of standard output. */
 			command_fail(status, "%s: %s", batch.pipe.name, strerror(-error));
 		}
 	}

@@ -328,6 +328,9 @@ static enum command_status run_top(const struct invocation *invocation)
 	}
 	if (error > 0)
 		return command_fail_not_running(invocation->name);
+	/* main() reports a failure of standard output. */
+	if (error && ferror(stdout))
+		return STATUS_SYSTEM;
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
