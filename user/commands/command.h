@@ -263,7 +263,6 @@ enum command_status command_write_file(const char *path, int (*write)(FILE *to, 
  * the watchdog. Call it before anything is printed: a closed pipe could end this process. It returns `error`, or its
  * own error if that is 0.
  */
-struct watchdog;
 void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog);
 int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason);
 

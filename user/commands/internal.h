@@ -25,7 +25,7 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix);
 enum command_status stats_by_rule(const struct invocation *invocation, enum stats_by by,
 				  const struct stats_prefix *prefix);
 
-/* ---- flowspec.c: for lists and status ---- */
+/* ---- flowspec_crowdsec.c: for lists and status ---- */
 
 /* command_flows(): a report without its flows, for `lists --json`. command_list_flows() prints the flows themselves. */
 json_t *command_flows(const struct flow_report *report);

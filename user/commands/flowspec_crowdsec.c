@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* flowspec: keeps a list equal to the flows that BGP announces. What `lists` and `status` say of these flows. */
+/*
+ * flowspec, crowdsec: keep a list equal to the flows that BGP announces, and to the decisions of CrowdSec. What `lists` and
+ * `status` say of these flows.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/safe_text.h"
 #include "commands/internal.h"
+#include "base/safe_text.h"
 #include "config/config.h"
 #include "counters/counters.h"
+#include "feeds/feeds.h"
 #include "flowspec/flowspec.h"
 #include "io/output.h"
 #include "kernel/kernel.h"
@@ -252,3 +256,64 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 			    "no flows are known of a list '%s': flowspec does not keep it now; see xdp-cuckoo lists",
 			    name);
 }
+
+/* ---- crowdsec ---- */
+
+#define MEMORY (1ULL << 30)     /* for libraries, and for an answer that has grown to its limit */
+#define DECISION_MEMORY 4096ULL /* the most that a decision takes */
+#define STALE_POLLS 12          /* an answer may be late, or an error end soon */
+
+static enum command_status run_crowdsec(const struct invocation *invocation)
+{
+	const struct crowdsec_options *options;
+	struct crowdsec_start start = { .note = command_warn_reader };
+	struct list_keeper keeper = { .state = invocation->state,
+				      .name = invocation->name,
+				      .list = invocation->list_name,
+				      .source = "crowdsec",
+				      .reader = "the reader of decisions",
+				      .note = command_warn_reader,
+				      .read = crowdsec_run,
+				      .context = &start,
+				      .may_add = crowdsec_may_add,
+				      .take_status = crowdsec_take_status,
+				      .answer = crowdsec_answer };
+	struct config *config;
+	struct reason reason;
+	int error;
+
+	error = config_open(invocation->config_path, invocation->name, command_report_bad_line, &config, &reason);
+	if (error)
+		return command_fail_because(error, &reason);
+	options = &config->crowdsec;
+	if (!options->list)
+		error = reason_set(
+			&reason, -EINVAL,
+			"the configuration has no section [crowdsec] with key-file = /PATH; see xdp-cuckoo.conf(5)");
+	if (!error)
+		error = crowdsec_open(&start, options, &reason);
+	if (!error) {
+		if (!keeper.list)
+			keeper.list = options->list;
+		keeper.action = options->action;
+		keeper.rules_max = options->rules_max;
+		keeper.memory = MEMORY + options->rules_max * DECISION_MEMORY;
+		keeper.stale_ms = STALE_POLLS * options->every_ms;
+		error = list_keeper_run(&keeper, &reason);
+		if (error == -ENODATA)
+			reason_set(&reason, error, "the reader of decisions has ended: the rules end at their times");
+	}
+	crowdsec_close(&start);
+	config_close(config);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
+}
+
+const struct command command_crowdsec = {
+	.name = "crowdsec",
+	.group = COMMAND_RULES,
+	.usage = "[--list NAME] [--config FILE]",
+	.summary = "keep a list equal to the decisions of CrowdSec",
+	.options = OPTION_LIST | OPTION_CONFIG,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
+	.run = run_crowdsec,
+};
