@@ -5,8 +5,8 @@
  */
 #include "fuzz.h"
 
-#include "fleet/log_entry.h"
-#include "fleet/redis_codec.h"
+#include "fleet/fleet.h"
+#include "fleet/connection.h"
 #include "fleet/snapshot.h"
 
 #define PIECE_BYTES 37

@@ -29,7 +29,7 @@ sources() {
 	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;
 	feed) echo user/feeds/feed_message.c user/base/safe_text.c ;;
 	flowspec) echo user/flowspec/*.c ;;
-	fleet) echo user/fleet/redis_codec.c user/fleet/log_entry.c user/fleet/snapshot.c ;;
+	fleet) echo user/fleet/redis_codec.c user/fleet/fleet.c user/fleet/snapshot.c ;;
 	change) echo user/commands/batch_line.c user/change/commit.c user/change/rules.c user/store/rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac

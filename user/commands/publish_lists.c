@@ -8,7 +8,7 @@
 
 #include "fleet/publisher.h"
 #include "fleet/hosts.h"
-#include "fleet/log_entry.h"
+#include "fleet/fleet.h"
 #include "fleet/snapshot.h"
 #include "io/output.h"
 #include "lists/import.h"

@@ -7,20 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/log_entry.h"
 
 #define DELETED (-1) /* the timeout of a rule that is to be deleted */
 
 /* ---- the source of a list ---- */
-
-void apply_write_source(const struct apply *apply, const struct apply_list *list, struct fleet_position at,
-			char source[STORE_SOURCE_BYTES])
-{
-	char position[FLEET_POSITION_BYTES];
-
-	snprintf(source, STORE_SOURCE_BYTES, "fleet %s %s %s refused %" PRIu64, apply->fleet, apply->id,
-		 fleet_position_format(at, position), (uint64_t)list->refused_count);
-}
 
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source)
 {
@@ -169,61 +159,49 @@ static bool is_allowed(const struct fleet_options *options, const struct rule *r
 
 /* ---- taking lines ---- */
 
-static int take_line(struct apply *apply, struct apply_list *list, const char *line)
-{
-	struct reason why;
-	struct rule rule;
-	bool is_added;
-
-	if (log_line_parse(line, fleet_now_ms() + apply->offset_ms, &rule, &is_added, &why)) {
-		list->why = why;
-		apply_refuse(list, NULL);
-		return 0;
-	}
-	forget_refused(list, &rule);
-	if (is_added && rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &list->why)) {
-		apply_refuse(list, &rule);
-		/* If the store has an older form of the rule, it must go. */
-		is_added = false;
-	}
-	if (!is_added || rule.timeout_ms < 0)
-		rule.timeout_ms = DELETED;
-	return rule_set_add(&list->changes, &rule);
-}
-
-/* Whether more lines wait than all lists together may have rules. Lines of one rule count once. */
-static bool is_over_limit(const struct apply *apply, struct apply_list *list)
-{
-	const __u64 most = apply->options->rules_max + FOLLOW_LINES_MORE;
-	__u64 others = 0;
-
-	for (size_t i = 0; i < apply->count; i++)
-		others += &apply->lists[i] != list ? apply->lists[i].changes.count : 0;
-	if (!apply->options->rules_max || others + list->changes.count <= most)
-		return false;
-	rule_set_sort(&list->changes);
-	return others + list->changes.count > most;
-}
-
 int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_t bytes)
 {
+	const __u64 most = apply->options->rules_max + FOLLOW_LINES_MORE;
 	char *end = lines + bytes;
+	__u64 others = 0; /* lines of the other lists that wait */
 	int error = 0;
 
 	list->has_changes = true;
-	if (!list->is_over && is_over_limit(apply, list)) {
-		list->is_over = true;
-		rule_set_close(&list->changes);
+	for (size_t i = 0; i < apply->count; i++)
+		others += &apply->lists[i] != list ? apply->lists[i].changes.count : 0;
+	/* More lines wait than all lists together may have rules. Lines of one rule count once. */
+	if (!list->is_over && apply->options->rules_max && others + list->changes.count > most) {
+		rule_set_sort(&list->changes);
+		list->is_over = others + list->changes.count > most;
+		if (list->is_over)
+			rule_set_close(&list->changes);
 	}
 	while (lines < end && !error && !list->is_over) {
+		const char *line = lines;
 		char *stop = memchr(lines, '\n', end - lines);
+		struct reason why;
+		struct rule rule;
+		bool is_added;
 
-		if (!stop)
-			stop = end;
+		stop = stop ? stop : end;
 		*stop = '\0';
-		if (*lines)
-			error = take_line(apply, list, lines);
 		lines = stop + 1;
+		if (!*line)
+			continue;
+		if (log_line_parse(line, fleet_now_ms() + apply->offset_ms, &rule, &is_added, &why)) {
+			list->why = why;
+			apply_refuse(list, NULL);
+			continue;
+		}
+		forget_refused(list, &rule);
+		if (is_added && rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &list->why)) {
+			apply_refuse(list, &rule);
+			/* If the store has an older form of the rule, it must go. */
+			is_added = false;
+		}
+		if (!is_added || rule.timeout_ms < 0)
+			rule.timeout_ms = DELETED;
+		error = rule_set_add(&list->changes, &rule);
 	}
 	return error;
 }

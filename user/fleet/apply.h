@@ -11,7 +11,7 @@
 #define XDP_CUCKOO_APPLY_H
 
 #include "change/change.h"
-#include "fleet/follow_messages.h"
+#include "fleet/follow_internal.h"
 #include "host/host.h"
 #include "rule/rule_set.h"
 
@@ -99,9 +99,6 @@ struct apply_source {
 	struct fleet_position at;
 	__u64 refused;
 };
-
-void apply_write_source(const struct apply *apply, const struct apply_list *list, struct fleet_position at,
-			char source[STORE_SOURCE_BYTES]);
 
 /* Whether the text is the source of a list of this fleet. */
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source);

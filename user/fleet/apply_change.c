@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Applies what has come for one list as one change of the store: the rules, and the position that follows from them. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fleet/apply.h"
@@ -46,10 +48,11 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 static int open_list(struct apply *apply, struct session *session, struct apply_list *list, struct fleet_position at,
 		     struct reason *reason)
 {
-	char source[STORE_SOURCE_BYTES];
+	char source[STORE_SOURCE_BYTES], position[FLEET_POSITION_BYTES];
 	int error;
 
-	apply_write_source(apply, list, at, source);
+	snprintf(source, sizeof(source), "fleet %s %s %s refused %" PRIu64, apply->fleet, apply->id,
+		 fleet_position_format(at, position), (uint64_t)list->refused_count);
 	error = store_list_open(session->store, list->name, source, &session->owner);
 	if (error == -EUSERS)
 		return reason_set(reason, error,
@@ -104,35 +107,9 @@ static bool is_accepted(const struct apply *apply, const struct apply_list *list
 }
 
 /*
- * Checks max-shrink for what the log has deleted within an hour, and would delete now. Rules that were staged, and that
- * ended, do not count.
- */
-static int check_shrink(const struct apply *apply, struct apply_list *list, __u64 rules, struct reason *reason)
-{
-	__s64 shrunk;
-
-	if (!list->shrunk_ms || fleet_now_ms() - list->shrunk_ms >= SHRINK_MS || is_accepted(apply, list)) {
-		list->shrunk_ms = fleet_now_ms();
-		list->shrunk_of = list->rules;
-		list->shrunk = 0;
-	}
-	/* The limit is a share of the most rules in this hour: a list that began empty may become empty again. */
-	if ((__s64)list->rules > (__s64)list->shrunk_of)
-		list->shrunk_of = list->rules;
-	shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
-	if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
-	    !fleet_is_staged(list->name) && !is_accepted(apply, list))
-		return reason_set(reason, -EBADE,
-				  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
-				  "if that is meant: xdp-cuckoo publish accept %s",
-				  list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
-	list->shrunk = shrunk > 0 ? shrunk : 0;
-	return 0;
-}
-
-/*
  * Checks the limits for what the open change makes of the list: lines that renew rules do not count. A list that does not
- * grow may have any size.
+ * grow may have any size. max-shrink limits what the log deletes within an hour; rules that were staged, and that ended,
+ * do not count.
  */
 static int check_changed(const struct apply *apply, struct session *session, struct apply_list *list,
 			 struct reason *reason)
@@ -140,13 +117,30 @@ static int check_changed(const struct apply *apply, struct session *session, str
 	struct store_lists lists;
 	int error = store_lists(session->store, &lists);
 	__u64 rules, all;
+	__s64 shrunk;
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	rules = all = lists.list[store_lists_find(&lists, list->name)].rules;
-	error = list->is_whole ? 0 : check_shrink(apply, list, rules, reason);
-	if (error)
-		return error;
+	if (!list->is_whole) {
+		if (!list->shrunk_ms || fleet_now_ms() - list->shrunk_ms >= SHRINK_MS || is_accepted(apply, list)) {
+			list->shrunk_ms = fleet_now_ms();
+			list->shrunk_of = list->rules;
+			list->shrunk = 0;
+		}
+		/* The limit is a share of the most rules in this hour: a list that began empty may become empty again. */
+		if ((__s64)list->rules > list->shrunk_of)
+			list->shrunk_of = list->rules;
+		shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
+		if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
+		    !fleet_is_staged(list->name) && !is_accepted(apply, list))
+			return reason_set(
+				reason, -EBADE,
+				"list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
+				"if that is meant: xdp-cuckoo publish accept %s",
+				list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
+		list->shrunk = shrunk > 0 ? shrunk : 0;
+	}
 	for (size_t i = 0; i < apply->count; i++)
 		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
 	if (apply->options->rules_max && rules > list->rules && all > apply->options->rules_max)
@@ -204,21 +198,17 @@ static int find_lost_pass(const struct rule *present, void *context)
 	return rule_set_add(&lost->found, &rule);
 }
 
-/* Names the deletions of such rules, so that try_dangerous() sees them. */
-static int add_lost_passes(struct session *session, struct apply_list *list, unsigned int number, struct reason *reason)
+static int add_rules(struct rule_set *set, const struct rule_set *more)
 {
-	struct lost_passes lost = { .list = list, .guard = session->guard, .owner = 1ULL << number };
-	int error = number ? store_each(session->store, find_lost_pass, &lost) : 0;
+	int error = 0;
 
-	for (size_t i = 0; i < lost.found.count && !error; i++) {
+	for (size_t i = 0; i < more->count && !error; i++) {
 		struct rule rule;
 
-		rule_set_get(&lost.found, i, &rule);
-		error = rule_set_add(&list->changes, &rule);
+		rule_set_get(more, i, &rule);
+		error = rule_set_add(set, &rule);
 	}
-	rule_set_close(&lost.found);
-	rule_set_sort(&list->changes);
-	return error ? store_unread_reason(error, reason) : 0;
+	return error;
 }
 
 /* A rule that the whole state does not name, but this host needs, becomes a part of it, as this list has it now. */
@@ -242,9 +232,18 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 			 struct reason *reason)
 {
 	struct rule_set *changes = &list->changes, needed = {};
+	struct lost_passes lost = { .list = list, .guard = session->guard, .owner = 1ULL << number };
 	size_t kept = 0;
-	int error = list->is_whole ? add_lost_passes(session, list, number, reason) : 0;
+	int error = 0;
 
+	if (list->is_whole) {
+		error = number ? store_each(session->store, find_lost_pass, &lost) : 0;
+		if (!error)
+			error = add_rules(changes, &lost.found);
+		rule_set_close(&lost.found);
+		rule_set_sort(changes);
+		error = store_unread_reason(error, reason);
+	}
 	for (size_t i = 0; i < changes->count; i++) {
 		struct rule rule;
 		bool is_deletion;
@@ -260,19 +259,15 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 			list->why = *reason;
 			apply_refuse(list, &rule);
 			error = list->is_whole && is_deletion ? keep_rule(session, number, &rule, &needed) : 0;
-			error = error ? store_unread_reason(error, reason) : 0;
+			error = store_unread_reason(error, reason);
 		}
 		/* What is applied stays in `changes`: a whole state must name it. */
 		else if (!error && !(list->is_whole && is_deletion))
 			changes->entries[kept++] = changes->entries[i];
 	}
 	changes->count = kept;
-	for (size_t i = 0; i < needed.count && !error; i++) {
-		struct rule rule;
-
-		rule_set_get(&needed, i, &rule);
-		error = rule_set_add(changes, &rule);
-	}
+	if (!error)
+		error = store_unread_reason(add_rules(changes, &needed), reason);
 	rule_set_close(&needed);
 	rule_set_sort(changes);
 	return error;
@@ -280,61 +275,47 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 
 /* ---- applying ---- */
 
-static int replace_list(struct apply *apply, struct session *session, struct apply_list *list, struct rule_diff *diff,
-			struct reason *reason)
-{
-	const unsigned int most = apply->options->shrink_max;
-	struct rule_set nothing = {};
-	__u64 dropped, changed = 0;
-	int error = open_list(apply, session, list, list->changes_at, reason);
-
-	rule_diff_begin(diff, &list->changes, 1ULL << session->owner, false);
-	diff->near_ms = ENDS_NEAR_MS;
-	if (!error)
-		error = change_compare(session, diff, reason);
-	if (error)
-		return error;
-	dropped = diff->removed + diff->left;
-	/* A stage is empty after its release: a host that did not read the log then must not keep the rules there. */
-	if (!is_accepted(apply, list) &&
-	    ((list->is_older && dropped) || (dropped * 100 > list->rules * most && !fleet_is_staged(list->name))))
-		return reason_set(
-			reason, -EBADE,
-			"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
-			"if that is meant: xdp-cuckoo follow --once --accept, or for all hosts: xdp-cuckoo publish accept",
-			list->name, list->is_older ? ", older than this host's as after the restore of a backup," : "",
-			(unsigned long long)dropped, (unsigned long long)list->rules);
-	if (diff->obsolete.count + list->changes.count > 1000)
-		change_at_once(session);
-	diff->wanted = &nothing;
-	error = change_replace(session, diff, NULL, NULL, reason);
-	diff->wanted = &list->changes;
-	if (!error)
-		error = change_rules(list, session, &list->changes, &changed, reason);
-	return error ? error : check_changed(apply, session, list, reason);
-}
-
 /* One change, of the whole state or by entries of the log. */
 static int apply_changes(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
+	const unsigned int most = apply->options->shrink_max;
 	struct rule_diff diff = {};
-	__u64 changed = 0;
+	struct rule_set nothing = {};
+	__u64 dropped, changed = 0;
 	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
-	if (list->is_whole) {
-		error = replace_list(apply, session, list, &diff, reason);
-		changed = diff.obsolete.count + list->changes.count;
-	} else {
-		error = open_list(apply, session, list, list->changes_at, reason);
+	error = open_list(apply, session, list, list->changes_at, reason);
+	if (!error && list->is_whole) {
+		rule_diff_begin(&diff, &list->changes, 1ULL << session->owner, false);
+		diff.near_ms = ENDS_NEAR_MS;
+		error = change_compare(session, &diff, reason);
+		dropped = diff.removed + diff.left;
+		/* A stage is empty after its release: a host that did not read the log then must not keep the rules there. */
+		if (!error && !is_accepted(apply, list) &&
+		    ((list->is_older && dropped) ||
+		     (dropped * 100 > list->rules * most && !fleet_is_staged(list->name))))
+			error = reason_set(
+				reason, -EBADE,
+				"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
+				"if that is meant: xdp-cuckoo follow --once --accept, or for all hosts: xdp-cuckoo publish accept",
+				list->name, list->is_older ? ", older than this host's as after the restore of a backup," : "",
+				(unsigned long long)dropped, (unsigned long long)list->rules);
+		if (!error && diff.obsolete.count + list->changes.count > 1000)
+			change_at_once(session);
+		diff.wanted = &nothing;
 		if (!error)
-			error = change_rules(list, session, &list->changes, &changed, reason);
-		if (!error)
-			error = check_changed(apply, session, list, reason);
+			error = change_replace(session, &diff, NULL, NULL, reason);
+		diff.wanted = &list->changes;
 	}
+	if (!error)
+		error = change_rules(list, session, &list->changes, &changed, reason);
+	if (!error)
+		error = check_changed(apply, session, list, reason);
 	error = change_end(session, error, reason);
-	apply->changed += error ? 0 : changed;
+	if (!error)
+		apply->changed += list->is_whole ? diff.obsolete.count + list->changes.count : changed;
 	rule_diff_close(&diff);
 	return error;
 }

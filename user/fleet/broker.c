@@ -73,12 +73,10 @@ static int log_in(struct connection *connection, const char *user, const char *p
  * 0; -EROFS: it is a replica, but a master is needed; -ENOTCONN: a replica that has lost its master. Then *master is
  * where the replica says that its master is.
  */
-static int check_role(struct broker *broker, enum broker_use use, char master[CONNECTION_WHERE_BYTES],
-		      struct reason *reason)
+static int check_role(struct broker *broker, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
 {
 	struct connection *connection = &broker->connection;
 	redisReply *reply, **part;
-	bool is_linked;
 	int error = connection_ask(connection, &reply, reason, "ROLE", NULL);
 
 	if (error)
@@ -92,14 +90,13 @@ static int check_role(struct broker *broker, enum broker_use use, char master[CO
 		   part[3]->type != REDIS_REPLY_STRING) {
 		error = reason_set(reason, -EROFS, "the broker at %s is a %s", connection->where, part[0]->str);
 	} else {
-		is_linked = !strcmp(part[3]->str, "connected");
 		snprintf(master, CONNECTION_WHERE_BYTES, strchr(part[1]->str, ':') ? "[%.200s]:%lld" : "%.200s:%lld",
 			 part[1]->str, part[2]->integer);
-		if (use == BROKER_WRITE)
+		if (broker->use == BROKER_WRITE)
 			error = reason_set(reason, -EROFS,
 					   "the broker at %s is a replica, and its master at %s is not reached",
 					   connection->where, master);
-		else if (!is_linked)
+		else if (strcmp(part[3]->str, "connected"))
 			error = reason_set(reason, -ENOTCONN, "the broker at %s has lost its master",
 					   connection->where);
 	}
@@ -108,7 +105,7 @@ static int check_role(struct broker *broker, enum broker_use use, char master[CO
 }
 
 static int try(struct broker *broker, const char *where, const char *user, const struct broker_secrets *secrets,
-	       enum broker_use use, int timeout_ms, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
+	       int timeout_ms, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
 {
 	int error = connection_open(&broker->connection, where, secrets->certificates, timeout_ms, reason);
 
@@ -116,7 +113,7 @@ static int try(struct broker *broker, const char *where, const char *user, const
 	if (!error && secrets->password)
 		error = log_in(&broker->connection, user ? user : "default", secrets->password, reason);
 	if (!error)
-		error = check_role(broker, use, master, reason);
+		error = check_role(broker, master, reason);
 	if (!error)
 		error = broker_read_clock(broker, reason);
 	if (error)
@@ -195,56 +192,47 @@ static int ask_others(struct broker *master, const struct fleet_options *options
 	return error;
 }
 
-static int try_all(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
-		   enum broker_use use, int timeout_ms, struct reason *reason)
+int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
+		enum broker_use use, int timeout_ms, struct reason *reason)
 {
-	const size_t first = use == BROKER_READ ? fleet_random_below(options->brokers_count) : 0;
-	char master[CONNECTION_WHERE_BYTES] = "";
+	const size_t count = options->brokers_count, first = use == BROKER_READ ? fleet_random_below(count) : 0;
+	char master[CONNECTION_WHERE_BYTES] = "", ignored[CONNECTION_WHERE_BYTES];
+	struct broker_secrets own = {};
 	struct reason of_replica;
-	int error = -EINVAL, without_master = 0;
+	int error, without_master = 0;
 
-	for (size_t i = 0; i < options->brokers_count; i++) {
-		error = try(broker, options->brokers[(first + i) % options->brokers_count], options->user, secrets, use,
-			    timeout_ms, master, reason);
-		if (!error && use == BROKER_WRITE) {
+	*broker = (struct broker){ .connection = { .fd = -1 }, .options = *options, .use = use };
+	if (!count)
+		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
+	error = secrets ? 0 : broker_secrets_read(&own, options, reason);
+	if (error)
+		return error;
+	secrets = secrets ? secrets : &own;
+	for (size_t i = 0; i < count; i++) {
+		error = try(broker, options->brokers[(first + i) % count], options->user, secrets, timeout_ms, master,
+			    reason);
+		if (!error && use == BROKER_WRITE)
 			error = ask_others(broker, options, secrets, broker->connection.where, reason);
-			if (error)
-				connection_close(&broker->connection);
-		}
 		if (!error)
-			return 0;
+			break;
+		connection_close(&broker->connection);
 		if (error == -EROFS || error == -ENOTCONN) {
 			without_master = error;
 			of_replica = *reason;
 		}
 	}
 	/* The configuration may name only replicas. */
-	if (*master) {
-		char ignored[CONNECTION_WHERE_BYTES];
-
-		if (!try(broker, master, options->user, secrets, use, timeout_ms, ignored, reason) &&
-		    !ask_others(broker, options, secrets, master, reason))
-			return 0;
-		connection_close(&broker->connection);
+	if (error && *master) {
+		error = try(broker, master, options->user, secrets, timeout_ms, ignored, reason);
+		if (!error)
+			error = ask_others(broker, options, secrets, master, reason);
+		if (error)
+			connection_close(&broker->connection);
 	}
-	if (without_master)
+	if (error && without_master) {
 		*reason = of_replica;
-	return without_master ? without_master : error;
-}
-
-int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
-		enum broker_use use, int timeout_ms, struct reason *reason)
-{
-	struct broker_secrets own = {};
-	int error = 0;
-
-	*broker = (struct broker){ .connection = { .fd = -1 }, .options = *options, .use = use };
-	if (!options->brokers_count)
-		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
-	if (!secrets)
-		error = broker_secrets_read(&own, options, reason);
-	if (!error)
-		error = try_all(broker, options, secrets ? secrets : &own, use, timeout_ms, reason);
+		error = without_master;
+	}
 	broker_secrets_forget(&own);
 	return error;
 }

@@ -210,29 +210,6 @@ int connection_put(struct connection *connection, ...)
 
 /* ---- bytes ---- */
 
-/* A number of bytes; 0: the end; -EAGAIN with *events. */
-static ssize_t read_bytes(struct connection *connection, char *bytes, size_t count, short *events)
-{
-	ssize_t got;
-
-	if (connection->tls)
-		return tls_read(connection->tls, bytes, count, events);
-	*events = POLLIN;
-	got = read(connection->fd, bytes, count);
-	return got < 0 ? -errno : got;
-}
-
-static ssize_t write_bytes(struct connection *connection, const char *bytes, size_t count, short *events)
-{
-	ssize_t written;
-
-	if (connection->tls)
-		return tls_write(connection->tls, bytes, count, events);
-	*events = POLLOUT;
-	written = send(connection->fd, bytes, count, MSG_NOSIGNAL);
-	return written < 0 ? -errno : written;
-}
-
 /* When the connection counts as silent: bytes that move give it more time, up to `last_ms`. */
 static __s64 silent_ms(int timeout_ms, __s64 last_ms)
 {
@@ -248,10 +225,17 @@ static int flush(struct connection *connection, int timeout_ms, __s64 last_ms)
 	int error = 0;
 
 	while (sent < connection->out_used && !error) {
-		short events;
-		const ssize_t written =
-			write_bytes(connection, connection->out + sent, connection->out_used - sent, &events);
+		const char *bytes = connection->out + sent;
+		const size_t left = connection->out_used - sent;
+		short events = POLLOUT;
+		ssize_t written;
 
+		if (connection->tls) {
+			written = tls_write(connection->tls, bytes, left, &events);
+		} else {
+			written = send(connection->fd, bytes, left, MSG_NOSIGNAL);
+			written = written < 0 ? -errno : written;
+		}
 		if (written > 0) {
 			sent += written;
 			deadline_ms = silent_ms(timeout_ms, last_ms);
@@ -268,15 +252,22 @@ static int flush(struct connection *connection, int timeout_ms, __s64 last_ms)
 static int read_more(struct connection *connection, __s64 deadline_ms)
 {
 	char bytes[READ_BYTES];
-	short events;
 	ssize_t got;
-	int error = 0;
+	int error;
 
-	while ((got = read_bytes(connection, bytes, sizeof(bytes), &events)) == -EAGAIN || got == -EINTR) {
-		error = got == -EINTR ? 0 : wait_for(connection->fd, events, deadline_ms);
-		if (error)
-			return error;
-	}
+	do {
+		short events = POLLIN;
+
+		if (connection->tls) {
+			got = tls_read(connection->tls, bytes, sizeof(bytes), &events);
+		} else {
+			got = read(connection->fd, bytes, sizeof(bytes));
+			got = got < 0 ? -errno : got;
+		}
+		error = got == -EAGAIN ? wait_for(connection->fd, events, deadline_ms) : 0;
+	} while (!error && (got == -EAGAIN || got == -EINTR));
+	if (error)
+		return error;
 	if (got <= 0)
 		return got ? got : -ECONNRESET;
 	connection->unread += got;

@@ -6,9 +6,64 @@
 #ifndef XDP_CUCKOO_CONNECTION_H
 #define XDP_CUCKOO_CONNECTION_H
 
-#include "fleet/redis_codec.h"
+#include <hiredis/hiredis.h>
+#include <sys/types.h>
+
 #include "fleet/fleet.h"
-#include "fleet/tls.h"
+
+/*
+ * ---- redis_codec.c: the protocol of Redis in bytes ----
+ *
+ * hiredis formats commands and reads replies. The library is loaded on the first use, so other commands need neither the
+ * package nor the time. Knows no sockets.
+ */
+
+/* A reply with more elements, in all its arrays together, is too large. */
+#define CODEC_ELEMENTS_MAX (1 << 16)
+
+struct codec {
+	struct redisReader *reader;
+	size_t elements; /* of the reply that is being read */
+};
+
+/* 0; -ELIBACC: the library is missing; -ENOMEM. codec_close() accepts a zeroed struct. */
+int codec_open(struct codec *codec, struct reason *reason);
+void codec_close(struct codec *codec);
+
+/* The bytes of a command, for codec_free_command(). The length; negative: -ENOMEM. */
+long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths);
+void codec_free_command(char *bytes);
+
+/* Takes bytes from the broker. 0; -EPROTO; -ENOMEM. */
+int codec_feed(struct codec *codec, const char *bytes, size_t count);
+
+/*
+ * The next whole reply, or NULL in *reply if there is none yet. 0; -EPROTO; -EMSGSIZE: it is too large. codec_free()
+ * accepts NULL.
+ */
+int codec_next(struct codec *codec, redisReply **reply);
+void codec_free(redisReply *reply);
+
+/* ---- tls.c: TLS over a connected socket that does not block, by OpenSSL 3. It is loaded on the first use. ---- */
+
+struct tls;
+
+/*
+ * Prepares a connection to the host `name` (a name or an address), whose certificate must come from one of
+ * `certificates`, a text in PEM. 0; -ELIBACC; -EINVAL: there is none in it; -ENOMEM. tls_close() accepts NULL.
+ */
+int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason);
+void tls_close(struct tls *tls);
+
+/*
+ * These return a number of bytes, 0 at the end of the stream, or -errno. After -EAGAIN poll the socket for *events and
+ * call again. tls_shake_hands() returns 0 when it is done; -EKEYREJECTED: the certificate is refused.
+ */
+int tls_shake_hands(struct tls *tls, short *events, struct reason *reason);
+ssize_t tls_read(struct tls *tls, void *bytes, size_t count, short *events);
+ssize_t tls_write(struct tls *tls, const void *bytes, size_t count, short *events);
+
+/* ---- connections ---- */
 
 #define CONNECTION_TIMEOUT_MS 10000
 #define CONNECTION_WHERE_BYTES HOST_WHERE_BYTES

@@ -12,8 +12,7 @@
 #include "base/version.h"
 #include "filter/filter.h"
 #include "fleet/apply.h"
-#include "fleet/this_host.h"
-#include "fleet/log_reader.h"
+#include "fleet/follow_internal.h"
 #include "fleet/report.h"
 #include "io/signals.h"
 
@@ -75,19 +74,6 @@ static int start_reader(struct following *following, struct reason *reason)
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
 	return unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
-}
-
-/* Reads the files of secrets again, because they may have changed. The reader itself cannot read files of root. */
-static void renew_secrets(struct following *following)
-{
-	struct broker_secrets now;
-	struct reason ignored;
-
-	if (broker_secrets_read(&now, following->follow->options, &ignored))
-		return;
-	following->must_restart |= !broker_secrets_equal(&now, &following->secrets);
-	broker_secrets_forget(&following->secrets);
-	following->secrets = now;
 }
 
 /* ---- the state of this host ---- */
@@ -267,20 +253,6 @@ static void set_panic(struct following *following, bool is_on)
 	following->looked_ms = 0; /* the report must say it */
 }
 
-/* `where`: the broker's address. */
-static void note_broker(struct following *following, const char *where)
-{
-	char text[REASON_BYTES];
-
-	/* Drops what is not applied yet: this broker sends it again, or has another history. */
-	for (size_t i = 0; i < following->apply.count; i++)
-		apply_forget(&following->apply.lists[i]);
-	following->is_connected = true;
-	snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet, where);
-	say(following, text);
-	service_notify("READY=1\nSTATUS=%s", text);
-}
-
 static void note_state(struct following *following, const struct follow_message *message)
 {
 	const char *name = following->apply.lists[message->list].name;
@@ -325,25 +297,15 @@ static void note_state(struct following *following, const struct follow_message 
 		say(following, following->why[message->list].text);
 }
 
-static int answer(struct following *following, __u64 failed)
-{
-	char status[REPORT_BYTES];
-	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
-
-	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
-		host_filter_look(following->follow->name, &following->apply.session.paused,
-				 &following->apply.session.paused_count, &following->filter);
-		following->looked_ms = fleet_now_ms();
-	}
-	write_status(following, status);
-	message.bytes = strlen(status);
-	return follow_send(following->reader.fd, &message, status);
-}
-
-/* Applies what has come. A store that cannot be written now is tried again with the next entries. */
+/*
+ * Applies what has come, and answers with the state of this host. A store that cannot be written now is tried again with
+ * the next entries.
+ */
 static int flush(struct following *following)
 {
 	struct apply *apply = &following->apply;
+	char status[REPORT_BYTES];
+	struct follow_message answer;
 	const struct reason *broken;
 	struct reason reason;
 	__u64 failed = 0;
@@ -384,7 +346,16 @@ static int flush(struct following *following)
 			following->stop_reason = *broken;
 		following->is_stopped |= is_held || (following->is_done && broken);
 	}
-	return answer(following, failed);
+	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
+		host_filter_look(following->follow->name, &apply->session.paused, &apply->session.paused_count,
+				 &following->filter);
+		following->looked_ms = fleet_now_ms();
+	}
+	write_status(following, status);
+	answer = (struct follow_message){ .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE,
+					  .number = failed,
+					  .bytes = strlen(status) };
+	return follow_send(following->reader.fd, &answer, status);
 }
 
 /* A message about one list. */
@@ -426,6 +397,10 @@ static int take_of_list(struct following *following, const struct follow_message
 /* Any message of the reader, which is not trusted. -EPROTO: an honest reader does not send it. */
 static int take(struct following *following, const struct follow_message *message)
 {
+	struct broker_secrets secrets;
+	char text[REASON_BYTES];
+	struct reason ignored;
+
 	switch ((enum follow_kind)message->kind) {
 	case FOLLOW_HELLO:
 		meet(following, message);
@@ -437,14 +412,26 @@ static int take(struct following *following, const struct follow_message *messag
 		set_panic(following, message->number);
 		return 0;
 	case FOLLOW_CONNECTED:
-		note_broker(following, following->text);
+		/* Drops what is not applied yet: this broker sends it again, or has another history. */
+		for (size_t i = 0; i < following->apply.count; i++)
+			apply_forget(&following->apply.lists[i]);
+		following->is_connected = true;
+		snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet,
+			 following->text);
+		say(following, text);
+		service_notify("READY=1\nSTATUS=%s", text);
 		return 0;
 	case FOLLOW_LOST:
 		following->is_connected = false;
 		apply_let_go(&following->apply);
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
-		renew_secrets(following);
+		/* The files of secrets may have changed. The reader itself cannot read files of root. */
+		if (!broker_secrets_read(&secrets, following->follow->options, &ignored)) {
+			following->must_restart |= !broker_secrets_equal(&secrets, &following->secrets);
+			broker_secrets_forget(&following->secrets);
+			following->secrets = secrets;
+		}
 		return 0;
 	case FOLLOW_NOTE:
 		say(following, following->text);
@@ -474,32 +461,6 @@ static int add_list(struct following *following, const char *name, const char *s
 	strcpy(following->start.lists[apply->count++].name, full);
 	following->start.count = apply->count;
 	return 0;
-}
-
-static int prepare(struct following *following, const struct follow *follow, struct reason *reason)
-{
-	const struct fleet_options *options = follow->options;
-	int error = 0;
-
-	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .started_ms = fleet_now_ms() };
-	following->apply.options = following->start.options = options;
-	following->apply.fleet = following->start.fleet = follow->name;
-	following->apply.state = follow->state;
-	following->apply.name = follow->name;
-	following->apply.stale_s = follow->is_once ? 0 : STALE_S;
-	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
-	following->start.is_once = follow->is_once;
-	following->start.secrets = &following->secrets;
-	if (!options->lists_count)
-		return reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
-	for (size_t i = 0; i < options->lists_count && !error; i++) {
-		error = add_list(following, options->lists[i], "", reason);
-		if (!error && options->is_staged)
-			error = add_list(following, options->lists[i], FLEET_STAGED, reason);
-	}
-	if (!error)
-		error = broker_secrets_read(&following->secrets, options, reason);
-	return error ? error : apply_open(&following->apply, reason);
 }
 
 /* Takes one message, or notices that the reader hangs or has ended; then starts another one. */
@@ -551,13 +512,33 @@ static int step(struct following *following, const struct signals *signals, stru
 
 int follow_run(const struct follow *follow, struct reason *reason)
 {
+	const struct fleet_options *options = follow->options;
 	struct following *following = malloc(sizeof(*following));
 	struct signals signals = {};
-	int error;
+	int error = 0;
 
 	if (!following)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = prepare(following, follow, reason);
+	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .started_ms = fleet_now_ms() };
+	following->apply.options = following->start.options = options;
+	following->apply.fleet = following->start.fleet = follow->name;
+	following->apply.state = follow->state;
+	following->apply.name = follow->name;
+	following->apply.stale_s = follow->is_once ? 0 : STALE_S;
+	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
+	following->start.is_once = follow->is_once;
+	following->start.secrets = &following->secrets;
+	if (!options->lists_count)
+		error = reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
+	for (size_t i = 0; i < options->lists_count && !error; i++) {
+		error = add_list(following, options->lists[i], "", reason);
+		if (!error && options->is_staged)
+			error = add_list(following, options->lists[i], FLEET_STAGED, reason);
+	}
+	if (!error)
+		error = broker_secrets_read(&following->secrets, options, reason);
+	if (!error)
+		error = apply_open(&following->apply, reason);
 	if (!error && signals_take(&signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");
 	if (!error)

@@ -3,13 +3,12 @@
  * What the reader does with one list. Knows no connection. Words:
  *
  *   plan     why the whole list is to be read instead of its log; FOLLOW_LEVEL: no plan
- *   finding  how the broker's log ends, compared with what the host has: log_head() in log_entry.h
+ *   finding  how the broker's log ends, compared with what the host has: log_head() in fleet.h
  *   pause    after a failure the list is not read for a while; each further failure doubles the pause
  *   skip     an entry of the log that does not continue the list. The log is read after it, once the whole list was read
  */
 #include "fleet/log_reader_internal.h"
 
-#include "fleet/log_entry.h"
 
 #define PAUSE_MS 5000
 #define PAUSE_ONCE_MS 100

@@ -11,7 +11,7 @@
  *   staged    only hosts with staged = yes take it: new rules of a list, or its deletion
  *   position  EPOCH-SEQ. A new epoch begins when a broker goes on from an older state.
  */
-#include "fleet/log_reader.h"
+#include "fleet/follow_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

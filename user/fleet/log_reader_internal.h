@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_LOG_READER_INTERNAL_H
 #define XDP_CUCKOO_LOG_READER_INTERNAL_H
 
-#include "fleet/log_reader.h"
+#include "fleet/follow_internal.h"
 #include "fleet/report.h"
 #include "fleet/snapshot.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "fleet/log_entry.h"
 #include "fleet/log_reader_internal.h"
 #include "fleet/snapshot.h"
 

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "fleet/log_entry.h"
 
 #define SENT_AT_ONCE 16    /* entries on their way to the broker */
 #define RECONNECT_MS 30000 /* to find a master again */

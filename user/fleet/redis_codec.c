@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fleet/redis_codec.h"
+#include "fleet/connection.h"
 
 #include <dlfcn.h>
 #include <errno.h>

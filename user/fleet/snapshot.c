@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/log_entry.h"
 
 #define BUCKETS_AT_ONCE 64
 #define ENTRIES_AT_ONCE "64"

@@ -35,7 +35,7 @@ struct log_entry {
 int log_entry_of(const redisReply *reply, struct log_entry *entry);
 
 /*
- * Calls `take` for each line of the list (see log_entry.h), without the line's end but with a final 0. *at is the
+ * Calls `take` for each line of the list (see log_line_parse()), without the line's end but with a final 0. *at is the
  * position that these lines lead to; 0-0: there is no such list. A line that is too long to be a rule comes as another
  * one that nobody can read. Calls `between`, unless it is NULL, when no reply is due: it may ask the broker. 0;
  * -ESTALE: the log was cut or has forked meanwhile: begin anew; -EBADMSG: a key of the list is not what a fleet has;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fleet/this_host.h"
+#include "fleet/follow_internal.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fleet/tls.h"
+#include "fleet/connection.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -53,6 +53,7 @@ static int load(struct reason *reason)
 	return 0;
 }
 
+/* The certificate must name the host. */
 static int set_name(struct tls *tls, const char *name)
 {
 	struct in6_addr ignored;
@@ -63,24 +64,12 @@ static int set_name(struct tls *tls, const char *name)
 	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
 }
 
-/* Trusts the certificates. Returns how many there are. */
-static size_t trust(struct tls *tls, const char *certificates)
-{
-	BIO *text = lib.BIO_new_mem_buf(certificates, -1);
-	X509 *certificate;
-	size_t count = 0;
-
-	while (text && (certificate = lib.PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
-		count += lib.X509_STORE_add_cert(lib.SSL_CTX_get_cert_store(tls->context), certificate) == 1;
-		lib.X509_free(certificate);
-	}
-	lib.BIO_free(text);
-	return count;
-}
-
 int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason)
 {
+	X509 *certificate;
 	struct tls *new;
+	size_t trusted = 0;
+	BIO *text;
 	int error = load(reason);
 
 	*tls = NULL;
@@ -99,7 +88,13 @@ int tls_open(int fd, const char *name, const char *certificates, struct tls **tl
 	/* A broker that is killed closes the connection without a farewell. Replies have their own lengths. */
 	lib.SSL_CTX_set_options(new->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	lib.SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
-	if (!trust(new, certificates))
+	text = lib.BIO_new_mem_buf(certificates, -1);
+	while (text && (certificate = lib.PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
+		trusted += lib.X509_STORE_add_cert(lib.SSL_CTX_get_cert_store(new->context), certificate) == 1;
+		lib.X509_free(certificate);
+	}
+	lib.BIO_free(text);
+	if (!trusted)
 		error = reason_set(reason, -EINVAL, "the file of ca = FILE has no certificate in PEM form");
 	if (!error) {
 		new->ssl = lib.SSL_new(new->context);

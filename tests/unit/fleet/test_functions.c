@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The functions in the broker: whatever the keys of a list hold, its state and its log change together or not at all. */
-#include "fleet/log_entry.h"
+#include "fleet/fleet.h"
 #include "unit/broker_fixture.h"
 
 #define PUBLISH "FCALL xc_publish 2 xc:f:L:bad:meta xc:f:L:bad:log me "

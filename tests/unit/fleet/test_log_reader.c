@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#include "fleet/log_reader.h"
+#include "fleet/follow_internal.h"
 
 #define EPOCH "1000"
 #define TELLS 40 /* messages, until the awaited one must have come */

@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-#include "fleet/log_entry.h"
+#include "fleet/fleet.h"
 #include "fleet/publisher.h"
 #include "fleet/snapshot.h"
 #include "rule/rule_set.h"

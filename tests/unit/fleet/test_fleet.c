@@ -2,7 +2,7 @@
 /* Which log entries a follower may apply, and which lines are rules. */
 
 #include "unit/test.h"
-#include "fleet/log_entry.h"
+#include "fleet/fleet.h"
 
 #define NONE UINT64_MAX /* the entry has no base */
 

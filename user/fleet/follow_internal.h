@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the two processes of `follow` say to each other. The reader talks to the broker and has no privileges; the
- * applier has them, and changes store and filters. The applier trusts no message: it checks every rule and length.
+ * What the files of `follow` share: the two processes, what they say to each other, and this host.
  *
- * The reader sends what it has read, then FOLLOW_FLUSH, and waits for the answer.
+ * The reader talks to the broker and has no privileges; the applier has them, and changes store and filters. The applier
+ * trusts no message: it checks every rule and length. The reader sends what it has read, then FOLLOW_FLUSH, and waits for
+ * the answer.
  */
-#ifndef XDP_CUCKOO_FOLLOW_MESSAGES_H
-#define XDP_CUCKOO_FOLLOW_MESSAGES_H
+#ifndef XDP_CUCKOO_FOLLOW_INTERNAL_H
+#define XDP_CUCKOO_FOLLOW_INTERNAL_H
 
-#include "fleet/fleet.h"
+#include "fleet/broker.h"
+#include "kernel/kernel.h"
 
 #define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
 #define FOLLOW_BYTES_MAX (128 << 10)
@@ -66,5 +68,49 @@ int follow_send(int fd, const struct follow_message *message, const char *text);
 int follow_receive(int fd, struct follow_message *message, char *text);
 
 const char *follow_state_name(enum follow_state state);
+
+/*
+ * ---- the reader: log_reader.c ----
+ *
+ * Reads the logs of its lists, finds out when a log does not go on where the host is, and then reads the whole list.
+ * Changes nothing on the host, and sends what it reads as messages.
+ */
+
+struct log_reader_list {
+	char name[ABI_NAME_BYTES];
+	struct fleet_position at; /* what the host has; 0-0: nothing */
+	bool is_incomplete;       /* the host left out rules that it no longer knows */
+};
+
+struct log_reader_start {
+	const struct fleet_options *options;
+	const struct broker_secrets *secrets;
+	const char *fleet;
+	struct log_reader_list lists[FOLLOW_LISTS_MAX];
+	size_t count;
+	bool is_accepted; /* follow lists that are gone, too: the host's become empty */
+	bool is_once;     /* look often whether all is level */
+};
+
+/* Reads until the other end of `fd` is closed. */
+void log_reader_run(const struct log_reader_start *start, int fd);
+
+/* ---- this host: this_host.c ---- */
+
+/* What its filter does, for the host's status and for the panic of the fleet. */
+struct host_filter {
+	__u64 drops;            /* packets, by rules and policies, since the filter of this name was loaded */
+	const char *passes_all; /* why no packet meets the rules; NULL: they do */
+	bool is_panic;          /* the panic of the fleet is on here */
+};
+
+/* *filters, *count: see kernel_find_filters(). */
+void host_filter_look(const char *name, struct kernel_filter **filters, size_t *count, struct host_filter *found);
+
+/* Whether a filter of this name has yet to be told that the panic of the fleet is on, or off. */
+bool host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on);
+
+/* sd_notify(3), without its library: lines like "READY=1". Does nothing if no service manager listens. */
+__attribute__((format(printf, 1, 2))) void service_notify(const char *format, ...);
 
 #endif
