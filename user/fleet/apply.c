@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define DELETED (-1) /* the timeout of a rule that is to be deleted */
 
 /* ---- the source of a list ---- */

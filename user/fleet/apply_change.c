@@ -134,11 +134,10 @@ static int check_changed(const struct apply *apply, struct session *session, str
 		shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
 		if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
 		    !fleet_is_staged(list->name) && !is_accepted(apply, list))
-			return reason_set(
-				reason, -EBADE,
-				"list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
-				"if that is meant: xdp-cuckoo publish accept %s",
-				list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
+			return reason_set(reason, -EBADE,
+					  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
+					  "if that is meant: xdp-cuckoo publish accept %s",
+					  list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
 		list->shrunk = shrunk > 0 ? shrunk : 0;
 	}
 	for (size_t i = 0; i < apply->count; i++)
@@ -300,7 +299,8 @@ static int apply_changes(struct apply *apply, struct session *session, struct ap
 				reason, -EBADE,
 				"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
 				"if that is meant: xdp-cuckoo follow --once --accept, or for all hosts: xdp-cuckoo publish accept",
-				list->name, list->is_older ? ", older than this host's as after the restore of a backup," : "",
+				list->name,
+				list->is_older ? ", older than this host's as after the restore of a backup," : "",
 				(unsigned long long)dropped, (unsigned long long)list->rules);
 		if (!error && diff.obsolete.count + list->changes.count > 1000)
 			change_at_once(session);

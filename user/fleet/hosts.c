@@ -137,26 +137,11 @@ int fleet_host_read(struct fleet_host *host, struct broker *reports, const char 
 	return error > 0 ? 0 : error;
 }
 
-static int read_hosts(struct fleet_view *view, struct broker *reports, const char *fleet, struct reason *reason)
-{
-	size_t asked = 0;
-	int error = 0;
-
-	for (size_t i = 0; i < view->hosts_count && error >= 0; i++) {
-		for (; asked < view->hosts_count; asked++)
-			if (put_host(reports, fleet, view->hosts[asked].name))
-				return reason_set(reason, -ENOMEM, "not enough memory");
-		error = get_host(&view->hosts[i], reports, reason);
-		if (error > 0)
-			asked = i + 1;
-	}
-	return error < 0 ? error : 0;
-}
-
 int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
 		    const char *fleet, struct reason *reason)
 {
 	struct broker own, *reports;
+	size_t asked = 0;
 	int error = fleet_reports_open(&own, &reports, broker, options, reason);
 
 	*view = (struct fleet_view){};
@@ -168,8 +153,19 @@ int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct
 	}
 	view->hosts_count = drop_repeated(view->hosts, view->hosts_count, sizeof(*view->hosts));
 	view->lists_count = drop_repeated(view->lists, view->lists_count, sizeof(*view->lists));
-	if (!error)
-		error = read_hosts(view, reports, fleet, reason);
+	for (size_t i = 0; i < view->hosts_count && !error; i++) {
+		for (; asked < view->hosts_count && !error; asked++)
+			error = put_host(reports, fleet, view->hosts[asked].name);
+		if (error) {
+			reason_set(reason, error, "not enough memory");
+			break;
+		}
+		error = get_host(&view->hosts[i], reports, reason);
+		if (error > 0) {
+			asked = i + 1;
+			error = 0;
+		}
+	}
 	for (size_t i = 0; i < view->lists_count && !error; i++) {
 		struct fleet_list *list = &view->lists[i];
 		struct fleet_position at;
@@ -303,24 +299,6 @@ static int count_hosts(struct waiting *waiting, struct reason *reason)
 	return error;
 }
 
-/* Forgets a host in the sets of the list. That is no more than tidy: it may be refused. */
-static int forget(struct waiting *waiting, const char *host)
-{
-	static const char *const sets[] = { "hosts", "refused" };
-	struct reason ignored;
-	int error = 0;
-
-	for (size_t i = 0; i < 2 && (!error || error == -EREMOTEIO); i++) {
-		char key[FLEET_KEY_BYTES];
-		redisReply *reply;
-
-		error = connection_ask(&waiting->reports->connection, &reply, &ignored, "ZREM",
-				       fleet_list_key(key, waiting->fleet, waiting->list, sets[i]), host, NULL);
-		codec_free(reply);
-	}
-	return error == -EREMOTEIO ? 0 : error;
-}
-
 /*
  * Looks at the hosts of a set with a score from `low` to `high`: forgets those that are gone, and adds the names of the
  * first others to the text, with their reasons.
@@ -331,7 +309,8 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 	struct connection *connection = &waiting->reports->connection;
 	size_t used = strlen(text->text), named = 0;
 	char key[FLEET_KEY_BYTES];
-	redisReply *names;
+	redisReply *names, *reply;
+	struct reason ignored;
 	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE",
 				   fleet_list_key(key, waiting->fleet, waiting->list, set), low, high, NULL);
 
@@ -346,7 +325,14 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 		error = fleet_host_read(&host, waiting->reports, waiting->fleet, reason);
 		/* A report that nobody can read does not say that the host is gone. */
 		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
-			error = forget(waiting, names->element[i]->str);
+			/* Forgets it in the sets of the list. That is no more than tidy: it may be refused. */
+			for (size_t j = 0; j < 2 && !error; j++) {
+				fleet_list_key(key, waiting->fleet, waiting->list, j ? "refused" : "hosts");
+				error = connection_ask(connection, &reply, &ignored, "ZREM", key,
+						       names->element[i]->str, NULL);
+				codec_free(reply);
+				error = error == -EREMOTEIO ? 0 : error;
+			}
 		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {
 			const char *why = fleet_host_field(&host, "why");
 			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->reports));

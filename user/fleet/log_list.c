@@ -9,7 +9,6 @@
  */
 #include "fleet/log_reader_internal.h"
 
-
 #define PAUSE_MS 5000
 #define PAUSE_ONCE_MS 100
 #define PAUSE_GROWTH 64 /* the longest pause is so many times that long */
@@ -99,21 +98,6 @@ bool log_list_is_readable(const struct log_reader *reader, const struct list *li
 	return !reader->stopped_ms && list->due_ms <= fleet_now_ms();
 }
 
-/* Ends the pause early if over 1 % of the refused list has changed: one change costs a host at most 100 rules. */
-static void shorten_pause(const struct log_reader *reader, struct list *list)
-{
-	const struct list_head *before = &list->refused, *now = &list->head;
-	const __u64 changed = now->last.seq - before->last.seq +
-			      (now->rules > before->rules ? now->rules - before->rules : before->rules - now->rules);
-	const __s64 due_ms = fleet_now_ms() + jitter_ms(reader);
-
-	if (now->last.epoch == before->last.epoch && now->last.seq >= before->last.seq && changed * 100 <= now->rules)
-		return;
-	list->refused = *now;
-	if (list->due_ms > due_ms)
-		list->due_ms = due_ms;
-}
-
 bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list)
 {
 	return reader->start->is_accepted || list->is_accepted || list->is_leaving;
@@ -131,9 +115,21 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 	const bool is_silent = found == LOG_BEHIND && list->behind_at.epoch &&
 			       !fleet_position_compare(list->behind_at, list->at);
 
+	/* Ends the pause early if over 1 % of the refused list has changed: one change costs a host at most 100 rules. */
+	if (list->refused.last.epoch) {
+		const struct list_head before = list->refused;
+		const __s64 due_ms = fleet_now_ms() + jitter_ms(reader);
+		const __u64 changed =
+			head->last.seq - before.last.seq +
+			(head->rules > before.rules ? head->rules - before.rules : before.rules - head->rules);
+
+		if (head->last.epoch != before.last.epoch || head->last.seq < before.last.seq ||
+		    changed * 100 > head->rules) {
+			list->refused = *head;
+			list->due_ms = list->due_ms > due_ms ? due_ms : list->due_ms;
+		}
+	}
 	list->head = *head;
-	if (list->refused.last.epoch)
-		shorten_pause(reader, list);
 	switch (steps[standing][found]) {
 	case STAY:
 		return;

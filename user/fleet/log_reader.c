@@ -209,21 +209,6 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
 }
 
-/* Reads each list that has a plan and no pause. *count: how many lists were read. */
-static enum log_end read_due(struct log_reader *reader, size_t *count, struct reason *reason)
-{
-	enum log_end end = LOG_GOES_ON;
-
-	*count = 0;
-	for (size_t i = 0; i < reader->count && !end; i++) {
-		if (!reader->lists[i].plan || !log_list_is_readable(reader, &reader->lists[i]))
-			continue;
-		end = read_whole(reader, i, reason);
-		++*count;
-	}
-	return end;
-}
-
 /* ---- the heads of the lists ---- */
 
 /*
@@ -255,26 +240,6 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	list->is_accepted = true;
 	list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
 	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
-}
-
-/* Takes the reply to list_head_put(), and decides by the head how the list is read. */
-static enum log_end check_list(struct log_reader *reader, size_t i, struct reason *reason)
-{
-	struct list_head head;
-	redisReply *reply;
-	int error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-
-	if (error && error != -EREMOTEIO)
-		return LOG_LOST;
-	if (!error)
-		error = list_head_of(reply, &head, reason);
-	codec_free(reply);
-	if (error)
-		return log_fail(reader, i, reason->text);
-	if (reader->lists[i].is_leaving)
-		head = (struct list_head){};
-	log_list_judge(reader, &reader->lists[i], &head);
-	return log_tell_state(reader, i, head.last, reader->lists[i].is_leaving ? "its deletion is staged" : "");
 }
 
 /* Asks for the fleet's meta and the heads of all lists at once, then takes the replies in the same order. */
@@ -313,9 +278,27 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 		return LOG_LOST;
 	end = tell_fleet(reader, reply, reason);
 	codec_free(reply);
-	for (size_t i = 0; i < reader->count && !end; i++)
-		if (is_asked[i])
-			end = check_list(reader, i, reason);
+	for (size_t i = 0; i < reader->count && !end; i++) {
+		struct list *list = &reader->lists[i];
+		struct list_head head;
+
+		if (!is_asked[i])
+			continue;
+		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+		if (error && error != -EREMOTEIO)
+			return LOG_LOST;
+		if (!error)
+			error = list_head_of(reply, &head, reason);
+		codec_free(reply);
+		if (error) {
+			end = log_fail(reader, i, reason->text);
+			continue;
+		}
+		if (list->is_leaving)
+			head = (struct list_head){};
+		log_list_judge(reader, list, &head);
+		end = log_tell_state(reader, i, head.last, list->is_leaving ? "its deletion is staged" : "");
+	}
 	reader->checked_ms = fleet_now_ms();
 	return end;
 }
@@ -384,7 +367,6 @@ static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 /* Follows one broker until something fails. */
 static enum log_end follow(struct log_reader *reader, struct reason *reason)
 {
-	size_t count;
 	enum log_end end = log_tell(reader, FOLLOW_CONNECTED, 0, reader->broker.connection.where);
 
 	if (!end)
@@ -406,9 +388,15 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 	if (!end)
 		end = sync_with_applier(reader, reason);
 	while (!end) {
-		end = read_due(reader, &count, reason);
+		bool has_read = false;
+
+		for (size_t i = 0; i < reader->count && !end; i++)
+			if (reader->lists[i].plan && log_list_is_readable(reader, &reader->lists[i])) {
+				end = read_whole(reader, i, reason);
+				has_read = true;
+			}
 		if (!end)
-			end = log_read_streams(reader, !count, reason);
+			end = log_read_streams(reader, !has_read, reason);
 		if (!end && (reader->start->is_once || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
 			end = check(reader, reason);
 		if (!end)

@@ -92,20 +92,6 @@ static enum log_end take_streams(struct log_reader *reader, const redisReply *re
 	return end;
 }
 
-/* How long XREAD may wait until something else is due. */
-static __s64 block_ms(const struct log_reader *reader)
-{
-	const __s64 now_ms = fleet_now_ms();
-	__s64 left_ms = reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS;
-
-	for (size_t i = 0; i < reader->count; i++)
-		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < left_ms)
-			left_ms = reader->lists[i].due_ms - now_ms;
-	if (reader->report.due_ms && reader->report.due_ms - now_ms < left_ms)
-		left_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
-	return left_ms;
-}
-
 static bool is_read(const struct log_reader *reader, const struct list *list)
 {
 	return !list->plan && !list->is_leaving && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
@@ -123,7 +109,9 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 	size_t streams = 0;
 	int words_count = 0;
 	char block[24], most[16];
-	enum log_end end = LOG_LOST;
+	const __s64 now_ms = fleet_now_ms();
+	__s64 block_ms = reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS; /* until something else is due */
+	enum log_end end;
 	redisReply *reply;
 
 	for (size_t i = 0; i < count; i++) {
@@ -137,7 +125,12 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 		fleet_key(keys[streams], fleet, "ctl");
 		snprintf(ids[streams++], sizeof(ids[0]), "%s", reader->ctl_last);
 	}
-	snprintf(block, sizeof(block), "%lld", (long long)block_ms(reader));
+	for (size_t i = 0; i < reader->count; i++)
+		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < block_ms)
+			block_ms = reader->lists[i].due_ms - now_ms;
+	if (reader->report.due_ms && reader->report.due_ms - now_ms < block_ms)
+		block_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
+	snprintf(block, sizeof(block), "%lld", (long long)block_ms);
 	snprintf(most, sizeof(most), "%zu", ENTRIES_AT_ONCE / streams > 2 ? ENTRIES_AT_ONCE / streams : 2);
 	words[words_count++] = "XREAD";
 	words[words_count++] = "COUNT";

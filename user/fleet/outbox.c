@@ -118,89 +118,67 @@ static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
 	return remember(outbox, &entry, text + head) ? -ENOMEM : (ssize_t)(head + entry.bytes + tail_length);
 }
 
-/* A new file gets a publisher's name that no other has. */
-static int begin_file(struct outbox *outbox)
-{
-	char line[sizeof(HEADER) + OUTBOX_NAME_BYTES + 1];
-	__u64 name[2];
-	int error;
-
-	if (getrandom(name, sizeof(name), 0) != sizeof(name))
-		return -EAGAIN;
-	snprintf(outbox->publisher, sizeof(outbox->publisher), "%016" PRIx64 "%016" PRIx64, (uint64_t)name[0],
-		 (uint64_t)name[1]);
-	snprintf(line, sizeof(line), HEADER "%s\n", outbox->publisher);
-	error = ftruncate(outbox->fd, 0) ? -errno : io_write_all(outbox->fd, line, strlen(line));
-	return error ? error : fsync(outbox->fd) ? -errno : 0;
-}
-
 static int read_file(struct outbox *outbox)
 {
 	const size_t header = strlen(HEADER) + OUTBOX_NAME_BYTES; /* with its '\n' */
-	char *text = NULL;
+	char *text = NULL, line[sizeof(HEADER) + OUTBOX_NAME_BYTES + 1];
 	size_t length = 0, at = header;
 	ssize_t record = 1;
+	__u64 name[2];
 	int error = io_read_whole(outbox->fd, SIZE_MAX, &text, &length);
 
-	/* A first line that is not whole: nothing was sent yet. */
-	if (!error && (length < header && !memchr(text, '\n', length))) {
-		free(text);
-		return begin_file(outbox);
-	}
-	if (!error && (length < header || strncmp(text, HEADER, strlen(HEADER)) || text[header - 1] != '\n'))
+	if (!error && length < header && !memchr(text, '\n', length)) {
+		/* A first line that is not whole: nothing was sent yet. The file gets a publisher's name that no other has. */
+		if (getrandom(name, sizeof(name), 0) != sizeof(name))
+			error = -EAGAIN;
+		snprintf(outbox->publisher, sizeof(outbox->publisher), "%016" PRIx64 "%016" PRIx64, (uint64_t)name[0],
+			 (uint64_t)name[1]);
+		snprintf(line, sizeof(line), HEADER "%s\n", outbox->publisher);
+		if (!error)
+			error = ftruncate(outbox->fd, 0) ? -errno : io_write_all(outbox->fd, line, strlen(line));
+		if (!error && fsync(outbox->fd))
+			error = -errno;
+	} else if (!error && (length < header || strncmp(text, HEADER, strlen(HEADER)) || text[header - 1] != '\n')) {
 		error = -EBADMSG;
-	if (!error) {
+	} else if (!error) {
 		memcpy(outbox->publisher, text + strlen(HEADER), OUTBOX_NAME_BYTES - 1);
 		while (at < length && (record = read_record(outbox, text + at, length - at)) > 0)
 			at += record;
 		error = record < 0 ? record : 0;
+		if (!error && at < length && ftruncate(outbox->fd, at))
+			error = -errno;
 	}
-	if (!error && at < length && ftruncate(outbox->fd, at))
-		error = -errno;
 	free(text);
 	return error;
 }
 
 /* ---- opening ---- */
 
-/* Makes the directory and those above it. */
-static int make_dir(const char *dir)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s", dir);
-	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		if (mkdir(path, 0700) && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
-}
-
-/* Opens the file that the path names once it is locked. */
-static int open_locked(struct outbox *outbox)
-{
-	struct stat locked, named;
-
-	for (;;) {
-		outbox->fd = open(outbox->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (outbox->fd < 0 || flock(outbox->fd, LOCK_EX) || fstat(outbox->fd, &locked))
-			return -errno;
-		if (!stat(outbox->path, &named) && named.st_ino == locked.st_ino)
-			return 0;
-		close(outbox->fd);
-	}
-}
-
 int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct reason *reason)
 {
-	int dir_fd, error = make_dir(dir);
+	char path[4096];
+	struct stat locked, named;
+	int dir_fd, error = 0;
 
 	*outbox = (struct outbox){ .fd = -1 };
 	snprintf(outbox->path, sizeof(outbox->path), "%s/%s", dir, list);
-	if (!error)
-		error = open_locked(outbox);
+	/* Makes the directory and those above it. */
+	snprintf(path, sizeof(path), "%s/", dir);
+	for (char *slash = strchr(path + 1, '/'); slash && !error; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		error = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+	}
+	/* Opens the file that the path names once it is locked. */
+	while (!error) {
+		outbox->fd = open(outbox->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (outbox->fd < 0 || flock(outbox->fd, LOCK_EX) || fstat(outbox->fd, &locked))
+			error = -errno;
+		else if (!stat(outbox->path, &named) && named.st_ino == locked.st_ino)
+			break;
+		else
+			close(outbox->fd);
+	}
 	if (!error)
 		error = read_file(outbox);
 	if (!error) {
@@ -225,36 +203,30 @@ int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct
 }
 
 /*
- * Replaces a file that holds no waiting entry by a short one. A process that waits for the lock of the old file would
- * go on with that: outbox_open() looks whether the path still names the file that it has locked.
+ * Replaces a long file that holds no waiting entry by a short one. A process that waits for the lock of the old file
+ * would go on with that: outbox_open() looks whether the path still names the file that it has locked.
  */
-static void shorten(struct outbox *outbox)
-{
-	char line[HEAD_BYTES];
-	const int length = snprintf(line, sizeof(line), HEADER "%s\ndone %" PRIu64 "\n", outbox->publisher,
-				    (uint64_t)outbox->counter);
-	const char *name = strrchr(outbox->path, '/') + 1;
-	char beside[sizeof(outbox->path) + 8];
-	int fd;
-
-	/* No list has such a name. */
-	snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - outbox->path), outbox->path, name);
-	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return;
-	if (io_write_all(fd, line, length) || fsync(fd) || rename(beside, outbox->path))
-		unlink(beside);
-	close(fd);
-}
-
 void outbox_close(struct outbox *outbox)
 {
+	char line[HEAD_BYTES], beside[sizeof(outbox->path) + 8];
 	struct stat status;
+	const char *name;
+	int fd, length;
 
 	if (outbox->fd < 0)
 		return;
-	if (!outbox->count && !fstat(outbox->fd, &status) && status.st_size > SHORTEN_BYTES)
-		shorten(outbox);
+	if (!outbox->count && !fstat(outbox->fd, &status) && status.st_size > SHORTEN_BYTES) {
+		length = snprintf(line, sizeof(line), HEADER "%s\ndone %" PRIu64 "\n", outbox->publisher,
+				  (uint64_t)outbox->counter);
+		name = strrchr(outbox->path, '/') + 1;
+		/* No list has such a name. */
+		snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - outbox->path), outbox->path, name);
+		fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0 && (io_write_all(fd, line, length) || fsync(fd) || rename(beside, outbox->path)))
+			unlink(beside);
+		if (fd >= 0)
+			close(fd);
+	}
 	free_entries(outbox);
 	close(outbox->fd);
 	*outbox = (struct outbox){ .fd = -1 };

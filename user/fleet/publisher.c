@@ -103,24 +103,6 @@ static int get_answer(struct publisher *publisher, const struct outbox_entry *en
 	return error;
 }
 
-/* Asks how many replicas have all that was sent, and waits for them. */
-static int wait_for_replicas(struct publisher *publisher, struct reason *reason)
-{
-	char wanted[16], patience[16];
-	redisReply *reply;
-	int error;
-
-	snprintf(wanted, sizeof(wanted), "%u", publisher->options->replicas);
-	snprintf(patience, sizeof(patience), "%d", publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
-	error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT", wanted, patience, NULL);
-	if (error)
-		return error;
-	publisher->replicas = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-	publisher->is_late = publisher->replicas < publisher->options->replicas;
-	codec_free(reply);
-	return 0;
-}
-
 /* Whether the broker refuses with one of these words, of which the last is NULL. */
 static bool is_refusal(const struct reason *reason, const char *const *words)
 {
@@ -160,8 +142,11 @@ static bool is_refused(const struct outbox_entry *entry, int error, const struct
  */
 static int send_entries(struct publisher *publisher, size_t first, struct reason *reason)
 {
+	const unsigned int wanted = publisher->options->replicas;
 	struct outbox *outbox = &publisher->outbox;
+	char replicas[16], patience[16];
 	struct reason why_refused;
+	redisReply *reply = NULL;
 	int error = 0, refusal = 0;
 
 	for (size_t next = first; next < outbox->count && !error;) {
@@ -188,8 +173,16 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 			error = outbox_mark(outbox, OUTBOX_SENT, last, reason);
 		next += count - refused_count;
 	}
+	/* Waits for the replicas to have all that was sent. */
+	snprintf(replicas, sizeof(replicas), "%u", wanted);
+	snprintf(patience, sizeof(patience), "%d", publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
 	if (!error)
-		error = wait_for_replicas(publisher, reason);
+		error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT", replicas, patience, NULL);
+	if (!error) {
+		publisher->replicas = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+		publisher->is_late = publisher->replicas < wanted;
+	}
+	codec_free(reply);
 	if (!error && outbox->count && !publisher->is_late)
 		error = outbox_mark(outbox, OUTBOX_DONE, outbox->entries[outbox->count - 1].counter, reason);
 	if (!error && refusal)

@@ -34,29 +34,10 @@ static void note(struct report *report, const char *where, const char *why)
 		   where, why);
 }
 
-/* Queues a host's place in a sorted set of a list. `line`: "at:LIST POSITION" or "no:LIST POSITION". */
-static int put_place(struct connection *connection, const char *fleet, const char *host, const char *line)
-{
-	const char *space = strchr(line, ' ');
-	char list[ABI_NAME_BYTES], key[FLEET_KEY_BYTES], score[24];
-	struct fleet_position at;
-
-	snprintf(list, sizeof(list), "%.*s", (int)(space - line - 3), line + 3);
-	if (fleet_position_parse(space + 1, &at))
-		return 0;
-	snprintf(score, sizeof(score), "%" PRIu64, (uint64_t)fleet_position_score(at));
-	return connection_put(connection, "ZADD", fleet_list_key(key, fleet, list, *line == 'a' ? "hosts" : "refused"),
-			      score, host, NULL);
-}
-
-static bool was_sent(const struct report *report, const char *line)
-{
-	const char *found = strstr(report->sent, line);
-
-	return found && found[strlen(line)] == '\n';
-}
-
-/* Queues the commands. The number of their replies; the last one is the number of hosts if `must_count`. -ENOMEM. */
+/*
+ * Queues the commands: the host's fields, and its place in a sorted set of each list, by lines like "at:LIST POSITION" or
+ * "no:LIST POSITION". The number of their replies; the last one is the number of hosts if `must_count`. -ENOMEM.
+ */
 static int put_report(struct report *report, struct connection *connection, const char *fleet, const char *host,
 		      char *lines, bool must_count)
 {
@@ -69,17 +50,25 @@ static int put_report(struct report *report, struct connection *connection, cons
 	words[count++] = fleet_key(key, fleet, what);
 	for (char *next, *line = lines; *line && count <= 2 * FIELDS_MAX && !error; line = next) {
 		char *end = strchrnul(line, '\n'), *space = memchr(line, ' ', end - line);
-		const bool is_place = !strncmp(line, "at:", 3) || !strncmp(line, "no:", 3);
+		char list[ABI_NAME_BYTES], set[FLEET_KEY_BYTES], score[24];
+		struct fleet_position at;
+		const char *sent;
 
 		next = *end ? end + 1 : end;
 		*end = '\0';
 		if (!space)
 			continue;
-		if (is_place && !*first)
-			snprintf(first, sizeof(first), "%.*s", (int)(space - line - 3), line + 3);
-		if (is_place && !was_sent(report, line)) {
-			error = put_place(connection, fleet, host, line);
-			replies++;
+		if (!strncmp(line, "at:", 3) || !strncmp(line, "no:", 3)) {
+			snprintf(list, sizeof(list), "%.*s", (int)(space - line - 3), line + 3);
+			if (!*first)
+				strcpy(first, list);
+			sent = strstr(report->sent, line);
+			if (!(sent && sent[strlen(line)] == '\n') && !fleet_position_parse(space + 1, &at)) {
+				fleet_list_key(set, fleet, list, *line == 'a' ? "hosts" : "refused");
+				snprintf(score, sizeof(score), "%" PRIu64, (uint64_t)fleet_position_score(at));
+				error = connection_put(connection, "ZADD", set, score, host, NULL);
+				replies++;
+			}
 		}
 		*space = '\0';
 		words[count++] = line;
@@ -133,15 +122,6 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	return 0;
 }
 
-/* Whether the lines say something new: those from "seen" on do not count. */
-static bool is_new(const struct report *report, const char *lines)
-{
-	const char *seen = strstr(lines, "\nseen ");
-	const size_t length = seen ? (size_t)(seen - lines) : strlen(lines);
-
-	return strncmp(report->sent, lines, length);
-}
-
 int report_send(struct report *report, struct broker *broker, const struct fleet_options *options,
 		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
 		struct reason *reason)
@@ -150,11 +130,13 @@ int report_send(struct report *report, struct broker *broker, const struct fleet
 	/* All hosts together report at most five times in a millisecond. */
 	const __s64 pause_ms = report->hosts > 5 * REPORT_MS ? (__s64)report->hosts / 5 : REPORT_MS,
 		    now_ms = fleet_now_ms();
+	const char *seen = strstr(lines, "\nseen ");
+	const bool is_new = strncmp(report->sent, lines, seen ? (size_t)(seen - lines) : strlen(lines));
 	struct reason why;
 	int error = 0;
 
 	report->due_ms = 0;
-	if (!*lines || (!is_new(report, lines) && now_ms - report->sent_ms < HEARTBEAT_MS))
+	if (!*lines || (!is_new && now_ms - report->sent_ms < HEARTBEAT_MS))
 		return 0;
 	report->credit_ms += now_ms - report->credited_ms;
 	report->credited_ms = now_ms;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define BUCKETS_AT_ONCE 64
 #define ENTRIES_AT_ONCE "64"
 #define BUCKETS_MAX (1 << 22) /* as in fleet.lua */
@@ -186,44 +185,10 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 	return error;
 }
 
-/* ---- the log since ---- */
-
-/* Reads the log from *at up to `last`. */
-static int read_log(struct broker *broker, const char *fleet, const char *list, struct fleet_position last,
-		    snapshot_take *take, void *context, struct fleet_position *at, struct reason *reason)
-{
-	char key[FLEET_KEY_BYTES], from[FLEET_POSITION_BYTES + 1] = "(", to[FLEET_POSITION_BYTES];
-	struct log_entry entry;
-	redisReply *reply;
-	int error = 0;
-
-	while (fleet_position_compare(*at, last) < 0 && !error) {
-		fleet_position_format(*at, from + 1);
-		error = connection_ask(&broker->connection, &reply, reason, "XRANGE",
-				       fleet_list_key(key, fleet, list, "log"), from, fleet_position_format(last, to),
-				       "COUNT", ENTRIES_AT_ONCE, NULL);
-		if (error)
-			return error;
-		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
-			error = -ESTALE;
-		for (size_t i = 0; !error && i < reply->elements; i++) {
-			if (log_entry_of(reply->element[i], &entry) ||
-			    log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
-				error = -ESTALE;
-			if (!error)
-				error = take_entry(&entry, take, context);
-			*at = error ? *at : entry.at;
-		}
-		codec_free(reply);
-		if (error)
-			reason_set(reason, error, "list '%s': the log cannot be read: %s", list, strerror(-error));
-	}
-	return error;
-}
-
 int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take,
 		  snapshot_between *between, void *context, struct fleet_position *at, struct reason *reason)
 {
+	char key[FLEET_KEY_BYTES], from[FLEET_POSITION_BYTES + 1] = "(", to[FLEET_POSITION_BYTES];
 	struct list_head head, now;
 	__u64 bucket = 0;
 	int error = list_head_read(broker, fleet, list, &head, reason);
@@ -244,5 +209,31 @@ int snapshot_read(struct broker *broker, const char *fleet, const char *list, sn
 	*at = head.last;
 	if (!error && fleet_position_compare(now.last, head.last) < 0)
 		return reason_set(reason, -ESTALE, "list '%s': the broker went back meanwhile", list);
-	return error ? error : read_log(broker, fleet, list, now.last, take, context, at, reason);
+	/* The log since. */
+	fleet_list_key(key, fleet, list, "log");
+	fleet_position_format(now.last, to);
+	while (!error && fleet_position_compare(*at, now.last) < 0) {
+		struct log_entry entry;
+		redisReply *reply;
+
+		fleet_position_format(*at, from + 1);
+		error = connection_ask(&broker->connection, &reply, reason, "XRANGE", key, from, to, "COUNT",
+				       ENTRIES_AT_ONCE, NULL);
+		if (error)
+			return error;
+		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
+			error = -ESTALE;
+		for (size_t i = 0; !error && i < reply->elements; i++) {
+			if (log_entry_of(reply->element[i], &entry) ||
+			    log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
+				error = -ESTALE;
+			if (!error)
+				error = take_entry(&entry, take, context);
+			*at = error ? *at : entry.at;
+		}
+		codec_free(reply);
+		if (error)
+			reason_set(reason, error, "list '%s': the log cannot be read: %s", list, strerror(-error));
+	}
+	return error;
 }
