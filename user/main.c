@@ -12,7 +12,7 @@
 #include "commands/command.h"
 #include "commands/options.h"
 #include "io/output.h"
-#include "io/waiting_timer.h"
+#include "io/signals.h"
 #include "base/privileges.h"
 #include "base/waiting.h"
 #include "change/change.h"

@@ -12,7 +12,7 @@
 typedef void (*waiting_describe)(int fd, struct reason *text);
 
 /*
- * Reports the waits. In the tool it is io/waiting_timer.c. In the library there is none, since a library takes no
+ * Reports the waits. In the tool it is io/signals.c. In the library there is none, since a library takes no
  * signals.
  */
 struct waiting_watcher {

@@ -119,47 +119,49 @@ static void take_section(struct config_reading *reading, const char *name)
 		reading->config->crowdsec.list = CROWDSEC_LIST_DEFAULT;
 }
 
-static void take_line(struct config_reading *reading, char *text)
-{
-	const struct ini_line line = ini_line_parse(text);
-
-	switch (line.kind) {
-	case INI_EMPTY:
-		break;
-	case INI_SECTION:
-		if (*line.value)
-			refuse(reading, "'%s' after ]: write it on a line of its own", line.value);
-		take_section(reading, line.name);
-		break;
-	case INI_KEY:
-		config_take_key(reading, line.name, line.value);
-		break;
-	case INI_OPEN:
-		refuse(reading, "a section ends with ]");
-		reading->given = 0;
-		reading->section = SECTION_UNKNOWN;
-		break;
-	case INI_WRONG:
-		refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(text, "\r\n"), text);
-	}
-}
-
 static int take_lines(struct config_reading *reading, FILE *file, struct reason *reason)
 {
-	char *line = NULL;
+	char *text = NULL;
 	size_t room = 0;
 	ssize_t length;
 
-	while ((length = getline(&line, &room, file)) > 0) {
+	while ((length = getline(&text, &room, file)) > 0) {
+		struct ini_line line;
+		char *start;
+
 		reading->line++;
-		if (strlen(line) < (size_t)length)
+		if (strlen(text) < (size_t)length) {
 			refuse(reading, "a NUL byte; this is not text");
-		else if (strcspn(line, "\n") > LINE_BYTES)
+			continue;
+		}
+		if (strcspn(text, "\n") > LINE_BYTES) {
 			refuse(reading, "the line is longer than %d bytes", LINE_BYTES);
-		else
-			take_line(reading, reading->line == 1 ? (char *)text_behind_mark(line) : line);
+			continue;
+		}
+		start = reading->line == 1 ? (char *)text_behind_mark(text) : text;
+		line = ini_line_parse(start);
+		switch (line.kind) {
+		case INI_EMPTY:
+			break;
+		case INI_SECTION:
+			if (*line.value)
+				refuse(reading, "'%s' after ]: write it on a line of its own", line.value);
+			take_section(reading, line.name);
+			break;
+		case INI_KEY:
+			config_take_key(reading, line.name, line.value);
+			break;
+		case INI_OPEN:
+			refuse(reading, "a section ends with ]");
+			reading->given = 0;
+			reading->section = SECTION_UNKNOWN;
+			break;
+		case INI_WRONG:
+			refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(start, "\r\n"),
+			       start);
+		}
 	}
-	free(line);
+	free(text);
 	return feof(file) ? 0 : reason_set(reason, -EIO, "cannot read '%s'", reading->path);
 }
 
@@ -275,29 +277,13 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 		complete_fetched_list(reading, list);
 }
 
-static void check_crowdsec(struct config_reading *reading, const struct crowdsec_options *options)
-{
-	const bool is_secure = !strncmp(options->url, "https://", 8);
-	const char *wrong = NULL;
-
-	if (!options->key_file && !options->cert)
-		wrong = "needs key-file = /PATH with the key that cscli bouncers add prints, or cert and cert-key";
-	else if (!options->cert != !options->cert_key)
-		wrong = "needs cert and cert-key together";
-	else if (!is_secure && (options->cert || options->ca))
-		wrong = "has cert or ca, and so needs a url with https://";
-	else if (!is_secure && !options->socket && !is_inner(options->url))
-		wrong = "needs a url with https://, or http:// and a loopback or private address";
-	else if (options->action == RULE_PASS)
-		wrong = "must have action = drop or monitor";
-	if (wrong)
-		config_refuse(reading, reading->section_line[SECTION_CROWDSEC], "[crowdsec] %s", wrong);
-}
-
 /* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
 	struct config *config = reading->config;
+	const struct crowdsec_options *crowdsec = &config->crowdsec;
+	const bool is_secure = !strncmp(crowdsec->url, "https://", 8);
+	const char *wrong = NULL;
 
 	if (reading->section_line[SECTION_FLEET] && !config->fleet.brokers_count)
 		config_refuse(reading, reading->section_line[SECTION_FLEET],
@@ -309,8 +295,18 @@ static void check_whole(struct config_reading *reading)
 	if (config->flowspec.action == RULE_PASS)
 		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
 			      "action in [flowspec] must be drop or monitor");
-	if (reading->section_line[SECTION_CROWDSEC])
-		check_crowdsec(reading, &config->crowdsec);
+	if (!crowdsec->key_file && !crowdsec->cert)
+		wrong = "needs key-file = /PATH with the key that cscli bouncers add prints, or cert and cert-key";
+	else if (!crowdsec->cert != !crowdsec->cert_key)
+		wrong = "needs cert and cert-key together";
+	else if (!is_secure && (crowdsec->cert || crowdsec->ca))
+		wrong = "has cert or ca, and so needs a url with https://";
+	else if (!is_secure && !crowdsec->socket && !is_inner(crowdsec->url))
+		wrong = "needs a url with https://, or http:// and a loopback or private address";
+	else if (crowdsec->action == RULE_PASS)
+		wrong = "must have action = drop or monitor";
+	if (wrong && reading->section_line[SECTION_CROWDSEC])
+		config_refuse(reading, reading->section_line[SECTION_CROWDSEC], "[crowdsec] %s", wrong);
 
 	/* A host that only publishes has no filter. */
 	if (!reading->section_line[SECTION_FILTER] && !reading->section_line[SECTION_FLEET] &&

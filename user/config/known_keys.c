@@ -157,16 +157,6 @@ static bool take_words(struct config_reading *reading, const char *value, const 
 	return *count;
 }
 
-static bool take_prefixes(struct config_reading *reading, const char *value, unsigned int lengths[2])
-{
-	const char *words[2];
-	size_t count;
-
-	lengths[1] = 0;
-	return take_words(reading, value, words, &count, 2) && small_parse(words[0], "", 32, &lengths[0]) &&
-	       (count == 1 || small_parse(words[1], "", 128, &lengths[1]));
-}
-
 /* The prefixes, each as the rule `dst PREFIX`. */
 static bool take_own(struct config_reading *reading, const char *value, struct flowspec_options *options)
 {
@@ -275,7 +265,9 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	struct config *config = reading->config;
 	char *object = key->section == SECTION_LIST ? (char *)&config->list[config->lists_count - 1] : (char *)config;
 	void *to = object + key->to;
-
+	unsigned int *lengths = to; /* of prefixes */
+	const char *words[2];
+	size_t count;
 	config->has_monitor_only |= to == &config->load.is_monitor_only;
 	if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
 		config->list[config->lists_count - 1].has_new_only = true;
@@ -283,7 +275,9 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_INTERFACES:
 		return take_interfaces(reading, value);
 	case VALUE_PREFIXES:
-		return take_prefixes(reading, value, to);
+		lengths[1] = 0;
+		return take_words(reading, value, words, &count, 2) && small_parse(words[0], "", 32, &lengths[0]) &&
+		       (count == 1 || small_parse(words[1], "", 128, &lengths[1]));
 	case VALUE_OWN:
 		return take_own(reading, value, to);
 	case VALUE_BROKERS:

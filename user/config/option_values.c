@@ -65,18 +65,6 @@ int mode_parse(const char *word, enum kernel_mode *mode)
 	return -EINVAL;
 }
 
-static int fingerprint_parse(const char *word, unsigned int *bits)
-{
-	static const char *const widths[] = { "8", "16", "17", "32" };
-
-	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-		if (!strcmp(widths[i], word)) {
-			*bits = strtoul(word, NULL, 10);
-			return 0;
-		}
-	return -EINVAL;
-}
-
 /* Sets it to `meaning` if the value is yes, and to the opposite if it is no. */
 static bool switch_parse(const char *word, bool meaning, bool *is_set)
 {
@@ -115,7 +103,10 @@ bool value_parse(enum value_kind kind, const char *text, void *to)
 		*(bool *)to = !strcmp(text, "compact");
 		return *(bool *)to || !strcmp(text, "exact");
 	case VALUE_FINGERPRINT:
-		return !fingerprint_parse(text, to);
+		if (strcmp(text, "8") && strcmp(text, "16") && strcmp(text, "17") && strcmp(text, "32"))
+			return false;
+		*(unsigned int *)to = atoi(text);
+		return true;
 	case VALUE_ACTION:
 		return !rule_action_parse(text, to);
 	case VALUE_PERCENT:

@@ -135,22 +135,6 @@ static void send_value(const struct poller *poller, const char *prefix, json_t *
 		(long long)(end_ms - poller->now_ms + 999) / 1000, comment);
 }
 
-/* Finds the address or network. False: there is none. */
-static bool read_prefix(const char *text, char prefix[RULE_PREFIX_BYTES], const unsigned int prefix_min[2],
-			bool *is_short)
-{
-	const char *words[] = { "src", text };
-	struct reason ignored;
-	struct rules rules;
-
-	if (strpbrk(text, "-, \t\"") || rules_parse(&rules, words, 2, false, &ignored))
-		return false;
-	rule_prefix_format(rules.rule->family, &rules.rule->src, rules.rule->src_len, prefix);
-	*is_short = !rules.rule->src_len || rules.rule->src_len < prefix_min[rules.rule->family == FLOW_IPV6];
-	rules_free(&rules);
-	return true;
-}
-
 /* A decision, as far as it becomes a rule. */
 struct decision {
 	char prefix[RULE_PREFIX_BYTES], from[CROWDSEC_ORIGIN_BYTES], id[32];
@@ -162,11 +146,13 @@ struct decision {
 /* Reads a decision. NULL, or why it becomes no rule: a constant, or decision->what. */
 static const char *read_decision(const struct crowdsec_options *options, json_t *json, struct decision *decision)
 {
-	const char *type = "", *scope, *text, *origin = "", *duration;
-	bool is_ban, is_short = false;
+	const char *type = "", *scope, *words[] = { "src", "" }, *origin = "", *duration;
+	struct reason ignored;
+	struct rules rules;
+	bool is_ban, is_short;
 	json_int_t number;
 
-	if (json_unpack(json, "{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "type", &type, "scope", &scope, "value", &text,
+	if (json_unpack(json, "{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "type", &type, "scope", &scope, "value", &words[1],
 			"origin", &origin, "scenario", &decision->scenario, "duration", &duration, "id", &number) ||
 	    !*origin || !read_duration(duration, &decision->left_ms))
 		return "unreadable";
@@ -187,8 +173,11 @@ static const char *read_decision(const struct crowdsec_options *options, json_t 
 		return "excluded";
 	if (!is_ban || (strcasecmp(scope, "ip") && strcasecmp(scope, "range")))
 		return decision->what;
-	if (!read_prefix(text, decision->prefix, options->prefix_min, &is_short))
+	if (strpbrk(words[1], "-, \t\"") || rules_parse(&rules, words, 2, false, &ignored))
 		return "unreadable";
+	rule_prefix_format(rules.rule->family, &rules.rule->src, rules.rule->src_len, decision->prefix);
+	is_short = !rules.rule->src_len || rules.rule->src_len < options->prefix_min[rules.rule->family == FLOW_IPV6];
+	rules_free(&rules);
 	return is_short ? "shorter than min-prefix" : NULL;
 }
 
@@ -237,36 +226,13 @@ static void send_status(struct poller *poller)
 	poller->alive_ms = poller->now_ms;
 }
 
-/* Replaces what is known by the answer, and has the keeper do the same with the list. */
-static void take_all(struct poller *poller, const json_t *all)
-{
-	const char *key;
-	struct reason text;
-	json_t *value;
-	size_t i;
-
-	json_object_clear(poller->values);
-	json_object_clear(poller->left_out);
-	poller->decisions = 0;
-	poller->sends_all = true;
-	json_array_foreach(all, i, value) take_decision(poller, value, true);
-	send_status(poller);
-	fputs("# all\n", poller->to);
-	json_object_foreach(poller->values, key, value) send_value(poller, key, value);
-	fputs("# end\n", poller->to);
-	poller->sends_all = false;
-	json_object_foreach(poller->left_out, key, value)
-	{
-		reason_set(&text, 0, "%lld decisions are no rules: %s", json_integer_value(value), key);
-		poller->start->note(text.text);
-	}
-}
-
 static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole, struct reason *reason)
 {
 	json_error_t wrong;
-	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, 0, &wrong), *decision;
+	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, 0, &wrong), *value;
 	const json_t *added = json_object_get(answer, "new"), *ended = json_object_get(answer, "deleted");
+	struct reason text;
+	const char *key;
 	size_t i;
 
 	/* Go writes an empty array as null. */
@@ -278,10 +244,25 @@ static int take_answer(struct poller *poller, const struct http_page *page, bool
 		return -EBADMSG;
 	}
 	if (is_whole) {
-		take_all(poller, added);
+		/* Replaces what is known by the answer, and has the keeper do the same with the list. */
+		json_object_clear(poller->values);
+		json_object_clear(poller->left_out);
+		poller->decisions = 0;
+		poller->sends_all = true;
+		json_array_foreach(added, i, value) take_decision(poller, value, true);
+		send_status(poller);
+		fputs("# all\n", poller->to);
+		json_object_foreach(poller->values, key, value) send_value(poller, key, value);
+		fputs("# end\n", poller->to);
+		poller->sends_all = false;
+		json_object_foreach(poller->left_out, key, value)
+		{
+			reason_set(&text, 0, "%lld decisions are no rules: %s", json_integer_value(value), key);
+			poller->start->note(text.text);
+		}
 	} else {
-		json_array_foreach(added, i, decision) take_decision(poller, decision, true);
-		json_array_foreach(ended, i, decision) take_decision(poller, decision, false);
+		json_array_foreach(added, i, value) take_decision(poller, value, true);
+		json_array_foreach(ended, i, value) take_decision(poller, value, false);
 		if (json_array_size(added) || json_array_size(ended) ||
 		    poller->now_ms - poller->alive_ms >= ALIVE_POLLS * poller->start->options->every_ms)
 			send_status(poller);

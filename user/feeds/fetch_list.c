@@ -116,9 +116,12 @@ static int take(struct list_input *list, const struct rule *rule)
 	return rule_set_add(&reading->set, rule);
 }
 
-static int read_list(struct reading *reading, char *bytes, size_t count)
+/* Adds the rules of one part of the list. A part that is no list is as bad as the whole. */
+static int read_part(struct reading *reading, char *bytes, size_t count, struct reason *reason)
 {
 	const struct config_list *config = reading->config;
+	struct fetch_rules *rules = reading->rules;
+	const __u64 bad_before = rules->bad_lines, rules_before = reading->set.count;
 	struct list_input list = { .format = config->format ? list_format_named(config->format) : LIST_UNKNOWN,
 				   .timeout_ms = config->timeout_ms,
 				   .is_strict = config->is_strict,
@@ -130,45 +133,29 @@ static int read_list(struct reading *reading, char *bytes, size_t count)
 				   .note = ignore,
 				   .go_on = go_on,
 				   .context = reading };
-	int error;
-
-	list.reader.name = config->url;
-	list.reader.file = fmemopen(bytes, count, "r");
-	if (!list.reader.file)
-		return -ENOMEM;
-	error = list_read(&list);
-	if (error == -EMSGSIZE)
-		reason_set(&reading->rules->first_bad, 0, "line %llu is longer than %d bytes",
-			   (unsigned long long)list.reader.number, READER_LINE_BYTES);
-	if (!error && config->set && !list.has_set)
-		error = -ENOENT;
-	reader_close(&list.reader);
-	return error;
-}
-
-/* Adds the rules of one part of the list. A part that is no list is as bad as the whole. */
-static int read_part(struct reading *reading, char *bytes, size_t count, struct reason *reason)
-{
-	const struct config_list *list = reading->config;
-	const __u64 bad_before = reading->rules->bad_lines, rules_before = reading->set.count;
 	int error = check_kind(bytes, count, reason);
 
 	if (error)
 		return error;
-	error = read_list(reading, bytes, count);
+	list.reader.name = config->url;
+	list.reader.file = fmemopen(bytes, count, "r");
+	error = list.reader.file ? list_read(&list) : -ENOMEM;
 	if (error == -EMSGSIZE)
-		return reason_set(reason, -EINVAL, "%s: it is no list", reading->rules->first_bad.text);
-	if (error == -ENOENT)
-		return reason_set(reason, -EINVAL, "it has no set '%s'", list->set);
-	if (error == -E2BIG)
-		return reason_set(reason, -EINVAL, "it has more rules than max-rules = %llu",
-				  (unsigned long long)list->rules_max);
-	if (error)
-		return reason_set(reason, error, "cannot read it: %s", strerror(-error));
-	if (*reading->part.what && reading->rules->bad_lines - bad_before > reading->set.count - rules_before)
-		return reason_set(reason, -EINVAL, "more bad lines than rules: it is no list; the first: %s",
-				  reading->rules->first_bad.text);
-	return 0;
+		error = reason_set(reason, -EINVAL, "line %llu is longer than %d bytes: it is no list",
+				   (unsigned long long)list.reader.number, READER_LINE_BYTES);
+	else if (error == -E2BIG)
+		error = reason_set(reason, -EINVAL, "it has more rules than max-rules = %llu",
+				   (unsigned long long)config->rules_max);
+	else if (error)
+		reason_set(reason, error, "cannot read it: %s", strerror(-error));
+	else if (config->set && !list.has_set)
+		error = reason_set(reason, -EINVAL, "it has no set '%s'", config->set);
+	else if (*reading->part.what && rules->bad_lines - bad_before > reading->set.count - rules_before)
+		error = reason_set(reason, -EINVAL, "more bad lines than rules: it is no list; the first: %s",
+				   rules->first_bad.text);
+	if (list.reader.file)
+		reader_close(&list.reader);
+	return error;
 }
 
 /* When all parts are read. */

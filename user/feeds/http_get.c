@@ -298,25 +298,12 @@ static int unpack(struct transfer *transfer, struct reason *reason)
 	return 0;
 }
 
-static int say_status(const struct transfer *transfer, long status, struct reason *reason)
-{
-	const char *what = status == 404 || status == 410 ? ": there is no such page" :
-			   status == 401 || status == 403 ? ": it refuses this host" :
-			   status == 429                  ? ": this host comes too often" :
-			   status >= 500                  ? ": it has a problem" :
-							    "";
-
-	if (transfer->page->retry_after_s)
-		return reason_set(reason, -EAGAIN, "the server answers %ld%s; it asks to wait for %lld s", status, what,
-				  (long long)transfer->page->retry_after_s);
-	return reason_set(reason, status == 404 ? -ENOENT : -EIO, "the server answers %ld%s", status, what);
-}
-
 static int transfer_run(struct transfer *transfer, struct reason *reason)
 {
 	const struct http_get *get = transfer->get;
 	struct http_page *page = transfer->page;
 	curl_off_t retry_after_s = 0, spent_us = 0;
+	const char *what;
 	long status = 0;
 	CURLcode code;
 
@@ -346,8 +333,17 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
 	page->retry_after_s = retry_after_s > 0 ? retry_after_s : 0;
 	page->is_unmodified = status == 304 && (*get->etag || *get->modified);
+	what = status == 404 || status == 410 ? ": there is no such page" :
+	       status == 401 || status == 403 ? ": it refuses this host" :
+	       status == 429                  ? ": this host comes too often" :
+	       status >= 500                  ? ": it has a problem" :
+						"";
 	if (status != 200 && !(get->post && status == 201) && !page->is_unmodified)
-		return say_status(transfer, status, reason);
+		return page->retry_after_s ?
+			       reason_set(reason, -EAGAIN, "the server answers %ld%s; it asks to wait for %lld s",
+					  status, what, (long long)page->retry_after_s) :
+			       reason_set(reason, status == 404 ? -ENOENT : -EIO, "the server answers %ld%s", status,
+					  what);
 	take_header(transfer, "ETag", page->etag, sizeof(page->etag));
 	take_header(transfer, "Last-Modified", page->modified, sizeof(page->modified));
 	return page->is_unmodified ? 0 : unpack(transfer, reason);

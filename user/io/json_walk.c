@@ -58,24 +58,11 @@ json_t *json_walk_value(const struct json_span *span)
 	return json_loadb(span->at, span->end - span->at, JSON_DECODE_ANY, &ignored);
 }
 
-static bool take_key(struct json_span *object, char key[JSON_WALK_KEY_BYTES])
-{
-	struct json_span span;
-	size_t length;
-
-	if (!take_value(object, &span) || *span.at != '"')
-		return false;
-	length = span.end - span.at - 2;
-	if (length >= JSON_WALK_KEY_BYTES)
-		length = 0;
-	*(char *)mempcpy(key, span.at + 1, length) = '\0';
-	return take_char(object, ':');
-}
-
 int json_walk_next(struct json_walk *walk)
 {
-	struct json_span *rest = &walk->rest;
+	struct json_span *rest = &walk->rest, key;
 	const bool is_first = !walk->value.at;
+	size_t length;
 
 	if (is_first && !take_char(rest, walk->open))
 		return -EBADMSG;
@@ -87,7 +74,14 @@ int json_walk_next(struct json_walk *walk)
 		if (!is_first)
 			return -EBADMSG;
 	}
-	if (walk->open == '{' && !take_key(rest, walk->key))
-		return -EBADMSG;
+	if (walk->open == '{') {
+		if (!take_value(rest, &key) || *key.at != '"')
+			return -EBADMSG;
+		length = key.end - key.at - 2;
+		length = length < JSON_WALK_KEY_BYTES ? length : 0;
+		*(char *)mempcpy(walk->key, key.at + 1, length) = '\0';
+		if (!take_char(rest, ':'))
+			return -EBADMSG;
+	}
 	return take_value(rest, &walk->value) ? 1 : -EBADMSG;
 }

@@ -153,33 +153,6 @@ static const char *scalar_text(const json_t *value, char text[VALUE_BYTES])
 	return text;
 }
 
-/* Returns the width of the whole table. */
-static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
-{
-	int whole = 0;
-
-	for (size_t i = 0; i < json_array_size(rows); i++) {
-		char text[VALUE_BYTES];
-		const char *name;
-		json_t *value;
-		int column = 0;
-
-		json_object_foreach(json_array_get(rows, i), name, value)
-		{
-			int width = width_of(scalar_text(value, text));
-
-			if (width < (int)strlen(name))
-				width = strlen(name);
-			if (column < COLUMNS_MAX && widths[column] < width)
-				widths[column] = width;
-			column++;
-		}
-	}
-	for (int column = 0; column < COLUMNS_MAX && widths[column]; column++)
-		whole += widths[column] + (column ? 2 : 0);
-	return whole;
-}
-
 /* Numbers align right, words left. The last column has no padding. */
 static void print_row(json_t *row, const int widths[COLUMNS_MAX], int indent, bool is_heading)
 {
@@ -209,13 +182,30 @@ static void print_rows(const json_t *rows, int indent)
 	struct winsize window;
 	const int columns =
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) ? 0 : window.ws_col; /* 0: no terminal, or not known */
-	int widths[COLUMNS_MAX] = { 0 };
+	int widths[COLUMNS_MAX] = { 0 }, whole = indent;
 	bool is_flat = true, is_table;
+	char text[VALUE_BYTES];
 	const char *name;
 	json_t *value;
 
 	json_object_foreach(json_array_get(rows, 0), name, value) is_flat &= is_scalar(value);
-	is_table = is_flat && (indent + measure_columns(rows, widths) <= columns || !columns);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		int column = 0;
+
+		json_object_foreach(json_array_get(rows, i), name, value)
+		{
+			int width = width_of(scalar_text(value, text));
+
+			if (width < (int)strlen(name))
+				width = strlen(name);
+			if (column < COLUMNS_MAX && widths[column] < width)
+				widths[column] = width;
+			column++;
+		}
+	}
+	for (int column = 0; column < COLUMNS_MAX && widths[column]; column++)
+		whole += widths[column] + (column ? 2 : 0);
+	is_table = is_flat && (whole <= columns || !columns);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		json_t *row = json_array_get(rows, i);
 
@@ -449,7 +439,7 @@ void output_note(const char *format, ...)
 	va_end(arguments);
 }
 
-/* Allocates no memory, because a signal handler may call it: see io/waiting_timer.h. */
+/* Allocates no memory, because a signal handler may call it: see io/signals.h. */
 void output_warning(const char *format, ...)
 {
 	char text[TEXT_BYTES], quoted[2 * TEXT_BYTES], *to = quoted;

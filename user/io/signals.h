@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two
- * waits.
+ * SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two waits. And a
+ * signal of a timer, which reports a wait that takes longer than a second.
  */
 #ifndef XDP_CUCKOO_SIGNALS_H
 #define XDP_CUCKOO_SIGNALS_H
@@ -23,5 +23,11 @@ int signals_take(struct signals *signals);
 int signals_await_room(const struct signals *signals, int fd);
 
 void signals_give_back(struct signals *signals);
+
+/*
+ * From now on, `tell` is called once for each wait of base/waiting.h that lasts longer than a second. The handler of a signal
+ * calls it, so `tell` must not allocate memory. A thread would do as well, but to start one costs more than most waits.
+ */
+void waiting_timer_tell(void (*tell)(const char *text));
 
 #endif

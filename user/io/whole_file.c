@@ -65,24 +65,35 @@ static int find_place(const char *path, struct whole_file *file, struct stat *ol
 	return error ? error : S_ISREG(old->st_mode);
 }
 
-/* The file beside the old one that will replace it, with its owner and mode. Only root may change the owner. */
-static int open_temporary(struct whole_file *file, const struct stat *old)
+int whole_file_open(struct whole_file *file, const char *path)
 {
-	mode_t mask, mode = old->st_mode & 0777;
+	struct stat old;
+	const int is_replaced = find_place(path, file, &old);
+	mode_t mask, mode;
 	int fd, error;
 
+	file->to = NULL;
+	file->temporary[0] = '\0';
+	if (is_replaced < 0)
+		return is_replaced;
+	if (!is_replaced) {
+		file->to = fopen(path, "we");
+		return file->to ? 0 : -errno;
+	}
+	/* The file beside the old one that will replace it, with its owner and mode. Only root may change the owner. */
 	if (snprintf(file->temporary, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	fd = mkostemp(file->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	mode = old.st_mode & 0777;
 	/* A new file gets the usual mode. */
-	if (!old->st_mode) {
+	if (!old.st_mode) {
 		mask = umask(0);
 		umask(mask);
 		mode = 0666 & ~mask;
 	}
-	if ((!old->st_mode || !fchown(fd, old->st_uid, old->st_gid) || errno == EPERM) && !fchmod(fd, mode))
+	if ((!old.st_mode || !fchown(fd, old.st_uid, old.st_gid) || errno == EPERM) && !fchmod(fd, mode))
 		file->to = fdopen(fd, "w");
 	if (file->to)
 		return 0;
@@ -90,21 +101,6 @@ static int open_temporary(struct whole_file *file, const struct stat *old)
 	close(fd);
 	unlink(file->temporary);
 	return error;
-}
-
-int whole_file_open(struct whole_file *file, const char *path)
-{
-	struct stat old;
-	const int is_replaced = find_place(path, file, &old);
-
-	file->to = NULL;
-	file->temporary[0] = '\0';
-	if (is_replaced < 0)
-		return is_replaced;
-	if (is_replaced)
-		return open_temporary(file, &old);
-	file->to = fopen(path, "we");
-	return file->to ? 0 : -errno;
 }
 
 int whole_file_close(struct whole_file *file, int error)

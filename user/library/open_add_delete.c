@@ -117,27 +117,10 @@ bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel
 
 /* ---- a filter ---- */
 
-/* Makes the path absolute: the working directory may change later. */
-static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
-{
-	char here[PATH_MAX];
-
-	if (!state)
-		return 0;
-	if (*state == '/') {
-		filter->state = strdup(state);
-	} else {
-		if (!getcwd(here, sizeof(here)))
-			return reason_set(&filter->reason, -errno, "no working directory: %s", strerror(errno));
-		if (asprintf(&filter->state, "%s/%s", here, state) < 0)
-			filter->state = NULL;
-	}
-	return filter->state ? 0 : reason_set(&filter->reason, -ENOMEM, "no memory");
-}
-
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter)
 {
 	struct xdp_cuckoo_filter *new = calloc(1, sizeof(*new));
+	char here[PATH_MAX];
 	struct store *store;
 	int error = 0;
 
@@ -154,9 +137,15 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 				   name, ABI_NAME_BYTES - 1);
 	else if (flags & ~FLAGS)
 		error = reason_set(&new->reason, -EINVAL, "flags %#x do not exist", flags & ~FLAGS);
-	if (!error) {
+	if (!error)
 		strcpy(new->name, name);
-		error = keep_state(new, state);
+	/* Makes the path absolute: the working directory may change later. */
+	if (!error && state && *state != '/' && !getcwd(here, sizeof(here)))
+		error = reason_set(&new->reason, -errno, "no working directory: %s", strerror(errno));
+	if (!error && state &&
+	    asprintf(&new->state, "%s%s%s", *state == '/' ? "" : here, *state == '/' ? "" : "/", state) < 0) {
+		new->state = NULL;
+		error = reason_set(&new->reason, -ENOMEM, "no memory");
 	}
 	/* Finds errors that every later call would meet. */
 	if (!error && flags & XDP_CUCKOO_CHANGE) {

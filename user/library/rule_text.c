@@ -42,26 +42,34 @@ static bool is_zero(const __u8 *bytes, size_t count)
 	return !count;
 }
 
-/* Checks unused bytes that rule_is_canonical() cannot see. */
-static bool is_tidy(const struct xdp_cuckoo_rule *from)
-{
-	const size_t used = from->family == AF_INET ? sizeof(__be32) : sizeof(from->src);
-
-	return is_zero(from->src + used, sizeof(from->src) - used) &&
-	       is_zero(from->dst + used, sizeof(from->dst) - used);
-}
-
 static unsigned int detail(const struct xdp_cuckoo_rule *from, enum xdp_cuckoo_detail shift)
 {
 	return from->details >> shift & 3;
 }
 
-static void read_details(const struct xdp_cuckoo_rule *from, struct rule *rule)
+int public_read_rule(const struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		     struct reason *reason)
 {
 	const unsigned int fragment = detail(from, XDP_CUCKOO_FRAGMENT), block = detail(from, XDP_CUCKOO_LENGTH_BLOCK);
+	const size_t address = from->family == AF_INET ? sizeof(__be32) : sizeof(from->src);
 
-	rule->fields &= ~(XDP_CUCKOO_FRAGMENTS | XDP_CUCKOO_RATE);
+	if (!memchr(from->comment, '\0', RULE_COMMENT_BYTES))
+		return reason_set(reason, -EINVAL, "the comment has no end");
+	if (!rule_is_plain(from->comment) || !rule_is_utf8(from->comment))
+		return reason_set(reason, -EINVAL, "the comment is not UTF-8 without quotes and control characters");
+	memset(rule, 0, sizeof(*rule));
+	rule->family = family_of(from);
+	rule->action = from->action;
+	rule->fields = from->fields & ~(XDP_CUCKOO_FRAGMENTS | XDP_CUCKOO_RATE);
 	rule->fields |= from->fields & XDP_CUCKOO_RATE ? RULE_RATE : 0;
+	rule->src_len = from->src_bits;
+	rule->dst_len = from->dst_bits;
+	rule->proto = from->proto;
+	rule->port_kind = !(from->fields & PORTS) ? FLOW_NO_PORTS : rule_is_icmp(rule) ? FLOW_ICMP : FLOW_PORTS;
+	memcpy(rule->src.byte, from->src, sizeof(from->src));
+	memcpy(rule->dst.byte, from->dst, sizeof(from->dst));
+	rule->sport = htons(from->sport);
+	rule->dport = htons(from->dport);
 	rule->flags = from->tcp_flags;
 	rule->fragment = fragment;
 	rule->length = from->length;
@@ -74,28 +82,6 @@ static void read_details(const struct xdp_cuckoo_rule *from, struct rule *rule)
 	};
 	if (from->fields & XDP_CUCKOO_FRAGMENTS)
 		rule->fragment |= rule->details.fragment_mask = FLOW_FRAGMENT_ANY;
-}
-
-int public_read_rule(const struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
-		     struct reason *reason)
-{
-	if (!memchr(from->comment, '\0', RULE_COMMENT_BYTES))
-		return reason_set(reason, -EINVAL, "the comment has no end");
-	if (!rule_is_plain(from->comment) || !rule_is_utf8(from->comment))
-		return reason_set(reason, -EINVAL, "the comment is not UTF-8 without quotes and control characters");
-	memset(rule, 0, sizeof(*rule));
-	rule->family = family_of(from);
-	rule->action = from->action;
-	rule->fields = from->fields;
-	rule->src_len = from->src_bits;
-	rule->dst_len = from->dst_bits;
-	rule->proto = from->proto;
-	rule->port_kind = !(from->fields & PORTS) ? FLOW_NO_PORTS : rule_is_icmp(rule) ? FLOW_ICMP : FLOW_PORTS;
-	memcpy(rule->src.byte, from->src, sizeof(from->src));
-	memcpy(rule->dst.byte, from->dst, sizeof(from->dst));
-	rule->sport = htons(from->sport);
-	rule->dport = htons(from->dport);
-	read_details(from, rule);
 	rule->rate = filter && rule->fields & RULE_RATE ? filter->rate : 0;
 	rule->timeout_ms = from->timeout_ms;
 	strcpy(rule->comment, from->comment);
@@ -103,7 +89,9 @@ int public_read_rule(const struct xdp_cuckoo_filter *filter, const struct xdp_cu
 	if (from->timeout_ms < 0 || from->timeout_ms > RULE_TIMEOUT_MAX_S * 1000LL)
 		return reason_set(reason, -EINVAL, "a timeout of %lld ms: must be 0 to 68 years",
 				  (long long)from->timeout_ms);
-	if (!is_tidy(from) || !rule_is_canonical(rule))
+	/* rule_is_canonical() cannot see the bytes behind an address of IPv4. */
+	if (!is_zero(from->src + address, sizeof(from->src) - address) ||
+	    !is_zero(from->dst + address, sizeof(from->dst) - address) || !rule_is_canonical(rule))
 		return reason_set(reason, -EINVAL,
 				  "this is no rule: fields contradict each other, name nothing, or "
 				  "what is not used, or lies behind a prefix, is not 0");
