@@ -873,6 +873,21 @@ test_other_commands_change_the_list() {
 	passed 198.51.100.9 || fail "the pass rule does not win"
 }
 
+# What happens to one list keeps no refused rule of another one out.
+test_a_list_that_a_file_takes_over() {
+	fleet
+	sed -i 's/^lists = bad/lists = bad other/' "$FLEET_CONF"
+	follow_start
+	assert_status 0 publish add "$BROKER" --list other
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	echo 192.0.2.2 >"$STATE/file"
+	assert_status 0 xc import "$STATE/file" --list bad --replace
+	wait_for "the follower to notice" followed "list 'bad' comes from .* now; it stays as it is"
+	assert_prints 'src 192.0.2.2' xc list --list bad
+	xc add src "$BROKER" action pass >/dev/null 2>&1
+	wait_for "the refused rule" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list --list other | grep -q '^src $BROKER\$'"
+}
+
 # follow keeps store and tables open between changes: it must see that they are others, and give them to nobody.
 test_store_and_filter_change_beneath_it() {
 	fleet

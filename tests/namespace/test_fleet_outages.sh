@@ -177,7 +177,9 @@ test_nothing_is_wiped() {
 
 test_an_older_state_is_not_taken_unasked() {
 	fleet
+	sed -i 's/^lists = bad/lists = bad other/' "$FLEET_CONF"
 	follow_start
+	assert_status 0 publish add "$BROKER" --list other
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	broker_kill
 	cp -r "$STATE/broker" "$STATE/backup"
@@ -196,6 +198,9 @@ test_an_older_state_is_not_taken_unasked() {
 	run xc fleet status --config "$FLEET_CONF"
 	assert_output '^h1 +held'
 	follow_kill
+	case_begin "the reason is that of the list that is held, and not that of a rule of another list"
+	assert_status 1 xc follow --once --config "$FLEET_CONF"
+	assert_error "list 'bad': .* would drop 50 of 51 rules"
 	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
 	assert_prints 'src 192.0.2.1' xc list --list bad
 }

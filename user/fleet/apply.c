@@ -262,9 +262,14 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 	error = open_session(apply, &guard, reason);
 	for (size_t i = 0; i < apply->count; i++) {
 		struct apply_list *list = &apply->lists[i];
+		struct reason why;
 
-		if (list->has_changes && (error || apply_change_list(apply, &apply->session, list, reason)))
+		if (list->has_changes && error) {
 			*failed |= 1ULL << i;
+		} else if (list->has_changes && apply_change_list(apply, &apply->session, list, &why)) {
+			*failed |= 1ULL << i;
+			*reason = why;
+		}
 		apply_forget(list);
 	}
 	leave_session(apply, &guard, !error && !*failed);
@@ -276,7 +281,7 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 	struct store_lists lists;
 	struct guard guard;
 	size_t kept = 0;
-	int error;
+	int error, found = 0;
 
 	for (size_t i = 0; i < apply->count; i++)
 		kept += apply->lists[i].refused_kept;
@@ -287,10 +292,11 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 		error = store_unread_reason(store_lists(apply->session.store, &lists), reason);
 	for (size_t i = 0; i < apply->count && !error; i++) {
 		struct apply_list *list = &apply->lists[i];
+		const int moved = apply_check_position(apply, &lists, list, reason);
 
 		/* A list that another command has changed must be read again as a whole. */
-		error = apply_check_position(apply, &lists, list, reason);
-		for (size_t j = 0; j < list->refused_kept && !error; j++) {
+		found = moved ? moved : found;
+		for (size_t j = 0; j < list->refused_kept && !moved && !error; j++) {
 			struct rule rule = list->refused[j].rule;
 			struct reason why;
 
@@ -302,12 +308,15 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 			}
 			if (rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &why))
 				continue;
-			error = apply_try_alone(apply, &apply->session, list, &rule, reason);
+			error = apply_try_alone(apply, &apply->session, list, &rule, &why);
 			if (!error)
 				forget_refused(list, &list->refused[j--].rule);
-			error = error == -ECANCELED || error == -E2BIG ? 0 : error;
+			else if (error == -ECANCELED || error == -E2BIG)
+				error = 0;
+			else
+				*reason = why;
 		}
 	}
 	leave_session(apply, &guard, !error);
-	return error;
+	return error ? error : found;
 }

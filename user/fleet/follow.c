@@ -306,10 +306,9 @@ static int flush(struct following *following)
 	struct apply *apply = &following->apply;
 	char status[REPORT_BYTES];
 	struct follow_message answer;
-	const struct reason *broken;
+	const struct reason *broken, *held = NULL;
 	struct reason reason;
 	__u64 failed = 0;
-	bool is_held = false;
 
 	/* A change without rules notes in the store that the broker was heard. */
 	for (size_t i = 0; i < apply->count && fleet_now_ms() - following->noted_ms >= HEARD_MS; i++)
@@ -334,17 +333,17 @@ static int flush(struct following *following)
 		say(following, apply->undone.text);
 	apply->undone.text[0] = '\0';
 	for (size_t i = 0; i < apply->count; i++) {
-		is_held |= apply->lists[i].is_held;
+		held = apply->lists[i].is_held ? &apply->lists[i].why : held;
 		following->must_restart |= apply->lists[i].is_moved;
 		apply->lists[i].is_moved = false;
 	}
 	if (following->follow->is_once) {
-		following->is_done = is_settled(following, &broken) || following->is_stopped || is_held;
-		if (is_held)
-			following->stop_reason = reason;
+		following->is_done = is_settled(following, &broken) || following->is_stopped || held;
+		if (held)
+			following->stop_reason = *held;
 		else if (following->is_done && broken && !following->is_stopped)
 			following->stop_reason = *broken;
-		following->is_stopped |= is_held || (following->is_done && broken);
+		following->is_stopped |= held || (following->is_done && broken);
 	}
 	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
 		host_filter_look(following->follow->name, &apply->session.paused, &apply->session.paused_count,
