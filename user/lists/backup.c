@@ -166,18 +166,6 @@ int backup_write(FILE *to, struct store *store)
 
 /* ---- reading ---- */
 
-static int read_setting(struct backup *backup, char *text, struct reason *reason)
-{
-	char line[RULE_TEXT_BYTES];
-
-	for (size_t i = 0; i < 2 * sizeof(backup->settings); i++)
-		if (!strcmp(text, setting(i / 2, i & 1, line))) {
-			((__u8 *)&backup->settings)[i / 2] = i & 1;
-			return 0;
-		}
-	return fail(reason, "'setting %.80s': no such setting, or no such value", text);
-}
-
 /* false: the text is too long. */
 static bool take_text(char *to, size_t room, const char *text)
 {
@@ -203,11 +191,11 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	strcpy(list->name, name);
 	backup->lists_count++;
 	row = json_loads(text ? text : "", JSON_REJECT_DUPLICATES, &wrong);
-	if (!row || json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?:" FEED_FORMAT "}", "imported", &moment[0],
-				   "source", &source, "edited", &is_edited, "feed", "tried", &moment[1], "fetched", &moment[2], "next",
-				   &moment[3], "wait_until", &moment[4], "imported", &moment[5], "rules", &rules,
-				   "config", &config, "failures", &failures, "left_out", &left_out, "etag", &etag,
-				   "modified", &modified, "why", &why)) {
+	if (!row || json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?:" FEED_FORMAT "}", "imported",
+				   &moment[0], "source", &source, "edited", &is_edited, "feed", "tried", &moment[1],
+				   "fetched", &moment[2], "next", &moment[3], "wait_until", &moment[4], "imported",
+				   &moment[5], "rules", &rules, "config", &config, "failures", &failures, "left_out",
+				   &left_out, "etag", &etag, "modified", &modified, "why", &why)) {
 		json_decref(row);
 		return fail(reason, "'list %s': %s", name, wrong.text);
 	}
@@ -253,33 +241,34 @@ static int read_rule(struct backup *backup, char *text, struct reason *reason)
 	return rule_set_add(&backup->rules[number], &rule);
 }
 
-static int read_end(struct backup *backup, char *text, struct reason *reason)
+/* Reads any line but the first. */
+static int read_line(struct backup *backup, char *text, struct reason *reason)
 {
 	char line[RULE_TEXT_BYTES];
 
-	backup->has_end = true;
-	sprintf(line, LAST_LINE, (unsigned long long)backup->lines, backup->lists_count);
-	return strcmp(text, line) ?
-		       fail(reason, "'end %.40s', but %s are there: a line is missing, or was added", text, line) :
-		       0;
-}
-
-static int read_line(struct backup *backup, char *text, struct reason *reason)
-{
-	static const struct {
-		const char *word;
-		int (*read)(struct backup *backup, char *text, struct reason *reason);
-	} kinds[] = {
-		{ "rule ", read_rule }, { "list ", read_list }, { "setting ", read_setting }, { "end ", read_end }
-	};
-
 	if (!*text || *text == '#')
 		return 0;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !backup->has_end; i++)
-		if (!strncmp(text, kinds[i].word, strlen(kinds[i].word)))
-			return kinds[i].read(backup, text + strlen(kinds[i].word), reason);
-	return fail(reason, "'%.40s': %s", text,
-		    backup->has_end ? "behind the line end" : "a line starts with setting, list, rule or end");
+	if (backup->has_end)
+		return fail(reason, "'%.40s': behind the line end", text);
+	if (!strncmp(text, "rule ", 5))
+		return read_rule(backup, text + 5, reason);
+	if (!strncmp(text, "list ", 5))
+		return read_list(backup, text + 5, reason);
+	if (!strncmp(text, "setting ", 8)) {
+		for (size_t i = 0; i < 2 * sizeof(backup->settings); i++)
+			if (!strcmp(text + 8, setting(i / 2, i & 1, line))) {
+				((__u8 *)&backup->settings)[i / 2] = i & 1;
+				return 0;
+			}
+		return fail(reason, "'setting %.80s': no such setting, or no such value", text + 8);
+	}
+	if (strncmp(text, "end ", 4))
+		return fail(reason, "'%.40s': a line starts with setting, list, rule or end", text);
+	backup->has_end = true;
+	sprintf(line, LAST_LINE, (unsigned long long)backup->lines, backup->lists_count);
+	return strcmp(text + 4, line) ?
+		       fail(reason, "'end %.40s', but %s are there: a line is missing, or was added", text + 4, line) :
+		       0;
 }
 
 bool backup_is(const char *path)
@@ -358,35 +347,18 @@ static int restore_rules(struct backup *backup, struct session *session, struct 
 	return error;
 }
 
-/* Deletes the other lists first. `numbers`: of the lists in the store, by those in the backup. */
-static int restore_lists(const struct backup *backup, struct store *store, unsigned int numbers[])
-{
-	struct store_lists lists;
-	int error = store_lists(store, &lists);
-
-	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !error; i++)
-		if (lists.list[i].name[0] && !store_lists_find(&backup->lists, lists.list[i].name))
-			error = store_list_delete(store, i);
-	for (unsigned int i = 1; i <= backup->lists_count && !error; i++) {
-		const char *name = backup->lists.list[i].name;
-
-		error = store_list_put(store, &backup->lists.list[i], &numbers[i]);
-		if (!error)
-			error = backup->feed[i].tried_s ? store_feed_put(store, name, &backup->feed[i]) :
-							  store_feed_forget(store, name);
-	}
-	return error ? error : store_set_settings(store, &backup->settings);
-}
-
 static int make_equal(struct backup *backup, struct session *session, __s64 confirm_ms, struct reason *reason)
 {
+	/* Of the lists in the store, by those in the backup. */
 	unsigned int numbers[1 + STORE_LISTS_MAX] = { [STORE_BY_HAND] = STORE_BY_HAND };
+	struct store *store = session->store;
 	struct store_settings before;
 	struct store_pending pending;
-	int error = store_pending(session->store, &pending);
+	struct store_lists lists;
+	int error = store_pending(store, &pending);
 
 	if (!error)
-		error = store_settings(session->store, &before);
+		error = store_settings(store, &before);
 	if (error)
 		return store_unread_reason(error, reason);
 	if (pending.id)
@@ -404,7 +376,21 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 		error = change_clear(session, reason);
 	if (error)
 		return error;
-	error = restore_lists(backup, session->store, numbers);
+	/* The other lists are deleted first: they make room. */
+	error = store_lists(store, &lists);
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !error; i++)
+		if (lists.list[i].name[0] && !store_lists_find(&backup->lists, lists.list[i].name))
+			error = store_list_delete(store, i);
+	for (unsigned int i = 1; i <= backup->lists_count && !error; i++) {
+		const char *name = backup->lists.list[i].name;
+
+		error = store_list_put(store, &backup->lists.list[i], &numbers[i]);
+		if (!error)
+			error = backup->feed[i].tried_s ? store_feed_put(store, name, &backup->feed[i]) :
+							  store_feed_forget(store, name);
+	}
+	if (!error)
+		error = store_set_settings(store, &backup->settings);
 	if (error == -EUSERS)
 		return change_say_too_many_lists(reason);
 	if (error)

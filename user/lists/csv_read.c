@@ -92,7 +92,7 @@ static bool ends_in_quotes(const char *line, bool is_open)
 	return is_open;
 }
 
-/* ---- the heading ---- */
+/* ---- columns ---- */
 
 /* "ipAddress" and "IP address" are ip_address, too. */
 static bool is_name(const char *field, const char *name)
@@ -141,32 +141,7 @@ bool list_is_csv_heading(const char *line)
 	return is_heading;
 }
 
-static int read_heading(struct csv *csv, char *line)
-{
-	char ignored[128] = "", *field;
-	bool is_bad = false, has_flow = false, has_address = false;
-	unsigned int own = 0;
-
-	while ((field = next_field(&line, &is_bad))) {
-		const char *keyword = keyword_of(field);
-
-		if (csv->count == COLUMNS_MAX)
-			return -EINVAL;
-		csv->keywords[csv->count++] = keyword;
-		has_flow |= names_a_flow(keyword);
-		has_address |= is_address(keyword);
-		own += is_address(keyword) && !strcasecmp(field, keyword);
-		if (!keyword && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
-			sprintf(ignored + strlen(ignored), "%s%s", *ignored ? ", " : "", field);
-	}
-	if (*ignored)
-		list_note(csv->list, "columns that are not used: %s", ignored);
-	/* Files of `export` have both columns, src and dst. There, two empty fields mean any address. */
-	csv->needs_address = has_address && own < 2;
-	return has_flow ? 0 : -EINVAL;
-}
-
-/* ---- records ---- */
+/* ---- rows ---- */
 
 static int take_record(struct csv *csv, char *rest)
 {
@@ -239,21 +214,40 @@ static int read_long_record(struct csv *csv)
 int list_read_csv(struct list_input *list)
 {
 	struct csv csv = { .list = list };
+	char ignored[128] = "", *line, *field;
+	bool is_bad = false, has_flow = false, has_address = false;
+	unsigned int own = 0;
 	int got, error = 0;
 
-	while (!error && (got = list_next(list, reader_line)) > 0) {
-		char *line = list->reader.line;
+	do {
+		got = list_next(list, reader_line);
+		line = list->reader.line;
+	} while (got > 0 && (!*line || *line == '#'));
+	if (got <= 0)
+		return got;
+	while ((field = next_field(&line, &is_bad))) {
+		const char *keyword = keyword_of(field);
 
-		if (!*line || *line == '#')
-			continue;
-		if (csv.count)
+		if (csv.count == COLUMNS_MAX)
+			return list_refuse(list, "more than 512 columns");
+		csv.keywords[csv.count++] = keyword;
+		has_flow |= names_a_flow(keyword);
+		has_address |= is_address(keyword);
+		own += is_address(keyword) && !strcasecmp(field, keyword);
+		if (!keyword && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
+			sprintf(ignored + strlen(ignored), "%s%s", *ignored ? ", " : "", field);
+	}
+	if (*ignored)
+		list_note(list, "columns that are not used: %s", ignored);
+	if (!has_flow)
+		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, type, "
+					 "code, action, timeout, comment; none of them is there");
+	/* Files of `export` have both columns, src and dst. There, two empty fields mean any address. */
+	csv.needs_address = has_address && own < 2;
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		line = list->reader.line;
+		if (*line && *line != '#')
 			error = ends_in_quotes(line, false) ? read_long_record(&csv) : take_record(&csv, line);
-		else if (read_heading(&csv, line))
-			return list_refuse(list,
-					   csv.count == COLUMNS_MAX ?
-						   "more than 512 columns" :
-						   "the first line must name the columns: src, sport, dst, dport, proto, "
-						   "type, code, action, timeout, comment; none of them is there");
 	}
 	return error ? error : got;
 }

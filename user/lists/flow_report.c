@@ -94,26 +94,21 @@ static bool take_count(struct flow_report *report, const char *line)
 
 /* ---- writing ---- */
 
-/* Why the list does not have the rule now. */
-static enum refusal missing(const struct session *session, const struct guard *guard, const struct rule *rule)
-{
-	struct rule stored = *rule;
-
-	if (!store_get(session->store, &stored) && stored.timeout_ms >= 0 &&
-	    rule_owners_now(&stored) >> session->owner & 1)
-		return REFUSAL_NONE;
-	return guard_concerns(guard, rule) ? REFUSAL_GUARD : REFUSAL_FILTER;
-}
-
-/* Writes the lines of flows and rules to `to`, and takes the others. Lines that are none of these are left out. */
-static void take_lines(const char *text, const struct session *session, const struct guard *guard, FILE *to,
-		       struct flow_report *report)
+int flow_report_judge(const char *text, const struct session *session, const struct guard *guard,
+		      struct flow_report *report, char **flows)
 {
 	enum refusal of_rules = REFUSAL_NONE; /* of the rules since the last flow */
 	char line[LINE_BYTES], word[FLOW_PEER_BYTES];
 	struct reason ignored;
-	struct rule rule;
+	struct rule rule, stored;
+	size_t room = 0;
+	FILE *to;
 
+	*flows = NULL;
+	*report = (struct flow_report){ .second = time(NULL) };
+	to = open_memstream(flows, &room);
+	if (!to)
+		return -ENOMEM;
 	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
 		const size_t length = strcspn(at, "\n");
 		int rest = 0;
@@ -125,8 +120,11 @@ static void take_lines(const char *text, const struct session *session, const st
 		if (!text_is_safe(line, sizeof(line)))
 			continue;
 		if (!strncmp(line, "rule ", 5) && !rule_parse(line + 5, &rule, &ignored)) {
-			if (of_rules == REFUSAL_NONE)
-				of_rules = missing(session, guard, &rule);
+			stored = rule;
+			/* The first rule that the list does not have now tells why the flow has no rules. */
+			if (of_rules == REFUSAL_NONE && (store_get(session->store, &stored) || stored.timeout_ms < 0 ||
+							 !(rule_owners_now(&stored) >> session->owner & 1)))
+				of_rules = guard_concerns(guard, &rule) ? REFUSAL_GUARD : REFUSAL_FILTER;
 			fprintf(to, "%s\n", line);
 		} else if (sscanf(line, "flow %45s %n", word, &rest) == 1 && rest &&
 			   (which = number_of(word, refusal_names, REFUSALS)) < REFUSALS) {
@@ -135,23 +133,9 @@ static void take_lines(const char *text, const struct session *session, const st
 			fprintf(to, "flow %s %s\n", refusal_names[which], line + rest);
 			of_rules = REFUSAL_NONE;
 		} else {
-			take_count(report, line);
+			take_count(report, line); /* false: the line is nothing of a report, and is left out */
 		}
 	}
-}
-
-int flow_report_judge(const char *text, const struct session *session, const struct guard *guard,
-		      struct flow_report *report, char **flows)
-{
-	size_t length = 0;
-	FILE *to;
-
-	*flows = NULL;
-	*report = (struct flow_report){ .second = time(NULL) };
-	to = open_memstream(flows, &length);
-	if (!to)
-		return -ENOMEM;
-	take_lines(text, session, guard, to, report);
 	return fclose(to) ? -ENOMEM : 0;
 }
 
@@ -187,30 +171,15 @@ int flow_report_write(const struct flow_report *report, const char *flows, const
 
 /* ---- reading ---- */
 
-/* Gives a line of a flow or of a rule to the visitor. */
-static int visit(struct flow_visitor *visitor, char *line)
-{
-	char refusal[FLOW_PEER_BYTES], peer[FLOW_PEER_BYTES];
-	struct reason ignored;
-	struct rule rule;
-	int name = 0;
-	size_t which;
-
-	if (!strncmp(line, "rule ", 5))
-		return rule_parse(line + 5, &rule, &ignored) ? 0 : visitor->rule(visitor, &rule);
-	if (sscanf(line, "flow %45s %45s %n", refusal, peer, &name) < 2 || !name)
-		return 0;
-	which = number_of(refusal, refusal_names, REFUSALS);
-	return which < REFUSALS ? visitor->flow(visitor, which, peer, line + name) : 0;
-}
-
 int flow_report_read(const char *dir, const struct store_list *list, const struct store_feed *feed,
 		     struct flow_report *report, struct flow_visitor *visitor)
 {
 	unsigned long long flows, refused, unreadable;
-	char path[PATH_MAX], *line = NULL;
+	char path[PATH_MAX], word[FLOW_PEER_BYTES], peer[FLOW_PEER_BYTES], *line = NULL;
 	int error = report_path(dir, list->name, path);
-	size_t room = 0;
+	size_t room = 0, which;
+	struct reason ignored;
+	struct rule rule;
 	FILE *file;
 
 	*report = (struct flow_report){};
@@ -221,12 +190,18 @@ int flow_report_read(const char *dir, const struct store_list *list, const struc
 	if (!file)
 		return errno == ENOENT ? 0 : -errno;
 	while (!error && getline(&line, &room, file) > 0) {
+		int name = 0;
+
 		line[strcspn(line, "\n")] = '\0';
 		if (take_count(report, line))
 			continue;
 		if (!visitor)
 			break;
-		error = visit(visitor, line);
+		if (!strncmp(line, "rule ", 5))
+			error = rule_parse(line + 5, &rule, &ignored) ? 0 : visitor->rule(visitor, &rule);
+		else if (sscanf(line, "flow %45s %45s %n", word, peer, &name) == 2 && name &&
+			 (which = number_of(word, refusal_names, REFUSALS)) < REFUSALS)
+			error = visitor->flow(visitor, which, peer, line + name);
 	}
 	if (!error && ferror(file))
 		error = -EIO;

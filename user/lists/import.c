@@ -7,7 +7,6 @@
 
 #include "lists/backup.h"
 #include "lists/internal.h"
-#include "lists/list.h"
 #include "io/output.h"
 #include "base/clock.h"
 
@@ -17,6 +16,8 @@
 
 /* ---- interruption, progress ---- */
 
+/* Without SA_RESTART, a signal also interrupts a read that waits for input. */
+static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 static volatile sig_atomic_t is_interrupted;
 
 static void interrupt(int signal_number)
@@ -24,9 +25,6 @@ static void interrupt(int signal_number)
 	(void)signal_number;
 	is_interrupted = 1;
 }
-
-/* Without SA_RESTART, a signal also interrupts a read that waits for input. */
-static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 
 static int interrupted_reason(struct reason *reason)
 {
@@ -140,17 +138,6 @@ static int check_rules(struct import *import, const struct list_input *list, boo
 			  list->reader.name, options->insist ? options->insist : "say --force");
 }
 
-/* Counts the bad lines of a file that refuse() did not show. */
-static void refuse_rest(const struct import *import, const struct list_input *list)
-{
-	struct reason more;
-
-	if (!import->hidden)
-		return;
-	reason_set(&more, 0, "%s: %llu more bad lines", list->reader.name, (unsigned long long)import->hidden);
-	import->refuse(more.text);
-}
-
 static int read_list(struct import *import, const char *path, struct reason *reason)
 {
 	const struct import_options *options = import->options;
@@ -168,6 +155,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   .go_on = go_on,
 				   .context = import };
 	int error = reader_open(&list.reader, path);
+	struct reason more;
 
 	if (error && strstr(path, "://"))
 		return reason_set(reason, -EINVAL,
@@ -199,8 +187,10 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   "%s was changed while it was read; nothing was changed; write the list to another file, and "
 				   "rename that one",
 				   list.reader.name);
-	else if (import->has_rule)
-		refuse_rest(import, &list);
+	else if (import->has_rule && import->hidden) {
+		reason_set(&more, 0, "%s: %llu more bad lines", list.reader.name, (unsigned long long)import->hidden);
+		import->refuse(more.text);
+	}
 	if (!error && list.masked.count)
 		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
 			    list.reader.name, list.masked.count, list.masked.count == 1 ? "" : "es", list.masked.first);
@@ -260,25 +250,11 @@ static bool has_twin(const struct import *import, size_t i, struct rule *twin)
 	return true;
 }
 
-/* Counts the twin if it is stored and the owner's. 0; -errno. */
-static int count_twin(struct import *import, struct store *store, const struct rule *twin, unsigned int owner)
-{
-	struct rule present = *twin;
-	int error = store_get(store, &present);
-	bool is_others;
-
-	if (error || !((present.owners.permanent | present.owners.timed) & 1ULL << owner))
-		return error == -ENOENT ? 0 : error;
-	is_others = rule_owners_now(&present) & ~(1ULL << owner);
-	import->diff.removed += present.timeout_ms >= 0 && !is_others;
-	import->diff.left += is_others;
-	return 0;
-}
-
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
 	const size_t count = import->rules.count;
 	const struct shape_list *shapes = store_shape_list(session->store);
+	const __u64 owner = 1ULL << session->owner;
 	bool has_twins = store_has_earlier_pending(session->store);
 	int error = 0;
 
@@ -286,8 +262,9 @@ static int add_rules(struct session *session, struct import *import, struct reas
 		has_twins |= shapes->entry[i].shape.action == RULE_MONITOR;
 	for (size_t i = 0; i < count && !error; i++) {
 		enum store_deleted ignored;
+		struct rule rule, present;
 		enum store_added added;
-		struct rule rule;
+		__u64 others;
 
 		error = go_on_storing(i, count, import, reason);
 		if (error)
@@ -296,32 +273,21 @@ static int add_rules(struct session *session, struct import *import, struct reas
 		error = change_add(session, &rule, &added, reason);
 		/* Even if the twin is not there: the undo of a pending change could bring it back. */
 		if (!error && (has_twins || rule.action == RULE_MONITOR) && has_twin(import, i, &rule)) {
-			error = count_twin(import, session->store, &rule, session->owner);
-			error = error ? store_unread_reason(error, reason) :
-					change_give_up(session, &rule, &ignored, reason);
+			present = rule;
+			error = store_get(session->store, &present);
+			if (!error && (present.owners.permanent | present.owners.timed) & owner) {
+				others = rule_owners_now(&present) & ~owner;
+				import->diff.removed += present.timeout_ms >= 0 && !others;
+				import->diff.left += others != 0;
+			}
+			error = error && error != -ENOENT ? store_unread_reason(error, reason) :
+							    change_give_up(session, &rule, &ignored, reason);
 		}
 		import->diff.added += added == STORE_ADDED;
 		import->diff.updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
 		import->diff.kept += added == STORE_UNCHANGED;
 	}
 	return error;
-}
-
-/* Makes the list the owner of the added rules; creates it if needed. The source names the files that fit. */
-static int open_list(struct session *session, const struct import *import, struct reason *reason)
-{
-	const char *name = import->options->list_name;
-	char source[STORE_SOURCE_BYTES];
-	size_t used = 0, i = 0;
-
-	if (!import->paths_count)
-		return change_find_list(session, name, reason);
-	if (import->options->source)
-		return change_open_list(session, name, import->options->source, reason);
-	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
-		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
-	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
-	return change_open_list(session, name, source, reason);
 }
 
 /* Compares the number of rules with that of the list now. */
@@ -345,15 +311,26 @@ static int check_size(struct session *session, const struct import *import, stru
 	return refuse_list(import, &why, reason);
 }
 
-static int make_import(struct session *session, struct import *import, struct reason *reason)
+int import_change(struct import *import, struct session *session, struct reason *reason)
 {
 	const struct import_options *options = import->options;
-	int error = 0;
+	char source[STORE_SOURCE_BYTES];
+	size_t used = 0, i = 0;
+	int error = change_begin(session, reason);
 
+	if (error)
+		return error;
 	if (options->confirm_ms)
 		error = change_set_pending(session, options->confirm_ms, reason);
-	if (!error)
-		error = open_list(session, import, reason);
+	/* The list owns the rules that are added. Its source names the files that fit. */
+	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
+		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
+	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
+	if (!error && !import->paths_count)
+		error = change_find_list(session, options->list_name, reason);
+	else if (!error)
+		error = change_open_list(session, options->list_name, options->source ? options->source : source,
+					 reason);
 	if (!error && (options->least_percent || options->limits))
 		error = check_size(session, import, reason);
 	if (!error && options->is_replace)
@@ -367,18 +344,12 @@ static int make_import(struct session *session, struct import *import, struct re
 	rule_set_close(&import->rules);
 	if (!error && options->leaves_out)
 		error = change_give_up_blockers(session, &import->left_out, reason);
-	if (error || import->paths_count || options->keeps_list)
-		return error;
-	error = store_list_delete(session->store, session->owner);
-	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
-}
-
-int import_change(struct import *import, struct session *session, struct reason *reason)
-{
-	int error = change_begin(session, reason);
-
-	if (!error)
-		error = change_end(session, make_import(session, import, reason), reason);
+	if (!error && !import->paths_count && !options->keeps_list) {
+		error = store_list_delete(session->store, session->owner);
+		if (error)
+			reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error));
+	}
+	error = change_end(session, error, reason);
 	output_progress_end();
 	return error;
 }

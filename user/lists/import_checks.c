@@ -36,22 +36,18 @@ int import_compare(struct import *import, struct session *session, struct reason
 
 #define DESTINATIONS_CHECKED 64
 
-static void count(struct import_warning *warning, const struct rule *rule, const char *what)
-{
-	if (!warning->count++)
-		rule_format(rule, warning->first);
-	warning->what = what;
-}
-
 void import_warnings_check(struct import_warnings *warnings, const struct rule *rule)
 {
+	struct import_warning *warning = warnings->kinds;
 	const char *what = guard_special(rule);
-	size_t i = 0;
 
 	if (what) {
-		while (i < IMPORT_WARNINGS_MAX - 1 && warnings->kinds[i].what && strcmp(warnings->kinds[i].what, what))
-			i++;
-		count(&warnings->kinds[i], rule, what);
+		while (warning < warnings->kinds + IMPORT_WARNINGS_MAX - 1 && warning->what &&
+		       strcmp(warning->what, what))
+			warning++;
+		if (!warning->count++)
+			rule_format(rule, warning->first);
+		warning->what = what;
 	}
 	/* Each check asks the kernel, so only the first rules are checked. */
 	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&

@@ -182,6 +182,18 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 	return set;
 }
 
+/* Whether a rule may follow "add": then this is a line of batch. */
+static bool may_start_rule(const char *word)
+{
+	const size_t length = strcspn(word, "/");
+	const char *keyword = rule_keyword_of(word);
+	char address[INET6_ADDRSTRLEN];
+	union flow_addr ignored;
+
+	snprintf(address, sizeof(address), "%.*s", length < sizeof(address) ? (int)length : 0, word);
+	return rule_address_parse(address, &ignored) != FLOW_NO_FAMILY || (keyword && !strcmp(keyword, word));
+}
+
 /* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL: it has been refused. */
 static int add_port(struct list_input *list, struct list_row *row, const char *keyword, char *port)
 {
@@ -249,72 +261,49 @@ static int add_columns(struct list_input *list, struct list_row *row, const stru
 	return 0;
 }
 
-/* Reads timeout, comment and nomatch in any order. Options that count or mark packets are ignored. */
-static int add_options(struct ipset_list *in, struct list_row *row, const struct ipset *set)
-{
-	const char *timeout = set->has_timeout ? set->timeout : NULL;
-	enum rule_action action = set->columns.action;
-
-	for (size_t i = 3; i < in->words_count; i++) {
-		const char *word = in->words[i], *value;
-
-		if (!strcmp(word, "nomatch") && set->columns.action != RULE_DROP) {
-			list_refuse(in->list, "'nomatch': rules with action %s can have no exceptions",
-				    rule_action_name(set->columns.action));
-			return -EINVAL;
-		}
-		if (!strcmp(word, "nomatch"))
-			action = RULE_PASS;
-		if (is_one_of(word, "-exist|-!") || !strcmp(word, "nomatch"))
-			continue;
-		value = ++i < in->words_count ? in->words[i] : "";
-		if (!strcmp(word, "timeout")) {
-			timeout = value;
-		} else if (!strcmp(word, "comment")) {
-			list_row_add(row, "comment", value);
-		} else if (!is_one_of(word, "packets|bytes|skbmark|skbprio|skbqueue")) {
-			list_refuse(in->list, "'%s' is no option of an element", word);
-			return -EINVAL;
-		}
-	}
-	if (action != in->list->action)
-		list_row_add(row, "action", rule_action_name(action));
-	row->is_permanent = timeout && !strcmp(timeout, "0");
-	if (timeout && !row->is_permanent)
-		list_row_add(row, "timeout", timeout);
-	return 0;
-}
-
-/* Whether a rule may follow "add": then this is a line of batch. */
-static bool is_of_rule(const char *word)
-{
-	const size_t length = strcspn(word, "/");
-	const char *keyword = rule_keyword_of(word);
-	char address[INET6_ADDRSTRLEN];
-	union flow_addr ignored;
-
-	snprintf(address, sizeof(address), "%.*s", length < sizeof(address) ? (int)length : 0, word);
-	return rule_address_parse(address, &ignored) != FLOW_NO_FAMILY || (keyword && !strcmp(keyword, word));
-}
-
 static int read_add(struct ipset_list *in)
 {
 	struct list_row row = { .count = 0 };
-	const char *name = in->words_count > 1 ? in->words[1] : "";
-	const struct ipset *set;
+	const char *name = in->words_count > 1 ? in->words[1] : "", *timeout;
+	struct ipset *set = find_set(in, name);
+	enum rule_action action;
 
-	if (!find_set(in, name) && is_of_rule(name))
+	if (!set && may_start_rule(name))
 		return list_refuse(in->list, "'%s %s': this is a line of batch, and no set: xdp-cuckoo batch FILE",
 				   in->words[0], name);
 	if (in->words_count < 3)
 		return list_refuse(in->list, "'%s': needs the name of a set and an element", in->words[0]);
-	set = find_set(in, in->words[1]);
 	if (!set)
 		set = set_of_element(in, in->words[2]);
 	if (!set)
 		return -ENOMEM;
-	if (set->is_unfit || add_columns(in->list, &row, set, (char *)in->words[2]) || add_options(in, &row, set))
+	if (set->is_unfit || add_columns(in->list, &row, set, (char *)in->words[2]))
 		return 0;
+	timeout = set->has_timeout ? set->timeout : NULL;
+	action = set->columns.action;
+	for (size_t i = 3; i < in->words_count; i++) {
+		const char *word = in->words[i], *value;
+
+		if (!strcmp(word, "nomatch") && set->columns.action != RULE_DROP)
+			return list_refuse(in->list, "'nomatch': rules with action %s can have no exceptions",
+					   rule_action_name(set->columns.action));
+		if (!strcmp(word, "nomatch"))
+			action = RULE_PASS;
+		if (is_one_of(word, "-exist|-!|nomatch"))
+			continue;
+		value = ++i < in->words_count ? in->words[i] : "";
+		if (!strcmp(word, "timeout"))
+			timeout = value;
+		else if (!strcmp(word, "comment"))
+			list_row_add(&row, "comment", value);
+		else if (!is_one_of(word, "packets|bytes|skbmark|skbprio|skbqueue")) /* they count or mark packets */
+			return list_refuse(in->list, "'%s' is no option of an element", word);
+	}
+	if (action != in->list->action)
+		list_row_add(&row, "action", rule_action_name(action));
+	row.is_permanent = timeout && !strcmp(timeout, "0");
+	if (timeout && !row.is_permanent)
+		list_row_add(&row, "timeout", timeout);
 	return list_take(in->list, &row);
 }
 

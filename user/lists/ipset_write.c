@@ -71,30 +71,6 @@ static bool kind_of(const struct rule *rule, struct list_kind *kind, void *conte
 
 /* ---- writing ---- */
 
-/* An ipset has one of these types. Sets of different types need different names. */
-static void write_create(FILE *to, const struct list_group *group, char name[NAME_BYTES])
-{
-	const struct list_kind *kind = &group->kind;
-	const __u64 elements = group->rules + group->without_prefix; /* two halves */
-	const bool has_both = kind->src_len && kind->dst_len, is_v4 = kind->family == FLOW_IPV4;
-	const char *port = !kind->fields ? "" : kind->fields == RULE_SPORT ? "-sport" : "-dport";
-	const char *suffix = "net", *type;
-
-	if (has_both && kind->src_len != LIST_ANY_LENGTH) {
-		suffix = kind->dst_len != LIST_ANY_LENGTH ? "ip" : "ipnet";
-		type = kind->dst_len != LIST_ANY_LENGTH ? "ip,port,ip" : "ip,port,net";
-	} else if (has_both) {
-		type = kind->fields ? "net,port,net" : "net,net";
-	} else {
-		type = kind->fields ? "net,port" : "net";
-	}
-	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", rule_action_name(kind->action), kind->src_len ? "-src" : "-dst",
-		 port, has_both ? "-dst" : "", suffix, is_v4 ? 4 : 6);
-	fprintf(to, "create %s hash:%s family %s maxelem %llu%s%s\n", name, type, is_v4 ? "inet" : "inet6",
-		(unsigned long long)(elements > MAXELEM_DEFAULT ? elements : MAXELEM_DEFAULT),
-		group->is_timed ? " timeout 0" : "", group->is_commented ? " comment" : "");
-}
-
 static void write_element(FILE *to, const struct list_kind *kind, const struct rule *rule, const char *name)
 {
 	const char *protocol = rule_protocol_name(rule->proto);
@@ -125,18 +101,34 @@ int list_write_ipset(FILE *to, const struct rule_set *set, const struct list_los
 
 	for (size_t i = 0; i < groups.count && !error; i++) {
 		const struct list_group *group = &groups.group[i];
+		const struct list_kind *kind = &group->kind;
+		const __u64 elements = group->rules + group->without_prefix; /* two halves */
+		const bool has_both = kind->src_len && kind->dst_len, is_v4 = kind->family == FLOW_IPV4;
+		const char *port = !kind->fields ? "" : kind->fields == RULE_SPORT ? "-sport" : "-dport";
+		const char *suffix = "net", *type = kind->fields ? "net,port" : "net";
 		char name[NAME_BYTES];
 		struct rule rule;
 
-		write_create(to, group, name);
+		/* An ipset has one of these types. Sets of different types need different names. */
+		if (has_both && kind->src_len != LIST_ANY_LENGTH) {
+			suffix = kind->dst_len != LIST_ANY_LENGTH ? "ip" : "ipnet";
+			type = kind->dst_len != LIST_ANY_LENGTH ? "ip,port,ip" : "ip,port,net";
+		} else if (has_both) {
+			type = kind->fields ? "net,port,net" : "net,net";
+		}
+		snprintf(name, sizeof(name), "xc-%s%s%s%s-%s%d", rule_action_name(kind->action),
+			 kind->src_len ? "-src" : "-dst", port, has_both ? "-dst" : "", suffix, is_v4 ? 4 : 6);
+		fprintf(to, "create %s hash:%s family %s maxelem %llu%s%s\n", name, type, is_v4 ? "inet" : "inet6",
+			(unsigned long long)(elements > MAXELEM_DEFAULT ? elements : MAXELEM_DEFAULT),
+			group->is_timed ? " timeout 0" : "", group->is_commented ? " comment" : "");
 		for (size_t k = 0; list_groups_next(&groups, group, &k, &rule);) {
 			const bool has_halves = !rule.src_len && !rule.dst_len;
 
 			rule.src_len = has_halves ? 1 : rule.src_len;
-			write_element(to, &group->kind, &rule, name);
+			write_element(to, kind, &rule, name);
 			rule.src.byte[0] |= has_halves ? 0x80 : 0;
 			if (has_halves)
-				write_element(to, &group->kind, &rule, name);
+				write_element(to, kind, &rule, name);
 		}
 	}
 	list_groups_close(&groups);

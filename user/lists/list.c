@@ -157,7 +157,6 @@ int list_take(struct list_input *list, struct list_row *row)
 					   count);
 	}
 	error = rule_each(&each, row->words, row->count, &reason);
-
 	if (each.masked.count && !list->masked.count)
 		list->masked = each.masked;
 	else

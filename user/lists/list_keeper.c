@@ -93,41 +93,6 @@ static int read_rule(const struct keeping *keeping, const struct line *line, str
 	return 0;
 }
 
-static int change_line(struct keeping *keeping, const struct line *line, struct reason *reason)
-{
-	enum store_deleted deleted;
-	enum store_added added;
-	struct rule rule;
-	int error = read_rule(keeping, line, &rule, reason);
-
-	if (error)
-		return error;
-	return line->is_added ? change_add(&keeping->session, &rule, &added, reason) :
-				change_give_up(&keeping->session, &rule, &deleted, reason);
-}
-
-/* Makes the list equal to keeping->whole, without the rules that would lock this host out. */
-static int replace_list(struct keeping *keeping, struct reason *reason)
-{
-	struct session *session = &keeping->session;
-	struct change_left_out left_out = {};
-	struct rule_diff diff;
-	int error;
-
-	rule_set_sort(&keeping->whole);
-	rule_diff_begin(&diff, &keeping->whole, 1ULL << session->owner, false);
-	diff.near_ms = ENDS_NEAR_MS;
-	error = change_compare(session, &diff, reason);
-	if (!error)
-		error = change_replace(session, &diff, NULL, NULL, reason);
-	rule_diff_close(&diff);
-	if (!error)
-		error = change_give_up_blockers(session, &left_out, reason);
-	if (!error && left_out.count)
-		add_note(keeping, &left_out.why);
-	return error;
-}
-
 /* Opens the list. *list: as it is then. */
 static int open_list(struct keeping *keeping, struct store_list *list, struct reason *reason)
 {
@@ -149,21 +114,45 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 	return error;
 }
 
+/* Makes the list equal to keeping->whole, if that is there, without the rules that would lock this host out. */
 static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
 {
+	struct session *session = &keeping->session;
+	struct change_left_out left_out = {};
 	struct store_list list;
-	int error = change_begin(&keeping->session, reason);
+	struct rule_diff diff;
+	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
 	error = open_list(keeping, &list, reason);
 	if (!error)
-		store_list_expect(keeping->session.store, keeping->session.owner, keeping->keeper->stale_ms / 1000);
-	if (!error && keeping->has_whole)
-		error = replace_list(keeping, reason);
-	while (first < end && !error)
-		error = change_line(keeping, &keeping->lines[first++], reason);
-	error = change_end(&keeping->session, error, reason);
+		store_list_expect(session->store, session->owner, keeping->keeper->stale_ms / 1000);
+	if (!error && keeping->has_whole) {
+		rule_set_sort(&keeping->whole);
+		rule_diff_begin(&diff, &keeping->whole, 1ULL << session->owner, false);
+		diff.near_ms = ENDS_NEAR_MS;
+		error = change_compare(session, &diff, reason);
+		if (!error)
+			error = change_replace(session, &diff, NULL, NULL, reason);
+		rule_diff_close(&diff);
+		if (!error)
+			error = change_give_up_blockers(session, &left_out, reason);
+		if (!error && left_out.count)
+			add_note(keeping, &left_out.why);
+	}
+	for (; first < end && !error; first++) {
+		enum store_deleted deleted;
+		enum store_added added;
+		struct rule rule;
+
+		error = read_rule(keeping, &keeping->lines[first], &rule, reason);
+		if (!error && keeping->lines[first].is_added)
+			error = change_add(session, &rule, &added, reason);
+		else if (!error)
+			error = change_give_up(session, &rule, &deleted, reason);
+	}
+	error = change_end(session, error, reason);
 	if (!error)
 		keeping->left = list;
 	return error;
@@ -295,23 +284,13 @@ static void apply_group(struct keeping *keeping)
 
 /* ---- lines ---- */
 
-/* Adds a line to the report, which is cut at report_bytes. */
-static void take_report_line(struct keeping *keeping, const char *line)
-{
-	keeping->has_report = !strcmp(line, "end");
-	if (!keeping->report)
-		keeping->report = open_memstream(&keeping->report_text, &keeping->report_length);
-	keeping->report_bytes += strlen(line) + 1;
-	if (keeping->report && keeping->report_bytes <= keeping->keeper->report_bytes && !keeping->has_report)
-		fprintf(keeping->report, "%s\n", line);
-}
-
 /* Takes one line. A rule of a whole list goes into `whole`, not into lines[]: it waits for `# end`. */
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const struct list_keeper *keeper = keeping->keeper;
 	const char *line = keeping->feed.bytes + text;
 	const struct line taken = { text + 4, *line == 'a' };
+	const char *const of_report = line + strlen(FLOW_REPORT_LINE);
 	struct reason reason;
 	struct rule rule;
 
@@ -323,7 +302,12 @@ static void take_line(struct keeping *keeping, size_t text)
 		keeping->takes_whole = false;
 		keeping->has_whole = true;
 	} else if (!strncmp(line, FLOW_REPORT_LINE, strlen(FLOW_REPORT_LINE)) && keeper->report_bytes) {
-		take_report_line(keeping, line + strlen(FLOW_REPORT_LINE));
+		keeping->has_report = !strcmp(of_report, "end");
+		if (!keeping->report)
+			keeping->report = open_memstream(&keeping->report_text, &keeping->report_length);
+		keeping->report_bytes += strlen(of_report) + 1;
+		if (keeping->report && keeping->report_bytes <= keeper->report_bytes && !keeping->has_report)
+			fprintf(keeping->report, "%s\n", of_report);
 	} else if (!strcmp(line, "# counts")) {
 		keeping->is_asked = true;
 	} else if (keeper->take_status(line, keeping->source)) {
@@ -340,33 +324,18 @@ static void take_line(struct keeping *keeping, size_t text)
 	}
 }
 
-/*
- * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a hostile reader
- * gets half of the time at most, unless its groups take longer than that.
- */
-static int rest(struct keeping *keeping, const struct timespec *start)
-{
-	const __s64 most_ms = keeping->keeper->stale_ms / 8;
-	struct pollfd signals = { .fd = keeping->feed.signals.fd, .events = POLLIN };
-	struct timespec now;
-	__s64 rest_ms;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	rest_ms = (now.tv_sec - start->tv_sec) * 1000LL + (now.tv_nsec - start->tv_nsec) / 1000000;
-	if (keeping->notes_count && rest_ms < REST_MS)
-		rest_ms = REST_MS;
-	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
-}
-
 /* Applies the lines at hand. 0; -ENODATA: the reader has ended; -EINTR: a signal. */
 static int step(struct keeping *keeping)
 {
+	const __s64 most_ms = keeping->keeper->stale_ms / 8;
 	struct line_pipe *feed = &keeping->feed;
+	struct pollfd signals = { .fd = feed->signals.fd, .events = POLLIN };
 	/* After a full group more lines are at hand. Do not wait for others: none may come. */
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
-	struct timespec start;
+	struct timespec start, now;
+	__s64 rest_ms;
 	size_t text;
 
 	if (got < 0)
@@ -399,7 +368,17 @@ static int step(struct keeping *keeping)
 		return got ? got : -EINTR;
 	if (feed->is_ended && !line_pipe_has_rest(feed))
 		return -ENODATA;
-	return has_lines ? rest(keeping, &start) : 0;
+	if (!has_lines)
+		return 0;
+	/*
+	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a hostile
+	 * reader gets half of the time at most, unless its groups take longer than that.
+	 */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	rest_ms = (now.tv_sec - start.tv_sec) * 1000LL + (now.tv_nsec - start.tv_nsec) / 1000000;
+	if (keeping->notes_count && rest_ms < REST_MS)
+		rest_ms = REST_MS;
+	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
 }
 
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)

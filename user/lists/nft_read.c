@@ -90,45 +90,37 @@ static const char *keyword_of_expression(struct nft_set *set, const json_t *expr
 							      json_object_get(meta, "key")));
 }
 
-/* `part` is the name of a type, or an expression of typeof. */
-static int add_column(struct nft_set *set, const json_t *part, bool is_typeof)
-{
-	struct list_columns *columns = &set->columns;
-	const char *type = json_string_value(part);
-	const char *keyword = is_typeof ? keyword_of_expression(set, part) : keyword_of(types, type);
-
-	if (!keyword || columns->count == LIST_COLUMNS_MAX)
-		return -EINVAL;
-	if (!is_typeof) {
-		if (!strcmp(keyword, "src") && list_columns_have(columns, "src"))
-			keyword = "dst";
-		if (!strcmp(keyword, "dport"))
-			for (size_t i = 0; i < columns->count; i++)
-				if (!strcmp(columns->keyword[i], "dport"))
-					columns->keyword[i] = "sport";
-		if (!strncmp(type, "icmpv6", 6))
-			set->icmp = LIST_ICMPV6_TYPE;
-	}
-	if (list_columns_have(columns, keyword))
-		return -EINVAL;
-	columns->keyword[columns->count++] = keyword;
-	return 0;
-}
-
 /* -EINVAL: a rule has no such columns. */
 static int parse_type(struct nft_set *set, const json_t *type)
 {
 	const json_t *expression = json_object_get(type, "typeof");
-	const json_t *whole = expression ? expression : type;
 	const json_t *parts = expression ? json_object_get(expression, "concat") : json_is_array(type) ? type : NULL;
 	const size_t count = parts ? json_array_size(parts) : 1;
-	int error = count ? 0 : -EINVAL;
+	struct list_columns *columns = &set->columns;
 
 	set->columns = (struct list_columns){};
 	set->icmp = LIST_ICMP_TYPE;
-	for (size_t i = 0; i < count && !error; i++)
-		error = add_column(set, parts ? json_array_get(parts, i) : whole, expression);
-	return error;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *part = parts ? json_array_get(parts, i) : expression ? expression : type;
+		const char *name = json_string_value(part); /* of a type */
+		const char *keyword = expression ? keyword_of_expression(set, part) : keyword_of(types, name);
+
+		if (!keyword || columns->count == LIST_COLUMNS_MAX)
+			return -EINVAL;
+		if (!expression) {
+			if (!strcmp(keyword, "src") && list_columns_have(columns, "src"))
+				keyword = "dst";
+			for (size_t k = 0; k < columns->count && !strcmp(keyword, "dport"); k++)
+				if (!strcmp(columns->keyword[k], "dport"))
+					columns->keyword[k] = "sport";
+			if (!strncmp(name, "icmpv6", 6))
+				set->icmp = LIST_ICMPV6_TYPE;
+		}
+		if (list_columns_have(columns, keyword))
+			return -EINVAL;
+		columns->keyword[columns->count++] = keyword;
+	}
+	return count ? 0 : -EINVAL;
 }
 
 static struct nft_set *find_set(struct nft_list *in, const struct nft_set *like)

@@ -174,61 +174,56 @@ static void write_element(FILE *to, const struct list_kind *kind, const struct r
 	fputs("}}", to);
 }
 
-/* ---- sets ---- */
-
-static void write_heading(FILE *to, const struct list_group *group)
-{
-	const struct list_kind *kind = &group->kind;
-	enum column has[COLUMNS];
-	const size_t count = columns_of(kind, has);
-
-	fprintf(to, ",\n{\"set\": {" TABLE ", \"name\": \"xc_%s", rule_action_name(kind->action));
-	for (size_t i = 0; i < count; i++) {
-		const __u8 length = has[i] == COLUMN_SRC ? kind->src_len : has[i] == COLUMN_DST ? kind->dst_len : 0;
-
-		fprintf(to, "_%s", columns[has[i]].name[kind->is_icmp]);
-		if (length && length < rule_address_bits(kind->family))
-			fprintf(to, "%u", length);
-	}
-	if (kind->family != FLOW_NO_FAMILY)
-		fprintf(to, "_%d", kind->family == FLOW_IPV4 ? 4 : 6);
-	if (kind->depth)
-		fprintf(to, "_%u", kind->depth);
-	fprintf(to, "\", \"type\": %s", count > 1 ? "[" : "");
-	for (size_t i = 0; i < count; i++)
-		fprintf(to, "%s\"%s\"", i ? ", " : "", columns[has[i]].type[kind->is_icmp][kind->family == FLOW_IPV6]);
-	fputs(count > 1 ? "]" : "", to);
-	if (group->has_prefix || group->is_timed)
-		fprintf(to, ", \"flags\": [%s%s%s]", group->has_prefix ? "\"interval\"" : "",
-			group->has_prefix && group->is_timed ? ", " : "", group->is_timed ? "\"timeout\"" : "");
-	fputs(", \"elem\": [", to);
-}
-
 int list_write_nft(FILE *to, const struct rule_set *set, const struct list_losses *losses)
 {
 	struct writing *writing = calloc(1, sizeof(*writing));
 	struct list_groups groups = {};
+	enum column has[COLUMNS];
 	int error = -ENOMEM;
 
 	if (writing) {
 		writing->losses = losses;
 		error = list_groups_make(&groups, set, kind_of, writing);
 	}
-	if (!error) {
+	if (!error)
 		fprintf(to, "{\"nftables\": [\n{\"table\": {\"family\": \"inet\", \"name\": \"xdp_cuckoo\"}}");
-		for (size_t i = 0; i < groups.count; i++) {
-			const struct list_group *group = &groups.group[i];
-			struct rule rule;
+	for (size_t i = 0; i < groups.count && !error; i++) {
+		const struct list_group *group = &groups.group[i];
+		const struct list_kind *kind = &group->kind;
+		const size_t count = columns_of(kind, has);
+		struct rule rule;
 
-			write_heading(to, group);
-			for (size_t k = 0, first = 1; list_groups_next(&groups, group, &k, &rule); first = 0) {
-				fputs(first ? "\n" : ",\n", to);
-				write_element(to, &group->kind, &rule);
-			}
-			fputs("\n]}}", to);
+		fprintf(to, ",\n{\"set\": {" TABLE ", \"name\": \"xc_%s", rule_action_name(kind->action));
+		for (size_t c = 0; c < count; c++) {
+			const __u8 length = has[c] == COLUMN_SRC ? kind->src_len :
+					    has[c] == COLUMN_DST ? kind->dst_len :
+								   0;
+
+			fprintf(to, "_%s", columns[has[c]].name[kind->is_icmp]);
+			if (length && length < rule_address_bits(kind->family))
+				fprintf(to, "%u", length);
 		}
-		fputs("\n]}\n", to);
+		if (kind->family != FLOW_NO_FAMILY)
+			fprintf(to, "_%d", kind->family == FLOW_IPV4 ? 4 : 6);
+		if (kind->depth)
+			fprintf(to, "_%u", kind->depth);
+		fprintf(to, "\", \"type\": %s", count > 1 ? "[" : "");
+		for (size_t c = 0; c < count; c++)
+			fprintf(to, "%s\"%s\"", c ? ", " : "",
+				columns[has[c]].type[kind->is_icmp][kind->family == FLOW_IPV6]);
+		fputs(count > 1 ? "]" : "", to);
+		if (group->has_prefix || group->is_timed)
+			fprintf(to, ", \"flags\": [%s%s%s]", group->has_prefix ? "\"interval\"" : "",
+				group->has_prefix && group->is_timed ? ", " : "", group->is_timed ? "\"timeout\"" : "");
+		fputs(", \"elem\": [", to);
+		for (size_t k = 0, first = 1; list_groups_next(&groups, group, &k, &rule); first = 0) {
+			fputs(first ? "\n" : ",\n", to);
+			write_element(to, kind, &rule);
+		}
+		fputs("\n]}}", to);
 	}
+	if (!error)
+		fputs("\n]}\n", to);
 	list_groups_close(&groups);
 	free(writing);
 	return error;

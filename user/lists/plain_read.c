@@ -10,7 +10,7 @@
 
 #include "lists/internal.h"
 
-static int take_line(struct list_input *list, char *line)
+int list_read_text(struct list_input *list)
 {
 	/* Most lines are a single IPv4 address; this is the fast way for those. */
 	struct rule rule = {
@@ -22,21 +22,17 @@ static int take_line(struct list_input *list, char *line)
 	};
 	struct list_row row;
 	struct reason reason;
-
-	if (inet_pton(AF_INET, line, &rule.src.v4) == 1)
-		return list->take(list, &rule);
-	row.is_permanent = row.is_limited = row.is_cut = false;
-	if (rule_split(line, row.words, &row.count, &reason))
-		return list_refuse(list, "%s", reason.text);
-	return list_take(list, &row);
-}
-
-int list_read_text(struct list_input *list)
-{
 	int got, error = 0;
 
-	while (!error && (got = list_next(list, reader_next)) > 0)
-		error = take_line(list, list->reader.line);
+	while (!error && (got = list_next(list, reader_next)) > 0) {
+		row.is_permanent = row.is_limited = row.is_cut = false;
+		if (inet_pton(AF_INET, list->reader.line, &rule.src.v4) == 1)
+			error = list->take(list, &rule);
+		else if (rule_split(list->reader.line, row.words, &row.count, &reason))
+			list_refuse(list, "%s", reason.text);
+		else
+			error = list_take(list, &row);
+	}
 	return error ? error : got;
 }
 
