@@ -88,34 +88,29 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	return error;
 }
 
-/*
- * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says that
- * nobody has confirmed.
- */
-static int undo_monitor_only(const struct watchdog *watchdog)
-{
-	bool is_waiting = false;
-	struct session session;
-	struct reason ignored;
-	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
-
-	for (size_t i = 0; i < session.filters_count && !error; i++)
-		is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
-	if (is_waiting)
-		error = change_set_monitor_only(&session, false, &ignored);
-	session_close(&session);
-	return error;
-}
-
-/* Takes the writer's lock if it can, so that no `confirm` is half done. */
+/* Takes the filters off with the writer's lock if it can get it, so that no `confirm` is half done. */
 static int undo_load(const struct watchdog *watchdog)
 {
 	struct kernel_filter *filters = NULL;
+	bool is_waiting = false;
+	struct session session;
 	struct reason ignored;
 	struct store *store;
 	size_t count = 0;
-	int error = watchdog->sets_monitor_only ? undo_monitor_only(watchdog) : 0;
+	int error = 0;
 
+	/*
+	 * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says
+	 * that nobody has confirmed.
+	 */
+	if (watchdog->sets_monitor_only) {
+		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
+		for (size_t i = 0; i < session.filters_count && !error; i++)
+			is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
+		if (is_waiting)
+			error = change_set_monitor_only(&session, false, &ignored);
+		session_close(&session);
+	}
 	if (error)
 		return error;
 	open_store(watchdog, STORE_WRITE, &store);
@@ -214,33 +209,28 @@ static bool wait_for_deadline(const struct watchdog *watchdog)
 /* ---- the process ---- */
 
 /*
- * Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no
- * SIGHUP. It keeps the working directory, because --state may be relative.
+ * Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no SIGHUP. It keeps the
+ * working directory, because --state may be relative. Forks twice, so that nobody has to wait for the second process.
  */
-static int leave(void)
+__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
 	int null = open("/dev/null", O_RDWR);
+	pid_t pid;
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &ignore, NULL);
 	if (null < 0 || setsid() < 0)
-		return -errno;
+		_exit(errno);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (dup2(null, fd) < 0)
-			return -errno;
-	return close_range(STDERR_FILENO + 1, ~0U, 0) ? -errno : 0;
-}
-
-/* Forks twice, so that nobody has to wait for the second process. */
-__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
-{
-	int error = leave();
-	pid_t pid = error ? -1 : fork();
-
+			_exit(errno);
+	if (close_range(STDERR_FILENO + 1, ~0U, 0))
+		_exit(errno);
+	pid = fork();
 	if (pid)
-		_exit(error ? -error : pid < 0 ? errno : 0);
+		_exit(pid < 0 ? errno : 0);
 	waiting_be_called("undo of what was not confirmed");
 	if (wait_for_deadline(watchdog))
 		undo(watchdog);

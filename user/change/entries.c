@@ -87,7 +87,6 @@ static int insert_key(struct session *session, struct filter *filter, const stru
 		      struct reason *reason)
 {
 	const __u64 keys = filter->table.used + 1;
-	bool can_replace, is_aged;
 	__u32 tick = 0;
 	int error = 0;
 
@@ -95,9 +94,8 @@ static int insert_key(struct session *session, struct filter *filter, const stru
 		error = filter_tick(session->store, added->timeout_ms, &tick, reason);
 	if (error)
 		return error;
-	is_aged = filter_has_aged(filter, tick);
-	can_replace = is_aged && filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys));
-	if (can_replace) {
+	if (filter_has_aged(filter, tick) &&
+	    filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys))) {
 		filter_change_replace(filter, FILTER_AGED);
 		return 0;
 	}
@@ -138,16 +136,19 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 }
 
 /*
- * Gives touched keys of pass rules their new ends, before a drop rule enters. A key that the table lacks is reported
- * later, by entries_settle().
+ * Puts the added keys into one table. Touched keys of pass rules get their new ends before a drop rule enters. If a step
+ * finds that it needs a new table, the other steps are left out.
  */
-static int retime_passing(struct session *session, struct filter *filter, struct reason *reason)
+static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
+	bool has_only_keys = !keys->has_new_ends;
 	struct key_rules state;
-	int error = 0;
+	int error;
 
-	for (size_t i = 0; i < keys->touched_count && keys->has_new_ends && !error; i++) {
+	filter_set_generation(filter, ABI_GENERATION_DIRTY);
+	error = insert_action(session, filter, RULE_PASS, reason);
+	for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY && !error; i++) {
 		const struct rule_key *key = &keys->touched[i].key;
 
 		if (!keys->touched[i].has_new_end)
@@ -157,21 +158,9 @@ static int retime_passing(struct session *session, struct filter *filter, struct
 			return store_unread_reason(error, reason);
 		if (state.rules)
 			error = set_end(session, filter, key, state.timeout_ms, reason);
+		/* entries_settle() reports a key that the table lacks. */
 		error = error == -ENOENT ? 0 : error;
 	}
-	return error;
-}
-
-/* Puts the added keys into one table. If a step finds that it needs a new table, the other steps are left out. */
-static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
-{
-	bool has_only_keys = !session->change->keys.has_new_ends;
-	int error;
-
-	filter_set_generation(filter, ABI_GENERATION_DIRTY);
-	error = insert_action(session, filter, RULE_PASS, reason);
-	if (!error && filter->way == FILTER_KEY_BY_KEY)
-		error = retime_passing(session, filter, reason);
 	if (!error && filter->way == FILTER_KEY_BY_KEY && filter_has_pass_shapes_to_publish(filter)) {
 		has_only_keys = false;
 		error = filter_publish_pass_shapes(filter, reason);

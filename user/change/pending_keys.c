@@ -88,35 +88,29 @@ struct touched_key *pending_keys_touched(const struct pending_keys *keys, const 
 	return number ? &keys->touched[number - 1] : NULL;
 }
 
-/* At most half of the places are in use. */
-static int grow(struct pending_keys *keys)
-{
-	const size_t room = keys->touched_room ? 2 * keys->touched_room : 64;
-	struct touched_key *touched = realloc(keys->touched, room * sizeof(*touched));
-	__u32 *place = calloc(2 * room, sizeof(*place));
-
-	if (touched)
-		keys->touched = touched;
-	if (!touched || !place || room > 1U << 31) {
-		free(place);
-		return -ENOMEM;
-	}
-	free(keys->place);
-	keys->place = place;
-	keys->places = 2 * room;
-	keys->touched_room = room;
-	for (size_t i = 0; i < keys->touched_count; i++)
-		keys->place[find_place(keys, &keys->touched[i].key)] = i + 1;
-	return 0;
-}
-
 int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool has_new_end)
 {
-	int error = keys->touched_count == keys->touched_room ? grow(keys) : 0;
 	size_t at;
 
-	if (error)
-		return error;
+	/* At most half of the places are in use. */
+	if (keys->touched_count == keys->touched_room) {
+		const size_t room = keys->touched_room ? 2 * keys->touched_room : 64;
+		struct touched_key *touched = realloc(keys->touched, room * sizeof(*touched));
+		__u32 *place = calloc(2 * room, sizeof(*place));
+
+		if (touched)
+			keys->touched = touched;
+		if (!touched || !place || room > 1U << 31) {
+			free(place);
+			return -ENOMEM;
+		}
+		free(keys->place);
+		keys->place = place;
+		keys->places = 2 * room;
+		keys->touched_room = room;
+		for (size_t i = 0; i < keys->touched_count; i++)
+			keys->place[find_place(keys, &keys->touched[i].key)] = i + 1;
+	}
 	at = find_place(keys, key);
 	if (!keys->place[at]) {
 		keys->touched[keys->touched_count] = (struct touched_key){ .key = *key };

@@ -212,26 +212,10 @@ static bool has_entry(const struct kernel_filter *filter, const struct table *ta
 	return !end || ticks_left(active->epoch + end, &left_ms, &(struct reason){}) || left_ms > 0;
 }
 
-/* Looks the flows up under one shape as the packet path does: first the hints, then the table. */
-static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
-			  const struct abi_shape_list *list, size_t i, enum flow_family family)
-{
-	const struct abi_shape *compiled = abi_shape_at(list, i);
-	const struct rule_shape shape = rule_shape_of_compiled(compiled, family);
-	struct rule rules[RULE_KEYS_MAX];
-	struct rule_key keys[RULE_KEYS_MAX];
-
-	if (!rule_under_shape(query, &shape, rules))
-		return false;
-	rules->family = family;
-	rule_keys(rules, keys);
-	if (list->reads_hints && !hints_allow(filter_hints_of(filter), keys, compiled->hint))
-		return false;
-	return has_entry(filter, table, keys);
-}
-
 bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 {
+	struct rule rules[RULE_KEYS_MAX];
+	struct rule_key keys[RULE_KEYS_MAX];
 	bool matches = false;
 	struct table table;
 
@@ -240,8 +224,18 @@ bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
-		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !matches; i++)
-			matches = shape_matches(filter, &table, query, list, i, family);
+		/* Each shape as the packet path does: first the hints, then the table. */
+		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !matches; i++) {
+			const struct abi_shape *compiled = abi_shape_at(list, i);
+			const struct rule_shape shape = rule_shape_of_compiled(compiled, family);
+
+			if (!rule_under_shape(query, &shape, rules))
+				continue;
+			rules->family = family;
+			rule_keys(rules, keys);
+			matches = (!list->reads_hints || hints_allow(filter_hints_of(filter), keys, compiled->hint)) &&
+				  has_entry(filter, &table, keys);
+		}
 	}
 	table_close(&table);
 	return matches;

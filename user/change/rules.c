@@ -128,7 +128,7 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 						  "");
 		error = error == -ENOENT ? 0 : error;
 	}
-	return error ? store_unread_reason(error, reason) : 0;
+	return store_unread_reason(error, reason);
 }
 
 static bool is_of_kind(const struct rule *rule, const struct rule *other)
@@ -276,7 +276,7 @@ int change_compare(struct session *session, struct rule_diff *diff, struct reaso
 		return change_unwritten_reason(error, reason);
 	error = store_each(session->store, rule_diff_visit, diff);
 	rule_diff_end(diff);
-	return error ? store_unread_reason(error, reason) : 0;
+	return store_unread_reason(error, reason);
 }
 
 int change_replace(struct session *session, const struct rule_diff *diff,

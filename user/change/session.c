@@ -129,13 +129,19 @@ struct to_load {
 	struct reason *unseen;
 };
 
-/* Refuses before anything has changed. */
-static int check_versions(const struct session *session, const struct kernel_filter *kernels, size_t count,
-			  const struct to_load *to_load, struct reason *reason)
+/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
+static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
+			const struct to_load *to_load, struct reason *reason)
 {
+	bool is_new_compact = false;
+	int error = 0;
+
 	for (size_t i = 0; i < count; i++) {
+		is_new_compact |= !kernels[i].is_other_version && !kernels[i].config->magic &&
+				  !kernels[i].options.is_exact;
 		if (!kernels[i].is_other_version || !belongs(session, &kernels[i]))
 			continue;
+		/* Refuses before anything has changed. */
 		if (kernels[i].config->version > ABI_VERSION)
 			return kernel_other_version_reason(&kernels[i], reason);
 		if (to_load && to_load->is_on_trial)
@@ -144,21 +150,8 @@ static int check_versions(const struct session *session, const struct kernel_fil
 					  "its replacement: first replace it without --confirm",
 					  kernels[i].attachments->interface);
 	}
-	return 0;
-}
-
-/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
-static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
-			const struct to_load *to_load, struct reason *reason)
-{
-	bool is_new_compact = false;
-	int error = check_versions(session, kernels, count, to_load, reason);
-
 	/* Compact filters that another tool loaded get the rules for the first time, without ends. What has ended must not enter. */
-	for (size_t i = 0; i < count && !error; i++)
-		is_new_compact |= !kernels[i].is_other_version && !kernels[i].config->magic &&
-				  !kernels[i].options.is_exact;
-	if (!error && is_new_compact)
+	if (is_new_compact)
 		error = forget_ended(session, reason);
 	if (error)
 		return error;
@@ -349,19 +342,6 @@ int session_try_open(struct session *session, const char *state, const char *nam
 	return open_in(STORE_TRY, session, state, name, NULL, reason);
 }
 
-/*
- * The size if no capacity is given. A small exact table stays in the CPU caches, and grows when needed. A
- * compact table is larger: its free slots are cheap, and make false positives rare.
- */
-static __u64 default_slots(const struct store_info *info, const struct abi_options *options)
-{
-	const __u64 room = info->keys / 2 < ROOM_MOST ? info->keys / 2 : ROOM_MOST;
-	const __u64 least = options->is_exact ? SLOTS_LEAST : 1ULL << ABI_SLOTS_DEFAULT_LOG2;
-	const __u64 slots = table_slots_for(info->keys + (options->is_exact ? room : 0));
-
-	return slots < least ? least : slots;
-}
-
 /* Refuses a capacity (0: not given) that is too small for the store, and a table that is too large. */
 static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots, struct reason *reason)
 {
@@ -375,27 +355,27 @@ static int check_slots(const struct store_info *info, __u64 capacity, __u64 slot
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
 
-static int read_info(struct session *session, struct store_info *info, struct reason *reason)
-{
-	int error = store_info(session->store, info);
-
-	return error ? store_unread_reason(error, reason) : 0;
-}
-
 int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
 		 struct reason *reason)
 {
 	struct filter *new = &session->filters[session->filters_count];
-	struct store_info info;
-	__u64 slots = 0;
+	struct store_info info = {};
+	__u64 slots, least, room;
 	int error = options->is_exact ? 0 : forget_ended(session, reason);
 
 	if (!error)
-		error = read_info(session, &info, reason);
-	if (!error) {
-		slots = capacity ? table_slots_for(capacity) : default_slots(&info, options);
+		error = store_unread_reason(store_info(session->store, &info), reason);
+	/*
+	 * The size if no capacity is given. A small exact table stays in the CPU caches, and grows when needed. A compact
+	 * table is larger: its free slots are cheap, and make false positives rare.
+	 */
+	room = !options->is_exact ? 0 : info.keys / 2 < ROOM_MOST ? info.keys / 2 : ROOM_MOST;
+	least = options->is_exact ? SLOTS_LEAST : 1ULL << ABI_SLOTS_DEFAULT_LOG2;
+	slots = table_slots_for(capacity ? capacity : info.keys + room);
+	if (!capacity && slots < least)
+		slots = least;
+	if (!error)
 		error = check_slots(&info, capacity, slots, reason);
-	}
 	if (!error)
 		error = filter_create(new, options, slots, session->store, reason);
 	if (error)
@@ -416,7 +396,7 @@ int session_resize(struct session *session, __u64 capacity, struct reason *reaso
 {
 	const __u64 slots = table_slots_for(capacity);
 	struct store_info info;
-	int error = read_info(session, &info, reason);
+	int error = store_unread_reason(store_info(session->store, &info), reason);
 
 	if (!error)
 		error = check_slots(&info, capacity, slots, reason);
@@ -439,7 +419,7 @@ int session_renew(struct session *session, const struct abi_options *options, __
 	if (becomes_compact)
 		error = forget_ended(session, reason);
 	if (!error)
-		error = read_info(session, &info, reason);
+		error = store_unread_reason(store_info(session->store, &info), reason);
 	if (!error)
 		error = check_slots(&info, 0, least, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
