@@ -75,26 +75,9 @@ static bool find_slot(const struct filter *filter, const struct rule_key *key, _
 	return table_find(&filter->table, &value, slot);
 }
 
-/* Whether the table has every key that `key` expands to. Does not try more look-ups than the table has keys. */
-static bool is_expanded(const struct filter *filter, const struct rule_key *key, const struct rule_shape *to)
-{
-	const unsigned int bits = rule_expansion_bits(&key->shape, to);
-	__u32 slot;
-
-	if (bits >= 64 || 1ULL << bits > filter->table.used)
-		return false;
-	for (__u64 i = 0; i < 1ULL << bits; i++) {
-		const struct rule_key expanded = rule_expand(key, to, i);
-
-		if (!find_slot(filter, &expanded, &slot))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Finds the shape that the key was looked up as under the old plan. Nothing stores the old plan, but the old
- * table shows it by the keys that it has.
+ * table shows it: it has every key that this key expanded to.
  */
 static bool find_old_shape(const struct filter *old, const struct rule_key *key, struct rule_shape *probed)
 {
@@ -105,8 +88,21 @@ static bool find_old_shape(const struct filter *old, const struct rule_key *key,
 	if (find_slot(old, key, &slot))
 		return true;
 	for (__u32 i = 0; i < list->count; i++) {
+		unsigned int bits = 64;
+		bool has_all = true;
+
 		*probed = rule_shape_of_compiled(abi_shape_at(list, i), key->shape.family);
-		if (rule_can_expand(&key->shape, probed) && is_expanded(old, key, probed))
+		if (rule_can_expand(&key->shape, probed))
+			bits = rule_expansion_bits(&key->shape, probed);
+		/* Not more look-ups than the table has keys. */
+		if (bits >= 64 || 1ULL << bits > old->table.used)
+			continue;
+		for (__u64 n = 0; n < 1ULL << bits && has_all; n++) {
+			const struct rule_key expanded = rule_expand(key, probed, n);
+
+			has_all = find_slot(old, &expanded, &slot);
+		}
+		if (has_all)
 			return true;
 	}
 	return false;
@@ -228,7 +224,7 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");
-	return error ? store_unread_reason(error, reason) : 0;
+	return store_unread_reason(error, reason);
 }
 
 struct carrying_to {

@@ -38,11 +38,6 @@ struct bucket_geometry filter_geometry(const struct kernel_filter *kernel)
 	return table_geometry(filter_all_slots(kernel) / (kernel->options.is_alone ? 1 : ABI_TABLES));
 }
 
-bool filter_is_in_use(const struct filter *filter)
-{
-	return !filter->shares_maps && filter->kernel.attachments_count;
-}
-
 static __u64 bytes_of_buckets(const struct kernel_filter *kernel, __u64 buckets)
 {
 	return table_bucket_bytes(kernel->options.format, (struct bucket_geometry){ .buckets = buckets });

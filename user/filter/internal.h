@@ -5,7 +5,7 @@
 
 #include "filter/filter.h"
 
-/* ---- collect_entries.c, carry_counts.c ---- */
+/* ---- rule_entries.c, carry_counts.c ---- */
 
 /* All entries that a table must have according to the store. */
 struct filter_entries {
@@ -16,7 +16,7 @@ struct filter_entries {
 	size_t count, room, collected, expected;
 	bool is_building;                 /* an empty table is filled during collection, by table_build() */
 	struct hints hints;               /* set for the collected keys, with their shortcuts */
-	struct sharing *sharing;          /* see collect_entries.c; NULL: no key has several rules, or no memory */
+	struct sharing *sharing;          /* see rule_entries.c; NULL: no key has several rules, or no memory */
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
 	bool is_replanned;                /* the old table was filled by another plan (rule/shapes.h) */
 	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
@@ -56,8 +56,11 @@ void filter_entries_carry_counts(struct filter_entries *entries, const struct fi
  */
 int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason);
 
-/* The config of the table that filter_build_successor() made; NULL if there is none. */
-struct abi_config *filter_successor_config(const struct filter *filter);
+/* What filter_build_successor() made. */
+struct filter_successor {
+	struct filter filter;
+	struct filter_entries entries; /* has the heirs of counters */
+};
 
 /* ---- run_state.c ---- */
 
@@ -83,7 +86,7 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 
 /* ---- filter.c ---- */
 
-/* Sets the reason: the filter belongs to another store. Returns -EEXIST. */
+/* Sets the reason: the filter belongs to another store. Returns -ESTALE. */
 int filter_other_store_reason(const struct kernel_filter *kernel, struct reason *reason);
 
 /* The filter's table in the config. */
@@ -119,8 +122,5 @@ void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u
  * the tool deletes the entry later.
  */
 __u32 filter_end(const struct filter *filter, __u32 tick);
-
-/* Whether packets may use the filter's table. */
-bool filter_is_in_use(const struct filter *filter);
 
 #endif

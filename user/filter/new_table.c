@@ -140,16 +140,6 @@ int filter_create_like(struct filter *filter, const struct kernel_filter *kernel
 
 /* ---- in the place of another ---- */
 
-struct filter_successor {
-	struct filter filter;
-	struct filter_entries entries; /* has the heirs of counters */
-};
-
-struct abi_config *filter_successor_config(const struct filter *filter)
-{
-	return filter->successor ? filter->successor->filter.kernel.config : NULL;
-}
-
 void filter_drop_successor(struct filter *filter)
 {
 	if (!filter->successor)
@@ -246,12 +236,6 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
-/* Whether prefixes need so many more hints that new maps are better. Twice as many are not worth new programs. */
-static bool needs_more_hints(const struct filter *filter, __u32 hint_shift)
-{
-	return hint_shift + 1 < filter_abi_table(filter)->hint_shift && !kernel_held_attachment(&filter->kernel);
-}
-
 static int build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 			   bool may_share_maps, struct reason *reason)
 {
@@ -261,6 +245,7 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	struct store_info info;
 	struct shape_list shapes;
 	__u32 hint_shift;
+	bool needs_more_hints;
 	bool has_counts = false; /* of rules: the old table has them and the new table gets them */
 	int error = store_info(store, &info);
 
@@ -271,9 +256,11 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	if (!error)
 		error = store_shapes(store, &shapes);
 	hint_shift = error ? 0 : hints_shift_for(&shapes);
+	/* So many more that new maps are better. Twice as many are not worth new programs. */
+	needs_more_hints = hint_shift + 1 < filter_abi_table(filter)->hint_shift && !held;
 	if (error)
 		store_unread_reason(error, reason);
-	else if (may_share_maps && fits_into_maps(filter, slots) && !needs_more_hints(filter, hint_shift))
+	else if (may_share_maps && fits_into_maps(filter, slots) && !needs_more_hints)
 		error = prepare_in_maps(filter, new, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
@@ -318,25 +305,6 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 	__atomic_store_n(&config->listener, lease, __ATOMIC_RELEASE);
 }
 
-/* Replaces the running programs by new ones, which use new maps. */
-static int replace_filter(struct filter *filter, struct filter *new, struct reason *reason)
-{
-	const struct abi_config *old = filter->kernel.config;
-	struct abi_config *config = new->kernel.config;
-	int error;
-
-	hand_listener_on(config, old);
-	config->magic = old->magic;
-	__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
-	filter_inherit_panic(config, old);
-	error = kernel_replace(&filter->kernel, &new->kernel, reason);
-	if (error)
-		return error;
-	hand_listener_on(config, old);
-	filter_settle_panic(config, old);
-	return 0;
-}
-
 /*
  * The order matters in three places. The config repeats the active table's geometry and `used` for other tools. So they
  * are written before `active`, the one store that makes all interfaces use the other table. The new table has the old
@@ -351,21 +319,27 @@ int filter_switch(struct filter *filter, struct reason *reason)
 {
 	struct filter_successor *successor = filter->successor;
 	struct filter *new = &successor->filter;
+	struct abi_config *config = new->kernel.config, *old = filter->kernel.config;
 	int error;
 
 	filter_entries_carry_counts(&successor->entries, new);
-	error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
-	if (error) {
-		filter_drop_successor(filter);
-		return error;
-	}
 	if (new->shares_maps) {
-		struct abi_config *config = filter->kernel.config;
-
 		config->geometry = new->table.geometry;
 		config->used = new->table.used;
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
 		wait_for_packets(config);
+	} else {
+		hand_listener_on(config, old);
+		config->magic = old->magic;
+		__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
+		filter_inherit_panic(config, old);
+		error = kernel_replace(&filter->kernel, &new->kernel, reason);
+		if (error) {
+			filter_drop_successor(filter);
+			return error;
+		}
+		hand_listener_on(config, old);
+		filter_settle_panic(config, old);
 	}
 	filter_entries_carry_counts(&successor->entries, new);
 	error = filter_entries_find_heirs(&successor->entries, reason);

@@ -55,7 +55,8 @@ static int publish_all(struct filter *filter, const struct abi_shape_list wanted
 			continue;
 		table->shapes[family][!active] = wanted[family];
 		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
-		error = filter_is_in_use(filter) ? grace_wait() : 0;
+		if (!filter->shares_maps && filter->kernel.attachments_count) /* packets may use the table */
+			error = grace_wait();
 	}
 	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }

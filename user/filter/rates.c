@@ -26,31 +26,26 @@ struct wanted_places {
 };
 
 /*
- * A hash of the rule and its rate: a rule with another rate gets another bucket. The id of the store is random, so that
- * nobody can announce a rule that shares the bucket of another.
+ * The id of the bucket is a hash of the rule and its rate: a rule with another rate gets another bucket. The id of the
+ * store is random, so that nobody can announce a rule that shares the bucket of another.
  */
-static __u64 bucket_id(const struct abi_config *config, const struct rule *rule)
+static int want_rule(const struct rule *rule, void *context)
 {
+	struct wanted_places *wanted = context;
+	const struct abi_config *config = wanted->filter->kernel.config;
 	__u64 words[(RULE_ENCODED_BYTES + 7) / 8] = {}, id = config->store_id[0] ^ rule->rate;
+	struct rule_key keys[RULE_KEYS_MAX];
+	const size_t count = rule_keys(rule, keys);
 
 	rule_encode(rule, (__u8 *)words);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		id = hash_mix((id ^ words[i]) + config->store_id[1]);
-	return id ? id : 1;
-}
-
-static int want_rule(const struct rule *rule, void *context)
-{
-	struct wanted_places *wanted = context;
-	struct rule_key keys[RULE_KEYS_MAX];
-	const size_t count = rule_keys(rule, keys);
-
 	for (size_t i = 0; i < count; i++) {
 		if (array_grow(&wanted->place, wanted->count, sizeof(*wanted->place)))
 			return -ENOMEM;
 		wanted->place[wanted->count++] = (struct wanted_place){
 			.hash = rule_hash(&keys[i], &filter_abi_table(wanted->filter)->secret).hash,
-			.id = bucket_id(wanted->filter->kernel.config, rule),
+			.id = id ? id : 1,
 			.rate = rule->rate,
 		};
 	}
@@ -97,27 +92,14 @@ static void check_places(const struct abi_rates *rates, struct abi_rate_line *li
 	}
 }
 
-static void fill_bucket(struct abi_rate *bucket, const struct wanted_place *wanted)
+/* The bucket with this id among those in use, or else a free one, which it fills. ABI_RATES: all are in use. */
+static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATES], const struct wanted_place *wanted)
 {
 	const double jiffies = ticks_jiffies(), unit = 1 << ABI_RATE_SHIFT;
 	const bool is_bits = wanted->rate & RULE_RATE_BITS;
 	const double each_second = (wanted->rate & ~RULE_RATE_BITS) * unit / (is_bits ? 8 : 1);
 	const double least = (is_bits ? ABI_RATE_BURST_BYTES : ABI_RATE_BURST_PACKETS) * unit;
 	const double burst = each_second * ABI_RATE_BURST_MS / 1000;
-
-	*bucket = (struct abi_rate){
-		.refill = (__u64)(2 * each_second / jiffies + 1) / 2, /* rounded */
-		.burst = burst > least ? burst : least,
-		.batch = each_second / jiffies / ABI_RATE_BATCHES,
-		.each_byte = is_bits ? 1 << ABI_RATE_SHIFT : 0,
-		.each_packet = is_bits ? 0 : 1 << ABI_RATE_SHIFT,
-		.id = wanted->id,
-	};
-}
-
-/* The bucket with this id among those in use, or else a free one. ABI_RATES: all are in use. */
-static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATES], const struct wanted_place *wanted)
-{
 	unsigned int number;
 
 	for (number = 0; number < ABI_RATES; number++)
@@ -125,10 +107,17 @@ static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATE
 			return number;
 	for (number = 0; number < ABI_RATES && is_used[number]; number++)
 		;
-	if (number < ABI_RATES) {
-		is_used[number] = true;
-		fill_bucket(&rates->rate[number], wanted);
-	}
+	if (number == ABI_RATES)
+		return number;
+	is_used[number] = true;
+	rates->rate[number] = (struct abi_rate){
+		.refill = (__u64)(2 * each_second / jiffies + 1) / 2, /* rounded */
+		.burst = burst > least ? burst : least,
+		.batch = each_second / jiffies / ABI_RATE_BATCHES,
+		.each_byte = is_bits ? 1 << ABI_RATE_SHIFT : 0,
+		.each_packet = is_bits ? 0 : 1 << ABI_RATE_SHIFT,
+		.id = wanted->id,
+	};
 	return number;
 }
 
@@ -146,25 +135,6 @@ static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int numb
 			return true;
 		}
 	return false;
-}
-
-/*
- * The filter is slow to find any place but the first of a key's first line. Moves keys there that found it taken, as
- * by the old rate of the same rule. A packet that comes in between may pay twice.
- */
-static void move_to_first_places(struct abi_rate_line *lines)
-{
-	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
-		struct abi_rate_line *line = &lines[i / ABI_RATE_PLACES];
-		const unsigned int place = i % ABI_RATE_PLACES;
-		const __u64 hash = line->hash[place];
-		struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
-
-		if (!hash || first->hash[0])
-			continue;
-		set_place(first, 0, hash, line->number[place]);
-		set_place(line, place, 0, 0);
-	}
 }
 
 int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, struct reason *reason)
@@ -207,9 +177,22 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 			error = reason_set(reason, -ENOSPC, "there is no room for all rates in the filter");
 	}
 	/* After an error a key whose new place is missing keeps its old one. */
-	if (!error) {
+	if (!error)
 		check_places(rates, lines, &wanted, true);
-		move_to_first_places(lines);
+	/*
+	 * The filter is slow to find any place but the first of a key's first line. Keys that found it taken, as by the old
+	 * rate of the same rule, move there. A packet that comes in between may pay twice.
+	 */
+	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES && !error; i++) {
+		struct abi_rate_line *line = &lines[i / ABI_RATE_PLACES];
+		const unsigned int place = i % ABI_RATE_PLACES;
+		const __u64 hash = line->hash[place];
+		struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
+
+		if (!hash || first->hash[0])
+			continue;
+		set_place(first, 0, hash, line->number[place]);
+		set_place(line, place, 0, 0);
 	}
 	table->rates = wanted.count;
 	free(wanted.place);

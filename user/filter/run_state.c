@@ -32,7 +32,7 @@ int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_m
 		return error;
 	set_unconfirmed(filter->kernel.config, pending_id, tick);
 	if (filter->successor)
-		set_unconfirmed(filter_successor_config(filter), pending_id, tick);
+		set_unconfirmed(filter->successor->filter.kernel.config, pending_id, tick);
 	return 0;
 }
 

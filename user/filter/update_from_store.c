@@ -80,42 +80,32 @@ static int grow(struct filter *filter, struct store *store, const struct store_i
 }
 
 /*
- * The maps are as another loader made them: lays out two tables. If half of the room is too small for the keys, and
- * only then, one table gets all of it.
+ * The filter passes every packet until filter_start(). If another loader made the maps, they have no layout yet: they get two
+ * tables. If half of the room is too small for the keys, and only then, one table gets all of it.
  */
-static int lay_out(struct filter *filter, const struct store_info *info, struct reason *reason)
+static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
+		  struct reason *reason)
 {
 	const __u64 all = filter_all_slots(&filter->kernel);
 	const struct bucket_geometry whole = table_geometry(all);
 	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
-	int error;
+	struct abi_config *config = filter->kernel.config;
+	struct filter_entries entries;
+	int error = 0;
 
 	if (!filter_abi_table(filter)->hint_shift)
 		filter_lay_out(&filter->kernel, 1, all);
-	if (filter_tables(&filter->kernel) != 1 || 2 * table_slots(&filter->table) > all)
-		return 0;
-	if (filter_holds(filter, info->keys) || !fits_whole) {
-		if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST))
+	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= all) {
+		if (!filter_holds(filter, info->keys) && fits_whole) {
+			table_close(&filter->table);
+			error = filter_open_table_memory(filter, whole);
+		} else if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST)) {
 			filter_lay_out(&filter->kernel, ABI_TABLES, all / ABI_TABLES);
-		return 0;
+		}
 	}
-	table_close(&filter->table);
-	error = filter_open_table_memory(filter, whole);
-	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot use all of the maps: %s",
-				  strerror(-error)) :
-		       0;
-}
-
-/* The filter passes every packet until filter_start(). */
-static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
-		  struct reason *reason)
-{
-	struct abi_config *config = filter->kernel.config;
-	struct filter_entries entries;
-	int error = lay_out(filter, info, reason);
-
 	if (error)
-		return error;
+		return reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot use all of the maps: %s",
+				  strerror(-error));
 	config->version = ABI_VERSION;
 	config->options = filter->kernel.options;
 	config->geometry = filter_abi_table(filter)->geometry = filter->table.geometry;
