@@ -86,7 +86,7 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 			result = visit(&rule, context);
 	}
 	mdb_cursor_close(cursor);
-	store_view_end(store);
+	store_read_end(store);
 	return error ? error : found < 0 ? found : result;
 }
 

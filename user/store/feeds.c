@@ -42,28 +42,13 @@ static MDB_val key_of(const char *list)
 
 int store_feed(struct store *store, const char *list, struct store_feed *feed)
 {
-	MDB_val key = key_of(list), value = {};
-	MDB_txn *txn;
-	MDB_dbi db;
-	int status, error = store_view_begin(store, &txn);
+	const MDB_val key = key_of(list);
+	int error = store_late_get(store, FEEDS, &key, feed, sizeof(*feed));
 
-	*feed = (struct store_feed){};
+	if (!error && !store_feed_is_sound(feed))
+		error = -EBADMSG;
 	if (error)
-		return error;
-	/* A handle from a reading transaction ends with it. */
-	status = mdb_dbi_open(txn, FEEDS, 0, &db);
-	if (!status)
-		status = mdb_get(txn, db, &key, &value);
-	error = status == MDB_NOTFOUND ? -ENOENT : environment_error(status);
-	if (!error && value.mv_size != sizeof(*feed))
-		error = -EBADMSG;
-	if (!error)
-		memcpy(feed, value.mv_data, sizeof(*feed));
-	store_view_end(store);
-	if (!error && !store_feed_is_sound(feed)) {
 		*feed = (struct store_feed){};
-		error = -EBADMSG;
-	}
 	return error;
 }
 

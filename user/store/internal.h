@@ -117,12 +117,14 @@ struct store {
 
 /* ---- store.c ---- */
 
-/* Begins reading: in the open transaction, or in a view of the last commit until store_view_end(). */
+/* Begins reading: in the open transaction, or in a view of the last commit until store_read_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
-void store_view_end(struct store *store);
 
 /* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
+
+/* An entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length; other -errno. */
+int store_late_get(struct store *store, const char *name, const MDB_val *key, void *entry, size_t bytes);
 
 /*
  * Change a database within the transaction. store_pair_put(): -EEXIST if `flags` has MDB_NOOVERWRITE and the

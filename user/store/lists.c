@@ -45,23 +45,17 @@ static MDB_val list_write(const struct store_lists_state *state, size_t number, 
 	return (MDB_val){ to - bytes, bytes };
 }
 
-static bool is_name(const MDB_val *name)
-{
-	const unsigned char *c = name->mv_data;
-
-	for (size_t i = 0; i < name->mv_size; i++)
-		if (!isgraph(c[i]))
-			return false;
-	return name->mv_size && name->mv_size < ABI_NAME_BYTES;
-}
-
 static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_value *value, struct store_list *list)
 {
 	const size_t length = bytes->mv_size - sizeof(*value);
 
 	*list = (struct store_list){};
-	if (!is_name(name) || bytes->mv_size < sizeof(*value) || length >= STORE_SOURCE_BYTES)
+	if (!name->mv_size || name->mv_size >= ABI_NAME_BYTES || bytes->mv_size < sizeof(*value) ||
+	    length >= STORE_SOURCE_BYTES)
 		return -EBADMSG;
+	for (size_t i = 0; i < name->mv_size; i++)
+		if (!isgraph(((const unsigned char *)name->mv_data)[i]))
+			return -EBADMSG;
 	memcpy(value, bytes->mv_data, sizeof(*value));
 	memcpy(list->name, name->mv_data, name->mv_size);
 	memcpy(list->source, (const __u8 *)bytes->mv_data + sizeof(*value), length);
@@ -128,7 +122,7 @@ int store_lists(struct store *store, struct store_lists *lists)
 		state = store->lists;
 	else
 		error = store_lists_read(store, txn, &state);
-	store_view_end(store);
+	store_read_end(store);
 	if (error)
 		return error;
 	*lists = state.lists;

@@ -47,19 +47,6 @@ MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const c
 	return (MDB_val){ to - bytes, bytes };
 }
 
-/* Whether store_value_write() could have written this. */
-static bool is_sound(const struct store *store, const struct store_owners *owners, __u8 head)
-{
-	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED;
-
-	if (is_timed && (owners->deadline_ms <= 0 || owners->deadline_ms > STORE_TIME_MAX_MS))
-		return false;
-	if (owners->permanent & owners->timed || !owners->timed == is_timed || is_by_hand(owners) == is_owned ||
-	    !store_owners_all(owners))
-		return false;
-	return !store->write || !(store_owners_all(owners) & ~(store->lists.known | BY_HAND));
-}
-
 static const __u8 *take_number(const __u8 *from, void *number)
 {
 	memcpy(number, from, sizeof(__u64));
@@ -94,9 +81,15 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 		take_number(from, &owners->timed);
 	if (is_timed && !is_owned)
 		owners->timed = BY_HAND;
+	/* Whether store_value_write() could have written this. */
 	if (is_rated && !value->rate)
 		return -EBADMSG;
-	return is_sound(store, owners, head) ? 0 : -EBADMSG;
+	if (is_timed && (owners->deadline_ms <= 0 || owners->deadline_ms > STORE_TIME_MAX_MS))
+		return -EBADMSG;
+	if (owners->permanent & owners->timed || !owners->timed == is_timed || is_by_hand(owners) == is_owned ||
+	    !store_owners_all(owners))
+		return -EBADMSG;
+	return store->write && store_owners_all(owners) & ~(store->lists.known | BY_HAND) ? -EBADMSG : 0;
 }
 
 /* ---- rules ---- */

@@ -166,7 +166,7 @@ int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, v
 	if (!error)
 		error = environment_error(mdb_cursor_open(txn, db, &cursor));
 	if (error) {
-		store_view_end(store);
+		store_read_end(store);
 		return error == -ENOENT ? 0 : error;
 	}
 	while (!result && !(error = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))) {
@@ -177,7 +177,7 @@ int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, v
 											     visit(&rule, context);
 	}
 	mdb_cursor_close(cursor);
-	store_view_end(store);
+	store_read_end(store);
 	return result ? result : error == -ENOENT ? 0 : error;
 }
 
@@ -201,23 +201,9 @@ int store_addition_put(struct store *store, const struct rule *rule, const struc
 int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value = {};
-	MDB_txn *txn;
-	MDB_dbi db;
-	int status, error = store_view_begin(store, &txn);
+	const MDB_val key = rule_bytes(rule, bytes);
 
-	if (error)
-		return error;
-	status = mdb_dbi_open(txn, "added", 0, &db);
-	if (!status)
-		status = mdb_get(txn, db, &key, &value);
-	error = status == MDB_NOTFOUND ? -ENOENT : environment_error(status);
-	if (!error && value.mv_size != sizeof(*addition))
-		error = -EBADMSG;
-	if (!error)
-		memcpy(addition, value.mv_data, sizeof(*addition));
-	store_view_end(store);
-	return error;
+	return store_late_get(store, "added", &key, addition, sizeof(*addition));
 }
 
 /* Notes that a rule with the value `there` gets the owners `now`. Then the caller changes or deletes the value. */
@@ -259,28 +245,6 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	return store_pair_put(store, store->rules_db, key, &value, 0);
 }
 
-static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
-		     const MDB_val *there, enum store_added *added)
-{
-	struct store_value value;
-	struct store_owners now;
-	bool takes_comment;
-	__u64 rate;
-	int error = store_value_read(store, there, &value);
-
-	if (error)
-		return error;
-	rate = store_rate_with(value.rate, &value.owners, owner, rule->rate);
-	if (value.owners.permanent & owner && rate == value.rate) {
-		*added = STORE_UNCHANGED;
-		return 0;
-	}
-	takes_comment = store_owners_take_comment(&value.owners, owner, store->clock.now_ms);
-	now = store_owners_with(value.owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
-	*added = store_owners_end(&value.owners) || rate != value.rate ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, key, there, &now, rate, takes_comment ? rule->comment : "");
-}
-
 /*
  * Adds a rule. -EEXIST: it is there, and *there is its value. A rule that sorts after all others is appended without
  * a search. An import adds rules in order, and often to an empty store.
@@ -316,17 +280,34 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 
 int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
 {
-	const struct store_owners none = {},
-				  owners = store_owners_with(none, 1ULL << owner, store_deadline_of(store, rule), 0);
+	const __u64 bit = 1ULL << owner;
+	const struct store_owners none = {}, owners = store_owners_with(none, bit, store_deadline_of(store, rule), 0);
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-	int error = store_undo_put(store, &key, 1ULL << owner, rule);
+	struct store_value value;
+	struct store_owners now;
+	bool takes_comment;
+	__u64 rate;
+	int error = store_undo_put(store, &key, bit, rule);
 
 	if (error)
 		return error;
 	*added = STORE_ADDED;
 	error = put_new(store, rule, &owners, &key, &there);
-	return error == -EEXIST ? put_again(store, rule, 1ULL << owner, &key, &there, added) : error;
+	if (error != -EEXIST)
+		return error;
+	error = store_value_read(store, &there, &value);
+	if (error)
+		return error;
+	rate = store_rate_with(value.rate, &value.owners, bit, rule->rate);
+	if (value.owners.permanent & bit && rate == value.rate) {
+		*added = STORE_UNCHANGED;
+		return 0;
+	}
+	takes_comment = store_owners_take_comment(&value.owners, bit, store->clock.now_ms);
+	now = store_owners_with(value.owners, bit, store_deadline_of(store, rule), store->clock.now_ms);
+	*added = store_owners_end(&value.owners) || rate != value.rate ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, &key, &there, &now, rate, takes_comment ? rule->comment : "");
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
@@ -480,7 +461,7 @@ int store_get(struct store *store, struct rule *rule)
 	error = find_value(store, txn, &key, &value);
 	if (!error)
 		error = store_value_to_rule(store, &value, rule);
-	store_view_end(store);
+	store_read_end(store);
 	return error;
 }
 
@@ -508,7 +489,7 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 	if (result)
 		return result;
 	result = store_pairs_each(txn, store->rules_db, each_rule, &each);
-	store_view_end(store);
+	store_read_end(store);
 	return result;
 }
 
@@ -548,6 +529,6 @@ int store_check(struct store *store)
 		error = store_lists(store, &lists);
 	if (!error)
 		error = store_each(store, ignore_rule, NULL);
-	store_view_end(store);
+	store_read_end(store);
 	return error;
 }

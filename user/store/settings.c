@@ -23,16 +23,6 @@ static bool is_time(__s64 ms)
 	return ms >= -STORE_TIME_MAX_MS && ms <= STORE_TIME_MAX_MS;
 }
 
-static bool is_sound(const struct store_meta *meta)
-{
-	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
-		if (meta->settings.policy[i] > VERDICT_DROP)
-			return false;
-	return meta->settings.is_monitor_only <= 1 && is_time(meta->clock_ms) && is_time(meta->wall_ms) &&
-	       is_time(meta->seen_ms) && is_time(meta->pending_ms) &&
-	       (!meta->pending_id || meta->pending_id == meta->last_pending_id);
-}
-
 int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta)
 {
 	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
@@ -53,7 +43,14 @@ int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *
 	if (value.mv_size != bytes)
 		return -EBADMSG;
 	memcpy(meta, value.mv_data, bytes);
-	return is_sound(meta) ? 0 : -EBADMSG;
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		if (meta->settings.policy[i] > VERDICT_DROP)
+			return -EBADMSG;
+	return meta->settings.is_monitor_only <= 1 && is_time(meta->clock_ms) && is_time(meta->wall_ms) &&
+			       is_time(meta->seen_ms) && is_time(meta->pending_ms) &&
+			       (!meta->pending_id || meta->pending_id == meta->last_pending_id) ?
+		       0 :
+		       -EBADMSG;
 }
 
 __u32 store_tool(const struct store *store, MDB_txn *txn)
@@ -131,7 +128,7 @@ static int read_settings(struct store *store, struct store_settings *settings, b
 	if (error)
 		return error;
 	*settings = is_undone ? undone_settings_of(&meta) : settings_of(&meta);
-	store_view_end(store);
+	store_read_end(store);
 	return 0;
 }
 

@@ -139,7 +139,7 @@ int store_shapes(struct store *store, struct shape_list *list)
 		*list = store->shapes;
 	else
 		error = store_shapes_read(store, txn, list);
-	store_view_end(store);
+	store_read_end(store);
 	return error;
 }
 
@@ -191,7 +191,7 @@ int store_undone_shapes(struct store *store, struct shape_list *list)
 		if (!error && !shape_list_find(list, &entry.shape))
 			error = shape_list_restore(list, &entry);
 	}
-	store_view_end(store);
+	store_read_end(store);
 	return error == -ENOENT ? 0 : error;
 }
 

@@ -200,31 +200,13 @@ void store_pause(struct store **store)
 	paused->lock = -1;
 }
 
-/* What environment_attach() does, except opening. */
-static int environment_resume(struct store *store, enum store_mode mode)
-{
-	struct store_meta meta;
-	MDB_txn *txn;
-	int error;
-
-	waiting_begin(describe_others, -1);
-	mdb_reader_check(store->env, NULL);
-	error = store_meta_view(store, &txn, &meta);
-	waiting_end();
-	if (error)
-		return error;
-	store->tool = store_tool(store, txn);
-	store_view_end(store);
-	if (mode != STORE_READ && store->tool > store_this_tool())
-		return -EPROTONOSUPPORT;
-	return store_clock_set(&store->clock, &meta);
-}
-
 int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
 	struct stat own, data, lock;
+	struct store_meta meta;
 	int dir_fd, fd, error;
 	bool is_same;
+	MDB_txn *txn;
 
 	if (!*store)
 		return store_open(dir, mode, store, reason);
@@ -236,8 +218,20 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 		  !fstatat(dir_fd, "data.mdb", &data, AT_SYMLINK_NOFOLLOW) &&
 		  !fstatat(dir_fd, "lock.mdb", &lock, AT_SYMLINK_NOFOLLOW) && own.st_dev == data.st_dev &&
 		  own.st_ino == data.st_ino && (*store)->lock_mdb == lock.st_ino;
-	if (is_same)
-		error = environment_resume(*store, mode);
+	if (is_same) {
+		/* What environment_attach() does, except opening. */
+		waiting_begin(describe_others, -1);
+		mdb_reader_check((*store)->env, NULL);
+		error = store_meta_view(*store, &txn, &meta);
+		waiting_end();
+	}
+	if (is_same && !error) {
+		(*store)->tool = store_tool(*store, txn);
+		store_read_end(*store);
+		error = mode != STORE_READ && (*store)->tool > store_this_tool() ?
+				-EPROTONOSUPPORT :
+				store_clock_set(&(*store)->clock, &meta);
+	}
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (!error && is_same)
@@ -341,7 +335,7 @@ int store_view_begin(struct store *store, MDB_txn **txn)
 	return 0;
 }
 
-void store_view_end(struct store *store)
+void store_read_end(struct store *store)
 {
 	if (!store->write && --store->readers == 0)
 		mdb_txn_reset(store->read);
@@ -352,11 +346,6 @@ int store_read_begin(struct store *store)
 	MDB_txn *txn;
 
 	return store_view_begin(store, &txn);
-}
-
-void store_read_end(struct store *store)
-{
-	store_view_end(store);
 }
 
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
@@ -370,7 +359,28 @@ int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
 	else
 		error = store_meta_read(store, *txn, meta);
 	if (error)
-		store_view_end(store);
+		store_read_end(store);
+	return error;
+}
+
+int store_late_get(struct store *store, const char *name, const MDB_val *key, void *entry, size_t bytes)
+{
+	MDB_val value = {};
+	MDB_txn *txn;
+	MDB_dbi db;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	/* A handle from a reading transaction ends with it. */
+	error = environment_error(mdb_dbi_open(txn, name, 0, &db));
+	if (!error)
+		error = environment_error(mdb_get(txn, db, (MDB_val *)key, &value));
+	if (!error && value.mv_size != bytes)
+		error = -EBADMSG;
+	if (!error)
+		memcpy(entry, value.mv_data, bytes);
+	store_read_end(store);
 	return error;
 }
 
@@ -455,7 +465,7 @@ int store_info(struct store *store, struct store_info *info)
 		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)
 		error = store_shapes(store, &shapes);
-	store_view_end(store);
+	store_read_end(store);
 	if (error)
 		return error;
 	*info = (struct store_info){

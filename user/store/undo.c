@@ -270,7 +270,7 @@ int store_get_undone(struct store *store, struct rule *rule)
 
 		error = existed > 0 ? store_value_to_rule(store, &value, rule) : existed ? existed : -ENOENT;
 	}
-	store_view_end(store);
+	store_read_end(store);
 	return error;
 }
 
@@ -289,7 +289,7 @@ int store_pending(struct store *store, struct store_pending *pending)
 	/* Another process may have converted the store from schema 1 since this one opened it. */
 	if (meta.pending_id && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
-	store_view_end(store);
+	store_read_end(store);
 	if (!error && meta.pending_id)
 		*pending = (struct store_pending){ meta.pending_id, meta.pending_ms - store->clock.now_ms,
 						   undo.ms_entries };
