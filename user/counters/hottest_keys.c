@@ -29,45 +29,44 @@ void hits_close(struct hits *hits)
 #define SEEN_TAG_BITS 16 /* low bits of `seen`: a part of the tag, to notice when the slot gets another key */
 
 /*
- * Compares a slot with the last pass, and ranks its key if enough packets came. A lower count was reset meanwhile, so
+ * Compares each slot with the last pass, and ranks its key if enough packets came. A lower count was reset meanwhile, so
  * all of it is new.
  */
-static void visit(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
-{
-	const __u64 packets = __atomic_load_n(&table->memory.counter[slot].packets, __ATOMIC_RELAXED);
-	const __u64 seen = hits->seen[slot], before = seen >> SEEN_TAG_BITS;
-	const __u64 now = packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
-	size_t place = hits->best_count;
-	double rate;
-
-	if (now == seen)
-		return;
-	hits->seen[slot] = now;
-	if (seconds <= 0 || !packets)
-		return;
-	/* A new key that already has a count may have moved here: its count is not new. */
-	if (seen ? (seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1) : has_moves)
-		return;
-	rate = (packets < before ? packets : packets - before) / seconds;
-	while (place && hits->best[place - 1].rate < rate)
-		place--;
-	if (place == HITS_BEST)
-		return;
-	if (hits->best_count < HITS_BEST)
-		hits->best_count++;
-	memmove(&hits->best[place + 1], &hits->best[place], (hits->best_count - place - 1) * sizeof(*hits->best));
-	hits->best[place] = (struct hit){ abi_record_tag(table->memory.record[slot]), rate };
-}
-
 bool hits_step(struct hits *hits, const struct table *table, double second)
 {
 	struct hits_visit *visited = &hits->visited[hits->at / HITS_CHUNK];
 	const double seconds = visited->second > 0 ? second - visited->second : 0;
 	const __u64 sequence = __atomic_load_n(table->memory.sequence, __ATOMIC_ACQUIRE);
 	const __u64 end = hits->at + HITS_CHUNK < hits->slots ? hits->at + HITS_CHUNK : hits->slots;
+	const bool has_moves = visited->sequence != sequence;
 
-	for (; hits->at < end; hits->at++)
-		visit(hits, table, hits->at, seconds, visited->sequence != sequence);
+	for (; hits->at < end; hits->at++) {
+		const __u64 packets = __atomic_load_n(&table->memory.counter[hits->at].packets, __ATOMIC_RELAXED);
+		const __u64 *record = &table->memory.record[hits->at];
+		const __u64 seen = hits->seen[hits->at], before = seen >> SEEN_TAG_BITS;
+		const __u64 now = packets ? packets << SEEN_TAG_BITS | *record >> (64 - SEEN_TAG_BITS) : 0;
+		size_t place = hits->best_count;
+		double rate;
+
+		if (now == seen)
+			continue;
+		hits->seen[hits->at] = now;
+		if (seconds <= 0 || !packets)
+			continue;
+		/* A new key that already has a count may have moved here: its count is not new. */
+		if (seen ? (seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1) : has_moves)
+			continue;
+		rate = (packets < before ? packets : packets - before) / seconds;
+		while (place && hits->best[place - 1].rate < rate)
+			place--;
+		if (place == HITS_BEST)
+			continue;
+		if (hits->best_count < HITS_BEST)
+			hits->best_count++;
+		memmove(&hits->best[place + 1], &hits->best[place],
+			(hits->best_count - place - 1) * sizeof(*hits->best));
+		hits->best[place] = (struct hit){ abi_record_tag(*record), rate };
+	}
 	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)
 		return false;

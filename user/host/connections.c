@@ -52,21 +52,6 @@ static bool read_environment(long pid, char value[SSH_BYTES])
 	return found;
 }
 
-/* 0: there is no parent, or it cannot be read. */
-static long parent_of(long pid)
-{
-	FILE *file = open_of_process(pid, "status");
-	char line[256];
-	long parent = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "PPid: %ld", &parent) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return parent;
-}
-
 /* The format is "PEER PORT SERVER PORT": see sshd(8). */
 bool host_find_ssh(struct host_connection *ssh)
 {
@@ -75,12 +60,21 @@ bool host_find_ssh(struct host_connection *ssh)
 	unsigned int peer_port, own_port;
 	bool found = own;
 	long pid = getppid();
+	char line[256];
 
 	if (own)
 		snprintf(value, sizeof(value), "%s", own);
 	/* sudo and su drop the variable, but a process above them has it. */
-	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++, pid = parent_of(pid))
+	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++) {
+		FILE *status = open_of_process(pid, "status");
+
 		found = read_environment(pid, value);
+		pid = 0;
+		while (status && !pid && fgets(line, sizeof(line), status))
+			sscanf(line, "PPid: %ld", &pid);
+		if (status)
+			fclose(status);
+	}
 	if (!found || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &own_port) != 4 ||
 	    !host_read_address(peer, &ssh->peer) || !host_read_address(server, &ssh->own) || peer_port > 65535 ||
 	    own_port > 65535)
@@ -184,11 +178,6 @@ static int search_sockets(struct search *search, struct host_connections *begun,
 	return error ? error : netlink_dump_sockets(&request, sizeof(request), read_socket, search);
 }
 
-int host_find_connections_to(__be16 port, struct host_connections *found)
-{
-	return search_sockets(&(struct search){}, found, ntohs(port));
-}
-
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers)
 {
 	return search_sockets(&(struct search){ .peers = peers }, servers, HOST_BGP_PORT);
@@ -254,7 +243,7 @@ static int add_broker(const char *where, struct host_connections *brokers)
 		return 0;
 	error = has_address ? add_connection(brokers, &broker) : 0;
 	if (!error)
-		error = host_find_connections_to(broker.peer_port, &found);
+		error = search_sockets(&(struct search){}, &found, ntohs(broker.peer_port));
 	error = error == -ENOMEM ? error : 0;
 	for (size_t i = 0; i < found.count && !error; i++)
 		if (!has_address || host_is_same(&found.connection[i].peer, &broker.peer))

@@ -122,13 +122,10 @@ bool host_find_ssh(struct host_connection *ssh);
 #define HOST_BGP_PORT 179
 
 /*
- * Each function adds what it finds in this network namespace, without loopback. host_find_connections_to(): connections
- * that this host has begun, or tries to begin, to a port of anybody. host_find_bgp(): `servers` are connections to
- * HOST_BGP_PORT that root, or the user that listens there, has begun; `peers` are connections that peers have begun,
- * and that the BGP speaker here has accepted as those of peers. No more than the first 128 of each. 0; -ENOMEM; other
- * -errno: the kernel does not tell.
+ * Adds what it finds in this network namespace, without loopback: `servers` are connections to HOST_BGP_PORT that root, or
+ * the user that listens there, has begun; `peers` are connections that peers have begun, and that the BGP speaker here has
+ * accepted as those of peers. No more than the first 128 of each. 0; -ENOMEM; other -errno: the kernel does not tell.
  */
-int host_find_connections_to(__be16 port, struct host_connections *found);
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers);
 
 #define HOST_CONFIG_DIR "/etc/xdp-cuckoo"
