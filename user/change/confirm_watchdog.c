@@ -124,17 +124,6 @@ static int undo_load(const struct watchdog *watchdog)
 	return error;
 }
 
-static void undo(const struct watchdog *watchdog)
-{
-	for (int try = 0; try < UNDO_TRIES; try++) {
-		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
-			return;
-		clock_pause(1000);
-	}
-	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo status",
-	       watchdog->name);
-}
-
 /* ---- waiting ---- */
 
 static bool is_change_waiting(const struct watchdog *watchdog)
@@ -184,39 +173,21 @@ static void sleep_until(__s64 ms)
 		;
 }
 
-/* True: the time is over. False: it was confirmed. If that cannot be found out, it waits on. */
-static bool wait_for_deadline(const struct watchdog *watchdog)
-{
-	const __s64 deadline_ms = watchdog->deadline_ms;
-	unsigned int looks = 0;
-	bool is_waiting;
-	__s64 now;
-
-	while ((now = clock_ms(CLOCK_BOOTTIME)) < deadline_ms) {
-		if (deadline_ms - now <= LOOK_MS) {
-			sleep_until(deadline_ms);
-			break;
-		}
-		sleep_until(now + LOOK_MS);
-		is_waiting = watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog);
-		looks = is_waiting ? 0 : looks + 1;
-		if (looks == LOOKS)
-			return false;
-	}
-	return true;
-}
-
 /* ---- the process ---- */
 
 /*
- * Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no SIGHUP. It keeps the
- * working directory, because --state may be relative. Forks twice, so that nobody has to wait for the second process.
+ * The process. Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no SIGHUP.
+ * It keeps the working directory, because --state may be relative. Forks twice, so that nobody has to wait for the second
+ * process. If it cannot find out whether the change or load still waits, it waits on.
  */
 __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+	const __s64 deadline_ms = watchdog->deadline_ms;
 	int null = open("/dev/null", O_RDWR);
+	unsigned int looks = 0;
+	__s64 now;
 	pid_t pid;
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -232,8 +203,24 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 	if (pid)
 		_exit(pid < 0 ? errno : 0);
 	waiting_be_called("undo of what was not confirmed");
-	if (wait_for_deadline(watchdog))
-		undo(watchdog);
+	while ((now = clock_ms(CLOCK_BOOTTIME)) < deadline_ms) {
+		if (deadline_ms - now <= LOOK_MS) {
+			sleep_until(deadline_ms);
+			break;
+		}
+		sleep_until(now + LOOK_MS);
+		looks = (watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog)) ? 0 :
+													   looks + 1;
+		if (looks == LOOKS)
+			_exit(0); /* it was confirmed */
+	}
+	for (int try = 0; try < UNDO_TRIES; try++) {
+		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
+			_exit(0);
+		clock_pause(1000);
+	}
+	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo status",
+	       watchdog->name);
 	_exit(0);
 }
 

@@ -80,46 +80,38 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 }
 
 /*
- * Inserts one added key. A table cannot take a key if the end of the key is too far from the epoch of the table, or if too
- * many keys share its two buckets. Then a new table replaces it, if one can be made.
+ * Inserts the added keys of the rules with this action. A table cannot take a key if the end of the key is too far from the
+ * epoch of the table, or if too many keys share its two buckets. Then a new table replaces it, if one can be made.
  */
-static int insert_key(struct session *session, struct filter *filter, const struct added_key *added,
-		      struct reason *reason)
-{
-	const __u64 keys = filter->table.used + 1;
-	__u32 tick = 0;
-	int error = 0;
-
-	if (filter->kernel.options.is_exact)
-		error = filter_tick(session->store, added->timeout_ms, &tick, reason);
-	if (error)
-		return error;
-	if (filter_has_aged(filter, tick) &&
-	    filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys))) {
-		filter_change_replace(filter, FILTER_AGED);
-		return 0;
-	}
-	error = filter_insert(filter, &added->key, tick);
-	if (error == -ENOMEM)
-		return filter_unmapped_reason(reason);
-	if (!error)
-		return 0;
-	if (!filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys)))
-		return filter_full_reason(filter, keys, reason);
-	filter_change_replace(filter, FILTER_STUCK);
-	return 0;
-}
-
-/* Inserts the added keys of the rules with this action. */
 static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
 {
 	struct added_key added = {};
 	int error = 0;
 
-	while (!error && filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added))
-		if (!is_absent(session, &added.key))
-			error = insert_key(session, filter, &added, reason);
-	return error;
+	while (filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added)) {
+		const __u64 keys = filter->table.used + 1;
+		__u32 tick = 0;
+
+		if (is_absent(session, &added.key))
+			continue;
+		if (filter->kernel.options.is_exact)
+			error = filter_tick(session->store, added.timeout_ms, &tick, reason);
+		if (error)
+			return error;
+		if (filter_has_aged(filter, tick) &&
+		    filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys))) {
+			filter_change_replace(filter, FILTER_AGED);
+			break;
+		}
+		error = filter_insert(filter, &added.key, tick);
+		if (error == -ENOMEM)
+			return filter_unmapped_reason(reason);
+		if (error && !filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys)))
+			return filter_full_reason(filter, keys, reason);
+		if (error)
+			filter_change_replace(filter, FILTER_STUCK);
+	}
+	return 0;
 }
 
 /* Gives the entry of a key another end. 0; -ENOENT: the table lacks the key; other -errno with the reason. */

@@ -13,6 +13,7 @@
 #define STEPS_A_PROGRESS 65536
 #define GZIP_START "\x1f" /* no text has this byte */
 #define GROW_FREE 1000    /* a list may always grow by so many rules */
+#define DESTINATIONS_CHECKED 64
 
 /* ---- interruption, progress ---- */
 
@@ -84,7 +85,10 @@ static void note(struct list_input *list, const char *text)
 static int take(struct list_input *list, const struct rule *rule)
 {
 	struct import *import = list->context;
+	struct import_warnings *warnings = &import->warnings;
+	struct import_warning *warning = warnings->kinds;
 	const char *unfit = import->options->limits ? list_unfit(import->options->limits, rule) : NULL;
+	const char *special = unfit ? NULL : guard_special(rule);
 
 	if (unfit) {
 		refuse(list, unfit);
@@ -93,7 +97,18 @@ static int take(struct list_input *list, const struct rule *rule)
 	if (!import->has_rule)
 		release_held(import, true);
 	import->has_rule = true;
-	import_warnings_check(&import->warnings, rule);
+	if (special) {
+		while (warning < warnings->kinds + IMPORT_WARNINGS_MAX - 1 && warning->what &&
+		       strcmp(warning->what, special))
+			warning++;
+		if (!warning->count++)
+			rule_format(rule, warning->first);
+		warning->what = special;
+	}
+	/* Each check asks the kernel, so only the first rules are checked. */
+	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&
+	    guard_is_elsewhere(rule))
+		rule_format(rule, warnings->elsewhere);
 	return rule_set_add(&import->rules, rule);
 }
 
@@ -384,7 +399,14 @@ int import_open(struct import *import, const struct import_options *options, cha
 	if (options->is_strict && import->bad)
 		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
 				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
-	import_warnings_print(&import->warnings);
+	for (size_t i = 0; i < IMPORT_WARNINGS_MAX && import->warnings.kinds[i].count; i++) {
+		const struct import_warning *kind = &import->warnings.kinds[i];
+
+		output_note("rarely meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
+			    (unsigned long long)kind->count, kind->count == 1 ? "" : "s", kind->first);
+	}
+	if (*import->warnings.elsewhere)
+		output_note(GUARD_ELSEWHERE, import->warnings.elsewhere);
 	return 0;
 }
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * What an import is checked for: what it changes in the store, rules that are rarely meant, and limits of lists from
- * elsewhere.
- */
+/* What an import is checked for: what it changes in the store, and limits of lists from elsewhere. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "lists/internal.h"
-#include "io/output.h"
-#include "lists/list.h"
 
 /* ---- with --replace ---- */
 
@@ -30,41 +25,6 @@ int import_compare(struct import *import, struct session *session, struct reason
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << session->owner, !import->options->list_name);
 	change_at_once(session);
 	return change_compare(session, &import->diff, reason);
-}
-
-/* ---- warnings of rules that are rarely meant, before they block anything ---- */
-
-#define DESTINATIONS_CHECKED 64
-
-void import_warnings_check(struct import_warnings *warnings, const struct rule *rule)
-{
-	struct import_warning *warning = warnings->kinds;
-	const char *what = guard_special(rule);
-
-	if (what) {
-		while (warning < warnings->kinds + IMPORT_WARNINGS_MAX - 1 && warning->what &&
-		       strcmp(warning->what, what))
-			warning++;
-		if (!warning->count++)
-			rule_format(rule, warning->first);
-		warning->what = what;
-	}
-	/* Each check asks the kernel, so only the first rules are checked. */
-	if (rule->dst_len && !*warnings->elsewhere && warnings->destinations++ < DESTINATIONS_CHECKED &&
-	    guard_is_elsewhere(rule))
-		rule_format(rule, warnings->elsewhere);
-}
-
-void import_warnings_print(const struct import_warnings *warnings)
-{
-	for (size_t i = 0; i < IMPORT_WARNINGS_MAX && warnings->kinds[i].count; i++) {
-		const struct import_warning *kind = &warnings->kinds[i];
-
-		output_note("rarely meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
-			    (unsigned long long)kind->count, kind->count == 1 ? "" : "s", kind->first);
-	}
-	if (*warnings->elsewhere)
-		output_note(GUARD_ELSEWHERE, warnings->elsewhere);
 }
 
 /* ---- how much of the Internet a list from elsewhere may hold ---- */

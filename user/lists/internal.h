@@ -112,12 +112,6 @@ const char *list_columns_format(const struct list_columns *columns, char text[LI
  */
 int import_compare(struct import *import, struct session *session, struct reason *reason);
 
-/* Checks one rule of the list. */
-void import_warnings_check(struct import_warnings *warnings, const struct rule *rule);
-
-/* Prints the warnings on stderr. */
-void import_warnings_print(const struct import_warnings *warnings);
-
 /* ---- rules in groups: the sets to write ---- */
 
 #define LIST_ANY_LENGTH 255 /* the prefixes of a group have several lengths */
