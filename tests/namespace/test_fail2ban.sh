@@ -404,6 +404,15 @@ test_no_filter_and_refused_bans() {
 	verdicts pass 10.99.0.2 22 | traffic >/dev/null || fail "this host is blocked"
 }
 
+test_why_nothing_can_be_stored_is_in_the_log() {
+	configure
+	server_start
+	rm -rf "$STATE/store"
+	: >"$STATE/store"
+	attack ssh 192.0.2.66
+	wait_for "the reason" grep -q 'Not a directory' "$STATE/f2b.log"
+}
+
 test_unknown_ports_are_errors() {
 	configure
 	sed -i 's/^port = http,https.*/port = http,no-such-service/' "$STATE/etc/jail.local"

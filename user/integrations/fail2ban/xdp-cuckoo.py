@@ -72,7 +72,8 @@ class XdpCuckooAction(ActionBase):
         done = subprocess.run([*shlex.split(self.options["tool"]), *words], input=lines, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode not in (0, 1):
-            errors = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("error")]
+            errors = [line for line in (done.stdout + done.stderr).splitlines()
+                      if line.startswith(("error", "xdp-cuckoo: ", '{"error"'))]
             raise RuntimeError("; ".join(errors[:3]) or f"xdp-cuckoo {words[0]}: status {done.returncode}")
         return done.stdout
 
