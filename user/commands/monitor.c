@@ -302,7 +302,7 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 		return reason_set(reason, -EIO, "cannot write '%s': %s", monitoring->invocation->write_path,
 				  reason_of_write(error));
 	/* main() reports a failure of standard output. */
-	return ferror(stdout) ? 0 : reason_set(reason, error, "cannot read packets: %s", strerror(-error));
+	return ferror(stdout) ? 0 : reason_set(reason, -EIO, "cannot read packets: %s", strerror(-error));
 }
 
 static int monitor(struct monitoring *monitoring, struct reason *reason)
