@@ -472,6 +472,22 @@ test_kill_9_loses_no_answer() {
 	done
 }
 
+test_strict_blames_no_line_for_the_store() {
+	mkfifo "$STATE/lines"
+	xc batch --strict "$STATE/lines" >"$STATE/out" 2>"$STATE/err" &
+	batch=$!
+	exec 3>"$STATE/lines"
+	wait_for "the first look at the store" grep -q 'no filter' "$STATE/err"
+	rm -rf "$STATE/store"
+	: >"$STATE/store"
+	echo 'add 192.0.2.1' >&3
+	exec 3>&-
+	STATUS=0
+	wait "$batch" || STATUS=$?
+	assert_equal 3 "$STATUS" "status"
+	grep -q '^xdp-cuckoo: store .*Not a directory' "$STATE/err" || fail "$(cat "$STATE/err")"
+}
+
 # If nobody reads the answers any more, batch ends and lets others work.
 test_closed_output_ends_it() {
 	xc load vrx >/dev/null

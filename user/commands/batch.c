@@ -320,9 +320,10 @@ static int run_strict(struct batch *batch)
 	if (error)
 		return error;
 	error = open_session(batch, &reason);
-	span.end = batch->count;
-	if (!error)
+	if (!error) {
+		span.end = batch->count;
 		error = run_lines(&span, &reason);
+	}
 	close_session(batch);
 	if (!error)
 		return print_answers(batch);
