@@ -276,9 +276,10 @@ test_lists_of_files_are_published() {
 	: >"$STATE/list"
 	assert_status 2 publish import "$STATE/list" --list bad --replace
 	assert_same_rules
-	printf '%s\n' 'add 192.0.2.1 # comment' nonsense 'del 198.51.100.100' >"$STATE/lines"
+	printf '%s\n' 'add 192.0.2.1 # comment' nonsense 'del 198.51.100.100' 'add 203.0.113.7/30' >"$STATE/lines"
 	assert_status 2 publish batch "$STATE/lines" --list bad --wait 100
 	assert_error "lines:2: 'nonsense'"
+	assert_error "lines:4: '203.0.113.7/30' has host bits set; its network is taken"
 	assert_same_rules
 	dropped 192.0.2.1 || fail "the good lines were not applied"
 }

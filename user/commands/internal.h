@@ -61,6 +61,7 @@ struct publishing {
 	char dir[4096]; /* of the outboxes */
 	struct publisher publisher;
 	enum command_status status; /* of bad lines */
+	bool has_noted_masked;      /* a note said that a prefix has host bits */
 };
 
 /* Opens the publisher of a list. Prints the error. */

@@ -159,6 +159,11 @@ static int take_lines(struct publishing *publishing, struct line_pipe *pipe, boo
 							  (unsigned long long)pipe->number, bad.text);
 			continue;
 		}
+		if (request.rules.masked.count && !publishing->has_noted_masked) {
+			output_note("%s:%llu: '%s' has host bits set; its network is taken, here and in later lines",
+				    pipe->name, (unsigned long long)pipe->number, request.rules.masked.first);
+			publishing->has_noted_masked = true;
+		}
 		for (size_t i = 0; i < request.rules.count && !error; i++) {
 			struct rule *rule = &request.rules.rule[i];
 
