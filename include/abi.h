@@ -220,6 +220,8 @@ struct abi_table {
  * tool of another version what runs, so that it can replace it. geometry and used repeat the values of the
  * active table.
  */
+#define ABI_RECEIVED 8
+
 struct abi_config {
 	__u32 magic; /* ABI_MAGIC, by which the tool recognizes the map */
 	__u32 version;
@@ -245,7 +247,8 @@ struct abi_config {
 	__u64 outgoing; /* bit abi_counter_row(): the tool has put the program for sent packets on this interface */
 	__u64 reserved3;
 	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
-	__u64 reserved4[2];
+	/* Interfaces that the tool has put the program for received packets on: the lower bits of their indexes; 0: none. */
+	__u16 received[ABI_RECEIVED];
 	struct abi_table table[ABI_TABLES];
 };
 

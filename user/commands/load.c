@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <net/if.h>
+
 #include "commands/command.h"
 #include "filter/filter.h"
 #include "io/output.h"
@@ -342,6 +344,18 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 			else
 				json_array_append_new(names, command_interface(attachment));
 		}
+	/* Another tool may have been faster: then the filter need not be there any more. */
+	for (int n = 0; n < invocation->count; n++) {
+		const int index = (int)if_nametoindex(invocation->operands[n]);
+
+		for (size_t i = 0; i < count && index && !is_done[n]; i++) {
+			if (!kernel_has_lost_interface(filters, count, i, index))
+				continue;
+			kernel_want_received(&filters[i], index, false);
+			is_done[n] = true;
+			json_array_append_new(names, json_string(invocation->operands[n]));
+		}
+	}
 	kernel_filters_free(filters, count);
 	return 0;
 }

@@ -102,10 +102,11 @@ static void ignore_mistake(const char *text)
 
 /*
  * Whether the configuration of the filter names interfaces that are there, but where it is not, or only in one direction:
- * another tool may have taken it off. Notes each. Without a configuration nothing says where the filter should be.
+ * another tool may have taken it off. Notes each.
  */
-static bool lacks_interfaces(const struct kernel_filter *filter)
+static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
+	const struct kernel_filter *filter = &filters[at];
 	struct config *config;
 	struct reason reason;
 	bool lacks = false;
@@ -124,9 +125,11 @@ static bool lacks_interfaces(const struct kernel_filter *filter)
 
 		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
 			k++;
-		if (!index || (k < filter->attachments_count &&
-			       (!config->load.is_outgoing || kernel_other_direction(filter, &filter->attachments[k]) ||
-				kernel_has_lost_direction(filter, &filter->attachments[k]))))
+		/* lost_interfaces() names an interface that was loaded. */
+		if (!index || kernel_has_lost_interface(filters, count, at, index) ||
+		    (k < filter->attachments_count &&
+		     (!config->load.is_outgoing || kernel_other_direction(filter, &filter->attachments[k]) ||
+		      kernel_has_lost_direction(filter, &filter->attachments[k]))))
 			continue;
 		lacks = true;
 		output_note("the filter is not on '%s'%s, which its configuration names; to load it there: xdp-cuckoo%s "
@@ -139,10 +142,34 @@ static bool lacks_interfaces(const struct kernel_filter *filter)
 	return lacks;
 }
 
+/* Whether another tool has taken the filter off an interface altogether. Notes each. */
+static bool lost_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
+{
+	struct if_nameindex *there = if_nameindex();
+	const char *name = command_name_option(filters[at].config->name);
+	bool lost = false;
+
+	for (const struct if_nameindex *i = there; i && i->if_index; i++) {
+		char interface[IF_NAMESIZE];
+
+		if (!kernel_has_lost_interface(filters, count, at, (int)i->if_index))
+			continue;
+		lost = true;
+		snprintf(interface, sizeof(interface), "%s", i->if_name);
+		interface_clean_name(interface);
+		output_note("another tool has taken the filter off '%s'; to put it back: xdp-cuckoo%s load %s; if it need not "
+			    "be there: xdp-cuckoo unload %s",
+			    interface, name, interface, interface);
+	}
+	if_freenameindex(there);
+	return lost;
+}
+
 /* Why most packets of an interface are not filtered; NULL: they are. */
-static const char *ineffective(const struct kernel_filter *filter, const struct tally *tally,
+static const char *ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
 			       const struct store_info *info)
 {
+	const struct kernel_filter *filter = &filters[at];
 	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
@@ -158,7 +185,9 @@ static const char *ineffective(const struct kernel_filter *filter, const struct 
 		if (!why && run_is_filtering(filter))
 			why = "filters ONE DIRECTION only, though both were loaded";
 	}
-	if (lacks_interfaces(filter) && !why && run_is_filtering(filter))
+	if (lost_interfaces(filters, count, at) && !why && run_is_filtering(filter))
+		why = "filters, but NOT on all interfaces that it was loaded on";
+	if (lacks_interfaces(filters, count, at) && !why && run_is_filtering(filter))
 		why = "filters, but NOT all that its configuration names";
 	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
@@ -480,7 +509,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 					    attachment.interface);
 		}
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
-		why = ineffective(filter, &tally, info);
+		why = ineffective(filters, count, i, &tally, info);
 		*is_any_ineffective |= why != NULL;
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);

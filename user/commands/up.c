@@ -2,6 +2,8 @@
 /* up: loads filter, policies and lists as a configuration file says. down, check-config. */
 #include <errno.h>
 #include <string.h>
+
+#include <net/if.h>
 #include <unistd.h>
 
 #include "commands/command.h"
@@ -142,6 +144,18 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 			note_failure(up, command_fail_because(error, &reason));
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
 			       error ? "not taken off" : "taken off");
+	}
+	/* What another tool has taken off is not missed any more if the file does not name it. */
+	for (size_t i = 0; is_any_filtered && i < ABI_RECEIVED && !kernel->is_other_version; i++) {
+		char name[IF_NAMESIZE];
+		bool is_named = false;
+
+		if (!if_indextoname(kernel->config->received[i], name))
+			continue;
+		for (size_t k = 0; k < up->config->interfaces_count; k++)
+			is_named |= interfaces_are_one(up->config->interfaces[k], name);
+		if (!is_named)
+			kernel_want_received(kernel, kernel->config->received[i], false);
 	}
 }
 

@@ -135,6 +135,10 @@ void filter_start(struct filter *filter)
 	if (filter->state != FILTER_SET_UP)
 		return;
 	config->magic = ABI_MAGIC;
+	/* Another tool may have attached them. */
+	for (size_t i = 0; i < filter->kernel.attachments_count; i++)
+		if (!kernel_is_outgoing(&filter->kernel.attachments[i]))
+			kernel_want_received(&filter->kernel, filter->kernel.attachments[i].ifindex, true);
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
 	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
 }
@@ -202,6 +206,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	config->confirm_by = old->confirm_by;
 	config->pending_id = old->pending_id;
 	config->outgoing = old->outgoing;
+	memcpy(config->received, old->received, sizeof(config->received));
 	config->run = old->run & ABI_RUN_UNCONFIRMED;
 	error = filter_update(filter, store, name, reason);
 	/* The update may have replaced the new filter by a larger one. */

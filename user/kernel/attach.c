@@ -172,6 +172,46 @@ static __u64 outgoing_bit(const struct kernel_attachment *attachment)
 	return 1ULL << abi_counter_row(attachment->ifindex);
 }
 
+/* The place of this interface among those that the filter should be on; NULL: it should not. */
+static __u16 *received_place(const struct kernel_filter *filter, int ifindex)
+{
+	for (size_t i = 0; i < ABI_RECEIVED; i++)
+		if (filter->config->received[i] && filter->config->received[i] == (__u16)ifindex)
+			return &filter->config->received[i];
+	return NULL;
+}
+
+static bool is_on_interface(const struct kernel_filter *filter, __u16 low_bits)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		if ((__u16)filter->attachments[i].ifindex == low_bits)
+			return true;
+	return false;
+}
+
+/* If there is no room, an interface that the filter is not on gives its place to the new one. */
+void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted)
+{
+	__u16 *place = received_place(filter, ifindex);
+
+	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && !place; i++)
+		if (!filter->config->received[i])
+			place = &filter->config->received[i];
+	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && !place; i++)
+		if (!is_on_interface(filter, filter->config->received[i]))
+			place = &filter->config->received[i];
+	if (place)
+		__atomic_store_n(place, is_wanted ? (__u16)ifindex : 0, __ATOMIC_RELAXED);
+}
+
+bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_on_interface(&filters[i], (__u16)ifindex))
+			return false;
+	return !filters[at].is_other_version && received_place(&filters[at], ifindex);
+}
+
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
 	struct kernel_attachment attachment = {};
@@ -201,10 +241,12 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 		return error;
 	*reason = why;
 	attachment.is_new = true;
+	attachment.was_lost = received_place(filter, attachment.ifindex);
 	filter->attachments[filter->attachments_count++] = attachment;
 	/* The bit may be left from an interface that is gone. */
 	if (!kernel_other_direction(filter, &attachment))
 		kernel_want_outgoing(filter, &attachment, false);
+	kernel_want_received(filter, attachment.ifindex, true);
 	return 0;
 }
 
@@ -332,8 +374,12 @@ int kernel_detach_direction(const struct kernel_filter *filter, const struct ker
 	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && refresh_attachment(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now, reason) : 0;
-	if (!error && kernel_is_outgoing(attachment) && !filter->is_other_version)
-		kernel_want_outgoing(filter, attachment, attachment->was_lost);
+	if (!error && !filter->is_other_version) {
+		if (kernel_is_outgoing(attachment))
+			kernel_want_outgoing(filter, attachment, attachment->was_lost);
+		else
+			kernel_want_received(filter, attachment->ifindex, attachment->was_lost);
+	}
 	kernel_unpin_unused();
 	return error;
 }
@@ -343,8 +389,10 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 {
 	int error = kernel_detach_direction(filter, attachment, reason);
 
-	if (!error && !filter->is_other_version)
+	if (!error && !filter->is_other_version) {
 		kernel_want_outgoing(filter, attachment, false);
+		kernel_want_received(filter, attachment->ifindex, false);
+	}
 	if (!error && !kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment))
 		error = kernel_detach_direction(filter, kernel_other_direction(filter, attachment), reason);
 	return error;

@@ -244,6 +244,14 @@ bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct 
 void kernel_want_outgoing(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
 			  bool is_wanted);
 
+/*
+ * Whether filters[at] was put on this interface, and another tool has taken it off, in both directions, and none of
+ * these `count` filters is there. It stays so until kernel_want_received() or kernel_attach(). False if the filter is of
+ * another version. A filter remembers ABI_RECEIVED interfaces.
+ */
+bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex);
+void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted);
+
 /* The attachment of the same interface for the other direction; NULL: there is none. */
 const struct kernel_attachment *kernel_other_direction(const struct kernel_filter *filter,
 						       const struct kernel_attachment *attachment);

@@ -2,6 +2,8 @@
 /* The public functions that load and unload the filter, and set its mode. */
 #include <errno.h>
 
+#include <net/if.h>
+
 #include "library/internal.h"
 
 _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == KERNEL_NATIVE &&
@@ -77,6 +79,12 @@ int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 				continue;
 			error = kernel_detach(&running[i], &attachments[k], &handle->reason);
 			done += !error;
+		}
+		/* Another tool may have been faster. */
+		if (interface && public_has_name(handle, &running[i]) &&
+		    kernel_has_lost_interface(running, count, i, (int)if_nametoindex(interface))) {
+			kernel_want_received(&running[i], (int)if_nametoindex(interface), false);
+			done++;
 		}
 	}
 	kernel_filters_free(running, count);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <net/if.h>
+
 #include "change/change.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
@@ -193,7 +195,8 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 	json_t *family = metrics_family(metrics, "xdp_cuckoo_interface_info", METRIC_GAUGE,
 					"1 for each interface and direction that the filter runs on.");
 	json_t *other = metrics_family(metrics, "xdp_cuckoo_interface_lost_direction", METRIC_GAUGE,
-				       "1: another tool has taken off the filter for the other direction.");
+				       "1: another tool has taken off the other direction (none: both).");
+	struct if_nameindex *there = if_nameindex();
 
 	for (size_t f = 0; f < groups->filters_count; f++)
 		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
@@ -203,6 +206,20 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 			metrics_sample(family, json_incref(labels), 1);
 			metrics_sample(other, labels, kernel_has_lost_direction(filter, &filter->attachments[i]));
 		}
+	for (size_t f = 0; f < groups->filters_count; f++)
+		for (const struct if_nameindex *i = there; i && i->if_index; i++) {
+			char interface[IF_NAMESIZE];
+
+			if (!kernel_has_lost_interface(groups->filters, groups->filters_count, f, (int)i->if_index))
+				continue;
+			snprintf(interface, sizeof(interface), "%s", i->if_name);
+			interface_clean_name(interface);
+			metrics_sample(other,
+				       json_pack("{s:s, s:s, s:s, s:s}", "name", name_of(&groups->filters[f]),
+						 "interface", interface, "direction", "none", "mode", "none"),
+				       1);
+		}
+	if_freenameindex(there);
 }
 
 /* Adds the counts of the driver and of the filter with equal labels. */
