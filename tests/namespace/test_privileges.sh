@@ -216,6 +216,16 @@ test_pins_follow_a_new_table_and_go_with_the_interface() {
 	assert_equal '' "$(pins)" "pins left"
 }
 
+# Without CAP_NET_ADMIN the tool cannot see which programs run at tc.
+test_a_look_with_fewer_capabilities_leaves_pins() {
+	bpf_dir
+	assert_status 0 xu load --outgoing vrx
+	before=$(pins)
+	xu_with '+bpf +perfmon' status >/dev/null 2>&1
+	assert_equal "$before" "$(pins)" "pins"
+	assert_status 0 xu status
+}
+
 # Completion only looks.
 test_completion_leaves_pins() {
 	bpf_dir

@@ -288,10 +288,13 @@ static void unpin_filter(int net, const char *name, const struct interface *inte
 		close(fd);
 }
 
-/* Does nothing while another process attaches what it has pinned; the next search removes the pins. */
+/*
+ * Does nothing while another process attaches what it has pinned; the next search removes the pins. Only CAP_NET_ADMIN
+ * shows which programs run at tc: without it they would look unused.
+ */
 void kernel_unpin_unused(void)
 {
-	int fd = open_net_dir(false);
+	int fd = privileges_has(CAP_NET_ADMIN) || kernel_opens_ids() ? open_net_dir(false) : -EPERM;
 	DIR *net = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? NULL : fdopendir(fd);
 	struct interface *interfaces = NULL;
 	const struct dirent *entry;
