@@ -46,26 +46,6 @@ struct filter_search {
 };
 
 /*
- * Takes over the mappings of the earlier search: to map a table takes longer than finding it. No other map gets the id
- * of a mapped map: equal ids mean the same map.
- */
-static void take_memory(const struct filter_search *search, struct kernel_filter *filter)
-{
-	for (size_t i = 0; i < search->known_count; i++) {
-		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
-			struct kernel_map *from = &search->known[i].map[name], *to = &filter->map[name];
-
-			if (!from->memory || from->id != to->id || to->memory)
-				continue;
-			to->memory = from->memory;
-			to->part = from->part;
-			from->memory = NULL;
-			from->part = NULL;
-		}
-	}
-}
-
-/*
  * Adds the attachment to the filter found already with this config. If there is none, adds *filter first and zeroes it.
  * Returns enum kernel_found, or -errno.
  */
@@ -90,7 +70,21 @@ static int add_filter(struct filter_search *search, struct kernel_filter *filter
 	for (size_t i = 0; i < search->count; i++)
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);
-	take_memory(search, filter);
+	/*
+	 * Takes over the mappings of the earlier search: to map a table takes longer than finding it. No other map gets the
+	 * id of a mapped map: equal ids mean the same map.
+	 */
+	for (size_t i = 0; i < search->known_count; i++)
+		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+			struct kernel_map *from = &search->known[i].map[name], *to = &filter->map[name];
+
+			if (!from->memory || from->id != to->id || to->memory)
+				continue;
+			to->memory = from->memory;
+			to->part = from->part;
+			from->memory = NULL;
+			from->part = NULL;
+		}
 	found = kernel_open_config(filter, search->interface->name, search->reason);
 	if (found)
 		return found;
@@ -148,35 +142,11 @@ static int inspect_program(struct filter_search *search, __u32 prog_id)
 	return is_filter && found != KERNEL_GONE;
 }
 
-/* Looks at the programs that extend the program of the interface. */
-static int inspect_extensions(struct filter_search *search)
-{
-	__u32 id = 0;
-
-	while (!bpf_link_get_next_id(id, &id)) {
-		struct bpf_link_info info = {};
-		__u32 length = sizeof(info);
-		int fd = bpf_link_get_fd_by_id(id), result;
-
-		if (fd < 0) {
-			search->missed += id; /* it has just ended */
-			continue;
-		}
-		result = bpf_obj_get_info_by_fd(fd, &info, &length);
-		close(fd);
-		if (result || info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != search->root_id)
-			continue;
-		result = inspect_program(search, info.prog_id);
-		if (result < 0)
-			return result;
-	}
-	return 0;
-}
-
 static int inspect_interface(struct filter_search *search, const struct interface *interface)
 {
 	search->interface = interface;
 	for (int mode = 0; mode < INTERFACE_MODES; mode++) {
+		__u32 id = 0;
 		int result;
 
 		search->mode = mode;
@@ -184,12 +154,29 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 		if (!search->root_id)
 			continue;
 		result = inspect_program(search, search->root_id);
-		if (!result && kernel_opens_ids()) {
-			result = inspect_extensions(search);
-		} else if (!result) {
+		if (!result && !kernel_opens_ids()) {
 			/* The program has no pin here: somebody else may have loaded it, or it has just ended. */
 			memcpy(search->unseen, interface->name, sizeof(search->unseen));
 			search->missed += search->root_id;
+		}
+		/* Looks at the programs that extend the program of the interface. */
+		while (!result && kernel_opens_ids() && !bpf_link_get_next_id(id, &id)) {
+			struct bpf_link_info info = {};
+			__u32 length = sizeof(info);
+			int fd = bpf_link_get_fd_by_id(id), error;
+
+			if (fd < 0) {
+				search->missed += id; /* it has just ended */
+				continue;
+			}
+			error = bpf_obj_get_info_by_fd(fd, &info, &length);
+			close(fd);
+			if (error || info.type != BPF_LINK_TYPE_TRACING ||
+			    info.tracing.target_obj_id != search->root_id)
+				continue;
+			error = inspect_program(search, info.prog_id);
+			if (error < 0)
+				return error;
 		}
 		if (result < 0)
 			return result;

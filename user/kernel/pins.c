@@ -114,14 +114,24 @@ static bool is_object(int fd, enum kernel_kind kind, __u32 id)
 	return (is_map ? map.id : program.id) == id;
 }
 
-/* Takes ownership of `net`. */
-static int search_pin(int net, enum kernel_kind kind, __u32 id)
+bool kernel_opens_ids(void)
 {
-	DIR *directory = fdopendir(net);
+	return privileges_has(CAP_SYS_ADMIN);
+}
+
+int kernel_open_id(enum kernel_kind kind, __u32 id)
+{
+	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
 	const struct dirent *entry;
 	char path[PIN_PATH_BYTES];
-	int fd = -ENOENT;
+	DIR *directory;
 
+	if (fd != -EPERM || kernel_opens_ids())
+		return fd;
+	net = open_net_dir(false);
+	if (net < 0)
+		return net == -ENOENT ? net : -EPERM;
+	directory = fdopendir(net);
 	if (!directory) {
 		close(net);
 		return -ENOMEM;
@@ -141,23 +151,6 @@ static int search_pin(int net, enum kernel_kind kind, __u32 id)
 	return fd < 0 ? -ENOENT : fd;
 }
 
-bool kernel_opens_ids(void)
-{
-	return privileges_has(CAP_SYS_ADMIN);
-}
-
-int kernel_open_id(enum kernel_kind kind, __u32 id)
-{
-	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
-
-	if (fd != -EPERM || kernel_opens_ids())
-		return fd;
-	net = open_net_dir(false);
-	if (net == -ENOENT)
-		return net;
-	return net < 0 ? -EPERM : search_pin(net, kind, id);
-}
-
 /* ---- pinning ---- */
 
 static int pin(int fd, int filter_dir, enum kernel_kind kind, __u32 id)
@@ -168,23 +161,6 @@ static int pin(int fd, int filter_dir, enum kernel_kind kind, __u32 id)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s_%u", filter_dir, object_names[kind], id);
 	error = bpf_obj_pin(fd, path);
 	return error == -EEXIST ? 0 : error;
-}
-
-static int pin_filter(const struct kernel_filter *filter, int filter_dir)
-{
-	struct bpf_prog_info info;
-	int error = 0;
-
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
-	for (enum kernel_program which = 0; which < KERNEL_PROGRAMS && !error; which++) {
-		if (!filter->program[which])
-			continue;
-		error = kernel_program_info(kernel_program(filter, which), &info);
-		if (!error)
-			error = pin(kernel_program(filter, which), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
-	}
-	return error;
 }
 
 int kernel_pins_refuse(struct reason *reason, int error)
@@ -218,6 +194,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	       struct reason *reason)
 {
 	const bool is_needed = !kernel_opens_ids();
+	struct bpf_prog_info info;
 	char name[PIN_NAME_BYTES];
 	int net = open_net_dir(is_needed), filter_dir, error;
 
@@ -236,7 +213,16 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	error = flock(net, LOCK_SH) ? -errno : 0;
 	waiting_end();
 	filter_dir = error ? error : make_dir_at(net, name);
-	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
+	error = filter_dir < 0 ? filter_dir : 0;
+	for (enum kernel_map_name map = 0; map < KERNEL_MAPS && !error; map++)
+		error = pin(filter->map[map].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[map].id);
+	for (enum kernel_program which = 0; which < KERNEL_PROGRAMS && !error; which++) {
+		if (!filter->program[which])
+			continue;
+		error = kernel_program_info(kernel_program(filter, which), &info);
+		if (!error)
+			error = pin(kernel_program(filter, which), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
+	}
 	if (filter_dir >= 0)
 		close(filter_dir);
 	*lock = net;

@@ -22,31 +22,11 @@ const __u32 kernel_mode_flags[INTERFACE_MODES] = {
 
 /* ---- one interface ---- */
 
-/* The link that holds the program on its interface: a descriptor; -ENOENT: netlink attached it. */
-static int open_link(const struct kernel_attachment *attachment)
-{
-	__u32 id = 0;
-
-	while (!bpf_link_get_next_id(id, &id)) {
-		struct bpf_link_info info = {};
-		__u32 length = sizeof(info);
-		int fd = bpf_link_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue; /* it has just ended */
-		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
-		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
-			return fd;
-		close(fd);
-	}
-	return -ENOENT;
-}
-
 int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, on_interface, .old_prog_fd = old);
 	LIBBPF_OPTS(bpf_link_update_opts, in_link, .flags = BPF_F_REPLACE, .old_prog_fd = old);
-	int error, link;
+	int error, link = -1;
 
 	if (attachment->mode >= INTERFACE_XDP_MODES)
 		return tc_swap(attachment, old, new);
@@ -57,7 +37,19 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 		return error;
 	/* Only the link can replace a program that it holds. It gives no error text. */
 	kernel_catch_messages();
-	link = open_link(attachment);
+	for (__u32 id = 0; link < 0 && !bpf_link_get_next_id(id, &id);) {
+		struct bpf_link_info info = {};
+		__u32 length = sizeof(info);
+		const int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue; /* it has just ended */
+		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
+		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
+			link = fd;
+		else
+			close(fd);
+	}
 	if (link < 0)
 		return -EBUSY;
 	error = new < 0 ? bpf_link_detach(link) : bpf_link_update(link, new, &in_link);
@@ -131,36 +123,28 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 }
 
 /*
- * Replaces one program. An error counts only if the old program still runs there. If the interface is gone,
- * or somebody else has changed its program, it is left out (*program: -1), because there is nothing to
- * replace.
+ * An error counts only if the old program still runs there. If the interface is gone, or somebody else has changed its
+ * program, it is left out (its program: -1), because there is nothing to replace.
  */
-static int replace_one(const struct kernel_attachment *old, const struct kernel_attachment *new, int new_program,
-		       int *program)
-{
-	const int error = *program < 0 ? 0 : kernel_swap_program(old, *program, new_program);
-	__u32 runs;
-
-	if (!error || look_again(old, &runs) || runs == old->prog_id)
-		return error;
-	if (runs == new->prog_id)
-		return 0;
-	close(*program);
-	*program = -1;
-	return 0;
-}
-
 static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
 		       struct reason *reason)
 {
 	for (size_t i = 0; i < old->attachments_count; i++) {
-		int error = replace_one(&old->attachments[i], &filter->attachments[i],
-					kernel_program(filter, kernel_program_at(&filter->attachments[i])),
-					&programs[i]);
+		const struct kernel_attachment *before = &old->attachments[i], *now = &filter->attachments[i];
+		const int program = kernel_program(filter, kernel_program_at(now));
+		int error = programs[i] < 0 ? 0 : kernel_swap_program(before, programs[i], program);
+		__u32 runs;
 
 		if (!error)
 			continue;
-		error = refuse_replace(error, old->attachments[i].interface, reason);
+		if (!look_again(before, &runs) && runs != before->prog_id) {
+			if (runs != now->prog_id) {
+				close(programs[i]);
+				programs[i] = -1;
+			}
+			continue;
+		}
+		error = refuse_replace(error, before->interface, reason);
 		/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
 		while (i--)
 			for (int try = 0; try < BACK_TRIES && programs[i] >= 0; try++)

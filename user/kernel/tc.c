@@ -100,15 +100,24 @@ void tc_list(struct interface *interface)
 	}
 }
 
-static int attach_by_clsact(const struct kernel_attachment *attachment, int program)
+int tc_attach(const struct kernel_attachment *attachment, int program)
 {
 	const enum interface_mode other = attachment->mode == INTERFACE_TC ? INTERFACE_TC_SENT : INTERFACE_TC;
+	LIBBPF_OPTS(bpf_prog_attach_opts, first, .flags = TCX_BEFORE);
 	LIBBPF_OPTS(bpf_tc_hook, qdisc, .ifindex = attachment->ifindex, .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = HANDLE, .priority = PRIORITY);
-	const int made = bpf_tc_hook_create(&qdisc);
-	struct hook beside;
-	int error;
+	struct hook hook, beside;
+	int error, made;
 
+	kernel_catch_messages();
+	error = look_at_hook(attachment->ifindex, attachment->mode, &hook);
+	if (error)
+		return error;
+	if (hook.id)
+		return -EBUSY;
+	if (hook.has_tcx)
+		return bpf_prog_attach_opts(program, attachment->ifindex, tcx_type(attachment->mode), &first);
+	made = bpf_tc_hook_create(&qdisc);
 	if (made && made != -EEXIST)
 		return made;
 	if (!made || (!look_at_hook(attachment->ifindex, other, &beside) && beside.handle & HANDLE_MADE))
@@ -122,62 +131,37 @@ static int attach_by_clsact(const struct kernel_attachment *attachment, int prog
 	return error;
 }
 
-int tc_attach(const struct kernel_attachment *attachment, int program)
-{
-	LIBBPF_OPTS(bpf_prog_attach_opts, first, .flags = TCX_BEFORE);
-	struct hook hook;
-	int error;
-
-	kernel_catch_messages();
-	error = look_at_hook(attachment->ifindex, attachment->mode, &hook);
-	if (error)
-		return error;
-	if (hook.id)
-		return -EBUSY;
-	if (!hook.has_tcx)
-		return attach_by_clsact(attachment, program);
-	return bpf_prog_attach_opts(program, attachment->ifindex, tcx_type(attachment->mode), &first);
-}
-
-/* Takes the qdisc off, too, if it is ours and nobody else has a filter there. */
-static int detach_from_clsact(const struct kernel_attachment *attachment, const struct hook *hook)
-{
-	LIBBPF_OPTS(bpf_tc_hook, qdisc, .ifindex = attachment->ifindex,
-		    .attach_point = attachment->mode == INTERFACE_TC ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, options, .handle = hook->handle, .priority = PRIORITY);
-	const int error = bpf_tc_detach(&qdisc, &options);
-	struct hook in, out;
-
-	if (error || !(hook->handle & HANDLE_MADE) || look_at_hook(attachment->ifindex, INTERFACE_TC, &in) ||
-	    look_at_hook(attachment->ifindex, INTERFACE_TC_SENT, &out) || in.filters || out.filters)
-		return error;
-	qdisc.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
-	bpf_tc_hook_destroy(&qdisc);
-	return 0;
-}
-
 int tc_swap(const struct kernel_attachment *attachment, int old, int new)
 {
 	const enum bpf_attach_type type = tcx_type(attachment->mode);
 	LIBBPF_OPTS(bpf_prog_attach_opts, in_place, .flags = BPF_F_REPLACE, .replace_prog_fd = old);
 	LIBBPF_OPTS(bpf_tc_hook, qdisc, .ifindex = attachment->ifindex,
 		    .attach_point = attachment->mode == INTERFACE_TC ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = new, .flags = BPF_TC_F_REPLACE, .priority = PRIORITY);
-	struct hook hook;
+	LIBBPF_OPTS(bpf_tc_opts, options, .priority = PRIORITY);
+	struct hook hook, in, out;
 	int error;
 
 	kernel_catch_messages();
 	error = look_at_hook(attachment->ifindex, attachment->mode, &hook);
-	if (error || hook.has_tcx) {
-		if (!error)
-			error = new < 0 ? bpf_prog_detach2(old, attachment->ifindex, type) :
-					  bpf_prog_attach_opts(new, attachment->ifindex, type, &in_place);
+	if (error)
 		return error;
-	}
+	if (hook.has_tcx)
+		return new < 0 ? bpf_prog_detach2(old, attachment->ifindex, type) :
+				 bpf_prog_attach_opts(new, attachment->ifindex, type, &in_place);
 	if (hook.id != attachment->prog_id)
 		return -ENOENT;
-	if (new < 0)
-		return detach_from_clsact(attachment, &hook);
 	options.handle = hook.handle;
-	return bpf_tc_attach(&qdisc, &options);
+	if (new >= 0) {
+		options.prog_fd = new;
+		options.flags = BPF_TC_F_REPLACE;
+		return bpf_tc_attach(&qdisc, &options);
+	}
+	error = bpf_tc_detach(&qdisc, &options);
+	/* Takes the qdisc off, too, if it is ours and nobody else has a filter there. */
+	if (!error && hook.handle & HANDLE_MADE && !look_at_hook(attachment->ifindex, INTERFACE_TC, &in) &&
+	    !look_at_hook(attachment->ifindex, INTERFACE_TC_SENT, &out) && !in.filters && !out.filters) {
+		qdisc.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
+		bpf_tc_hook_destroy(&qdisc);
+	}
+	return error;
 }
