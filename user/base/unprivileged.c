@@ -126,33 +126,18 @@ static void find_user(uid_t *user, gid_t *group)
 }
 
 /*
- * No core dump: memory may hold secrets. A process that attackers make grow fails to allocate before this host lacks memory. Its
- * copy of the parent's memory does not count.
- */
-static int set_limits(size_t memory)
-{
-	const struct rlimit no_core = {};
-	struct rlimit data = {};
-	unsigned long copied = 0;
-	FILE *file = fopen("/proc/self/statm", "re");
-
-	if (file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &copied) != 1)
-		copied = 0;
-	if (file)
-		fclose(file);
-	data.rlim_cur = data.rlim_max = memory + copied * sysconf(_SC_PAGESIZE);
-	return setrlimit(RLIMIT_CORE, &no_core) || setrlimit(RLIMIT_DATA, &data) ? -errno : 0;
-}
-
-/*
  * A terminal could be made to type into the shell of root: setsid() cuts the process off from it. A change of the user
  * resets what prctl() sets, so prctl() comes after it.
  */
 static int give_up(int fd, size_t memory)
 {
-	int error = unprivileged_close_others(fd);
+	const struct rlimit no_core = {};
+	struct rlimit data = {};
+	unsigned long copied = 0;
+	FILE *file;
 	uid_t user;
 	gid_t group;
+	int error = unprivileged_close_others(fd);
 
 	if (error)
 		return error;
@@ -162,9 +147,19 @@ static int give_up(int fd, size_t memory)
 	if (privileges_has(CAP_SETUID) &&
 	    (setgroups(0, NULL) || setresgid(group, group, group) || setresuid(user, user, user)))
 		return -errno;
-	error = set_limits(memory);
-	if (!error)
-		error = privileges_keep(0);
+	/*
+	 * No core dump: memory may hold secrets. A process that attackers make grow fails to allocate before this host lacks
+	 * memory. Its copy of the parent's memory does not count.
+	 */
+	file = fopen("/proc/self/statm", "re");
+	if (file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &copied) != 1)
+		copied = 0;
+	if (file)
+		fclose(file);
+	data.rlim_cur = data.rlim_max = memory + copied * sysconf(_SC_PAGESIZE);
+	if (setrlimit(RLIMIT_CORE, &no_core) || setrlimit(RLIMIT_DATA, &data))
+		return -errno;
+	error = privileges_keep(0);
 	if (!error)
 		error = privileges_gain_none();
 	if (error)

@@ -41,15 +41,17 @@ const char *waiting_name(void)
 /* ---- grace periods ---- */
 
 /*
- * Runs on each CPU in turn: when a CPU runs this task, its earlier softirq work is over. This is only the fallback,
- * because this task may not be allowed to run on every CPU.
+ * MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. Then this task runs on each
+ * CPU in turn: when a CPU runs it, the earlier softirq work of that CPU is over. It may not be allowed to run on every CPU.
  */
-static int visit_every_cpu(void)
+int grace_wait(void)
 {
 	cpu_set_t allowed, one;
 	int error = 0;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return 0;
+	if ((errno != EINVAL && errno != ENOSYS) || sched_getaffinity(0, sizeof(allowed), &allowed))
 		return -errno;
 	for (int cpu = 0; cpu < CPU_SETSIZE && !error; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed))
@@ -60,12 +62,4 @@ static int visit_every_cpu(void)
 	}
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	return error;
-}
-
-/* MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. */
-int grace_wait(void)
-{
-	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		return 0;
-	return errno == EINVAL || errno == ENOSYS ? visit_every_cpu() : -errno;
 }

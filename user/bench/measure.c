@@ -55,22 +55,6 @@ struct ipv6_frame {
 
 _Static_assert(sizeof(struct ipv6_frame) <= BENCH_FRAME_BYTES_MAX, "frame");
 
-static void make_frame(enum flow_family family, struct bench_run *run)
-{
-	const struct ipv4_frame ipv4 = {
-		.head = { .ethertype = htons(ETH_P_IP) },
-		.ip = { .version = 4, .ihl = 5, .ttl = 64, .tot_len = htons(sizeof(ipv4) - sizeof(ipv4.head)) },
-		.payload = { [13] = FLOW_TCP_SYN },
-	};
-	const struct ipv6_frame ipv6 = {
-		.head = { .ethertype = htons(ETH_P_IPV6) },
-		.ip = { .version = 6, .hop_limit = 64, .payload_len = htons(sizeof(ipv6.payload)) },
-	};
-
-	run->frame_bytes = family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
-	memcpy(run->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6, run->frame_bytes);
-}
-
 /* ---- checks: the programs must do the work that is timed ---- */
 
 /* The packets that were counted under the outcome and its right verdict. */
@@ -210,13 +194,24 @@ static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 /* Spends half of the time on one CPU and half on all. */
 static int measure(struct scene *scene, double seconds, struct bench_result *result, struct reason *reason)
 {
+	const struct ipv4_frame ipv4 = {
+		.head = { .ethertype = htons(ETH_P_IP) },
+		.ip = { .version = 4, .ihl = 5, .ttl = 64, .tot_len = htons(sizeof(ipv4) - sizeof(ipv4.head)) },
+		.payload = { [13] = FLOW_TCP_SYN },
+	};
+	const struct ipv6_frame ipv6 = {
+		.head = { .ethertype = htons(ETH_P_IPV6) },
+		.ip = { .version = 6, .hop_limit = 64, .payload_len = htons(sizeof(ipv6.payload)) },
+	};
+	const void *frame = scene->family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6;
 	double ns[BENCH_PROGRAMS];
 	cpu_set_t all, one;
 	double turn_ns;
 	__u64 slices;
 	int error;
 
-	make_frame(scene->family, &scene->run);
+	scene->run.frame_bytes = scene->family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
+	memcpy(scene->run.frame, frame, scene->run.frame_bytes);
 	error = check(scene, ns, reason);
 	if (error)
 		return error;

@@ -202,24 +202,6 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 	return 1;
 }
 
-/* If the store has a rule for one of these flows, the table lacks that rule. */
-static int check_misses(const struct making *making, enum flow_family family, const struct bench_list *list,
-			struct reason *reason)
-{
-	int decision = BY_NO_RULE;
-
-	for (size_t i = 0; list->flow && i < MISSES_CHECKED && decision == BY_NO_RULE; i++) {
-		const struct rule query = bench_flow_query(&list->flow[i], family);
-
-		decision = ask_store(making, &query, false);
-	}
-	if (decision < 0)
-		return store_unread_reason(decision, reason);
-	if (decision == BY_NO_RULE)
-		return 0;
-	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check repairs it");
-}
-
 static int making_open(struct making *making, struct reason *reason)
 {
 	int error = store_shapes(making->store, &making->shapes);
@@ -254,8 +236,17 @@ int bench_lists_open(struct bench_lists *lists, struct store *store, const struc
 		hits->distinct = MIN(hits->distinct, sampled(&making.sample[family]));
 		if (!error)
 			error = make_list(&making, family, misses, make_miss, reason);
-		if (!error)
-			error = check_misses(&making, family, misses, reason);
+		/* If the store has a rule for one of these flows, the table lacks that rule. */
+		for (size_t i = 0; misses->flow && i < MISSES_CHECKED && !error; i++) {
+			const struct rule query = bench_flow_query(&misses->flow[i], family);
+			const int decision = ask_store(&making, &query, false);
+
+			if (decision < 0)
+				error = store_unread_reason(decision, reason);
+			else if (decision != BY_NO_RULE)
+				error = reason_set(reason, -EPROTO,
+						   "the table lacks rules that the store has; xdp-cuckoo check repairs it");
+		}
 		free(making.sample[family].rule);
 	}
 	if (error)

@@ -288,36 +288,6 @@ bool interfaces_is_there(const char *name)
 	return !interfaces_find(name, &ignored);
 }
 
-static int read_features(const struct nlmsghdr *message, void *features)
-{
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
-			*(__u64 *)features = mnl_attr_get_u64(attribute);
-	return MNL_CB_OK;
-}
-
-/* The driver's xdp-features (Linux 6.3), or `unknown`. */
-static __u64 ask_features(int index, __u64 unknown)
-{
-	__u64 features = 0;
-
-	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features, &features) ?
-		       unknown :
-		       features;
-}
-
-bool interfaces_may_take_frags(int index)
-{
-	return ask_features(index, NETDEV_XDP_RX_SG) & NETDEV_XDP_RX_SG;
-}
-
-bool interfaces_takes_frags(int index)
-{
-	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
-}
-
 bool interfaces_are_one(const char *name, const char *other)
 {
 	struct interface one = {}, two = {};
@@ -408,19 +378,38 @@ static int read_family(const struct nlmsghdr *message, void *id)
 	return MNL_CB_OK;
 }
 
-int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, netlink_visit visit,
-			void *context)
+static int read_features(const struct nlmsghdr *message, void *features)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
+			*(__u64 *)features = mnl_attr_get_u64(attribute);
+	return MNL_CB_OK;
+}
+
+/* The driver's xdp-features (Linux 6.3), or `unknown`. */
+static __u64 ask_features(int index, __u64 unknown)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = put_generic(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	__u16 id = 0;
-	int error;
+	__u64 features = 0;
+	__u16 family = 0;
 
-	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, family);
-	error = ask(NETLINK_GENERIC, request, NLM_F_ACK, read_family, &id);
-	if (error)
-		return error;
-	request = put_generic(buffer, id, command);
-	mnl_attr_put_u32(request, attribute, number);
-	return ask(NETLINK_GENERIC, request, NLM_F_ACK, visit, context);
+	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
+	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_family, &family))
+		return unknown;
+	request = put_generic(buffer, family, NETDEV_DEV_GET);
+	mnl_attr_put_u32(request, NETDEV_DEV_IFINDEX, index);
+	return ask(NETLINK_GENERIC, request, NLM_F_ACK, read_features, &features) ? unknown : features;
+}
+
+bool interfaces_may_take_frags(int index)
+{
+	return ask_features(index, NETDEV_XDP_RX_SG) & NETDEV_XDP_RX_SG;
+}
+
+bool interfaces_takes_frags(int index)
+{
+	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
 }

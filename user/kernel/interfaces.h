@@ -80,7 +80,7 @@ bool interfaces_takes_frags(int index);
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
 
-/* ---- requests by rtnetlink and generic netlink ---- */
+/* ---- requests by netlink ---- */
 
 struct nlmsghdr;
 
@@ -105,13 +105,5 @@ int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit 
 
 /* Sends one request, and calls `visit` for the answer. 0; -errno, of the kernel or of `visit`. */
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context);
-
-/*
- * Sends a command of a generic netlink family about the object that a numeric attribute names. The answer
- * starts with a struct genlmsghdr. 0; -ENOENT: the kernel has no such family; other -errno as from
- * netlink_ask().
- */
-int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, netlink_visit visit,
-			void *context);
 
 #endif

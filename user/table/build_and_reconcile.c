@@ -85,26 +85,19 @@ int table_build(struct table *table, const struct table_entry *entries, size_t c
 
 #define MARK_BITS 64
 
-/* Sets a mark. False: it was set before. */
-static bool mark_set(__u64 *marks, __u64 at)
-{
-	const __u64 bit = 1ULL << at % MARK_BITS;
-
-	if (marks[at / MARK_BITS] & bit)
-		return false;
-	marks[at / MARK_BITS] |= bit;
-	return true;
-}
-
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
 			  const struct bucket_pair *pair, __u64 tag, __u64 *kept, struct table_place *claimed)
 {
 	struct table_place place = { bucket, 0 };
 
 	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place); place.slot++) {
+		const __u64 at = table_slot(layout, place), bit = 1ULL << at % MARK_BITS;
+
+		if (kept[at / MARK_BITS] & bit)
+			continue;
+		kept[at / MARK_BITS] |= bit;
 		*claimed = place;
-		if (mark_set(kept, table_slot(layout, place)))
-			return true;
+		return true;
 	}
 	return false;
 }

@@ -44,21 +44,6 @@ static inline bool core_is_on_path(const struct table_search *search, unsigned i
 	return true;
 }
 
-FLOW_INLINE void core_expand(struct table *table, struct bucket_layout layout, unsigned int at)
-{
-	struct table_search *search = table->search;
-	const __u32 number = search->node[at].bucket;
-	const struct bucket bucket = table_bucket(table, layout, number);
-
-	for (unsigned int slot = 0; slot < layout.slots; slot++) {
-		__u32 fingerprint = bucket_get(bucket, layout, slot, table->prefixes);
-		__u32 child = number ^ bucket_step(fingerprint, table->geometry.step_shift);
-
-		if (search->count < TABLE_SEARCH_NODES && !core_is_on_path(search, at, child))
-			core_push(table, layout, child, at, slot);
-	}
-}
-
 /* Searches breadth first from both buckets of a key. Returns the node with a free slot, and *free; -ENOSPC; -ENOMEM. */
 FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
 			    struct table_place *free)
@@ -71,9 +56,18 @@ FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, co
 	core_push(table, layout, pair->first, 0, 0);
 	core_push(table, layout, pair->second, 1, 0);
 	for (unsigned int at = 0; at < search->count; at++) {
-		if (core_find_free(table, layout, search->node[at].bucket, free))
+		const __u32 number = search->node[at].bucket;
+		const struct bucket bucket = table_bucket(table, layout, number);
+
+		if (core_find_free(table, layout, number, free))
 			return at;
-		core_expand(table, layout, at);
+		for (unsigned int slot = 0; slot < layout.slots; slot++) {
+			const __u32 fingerprint = bucket_get(bucket, layout, slot, table->prefixes);
+			const __u32 child = number ^ bucket_step(fingerprint, table->geometry.step_shift);
+
+			if (search->count < TABLE_SEARCH_NODES && !core_is_on_path(search, at, child))
+				core_push(table, layout, child, at, slot);
+		}
 	}
 	return -ENOSPC;
 }
