@@ -221,9 +221,23 @@ test_a_look_with_fewer_capabilities_leaves_pins() {
 	bpf_dir
 	assert_status 0 xu load --outgoing vrx
 	before=$(pins)
-	xu_with '+bpf +perfmon' status >/dev/null 2>&1
+	assert_shows '^effect: +filters$' xu_with '+bpf +perfmon' status
 	assert_equal "$before" "$(pins)" "pins"
-	assert_status 0 xu status
+	assert_shows '^interfaces: +vrx native outgoing$' xu status
+}
+
+test_a_filter_at_tc_is_not_overlooked() {
+	bpf_dir
+	in_rx ip tuntap add dev tun0 mode tun
+	in_rx ip link set tun0 up
+	assert_status 0 xu load tun0
+	for command in status 'add 192.0.2.1'; do
+		# shellcheck disable=SC2086 # words
+		assert_fails 3 'only CAP_NET_ADMIN shows whether it runs at tc' xu_with '+bpf +perfmon' $command
+	done
+	assert_shows '^rules: +0$' xu status
+	assert_status 0 xu unload tun0
+	assert_status 0 xu_with '+bpf +perfmon' add 192.0.2.1
 }
 
 # Completion only looks.

@@ -336,7 +336,7 @@ bool kernel_goes_with_another(const struct kernel_filter *filter, const struct k
 /* If another interface with both directions has the same bit, the bit says nothing about this one. */
 bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
-	if (filter->is_other_version || kernel_other_direction(filter, attachment))
+	if (filter->is_other_version || kernel_other_direction(filter, attachment) || !kernel_sees_tc())
 		return false;
 	for (size_t i = 0; i < filter->attachments_count && !kernel_is_outgoing(attachment); i++)
 		if (kernel_is_outgoing(&filter->attachments[i]) &&

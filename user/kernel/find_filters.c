@@ -263,6 +263,9 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	if (*search.unseen && !has_wanted) {
 		kernel_unseen_reason(search.unseen, reason);
 		seen = KERNEL_NOT_ALLOWED;
+	} else if (!(wish.must_see ? has_wanted : kept) && !error && !kernel_sees_tc() && kernel_has_pins()) {
+		kernel_unseen_reason(NULL, reason);
+		seen = KERNEL_NOT_ALLOWED;
 	}
 	/* All wanted filters are in the array. If a damaged one is not, the reason names it. */
 	if (!error && seen == KERNEL_SEEN)

@@ -102,7 +102,10 @@ bool kernel_opens_ids(void);
 /* Sets the reason for an error of kernel_open_id() or of pins. Returns the error for the caller. */
 int kernel_pins_refuse(struct reason *reason, int error);
 
-/* Says that `interface` runs a program that is not pinned here and may be any filter. -EPERM. */
+/*
+ * Says that `interface` runs a program that is not pinned here and may be any filter; NULL: that a pinned filter may run at
+ * tc. -EPERM.
+ */
 int kernel_unseen_reason(const char *interface, struct reason *reason);
 
 /*
@@ -116,6 +119,9 @@ void kernel_pin_finish(int lock);
 
 /* Removes the pins of filters that no interface runs. */
 void kernel_unpin_unused(void);
+
+/* Whether filters are pinned here. */
+bool kernel_has_pins(void);
 
 /* ---- recognise.c ---- */
 
@@ -139,6 +145,9 @@ int kernel_open_config(struct kernel_filter *filter, const char *interface, stru
 int kernel_unknown_version_reason(const char *interface, struct reason *reason);
 
 /* ---- tc.c ---- */
+
+/* Whether this process may list the programs at tc. Since Linux 6.6 that takes CAP_NET_ADMIN. */
+bool kernel_sees_tc(void);
 
 /* Sets the programs of an interface at tc that may be ours. */
 void tc_list(struct interface *interface);

@@ -146,7 +146,7 @@ size_t kernel_shapes_max(void);
 enum kernel_seen {
 	KERNEL_SEEN,          /* nothing */
 	KERNEL_SEEN_UNUSABLE, /* a filter that is damaged or, unless these are taken, of another version of the ABI */
-	KERNEL_NOT_ALLOWED,   /* a program that only CAP_SYS_ADMIN may look at */
+	KERNEL_NOT_ALLOWED,   /* a program that only CAP_SYS_ADMIN may look at, or one at tc without CAP_NET_ADMIN */
 };
 
 /* 0, -EPROTO or -EPERM: for callers that can do nothing without the filter. */

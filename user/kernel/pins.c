@@ -177,6 +177,11 @@ int kernel_pins_refuse(struct reason *reason, int error)
 
 int kernel_unseen_reason(const char *interface, struct reason *reason)
 {
+	if (!interface)
+		return reason_set(reason, -EPERM,
+				  "cannot see what runs: a filter is pinned in %s, and only CAP_NET_ADMIN shows whether it "
+				  "runs at tc; run this with CAP_NET_ADMIN",
+				  pins);
 	return reason_set(reason, -EPERM,
 			  "cannot see what runs: '%s' runs a program, maybe this filter, that only CAP_SYS_ADMIN may "
 			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
@@ -274,13 +279,29 @@ static void unpin_filter(int net, const char *name, const struct interface *inte
 		close(fd);
 }
 
+bool kernel_has_pins(void)
+{
+	int fd = open_net_dir(false);
+	DIR *net = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool has_any = false;
+
+	while (net && !has_any && (entry = readdir(net)))
+		has_any = entry->d_name[0] != '.';
+	if (net)
+		closedir(net);
+	else if (fd >= 0)
+		close(fd);
+	return has_any;
+}
+
 /*
- * Does nothing while another process attaches what it has pinned; the next search removes the pins. Only CAP_NET_ADMIN
- * shows which programs run at tc: without it they would look unused.
+ * Does nothing while another process attaches what it has pinned; the next search removes the pins. Programs that this
+ * process cannot see would look unused.
  */
 void kernel_unpin_unused(void)
 {
-	int fd = privileges_has(CAP_NET_ADMIN) || kernel_opens_ids() ? open_net_dir(false) : -EPERM;
+	int fd = kernel_sees_tc() ? open_net_dir(false) : -EPERM;
 	DIR *net = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? NULL : fdopendir(fd);
 	struct interface *interfaces = NULL;
 	const struct dirent *entry;

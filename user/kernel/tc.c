@@ -15,6 +15,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include "base/privileges.h"
 #include "kernel/internal.h"
 
 /* From <linux/bpf.h>, where Debian 12 lacks them. */
@@ -36,6 +37,11 @@ struct hook {
 static enum bpf_attach_type tcx_type(enum interface_mode mode)
 {
 	return (enum bpf_attach_type)(mode == INTERFACE_TC ? TCX_INGRESS : TCX_EGRESS);
+}
+
+bool kernel_sees_tc(void)
+{
+	return kernel_is_before(6, 6) || privileges_has(CAP_NET_ADMIN) || kernel_opens_ids();
 }
 
 /* A program that this process may not look at may be ours, too. */
