@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "fleet/follow_internal.h"
 #include "io/whole_file.h"
@@ -79,16 +78,6 @@ struct fleet_options fleet_options_of_reports(const struct fleet_options *option
 	there.brokers[0] = options->report;
 	there.brokers_count = 1;
 	return there;
-}
-
-const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES])
-{
-	if (options->host)
-		snprintf(name, FLEET_HOST_BYTES, "%s", options->host);
-	else if (gethostname(name, FLEET_HOST_BYTES))
-		snprintf(name, FLEET_HOST_BYTES, "unnamed");
-	name[FLEET_HOST_BYTES - 1] = '\0';
-	return name;
 }
 
 __s64 fleet_now_ms(void)

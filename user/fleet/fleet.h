@@ -52,9 +52,6 @@ __u64 fleet_position_score(struct fleet_position position);
 const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what);
 const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what);
 
-/* The name under which this host reports: options->host, else the kernel's. */
-const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES]);
-
 /* The options with the server of `report` for the broker. */
 struct fleet_options fleet_options_of_reports(const struct fleet_options *options);
 

@@ -127,16 +127,6 @@ static int get_host(struct fleet_host *host, struct broker *reports, struct reas
 	return error ? error : 1;
 }
 
-int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason)
-{
-	int error;
-
-	if (put_host(reports, fleet, host->name))
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = get_host(host, reports, reason);
-	return error > 0 ? 0 : error;
-}
-
 int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
 		    const char *fleet, struct reason *reason)
 {
@@ -310,7 +300,6 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 	size_t used = strlen(text->text), named = 0;
 	char key[FLEET_KEY_BYTES];
 	redisReply *names, *reply;
-	struct reason ignored;
 	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE",
 				   fleet_list_key(key, waiting->fleet, waiting->list, set), low, high, NULL);
 
@@ -322,14 +311,17 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 
 		snprintf(host.name, sizeof(host.name), "%.*s", FLEET_HOST_BYTES - 1,
 			 names->element[i]->type == REDIS_REPLY_STRING ? names->element[i]->str : "");
-		error = fleet_host_read(&host, waiting->reports, waiting->fleet, reason);
+		error = put_host(waiting->reports, waiting->fleet, host.name);
+		error = error ? reason_set(reason, error, "not enough memory") :
+				get_host(&host, waiting->reports, reason);
+		error = error > 0 ? 0 : error;
 		/* A report that nobody can read does not say that the host is gone. */
 		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
 			/* Forgets it in the sets of the list. That is no more than tidy: it may be refused. */
 			for (size_t j = 0; j < 2 && !error; j++) {
 				fleet_list_key(key, waiting->fleet, waiting->list, j ? "refused" : "hosts");
-				error = connection_ask(connection, &reply, &ignored, "ZREM", key,
-						       names->element[i]->str, NULL);
+				error = connection_ask(connection, &reply, reason, "ZREM", key, names->element[i]->str,
+						       NULL);
 				codec_free(reply);
 				error = error == -EREMOTEIO ? 0 : error;
 			}

@@ -19,7 +19,7 @@ struct fleet_list {
 
 struct fleet_host {
 	char name[FLEET_HOST_BYTES];
-	redisReply *fields; /* as write_status() in follow.c writes them; NULL: not read, or unreadable */
+	redisReply *fields; /* of write_status() in follow.c, or what the host likes; NULL: not read, or unreadable */
 };
 
 struct fleet_view {
@@ -40,9 +40,6 @@ int fleet_reports_open(struct broker *own, struct broker **reports, struct broke
 int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
 		    const char *fleet, struct reason *reason);
 void fleet_view_close(struct fleet_view *view);
-
-/* Reads the status of the host with this name. A host may write anything there, and harms only itself. */
-int fleet_host_read(struct fleet_host *host, struct broker *reports, const char *fleet, struct reason *reason);
 
 /* A field of the host's status; "" if there is none. As a number: cut to 2^53. */
 const char *fleet_host_field(const struct fleet_host *host, const char *name);

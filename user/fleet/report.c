@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define IN_A_ROW 3
 #define HEARTBEAT_MS 5000 /* between two reports that say nothing new */
@@ -96,8 +97,13 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	const char *why = NULL;
 	struct reason refusal;
 
+	if (options->host)
+		snprintf(host, sizeof(host), "%s", options->host);
+	else if (gethostname(host, sizeof(host)))
+		snprintf(host, sizeof(host), "unnamed");
+	host[sizeof(host) - 1] = '\0';
 	snprintf(sent, sizeof(sent), "%s", lines);
-	replies = put_report(report, &broker->connection, fleet, fleet_host_name(options, host), lines, must_count);
+	replies = put_report(report, &broker->connection, fleet, host, lines, must_count);
 	if (replies < 0)
 		return reason_set(reason, replies, "not enough memory");
 	for (int i = 0; i < replies && !error; i++) {
