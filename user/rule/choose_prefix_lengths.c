@@ -189,16 +189,6 @@ static bool unite_cheapest(struct plan *plan)
 	return true;
 }
 
-/* Has each shape of the family probed as the nearest of these. */
-static void assign(struct shape_list *list, enum flow_family family, const struct rule_shape *probed, size_t count)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->entry[i].shape.family == family)
-			list->entry[i].probed_as = *nearest_probed(probed, count, &list->entry[i].shape, 256);
-	for (size_t i = 0; i < count; i++)
-		shape_list_mark_shared(list, &probed[i]);
-}
-
 static int plan_family(struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape probed[SHAPE_LIST_MAX];
@@ -233,7 +223,11 @@ static int plan_family(struct shape_list *list, enum flow_family family)
 		count = cover(list, family, bits, probed);
 	if (count > shape_list_limit)
 		return -E2BIG;
-	assign(list, family, probed, count);
+	for (size_t i = 0; i < list->count; i++)
+		if (list->entry[i].shape.family == family)
+			list->entry[i].probed_as = *nearest_probed(probed, count, &list->entry[i].shape, 256);
+	for (size_t i = 0; i < count; i++)
+		shape_list_mark_shared(list, &probed[i]);
 	return 0;
 }
 

@@ -64,31 +64,6 @@ static struct values values_of(const struct rule_phrase *phrase, size_t at)
 				.is_length = !strcmp(phrase->words[at], "length") };
 }
 
-/* Starts with the next element. 1: it is a range; 0: it is one value, in `text`; -EINVAL. */
-static int begin_element(struct values *values, char text[RULE_RANGE_BYTES], struct reason *reason)
-{
-	const size_t length = strcspn(values->rest, ",");
-
-	if (!length || length >= RULE_RANGE_BYTES)
-		return reason_set(reason, -EINVAL, "'%.80s': %s", values->rest,
-				  length ? "too long" : "no value before or after a comma");
-	*(char *)mempcpy(text, values->rest, length) = '\0';
-	values->rest += length;
-	if (*values->rest && !*++values->rest)
-		return reason_set(reason, -EINVAL, "'%.80s,': no value after the comma", text);
-	if (!strchr(text, '-') || (values->is_port && !(*text >= '0' && *text <= '9')))
-		return 0;
-	if (!values->is_port)
-		return rule_range_parse(text, &values->addresses, reason) ? -EINVAL : 1;
-	if (parse_port(text, '-', &values->port) && parse_port(strchr(text, '-') + 1, '\0', &values->last_port) &&
-	    values->port <= values->last_port && values->last_port <= 65535) {
-		values->has_blocks = values->is_length || values->last_port - values->port >= RULE_EACH_MAX;
-		return 1;
-	}
-	return reason_set(reason, -EINVAL, "'%s' is not a range of %s", text,
-			  values->is_length ? "lengths, like 0-127" : "ports, like 80-443");
-}
-
 unsigned int rule_block_bits(unsigned int first, unsigned int last)
 {
 	unsigned int bits = 0;
@@ -103,30 +78,44 @@ unsigned int rule_block_bits(unsigned int first, unsigned int last)
 static int next_value(struct values *values, char text[RULE_RANGE_BYTES], struct reason *reason)
 {
 	union flow_addr address;
-	unsigned int length;
-	int got;
+	unsigned int bits;
+	size_t length;
 
 	for (;;) {
 		if (values->is_in_range && values->is_port && values->port <= values->last_port) {
-			const unsigned int bits =
-				values->has_blocks ? rule_block_bits(values->port, values->last_port) : 0;
-
+			bits = values->has_blocks ? rule_block_bits(values->port, values->last_port) : 0;
 			sprintf(text, bits ? "%u/%u" : "%u", values->port, RULE_PORT_BITS - bits);
 			values->port += 1U << bits;
 			return 1;
 		}
-		if (values->is_in_range && !values->is_port && rule_range_next(&values->addresses, &address, &length)) {
+		if (values->is_in_range && !values->is_port && rule_range_next(&values->addresses, &address, &bits)) {
 			/* Messages quote the length of each prefix, even of a single address. */
 			rule_prefix_format(values->addresses.family, &address,
 					   rule_address_bits(values->addresses.family), text);
-			sprintf(text + strlen(text), "/%u", length);
+			sprintf(text + strlen(text), "/%u", bits);
 			return 1;
 		}
 		if (!*values->rest)
 			return 0;
-		got = begin_element(values, text, reason);
-		if (got <= 0)
-			return got ? got : 1;
+		/* The next element: one value, or a range. */
+		length = strcspn(values->rest, ",");
+		if (!length || length >= RULE_RANGE_BYTES)
+			return reason_set(reason, -EINVAL, "'%.80s': %s", values->rest,
+					  length ? "too long" : "no value before or after a comma");
+		*(char *)mempcpy(text, values->rest, length) = '\0';
+		values->rest += length;
+		if (*values->rest && !*++values->rest)
+			return reason_set(reason, -EINVAL, "'%.80s,': no value after the comma", text);
+		if (!strchr(text, '-') || (values->is_port && !(*text >= '0' && *text <= '9')))
+			return 1;
+		if (!values->is_port && rule_range_parse(text, &values->addresses, reason))
+			return -EINVAL;
+		if (values->is_port && (!parse_port(text, '-', &values->port) ||
+					!parse_port(strchr(text, '-') + 1, '\0', &values->last_port) ||
+					values->port > values->last_port || values->last_port > 65535))
+			return reason_set(reason, -EINVAL, "'%s' is not a range of %s", text,
+					  values->is_length ? "lengths, like 0-127" : "ports, like 80-443");
+		values->has_blocks = values->is_length || values->last_port - values->port >= RULE_EACH_MAX;
 		values->is_in_range = true;
 	}
 }

@@ -57,17 +57,10 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 
 /* ---- probed shapes ---- */
 
-/* The number of keys counts as a power of two, so that small changes rarely change the order of look-ups. */
-static bool comes_before(const struct rule_shape *a, __u64 a_keys, const struct rule_shape *b, __u64 b_keys)
-{
-	const int order = compare_ranks(a, b);
-
-	if (order)
-		return order < 0;
-	return __builtin_clzll(a_keys) < __builtin_clzll(b_keys);
-}
-
-/* Shapes of equal rank keep the order of the list. */
+/*
+ * The number of keys counts as a power of two, so that small changes rarely change the order of look-ups. Shapes that are
+ * equal in both keep the order of the list.
+ */
 size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *probed)
 {
 	struct rule_shape found[ABI_SHAPES_MAX];
@@ -91,7 +84,11 @@ size_t shape_list_probed(const struct shape_list *list, enum flow_family family,
 	for (size_t i = 0; i < count; i++) {
 		const __u64 own = keys[i];
 
-		for (at = i; at && comes_before(&found[i], own, &probed[at - 1], keys[at - 1]); at--) {
+		for (at = i; at; at--) {
+			const int order = compare_ranks(&found[i], &probed[at - 1]);
+
+			if (order ? order > 0 : __builtin_clzll(own) >= __builtin_clzll(keys[at - 1]))
+				break;
 			probed[at] = probed[at - 1];
 			keys[at] = keys[at - 1];
 		}
