@@ -82,6 +82,29 @@ test_waiting_counts_hosts_that_refuse() {
 	assert_error "0 of 2 hosts have the change; h1: refuses rules: .*; h2: unreadable"
 }
 
+# The log is too short for what is published while the host is away: it reads the whole list.
+test_waiting_counts_refusals_of_a_whole_list() {
+	fleet
+	redis CONFIG SET stream-node-max-entries 1 >/dev/null
+	redis HSET xc:default:meta log 1 >/dev/null
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	follow_kill
+	{ echo "add 192.0.2.9 action pass"; seq 1 250 | sed 's/.*/add 198.51.100.&\nadd 203.0.113.&\nadd 100.64.0.&\nadd 100.64.1.&\nadd 100.64.2.&/'; } >"$STATE/lines"
+	publish batch "$STATE/lines" --list bad --wait 100 >"$STATE/waited" 2>&1 &
+	waiting=$!
+	all_published() {
+		[ "$(redis HGET xc:default:L:bad:meta rules)" -eq 1252 ]
+	}
+	wait_for "the change" all_published
+	follow_start
+	wait_for "the whole list" followed 'reads the whole list'
+	status=0
+	wait "$waiting" || status=$?
+	grep -q "0 of 1 hosts have the change; h1: refuses rules: .*allow-pass" "$STATE/waited" ||
+		fail "status $status: $(cat "$STATE/waited")"
+}
+
 # A host reads from a replica, which takes no reports.
 test_reports_go_elsewhere() {
 	fleet

@@ -380,6 +380,9 @@ static int take_of_list(struct following *following, const struct follow_message
 		list->is_older |= message->at.epoch < list->at.epoch;
 		list->changes_at = message->at;
 		list->is_complete = true;
+		/* A publisher may wait for a change that has one of the rules refused. */
+		if (list->refused_count)
+			list->refused_at = message->at;
 		following->states[message->list] = FOLLOW_LEVEL; /* unless it is held */
 		return 0;
 	case FOLLOW_ACCEPT:
