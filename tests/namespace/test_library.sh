@@ -319,6 +319,26 @@ test_a_program_in_python() {
 		python3 user/integrations/examples/escalate.py 2 "$STATE/file"
 }
 
+passes_again() {
+	! xc test 192.0.2.9
+}
+
+# When the rule of a network has ended, the program blocks the network again.
+test_a_program_in_python_goes_on() {
+	command -v python3 >/dev/null || skip "python3 is not installed"
+	install_library
+	silence
+	xc load vrx >/dev/null
+	xc add 192.0.2.1,192.0.2.2 >/dev/null 2>&1
+	sed 's/^BLOCKED_MS = .*/BLOCKED_MS = 5000/' user/integrations/examples/escalate.py >"$STATE/escalate.py"
+	start python3 "$STATE/escalate.py" 2 "$STATE/store"
+	for which in first second; do
+		assert_verdict drop 192.0.2.1 192.0.2.2
+		wait_for "the $which rule" xc test 192.0.2.9
+		wait_for "the end of the $which rule" passes_again
+	done
+}
+
 test_the_archive_will_do() {
 	install_library
 	rm "$STATE/root/opt/xc/lib/libxdp-cuckoo.so"

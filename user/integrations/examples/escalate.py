@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import time
 
 LIST = b"escalated"
 BLOCKED_MS = 60 * 60 * 1000
@@ -90,7 +91,7 @@ def print_counts():
 
 
 def watch(fd, wanted):
-    blocked = set()
+    blocked = {}  # when the rule of a network ends
     senders = collections.defaultdict(set)
 
     # An exception cannot pass through the library. So this function only collects.
@@ -98,7 +99,8 @@ def watch(fd, wanted):
         if sample[0].has_flow:
             address = source(sample[0].flow)
             network = ipaddress.ip_network((address, PREFIX[address.version]), strict=False)
-            senders[network].add(address)
+            if network not in blocked:
+                senders[network].add(address)
         return 0
 
     poll = select.poll()
@@ -106,11 +108,15 @@ def watch(fd, wanted):
     visit_sample = VISIT_SAMPLE(visit)
     while True:
         poll.poll()
+        now = time.monotonic()
+        blocked = {network: end for network, end in blocked.items() if end > now}
         check(library.xdp_cuckoo_samples_read(handle, visit_sample, None))
-        new = {network for network, addresses in senders.items() if len(addresses) >= wanted} - blocked
+        new = [network for network, addresses in senders.items() if len(addresses) >= wanted]
         if new:
             block(new)
-            blocked |= new
+        for network in new:
+            blocked[network] = now + BLOCKED_MS / 1000
+            del senders[network]
 
 
 def end(*_):
