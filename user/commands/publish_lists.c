@@ -165,31 +165,6 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 
 /* ---- import ---- */
 
-static enum command_status publish_rules(struct publishing *publishing, const struct rule_set *rules)
-{
-	enum command_status status;
-	struct reason reason;
-	int error = 0;
-
-	if (publishing->invocation->is_dry_run)
-		return publish_dry_run(publishing, rules, true);
-	status = publish_open(publishing, publishing->list);
-	if (status != STATUS_DONE)
-		return status;
-	if (rules->count > FLEET_ENTRY_LINES)
-		error = functions_reserve(&publishing->publisher.broker, publishing->invocation->name, publishing->list,
-					  rules->count, &reason);
-	if (!error && publishing->invocation->is_replace)
-		error = replace(publishing, rules, &reason);
-	for (size_t i = 0; i < rules->count && !error && !publishing->invocation->is_replace; i++) {
-		struct rule rule;
-
-		rule_set_get(rules, i, &rule);
-		error = publisher_put(&publishing->publisher, &rule, true, &reason);
-	}
-	return error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
-}
-
 enum command_status publish_import(struct publishing *publishing)
 {
 	const struct invocation *invocation = publishing->invocation;
@@ -197,6 +172,7 @@ enum command_status publish_import(struct publishing *publishing)
 	enum command_status status;
 	struct import import;
 	struct reason reason;
+	struct rule rule;
 	int error;
 
 	if (invocation->count != 2)
@@ -215,7 +191,20 @@ enum command_status publish_import(struct publishing *publishing)
 				     "published; say --force",
 				     publishing->list);
 	else
-		status = publish_rules(publishing, &import.rules);
+		status = invocation->is_dry_run ? publish_dry_run(publishing, &import.rules, true) :
+						  publish_open(publishing, publishing->list);
+	if (status == STATUS_DONE && !invocation->is_dry_run) {
+		if (import.rules.count > FLEET_ENTRY_LINES)
+			error = functions_reserve(&publishing->publisher.broker, invocation->name, publishing->list,
+						  import.rules.count, &reason);
+		if (!error && invocation->is_replace)
+			error = replace(publishing, &import.rules, &reason);
+		for (size_t i = 0; i < import.rules.count && !error && !invocation->is_replace; i++) {
+			rule_set_get(&import.rules, i, &rule);
+			error = publisher_put(&publishing->publisher, &rule, true, &reason);
+		}
+		status = error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
+	}
 	if (status == STATUS_DONE && import.bad)
 		status = STATUS_USAGE;
 	import_free(&import);
@@ -313,40 +302,33 @@ static enum command_status stage_deletion(struct publisher *publisher, bool is_o
 	return STATUS_DONE;
 }
 
-/* Releases or aborts a staged deletion, if there is one. *is_over false: the caller must still end staged rules. */
-static enum command_status end_deletion(struct publishing *publishing, bool is_released, bool *is_over)
-{
-	enum command_status status = publish_open(publishing, publishing->list);
-	__u64 rules;
-
-	if (status == STATUS_DONE)
-		status = look_at_stage(publishing, &rules, is_over);
-	if (status == STATUS_DONE && !*is_over && !rules)
-		return command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
-	if (status != STATUS_DONE || !*is_over)
-		return status;
-	if (is_released && rules)
-		return command_fail(STATUS_NO,
-				    "the deletion of the list '%s' is staged, and so are %llu rules; abort, and begin again",
-				    publishing->list, (unsigned long long)rules);
-	*is_over = is_released || !rules;
-	return is_released ? delete_list(&publishing->publisher, publishing->list) :
-			     stage_deletion(&publishing->publisher, false);
-}
-
 enum command_status publish_stage_end(struct publishing *publishing)
 {
 	const bool is_released = !strcmp(publishing->invocation->operands[0], "release");
+	enum command_status status = publish_open(publishing, publishing->list);
 	char staged[2 * ABI_NAME_BYTES];
 	struct state_reader state = {};
-	enum command_status status;
 	struct reason reason;
-	bool is_over = false;
+	bool is_leaving;
+	__u64 rules;
 	int error = 0;
 
-	status = end_deletion(publishing, is_released, &is_over);
+	if (status == STATUS_DONE)
+		status = look_at_stage(publishing, &rules, &is_leaving);
+	if (status == STATUS_DONE && !is_leaving && !rules)
+		status = command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
+	else if (status == STATUS_DONE && is_leaving && is_released && rules)
+		status =
+			command_fail(STATUS_NO,
+				     "the deletion of the list '%s' is staged, and so are %llu rules; abort, and begin "
+				     "again",
+				     publishing->list, (unsigned long long)rules);
+	else if (status == STATUS_DONE && is_leaving)
+		status = is_released ? delete_list(&publishing->publisher, publishing->list) :
+				       stage_deletion(&publishing->publisher, false);
 	publisher_close(&publishing->publisher);
-	if (status != STATUS_DONE || is_over)
+	/* An abort goes on if rules are staged too. */
+	if (status != STATUS_DONE || (is_leaving && (is_released || !rules)))
 		return status;
 	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
 	status = read_rules(publishing, staged, is_released, &state);
