@@ -175,9 +175,10 @@ test_a_trial_of_monitor_only() {
 	wait_for 'the end of the trial' eval '[ -z "$(program_id vrx2)" ]'
 	assert_shows '^effect: +filters$' xc status
 	expect drop
-	assert_status 0 xc load vrx2 --monitor-only --confirm 2s
+	assert_status 0 xc load vrx2 --monitor-only --confirm 3s
+	assert_notes 'monitor-only ends with it; to keep both: xdp-cuckoo confirm$' xc monitor-only on
 	assert_status 0 xc confirm
-	sleep 3
+	sleep 4
 	assert_shows '^effect: +MONITOR-ONLY' xc status
 	assert_status 0 xc monitor-only off
 	assert_status 0 xc unload --all
