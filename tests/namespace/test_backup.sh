@@ -164,6 +164,16 @@ test_a_cut_file_is_refused() {
 	done
 }
 
+# What was read before the damage is not taken for all of it.
+test_a_backup_of_a_damaged_store_is_refused() {
+	printf 'add 203.0.113.%s comment scanner%s\n' 1 1 2 2 3 3 | xc batch - >/dev/null
+	LC_ALL=C sed -i 's/scanner2/scanner\xff/' "$STATE/store/default/data.mdb"
+	assert_fails 3 'data.mdb is damaged' xc backup
+	xc backup >"$STATE/cut" 2>/dev/null || :
+	grep -q '^rule src 203.0.113.1 ' "$STATE/cut" || fail "not the rule before the damage: $(cat "$STATE/cut")"
+	assert_fails 2 'cut ends too early' xc restore "$STATE/cut" --name other
+}
+
 test_bad_lines_are_named() {
 	rich_store
 	while IFS='|' read -r edit pattern; do

@@ -158,7 +158,9 @@ int backup_write(FILE *to, struct store *store)
 		writing.wall_ms = store_wall_ms(store);
 		error = store_each(store, write_rule, &writing);
 	}
-	fprintf(to, "end " LAST_LINE "\n", writing.lines, writing.count - 1);
+	/* Without the last line, nobody takes what was read of a damaged store for all of it. */
+	if (!error)
+		fprintf(to, "end " LAST_LINE "\n", writing.lines, writing.count - 1);
 	if (store)
 		store_read_end(store);
 	return error;
