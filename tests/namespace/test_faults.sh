@@ -111,6 +111,20 @@ test_an_add_that_cannot_map() {
 	grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
 }
 
+# Counters that cannot be mapped are not taken for a filter that does not count.
+test_counters_that_cannot_be_mapped() {
+	: >"$STATE/said"
+	block_one
+	faulty "FAULT_COUNT=$STATE/count" list --counters >/dev/null
+	for at in $(seq "$(sed -n 's/^m //p' "$STATE/count")"); do
+		case_begin "mapping $at"
+		run faulty FAULT_KINDS=m "FAULT_AT=$at" FAULT_ERRNO=12 list --counters
+		cat "$STATE/err" >>"$STATE/said"
+		[ "$STATUS" -eq 0 ] || assert_error 'no memory'
+	done
+	grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
+}
+
 # Filter and store both know that a change waits for `confirm`, and a kill may leave that to one of them. The filter
 # must not pass everything for a change that the store does not have.
 test_kill_of_a_change_that_waits() {

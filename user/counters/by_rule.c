@@ -31,8 +31,10 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 		if (!kernel_is_named(filter->config, name))
 			continue;
 		running++;
-		if (filter->options.has_counts)
-			counting += !filter_open_table(filter, &counts->tables[i]);
+		error = filter->options.has_counts ? filter_open_table(filter, &counts->tables[i]) : -EOPNOTSUPP;
+		if (error == -ENOMEM)
+			return filter_unmapped_reason(reason);
+		counting += !error;
 	}
 	if (counting)
 		return 0;
