@@ -67,18 +67,6 @@ static void add_note(struct keeping *keeping, const struct reason *reason)
 		keeping->notes[keeping->notes_count - 1] = *reason;
 }
 
-static void print_notes(struct keeping *keeping)
-{
-	struct reason more;
-
-	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
-		keeping->keeper->note(keeping->notes[i].text);
-	if (keeping->notes_count > NOTES_MAX) {
-		reason_set(&more, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
-		keeping->keeper->note(more.text);
-	}
-}
-
 static int read_rule(const struct keeping *keeping, const struct line *line, struct rule *rule, struct reason *reason)
 {
 	const struct list_keeper *keeper = keeping->keeper;
@@ -279,7 +267,12 @@ static void apply_group(struct keeping *keeping)
 	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
 		add_note(keeping, &reason);
 	free(flows);
-	print_notes(keeping);
+	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
+		keeper->note(keeping->notes[i].text);
+	if (keeping->notes_count > NOTES_MAX) {
+		reason_set(&reason, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
+		keeper->note(reason.text);
+	}
 }
 
 /* ---- lines ---- */

@@ -177,12 +177,6 @@ static int add_values(const struct nft_set *set, struct list_row *row, const jso
 	return error;
 }
 
-/* The start of a piece, for a message. */
-static int shown(const struct json_span *span)
-{
-	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
-}
-
 /* ICMP columns imply the protocol, and so may those of ports. The name of a set may imply the family. */
 static void add_implied(const struct nft_set *set, struct list_row *row)
 {
@@ -195,42 +189,6 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 		list_row_print(row, "proto", "%u", set->proto);
 	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
 		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
-}
-
-static int read_element(struct nft_list *in, const struct nft_set *set, const struct json_span *span)
-{
-	json_t *value = json_walk_value(span);
-	const json_t *element = json_object_get(value, "elem");
-	const char *comment = json_string_value(json_object_get(element, "comment"));
-	/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. */
-	const json_t *expires = json_object_get(element, "expires");
-	const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
-	const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
-	const struct list_columns *columns = &set->columns;
-	struct list_row row = { .count = 0 };
-	int error;
-
-	in->list->reader.number = span->line;
-	if (!value)
-		return list_refuse(in->list, "'%.*s' is not JSON", shown(span), span->at);
-	if (add_values(set, &row, element ? json_object_get(element, "val") : value)) {
-		error = list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
-				    set->name);
-	} else if (timeout && !json_is_integer(timeout)) {
-		error = list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown(span),
-				    span->at);
-	} else {
-		if (seconds || expires)
-			list_row_print(&row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
-		add_implied(set, &row);
-		if (columns->action != in->list->action)
-			list_row_add(&row, "action", rule_action_name(columns->action));
-		if (comment)
-			list_row_add(&row, "comment", comment);
-		error = list_take(in->list, &row);
-	}
-	json_decref(value);
-	return error;
 }
 
 /* ---- rules ---- */
@@ -326,6 +284,12 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 
 /* ---- objects ---- */
 
+/* The start of a piece, for a message. */
+static int shown(const struct json_span *span)
+{
+	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
+}
+
 /* Ends a walk. `got` is the last result of json_walk_next(). */
 static int end_walk(struct nft_list *in, const struct json_walk *walk, int got, int error)
 {
@@ -337,15 +301,42 @@ static int end_walk(struct nft_list *in, const struct json_walk *walk, int got, 
 	return -EBADMSG;
 }
 
-static int read_elements(struct nft_list *in, const struct nft_set *set, const struct json_span *span)
+static int read_elements(struct nft_list *in, const struct nft_set *set, const struct json_span *elements)
 {
-	struct json_walk walk = { .rest = *span, .open = '[' };
+	struct json_walk walk = { .rest = *elements, .open = '[' };
+	const struct json_span *const span = &walk.value;
 	int got = 0, error = 0;
 
-	while (!error && (got = json_walk_next(&walk)) > 0) {
-		error = in->list->go_on(in->list);
-		if (!error)
-			error = read_element(in, set, &walk.value);
+	while (!error && (got = json_walk_next(&walk)) > 0 && !(error = in->list->go_on(in->list))) {
+		json_t *value = json_walk_value(span);
+		const json_t *element = json_object_get(value, "elem");
+		const char *comment = json_string_value(json_object_get(element, "comment"));
+		/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. */
+		const json_t *expires = json_object_get(element, "expires");
+		const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
+		const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
+		struct list_row row = { .count = 0 };
+
+		in->list->reader.number = span->line;
+		if (!value) {
+			list_refuse(in->list, "'%.*s' is not JSON", shown(span), span->at);
+		} else if (add_values(set, &row, element ? json_object_get(element, "val") : value)) {
+			list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
+				    set->name);
+		} else if (timeout && !json_is_integer(timeout)) {
+			list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown(span),
+				    span->at);
+		} else {
+			if (seconds || expires)
+				list_row_print(&row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
+			add_implied(set, &row);
+			if (set->columns.action != in->list->action)
+				list_row_add(&row, "action", rule_action_name(set->columns.action));
+			if (comment)
+				list_row_add(&row, "comment", comment);
+			error = list_take(in->list, &row);
+		}
+		json_decref(value);
 	}
 	return end_walk(in, &walk, got, error);
 }
