@@ -188,11 +188,16 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 static int make_miss(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	struct rule query;
+	bool matches;
+	int error;
 
 	(void)number;
 	*flow = bench_flow_random(family, &making->random);
 	query = bench_flow_query(flow, family);
-	if (query_matches(making->filter, &query)) {
+	error = query_matches(making->filter, &query, &matches);
+	if (error)
+		return error;
+	if (matches) {
 		const int decision = making->filter->options.is_exact ? BY_RULE : ask_store(making, &query, false);
 
 		if (decision != BY_NO_RULE)

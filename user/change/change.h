@@ -315,11 +315,11 @@ struct query_block {
 int query_blocks(struct store *store, const struct rule *query, struct query_block *block);
 int query_blocks_undone(struct store *store, const struct rule *query, struct query_block *block);
 
-/* Whether the running filter has every key of a stored rule, so that the rule's packets match. */
-bool query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule);
+/* *has_rule: the running filter has every key of a stored rule, so that the rule's packets match. 0; -errno. */
+int query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule, bool *has_rule);
 
-/* Whether the running filter finds an entry for these flows, looking it up as the packet path does. */
-bool query_matches(const struct kernel_filter *kernel, const struct rule *query);
+/* *matches: the running filter finds an entry for these flows, looking it up as the packet path does. 0; -ENOMEM. */
+int query_matches(const struct kernel_filter *kernel, const struct rule *query, bool *matches);
 
 /* The share of slots in use, 0 to 1. */
 double query_fill(const struct kernel_filter *kernel);

@@ -212,20 +212,21 @@ static bool has_entry(const struct kernel_filter *filter, const struct table *ta
 	return !end || ticks_left(active->epoch + end, &left_ms, &(struct reason){}) || left_ms > 0;
 }
 
-bool query_matches(const struct kernel_filter *filter, const struct rule *query)
+int query_matches(const struct kernel_filter *filter, const struct rule *query, bool *matches)
 {
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
-	bool matches = false;
 	struct table table;
+	int error = filter->config->magic ? filter_open_table(filter, &table) : -EINVAL;
 
-	if (!filter->config->magic || filter_open_table(filter, &table))
-		return false;
+	*matches = false;
+	if (error)
+		return error == -EINVAL ? 0 : error;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
 		/* Each shape as the packet path does: first the hints, then the table. */
-		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !matches; i++) {
+		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !*matches; i++) {
 			const struct abi_shape *compiled = abi_shape_at(list, i);
 			const struct rule_shape shape = rule_shape_of_compiled(compiled, family);
 
@@ -233,12 +234,12 @@ bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 				continue;
 			rules->family = family;
 			rule_keys(rules, keys);
-			matches = (!list->reads_hints || hints_allow(filter_hints_of(filter), keys, compiled->hint)) &&
-				  has_entry(filter, &table, keys);
+			*matches = (!list->reads_hints || hints_allow(filter_hints_of(filter), keys, compiled->hint)) &&
+				   has_entry(filter, &table, keys);
 		}
 	}
 	table_close(&table);
-	return matches;
+	return 0;
 }
 
 struct key_lookup {
@@ -254,18 +255,22 @@ static int find_key(const struct rule_key *key, bool is_shared, void *context)
 	return has_entry(lookup->filter, lookup->table, key) ? 0 : -ENOENT;
 }
 
-bool query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
+int query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule, bool *has_rule)
 {
 	struct shape_list shapes;
 	struct table table;
 	struct key_lookup lookup = { filter, &table };
-	bool has_rule;
+	int error = store_shapes(store, &shapes);
 
-	if (!filter->config->magic || store_shapes(store, &shapes) || filter_open_table(filter, &table))
-		return false;
-	has_rule = !keys_each(&shapes, rule, find_key, &lookup);
+	*has_rule = false;
+	if (!error)
+		error = filter->config->magic ? filter_open_table(filter, &table) : -EINVAL;
+	if (error)
+		return error == -EINVAL ? 0 : error;
+	error = keys_each(&shapes, rule, find_key, &lookup);
+	*has_rule = !error;
 	table_close(&table);
-	return has_rule;
+	return error == -ENOENT ? 0 : error;
 }
 
 double query_fill(const struct kernel_filter *filter)

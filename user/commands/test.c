@@ -53,6 +53,7 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 {
 	struct kernel_filter *filters = NULL;
 	enum kernel_seen seen;
+	bool matches = false;
 	size_t count = 0;
 	int error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name, .seen = &seen }, &filters,
 					&count, reason);
@@ -69,8 +70,12 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 		finding->run |= filter->config->run;
 		finding->passes_unconfirmed |= run_is_confirm_late(filter);
 		finding->is_compact |= !filter->options.is_exact;
-		finding->matching += finding->is_listed ? query_has_rule(filter, store, &finding->rule) :
-							  query_matches(filter, finding->query);
+		if (!error)
+			error = finding->is_listed ? query_has_rule(filter, store, &finding->rule, &matches) :
+						     query_matches(filter, finding->query, &matches);
+		if (error)
+			error = error == -ENOMEM ? filter_unmapped_reason(reason) : store_unread_reason(error, reason);
+		finding->matching += matches;
 	}
 	kernel_filters_free(filters, count);
 	return !error && seen == KERNEL_SEEN_UNUSABLE ? -EPROTO : error;
