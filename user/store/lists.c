@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lists of a store, in memory and in the database. A list that is deleted while a change is pending
- * is hidden and keeps its number, so that the deletion can be undone.
+ * The lists of a store, in memory and in the database; and what is known of their fetches by URL. A list that is deleted
+ * while a change is pending is hidden and keeps its number, so that the deletion can be undone.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/safe_text.h"
 #include "store/internal.h"
 
 /* The value of a list in the database; the text of its source follows. */
@@ -23,9 +24,14 @@ struct list_value {
 
 _Static_assert(sizeof(struct list_value) == 24, "list value layout");
 
-static MDB_val name_of(const struct store_list *list)
+static MDB_val key_of(const char *list)
 {
-	return (MDB_val){ strlen(list->name), (void *)list->name };
+	return (MDB_val){ strlen(list), (void *)list };
+}
+
+static bool is_time(__s64 second)
+{
+	return second >= 0 && second <= STORE_TIME_MAX_MS;
 }
 
 /* ---- bytes ---- */
@@ -66,7 +72,7 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 	if (strlen(list->source) != length || !rule_is_plain(list->source) || !rule_is_utf8(list->source))
 		return -EBADMSG;
 	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 && value->is_edited <= 1 &&
-			       value->imported_s >= 0 && value->imported_s <= STORE_TIME_MAX_MS ?
+			       is_time(value->imported_s) ?
 		       0 :
 		       -EBADMSG;
 }
@@ -100,7 +106,7 @@ int store_lists_save(struct store *store)
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		__u8 room[LIST_VALUE_BYTES];
-		MDB_val name = name_of(&state->lists.list[i]), bytes;
+		MDB_val name = key_of(state->lists.list[i].name), bytes;
 
 		if (!(state->known & BIT(i)))
 			continue;
@@ -165,7 +171,7 @@ void store_lists_count(struct store *store, const struct store_owners *before, c
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
-	MDB_val name = name_of(&store->lists.lists.list[number]), entry = { 1, room };
+	MDB_val name = key_of(store->lists.lists.list[number].name), entry = { 1, room };
 	int error;
 
 	/* A later transaction changes this list, so the undo must not touch it any more. */
@@ -275,7 +281,7 @@ static int undo_one(const struct store_pair *entry, void *context)
 	MDB_val bytes;
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !list; i++) {
-		const MDB_val name = name_of(&state->lists.list[i]);
+		const MDB_val name = key_of(state->lists.list[i].name);
 
 		if (name.mv_size == entry->key.mv_size && !memcmp(name.mv_data, entry->key.mv_data, name.mv_size))
 			list = &state->lists.list[i];
@@ -313,4 +319,81 @@ int store_lists_forget_undo(struct store *store)
 		if (store->lists.deleted & BIT(i))
 			forget(&store->lists, i);
 	return store_pairs_drop(store, store->undo_lists_db);
+}
+
+/*
+ * ---- what is known of their fetches by URL ----
+ *
+ * The database "feeds" is made with its first entry. Versions that do not know it leave it alone, so it needs no schema of
+ * its own.
+ */
+
+#define FEEDS "feeds"
+
+_Static_assert(sizeof(struct store_feed) == 64 + STORE_ETAG_BYTES + STORE_MODIFIED_BYTES + STORE_WHY_BYTES,
+	       "feed value layout");
+
+bool store_feed_is_sound(const struct store_feed *feed)
+{
+	return is_time(feed->tried_s) && is_time(feed->fetched_s) && is_time(feed->next_s) &&
+	       is_time(feed->wait_until_s) && is_time(feed->imported_s) &&
+	       text_is_safe(feed->etag, sizeof(feed->etag)) && text_is_safe(feed->modified, sizeof(feed->modified)) &&
+	       text_is_safe(feed->why, sizeof(feed->why));
+}
+
+__s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed)
+{
+	const __s64 last_s = feed->fetched_s > list->imported_s ? feed->fetched_s : list->imported_s;
+	const __s64 silent_s = time(NULL) - last_s;
+
+	return list->stale_s && silent_s > list->stale_s ? silent_s : 0;
+}
+
+int store_feed(struct store *store, const char *list, struct store_feed *feed)
+{
+	const MDB_val key = key_of(list);
+	int error = store_late_get(store, FEEDS, &key, feed, sizeof(*feed));
+
+	if (!error && !store_feed_is_sound(feed))
+		error = -EBADMSG;
+	if (error)
+		*feed = (struct store_feed){};
+	return error;
+}
+
+int store_feed_put(struct store *store, const char *list, const struct store_feed *feed)
+{
+	MDB_val key = key_of(list), value = { sizeof(*feed), (void *)feed };
+	MDB_dbi db;
+	int status = mdb_dbi_open(store->write, FEEDS, MDB_CREATE, &db);
+
+	return status ? environment_write_error(store->env, status) : store_pair_put(store, db, &key, &value, 0);
+}
+
+int store_feed_forget(struct store *store, const char *list)
+{
+	MDB_val key = key_of(list);
+	MDB_dbi db;
+	int status = mdb_dbi_open(store->write, FEEDS, 0, &db);
+
+	if (status == MDB_NOTFOUND)
+		return 0;
+	return status ? environment_write_error(store->env, status) : store_pair_del(store, db, &key);
+}
+
+int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds)
+{
+	int error = 0;
+
+	*feeds = (struct store_feeds){};
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		if (!lists->list[i].name[0])
+			continue;
+		error = store_feed(store, lists->list[i].name, &feeds->feed[i]);
+		feeds->is_any |= !error;
+		/* A damaged entry is forgotten by the next fetch. */
+		if (error == -ENOENT || error == -EBADMSG)
+			error = 0;
+	}
+	return error;
 }
