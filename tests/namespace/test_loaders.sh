@@ -445,6 +445,25 @@ test_no_ethernet_header() {
 	assert_notes "^note: 'tun0' has no Ethernet header" xc status
 }
 
+# XDP has one program, tc a list of them: there, each of two processes could add its own.
+test_two_loads_at_tc_at_the_same_time() {
+	needs_linux 6.6
+	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
+	touch "$STATE/held"
+	in_rx env LD_PRELOAD="$PWD/$HELPERS/held_attach.so" HELD_WHILE="$STATE/held" \
+		"$TOOL" --state "$STATE/store" --name late load tun0 >/dev/null 2>"$STATE/late" &
+	late=$!
+	wait_for "the other load" [ -e "$STATE/held.now" ]
+	assert_status 0 xc --name early load tun0
+	rm "$STATE/held"
+	wait "$late" && fail "both are loaded"
+	grep -q "'tun0' runs a filter of another --name at tc" "$STATE/late" || fail "$(cat "$STATE/late")"
+	assert_shows '^interfaces: +tun0 tc$' xc --name early status
+	assert_shows 'running: +none' xc --name late status
+	assert_status 0 xc --name early unload tun0
+	assert_equal '' "$(in_rx bpftool net show dev tun0 | grep xdp_cuckoo)" "left at tc"
+}
+
 test_another_program_is_in_the_way() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	second_pair

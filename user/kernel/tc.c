@@ -112,6 +112,9 @@ int tc_attach(const struct kernel_attachment *attachment, int program)
 	LIBBPF_OPTS(bpf_prog_attach_opts, first, .flags = TCX_BEFORE);
 	LIBBPF_OPTS(bpf_tc_hook, qdisc, .ifindex = attachment->ifindex, .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = HANDLE, .priority = PRIORITY);
+	const enum bpf_attach_type type = tcx_type(attachment->mode);
+	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
+	bool is_behind = false, is_second = false;
 	struct hook hook, beside;
 	int error, made;
 
@@ -121,8 +124,20 @@ int tc_attach(const struct kernel_attachment *attachment, int program)
 		return error;
 	if (hook.id)
 		return -EBUSY;
-	if (hook.has_tcx)
-		return bpf_prog_attach_opts(program, attachment->ifindex, tcx_type(attachment->mode), &first);
+	if (hook.has_tcx) {
+		error = bpf_prog_attach_opts(program, attachment->ifindex, type, &first);
+		if (error || bpf_prog_query(attachment->ifindex, type, 0, NULL, ids, &count))
+			return error;
+		/* Two processes may look at the same time. The program that was there first is behind the other, and stays. */
+		for (__u32 i = 0; i < count; i++) {
+			is_second |= is_behind && may_be_ours(ids[i]);
+			is_behind |= ids[i] == attachment->prog_id;
+		}
+		if (!is_second)
+			return 0;
+		bpf_prog_detach2(program, attachment->ifindex, type);
+		return -EBUSY;
+	}
 	made = bpf_tc_hook_create(&qdisc);
 	if (made && made != -EEXIST)
 		return made;
