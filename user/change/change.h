@@ -372,11 +372,11 @@ void rule_diff_close(struct rule_diff *diff);
 
 /* The change of rules, or the load, that it undoes. */
 struct watchdog {
-	const char *state, *name; /* of the store; `state` may be NULL */
-	__s64 deadline_ms;        /* from watchdog_deadline() */
-	__u64 pending_id;         /* of the change, from store_pending(); 0: a load */
-	__u32 confirm_by;         /* for a load: as in the filter's config */
-	bool sets_monitor_only;   /* for a load: it has set monitor-only, which was off */
+	const char *state, *name;             /* of the store; `state` may be NULL */
+	__s64 deadline_ms;                    /* from watchdog_deadline() */
+	__u64 pending_id;                     /* of the change, from store_pending(); 0: a load */
+	__u32 confirm_by;                     /* for a load: as in the filter's config */
+	bool sets_monitor_only;               /* for a load: it has set monitor-only, which was off */
 	struct kernel_attachment *attachment; /* for a load: what it attached */
 	size_t attachments;
 };

@@ -197,7 +197,7 @@ struct announced {
 	const struct flowspec_options *options;
 	void *flows, *rules, *peers;                      /* trees: see tsearch(3) */
 	__u64 accepted_count, refused_count, rules_count; /* rules: the sum over the accepted flows */
-	size_t rates_count;      /* accepted flows with a rate */
+	size_t rates_count;                               /* accepted flows with a rate */
 	__u64 refused[REFUSALS]; /* REFUSAL_FORGOTTEN: for want of memory these are not in `flows` */
 	size_t refused_bytes;    /* of the refused flows in `flows` */
 	TAILQ_HEAD(waiting_flows, announced_flow) waiting;

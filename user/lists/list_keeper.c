@@ -51,8 +51,8 @@ struct keeping {
 	char source[STORE_SOURCE_BYTES];
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
-	bool is_moved; /* another command has changed the list, as `restore` does */
-	bool is_short; /* a line found no room in the table or on the disk, and may find it later */
+	bool is_moved;                  /* another command has changed the list, as `restore` does */
+	bool is_short;                  /* a line found no room in the table or on the disk, and may find it later */
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
@@ -93,8 +93,9 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 		return error;
 	now = &lists.list[store_lists_find(&lists, name)];
 	/* Not of interest to a reader that cannot send the whole list: FlowSpec renews all rules after a quarter of stale_ms. */
-	keeping->is_moved |= *left->name && !keeping->has_whole && keeping->keeper->rules_max &&
-			     (now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+	keeping->is_moved |=
+		*left->name && !keeping->has_whole && keeping->keeper->rules_max &&
+		(now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
 	error = change_open_list(&keeping->session, name, keeping->source, reason);
 	if (!error)
 		error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);

@@ -52,8 +52,9 @@ SCENE_TEST(test_a_packet_pays_once)
 						   .each_packet = 1 << ABI_RATE_SHIFT };
 		assert_int_equal(bpf_map_update_elem(map, &zero, &rates, BPF_ANY), 0);
 		for (unsigned int k = 0; k < 2 * TOKENS; k++)
-			passed += raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length).verdict ==
-				  VERDICT_PASS;
+			passed +=
+				raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length).verdict ==
+				VERDICT_PASS;
 		check(passed == TOKENS, is_one_line ? "one line" : "two lines", "passed", passed);
 	}
 }
