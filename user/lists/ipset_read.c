@@ -39,15 +39,6 @@ static bool is_one_of(const char *word, const char *words)
 
 /* ---- sets ---- */
 
-static struct ipset *find_set(struct ipset_list *in, const char *name)
-{
-	/* An element usually belongs to the last set. */
-	for (size_t i = in->count; i-- > 0;)
-		if (!strcmp(in->sets[i].name, name))
-			return &in->sets[i];
-	return NULL;
-}
-
 static struct ipset *new_set(struct ipset_list *in, const char *name)
 {
 	struct ipset *set;
@@ -265,9 +256,13 @@ static int read_add(struct ipset_list *in)
 {
 	struct list_row row = { .count = 0 };
 	const char *name = in->words_count > 1 ? in->words[1] : "", *timeout;
-	struct ipset *set = find_set(in, name);
+	struct ipset *set = NULL;
 	enum rule_action action;
 
+	/* An element usually belongs to the last set. */
+	for (size_t i = in->count; i-- > 0 && !set;)
+		if (!strcmp(in->sets[i].name, name))
+			set = &in->sets[i];
 	if (!set && may_start_rule(name))
 		return list_refuse(in->list, "'%s %s': this is a line of batch, and no set: xdp-cuckoo batch FILE",
 				   in->words[0], name);
