@@ -240,6 +240,22 @@ test_a_filter_at_tc_is_not_overlooked() {
 	assert_status 0 xu_with '+bpf +perfmon' add 192.0.2.1
 }
 
+# metrics keeps no CAP_NET_ADMIN, so it cannot tell whether the filter still runs at tc. No command says that it does not.
+test_an_interface_at_tc_is_not_called_lost() {
+	bpf_dir
+	in_rx ip tuntap add dev tun0 mode tun
+	in_rx ip link set tun0 up
+	veth "$TX" vone "$RX" vtwo
+	assert_status 0 xu load vrx vtwo tun0
+	assert_status 0 xu metrics
+	grep 'direction="none"' "$STATE/out" && fail "metrics call an interface lost"
+	assert_status 0 xu_with '+bpf +perfmon' status
+	assert_status 1 xu_with '+bpf +perfmon' unload tun0
+	assert_shows '^interfaces: .*tun0' xu status
+	in_rx ip link set vtwo xdp off
+	assert_shows 'interface="vtwo",direction="none"' xu metrics
+}
+
 # Completion only looks.
 test_completion_leaves_pins() {
 	bpf_dir

@@ -247,7 +247,7 @@ void kernel_want_outgoing(const struct kernel_filter *filter, const struct kerne
 /*
  * Whether filters[at] was put on this interface, and another tool has taken it off, in both directions, and none of
  * these `count` filters is there. It stays so until kernel_want_received() or kernel_attach(). False if the filter is of
- * another version. A filter remembers ABI_RECEIVED interfaces.
+ * another version, or may be at tc where this process cannot see it. A filter remembers ABI_RECEIVED interfaces.
  */
 bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex);
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted);
