@@ -642,6 +642,30 @@ test_panic_reaches_the_host() {
 	wait_for "panic" passed 192.0.2.1
 }
 
+# The wait for hosts begins when the broker has the panic. Before that, another broker may take 10 s not to answer.
+test_panic_past_a_broker_that_hangs() {
+	fleet
+	follow_start
+	mkdir "$STATE/hanging"
+	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no --save '' \
+		--dir "$STATE/hanging" >>"$STATE/servers.log" 2>&1 </dev/null &
+	hanging=$!
+	on_exit "end $hanging"
+	WAIT_LOG=$STATE/servers.log
+	wait_for "the other broker" redis -p 6380 PING
+	kill -STOP "$hanging" "$FOLLOW_PID"
+	sed -i "s/^broker = .*/broker = $BROKER:6380 $BROKER/" "$FLEET_CONF"
+	publish panic on >"$STATE/panic" 2>&1 &
+	panic=$!
+	panic_is_there() {
+		[ "$(redis HGET xc:default:meta panic)" = on ]
+	}
+	wait_for "the panic at the broker" panic_is_there
+	sleep 2
+	kill -CONT "$FOLLOW_PID"
+	wait "$panic" || fail "$(cat "$STATE/panic")"
+}
+
 # A panic that an operator has set on the host is not the fleet's to end, whatever the fleet did before.
 test_panic_by_hand_is_not_the_fleets() {
 	fleet

@@ -237,7 +237,6 @@ static enum command_status change_rules(const struct invocation *invocation, con
 				    "name another list",
 				    list);
 	}
-
 	command_close_pending(&session, &guard, &watchdog);
 	error = command_start_watchdog(&watchdog, error, &reason);
 	rule_format(&outcome.last.rule, text);

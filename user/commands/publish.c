@@ -224,17 +224,17 @@ static enum command_status publish_batch(struct publishing *publishing)
 
 /* ---- panic ---- */
 
-/* Waits until all hosts report that panic is on, or off. Names one that does not. */
+/* Then waits until all hosts report that panic is on, or off. Names one that does not. */
 static enum command_status publish_panic(struct publishing *publishing)
 {
 	const struct invocation *invocation = publishing->invocation;
 	const char *word = invocation->count == 2 ? invocation->operands[1] : "", *fleet = invocation->name;
 	const bool is_on = !strcmp(word, "on");
-	const __s64 start_ms = fleet_now_ms();
 	char late[FLEET_HOST_BYTES] = "";
 	struct broker broker;
 	struct reason reason;
 	size_t hosts, done;
+	__s64 start_ms;
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
@@ -246,6 +246,8 @@ static enum command_status publish_panic(struct publishing *publishing)
 		broker_close(&broker);
 		return fleet_fail(error, &reason);
 	}
+	/* The hosts have it only now: the brokers before this one in the configuration may not have answered for long. */
+	start_ms = fleet_now_ms();
 	do {
 		struct fleet_view view;
 
