@@ -48,7 +48,7 @@ static int gather(struct groups *groups, struct reason *reason)
 		const struct kernel_filter *filter = &groups->filters[i];
 		struct group *group = groups->group, *const end = groups->group + groups->count;
 
-		while (group < end && strcmp(group->name, name_of(filter)))
+		while (group < end && (!group->name || strcmp(group->name, name_of(filter))))
 			group++;
 		if (group == end) {
 			groups->count++;
