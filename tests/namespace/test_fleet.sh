@@ -606,8 +606,13 @@ test_the_limit_of_the_host() {
 	wait_level
 	assert_same_rules
 	! followed 'would drop' || fail "the list is held"
+	case_begin "--once ends where a list cannot be applied"
+	follow_kill
+	seq 101 120 | sed 's/.*/add 192.0.2.&/' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	assert_status 3 timeout 30 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --once --config "$FLEET_CONF"
+	assert_error 'would have over 10 rules'
 }
-
 test_panic_reaches_the_host() {
 	fleet
 	follow_start

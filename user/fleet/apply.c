@@ -247,7 +247,7 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 {
 	struct guard guard;
 	size_t wanted = 0;
-	int error;
+	int opened, error = 0;
 
 	*failed = 0;
 	for (size_t i = 0; i < apply->count; i++) {
@@ -259,20 +259,23 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 	}
 	if (!wanted)
 		return 0;
-	error = open_session(apply, &guard, reason);
+	opened = open_session(apply, &guard, reason);
 	for (size_t i = 0; i < apply->count; i++) {
 		struct apply_list *list = &apply->lists[i];
+		int failure = list->has_changes ? opened : 0;
 		struct reason why;
 
-		if (list->has_changes && error) {
+		if (list->has_changes && !opened) {
+			failure = apply_change_list(apply, &apply->session, list, &why);
+			*reason = failure ? why : *reason;
+		}
+		if (failure) {
 			*failed |= 1ULL << i;
-		} else if (list->has_changes && apply_change_list(apply, &apply->session, list, &why)) {
-			*failed |= 1ULL << i;
-			*reason = why;
+			error = failure;
 		}
 		apply_forget(list);
 	}
-	leave_session(apply, &guard, !error && !*failed);
+	leave_session(apply, &guard, !error);
 	return error;
 }
 

@@ -78,8 +78,8 @@ void apply_begin(struct apply_list *list);
 void apply_forget(struct apply_list *list);
 
 /*
- * Applies what has come, each list as one change. *failed: the lists that failed, as bits; *reason is for the last one.
- * 0; -errno: the store cannot be opened, and nothing was applied.
+ * Applies what has come, each list as one change. *failed: the lists that failed, as bits. 0; -errno of the last of them,
+ * with its reason: see apply_change_list().
  */
 int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
 

@@ -42,6 +42,7 @@ struct following {
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
+	int stop_error;             /* the result of follow_run(), with that reason */
 	struct host_filter filter;  /* at looked_ms */
 	__s64 restart_ms, start_ms; /* the last pause before a start; when the next reader starts, if there is none */
 	__s64 looked_ms, heard_ms, retried_ms, started_ms, noted_ms;
@@ -185,18 +186,34 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		 (unsigned long long)following->filter.drops);
 }
 
-/* Whether there is nothing more to wait for: each list is level or cannot be read. *broken: such a list; NULL: none. */
-static bool is_settled(const struct following *following, const struct reason **broken)
+/*
+ * With --once it ends when each list is level, or cannot be read, or if one is held or cannot be applied. `error`, `why`:
+ * of the last apply_commit().
+ */
+static void judge_once(struct following *following, int error, const struct reason *why)
 {
-	*broken = NULL;
+	const struct reason *held = NULL, *broken = NULL;
+	bool is_settled = true;
+
 	for (size_t i = 0; i < following->apply.count; i++) {
+		const struct apply_list *list = &following->apply.lists[i];
+
+		if (list->is_held)
+			held = &list->why;
 		if (following->states[i] == FOLLOW_BROKEN)
-			*broken = &following->why[i];
-		else if (!following->has_last[i] || following->states[i] != FOLLOW_LEVEL ||
-			 fleet_position_compare(following->apply.lists[i].at, following->last[i]))
-			return false;
+			broken = &following->why[i];
+		else
+			is_settled &= following->has_last[i] && following->states[i] == FOLLOW_LEVEL &&
+				      !fleet_position_compare(list->at, following->last[i]);
 	}
-	return true;
+	/* A list that another command has changed is read again. */
+	error = error == -ESTALE ? 0 : error;
+	following->is_done = is_settled || following->is_stopped || held || error;
+	if (following->is_stopped || !(held || error || (is_settled && broken)))
+		return;
+	following->is_stopped = true;
+	following->stop_reason = held ? *held : error ? *why : *broken;
+	following->stop_error = error && !held ? error : -EBADE;
 }
 
 /* ---- messages ---- */
@@ -306,9 +323,9 @@ static int flush(struct following *following)
 	struct apply *apply = &following->apply;
 	char status[REPORT_BYTES];
 	struct follow_message answer;
-	const struct reason *broken, *held = NULL;
-	struct reason reason;
+	struct reason reason, why;
 	__u64 failed = 0;
+	int error = 0;
 
 	/* A change without rules notes in the store that the broker was heard. */
 	for (size_t i = 0; i < apply->count && fleet_now_ms() - following->noted_ms >= HEARD_MS; i++)
@@ -318,12 +335,12 @@ static int flush(struct following *following)
 		}
 	if (fleet_now_ms() - following->noted_ms >= HEARD_MS)
 		following->noted_ms = fleet_now_ms();
-	if (following->is_stopped) {
-		for (size_t i = 0; i < apply->count; i++)
-			apply_forget(&apply->lists[i]);
-	} else if (apply_commit(apply, &failed, &reason) || failed) {
-		say(following, reason.text);
-	}
+	for (size_t i = 0; i < apply->count && following->is_stopped; i++)
+		apply_forget(&apply->lists[i]);
+	if (!following->is_stopped)
+		error = apply_commit(apply, &failed, &why);
+	if (error)
+		say(following, why.text);
 	if (fleet_now_ms() - following->retried_ms >= RETRY_REFUSED_MS) {
 		following->retried_ms = fleet_now_ms();
 		if (apply_retry_refused(apply, &reason) || apply_look(apply, &reason))
@@ -333,18 +350,11 @@ static int flush(struct following *following)
 		say(following, apply->undone.text);
 	apply->undone.text[0] = '\0';
 	for (size_t i = 0; i < apply->count; i++) {
-		held = apply->lists[i].is_held ? &apply->lists[i].why : held;
 		following->must_restart |= apply->lists[i].is_moved;
 		apply->lists[i].is_moved = false;
 	}
-	if (following->follow->is_once) {
-		following->is_done = is_settled(following, &broken) || following->is_stopped || held;
-		if (held)
-			following->stop_reason = *held;
-		else if (following->is_done && broken && !following->is_stopped)
-			following->stop_reason = *broken;
-		following->is_stopped |= held || (following->is_done && broken);
-	}
+	if (following->follow->is_once)
+		judge_once(following, error, &why);
 	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
 		host_filter_look(following->follow->name, &apply->session.paused, &apply->session.paused_count,
 				 &following->filter);
@@ -521,7 +531,9 @@ int follow_run(const struct follow *follow, struct reason *reason)
 
 	if (!following)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .started_ms = fleet_now_ms() };
+	*following = (struct following){
+		.follow = follow, .reader = { .fd = -1 }, .stop_error = -EBADE, .started_ms = fleet_now_ms()
+	};
 	following->apply.options = following->start.options = options;
 	following->apply.fleet = following->start.fleet = follow->name;
 	following->apply.state = follow->state;
@@ -550,7 +562,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	unprivileged_stop(&following->reader);
 	if (!error && follow->is_once && following->is_stopped) {
 		*reason = following->stop_reason;
-		error = -EBADE;
+		error = following->stop_error;
 	}
 	service_notify("STOPPING=1");
 	signals_give_back(&signals);

@@ -18,8 +18,8 @@ struct follow {
 };
 
 /*
- * Follows until SIGINT or SIGTERM, or with is_once until all lists are level. 0; -EINVAL: the configuration lacks
- * something; -EBADE: with is_once, something must be accepted first; other -errno.
+ * Follows until SIGINT or SIGTERM, or with is_once until all lists are level or one fails. 0; -EINVAL: the configuration
+ * lacks something; -EBADE: with is_once, something must be accepted first; other -errno.
  */
 int follow_run(const struct follow *follow, struct reason *reason);
 
