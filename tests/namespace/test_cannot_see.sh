@@ -96,6 +96,21 @@ test_where_no_interface_has_a_program() {
 	expect pass
 }
 
+# What runs there now may be another filter, so it is not "unloaded".
+test_unload_where_another_tool_has_put_what_cannot_be_seen() {
+	silence
+	pins
+	veth "$TX" vone "$RX" vtwo
+	assert_status 0 contained load vrx vtwo
+	in_rx ip link set dev vtwo xdp off
+	assert_status 0 xc --name other load vtwo
+	assert_fails 3 "cannot see what runs: 'vtwo' runs a program" contained unload vtwo
+	has_program vtwo || fail "vtwo runs no filter"
+	assert_status 0 xc --name other unload vtwo
+	assert_status 0 contained unload vtwo
+	assert_status 0 contained status
+}
+
 # The tool sees its own filter, which works beside a program that it cannot see.
 test_beside_a_program_that_cannot_be_seen() {
 	silence

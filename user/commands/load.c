@@ -344,8 +344,8 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 			else
 				json_array_append_new(names, command_interface(attachment));
 		}
-	/* Another tool may have been faster: then the filter need not be there any more. */
-	for (int n = 0; n < invocation->count; n++) {
+	/* Another tool may have been faster: then the filter need not be there any more. What cannot be seen may be there still. */
+	for (int n = 0; n < invocation->count && !*unsound; n++) {
 		const int index = (int)if_nametoindex(invocation->operands[n]);
 
 		for (size_t i = 0; i < count && index && !is_done[n]; i++) {
