@@ -124,7 +124,7 @@ static int note_rule(const struct rule *rule, void *context)
 static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, const struct rule_key *key)
 {
 	const unsigned int last = flow_key_last(key->shape.family);
-	__u64 word[FLOW_KEY_WORDS_MAX], hash;
+	__u64 word[FLOW_KEY_WORDS_MAX] = {}, hash;
 
 	for (unsigned int i = 0; i <= last; i++)
 		word[i] = key->key.word[i] & compiled->mask[i];
