@@ -196,13 +196,15 @@ static int load_all(const struct invocation *invocation, struct session *session
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
 		for (size_t k = kernel->attachments_count; k--;)
-			if (kernel->attachments[k].is_new)
-				kernel_detach_direction(kernel, &kernel->attachments[k], &ignored);
+			if (kernel->attachments[k].is_new &&
+			    kernel_detach_direction(kernel, &kernel->attachments[k], &ignored))
+				output_note("'%s' keeps the filter, though the load failed: %s",
+					    kernel->attachments[k].interface, ignored.text);
 		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
 	}
-	if (sets_monitor_only)
-		change_set_monitor_only(session, false, &ignored);
+	if (sets_monitor_only && change_set_monitor_only(session, false, &ignored))
+		output_note("monitor-only stays, though the load failed: %s", ignored.text);
 	return error;
 }
 

@@ -376,7 +376,7 @@ static const struct config_list *find_list(const struct config *config, const ch
 static int forget_others(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const struct refresh refresh = { .invocation = invocation };
-	struct store_lists lists = {};
+	struct store_lists lists = {}, now = {};
 	struct store_feeds feeds = {};
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
@@ -393,10 +393,15 @@ static int forget_others(const struct invocation *invocation, const struct confi
 		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
 			continue;
 		error = open_to_write(&refresh, &store, reason);
-		if (!error)
+		if (error)
+			break;
+		/* Meanwhile another list may have got this number. */
+		error = store_lists(store, &now);
+		if (!error && !strcmp(now.list[i].name, lists.list[i].name))
 			store_list_expect(store, i, 0);
 		if (!error)
-			error = close_written(store, store_feed_forget(store, lists.list[i].name), reason);
+			error = store_feed_forget(store, lists.list[i].name);
+		error = close_written(store, error, reason);
 	}
 	return error;
 }
