@@ -97,6 +97,15 @@ test_an_interface_that_another_tool_took_off() {
 	case_begin 'an interface that is gone'
 	ip -n "$RX" link del vrx2
 	assert_status 0 xc status
+	case_begin 'up forgets what the file does not name, also an interface with a large index'
+	ip -n "$RX" link add vrx2 index 70000 type veth peer name vtx2 netns "$TX"
+	ip -n "$RX" link set vrx2 up
+	assert_status 0 xc load vrx2
+	in_rx ip link set dev vrx2 xdp off
+	is_lost
+	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/up.conf"
+	assert_status 0 xc up "$STATE/up.conf"
+	assert_status 0 xc status
 }
 
 # The filter of another name is no answer to whether this one runs.

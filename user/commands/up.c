@@ -118,6 +118,7 @@ static void bring_interface(struct up *up, const char *interface)
 /* Takes the filter off the interfaces that the file does not name, if at least one that it names has the filter. */
 static void leave_others(struct up *up, const struct kernel_filter *kernel)
 {
+	struct if_nameindex *there = if_nameindex();
 	bool is_any_filtered = false;
 
 	for (size_t i = 0; i < up->config->interfaces_count; i++)
@@ -146,17 +147,17 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 			       error ? "not taken off" : "taken off");
 	}
 	/* What another tool has taken off is not missed any more if the file does not name it. */
-	for (size_t i = 0; is_any_filtered && i < ABI_RECEIVED && !kernel->is_other_version; i++) {
-		char name[IF_NAMESIZE];
+	for (const struct if_nameindex *i = there; i && i->if_index && is_any_filtered; i++) {
 		bool is_named = false;
 
-		if (!if_indextoname(kernel->config->received[i], name))
+		if (!kernel_has_lost_interface(kernel, 1, 0, (int)i->if_index))
 			continue;
 		for (size_t k = 0; k < up->config->interfaces_count; k++)
-			is_named |= interfaces_are_one(up->config->interfaces[k], name);
+			is_named |= interfaces_are_one(up->config->interfaces[k], i->if_name);
 		if (!is_named)
-			kernel_want_received(kernel, kernel->config->received[i], false);
+			kernel_want_received(kernel, (int)i->if_index, false);
 	}
+	if_freenameindex(there);
 }
 
 /* Everything except the lists. -errno: nothing could be done. */
