@@ -108,6 +108,15 @@ test_an_interface_that_another_tool_took_off() {
 	assert_status 0 xc status
 }
 
+test_names_of_interfaces_that_cannot_be_read() {
+	assert_status 0 xc load vrx
+	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/up.conf"
+	for command in status metrics "up $STATE/up.conf" 'add 192.0.2.1'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 in_rx env "LD_PRELOAD=$PWD/$HELPERS/no_names.so" "$TOOL" --state "$STATE/store" $command
+	done
+}
+
 # The filter of another name is no answer to whether this one runs.
 test_another_name() {
 	xc --name web load vrx >/dev/null

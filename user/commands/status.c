@@ -161,7 +161,8 @@ static bool lost_interfaces(const struct kernel_filter *filters, size_t count, s
 			    "be there: xdp-cuckoo unload %s",
 			    interface, name, interface, interface);
 	}
-	if_freenameindex(there);
+	if (there)
+		if_freenameindex(there);
 	return lost;
 }
 

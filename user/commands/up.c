@@ -157,7 +157,8 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		if (!is_named)
 			kernel_want_received(kernel, (int)i->if_index, false);
 	}
-	if_freenameindex(there);
+	if (there)
+		if_freenameindex(there);
 }
 
 /* Everything except the lists. -errno: nothing could be done. */

@@ -344,7 +344,8 @@ bool host_forwards(enum flow_family family)
 		snprintf(path, sizeof(path), "/sys/class/net/%s/brport", i->if_name);
 		is_port = !access(path, F_OK);
 	}
-	if_freenameindex(names);
+	if (names)
+		if_freenameindex(names);
 	return is_port || is_on;
 }
 

@@ -219,7 +219,8 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 						 "interface", interface, "direction", "none", "mode", "none"),
 				       1);
 		}
-	if_freenameindex(there);
+	if (there)
+		if_freenameindex(there);
 }
 
 /* Adds the counts of the driver and of the filter with equal labels. */
