@@ -256,6 +256,29 @@ test_an_interface_at_tc_is_not_called_lost() {
 	assert_shows 'interface="vtwo",direction="none"' xu metrics
 }
 
+# The configuration names where the filter runs unseen.
+test_a_look_with_fewer_capabilities_misses_nothing() {
+	bpf_dir
+	in_rx ip tuntap add dev tun0 mode tun
+	in_rx ip link set tun0 up
+	cp -a /etc "$STATE/etc"
+	mkdir -p "$STATE/etc/xdp-cuckoo"
+	printf '%s\n' '[filter]' 'interfaces = vrx tun0' 'outgoing = yes' >"$STATE/etc/xdp-cuckoo/default.conf"
+	assert_status 0 xu load --outgoing vrx tun0
+	in_rx() {
+		# shellcheck disable=SC2016 # of the inner shell
+		unshare -m sh -c 'mount --bind "$1" /etc && shift && exec "$@"' sh "$STATE/etc" \
+			nsenter --net="/run/netns/$RX" "$@"
+	}
+	assert_status 0 xu status
+	assert_status 0 xu_with '+bpf +perfmon' status
+	in_rx ip link set tun0 name tun1
+	assert_status 0 xu_with '+bpf +perfmon' status
+	assert_status 0 xu unload tun1
+	in_rx ip link set tun1 name tun0
+	assert_fails 1 "the filter is not on 'tun0'" xu status
+}
+
 # Completion only looks.
 test_completion_leaves_pins() {
 	bpf_dir

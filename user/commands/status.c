@@ -126,10 +126,13 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
 			k++;
 		/* lost_interfaces() names an interface that was loaded. */
-		if (!index || kernel_has_lost_interface(filters, count, at, index) ||
-		    (k < filter->attachments_count &&
-		     (!config->load.is_outgoing || kernel_other_direction(filter, &filter->attachments[k]) ||
-		      kernel_has_lost_direction(filter, &filter->attachments[k]))))
+		if (!index || kernel_has_lost_interface(filters, count, at, index))
+			continue;
+		if (k == filter->attachments_count && kernel_may_be_unseen(index))
+			continue;
+		if (k < filter->attachments_count && (!config->load.is_outgoing || !kernel_sees_tc() ||
+						      kernel_other_direction(filter, &filter->attachments[k]) ||
+						      kernel_has_lost_direction(filter, &filter->attachments[k])))
 			continue;
 		lacks = true;
 		output_note("the filter is not on '%s'%s, which its configuration names; to load it there: xdp-cuckoo%s "

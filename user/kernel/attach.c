@@ -204,19 +204,22 @@ void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool 
 		__atomic_store_n(place, is_wanted ? (__u16)ifindex : 0, __ATOMIC_RELAXED);
 }
 
-bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex)
+bool kernel_may_be_unseen(int ifindex)
 {
 	struct interface interface;
 	char name[IF_NAMESIZE];
 
+	/* kernel_attach() puts it at tc where it finds no Ethernet header. */
+	return !kernel_sees_tc() &&
+	       (!if_indextoname(ifindex, name) || interfaces_find(name, &interface) || !interface.has_ethernet);
+}
+
+bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex)
+{
 	for (size_t i = 0; i < count; i++)
 		if (is_on_interface(&filters[i], (__u16)ifindex))
 			return false;
-	if (filters[at].is_other_version || !received_place(&filters[at], ifindex))
-		return false;
-	/* It is at tc where kernel_attach() finds no Ethernet header. */
-	return kernel_sees_tc() ||
-	       (if_indextoname(ifindex, name) && !interfaces_find(name, &interface) && interface.has_ethernet);
+	return !filters[at].is_other_version && received_place(&filters[at], ifindex) && !kernel_may_be_unseen(ifindex);
 }
 
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)

@@ -146,9 +146,6 @@ int kernel_unknown_version_reason(const char *interface, struct reason *reason);
 
 /* ---- tc.c ---- */
 
-/* Whether this process may list the programs at tc. Since Linux 6.6 that takes CAP_NET_ADMIN. */
-bool kernel_sees_tc(void);
-
 /* Sets the programs of an interface at tc that may be ours. */
 void tc_list(struct interface *interface);
 

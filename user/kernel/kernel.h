@@ -247,10 +247,17 @@ void kernel_want_outgoing(const struct kernel_filter *filter, const struct kerne
 /*
  * Whether filters[at] was put on this interface, and another tool has taken it off, in both directions, and none of
  * these `count` filters is there. It stays so until kernel_want_received() or kernel_attach(). False if the filter is of
- * another version, or may be at tc where this process cannot see it. A filter remembers ABI_RECEIVED interfaces.
+ * another version, or kernel_may_be_unseen(). A filter remembers ABI_RECEIVED interfaces.
  */
 bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex);
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted);
+
+/*
+ * Whether this process may list the programs at tc. Since Linux 6.6 that takes CAP_NET_ADMIN. If it may not, a filter may be
+ * there unseen: the program for sent packets, or on such an interface the one for received packets.
+ */
+bool kernel_sees_tc(void);
+bool kernel_may_be_unseen(int ifindex);
 
 /* The attachment of the same interface for the other direction; NULL: there is none. */
 const struct kernel_attachment *kernel_other_direction(const struct kernel_filter *filter,
