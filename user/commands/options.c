@@ -361,6 +361,7 @@ static enum command_status refuse_stray(const struct command *command, const str
 	for (size_t i = 0; i < sizeof(strays) / sizeof(strays[0]); i++)
 		if ((!strays[i].commands ||
 		     suggest_has(strays[i].commands, command->name, strlen(command->name), true)) &&
+		    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): every row has a name. */
 		    !strcmp(strays[i].option, row->name))
 			return command_fail(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
 					    row->name, *letter ? " or -" : "", letter, strays[i].advice);

@@ -270,9 +270,9 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 		status = command_fail_because(error, &reason);
 	else if (!tally.filters)
 		status = command_fail_not_running(invocation->name);
-	if (status == STATUS_DONE && invocation->count) {
+	name = invocation->count ? invocation->operands[0] : NULL;
+	if (status == STATUS_DONE && name) {
 		/* The row of counters of an interface. */
-		name = invocation->operands[0];
 		if (!interfaces_find(name, &interface))
 			row = abi_counter_row(interface.index);
 		if (row == TALLY_ALL || !*tally.interfaces[row])

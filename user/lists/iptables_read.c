@@ -135,6 +135,7 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			line->target = value;
 		} else if (line->unfit || (value && !strcmp(keyword, "answer"))) {
 			continue;
+			/* NOLINTNEXTLINE(bugprone-branch-clone): the reasons differ. */
 		} else if (!value) {
 			line->unfit = word;
 		} else if (!strcmp(keyword, "interface")) {
