@@ -393,6 +393,12 @@ static enum command_status run_unload(const struct invocation *words)
 			continue;
 		if (unsound) {
 			missing = command_fail_because(unsound, &why);
+		} else if (interfaces_is_there(interface) && kernel_may_be_unseen((int)if_nametoindex(interface))) {
+			missing =
+				command_fail(STATUS_SYSTEM,
+					     "only CAP_NET_ADMIN shows whether the filter runs on '%s', at tc; run this with "
+					     "CAP_NET_ADMIN",
+					     interface);
 		} else if (interfaces_is_there(interface)) {
 			missing = command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
 					       interface);
