@@ -180,14 +180,12 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
 	if (options->source)
 		list.reader.name = options->source;
-	if (reader_begins(&list.reader, GZIP_START)) {
+	if (reader_begins(&list.reader, GZIP_START))
 		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
 				   list.reader.name, path);
-		reader_close(&list.reader);
-		return error;
-	}
-	if (reader_begins(&list.reader, BACKUP_HEAD)) {
+	else if (reader_begins(&list.reader, BACKUP_HEAD))
 		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s", list.reader.name, path);
+	if (error) {
 		reader_close(&list.reader);
 		return error;
 	}
