@@ -102,12 +102,14 @@ FRAME_TEST(test_host_tcp_flags)
 
 TEST(test_host_tcp_flags_of_every_value)
 {
-	__u8 frame[14 + 20 + 20] = { [12] = 8, [14] = 0x45, [17] = 40, [23] = IPPROTO_TCP };
+	static const __u8 headers[14 + 20 + 20] = { [12] = 8, [14] = 0x45, [17] = 40, [23] = IPPROTO_TCP };
+	__u8 memory[PACKET_ALIGN + sizeof(headers)] __attribute__((aligned(4))), *frame = memory + PACKET_ALIGN;
 	struct flow flow;
 
+	memcpy(frame, headers, sizeof(headers));
 	for (int flags = 0; flags < 256; flags++) {
 		frame[14 + 20 + 13] = flags;
-		assert_int_equal(parse_frame(frame, frame + sizeof(frame), &flow), PARSE_OK);
+		assert_int_equal(parse_frame(frame, frame + sizeof(headers), &flow), PARSE_OK);
 		assert_int_equal(flow.tcp_flags, FLOW_TCP_READ | flags);
 		assert_int_equal(flow_continues(FLOW_IPV4, flow.port_kind, 0, flow.tcp_flags), (flags & 0x12) != 2);
 	}
@@ -115,7 +117,7 @@ TEST(test_host_tcp_flags_of_every_value)
 	assert_int_equal(parse_frame(frame, frame + 14 + 20 + 13, &flow), PARSE_OK);
 	assert_int_equal(flow.tcp_flags, 0);
 	frame[17] = 33;
-	assert_int_equal(parse_frame(frame, frame + sizeof(frame), &flow), PARSE_OK);
+	assert_int_equal(parse_frame(frame, frame + sizeof(headers), &flow), PARSE_OK);
 	assert_int_equal(flow.tcp_flags, 0);
 	assert_false(flow_continues(FLOW_IPV4, flow.port_kind, 0, flow.tcp_flags));
 }

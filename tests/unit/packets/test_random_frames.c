@@ -158,7 +158,7 @@ static void add_details(struct rule *rule, const struct flow *flow)
 	}
 	rule->flags = flow->tcp_flags & details->flags_mask;
 	rule->fragment = flow->fragment & details->fragment_mask;
-	rule->length = flow->length & 0xffff << (RULE_PORT_BITS - details->length_bits);
+	rule->length = flow->length & 0xffffU << (RULE_PORT_BITS - details->length_bits);
 	rule_mark_details(&rule->fields, details);
 	if (has_flags) {
 		rule->fields |= RULE_PROTO;
