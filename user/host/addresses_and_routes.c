@@ -131,10 +131,13 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 /* getifaddrs() would read all interfaces besides. */
 int host_find_addresses(struct host_addresses *own)
 {
+	const size_t before = own->count;
 	int error = -EINTR;
 
-	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
+	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
+		own->count = before;
 		error = netlink_dump(RTM_GETADDR, AF_UNSPEC, sizeof(struct ifaddrmsg), read_own_address, own);
+	}
 	return error == -ENOMEM ? error : 0;
 }
 
