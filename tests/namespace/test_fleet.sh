@@ -788,6 +788,21 @@ test_staged_rules_are_for_staged_hosts() {
 		assert_status 1 publish "$verb" bad
 		assert_error "nothing is staged for the list 'bad' at the broker"
 	done
+	case_begin "what is staged during a release stays"
+	assert_status 0 publish add 192.0.2.3 --list bad --stage
+	wait_for "the staged rule" dropped 192.0.2.3
+	kill -STOP "$FOLLOW_PID"
+	publish release bad --wait 100 >"$STATE/release.out" 2>&1 &
+	release_pid=$!
+	on_exit "end $release_pid"
+	wait_for "the released rule" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER HKEYS xc:default:L:bad:b:0 | grep 192.0.2.3"
+	assert_status 0 publish add 192.0.2.3 timeout 1h --list bad --stage
+	kill -CONT "$FOLLOW_PID"
+	release_status=0
+	wait "$release_pid" || release_status=$?
+	assert_equal 1 "$release_status" "the status of the release"
+	grep -q "the rules are released, but somebody else has changed the stage" "$STATE/release.out" || fail "it says nothing"
+	assert_equal 'src 192.0.2.3' "$(redis HKEYS xc:default:L:bad.next:b:0)" "the stage"
 }
 
 test_ends_are_by_the_brokers_clock() {

@@ -213,18 +213,17 @@ enum command_status publish_import(struct publishing *publishing)
 
 /* ---- stages ---- */
 
-/* Opens the publisher of publishing->list, and reads the rules of the list `from`. `is_copied`: also adds them. */
+/* Opens the publisher of publishing->list, and reads the rules of the list `from` at *at. `is_copied`: also adds them. */
 static enum command_status read_rules(struct publishing *publishing, const char *from, bool is_copied,
-				      struct state_reader *state)
+				      struct state_reader *state, struct fleet_position *at)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
-	struct fleet_position at;
 	struct reason reason;
 	int error;
 
 	if (status != STATUS_DONE)
 		return status;
-	error = read_state(&publishing->publisher, from, state, &at, &reason);
+	error = read_state(&publishing->publisher, from, state, at, &reason);
 	if (!error && *state->bad.text)
 		return command_fail(STATUS_NO,
 				    "nothing was changed: this version cannot read a rule of the list '%s': %s", from,
@@ -308,6 +307,7 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	enum command_status status = publish_open(publishing, publishing->list);
 	char staged[2 * ABI_NAME_BYTES];
 	struct state_reader state = {};
+	struct fleet_position at = {};
 	struct reason reason;
 	bool is_leaving;
 	__u64 rules;
@@ -331,10 +331,13 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	if (status != STATUS_DONE || (is_leaving && (is_released || !rules)))
 		return status;
 	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
-	status = read_rules(publishing, staged, is_released, &state);
+	status = read_rules(publishing, staged, is_released, &state, &at);
 	publisher_close(&publishing->publisher);
 	if (status == STATUS_DONE)
 		status = publish_open(publishing, staged);
+	/* What others stage meanwhile stays. */
+	publishing->publisher.has_expected = true;
+	publishing->publisher.expected = at;
 	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
 		struct rule rule;
 
@@ -344,6 +347,11 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	rule_set_close(&state.rules);
 	if (status == STATUS_DONE && !error)
 		error = publisher_flush(&publishing->publisher, &reason);
+	if (error == -ESTALE)
+		return command_fail(STATUS_NO,
+				    "%ssomebody else has changed the stage of the list '%s' meanwhile, so it stays; look at it, "
+				    "then release or abort it",
+				    is_released ? "the rules are released, but " : "", publishing->list);
 	if (error && status == STATUS_DONE)
 		return publish_fail(publishing, error, &reason);
 	return status == STATUS_DONE && !is_released ? publish_report(publishing) : status;
@@ -380,7 +388,7 @@ enum command_status publish_rename(struct publishing *publishing)
 
 	if (!session_is_name(old) || !strcmp(old, list))
 		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
-	status = read_rules(publishing, old, true, &state);
+	status = read_rules(publishing, old, true, &state, &at);
 	rule_set_close(&state.rules);
 	if (status != STATUS_DONE)
 		return status;
