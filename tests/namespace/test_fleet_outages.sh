@@ -175,6 +175,16 @@ test_nothing_is_wiped() {
 	assert_prints 'src 203.0.113.1' xc list --list bad
 }
 
+test_once_ends_where_the_broker_has_lost_a_list() {
+	fleet
+	assert_status 0 publish add 192.0.2.1 --list bad
+	assert_status 0 xc follow --once --config "$FLEET_CONF"
+	redis DEL xc:default:L:bad:meta xc:default:L:bad:log >/dev/null
+	assert_status 1 timeout 30 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --once --config "$FLEET_CONF"
+	assert_error "the broker no longer has it"
+	dropped 192.0.2.1 || fail "the rule is gone"
+}
+
 test_an_older_state_is_not_taken_unasked() {
 	fleet
 	sed -i 's/^lists = bad/lists = bad other/' "$FLEET_CONF"

@@ -41,6 +41,7 @@ struct following {
 	bool is_stopped;         /* the broker must not be followed */
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
+	bool is_settled; /* --once: ends when the reader has sent the report */
 	struct reason stop_reason;
 	int stop_error;             /* the result of follow_run(), with that reason */
 	struct host_filter filter;  /* at looked_ms */
@@ -187,12 +188,12 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 }
 
 /*
- * With --once it ends when each list is level, or cannot be read, or if one is held or cannot be applied. `error`, `why`:
- * of the last apply_commit().
+ * With --once it ends when each list is level, gone or cannot be read, or if one is held or cannot be applied. `error`,
+ * `why`: of the last apply_commit().
  */
 static void judge_once(struct following *following, int error, const struct reason *why)
 {
-	const struct reason *held = NULL, *broken = NULL;
+	const struct reason *held = NULL, *lost = NULL;
 	bool is_settled = true;
 
 	for (size_t i = 0; i < following->apply.count; i++) {
@@ -200,19 +201,19 @@ static void judge_once(struct following *following, int error, const struct reas
 
 		if (list->is_held)
 			held = &list->why;
-		if (following->states[i] == FOLLOW_BROKEN)
-			broken = &following->why[i];
+		if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED)
+			lost = &following->why[i];
 		else
 			is_settled &= following->has_last[i] && following->states[i] == FOLLOW_LEVEL &&
 				      !fleet_position_compare(list->at, following->last[i]);
 	}
 	/* A list that another command has changed is read again. */
 	error = error == -ESTALE ? 0 : error;
-	following->is_done = is_settled || following->is_stopped || held || error;
-	if (following->is_stopped || !(held || error || (is_settled && broken)))
+	following->is_settled = is_settled || following->is_stopped || held || error;
+	if (following->is_stopped || !(held || error || (is_settled && lost)))
 		return;
 	following->is_stopped = true;
-	following->stop_reason = held ? *held : error ? *why : *broken;
+	following->stop_reason = held ? *held : error ? *why : *lost;
 	following->stop_error = error && !held ? error : -EBADE;
 }
 
@@ -496,6 +497,9 @@ static int step(struct following *following, const struct signals *signals, stru
 	service_notify("WATCHDOG=1");
 	if (!following->reader.pid)
 		return fleet_now_ms() < following->start_ms ? 0 : start_reader(following, reason);
+	following->is_done = following->is_settled && files[1].revents;
+	if (following->is_done)
+		return 0;
 	if (files[1].revents) {
 		error = follow_receive(following->reader.fd, &message, following->text);
 		if (!error)

@@ -330,7 +330,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 			log_list_applied(list);
 	}
 	if (report_send(&reader->report, &reader->broker, start->options, start->secrets, start->fleet, reader->text,
-			reader->is_awaited, reason))
+			reader->is_awaited || start->is_once, reason))
 		return LOG_LOST;
 	reader->is_awaited = false;
 	if (*reader->report.noted.text)
