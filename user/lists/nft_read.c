@@ -48,7 +48,7 @@ struct nft_list {
 /* ---- sets ---- */
 
 struct meaning {
-	const char *name, *keyword;
+	const char *names, *keyword; /* names: joined by '|' */
 };
 
 static const struct meaning types[] = {
@@ -57,18 +57,20 @@ static const struct meaning types[] = {
 	{ "icmpv6_type", "type" }, { "icmpv6_code", "code" }, {},
 };
 
-/* The header fields in typeof: these also name the side. */
+/* The header fields in typeof and in rules: these also name the side. */
 static const struct meaning fields[] = {
-	{ "saddr", "src" },     { "daddr", "dst" },
-	{ "sport", "sport" },   { "dport", "dport" },
-	{ "l4proto", "proto" }, { "protocol", "proto" },
-	{ "nexthdr", "proto" }, { "type", "type" },
-	{ "code", "code" },     {},
+	{ "ip saddr|ip6 saddr", "src" },
+	{ "ip daddr|ip6 daddr", "dst" },
+	{ "meta l4proto|ip protocol|ip6 nexthdr", "proto" },
+	{ "icmp type|icmpv6 type", "type" },
+	{ "icmp code|icmpv6 code", "code" },
+	{},
 };
 
+/* `name` NULL: no expression has one. */
 static const char *keyword_of(const struct meaning *meaning, const char *name)
 {
-	while (name && meaning->name && strcmp(meaning->name, name))
+	while (name && meaning->names && !suggest_has(meaning->names, name, strlen(name), true))
 		meaning++;
 	return name ? meaning->keyword : NULL;
 }
@@ -76,18 +78,39 @@ static const char *keyword_of(const struct meaning *meaning, const char *name)
 /* {"payload": {"protocol": "ip", "field": "saddr"}}, {"meta": {"key": "l4proto"}} */
 static const char *keyword_of_expression(struct nft_set *set, const json_t *expression)
 {
-	const json_t *payload = json_object_get(expression, "payload");
-	const json_t *meta = json_object_get(expression, "meta");
-	const char *protocol = json_string_value(json_object_get(payload, "protocol"));
+	const char *protocol = "", *field = "", *key = "";
+	char name[32];
 	__u8 number;
 
-	if (protocol && !strcmp(protocol, "icmpv6"))
+	json_unpack((json_t *)expression, "{s:{s:s, s:s}}", "payload", "protocol", &protocol, "field", &field);
+	json_unpack((json_t *)expression, "{s:{s:s}}", "meta", "key", &key);
+	if (!strcmp(protocol, "icmpv6"))
 		set->icmp = LIST_ICMPV6_TYPE;
+	snprintf(name, sizeof(name), "%s %s", *key ? "meta" : protocol, *key ? key : field);
 	/* "tcp dport"; "th dport" is the port of any protocol. */
-	if (protocol && rule_protocol_number(protocol, &number) && rule_has_ports(number))
+	if (strcmp(field, "sport") && strcmp(field, "dport"))
+		return keyword_of(fields, name);
+	if (rule_protocol_number(protocol, &number) && rule_has_ports(number))
 		set->proto = number;
-	return keyword_of(fields, json_string_value(payload ? json_object_get(payload, "field") :
-							      json_object_get(meta, "key")));
+	else if (strcmp(protocol, "th"))
+		return NULL;
+	return *field == 's' ? "sport" : "dport";
+}
+
+/* The second address is the destination; of two services, the first is the source port. */
+static const char *keyword_of_type(struct nft_set *set, const char *name)
+{
+	struct list_columns *columns = &set->columns;
+	const char *keyword = keyword_of(types, name);
+
+	if (!keyword)
+		return NULL;
+	if (!strncmp(name, "icmpv6", 6))
+		set->icmp = LIST_ICMPV6_TYPE;
+	for (size_t i = 0; i < columns->count && !strcmp(keyword, "dport"); i++)
+		if (!strcmp(columns->keyword[i], "dport"))
+			columns->keyword[i] = "sport";
+	return !strcmp(keyword, "src") && list_columns_have(columns, "src") ? "dst" : keyword;
 }
 
 /* -EINVAL: a rule has no such columns. */
@@ -98,25 +121,14 @@ static int parse_type(struct nft_set *set, const json_t *type)
 	const size_t count = parts ? json_array_size(parts) : 1;
 	struct list_columns *columns = &set->columns;
 
-	set->columns = (struct list_columns){};
+	*columns = (struct list_columns){};
 	set->icmp = LIST_ICMP_TYPE;
 	for (size_t i = 0; i < count; i++) {
 		const json_t *part = parts ? json_array_get(parts, i) : expression ? expression : type;
-		const char *name = json_string_value(part); /* of a type */
-		const char *keyword = expression ? keyword_of_expression(set, part) : keyword_of(types, name);
+		const char *keyword = expression ? keyword_of_expression(set, part) :
+						   keyword_of_type(set, json_string_value(part));
 
-		if (!keyword || columns->count == LIST_COLUMNS_MAX)
-			return -EINVAL;
-		if (!expression) {
-			if (!strcmp(keyword, "src") && list_columns_have(columns, "src"))
-				keyword = "dst";
-			for (size_t k = 0; k < columns->count && !strcmp(keyword, "dport"); k++)
-				if (!strcmp(columns->keyword[k], "dport"))
-					columns->keyword[k] = "sport";
-			if (!strncmp(name, "icmpv6", 6))
-				set->icmp = LIST_ICMPV6_TYPE;
-		}
-		if (list_columns_have(columns, keyword))
+		if (!keyword || columns->count == LIST_COLUMNS_MAX || list_columns_have(columns, keyword))
 			return -EINVAL;
 		columns->keyword[columns->count++] = keyword;
 	}
