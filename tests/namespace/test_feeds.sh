@@ -418,6 +418,24 @@ test_slow_servers_do_not_hold_up_others() {
 	! xc status | grep 'failed fetches' || fail "a failure"
 }
 
+# A refresh that is stopped takes back only its own note, not what another refresh has noted meanwhile.
+test_another_refresh_has_ended_meanwhile() {
+	xc load vrx >/dev/null 2>&1
+	provider
+	silent_lists 1
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" refresh --config "$STATE/conf" >"$STATE/slow" 2>&1 &
+	parent=$!
+	on_exit "kill $parent 2>/dev/null; wait $parent 2>/dev/null"
+	wait_for "a fetch" sh -c "[ \$(pgrep -u nobody -P $parent | grep -c .) -eq 1 ]"
+	printf '%s\n' '[list silent1]' "url = http://127.0.0.1:$PLAIN/list" >"$STATE/other"
+	printf '%s\n' '[filter]' 'interfaces = vrx' >>"$STATE/other"
+	assert_shows '^silent1: added 3' xc refresh --config "$STATE/other" --force
+	kill -TERM "$parent"
+	wait "$parent" && fail "status 0"
+	assert_status 0 xc refresh --config "$STATE/other"
+	assert_equal 1 "$(grep -c '^/list ' "$STATE/www/log")" "fetches: the next is not due"
+}
+
 # The import is interrupted, and with it all of refresh: no list counts as failed, and the others are not touched.
 test_an_import_is_interrupted() {
 	xc load vrx >/dev/null 2>&1

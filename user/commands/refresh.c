@@ -27,6 +27,7 @@ struct refresh {
 	char source[CONFIG_URL_BYTES];
 	struct store_list stored; /* of this name; all 0: there is none */
 	struct store_feed feed;   /* before the fetch */
+	struct store_feed begun;  /* as start() has noted it */
 	struct fetch fetch;
 	struct change_left_out left_out;
 };
@@ -65,10 +66,7 @@ static int close_written(struct store *store, int error, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/*
- * Makes the list if there is none yet, so that `lists` shows a list that was never fetched. With `why` NULL, takes back
- * what start() has noted: refresh->feed is from before the fetch. A dry run notes nothing.
- */
+/* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. A dry run notes nothing. */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
 	struct store_feed feed = refresh->feed;
@@ -78,14 +76,30 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 
 	if (error || refresh->invocation->is_dry_run)
 		return error;
-	if (why)
-		feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
+	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
+	refresh->begun = feed;
 	error = store_list_open(store, refresh->list->name, NULL, &number);
 	if (!error)
 		store_list_expect(store, number, feed_stale_s(refresh->list));
 	if (!error)
 		error = store_feed_put(store, refresh->list->name, &feed);
 	return close_written(store, error, reason);
+}
+
+/* Takes back what start() has noted, unless another process has noted the end of a fetch since. */
+static void take_back(const struct refresh *refresh)
+{
+	struct store_feed now;
+	struct reason ignored;
+	struct store *store;
+	int error = refresh->invocation->is_dry_run ? -ECANCELED : open_to_write(refresh, &store, &ignored);
+
+	if (error)
+		return;
+	error = store_feed(store, refresh->list->name, &now);
+	if (!error && now.next_s == refresh->begun.next_s && !strcmp(now.why, refresh->begun.why))
+		error = store_feed_put(store, refresh->list->name, &refresh->feed);
+	close_written(store, error, &ignored);
 }
 
 /*
@@ -319,7 +333,6 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	enum command_status status = STATUS_DONE, one;
 	size_t begun = 0, count = 0, most = FETCHES, ready;
 	struct pollfd files[FETCHES_MAX];
-	struct reason reason;
 	int error = 0;
 
 	/* A signal never kills this process: it must first take back the failures that start() has stored. */
@@ -355,7 +368,7 @@ static enum command_status refresh_lists(const struct invocation *invocation, co
 	/* These fetches were not ended by their providers, so they are no failures. */
 	while (count--) {
 		unprivileged_stop(&running[count].fetch.process);
-		note_failed(&running[count], NULL, 0, &reason);
+		take_back(&running[count]);
 		status = command_fail(STATUS_SYSTEM, "list '%s': interrupted: nothing was changed",
 				      running[count].list->name);
 	}
@@ -372,38 +385,51 @@ static const struct config_list *find_list(const struct config *config, const ch
 	return NULL;
 }
 
+/* *others: the lists, by number as bits, of which something is noted, and which the configuration does not fetch. */
+static int find_others(struct store *store, const struct config *config, struct store_lists *lists, __u64 *others,
+		       struct reason *reason)
+{
+	struct store_feeds feeds;
+	int error = store_lists(store, lists);
+
+	if (!error)
+		error = store_feeds(store, lists, &feeds);
+	*others = 0;
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++)
+		if (feeds.feed[i].config && !find_list(config, lists->list[i].name))
+			*others |= 1ULL << i;
+	return store_unread_reason(error, reason);
+}
+
 /* Deletes what is noted about lists that the configuration does not fetch any more. */
 static int forget_others(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const struct refresh refresh = { .invocation = invocation };
-	struct store_lists lists = {}, now = {};
-	struct store_feeds feeds = {};
+	struct store_lists lists;
 	struct store *store;
+	__u64 others;
 	int error = command_open_store(invocation, &store, reason);
 
 	if (error || !store)
 		return error;
-	error = store_lists(store, &lists);
-	if (!error)
-		error = store_feeds(store, &lists, &feeds);
+	error = find_others(store, config, &lists, &others, reason);
 	store_close(store);
-	if (error)
-		return store_unread_reason(error, reason);
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
-		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
-			continue;
+	if (!error && others)
 		error = open_to_write(&refresh, &store, reason);
-		if (error)
-			break;
-		/* Meanwhile another list may have got this number. */
-		error = store_lists(store, &now);
-		if (!error && !strcmp(now.list[i].name, lists.list[i].name))
-			store_list_expect(store, i, 0);
-		if (!error)
-			error = store_feed_forget(store, lists.list[i].name);
-		error = close_written(store, error, reason);
+	if (error || !others)
+		return error;
+	/* Meanwhile another list may have got a number. */
+	error = find_others(store, config, &lists, &others, reason);
+	if (error) {
+		store_close(store);
+		return error;
 	}
-	return error;
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++)
+		if (others >> i & 1) {
+			store_list_expect(store, i, 0);
+			error = store_feed_forget(store, lists.list[i].name);
+		}
+	return close_written(store, error, reason);
 }
 
 static enum command_status run_refresh(const struct invocation *invocation)
