@@ -56,6 +56,10 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
 	refused ":5: \[list a\] is there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
 	refused ":3: \[list a b\]: a list's name" '[filter]' "$filter" '[list a b]'
+	refused ":3: \[list flowspec\]: \[flowspec\] keeps this list" '[filter]' "$filter" '[list flowspec]' 'file = /a' \
+		'[flowspec]' 'own-prefixes = any'
+	refused ":6: \[flowspec\] and \[crowdsec\] keep the same list, x" '[filter]' "$filter" '[flowspec]' 'own-prefixes = any' \
+		'list = x' '[crowdsec]' 'key-file = /k' 'list = x'
 	refused ":3: 'mode ;= skb' is neither " '[filter]' "$filter" 'mode ;= skb'
 	refused ":1: 'mode = skb' after \]: write it on a line of its own" '[filter] mode = skb' "$filter"
 	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'

@@ -277,6 +277,11 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 		complete_fetched_list(reading, list);
 }
 
+static bool is_same(const char *list, const char *other)
+{
+	return list && other && !strcmp(list, other);
+}
+
 /* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
@@ -323,8 +328,18 @@ static void check_whole(struct config_reading *reading)
 		    policy_danger(i))
 			config_refuse(reading, reading->policy_line[i],
 				      "'drop' here %s; write force = yes in [policy] if you mean it", policy_danger(i));
-	for (size_t i = 0; i < config->lists_count; i++)
+	for (size_t i = 0; i < config->lists_count; i++) {
+		const char *name = config->list[i].name;
+
 		complete_list(reading, &config->list[i]);
+		if (is_same(name, config->flowspec.list) || is_same(name, config->crowdsec.list))
+			config_refuse(reading, config->list[i].line,
+				      "[list %s]: [%s] keeps this list; give one of them another name", name,
+				      is_same(name, config->flowspec.list) ? "flowspec" : "crowdsec");
+	}
+	if (is_same(config->flowspec.list, config->crowdsec.list))
+		config_refuse(reading, reading->section_line[SECTION_CROWDSEC],
+			      "[flowspec] and [crowdsec] keep the same list, %s", config->crowdsec.list);
 }
 
 /* The file tells root what to do, so nobody else may be able to write to it. */
