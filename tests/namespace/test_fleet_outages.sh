@@ -185,6 +185,27 @@ test_once_ends_where_the_broker_has_lost_a_list() {
 	dropped 192.0.2.1 || fail "the rule is gone"
 }
 
+# 120 of 400 rules are fewer than max-shrink, however often the host tries to delete them.
+test_a_full_disk_deletes_nothing_twice() {
+	fleet
+	on_exit "umount -l $STATE/store"
+	xc unload vrx >/dev/null
+	mkdir -p "$STATE/store"
+	mount -t tmpfs -o size=8m none "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	follow_start
+	seq 1 400 | awk '{ print "add 198.51." 100 + $1 % 2 "." int($1 / 2) }' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	wait_level
+	dd if=/dev/zero of="$STATE/store/full" bs=4k >/dev/null 2>&1 || :
+	head -n 120 "$STATE/lines" | sed 's/add/del/' >"$STATE/deleted"
+	assert_status 0 publish batch "$STATE/deleted" --list bad
+	wait_for "the full disk" followed 'disk is full|No space'
+	sleep 12
+	rm "$STATE/store/full"
+	wait_level
+	! followed 'would drop' || fail "the list is held"
+}
+
 test_an_older_state_is_not_taken_unasked() {
 	fleet
 	sed -i 's/^lists = bad/lists = bad other/' "$FLEET_CONF"

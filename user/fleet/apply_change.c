@@ -117,12 +117,13 @@ static int check_changed(const struct apply *apply, struct session *session, str
 	struct store_lists lists;
 	int error = store_lists(session->store, &lists);
 	__u64 rules, all;
-	__s64 shrunk;
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	rules = all = lists.list[store_lists_find(&lists, list->name)].rules;
 	if (!list->is_whole) {
+		__s64 shrunk;
+
 		if (!list->shrunk_ms || fleet_now_ms() - list->shrunk_ms >= SHRINK_MS || is_accepted(apply, list)) {
 			list->shrunk_ms = fleet_now_ms();
 			list->shrunk_of = list->rules;
@@ -138,7 +139,6 @@ static int check_changed(const struct apply *apply, struct session *session, str
 					  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
 					  "if that is meant: xdp-cuckoo publish accept %s",
 					  list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
-		list->shrunk = shrunk > 0 ? shrunk : 0;
 	}
 	for (size_t i = 0; i < apply->count; i++)
 		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
@@ -345,6 +345,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	struct rule_set *changes = &list->changes;
 	struct store_lists lists;
 	size_t kept = 0;
+	__u64 before;
 	int error = store_lists(session->store, &lists);
 
 	if (error)
@@ -352,7 +353,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	error = apply_check_position(apply, &lists, list, reason);
 	if (error)
 		return error;
-	list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
+	before = list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
 	if (list->is_over)
 		return say_over_limit(apply, list, reason);
 	rule_set_sort(changes);
@@ -376,5 +377,9 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 		list->at = list->changes_at;
 	if (!store_lists(session->store, &lists))
 		list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
+	if (!list->is_whole)
+		list->shrunk += (__s64)before - (__s64)list->rules;
+	if (list->shrunk < 0)
+		list->shrunk = 0;
 	return error;
 }
