@@ -106,27 +106,33 @@ void apply_close(struct apply *apply)
 
 void apply_refuse(struct apply_list *list, const struct rule *rule)
 {
+	struct apply_refused *refused;
+
 	list->refused_count++;
 	list->refused_at = list->changes_at;
 	if (!rule || list->refused_kept == APPLY_REFUSED_KEPT)
 		return;
 	if (!list->refused)
 		list->refused = calloc(APPLY_REFUSED_KEPT, sizeof(*list->refused));
-	if (list->refused)
-		list->refused[list->refused_kept++] = (struct apply_refused){
-			.rule = *rule,
-			.ended_ms = rule->timeout_ms > 0 ? fleet_now_ms() + rule->timeout_ms : 0,
-		};
+	if (!list->refused)
+		return;
+	refused = &list->refused[list->refused_kept++];
+	*refused = (struct apply_refused){
+		.rule = *rule,
+		.ended_ms = rule->timeout_ms > 0 ? fleet_now_ms() + rule->timeout_ms : 0,
+	};
+	rule_encode(rule, refused->name);
 }
 
 /* Forgets the refusal of a rule that has come again, was applied or was deleted. */
 static void forget_refused(struct apply_list *list, const struct rule *rule)
 {
-	__u8 bytes[RULE_ENCODED_BYTES], other[RULE_ENCODED_BYTES];
-	const size_t length = list->refused_kept ? rule_encode(rule, bytes) : 0;
+	__u8 name[RULE_ENCODED_BYTES] = {};
 
+	if (list->refused_kept)
+		rule_encode(rule, name);
 	for (size_t i = 0; i < list->refused_kept; i++) {
-		if (rule_encode(&list->refused[i].rule, other) != length || memcmp(bytes, other, length))
+		if (memcmp(list->refused[i].name, name, sizeof(name)))
 			continue;
 		list->refused[i--] = list->refused[--list->refused_kept];
 		list->refused_count--;

@@ -18,8 +18,9 @@
 #define APPLY_REFUSED_KEPT 1000 /* refused rules of a list that are tried again; others are only counted */
 
 struct apply_refused {
-	struct rule rule; /* a negative timeout: it was to be deleted */
-	__s64 ended_ms;   /* by fleet_now_ms(): when the rule ends; 0: never */
+	__u8 name[RULE_ENCODED_BYTES]; /* of rule_encode(), which costs too much for a look at each */
+	struct rule rule;              /* a negative timeout: it was to be deleted */
+	__s64 ended_ms;                /* by fleet_now_ms(): when the rule ends; 0: never */
 };
 
 struct apply_list {
