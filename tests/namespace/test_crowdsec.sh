@@ -205,6 +205,25 @@ test_a_change_that_fails_comes_again() {
 	bouncer_stop
 }
 
+test_more_decisions_than_max_rules() {
+	lapi
+	configure 'max-rules = 2'
+	of_source() {
+		xc lists --json | grep -q "crowdsec: $1"
+	}
+	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x' '3 Ip 192.0.2.68 1h cscli x' '4 Ip 192.0.2.69 1h cscli x'
+	bouncer_start
+	wait_for "two that are left out" of_source '2 decisions, 2 left out'
+	case_begin "a decision without a rule ends"
+	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x' '3 Ip 192.0.2.68 1h cscli x'
+	wait_for "one that is left out" of_source '2 decisions, 1 left out'
+	case_begin "a rule ends"
+	decide '2 Ip 192.0.2.67 1h cscli x' '3 Ip 192.0.2.68 1h cscli x'
+	await '192.0.2.67 192.0.2.68'
+	wait_for "none that is left out" of_source '2 decisions, 0 left out'
+	bouncer_stop
+}
+
 # A decision that found no room on the disk is asked for again.
 test_a_full_disk() {
 	lapi

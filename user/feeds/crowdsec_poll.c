@@ -38,6 +38,7 @@ struct poller {
 	 */
 	json_t *values;
 	json_t *left_out; /* how many decisions are no rules, by why */
+	json_t *beyond;   /* the ids of those that are left out only because of max-rules */
 	json_t *seen;     /* what was dropped until the last report: see crowdsec_answer() */
 	unsigned long long decisions;
 	__s64 now_ms, whole_ms, alive_ms, report_ms;
@@ -187,8 +188,12 @@ static void take_decision(struct poller *poller, json_t *json, bool is_new)
 	const char *why = read_decision(poller->start->options, json, &decision);
 	json_t *value = why ? NULL : json_object_get(poller->values, decision.prefix), *known;
 
-	if (!why && !value && is_new && json_object_size(poller->values) >= poller->start->options->rules_max)
+	if (!why && !value && is_new && json_object_size(poller->values) >= poller->start->options->rules_max) {
+		json_object_set_new(poller->beyond, decision.id, json_null());
 		why = "beyond max-rules";
+	} else if (!why && !is_new && !json_object_del(poller->beyond, decision.id)) {
+		why = "beyond max-rules";
+	}
 	if (why && (is_new || json_integer_value(json_object_get(poller->left_out, why)) > 0))
 		crowdsec_sum(poller->left_out, why, is_new ? 1 : -1);
 	if (why || (!value && !is_new))
@@ -247,6 +252,7 @@ static int take_answer(struct poller *poller, const struct http_page *page, bool
 		/* Replaces what is known by the answer, and has the keeper do the same with the list. */
 		json_object_clear(poller->values);
 		json_object_clear(poller->left_out);
+		json_object_clear(poller->beyond);
 		poller->decisions = 0;
 		poller->sends_all = true;
 		json_array_foreach(added, i, value) take_decision(poller, value, true);
@@ -389,7 +395,10 @@ static __s64 step(struct poller *poller)
 	if (!error)
 		error = take_answer(poller, &page, is_whole, &reason);
 	http_free(&page);
-	poller->needs_whole = error;
+	/* Decisions that were left out become rules once there is room for all of them. */
+	poller->needs_whole =
+		error || (json_object_size(poller->beyond) &&
+			  json_object_size(poller->values) + json_object_size(poller->beyond) <= options->rules_max);
 	if (!error) {
 		poller->whole_ms = is_whole ? poller->now_ms : poller->whole_ms;
 		if (poller->failures)
@@ -416,6 +425,7 @@ void crowdsec_run(const void *context, int out)
 				 .to = fdopen(dup(out), "w"),
 				 .values = json_object(),
 				 .left_out = json_object(),
+				 .beyond = json_object(),
 				 .needs_whole = true,
 				 .now_ms = clock_ms(CLOCK_BOOTTIME),
 				 .started = time(NULL) };
