@@ -96,7 +96,7 @@ int line_pipe_next(struct line_pipe *pipe, size_t *offset)
 	pipe->number++;
 	pipe->is_cut = false;
 	*end = '\0';
-	if (is_cut)
+	if (is_cut || end - start > LINE_PIPE_BYTES)
 		return -EMSGSIZE;
 	if (pipe->number == 1)
 		*offset = text_behind_mark(start) - pipe->bytes;

@@ -131,6 +131,13 @@ TEST(test_long_lines_are_cut_and_the_next_is_whole)
 	assert_next(&from, "next");
 	assert_int_equal(line_pipe_next(&from.feed, &offset), -EILSEQ);
 	assert_int_equal(from.feed.number, 3);
+	/* Also where the whole line is at hand at once. */
+	line_pipe_forget(&from.feed);
+	text[LINE_PIPE_BYTES + 1] = '\n';
+	pipe_write(&from, text, LINE_PIPE_BYTES + 2);
+	assert_int_equal(line_pipe_next(&from.feed, &offset), -EMSGSIZE);
+	pipe_write(&from, text + 1, LINE_PIPE_BYTES + 1);
+	assert_int_equal(line_pipe_next(&from.feed, &offset), 1);
 	line_pipe_close(&from.feed);
 }
 
