@@ -167,7 +167,7 @@ enum command_status command_fail_choices(const char *what, const char *word, con
 
 void command_skip_dev(struct invocation *invocation)
 {
-	if (invocation->count < 2 || strcmp(invocation->operands[0], "dev") || interfaces_is_there("dev"))
+	if (invocation->count < 2 || strcmp(invocation->operands[0], "dev") || interfaces_index("dev"))
 		return;
 	invocation->operands++;
 	invocation->count--;

@@ -158,7 +158,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (size_t i = 0; i < session->filters_count; i++)
 		is_any_new |= session->filters[i].state == FILTER_SET_UP;
 	for (int i = 0; i < invocation->count; i++) {
-		if (session->filters_count && !interfaces_is_there(invocation->operands[i]))
+		if (session->filters_count && !interfaces_index(invocation->operands[i]))
 			return kernel_no_interface_reason(invocation->operands[i], reason);
 		is_any_new |= !session_attachment_on(session, invocation->operands[i], false) ||
 			      (invocation->load.is_outgoing &&
@@ -286,7 +286,7 @@ static enum command_status run_load(const struct invocation *words)
 		const char *mode = word + (strncmp(word, "xdp", 3) ? 0 : 3);
 		enum kernel_mode ignored;
 
-		if (!mode_parse(mode, &ignored) && !interfaces_is_there(word))
+		if (!mode_parse(mode, &ignored) && !interfaces_index(word))
 			return command_fail(STATUS_USAGE,
 					    "load '%s': this is no interface; the mode is an option: --mode %s", word,
 					    mode);
@@ -348,7 +348,7 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 		}
 	/* Another tool may have been faster: then the filter need not be there any more. What cannot be seen may be there still. */
 	for (int n = 0; n < invocation->count && !*unsound; n++) {
-		const int index = (int)if_nametoindex(invocation->operands[n]);
+		const int index = interfaces_index(invocation->operands[n]);
 
 		for (size_t i = 0; i < count && index && !is_done[n]; i++) {
 			if (!kernel_has_lost_interface(filters, count, i, index))
@@ -393,13 +393,13 @@ static enum command_status run_unload(const struct invocation *words)
 			continue;
 		if (unsound) {
 			missing = command_fail_because(unsound, &why);
-		} else if (interfaces_is_there(interface) && kernel_may_be_unseen((int)if_nametoindex(interface))) {
+		} else if (interfaces_index(interface) && kernel_may_be_unseen(interfaces_index(interface))) {
 			missing =
 				command_fail(STATUS_SYSTEM,
 					     "only CAP_NET_ADMIN shows whether the filter runs on '%s', at tc; run this with "
 					     "CAP_NET_ADMIN",
 					     interface);
-		} else if (interfaces_is_there(interface)) {
+		} else if (interfaces_index(interface)) {
 			missing = command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
 					       interface);
 		} else {

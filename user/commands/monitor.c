@@ -358,7 +358,7 @@ static enum command_status run_monitor(const struct invocation *words)
 
 	command_skip_dev(&copy);
 	/* "monitor eth0", as tcpdump takes it with -i. */
-	if (copy.count && !copy.interface && interfaces_is_there(copy.operands[0])) {
+	if (copy.count && !copy.interface && interfaces_index(copy.operands[0])) {
 		copy.interface = copy.operands[0];
 		copy.operands++;
 		copy.count--;

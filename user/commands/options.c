@@ -381,7 +381,7 @@ enum command_status options_check(const struct command *command, const struct op
 			const bool has_more = row->value && !word[length];
 
 			if (row->bit & command->options && strlen(row->name) == length &&
-			    !memcmp(row->name, word, length) && access(word, F_OK) && !interfaces_is_there(word))
+			    !memcmp(row->name, word, length) && access(word, F_OK) && !interfaces_index(word))
 				return command_fail(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
 						    command->name, word, word, has_more ? " " : "",
 						    has_more ? row->value : "");

@@ -320,11 +320,11 @@ static enum command_status run_stats(const struct invocation *words)
 		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
 	if (copy.interval_ms && by >= STATS_BY_RULE)
 		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", copy.by);
-	if (interface && !interfaces_is_there(interface) && strpbrk(interface, ".:"))
+	if (interface && !interfaces_index(interface) && strpbrk(interface, ".:"))
 		return command_fail(STATUS_USAGE,
 				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
 				    interface, interface);
-	if (interface && !interfaces_is_there(interface)) {
+	if (interface && !interfaces_index(interface)) {
 		kernel_no_interface_reason(interface, &reason);
 		return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);
 	}

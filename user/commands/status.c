@@ -120,7 +120,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 		return false;
 	}
 	for (size_t i = 0; i < config->interfaces_count; i++) {
-		const int index = (int)if_nametoindex(config->interfaces[i]);
+		const int index = interfaces_index(config->interfaces[i]);
 		size_t k = 0;
 
 		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)

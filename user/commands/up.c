@@ -38,7 +38,7 @@ static size_t count_existing(const struct config *config)
 	size_t count = 0;
 
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		count += interfaces_is_there(config->interfaces[i]);
+		count += interfaces_index(config->interfaces[i]) != 0;
 	return count;
 }
 
@@ -81,7 +81,7 @@ static int bring_outgoing(struct up *up, const char *interface, bool was_there, 
 static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface, false);
-	const bool is_there = interfaces_is_there(interface);
+	const bool is_there = interfaces_index(interface);
 	struct reason reason;
 	int error = 0;
 
@@ -441,7 +441,7 @@ static enum command_status run_check_config(const struct invocation *invocation)
 		is_right &= !wrong && !result.bad_lines;
 	}
 	for (size_t i = 0; !error && i < config->interfaces_count; i++)
-		if (!interfaces_is_there(config->interfaces[i]))
+		if (!interfaces_index(config->interfaces[i]))
 			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "
 				    "then fails",
 				    config->interfaces[i]);

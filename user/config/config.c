@@ -367,7 +367,7 @@ static int open_reason(const char *path, int error, struct reason *reason)
 				 error == -EACCES ? "; run it as root, or name a FILE" :
 						    "";
 
-	if (error == -ENOENT && interfaces_is_there(path))
+	if (error == -ENOENT && interfaces_index(path))
 		return reason_set(reason, error,
 				  "'%s' is an interface, and no file: xdp-cuckoo load %s, or xdp-cuckoo unload %s",
 				  path, path, path);

@@ -281,11 +281,11 @@ int interfaces_find(const char *name, struct interface *interface)
 	return netlink_ask(request, read_link, interface);
 }
 
-bool interfaces_is_there(const char *name)
+int interfaces_index(const char *name)
 {
-	struct interface ignored;
+	struct interface found;
 
-	return !interfaces_find(name, &ignored);
+	return interfaces_find(name, &found) ? 0 : found.index;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

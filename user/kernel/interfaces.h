@@ -67,8 +67,8 @@ void interfaces_names(void (*visit)(const char *name, void *context), void *cont
 /* Finds an interface by its own or an alternative name (altname), also a long one. 0; -ENODEV; other -errno. */
 int interfaces_find(const char *name, struct interface *interface);
 
-/* Whether an interface has that name. */
-bool interfaces_is_there(const char *name);
+/* The index of the interface that has this name; 0: there is none. if_nametoindex() does not know long names. */
+int interfaces_index(const char *name);
 
 /*
  * Whether the driver says that it supports native XDP with frames in several buffers (xdp-features, Linux

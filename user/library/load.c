@@ -82,8 +82,8 @@ int xdp_cuckoo_unload(struct xdp_cuckoo_filter *handle, const char *interface)
 		}
 		/* Another tool may have been faster. */
 		if (interface && public_has_name(handle, &running[i]) &&
-		    kernel_has_lost_interface(running, count, i, (int)if_nametoindex(interface))) {
-			kernel_want_received(&running[i], (int)if_nametoindex(interface), false);
+		    kernel_has_lost_interface(running, count, i, interfaces_index(interface))) {
+			kernel_want_received(&running[i], interfaces_index(interface), false);
 			done++;
 		}
 	}
