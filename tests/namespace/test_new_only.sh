@@ -205,4 +205,17 @@ test_bad_words() {
 	assert_error 'a pass rule lets all packets pass'
 }
 
+# New programs ask connection tracking if its module is there when they are loaded; a new table may come with such programs.
+test_status_tells_of_the_present_programs() {
+	without_module() {
+		in_rx unshare -m sh -c 'mount -t tmpfs none /sys/module && exec "$@"' sh "$TOOL" --state "$STATE/store" "$@"
+	}
+	assert_status 0 xc load vrx
+	xc status --json | grep -q '"asks_connection_tracking": true' || skip "this kernel has no bpf_xdp_ct_lookup()"
+	assert_status 0 without_module resize 500000
+	assert_shows '"asks_connection_tracking": false' xc status --json
+	assert_status 0 xc resize 1000
+	assert_shows '"asks_connection_tracking": true' xc status --json
+}
+
 run_tests "$0" "$@"

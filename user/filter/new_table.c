@@ -202,6 +202,7 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	struct kernel_sizes plan = plan_room(options, slots, hint_shift);
 	struct bucket_geometry geometry;
 	struct abi_config *config;
+	__u8 asks_conntrack;
 	int error;
 
 	plan.predecessor = &filter->kernel;
@@ -210,11 +211,13 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 		return error;
 	config = new->kernel.config;
 	geometry = config->geometry;
-	/* Copy the old config, then set what belongs to the table. */
+	asks_conntrack = config->asks_conntrack;
+	/* Copy the old config, then set what belongs to the table and to the new programs. */
 	memcpy(config, filter->kernel.config, ABI_COMMON_BYTES);
 	config->magic = config->run = 0;
 	config->listener = config->active = 0;
 	config->geometry = geometry;
+	config->asks_conntrack = asks_conntrack;
 	config->options = plan.options;
 	return 0;
 }
