@@ -172,6 +172,13 @@ test_one_list_too_many() {
 	assert_status 0 xc import "$STATE/a" --list l64 --dry-run
 	assert_status 0 xc import "$STATE/a" --list l64
 	assert_equal 63 "$(xc lists --json | grep -o '"list":' | wc -l)" "lists"
+	# A deleted list that the undo would bring back keeps its place.
+	assert_status 0 xc backup "$STATE/b"
+	assert_status 0 xc lists delete l8
+	assert_status 0 xc import "$STATE/a" --list l65
+	assert_status 4 xc restore "$STATE/b" --confirm 1m
+	assert_error 'there are 63 lists, with 1 that the undo of an unconfirmed change would bring back; do this without --confirm, or'
+	assert_status 0 xc restore "$STATE/b"
 }
 
 test_a_file_that_changes_while_it_is_read() {

@@ -157,7 +157,7 @@ int change_find_list(struct session *session, const char *name, struct reason *r
 
 /* Set the reason that there is no such list, or that there are too many. Both return the error. */
 int change_say_no_list(const char *name, struct reason *reason);
-int change_say_too_many_lists(struct reason *reason);
+int change_say_too_many_lists(struct session *session, struct reason *reason);
 
 /*
  * These are called within a change. After an error, the change must be aborted. *added and *deleted say what

@@ -19,8 +19,19 @@ int change_say_no_list(const char *name, struct reason *reason)
 	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
 }
 
-int change_say_too_many_lists(struct reason *reason)
+int change_say_too_many_lists(struct session *session, struct reason *reason)
 {
+	struct store_lists lists = {};
+	int deleted = STORE_LISTS_MAX;
+
+	store_lists(session->store, &lists);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		deleted -= lists.list[i].name[0] != '\0';
+	if (deleted)
+		return reason_set(reason, -EUSERS,
+				  "there are %d lists, with %d that the undo of an unconfirmed change would bring back; do this "
+				  "without --confirm, or after xdp-cuckoo confirm",
+				  STORE_LISTS_MAX, deleted);
 	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
 			  STORE_LISTS_MAX);
 }
@@ -34,7 +45,7 @@ int change_open_list(struct session *session, const char *name, const char *sour
 		return 0;
 	error = store_list_open(session->store, name, source, &session->owner);
 	if (error == -EUSERS)
-		return change_say_too_many_lists(reason);
+		return change_say_too_many_lists(session, reason);
 	return error ? change_unwritten_reason(error, reason) : 0;
 }
 

@@ -394,7 +394,7 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 	if (!error)
 		error = store_set_settings(store, &backup->settings);
 	if (error == -EUSERS)
-		return change_say_too_many_lists(reason);
+		return change_say_too_many_lists(session, reason);
 	if (error)
 		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 	for (unsigned int i = 0; i <= backup->lists_count && !error; i++) {
