@@ -122,6 +122,19 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 	return error;
 }
 
+/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
+static void put_back(const struct kernel_filter *filter, const int *programs, size_t count)
+{
+	while (count--) {
+		const struct kernel_attachment *now = &filter->attachments[count];
+		const int program = kernel_program(filter, kernel_program_at(now));
+
+		for (int try = 0; try < BACK_TRIES && programs[count] >= 0; try++)
+			if (!kernel_swap_program(now, program, programs[count]))
+				break;
+	}
+}
+
 /*
  * An error counts only if the old program still runs there. If the interface is gone, or somebody else has changed its
  * program, it is left out (its program: -1), because there is nothing to replace.
@@ -137,23 +150,15 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 
 		if (!error)
 			continue;
-		if (!look_again(before, &runs) && runs != before->prog_id) {
-			if (runs != now->prog_id) {
-				close(programs[i]);
-				programs[i] = -1;
-			}
-			continue;
+		if (look_again(before, &runs) || runs == before->prog_id) {
+			error = refuse_replace(error, before->interface, reason);
+			put_back(filter, programs, i);
+			return error;
 		}
-		error = refuse_replace(error, before->interface, reason);
-		/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
-		while (i--)
-			for (int try = 0; try < BACK_TRIES && programs[i] >= 0; try++)
-				if (!kernel_swap_program(&filter->attachments[i],
-							 kernel_program(filter,
-									kernel_program_at(&filter->attachments[i])),
-							 programs[i]))
-					break;
-		return error;
+		if (runs != now->prog_id) {
+			close(programs[i]);
+			programs[i] = -1;
+		}
 	}
 	return 0;
 }
