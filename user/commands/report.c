@@ -247,8 +247,8 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 	struct guard guard;
 	int error = guard_open(&guard, reason);
 
-	if (guard.unseen)
-		output_note(GUARD_UNSEEN, strerror(-guard.unseen));
+	if (*guard.missing.text)
+		output_note("%s", guard.missing.text);
 	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
 		const struct guard_flow *flow = &guard.flows[i];
 		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];

@@ -564,8 +564,8 @@ static enum command_status run_status(const struct invocation *invocation)
 	json_object_set_new(status, "running", running);
 	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed"));
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
-	if (invocation->is_verbose && !guard_open(&guard, &reason) && guard.unseen)
-		output_note(GUARD_UNSEEN, strerror(-guard.unseen));
+	if (invocation->is_verbose && !guard_open(&guard, &reason) && *guard.missing.text)
+		output_note("%s", guard.missing.text);
 	guard_close(&guard);
 	if (error)
 		return command_fail_because(error, &reason);

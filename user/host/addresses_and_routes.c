@@ -283,7 +283,7 @@ static int ask_route(const struct host_address *address, struct route *route)
  * table first (IPv4) or last (IPv6). If there are too many routes, it is asked by which one it would send to an address that
  * nobody announces (240.0.0.1, 4000::): that is a default route, if there is one.
  */
-int host_find_gateways(struct host_addresses *gateways)
+int host_find_gateways(struct host_addresses *gateways, bool *is_part)
 {
 	static const struct host_address unannounced[] = { { FLOW_IPV4, .bytes.byte = { 240, 0, 0, 1 } },
 							   { FLOW_IPV6, .bytes.byte = { 0x40 } } };
@@ -298,6 +298,7 @@ int host_find_gateways(struct host_addresses *gateways)
 			error = netlink_dump(RTM_GETROUTE, family, sizeof(struct rtmsg), read_route, &route);
 		}
 		if (error != -ENOMEM && (error || !route.left)) {
+			*is_part |= !route.left || error == -EINTR;
 			route.left = 1;
 			error = ask_route(&unannounced[i], &route);
 		}

@@ -18,14 +18,10 @@ struct guard_flow {
 	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
 };
 
-#define GUARD_UNSEEN /* the reason */ \
-	"the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers that the configuration " \
-	"names by name; load its modules tcp_diag and inet_diag"
-
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
-	int unseen; /* why the kernel lists no TCP connections, so that these are not protected: -errno; 0: it does */
+	struct reason missing; /* which flows may be missing, and why; or "" */
 	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
@@ -88,11 +84,11 @@ struct host_connections {
 /*
  * Each function adds what it finds. host_find_addresses(): the addresses of all interfaces except 127.0.0.0/8 and
  * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop objects;
- * if there are thousands of routes, at least those by which this host would send now. host_find_name_servers(): the
+ * if there are thousands of routes, at least those by which this host would send now, and *is_part. host_find_name_servers(): the
  * servers in /etc/resolv.conf, and those that systemd-resolved asks, except servers on this host. 0; -ENOMEM.
  */
 int host_find_addresses(struct host_addresses *own);
-int host_find_gateways(struct host_addresses *gateways);
+int host_find_gateways(struct host_addresses *gateways, bool *is_part);
 int host_find_name_servers(struct host_addresses *servers);
 
 /* Whether this host now sends packets to the peer without a gateway. */

@@ -268,20 +268,29 @@ int guard_open(struct guard *guard, struct reason *reason)
 	struct host_addresses own = {}, gateways = {}, servers = {};
 	struct host_connections bgp = {}, bgp_servers = {}, brokers = {};
 	struct host_connection ssh;
+	bool has_more_routes = false;
 	int error;
 
 	*guard = (struct guard){};
 	error = host_find_addresses(&own);
 	if (!error)
-		error = host_find_gateways(&gateways);
+		error = host_find_gateways(&gateways, &has_more_routes);
 	if (!error)
 		error = host_find_name_servers(&servers);
 	if (!error)
 		error = host_find_bgp(&bgp, &bgp_servers);
 	if (error && error != -ENOMEM) {
-		guard->unseen = error;
+		reason_set(&guard->missing, 0,
+			   "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers that the "
+			   "configuration names by name; load its modules tcp_diag and inet_diag",
+			   strerror(-error));
 		error = 0;
 	}
+	if (has_more_routes)
+		snprintf(strchr(guard->missing.text, '\0'), REASON_BYTES - strlen(guard->missing.text),
+			 "%sthis host has more routes than are read, so changes may block gateways of default routes that it "
+			 "does not use now",
+			 *guard->missing.text ? "; " : "");
 	if (!error)
 		error = host_find_brokers(&brokers);
 	/* The flows that an operator misses first come first. */
