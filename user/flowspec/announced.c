@@ -219,10 +219,10 @@ static size_t kinds_of(const struct shape_list *kinds, enum flow_family family)
 }
 
 /*
- * Adds the rules of a flow to *kinds, or with a negative `sign` takes them away. False: *kinds then has more than
- * `most` kinds in the flow's family. With `may_plan`, prefix lengths are joined if need be, as the store does.
+ * Adds the rules of a flow to *kinds. False: *kinds then has more than `most` kinds in the flow's family. With `may_plan`,
+ * prefix lengths are joined if need be, as the store does.
  */
-static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, int sign, bool may_plan, size_t most)
+static bool add_kinds(struct shape_list *kinds, const struct rule_set *rules, bool may_plan, size_t most)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t before = kinds->count;
@@ -231,13 +231,23 @@ static bool count_kinds(struct shape_list *kinds, const struct rule_set *rules, 
 	for (size_t i = 0; i < rules->count; i++) {
 		rule_set_get(rules, i, &rule);
 		for (size_t k = rule_keys(&rule, keys); k-- > 0;)
-			if (sign < 0)
-				shape_list_remove(kinds, &keys[k].shape);
-			else if (shape_list_add(kinds, &keys[k].shape, 1))
+			if (shape_list_add(kinds, &keys[k].shape, 1))
 				return false;
 	}
 	return kinds->count <= before || kinds_of(kinds, rule.family) <= most ||
 	       (may_plan && !shape_list_plan(kinds) && kinds_of(kinds, rule.family) <= most);
+}
+
+static void remove_kinds(struct shape_list *kinds, const struct rule_set *rules)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct rule rule;
+
+	for (size_t i = 0; i < rules->count; i++) {
+		rule_set_get(rules, i, &rule);
+		for (size_t k = rule_keys(&rule, keys); k-- > 0;)
+			shape_list_remove(kinds, &keys[k].shape);
+	}
 }
 
 /*
@@ -285,7 +295,7 @@ static bool has_other_rate(const struct announced *announced, const struct rule_
 
 /*
  * REFUSAL_NONE: the limits allow the peer a flow with these rules. Else *why names the limit. `own`: as has_other_rate();
- * `may_plan`: as count_kinds().
+ * `may_plan`: as add_kinds().
  */
 static enum refusal find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
 			      const struct rule_set *own, bool may_plan, struct reason *why)
@@ -312,7 +322,9 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 		reason_set(why, 0, "another flow needs the same rule with another rate");
 		return REFUSAL_RATE;
 	}
-	if (announced->limits_kinds && has_rate(rules)) {
+	if (!announced->limits_kinds)
+		return REFUSAL_NONE;
+	if (has_rate(rules)) {
 		const size_t room = RATES_MAX - (announced->rates_count - peer->session->rates);
 		const size_t most = peer->bytes ? room / 2 : room;
 
@@ -325,28 +337,26 @@ static enum refusal find_room(struct announced *announced, const struct node *pe
 			return REFUSAL_RATES;
 		}
 	}
-	if (announced->limits_kinds) {
-		kinds = announced->kinds;
-		if (!count_kinds(&kinds, rules, 1, may_plan, KINDS_MAX)) {
+	kinds = announced->kinds;
+	if (!add_kinds(&kinds, rules, may_plan, KINDS_MAX)) {
+		reason_set(why, 0,
+			   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
+			   KINDS_MAX);
+		return REFUSAL_KINDS;
+	}
+	if (kinds.count > announced->kinds.count && peer->bytes) {
+		struct shape_list alone;
+		const size_t share = find_share(announced, peer, rules, &alone);
+
+		if (!add_kinds(&alone, rules, may_plan, share)) {
 			reason_set(why, 0,
-				   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
-				   KINDS_MAX);
+				   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
+				   "%zu: half of the room that other peers leave",
+				   (int)peer->bytes, (const char *)peer->key, share);
 			return REFUSAL_KINDS;
 		}
-		if (kinds.count > announced->kinds.count && peer->bytes) {
-			struct shape_list alone;
-			const size_t share = find_share(announced, peer, rules, &alone);
-
-			if (!count_kinds(&alone, rules, 1, may_plan, share)) {
-				reason_set(why, 0,
-					   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
-					   "%zu: half of the room that other peers leave",
-					   (int)peer->bytes, (const char *)peer->key, share);
-				return REFUSAL_KINDS;
-			}
-		}
-		announced->kinds = kinds;
 	}
+	announced->kinds = kinds;
 	return REFUSAL_NONE;
 }
 
@@ -358,7 +368,7 @@ static int count_for(struct announced *announced, struct announced_flow *flow, s
 	if (announced->limits_kinds && !session->kinds && !(session->kinds = calloc(1, sizeof(*session->kinds))))
 		return -ENOMEM;
 	if (session->kinds)
-		count_kinds(session->kinds, &flow->rules, 1, true, KINDS_MAX);
+		add_kinds(session->kinds, &flow->rules, true, KINDS_MAX);
 	flow->peer = peer;
 	peer->count++;
 	session->rates += has_rate(&flow->rules);
@@ -373,7 +383,7 @@ static void uncount(struct announced *announced, const struct announced_flow *fl
 	flow->peer->session->rates -= has_rate(&flow->rules);
 	announced->rates_count -= has_rate(&flow->rules);
 	if (flow->peer->session->kinds)
-		count_kinds(flow->peer->session->kinds, &flow->rules, -1, true, KINDS_MAX);
+		remove_kinds(flow->peer->session->kinds, &flow->rules);
 	announced->has_more_room = true;
 }
 
@@ -413,7 +423,7 @@ static void give_room(struct announced *announced, struct announced_flow *flow, 
 	flow->rules = (struct rule_set){};
 	announced->accepted_count--;
 	announced->rules_count -= rules->count;
-	count_kinds(&announced->kinds, rules, -1, true, KINDS_MAX);
+	remove_kinds(&announced->kinds, rules);
 }
 
 /* A new flow, without rules. NULL: no memory. */

@@ -71,16 +71,6 @@ unsigned int flow_kind(const char *name, size_t length)
 	return 0;
 }
 
-bool flow_kind_is_prefix(unsigned int kind)
-{
-	return kind == DESTINATION || kind == SOURCE;
-}
-
-bool flow_kind_is_bitmask(unsigned int kind)
-{
-	return kind == TCP_FLAGS || kind == FRAGMENT;
-}
-
 const char *flow_prefix(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -99,7 +89,7 @@ static void name_term(char *name, size_t size, unsigned int kind, const json_t *
 	const char *plus = "";
 
 	text_append(name, size, "%s", is_first ? " " : operator& OPERATOR_AND ? "&" : ",");
-	if (!flow_kind_is_bitmask(kind)) {
+	if (kind != TCP_FLAGS && kind != FRAGMENT) {
 		text_append(name, size, "%s%u", compares[operator& 7], value);
 		return;
 	}

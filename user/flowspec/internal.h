@@ -30,19 +30,17 @@ int flow_rules(const json_t *components, enum rule_action action, size_t most, s
 /* Writes the flow as text, cut to fit: "destination 192.0.2.1/32 protocol =17 source-port =53,>=1024&<=2048". */
 void flow_name(const json_t *components, char *name, size_t size);
 
-/*
- * The type of the component with this name; 0: none. flow_kind_is_prefix(): destination or source. flow_kind_is_bitmask():
- * TCP flags or fragment.
- */
+/* The type of the component with this name; 0: none. */
 unsigned int flow_kind(const char *name, size_t length);
-bool flow_kind_is_prefix(unsigned int kind);
-bool flow_kind_is_bitmask(unsigned int kind);
 
 /* gobgp's words for the bits of TCP flags, and of fragment; NULL: none. */
 extern const char *const flow_bit_names[2][8];
 
 /* The number of these bits of IEEE 754: RFC 8955 section 7.1. */
 double flow_float(__u32 bits);
+
+/* Whether the rule's destination is within own-prefixes. Other flows must not become rules: RFC 8955 section 6. */
+bool flow_is_own(const struct flowspec_options *options, const struct rule *rule);
 
 /* The text of a prefix, if it has only characters of prefixes and fits into RULE_PREFIX_BYTES; else NULL. */
 const char *flow_prefix(const json_t *value);

@@ -174,20 +174,13 @@ static bool is_blackhole(const json_t *json)
 
 /* ---- rules ---- */
 
-/* Whether the destination is within own-prefixes. Other flows must not become rules: RFC 8955 section 6. */
-static bool is_own(const struct route *route, const struct flowspec_options *options)
+bool flow_is_own(const struct flowspec_options *options, const struct rule *rule)
 {
-	struct rule rule;
+	bool is_own = options->is_any;
 
-	if (options->is_any || !route->rules.count)
-		return true;
-	/* All rules of a flow have the same destination. */
-	rule_set_get(&route->rules, 0, &rule);
-	rule.action = RULE_DROP;
-	for (size_t i = 0; i < options->own_count; i++)
-		if (rule_covers(&options->own[i], &rule))
-			return true;
-	return false;
+	for (size_t i = 0; i < options->own_count && !is_own; i++)
+		is_own = rule_covers(&options->own[i], rule);
+	return is_own;
 }
 
 /* A route to one address becomes `dst ADDRESS`. */
@@ -268,6 +261,7 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 {
 	const json_t *nlri, *peer;
 	json_error_t where;
+	struct rule first;
 	json_t *json;
 	int error = 0;
 
@@ -297,16 +291,18 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	json_decref(json);
 	if (error == -EBADMSG && route->kind == ROUTE_BLACKHOLE)
 		reason_set(reason, error, "the input has a prefix that is not one: %.100s", text);
-	if (error || !route->key)
+	if (error || !route->is_drop)
 		return error;
-	if (route->is_drop && strlen(route->key) > ROUTE_KEY_BYTES) {
-		route->is_drop = false;
+	rule_set_get(&route->rules, 0, &first); /* all rules of a flow have the same destination */
+	route->is_drop = false;
+	if (strlen(route->key) > ROUTE_KEY_BYTES) {
 		route->refusal = REFUSAL_VALUE;
 		reason_set(&route->why, 0, "its text has more than %d bytes", ROUTE_KEY_BYTES);
-	} else if (route->is_drop && !is_own(route, options)) {
-		route->is_drop = false;
+	} else if (!flow_is_own(options, &first)) {
 		route->refusal = REFUSAL_OWN;
 		reason_set(&route->why, 0, "its destination is in none of own-prefixes");
+	} else {
+		route->is_drop = true;
 	}
 	return 0;
 }

@@ -90,19 +90,19 @@ static json_t *component(const char *at, const char *end)
 {
 	const char *colon = memchr(at, ':', end - at), *value = colon ? colon + 2 : end, *slash;
 	const unsigned int kind = colon ? flow_kind(at + 1, colon - at - 1) : 0;
-	const size_t length = end - at;
+	const bool is_bitmask = kind == TCP_FLAGS || kind == FRAGMENT;
 	json_t *list;
 
-	if (flow_kind_is_prefix(kind) && value < end) {
+	if ((kind == DESTINATION || kind == SOURCE) && value < end) {
 		/* "2001:db8::/32/0": with the offset that only IPv6 has. */
 		slash = memchr(value, '/', end - value);
 		slash = slash ? memchr(slash + 1, '/', end - slash - 1) : NULL;
 		return json_pack("{s:i, s:{s:s%}, s:i}", "type", kind, "value", "prefix", value,
 				 (size_t)((slash ? slash : end) - value), "offset", slash ? atoi(slash + 1) : 0);
 	}
-	list = !kind || value >= end ? NULL : flow_kind_is_bitmask(kind) ? bitmasks(value, end) : operators(value, end);
+	list = !kind || value >= end ? NULL : is_bitmask ? bitmasks(value, end) : operators(value, end);
 	return list ? json_pack("{s:i, s:o}", "type", kind, "value", list) :
-		      json_pack("{s:i, s:s%}", "type", kind, "value", at, length);
+		      json_pack("{s:i, s:s%}", "type", kind, "value", at, (size_t)(end - at));
 }
 
 /* From `at` to `end`. A component of a kind that gobgp does not know may have brackets within. */

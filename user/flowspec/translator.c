@@ -260,14 +260,7 @@ void translator_run(const void *context, int out)
 
 bool translator_may_add(const void *context, const struct rule *rule)
 {
-	const struct translator_start *start = context;
-	struct rule dropped = *rule;
-
-	dropped.action = RULE_DROP;
-	for (size_t i = 0; i < start->options->own_count; i++)
-		if (rule_covers(&start->options->own[i], &dropped))
-			return true;
-	return start->options->is_any;
+	return flow_is_own(((const struct translator_start *)context)->options, rule);
 }
 
 bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES])
