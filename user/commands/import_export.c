@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "commands/command.h"
+#include "base/clock.h"
 #include "change/change.h"
 #include "io/output.h"
 #include "io/signals.h"
@@ -35,9 +36,10 @@ static int change(struct import *import, const struct invocation *invocation, st
 		  json_t **answer, struct reason *reason)
 {
 	struct store_info info = {};
-	struct import_report report = {};
+	const struct rule_diff *diff = &import->diff;
 	struct session session;
 	struct guard guard;
+	double elapsed_s;
 	int error = command_open_guarded(invocation, &session, &guard, reason);
 
 	if (!error) {
@@ -47,20 +49,20 @@ static int change(struct import *import, const struct invocation *invocation, st
 	}
 	/* A dry run shows the numbers even if the guard would refuse the change. */
 	if (!error || (error == -ECANCELED && session.is_dry_run)) {
-		report = import_report(import);
-		*answer = json_pack("{s:I, s:I, s:I, s:I}", "added", report.added, "updated", report.updated, "kept",
-				    report.kept, "removed", report.removed);
+		*answer = json_pack("{s:I, s:I, s:I, s:I}", "added", diff->added, "updated", diff->updated, "kept",
+				    diff->kept, "removed", diff->removed);
 		if (import->options->list_name)
-			json_object_set_new(*answer, "left_to_others", json_integer(report.left));
-		json_object_set_new(*answer, "bad_lines", json_integer(report.bad_lines));
+			json_object_set_new(*answer, "left_to_others", json_integer(diff->left));
+		json_object_set_new(*answer, "bad_lines", json_integer(import->bad));
 		*answer = command_note_dry_run(invocation, *answer);
 	}
 	if (!error && !session.is_dry_run) {
 		command_report_rebuilds(&session);
 		store_info(session.store, &info);
+		elapsed_s = clock_seconds() - import->start_s;
 		json_object_update_new(*answer,
-				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", report.seconds,
-						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
+				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", elapsed_s,
+						 "rules_per_second", (json_int_t)(import->total / elapsed_s)));
 	}
 	command_close_pending(&session, &guard, watchdog);
 	return error;

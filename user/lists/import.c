@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "lists/backup.h"
 #include "lists/internal.h"
@@ -357,6 +358,7 @@ int import_change(struct import *import, struct session *session, struct reason 
 	rule_set_close(&import->rules);
 	if (!error && options->leaves_out)
 		error = change_give_up_blockers(session, &import->left_out, reason);
+	import->diff.added -= MIN(import->diff.added, import->left_out.count);
 	if (!error && !import->paths_count && !options->keeps_list) {
 		error = store_list_delete(session->store, session->owner);
 		if (error)
@@ -406,22 +408,6 @@ int import_open(struct import *import, const struct import_options *options, cha
 	if (*import->warnings.elsewhere)
 		output_note(GUARD_ELSEWHERE, import->warnings.elsewhere);
 	return 0;
-}
-
-struct import_report import_report(const struct import *import)
-{
-	const struct rule_diff *diff = &import->diff;
-	const __u64 left_out = import->left_out.count;
-
-	return (struct import_report){ .rules = import->total,
-				       .added = diff->added > left_out ? diff->added - left_out : 0,
-				       .updated = diff->updated,
-				       .kept = diff->kept,
-				       .removed = diff->removed,
-				       .left = diff->left,
-				       .bad_lines = import->bad,
-				       .left_out = left_out,
-				       .seconds = clock_seconds() - import->start_s };
 }
 
 void import_free(struct import *import)

@@ -36,15 +36,6 @@ struct import_options {
 	bool leaves_out;                  /* what would lock this host out: see change_give_up_blockers() */
 };
 
-struct import_report {
-	__u64 rules; /* in the file, each counted once */
-	__u64 added, updated, kept, removed;
-	__u64 left;      /* given up by the list, but other owners still have them */
-	__u64 bad_lines; /* refused */
-	__u64 left_out;  /* they would lock this host out; not in `added` */
-	double seconds;  /* since import_open() */
-};
-
 #define IMPORT_BAD_LINES_SHOWN 20
 #define IMPORT_WARNINGS_MAX 16
 
@@ -76,7 +67,7 @@ struct import {
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */
 	struct change_left_out left_out;
-	struct rule_diff diff;     /* its numbers are used without --replace too */
+	struct rule_diff diff;     /* its numbers are used without --replace too; `added` is without those left out */
 	double start_s, storing_s; /* of clock_seconds() */
 	struct sigaction before[IMPORT_SIGNALS];
 };
@@ -91,8 +82,6 @@ int import_open(struct import *import, const struct import_options *options, cha
 
 /* Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the reason. */
 int import_change(struct import *import, struct session *session, struct reason *reason);
-
-struct import_report import_report(const struct import *import);
 
 /* Frees the memory; the import stays interruptible until import_close() restores the signals. */
 void import_free(struct import *import);

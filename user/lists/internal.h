@@ -38,12 +38,13 @@ int list_take(struct list_input *list, struct list_row *row);
 /* Whether the set of this name is to be read. Notes in `list` that the input has it. */
 bool list_choose_set(struct list_input *list, const char *name);
 
-/* Call list->refuse() or list->note(). Return 0, so that reading continues. */
-#define list_refuse(list, ...) list_report(list, (list)->refuse, __VA_ARGS__)
-#define list_note(list, ...) list_report(list, (list)->note, __VA_ARGS__)
-__attribute__((format(printf, 3, 4))) int list_report(struct list_input *list,
+/* Call list->refuse() or list->note(). Return 0, so that reading continues; list_reject(): -EINVAL. */
+#define list_refuse(list, ...) list_report(list, (list)->refuse, 0, __VA_ARGS__)
+#define list_reject(list, ...) list_report(list, (list)->refuse, -EINVAL, __VA_ARGS__)
+#define list_note(list, ...) list_report(list, (list)->note, 0, __VA_ARGS__)
+__attribute__((format(printf, 4, 5))) int list_report(struct list_input *list,
 						      void (*report)(struct list_input *list, const char *text),
-						      const char *format, ...);
+						      int result, const char *format, ...);
 
 /*
  * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines

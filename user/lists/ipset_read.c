@@ -73,10 +73,9 @@ static int parse_set_options(struct list_input *list, struct ipset *set, const c
 		const char *const value = words[i + 1];
 
 		if ((!strcmp(words[i], "timeout") && strlen(value) >= sizeof(set->timeout)) ||
-		    (!strcmp(words[i], "netmask") && strlen(value) >= sizeof(set->netmask))) {
-			list_refuse(list, "'%s %s' is too long; set '%s' is left out", words[i], value, set->name);
-			return -EINVAL;
-		}
+		    (!strcmp(words[i], "netmask") && strlen(value) >= sizeof(set->netmask)))
+			return list_reject(list, "'%s %s' is too long; set '%s' is left out", words[i], value,
+					   set->name);
 		if (!strcmp(words[i], "timeout")) {
 			set->has_timeout = true;
 			snprintf(set->timeout, sizeof(set->timeout), "%s", value);
@@ -89,11 +88,9 @@ static int parse_set_options(struct list_input *list, struct ipset *set, const c
 
 			while (length < 128 && mask.byte[length / 8] & 0x80 >> length % 8)
 				length++;
-			if (!is_address || !rule_is_network_of(&mask, length, &mask)) {
-				list_refuse(list, "'bitmask %s' is no prefix length; set '%s' is left out", value,
-					    set->name);
-				return -EINVAL;
-			}
+			if (!is_address || !rule_is_network_of(&mask, length, &mask))
+				return list_reject(list, "'bitmask %s' is no prefix length; set '%s' is left out",
+						   value, set->name);
 			snprintf(set->netmask, sizeof(set->netmask), "%hhu", length);
 		}
 	}
@@ -137,9 +134,7 @@ static int read_create(struct ipset_list *in)
 		return list_refuse(in->list, "'%s': elements of this type cannot be rules; set '%s' is left out",
 				   words[2], words[1]);
 	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
-	if (set->is_unfit)
-		return 0;
-	return take_name(in, set, words[2]);
+	return set->is_unfit ? 0 : take_name(in, set, words[2]);
 }
 
 /* ---- elements ---- */
@@ -162,14 +157,12 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 			snprintf(name, sizeof(name), "%.*s", (int)(colon - at), at);
 			is_port = list_protocol(name, protocol) && !memchr(colon + 1, ':', at + length - colon - 1);
 		}
-		set->is_unfit = add_column(set, is_port);
-		if (set->is_unfit) {
-			list_refuse(in->list, "'%s': such elements cannot be rules; set '%s' is left out", element,
-				    set->name);
-			return set;
-		}
+		set->is_unfit |= add_column(set, is_port) != 0;
 	}
-	take_name(in, set, "not created here");
+	if (set->is_unfit)
+		list_refuse(in->list, "'%s': such elements cannot be rules; set '%s' is left out", element, set->name);
+	else
+		take_name(in, set, "not created here");
 	return set;
 }
 
@@ -193,10 +186,8 @@ static int add_port(struct list_input *list, struct list_row *row, const char *k
 
 	if (rest)
 		*rest++ = '\0';
-	if (rest && !list_protocol(port, protocol)) {
-		list_refuse(list, "'%s' is not a protocol", port);
-		return -EINVAL;
-	}
+	if (rest && !list_protocol(port, protocol))
+		return list_reject(list, "'%s' is not a protocol", port);
 	list_row_print(row, "proto", "%s", rest ? protocol : "tcp");
 	if (rest && (!strcmp(protocol, "1") || !strcmp(protocol, "58"))) {
 		slash = strchr(rest, '/');
@@ -207,21 +198,18 @@ static int add_port(struct list_input *list, struct list_row *row, const char *k
 			list_row_add(row, "code", slash + 1);
 			return 0;
 		}
-		if (!pair) {
-			list_refuse(list, "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them",
-				    rest);
-			return -EINVAL;
-		}
+		if (!pair)
+			return list_reject(list,
+					   "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them",
+					   rest);
 		list_row_print(row, "type", "%u", pair->type);
 		list_row_print(row, "code", "%u", pair->code);
 		return 0;
 	}
-	if (!rest || rule_has_ports(strtoul(protocol, NULL, 10))) {
+	if (!rest || rule_has_ports(strtoul(protocol, NULL, 10)))
 		list_row_add(row, keyword, rest ? rest : port);
-	} else if (strcmp(rest, "0")) {
-		list_refuse(list, "'%s:%s': that protocol has no ports", port, rest);
-		return -EINVAL;
-	}
+	else if (strcmp(rest, "0"))
+		return list_reject(list, "'%s:%s': that protocol has no ports", port, rest);
 	return 0;
 }
 
@@ -232,10 +220,8 @@ static int add_columns(struct list_input *list, struct list_row *row, const stru
 
 	for (const char *at = element; *at; at++)
 		parts += *at == ',';
-	if (parts != columns->count) {
-		list_refuse(list, "'%s' does not have the columns of set '%s'", element, set->name);
-		return -EINVAL;
-	}
+	if (parts != columns->count)
+		return list_reject(list, "'%s' does not have the columns of set '%s'", element, set->name);
 	for (size_t i = 0; i < parts; i++) {
 		const char *const keyword = columns->keyword[i];
 		char *part = strsep(&element, ",");

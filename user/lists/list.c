@@ -42,8 +42,8 @@ bool list_choose_set(struct list_input *list, const char *name)
 
 /* ---- words ---- */
 
-int list_report(struct list_input *list, void (*report)(struct list_input *list, const char *text), const char *format,
-		...)
+int list_report(struct list_input *list, void (*report)(struct list_input *list, const char *text), int result,
+		const char *format, ...)
 {
 	struct reason reason;
 	va_list arguments;
@@ -52,7 +52,7 @@ int list_report(struct list_input *list, void (*report)(struct list_input *list,
 	reason_print(&reason, format, arguments);
 	va_end(arguments);
 	report(list, reason.text);
-	return 0;
+	return result;
 }
 
 void list_row_add(struct list_row *row, const char *keyword, const char *value)

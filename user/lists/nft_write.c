@@ -102,18 +102,16 @@ static const struct {
 /* Returns the number of columns. */
 static size_t columns_of(const struct list_kind *kind, enum column has[COLUMNS])
 {
+	const bool is_there[COLUMNS] = { [COLUMN_PROTO] = kind->fields & RULE_PROTO,
+					 [COLUMN_SRC] = kind->src_len,
+					 [COLUMN_SPORT] = kind->fields & RULE_SPORT,
+					 [COLUMN_DST] = kind->dst_len,
+					 [COLUMN_DPORT] = kind->fields & RULE_DPORT };
 	size_t count = 0;
 
-	if (kind->fields & RULE_PROTO)
-		has[count++] = COLUMN_PROTO;
-	if (kind->src_len)
-		has[count++] = COLUMN_SRC;
-	if (kind->fields & RULE_SPORT)
-		has[count++] = COLUMN_SPORT;
-	if (kind->dst_len)
-		has[count++] = COLUMN_DST;
-	if (kind->fields & RULE_DPORT)
-		has[count++] = COLUMN_DPORT;
+	for (enum column column = 0; column < COLUMNS; column++)
+		if (is_there[column])
+			has[count++] = column;
 	return count;
 }
 
