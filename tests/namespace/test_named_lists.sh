@@ -471,6 +471,15 @@ src 192.0.2.2
 src 192.0.2.3 action monitor comment "drop"' "$(xc list --list text | sort)" "text"
 }
 
+# A file that has the drop rule and the monitor rule for the same packets keeps both, wherever they are sorted.
+test_both_actions_for_the_same_packets() {
+	for flag in syn ack fin rst psh; do
+		printf '%s\n' "proto tcp src 192.0.2.1 flags $flag/$flag" "proto tcp src 192.0.2.1 flags $flag/$flag action monitor"
+	done >"$STATE/both"
+	xc import "$STATE/both" --list both >/dev/null
+	assert_equal 10 "$(xc list --list both | wc -l)" "rules"
+}
+
 # A list on trial drops after the same import without --monitor-only, and back. Rules of other lists stay.
 test_end_of_a_trial() {
 	xc load vrx >/dev/null

@@ -244,6 +244,21 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 	return 0;
 }
 
+static bool has_rule(const struct rule_set *sorted, const struct rule *rule)
+{
+	size_t low = 0, high = sorted->count;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		const int order = rule_set_compare(sorted, middle, rule);
+
+		if (!order)
+			return true;
+		*(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
+	}
+	return false;
+}
+
 /*
  * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets, and a
  * monitor rule that of the drop rule. *twin: the rule whose place rule number `i` takes; false: the files have both, or a
@@ -251,17 +266,11 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
  */
 static bool has_twin(const struct import *import, size_t i, struct rule *twin)
 {
-	const struct rule_set *rules = &import->rules;
-
-	rule_set_get(rules, i, twin);
+	rule_set_get(&import->rules, i, twin);
 	if (twin->action == RULE_PASS)
 		return false;
 	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
-	/* Rules that differ only in their action are neighbours. */
-	for (size_t j = i > 2 ? i - 2 : 0; j <= i + 2 && j < rules->count; j++)
-		if (!rule_set_compare(rules, j, twin))
-			return false;
-	return true;
+	return !has_rule(&import->rules, twin);
 }
 
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
