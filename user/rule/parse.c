@@ -124,7 +124,8 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 	if (rule_is_network_of(address, length, address))
 		return 0;
 	*address = rule_network(address, length);
-	if (parser->masked) {
+	/* Nobody means every address by 192.0.2.1/0; to Cisco, 192.0.2.1 0.0.0.0 is a host. */
+	if (parser->masked && length) {
 		if (!parser->masked->count++)
 			strcpy(parser->masked->first, value);
 		return 0;
