@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CSV (RFC 4180). The first line names the columns, in any order, in upper or lower case. Lines that start
+ * CSV (RFC 4180), with commas or semicolons. The first line names the columns, in any order, in upper or lower case. Lines that start
  * with # are comments.
  */
 #include <ctype.h>
@@ -40,6 +40,7 @@ static const struct {
 
 struct csv {
 	struct list_input *list;
+	char separator;                    /* a comma, or a semicolon, as where a comma divides a number */
 	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
 	size_t count;
 	bool needs_address; /* each row must have one */
@@ -51,14 +52,14 @@ struct csv {
  * Cuts one field off *rest, in place. Removes its quotes, or the white space around an unquoted field. NULL
  * at the end. Sets *is_bad if its quote is not closed, or text follows the closed one.
  */
-static char *next_field(char **rest, bool *is_bad)
+static char *next_field(char **rest, char separator, bool *is_bad)
 {
 	char *field = *rest, *from, *to;
 
 	if (!field)
 		return NULL;
 	field += strspn(field, " \t");
-	from = to = field + strcspn(field, ",");
+	from = to = strchrnul(field, separator);
 	while (to > field && strchr(" \t", to[-1]))
 		to--;
 	if (*field == '"') {
@@ -67,7 +68,7 @@ static char *next_field(char **rest, bool *is_bad)
 		*is_bad |= !*from;
 		from += *from == '"';
 		from += strspn(from, " \t");
-		*is_bad |= *from && *from != ',';
+		*is_bad |= *from && *from != separator;
 	}
 	*rest = *from ? from + 1 : NULL;
 	*to = '\0';
@@ -75,7 +76,7 @@ static char *next_field(char **rest, bool *is_bad)
 }
 
 /* Whether a quoted field is open at the end of the line. `is_open`: one is open at its start. */
-static bool ends_in_quotes(const char *line, bool is_open)
+static bool ends_in_quotes(const char *line, char separator, bool is_open)
 {
 	bool is_start = !is_open; /* of a field */
 
@@ -86,7 +87,7 @@ static bool ends_in_quotes(const char *line, bool is_open)
 			is_open = !is_open;
 			is_start = false;
 		} else if (!is_open) {
-			is_start = *line == ',' || (is_start && strchr(" \t", *line));
+			is_start = *line == separator || (is_start && strchr(" \t", *line));
 		}
 	}
 	return is_open;
@@ -130,15 +131,26 @@ static bool names_a_flow(const char *keyword)
 	       strcmp(keyword, "comment");
 }
 
-bool list_is_csv_heading(const char *line)
+static bool is_heading(const char *line, char separator)
 {
 	char *copy = strdup(line), *rest = copy, *field;
 	bool is_bad = false, is_heading = false;
 
-	while (copy && (field = next_field(&rest, &is_bad)))
+	while (copy && (field = next_field(&rest, separator, &is_bad)))
 		is_heading |= names_a_flow(keyword_of(field));
 	free(copy);
 	return is_heading;
+}
+
+/* As text, all behind a semicolon would be a comment, and the rules too wide. */
+static char separator_of(const char *heading)
+{
+	return !is_heading(heading, ',') && is_heading(heading, ';') ? ';' : ',';
+}
+
+bool list_is_csv_heading(const char *line)
+{
+	return is_heading(line, separator_of(line));
 }
 
 /* ---- rows ---- */
@@ -150,7 +162,7 @@ static int take_record(struct csv *csv, char *rest)
 	bool is_bad = false, has_address = false;
 	char *field;
 
-	while ((field = next_field(&rest, &is_bad))) {
+	while ((field = next_field(&rest, csv->separator, &is_bad))) {
 		const char *keyword;
 
 		if (is_bad)
@@ -194,7 +206,7 @@ static int read_long_record(struct csv *csv)
 		return -ENOMEM;
 	fputs(reader->line, lines);
 	while (is_open && (got = list_next(csv->list, reader_line)) > 0) {
-		is_open = ends_in_quotes(reader->line, true);
+		is_open = ends_in_quotes(reader->line, csv->separator, true);
 		fprintf(lines, "\n%s", reader->line);
 		if (ferror(lines))
 			break;
@@ -225,7 +237,8 @@ int list_read_csv(struct list_input *list)
 	} while (got > 0 && (!*line || *line == '#'));
 	if (got <= 0)
 		return got;
-	while ((field = next_field(&line, &is_bad))) {
+	csv.separator = separator_of(line);
+	while ((field = next_field(&line, csv.separator, &is_bad))) {
 		const char *keyword = keyword_of(field);
 
 		if (csv.count == COLUMNS_MAX)
@@ -247,7 +260,8 @@ int list_read_csv(struct list_input *list)
 	while (!error && (got = list_next(list, reader_line)) > 0) {
 		line = list->reader.line;
 		if (*line && *line != '#')
-			error = ends_in_quotes(line, false) ? read_long_record(&csv) : take_record(&csv, line);
+			error = ends_in_quotes(line, csv.separator, false) ? read_long_record(&csv) :
+									     take_record(&csv, line);
 	}
 	return error ? error : got;
 }
