@@ -146,6 +146,12 @@ test_up_and_down() {
 	assert_equal 4 "$(xc list | wc -l)" "rules left"
 	up 0
 	assert_verdict drop 203.0.113.5
+	# A mistake in the file keeps no filter that the operator wants off.
+	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes' 'no-such-key = 1'
+	assert_fails 2 "to take the filter off: xdp-cuckoo down" xc down --on-stop "$STATE/conf"
+	assert_shows '^unloaded: +vrx$' xc down "$STATE/conf"
+	assert_verdict pass 203.0.113.5
+	assert_status 0 xc up "$(config '[filter]' 'interfaces = vrx' && echo "$STATE/conf")"
 	assert_status 0 xc down
 	assert_verdict pass 203.0.113.5
 }
@@ -177,7 +183,7 @@ test_interfaces_follow_the_file() {
 test_a_fifo_is_not_waited_for() {
 	mkfifo "$STATE/fifo"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/fifo"
-	for command in "check-config $STATE/fifo" "up $STATE/fifo" "down $STATE/fifo"; do
+	for command in "check-config $STATE/fifo" "up $STATE/fifo" "down --on-stop $STATE/fifo"; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command

@@ -354,6 +354,8 @@ test_a_filter_that_cannot_be_used_is_named() {
 	in_rx ip link set dev vrx3 xdp obj "$OBJECT" sec xdp
 	assert_notes "adopted the filter on vrx3 as 'other'" xc --name other add 192.0.2.1
 	assert_equal 0 "$(grep -c 'does not reach' "$STATE/err")" "words about the filter of another name"
+	assert_fails 3 "the filter on 'vrx' is damaged: .*; take it off" xc down
+	assert_output '^unloaded: +vrx2$'
 }
 
 # While one name adopts a filter, another name waits, and then finds it taken.

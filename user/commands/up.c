@@ -357,47 +357,52 @@ const struct command command_up = {
 
 static enum command_status run_down(const struct invocation *invocation)
 {
-	struct config *config = NULL;
-	struct reason reason;
-	bool is_meant = true;
 	enum command_status status = STATUS_DONE;
 	struct kernel_filter *filters = NULL;
+	struct reason reason, unseen = {};
+	struct config *config;
+	bool is_meant = true;
 	size_t count = 0;
-	json_t *done = json_array();
+	json_t *done;
 	int error = 0;
 
-	if (invocation->is_on_stop || invocation->count)
+	/* Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. */
+	if (invocation->is_on_stop) {
 		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
 				    command_report_bad_line, &config, &reason);
-	if (!error && invocation->is_on_stop)
+		if (error)
+			return command_fail(command_status_of(error), "%s; to take the filter off: xdp-cuckoo%s down",
+					    reason.text, command_name_option(invocation->name));
 		is_meant = config->detaches_on_stop;
-	config_close(config);
-	if (!error && is_meant)
+		config_close(config);
+	}
+	if (is_meant)
 		error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name,
 								  .takes_other_versions = true },
-					    &filters, &count, &reason);
-	for (size_t i = 0; i < count && !error; i++) {
+					    &filters, &count, &unseen);
+	if (error) {
+		kernel_filters_free(filters, count);
+		return command_fail_because(error, &unseen);
+	}
+	if (*unseen.text)
+		status = command_fail(STATUS_SYSTEM, "%s", unseen.text);
+	done = json_array();
+	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
 
 		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
 			continue;
 		for (size_t k = 0; k < filter->attachments_count; k++) {
-			int kept;
-
 			if (kernel_goes_with_another(filter, &filter->attachments[k]))
 				continue;
-			kept = kernel_detach(filter, &filter->attachments[k], &reason);
-			if (kept)
-				status = command_fail_because(kept, &reason);
+			error = kernel_detach(filter, &filter->attachments[k], &reason);
+			if (error)
+				status = command_fail_because(error, &reason);
 			else
 				json_array_append_new(done, command_interface(&filter->attachments[k]));
 		}
 	}
 	kernel_filters_free(filters, count);
-	if (error) {
-		json_decref(done);
-		return command_fail_because(error, &reason);
-	}
 	output_print(json_pack("{s:o}", "unloaded", done));
 	return status;
 }
