@@ -551,10 +551,10 @@ test_full_disk_fails_only_what_does_not_fit() {
 test_addresses_and_nothing_else() {
 	printf '%s\n' 192.0.2.1 '192.0.2.0/28 timeout 1h' 2001:db8::1 '# a comment' '192.0.2.2 action pass' 'add 192.0.2.3' \
 		'192.0.2.4-192.0.2.9' 'proto tcp' dst '192.0.2.5 timeout' '192.0.2.6 timeout 1h comment x' \
-		'192.0.2.7 comment "x"' any 0.0.0.0/0 >"$STATE/lines"
+		'192.0.2.7 comment "x"' any 0.0.0.0/0 'list timeout 192.0.2.8' 'list=x timeout 1h' >"$STATE/lines"
 	assert_status 2 xc batch "$STATE/lines" --addresses --timeout 2h --list log
 	assert_equal 3 "$(grep -c '^added$' "$STATE/out")" "lines that are addresses"
-	assert_equal 10 "$(grep -c '^error' "$STATE/out")" "other lines"
+	assert_equal 12 "$(grep -c '^error' "$STATE/out")" "other lines"
 	assert_equal 3 "$(xc list --list log | grep -cE '^src (192.0.2.1 timeout (2h|1h59m)|192.0.2.0/28 timeout (1h|59m)|2001:db8::1 timeout)')" "rules"
 	assert_equal 3 "$(xc list | wc -l)" "rules"
 }

@@ -26,6 +26,16 @@ static const struct {
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
 };
 
+/* Puts a word before those of a rule. */
+static int put_first(struct rule_words *words, const char *first, struct reason *reason)
+{
+	if (words->count == RULE_WORDS_MAX)
+		return reason_set(reason, -EINVAL, "too many words for a rule");
+	memmove(words->word + 1, words->word, words->count++ * sizeof(*words->word));
+	words->word[0] = first;
+	return 0;
+}
+
 /* `first`: a word of the rule before those of the text; NULL: none. */
 static int parse_rules(const char *first, const char *text, const char *list, bool is_strict,
 		       struct batch_request *request, struct reason *reason)
@@ -33,12 +43,8 @@ static int parse_rules(const char *first, const char *text, const char *list, bo
 	struct rule_words words;
 	int error = rule_words_split(&words, text, reason);
 
-	if (!error && first && words.count == RULE_WORDS_MAX)
-		error = reason_set(reason, -EINVAL, "too many words for a rule");
-	if (!error && first) {
-		memmove(words.word + 1, words.word, words.count++ * sizeof(*words.word));
-		words.word[0] = first;
-	}
+	if (!error && first)
+		error = put_first(&words, first, reason);
 	if (!error)
 		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
 	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
@@ -61,7 +67,10 @@ int batch_address_parse(const char *text, const char *list, bool is_strict, stru
 				   "'%.60s': with --addresses a line is an address or prefix, and perhaps timeout TIME",
 				   text);
 	if (!error)
-		error = parse_rules("src", text, list, is_strict, request, reason);
+		error = put_first(&words, "src", reason);
+	if (!error) /* not command_parse_rules(): "list timeout ADDRESS" would choose the list */
+		error = rules_parse(&request->rules, words.word, words.count, is_strict, reason);
+	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
 	if (error || request->rules.count == 1)
 		return error;
 	rules_free(&request->rules);
