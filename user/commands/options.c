@@ -147,7 +147,7 @@ static enum command_status take_value(const struct option_row *row, const char *
 		snprintf(whole, sizeof(whole), "%s", value);
 		if (!strcmp(row->unit, "percent") && strlen(whole) > 1 && whole[strlen(whole) - 1] == '%')
 			whole[strlen(whole) - 1] = '\0';
-		if (!count_parse(whole, to) && *(__u64 *)to <= row->max)
+		if (strlen(value) < sizeof(whole) && !count_parse(whole, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");
