@@ -32,21 +32,19 @@ static const char *info(const struct checking *checking, const char *name, char 
 	return value;
 }
 
-/* A setting; NULL: it is not known. */
-static const char *setting(const struct checking *checking, const char *name)
+/* A value in an answer of names and values; NULL: it is not known. */
+static const char *value_in(const redisReply *answer, const char *name)
 {
-	const redisReply *settings = checking->settings;
-
-	for (size_t i = 0; settings && i + 1 < settings->elements; i += 2)
-		if (settings->element[i]->type == REDIS_REPLY_STRING &&
-		    settings->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(settings->element[i]->str, name))
-			return settings->element[i + 1]->str;
+	for (size_t i = 0; answer && i + 1 < answer->elements; i += 2)
+		if (answer->element[i]->type == REDIS_REPLY_STRING &&
+		    answer->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(answer->element[i]->str, name))
+			return answer->element[i + 1]->str;
 	return NULL;
 }
 
 static bool is_set_to(const struct checking *checking, const char *name, const char *value)
 {
-	const char *found = setting(checking, name);
+	const char *found = value_in(checking->settings, name);
 
 	return found && !strcmp(found, value);
 }
@@ -76,6 +74,7 @@ static void check_keeping(struct checking *checking)
 {
 	char value[128], most[128];
 	struct reason ignored;
+	const char *commands;
 	redisReply *reply;
 
 	if (strcmp(info(checking, "aof_enabled:", value), "1"))
@@ -83,7 +82,7 @@ static void check_keeping(struct checking *checking)
 	if (*info(checking, "maxmemory_policy:", value) && strcmp(value, "noeviction"))
 		MISTAKE(checking, "it drops keys when memory is short: set maxmemory-policy noeviction",
 			WHERE(checking));
-	if (setting(checking, "appendfsync") && !is_set_to(checking, "appendfsync", "always"))
+	if (value_in(checking->settings, "appendfsync") && !is_set_to(checking, "appendfsync", "always"))
 		output_note("%s may lose the last 2 seconds if it is killed: set appendfsync always", WHERE(checking));
 	if (atoll(info(checking, "\nconnected_clients:", value)) * 10 >
 	    atoll(info(checking, "\nmaxclients:", most)) * 9)
@@ -94,13 +93,11 @@ static void check_keeping(struct checking *checking)
 	 */
 	if (!checking->is_open &&
 	    !connection_ask(&checking->broker->connection, &reply, &ignored, "ACL", "GETUSER", "default", NULL)) {
-		for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2)
-			if (reply->element[i + 1]->type == REDIS_REPLY_STRING &&
-			    !strcmp(reply->element[i]->str, "commands") && strcmp(reply->element[i + 1]->str, "+@all"))
-				MISTAKE(checking,
-					"it loses all rules when it restarts: write 'user default off ~* &* +@all' into "
-					"its aclfile",
-					WHERE(checking));
+		commands = value_in(reply, "commands");
+		if (commands && strcmp(commands, "+@all"))
+			MISTAKE(checking,
+				"it loses all rules when it restarts: write 'user default off ~* &* +@all' into its aclfile",
+				WHERE(checking));
 		codec_free(reply);
 	}
 	if (checking->broker->is_master && checking->options->replicas) {
@@ -120,19 +117,20 @@ static void check_keeping(struct checking *checking)
 static void check_access(struct checking *checking)
 {
 	static const char *const files[] = { "aclfile", "tls-key-file" };
-	const char *path = checking->options->brokers[0], *port = strrchr(WHERE(checking), ':');
+	const char *port = strrchr(WHERE(checking), ':'), *path;
+	const bool is_remote = *WHERE(checking) != '/'; /* no socket of this host */
 	struct stat status;
 	char value[128];
 
 	info(checking, "tcp_port:", value);
-	if (!checking->options->ca && *path != '/')
+	if (!checking->options->ca && is_remote)
 		output_note("the connection to %s is not encrypted: set ca = FILE", WHERE(checking));
 	else if (checking->options->ca && strcmp(value, port ? port + 1 : "6379"))
 		MISTAKE(checking, "its port %s takes clients without TLS: set port 0", WHERE(checking), value);
 	if (checking->is_open && checking->options->password_file)
 		MISTAKE(checking, "anybody can use it without a password: write 'user default off' into its aclfile",
 			WHERE(checking));
-	else if (checking->is_open && *path != '/')
+	else if (checking->is_open && is_remote)
 		output_note("%s needs no password: see Access in xdp-cuckoo-fleet(7)", WHERE(checking));
 	if (!checking->is_open && is_set_to(checking, "aclfile", ""))
 		MISTAKE(checking, "it forgets its users when it restarts: set aclfile", WHERE(checking));
@@ -143,7 +141,7 @@ static void check_access(struct checking *checking)
 	/* Others must not read the files of a broker on this host. */
 	info(checking, "config_file:", value);
 	for (size_t i = 0; i < 3 && connection_is_local(&checking->broker->connection); i++) {
-		path = i < 2 ? setting(checking, files[i]) : value;
+		path = i < 2 ? value_in(checking->settings, files[i]) : value;
 		if (path && *path == '/' && !stat(path, &status) && status.st_mode & S_IRWXO)
 			MISTAKE(checking, "others can read '%s': chmod o-rwx it", WHERE(checking), path);
 	}
