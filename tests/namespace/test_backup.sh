@@ -80,9 +80,20 @@ test_round_trip() {
 	# By a pipe, and an empty store.
 	xc backup | assert_status 0 xc --name piped restore -
 	all piped | diff "$STATE/all" - || fail "not equal by a pipe"
-	assert_status 0 xc --name none backup "$STATE/none"
+	xc --name none backup 2>/dev/null >"$STATE/none"
 	assert_status 0 xc --name piped restore "$STATE/none"
 	assert_equal 'end rules 0 lists 0' "$(all piped | grep -v '^setting')" "what is left"
+}
+
+# The name is mistyped, or the disk of the store is not mounted: a good copy stays.
+test_an_empty_store_replaces_no_file() {
+	assert_status 0 xc add 192.0.2.1
+	for command in backup export; do
+		assert_status 0 xc $command "$STATE/copy"
+		before=$(cat "$STATE/copy")
+		assert_fails 1 "'$STATE/copy' is not written: no rules are stored in $STATE/store/web" xc --name web $command "$STATE/copy"
+		assert_equal "$before" "$(cat "$STATE/copy")" "$command"
+	done
 }
 
 test_other_tables() {

@@ -199,46 +199,42 @@ static enum command_status change_rules(const struct invocation *invocation, con
 					const char *list, const char *done, const char *refused,
 					int (*make)(struct session *, struct rule_change *, struct reason *))
 {
-	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "";
+	struct command_change change;
+	struct session *session = &change.session;
 	struct outcome outcome = {};
 	struct store_feed feed;
 	struct reason reason;
-	struct guard guard;
-	struct session session;
 	bool is_refused;
-	int error;
+	int error = command_open_change(invocation, true, &change, &reason);
 
-	if (invocation->confirm_ms)
-		watchdog_ignore_hangup();
-	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error) {
-		command_note_adder(&session);
-		command_report_session(&session);
-		error = command_begin(invocation, &session, &reason);
+		command_note_adder(session);
+		command_report_session(session);
+		error = command_begin(invocation, session, &reason);
 	}
 	if (!error)
-		error = change_all(&session, rules, list, &outcome, make, &reason);
-	/* Nothing has changed, so nothing waits for `confirm`. */
-	if (!error && session.confirm_ms && outcome.refused == rules->count)
-		change_abort(&session);
-	else if (session.change)
-		error = change_end(&session, error, &reason);
+		error = change_all(session, rules, list, &outcome, make, &reason);
 	is_refused = !error && outcome.refused == rules->count;
+	/* Nothing has changed, so nothing waits for `confirm`. */
+	if (is_refused && session->confirm_ms)
+		change_abort(session);
+	else if (session->change)
+		error = change_end(session, error, &reason);
+	is_refused &= !error;
 	if (is_refused && make == del && !list)
-		advise_network(&session, rules->rule, advice);
+		advise_network(session, rules->rule, advice);
 	if (!error && !is_refused) {
-		command_report_rebuilds(&session);
+		command_report_rebuilds(session);
 		if (make == add)
-			note_compact(&session, rules->rule);
-		note_lists(session.store, outcome.had);
-		if (list && !store_feed(session.store, list, &feed))
+			note_compact(session, rules->rule);
+		note_lists(session->store, outcome.had);
+		if (list && !store_feed(session->store, list, &feed))
 			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
 				    "name another list",
 				    list);
 	}
-	command_close_pending(&session, &guard, &watchdog);
-	error = command_start_watchdog(&watchdog, error, &reason);
+	error = command_close_change(&change, error, &reason);
 	rule_format(&outcome.last.rule, text);
 	if (is_refused) {
 		if (list)
@@ -252,8 +248,8 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		return command_fail_list(error, &reason);
 	}
 	print_outcome(invocation, rules, list, done, make == add ? "already_there" : "not_there", &outcome);
-	if (watchdog.pending_id)
-		command_report_confirm(invocation, watchdog.deadline_ms);
+	if (change.watchdog.pending_id)
+		command_report_confirm(invocation, change.watchdog.deadline_ms);
 	return STATUS_DONE;
 }
 
@@ -321,7 +317,6 @@ static enum command_status run_del(const struct invocation *invocation)
 
 const struct command command_add = {
 	.name = "add",
-	.group = COMMAND_RULES,
 	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "add a rule",
 	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
@@ -333,7 +328,6 @@ const struct command command_add = {
 
 const struct command command_del = {
 	.name = "del",
-	.group = COMMAND_RULES,
 	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "delete a rule",
 	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,

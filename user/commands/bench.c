@@ -144,7 +144,6 @@ static enum command_status run_bench(const struct invocation *invocation)
 
 const struct command command_bench = {
 	.name = "bench",
-	.group = COMMAND_LOOK,
 	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare]",
 	.summary = "measure what the filter costs a packet on this machine",

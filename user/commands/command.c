@@ -124,10 +124,11 @@ enum command_status command_close_not_running(struct session *session)
 	return status;
 }
 
-enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts)
+enum command_status command_open_counts(const struct invocation *invocation, struct store *store,
+					struct rule_counts *counts)
 {
 	struct reason reason;
-	const int error = rule_counts_open(counts, invocation->name, &reason);
+	int error = rule_counts_open(counts, invocation->name, &reason);
 
 	if (error == -ENOENT)
 		return command_fail_not_running(invocation->name);
@@ -136,6 +137,8 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 				    "the filter '%s' does not count by rule: load it again without --compact "
 				    "and --no-counters; see xdp-cuckoo%s status",
 				    invocation->name, command_name_option(invocation->name));
+	if (!error && store)
+		error = store_unread_reason(store_shapes(store, &counts->shapes), &reason);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
@@ -331,12 +334,23 @@ int command_open_store(const struct invocation *invocation, struct store **store
 	return error == -ENOENT ? 0 : error;
 }
 
-void command_note_no_store(const struct invocation *invocation)
+enum command_status command_read_store(const struct invocation *invocation, const char *path, struct store **store)
 {
+	struct reason reason;
 	char dir[PATH_MAX];
+	int error = command_open_store(invocation, store, &reason);
 
-	if (!session_state_dir(invocation->state, invocation->name, dir, sizeof(dir)))
-		output_note("no rules are stored in %s; --name and --state name another place", dir);
+	if (error)
+		return command_fail_because(error, &reason);
+	if (*store || session_state_dir(invocation->state, invocation->name, dir, sizeof(dir)))
+		return STATUS_DONE;
+	/* An empty document would replace a good one, if the name is mistyped or the disk of the store is not mounted. */
+	if (path && !whole_file_is_output(path))
+		return command_fail(STATUS_NO,
+				    "'%s' is not written: no rules are stored in %s; --name and --state name another place",
+				    path, dir);
+	output_note("no rules are stored in %s; --name and --state name another place", dir);
+	return STATUS_DONE;
 }
 
 int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
@@ -442,23 +456,42 @@ enum command_status command_write_file(const char *path, int (*write)(FILE *to, 
 	return STATUS_DONE;
 }
 
-void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog)
+int command_open_change(const struct invocation *invocation, bool is_guarded, struct command_change *change,
+			struct reason *reason)
 {
+	*change = (struct command_change){ .watchdog = { .state = invocation->state, .name = invocation->name } };
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
+	if (is_guarded)
+		return command_open_guarded(invocation, &change->session, &change->guard, reason);
+	return session_open(&change->session, invocation->state, invocation->name, reason);
+}
+
+int command_close_change(struct command_change *change, int error, struct reason *reason)
+{
+	struct watchdog *watchdog = &change->watchdog;
+	struct session *session = &change->session;
+	struct reason ignored;
+	int unwatched = 0;
 	__s64 left_ms;
 
 	if (session->confirm_ms && session->store && !change_pending_left(session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
 	session_close(session);
-	if (guard)
-		guard_close(guard);
-}
-
-int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason)
-{
-	struct reason ignored;
-	int unwatched = 0;
-
+	guard_close(&change->guard);
 	if (watchdog->pending_id)
 		unwatched = watchdog_start(watchdog, error ? &ignored : reason);
 	return error ? error : unwatched;
+}
+
+enum command_status command_end_change(const struct invocation *invocation, struct command_change *change, int error,
+				       struct reason *reason, json_t *answer)
+{
+	enum command_status status;
+
+	error = command_close_change(change, error, reason);
+	status = command_answer(error, reason, command_note_dry_run(invocation, answer));
+	if (status == STATUS_DONE && change->watchdog.pending_id)
+		command_report_confirm(invocation, change->watchdog.deadline_ms);
+	return status;
 }

@@ -90,20 +90,8 @@ struct invocation {
 	char *const *operands;
 };
 
-/* The part of the overview that shows the command. */
-enum command_group {
-	COMMAND_TOOL, /* the tool itself */
-	COMMAND_RUN,
-	COMMAND_RULES,
-	COMMAND_LOOK,
-	COMMAND_SAFETY,
-	COMMAND_FLEET,
-	COMMAND_HIDDEN, /* for programs: help does not show it */
-};
-
 struct command {
 	const char *name;
-	enum command_group group;
 	const char *usage;         /* operands and options, as after the name */
 	const char *summary;       /* one line */
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
@@ -119,8 +107,20 @@ struct command {
 
 /* ---- command_table.c ---- */
 
-/* Ends with NULL. */
-extern const struct command *const command_table[];
+/* Ends with a row without a command. The group is the part of the overview that shows the command. */
+struct command_row {
+	const struct command *command;
+	enum command_group {
+		COMMAND_RUN,
+		COMMAND_RULES,
+		COMMAND_LOOK,
+		COMMAND_SAFETY,
+		COMMAND_FLEET,
+		COMMAND_TOOL,
+		COMMAND_HIDDEN, /* for programs: help does not show it */
+	} group;
+};
+extern const struct command_row command_table[];
 
 /* By its name, or by an alias. */
 const struct command *command_find(const char *name);
@@ -160,9 +160,6 @@ enum command_status command_fail_choices(const char *what, const char *word, con
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
 enum command_status command_fail_not_running(const char *name);
-
-/* Notes, for a command that found no store, that nothing is stored under this name: it may be mistyped. */
-void command_note_no_store(const struct invocation *invocation);
 
 /* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
 enum command_status command_close_not_running(struct session *session);
@@ -209,9 +206,11 @@ enum command_status command_fail_list(int error, const struct reason *reason);
 
 /*
  * Opens the store to read. 0, with *store NULL, if there is no store yet: it counts as empty. Warns on stderr
- * if command_is_late().
+ * if command_is_late(). command_read_store() prints the error; if there is no store, it notes where none is: the name may
+ * be mistyped. For a document that goes to the file `path` (NULL: none does), a missing store is an error.
  */
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason);
+enum command_status command_read_store(const struct invocation *invocation, const char *path, struct store **store);
 
 /* Whether the store holds a change that nobody confirmed in time, and that nothing has undone yet. */
 bool command_is_late(struct store *store);
@@ -232,8 +231,9 @@ int command_begin(const struct invocation *invocation, struct session *session, 
 /* With --dry-run, the answer with "dry_run" before it. Takes `answer`. */
 json_t *command_note_dry_run(const struct invocation *invocation, json_t *answer);
 
-/* rule_counts_open() for the filters of --name. Prints the error. */
-enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
+/* rule_counts_open() for the filters of --name and the store, which may be NULL. Prints the error. */
+enum command_status command_open_counts(const struct invocation *invocation, struct store *store,
+					struct rule_counts *counts);
 
 /* All lists of a store, and the number of the list of --list; 0: not given. Prints an error. `store` may be NULL. */
 enum command_status command_find_list(const struct invocation *invocation, struct store *store,
@@ -258,13 +258,21 @@ void command_warn_reader(const char *text);
 enum command_status command_write_file(const char *path, int (*write)(FILE *to, void *context), void *context);
 
 /*
- * End a change that may wait for `confirm`. command_close_pending() closes the session and `guard` (which may be NULL).
- * It notes in `watchdog` what waits, even if an error came after all was stored. Then command_start_watchdog() starts
- * the watchdog. Call it before anything is printed: a closed pipe could end this process. It returns `error`, or its
- * own error if that is 0.
+ * A change that may wait for `confirm`. command_open_change() is command_open_guarded(), or session_open() without a guard.
+ * Call command_close_change() in any case, before anything is printed: a closed pipe could end this process. It starts the
+ * watchdog if the change waits, even if an error came after all was stored. It returns `error`, or its own error if that
+ * is 0. command_end_change() also prints the answer, and how to confirm. It takes `answer`.
  */
-void command_close_pending(struct session *session, struct guard *guard, struct watchdog *watchdog);
-int command_start_watchdog(const struct watchdog *watchdog, int error, struct reason *reason);
+struct command_change {
+	struct session session;
+	struct guard guard;
+	struct watchdog watchdog;
+};
+int command_open_change(const struct invocation *invocation, bool is_guarded, struct command_change *change,
+			struct reason *reason);
+int command_close_change(struct command_change *change, int error, struct reason *reason);
+enum command_status command_end_change(const struct invocation *invocation, struct command_change *change, int error,
+				       struct reason *reason, json_t *answer);
 
 /* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
 enum command_status command_write_metrics(const char *path, json_t *metrics);

@@ -7,17 +7,19 @@
 
 /* clang-format off */
 #define COMMANDS(X) \
-	X(load) X(unload) X(status) X(stats) X(top) X(add) X(del) X(test) X(list) X(flush) X(import) \
-	X(export) X(backup) X(restore) X(lists) X(refresh) X(batch) X(flowspec) X(crowdsec) X(expire) \
-	X(monitor) X(policy) X(monitor_only) X(panic) X(confirm) X(fleet) X(publish) X(follow) X(up) \
-	X(down) X(check_config) X(resize) X(object) X(check) X(bench) X(metrics) X(exporter) X(help) \
-	X(version) X(complete)
+	X(RUN, load) X(RUN, unload) X(LOOK, status) X(LOOK, stats) X(LOOK, top) X(RULES, add) X(RULES, del) \
+	X(RULES, test) X(RULES, list) X(RULES, flush) X(RULES, import) X(RULES, export) X(RULES, backup) \
+	X(RULES, restore) X(RULES, lists) X(RULES, refresh) X(RULES, batch) X(RULES, flowspec) \
+	X(RULES, crowdsec) X(RULES, expire) X(LOOK, monitor) X(RUN, policy) X(SAFETY, monitor_only) \
+	X(SAFETY, panic) X(SAFETY, confirm) X(FLEET, fleet) X(FLEET, publish) X(FLEET, follow) X(RUN, up) \
+	X(RUN, down) X(RUN, check_config) X(RUN, resize) X(RUN, object) X(LOOK, check) X(LOOK, bench) \
+	X(LOOK, metrics) X(LOOK, exporter) X(TOOL, help) X(TOOL, version) X(HIDDEN, complete)
 
-#define DECLARE(name) extern const struct command command_##name;
-#define ROW(name) &command_##name,
+#define DECLARE(group, name) extern const struct command command_##name;
+#define ROW(group, name) { &command_##name, COMMAND_##group },
 COMMANDS(DECLARE)
 
-const struct command *const command_table[] = { COMMANDS(ROW) NULL };
+const struct command_row command_table[] = { COMMANDS(ROW) {} };
 /* clang-format on */
 
 /* What other tools call these commands. Each name means one command, with the same words after it. */
@@ -108,9 +110,9 @@ const struct command *command_find(const char *name)
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (suggest_has(aliases[i].names, name, strlen(name), false))
 			name = aliases[i].command;
-	for (const struct command *const *command = command_table; *command; command++)
-		if (!strcasecmp((*command)->name, name))
-			return *command;
+	for (const struct command_row *row = command_table; row->command; row++)
+		if (!strcasecmp(row->command->name, name))
+			return row->command;
 	return NULL;
 }
 
@@ -157,9 +159,9 @@ enum command_status command_fail_unknown(const char *name)
 		return command_fail(STATUS_USAGE,
 				    "'%.60s' is no command; write: xdp-cuckoo add %.60s, or xdp-cuckoo test %.60s",
 				    name, name, name);
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group != COMMAND_HIDDEN)
-			suggest_offer(&suggest, (*command)->name);
+	for (const struct command_row *row = command_table; row->command; row++)
+		if (row->group != COMMAND_HIDDEN)
+			suggest_offer(&suggest, row->command->name);
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		suggest_offer_choices(&suggest, aliases[i].names);
 	return command_fail(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));

@@ -146,9 +146,9 @@ static void offer_spec(const struct completion *completion, const char *spec)
 		else if (!strcmp(place, "NAME") || (!strcmp(place, "LIST") && !completion->operands))
 			offer_lists(completion);
 		else if (!strcmp(place, "COMMAND"))
-			for (const struct command *const *command = command_table; *command; command++)
-				offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
-				      (*command)->summary);
+			for (const struct command_row *row = command_table; row->command; row++)
+				offer(completion, row->group == COMMAND_HIDDEN ? NULL : row->command->name,
+				      row->command->summary);
 		else if (!strcmp(place, "OUTCOME"))
 			for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 				offer(completion, outcome_words[outcome].name, outcome_words[outcome].meaning);
@@ -311,7 +311,6 @@ static enum command_status run_complete(const struct invocation *invocation)
 
 const struct command command_complete = {
 	.name = "complete",
-	.group = COMMAND_HIDDEN,
 	.usage = "-- WORD...",
 	.summary = "print what the last word may become",
 	.max = -1,

@@ -34,24 +34,21 @@ enum command_status fleet_config_open(const struct invocation *invocation, struc
 
 enum command_status fleet_fail(int error, const struct reason *reason)
 {
-	switch (error) {
-	case -EINVAL:
-		return command_fail(STATUS_USAGE, "%s", reason->text);
-	case -ENOMEM:
-		return command_fail(STATUS_FULL, "%s", reason->text);
-	default:
-		return command_fail(STATUS_SYSTEM, "%s", reason->text);
-	}
+	return command_fail(error == -EINVAL ? STATUS_USAGE :
+			    error == -ENOMEM ? STATUS_FULL :
+					       STATUS_SYSTEM,
+			    "%s", reason->text);
 }
 
 /* ---- init, forget ---- */
 
-static enum command_status init(const struct invocation *invocation, struct broker *broker)
+static enum command_status init(const struct invocation *invocation, const struct config *config, struct broker *broker)
 {
 	char id[FLEET_ID_BYTES];
 	struct reason reason;
 	int error = functions_load(broker, invocation->name, LOG_ENTRIES, id, &reason);
 
+	(void)config;
 	if (error)
 		return fleet_fail(error, &reason);
 	output_print(
@@ -102,7 +99,8 @@ static enum command_status forget(const struct invocation *invocation, const str
 
 /* ---- status ---- */
 
-static void print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, size_t level)
+static enum command_status print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms,
+				      size_t level)
 {
 	json_t *hosts = json_array(), *lists = json_array();
 	char last[FLEET_POSITION_BYTES];
@@ -147,6 +145,7 @@ static void print_view(const struct fleet_view *view, const char *fleet, bool is
 		output_print(lists);
 		output_print(hosts);
 	}
+	return STATUS_DONE;
 }
 
 /* Says what a table of hosts does not show by itself: there is no fleet, or nobody follows it, or one of its lists. */
@@ -168,10 +167,11 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 	return status;
 }
 
-/* `path`: where metrics go; NULL: people read it. */
+/* For people, or metrics. */
 static enum command_status show_status(const struct invocation *invocation, const struct config *config,
-				       struct broker *broker, const char *path)
+				       struct broker *broker)
 {
+	const bool is_metrics = !strcmp(invocation->operands[0], "metrics");
 	const __s64 now_ms = broker_now_ms(broker);
 	enum command_status status;
 	char key[FLEET_KEY_BYTES];
@@ -192,57 +192,58 @@ static enum command_status show_status(const struct invocation *invocation, cons
 		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++)
 		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
-	if (!error && path && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))
+	if (!error && is_metrics && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))
 		error = reason_set(&reason, -ENOMEM, "not enough memory");
-	if (error) {
+	if (error)
 		status = fleet_fail(error, &reason);
-	} else if (path) {
-		status = command_write_metrics(path, metrics);
-		if (status == STATUS_DONE && !has_fleet)
-			status = judge_view(&view, invocation->name, level, has_fleet);
-	} else {
-		print_view(&view, invocation->name, is_panic, now_ms, level);
+	else if (is_metrics)
+		status = command_write_metrics(invocation->count > 1 ? invocation->operands[1] : "-", metrics);
+	else
+		status = print_view(&view, invocation->name, is_panic, now_ms, level);
+	if (status == STATUS_DONE && !(is_metrics && has_fleet))
 		status = judge_view(&view, invocation->name, level, has_fleet);
-	}
 	fleet_view_close(&view);
 	return status;
 }
 
+static const struct verb {
+	const char *name;
+	bool takes_word; /* a file, or a host */
+	bool writes;
+	enum command_status (*run)(const struct invocation *invocation, const struct config *config,
+				   struct broker *broker);
+} verbs[] = {
+	{ "init", false, true, init },           { "status", false, false, show_status },
+	{ "metrics", true, false, show_status }, { "check", false, false, fleet_check },
+	{ "forget", true, true, forget },
+};
+
 static enum command_status run_fleet(const struct invocation *invocation)
 {
-	static const char choices[] = "init|status|metrics|check|forget";
-	const char *verb = invocation->operands[0], *word = invocation->count == 2 ? invocation->operands[1] : NULL;
-	const bool is_init = !strcmp(verb, "init"), is_status = !strcmp(verb, "status"),
-		   is_metrics = !strcmp(verb, "metrics"), is_check = !strcmp(verb, "check"),
-		   is_forget = !strcmp(verb, "forget");
-	enum command_status status;
+	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
 	struct config *config = NULL;
+	enum command_status status;
 	struct broker broker = {};
 	struct reason reason;
 	int error = 0;
 
-	if (!is_init && !is_status && !is_metrics && !is_check && !is_forget)
-		return command_fail_choices("fleet", verb, choices);
-	if (is_forget && !word)
+	while (verb < end && strcmp(verb->name, invocation->operands[0]))
+		verb++;
+	if (verb == end)
+		return command_fail_choices("fleet", invocation->operands[0], "init|status|metrics|check|forget");
+	if (verb->run == forget && invocation->count < 2)
 		return command_fail(STATUS_USAGE, "fleet forget: which host? See fleet status");
-	if (!is_forget && !is_metrics && word)
-		return command_fail(STATUS_USAGE, "fleet %s takes no other word", verb);
+	if (!verb->takes_word && invocation->count > 1)
+		return command_fail(STATUS_USAGE, "fleet %s takes no other word", verb->name);
 	broker.connection.fd = -1;
 	status = fleet_config_open(invocation, &config);
 	if (status != STATUS_DONE)
 		return status;
 	/* check connects by itself, and says more if it cannot. */
-	if (!is_check)
-		error = broker_open(&broker, &config->fleet, NULL, is_init || is_forget ? BROKER_WRITE : BROKER_READ,
+	if (verb->run != fleet_check)
+		error = broker_open(&broker, &config->fleet, NULL, verb->writes ? BROKER_WRITE : BROKER_READ,
 				    CONNECTION_TIMEOUT_MS, &reason);
-	if (error)
-		status = fleet_fail(error, &reason);
-	else
-		status = is_init    ? init(invocation, &broker) :
-			 is_status  ? show_status(invocation, config, &broker, NULL) :
-			 is_metrics ? show_status(invocation, config, &broker, word ? word : "-") :
-			 is_check   ? fleet_check(invocation, config, &broker) :
-				      forget(invocation, config, &broker);
+	status = error ? fleet_fail(error, &reason) : verb->run(invocation, config, &broker);
 	broker_close(&broker);
 	config_close(config);
 	return status;
@@ -250,7 +251,6 @@ static enum command_status run_fleet(const struct invocation *invocation)
 
 const struct command command_fleet = {
 	.name = "fleet",
-	.group = COMMAND_FLEET,
 	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
 	.summary = "make a fleet on a broker, or show its hosts",
 	.options = OPTION_CONFIG,
@@ -286,7 +286,6 @@ static enum command_status run_follow(const struct invocation *invocation)
 
 const struct command command_follow = {
 	.name = "follow",
-	.group = COMMAND_FLEET,
 	.usage = "[--once] [--accept] [--config FILE]",
 	.summary = "keep lists of this host equal to those of a fleet",
 	.options = OPTION_FOLLOW | OPTION_CONFIG,

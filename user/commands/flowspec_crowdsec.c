@@ -41,6 +41,47 @@ static enum command_status connect_to(const char *path)
 	return STATUS_DONE;
 }
 
+/* Another command applies the lines, so this process needs nothing. */
+static enum command_status print_flows(const struct flowspec_options *options)
+{
+	int error = privileges_keep(0);
+
+	if (error)
+		return command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
+	translator_run(&(struct translator_start){ options, false, command_warn_reader }, STDOUT_FILENO);
+	return command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
+}
+
+static enum command_status keep_flows(const struct invocation *invocation, const struct flowspec_options *options)
+{
+	const struct translator_start start = { options, true, command_warn_reader };
+	const struct list_keeper keeper = {
+		.state = invocation->state,
+		.name = invocation->name,
+		.list = invocation->list_name ? invocation->list_name : options->list,
+		.source = "flowspec",
+		.reader = "the reader of flows",
+		.note = command_warn_reader,
+		.read = translator_run,
+		.context = &start,
+		.memory = translator_memory(options),
+		.report_bytes = translator_report_bytes(options),
+		.action = options->action,
+		.stale_ms = options->stale_ms,
+		.may_add = translator_may_add,
+		.take_status = translator_take_status,
+	};
+	struct reason reason;
+	int error;
+
+	shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
+	error = list_keeper_run(&keeper, &reason);
+	if (error == -ENODATA)
+		reason_set(&reason, error, "no more flows: the rules of the list '%s' end after the stale time",
+			   keeper.list);
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
+}
+
 static enum command_status run_flowspec(const struct invocation *invocation)
 {
 	const char *path = invocation->operands[0];
@@ -59,49 +100,14 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
-	if (!status && !invocation->is_printed) {
-		const struct translator_start start = { options, true, command_warn_reader };
-		const struct list_keeper keeper = {
-			.state = invocation->state,
-			.name = invocation->name,
-			.list = invocation->list_name ? invocation->list_name : options->list,
-			.source = "flowspec",
-			.reader = "the reader of flows",
-			.note = command_warn_reader,
-			.read = translator_run,
-			.context = &start,
-			.memory = translator_memory(options),
-			.report_bytes = translator_report_bytes(options),
-			.action = options->action,
-			.stale_ms = options->stale_ms,
-			.may_add = translator_may_add,
-			.take_status = translator_take_status,
-		};
-
-		shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
-		error = list_keeper_run(&keeper, &reason);
-		if (error == -ENODATA)
-			status = command_fail(STATUS_SYSTEM,
-					      "no more flows: the rules of the list '%s' end after the stale time",
-					      keeper.list);
-		else if (error)
-			status = command_fail_because(error, &reason);
-	} else if (!status) {
-		/* Another command applies the lines, so this process needs nothing. */
-		error = privileges_keep(0);
-		if (!error)
-			translator_run(&(struct translator_start){ options, false, command_warn_reader },
-				       STDOUT_FILENO);
-		status = error ? command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error)) :
-				 command_fail(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
-	}
+	if (status == STATUS_DONE)
+		status = invocation->is_printed ? print_flows(options) : keep_flows(invocation, options);
 	config_close(config);
 	return status;
 }
 
 const struct command command_flowspec = {
 	.name = "flowspec",
-	.group = COMMAND_RULES,
 	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
 	.summary = "keep a list equal to the flows that BGP announces",
 	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
@@ -310,7 +316,6 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 
 const struct command command_crowdsec = {
 	.name = "crowdsec",
-	.group = COMMAND_RULES,
 	.usage = "[--list NAME] [--config FILE]",
 	.summary = "keep a list equal to the decisions of CrowdSec",
 	.options = OPTION_LIST | OPTION_CONFIG,

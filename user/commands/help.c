@@ -17,16 +17,13 @@
 
 extern const struct command command_add, command_import;
 
-static const struct {
-	enum command_group group;
-	const char *title;
-} groups[] = {
-	{ COMMAND_RUN, "Run it:" },
-	{ COMMAND_RULES, "Rules:" },
-	{ COMMAND_LOOK, "See what it does:" },
-	{ COMMAND_SAFETY, "Stay reachable:" },
-	{ COMMAND_FLEET, "Many hosts:" },
-	{ COMMAND_TOOL, "The tool:" },
+static const char *const titles[COMMAND_HIDDEN] = {
+	[COMMAND_RUN] = "Run it:",
+	[COMMAND_RULES] = "Rules:",
+	[COMMAND_LOOK] = "See what it does:",
+	[COMMAND_SAFETY] = "Stay reachable:",
+	[COMMAND_FLEET] = "Many hosts:",
+	[COMMAND_TOOL] = "The tool:",
 };
 
 /* One row per file in help/, made by the build. A name that starts with _ is that of a part of the overview. */
@@ -133,12 +130,12 @@ static void print_all(void)
 	fputs(text_named("_introduction"), stdout);
 	output_heading("First steps:");
 	fputs(text_named("_first-steps"), stdout);
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+	for (enum command_group group = 0; group < COMMAND_HIDDEN; group++) {
 		putchar('\n');
-		output_heading(groups[i].title);
-		for (const struct command *const *command = command_table; *command; command++)
-			if ((*command)->group == groups[i].group)
-				printf("  %-13s %s\n", (*command)->name, (*command)->summary);
+		output_heading(titles[group]);
+		for (const struct command_row *row = command_table; row->command; row++)
+			if (row->group == group)
+				printf("  %-13s %s\n", row->command->name, row->command->summary);
 	}
 	putchar('\n');
 	output_heading("Options of every command:");
@@ -192,9 +189,9 @@ static enum command_status run_help(const struct invocation *invocation)
 		free(help);
 	} else if (output_is_json()) {
 		rows = json_array();
-		for (const struct command *const *known = command_table; *known; known++)
-			if ((*known)->group != COMMAND_HIDDEN)
-				json_array_append_new(rows, describe_command(*known));
+		for (const struct command_row *row = command_table; row->command; row++)
+			if (row->group != COMMAND_HIDDEN)
+				json_array_append_new(rows, describe_command(row->command));
 		output_print(rows);
 	} else {
 		print_all();
@@ -263,7 +260,6 @@ static enum command_status run_object(const struct invocation *invocation)
 
 const struct command command_object = {
 	.name = "object",
-	.group = COMMAND_RUN,
 	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
 	.summary = "write the program to a file, for xdp-loader and other loaders",
 	.options = OPTION_CAPACITY | OPTION_FORMAT,

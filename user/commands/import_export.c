@@ -32,40 +32,26 @@ struct import_options command_import_options(const struct invocation *invocation
 					.is_forced = invocation->is_forced };
 }
 
-static int change(struct import *import, const struct invocation *invocation, struct watchdog *watchdog,
-		  json_t **answer, struct reason *reason)
+/* The numbers of an import. A dry run shows them even if the guard would refuse the change. */
+static json_t *answer_of(const struct import *import, const struct session *session, bool is_made)
 {
-	struct store_info info = {};
+	const double elapsed_s = clock_seconds() - import->start_s;
 	const struct rule_diff *diff = &import->diff;
-	struct session session;
-	struct guard guard;
-	double elapsed_s;
-	int error = command_open_guarded(invocation, &session, &guard, reason);
+	struct store_info info = {};
+	json_t *answer = session->is_dry_run ? json_pack("{s:b}", "dry_run", true) : json_object();
 
-	if (!error) {
-		guard.insist = import->options->insist;
-		command_report_session(&session);
-		error = import_change(import, &session, reason);
-	}
-	/* A dry run shows the numbers even if the guard would refuse the change. */
-	if (!error || (error == -ECANCELED && session.is_dry_run)) {
-		*answer = json_pack("{s:I, s:I, s:I, s:I}", "added", diff->added, "updated", diff->updated, "kept",
-				    diff->kept, "removed", diff->removed);
-		if (import->options->list_name)
-			json_object_set_new(*answer, "left_to_others", json_integer(diff->left));
-		json_object_set_new(*answer, "bad_lines", json_integer(import->bad));
-		*answer = command_note_dry_run(invocation, *answer);
-	}
-	if (!error && !session.is_dry_run) {
-		command_report_rebuilds(&session);
-		store_info(session.store, &info);
-		elapsed_s = clock_seconds() - import->start_s;
-		json_object_update_new(*answer,
-				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", elapsed_s,
+	json_object_update_new(answer, json_pack("{s:I, s:I, s:I, s:I}", "added", diff->added, "updated", diff->updated,
+						 "kept", diff->kept, "removed", diff->removed));
+	if (import->options->list_name)
+		json_object_set_new(answer, "left_to_others", json_integer(diff->left));
+	json_object_set_new(answer, "bad_lines", json_integer(import->bad));
+	if (!is_made || session->is_dry_run)
+		return answer;
+	command_report_rebuilds(session);
+	store_info(session->store, &info);
+	json_object_update_new(answer, json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", elapsed_s,
 						 "rules_per_second", (json_int_t)(import->total / elapsed_s)));
-	}
-	command_close_pending(&session, &guard, watchdog);
-	return error;
+	return answer;
 }
 
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
@@ -73,24 +59,29 @@ int command_import_list(const struct import_options *options, char *const *paths
 {
 	const struct invocation invocation = { .name = options->name,
 					       .state = options->state,
+					       .confirm_ms = options->confirm_ms,
 					       .is_forced = options->is_forced,
 					       .is_dry_run = options->is_dry_run };
-	struct watchdog watchdog = { .state = options->state, .name = options->name };
+	struct command_change change = {};
 	struct import import;
-	int error;
+	int error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 
 	*imported = (struct command_imported){};
-	if (options->confirm_ms)
-		watchdog_ignore_hangup();
-	error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 	if (!error)
-		error = change(&import, &invocation, &watchdog, &imported->answer, reason);
-	import_free(&import);
-	error = command_start_watchdog(&watchdog, error, reason);
+		error = command_open_change(&invocation, true, &change, reason);
+	if (!error) {
+		change.guard.insist = options->insist;
+		command_report_session(&change.session);
+		error = import_change(&import, &change.session, reason);
+		if (!error || (error == -ECANCELED && options->is_dry_run))
+			imported->answer = answer_of(&import, &change.session, !error);
+	}
+	import_free(&import); /* before the watchdog, which would keep a copy of this memory */
+	error = command_close_change(&change, error, reason);
 	import_close(&import);
 	imported->bad_lines = import.bad;
 	imported->left_out = import.left_out;
-	imported->deadline_ms = watchdog.deadline_ms;
+	imported->deadline_ms = change.watchdog.deadline_ms;
 	return error;
 }
 
@@ -104,8 +95,8 @@ static enum command_status run_import(const struct invocation *invocation)
 	const struct import_options options = command_import_options(invocation);
 	const char *format = invocation->list_format;
 	struct command_imported result;
-	json_t *answer;
 	struct reason reason;
+	json_t *answer;
 	int error;
 
 	if (format && !list_format_named(format))
@@ -146,7 +137,6 @@ static enum command_status run_import(const struct invocation *invocation)
 
 const struct command command_import = {
 	.name = "import",
-	.group = COMMAND_RULES,
 	.usage = IMPORT_USAGE,
 	.summary = "add the rules of a list, or make the rules equal to it",
 	.options = IMPORT_OPTIONS,
@@ -239,9 +229,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	struct export export = { .format = LIST_TEXT };
 	enum command_status status;
 	struct store_lists lists;
-	struct reason reason;
 	struct store *store;
-	int error;
 
 	/* `export csv` */
 	if (!strcmp(path, "json") || list_format_named(path))
@@ -270,11 +258,9 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (output_is_json() && whole_file_is_output(path))
 		return command_fail(STATUS_USAGE,
 				    "a list is no JSON; rules as JSON are printed by: xdp-cuckoo list --json");
-	error = command_open_store(invocation, &store, &reason);
-	if (error)
-		return command_fail_because(error, &reason);
-	if (!store)
-		command_note_no_store(invocation);
+	status = command_read_store(invocation, path, &store);
+	if (status != STATUS_DONE)
+		return status;
 	status = command_find_list(invocation, store, &lists, &export.list);
 	if (status == STATUS_DONE && !export.list)
 		note_left_out(store, &lists);
@@ -290,7 +276,6 @@ static enum command_status run_export(const struct invocation *invocation)
 
 const struct command command_export = {
 	.name = "export",
-	.group = COMMAND_RULES,
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
 	.summary = "write all rules, or those of a list, as a list",
 	.options = OPTION_LIST_FORMAT | OPTION_LIST,
@@ -312,18 +297,14 @@ static enum command_status run_backup(const struct invocation *invocation)
 	const bool is_output = whole_file_is_output(path);
 	struct store_pending pending;
 	enum command_status status;
-	struct reason reason;
 	struct store *store;
-	int error;
 
 	if (output_is_json() && is_output)
 		return command_fail(STATUS_USAGE, "a backup is no JSON; leave out --json, or name a FILE");
-	error = command_open_store(invocation, &store, &reason);
-	if (error)
-		return command_fail_because(error, &reason);
-	if (!store)
-		command_note_no_store(invocation);
-	else if (!store_pending(store, &pending) && pending.id)
+	status = command_read_store(invocation, path, &store);
+	if (status != STATUS_DONE)
+		return status;
+	if (store && !store_pending(store, &pending) && pending.id)
 		output_note("a change waits for xdp-cuckoo confirm: the backup has the rules with that change");
 	umask(077);
 	status = command_write_file(path, write_backup, store);
@@ -333,39 +314,17 @@ static enum command_status run_backup(const struct invocation *invocation)
 	return status;
 }
 
-static int restore(struct backup *backup, const struct invocation *invocation, struct watchdog *watchdog,
-		   struct store_info *info, struct reason *reason)
-{
-	struct session session;
-	struct signals signals;
-	struct guard guard;
-	int error = command_open_guarded(invocation, &session, &guard, reason);
-
-	if (!error) {
-		command_report_session(&session);
-		signals_take(&signals); /* half a pending change would make the filters pass everything */
-		error = backup_restore(backup, &session, invocation->confirm_ms, reason);
-		signals_give_back(&signals);
-	}
-	if (!error) {
-		command_report_rebuilds(&session);
-		*info = session.planned;
-		if (!session.is_dry_run)
-			store_info(session.store, info);
-	}
-	command_close_pending(&session, &guard, watchdog);
-	return error;
-}
-
 static enum command_status run_restore(const struct invocation *invocation)
 {
 	const bool is_partial = invocation->list_name || invocation->list_format || invocation->set_name ||
 				invocation->is_replace || invocation->is_strict || invocation->action ||
 				invocation->is_new_only || invocation->timeout_ms || invocation->load.is_monitor_only;
-	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	struct reason reason;
-	struct backup backup;
+	struct command_change change = {};
+	struct session *session = &change.session;
 	struct store_info info = {};
+	struct signals signals;
+	struct backup backup;
+	struct reason reason;
 	int error;
 
 	if (!backup_is(invocation->operands[0]))
@@ -374,26 +333,33 @@ static enum command_status run_restore(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE,
 				    "a backup is restored as a whole, and alone: leave out all options but --dry-run, "
 				    "--confirm and --force");
-	if (invocation->confirm_ms)
-		watchdog_ignore_hangup();
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error)
-		error = restore(&backup, invocation, &watchdog, &info, &reason);
-	backup_free(&backup);
-	error = command_start_watchdog(&watchdog, error, &reason);
-	if (error)
-		return command_fail_because(error, &reason);
-	output_print(command_note_dry_run(invocation, json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules,
-								"lists", (json_int_t)backup.lists_count, "ended_since",
-								(json_int_t)backup.ended)));
-	if (watchdog.pending_id)
-		command_report_confirm(invocation, watchdog.deadline_ms);
-	return STATUS_DONE;
+		error = command_open_change(invocation, true, &change, &reason);
+	if (!error) {
+		command_report_session(session);
+		/* Half a pending change would make the filters pass everything. */
+		error = signals_take(&signals);
+		if (error)
+			reason_set(&reason, error, "cannot wait for signals: %s", strerror(-error));
+		else
+			error = backup_restore(&backup, session, invocation->confirm_ms, &reason);
+		signals_give_back(&signals);
+	}
+	if (!error) {
+		command_report_rebuilds(session);
+		info = session->planned;
+		if (!session->is_dry_run)
+			store_info(session->store, &info);
+	}
+	backup_free(&backup); /* before the watchdog, which would keep a copy of this memory */
+	return command_end_change(invocation, &change, error, &reason,
+				  json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules, "lists",
+					    (json_int_t)backup.lists_count, "ended_since", (json_int_t)backup.ended));
 }
 
 const struct command command_backup = {
 	.name = "backup",
-	.group = COMMAND_RULES,
 	.usage = "[FILE|-]",
 	.summary = "write all that is stored: rules, lists, policies",
 	.max = 1,
@@ -403,7 +369,6 @@ const struct command command_backup = {
 
 const struct command command_restore = {
 	.name = "restore",
-	.group = COMMAND_RULES,
 	.usage = IMPORT_USAGE,
 	.summary = "make rules, lists and policies equal to a backup",
 	.options = IMPORT_OPTIONS,

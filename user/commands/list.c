@@ -131,26 +131,30 @@ static int visit_rule(const struct rule *rule, void *context)
 }
 
 /* An operand is the name of a list, or a rule. "list set NAME" is what nft writes. */
-static enum command_status read_operands(struct invocation *invocation, struct store *store, struct rule *query)
+static enum command_status read_operands(const struct invocation *invocation, struct printing *printing,
+					 struct rule *query)
 {
 	const bool has_set = invocation->count == 2 && !strcmp(invocation->operands[0], "set");
 	const char *name = invocation->count == 1 + has_set ? invocation->operands[has_set] : "";
-	struct store_lists lists = {};
+	const unsigned int number = *name ? store_lists_find(&printing->lists, name) : 0;
+	const struct command *command;
 
-	if (*name && store && !store_lists(store, &lists) && store_lists_find(&lists, name)) {
-		invocation->list_name = name;
-		invocation->count = 0;
+	if (number)
+		printing->list = number;
+	if (number || !invocation->count)
 		return STATUS_DONE;
-	}
-	if (invocation->count == 1 && command_find(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
-		return command_fail(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s",
-				    invocation->operands[0], command_find(invocation->operands[0])->name);
-	if (invocation->count && session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0]))
+	if (session_is_name(invocation->operands[0]) && !rule_is_word(invocation->operands[0])) {
+		command = invocation->count == 1 ? command_find(name) : NULL;
+		if (command)
+			return command_fail(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s", name,
+					    command->name);
 		return command_fail(STATUS_NO,
 				    "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
 				    "rules, xdp-cuckoo status shows the interfaces",
 				    invocation->operands[has_set]);
-	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
+	}
+	printing->query = query;
+	return command_read_rule(invocation, query, NULL);
 }
 
 static enum list_sort sort_of(const char *word)
@@ -161,79 +165,75 @@ static enum list_sort sort_of(const char *word)
 					  SORT_END;
 }
 
-static enum command_status print_all(const struct invocation *words, struct store *store, struct rule_counts *counts)
+/* Names the network rule that blocks an address without a rule of its own. */
+static void note_network(struct store *store, const struct rule *query)
 {
-	struct printing printing = { .counts = counts,
-				     .shows_counts = words->wants_counters,
-				     .sort = sort_of(words->sort),
-				     .search = words->search,
-				     .limit = words->limit,
-				     .is_late = command_is_late(store),
-				     .additions = words->is_long || output_is_json() ? store : NULL };
-	struct invocation invocation = *words;
 	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
-	enum command_status status;
-	struct rule query, rule;
+	struct rule rule;
+
+	if (store && !query_test(store, query, &rule) && rule_blocks(&rule) && rule_covers(&rule, query) &&
+	    !rule_covers(query, &rule))
+		output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
+			    rule_format(&rule, network), rule_format(query, text), text);
+}
+
+static enum command_status print_all(struct printing *printing, struct store *store)
+{
 	struct reason reason;
 	int error = 0;
 
-	status = read_operands(&invocation, store, &query);
-	if (status == STATUS_DONE)
-		status = command_find_list(&invocation, store, &printing.lists, &printing.list);
-	if (status != STATUS_DONE)
-		return status;
-	if (invocation.count) {
-		printing.query = &query;
-		/* The user asks about an address that has no rule of its own: name the network rule that blocks it. */
-		if (store && !query_test(store, &query, &rule) && rule_blocks(&rule) && rule_covers(&rule, &query) &&
-		    !rule_covers(&query, &rule))
-			output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
-				    rule_format(&rule, network), rule_format(&query, text), text);
-	}
+	if (printing->query)
+		note_network(store, printing->query);
 	output_list_begin();
-	if (store && counts)
-		error = store_shapes(store, &counts->shapes);
-	if (!error && printing.sort != SORT_NONE) {
-		printing.sorted = calloc(2 * printing.limit, sizeof(*printing.sorted));
-		error = printing.sorted ? 0 : -ENOMEM;
+	if (printing->sort != SORT_NONE) {
+		printing->sorted = calloc(2 * printing->limit, sizeof(*printing->sorted));
+		error = printing->sorted ? 0 : -ENOMEM;
 	}
 	if (!error && store)
-		error = store_each(store, visit_rule, &printing);
+		error = store_each(store, visit_rule, printing);
 	error = error == 1 ? 0 : error;
-	if (!error && printing.sort != SORT_NONE) {
-		qsort(printing.sorted, printing.sorted_count, sizeof(*printing.sorted), compare_sorted);
-		for (size_t i = 0; i < printing.sorted_count && i < printing.limit; i++)
-			print_rule(&printing, &printing.sorted[i].rule, &printing.sorted[i].count);
+	if (!error && printing->sort != SORT_NONE) {
+		qsort(printing->sorted, printing->sorted_count, sizeof(*printing->sorted), compare_sorted);
+		for (size_t i = 0; i < printing->sorted_count && i < printing->limit; i++)
+			print_rule(printing, &printing->sorted[i].rule, &printing->sorted[i].count);
 	}
-	free(printing.sorted);
+	free(printing->sorted);
 	output_list_end();
-	if (store_unread_reason(error, &reason))
-		return command_fail_because(error, &reason);
-	return STATUS_DONE;
+	return store_unread_reason(error, &reason) ? command_fail_because(error, &reason) : STATUS_DONE;
 }
 
 static enum command_status run_list(const struct invocation *invocation)
 {
-	const enum list_sort sort = sort_of(invocation->sort);
-	const bool wants_counters = invocation->wants_counters || sort == SORT_PACKETS || sort == SORT_BYTES;
+	struct printing printing = { .shows_counts = invocation->wants_counters,
+				     .sort = sort_of(invocation->sort),
+				     .search = invocation->search,
+				     .limit = invocation->limit };
+	const bool wants_counters = invocation->wants_counters || printing.sort == SORT_PACKETS ||
+				    printing.sort == SORT_BYTES;
 	struct rule_counts counts = {};
 	enum command_status status;
-	struct reason reason;
 	struct store *store;
-	int error;
+	struct rule query;
 
-	if (sort == SORT_END && strcmp(invocation->sort, "end"))
+	if (printing.sort == SORT_END && strcmp(invocation->sort, "end"))
 		return command_fail_choices("--sort", invocation->sort, "packets|bytes|end");
-	if (sort != SORT_NONE && !invocation->limit)
+	if (printing.sort != SORT_NONE && !invocation->limit)
 		return command_fail(STATUS_USAGE, "--sort needs --limit N: how many rules?");
-	error = command_open_store(invocation, &store, &reason);
-	if (error)
-		return command_fail_because(error, &reason);
-	if (!store)
-		command_note_no_store(invocation);
-	status = wants_counters ? command_open_counts(invocation, &counts) : STATUS_DONE;
+	status = command_read_store(invocation, NULL, &store);
+	if (status != STATUS_DONE)
+		return status;
+	printing.is_late = command_is_late(store);
+	printing.additions = invocation->is_long || output_is_json() ? store : NULL;
+	if (wants_counters) {
+		printing.counts = &counts;
+		status = command_open_counts(invocation, store, &counts);
+	}
 	if (status == STATUS_DONE)
-		status = print_all(invocation, store, wants_counters ? &counts : NULL);
+		status = command_find_list(invocation, store, &printing.lists, &printing.list);
+	if (status == STATUS_DONE)
+		status = read_operands(invocation, &printing, &query);
+	if (status == STATUS_DONE)
+		status = print_all(&printing, store);
 	rule_counts_close(&counts);
 	store_close(store);
 	return status;
@@ -241,7 +241,6 @@ static enum command_status run_list(const struct invocation *invocation)
 
 const struct command command_list = {
 	.name = "list",
-	.group = COMMAND_RULES,
 	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
 		 "[--long] [--numeric]",
 	.summary = "print all rules, or those of a list",
@@ -408,7 +407,6 @@ static enum command_status run_lists(const struct invocation *invocation)
 
 const struct command command_lists = {
 	.name = "lists",
-	.group = COMMAND_RULES,
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
 	.summary = "show the named lists, the flows of one, or known providers; delete a list",
 	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,

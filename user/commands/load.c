@@ -312,64 +312,75 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-/*
- * Takes the filter off each interface that the command names, and adds the interface to `names`. Prints an error for an
- * interface that keeps its filter. is_done[n]: operand n ran a filter. *unsound: -errno if a filter cannot be seen or used,
- * and *why says why; else 0.
- */
-static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
-		      struct reason *why, enum command_status *status)
+/* Takes the filter off the interfaces of the command, and adds them to `names`. Prints an error for each that keeps it. */
+static enum command_status detach_all(const struct invocation *invocation, const struct kernel_filter *filters,
+				      size_t count, json_t *names)
 {
-	struct kernel_filter *filters = NULL;
-	enum kernel_seen seen;
-	size_t count = 0;
-	int error = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true, .seen = &seen }, &filters,
-					&count, why);
+	enum command_status status = STATUS_DONE;
 
-	if (error)
-		return error;
-	*unsound = kernel_seen_error(seen);
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < filters[i].attachments_count; k++) {
 			const struct kernel_attachment *attachment = &filters[i].attachments[k];
 			bool is_wanted = invocation->is_all;
 			struct reason reason;
+			int error;
 
 			for (int n = 0; n < invocation->count; n++)
-				if (interfaces_are_one(invocation->operands[n], attachment->interface))
-					is_wanted = is_done[n] = true;
+				is_wanted |= interfaces_are_one(invocation->operands[n], attachment->interface);
 			if (!is_wanted || kernel_goes_with_another(&filters[i], attachment))
 				continue;
 			error = kernel_detach(&filters[i], attachment, &reason);
 			if (error)
-				*status = command_fail_because(error, &reason);
+				status = command_fail_because(error, &reason);
 			else
 				json_array_append_new(names, command_interface(attachment));
 		}
-	/* Another tool may have been faster: then the filter need not be there any more. What cannot be seen may be there still. */
-	for (int n = 0; n < invocation->count && !*unsound; n++) {
-		const int index = interfaces_index(invocation->operands[n]);
+	return status;
+}
 
-		for (size_t i = 0; i < count && index && !is_done[n]; i++) {
-			if (!kernel_has_lost_interface(filters, count, i, index))
-				continue;
+/* What unload says about one of its words. `unsound`: why a filter cannot be seen or used; 0: all are. */
+static enum command_status judge_word(const char *interface, const struct kernel_filter *filters, size_t count,
+				      int unsound, const struct reason *why, json_t *names)
+{
+	struct reason reason;
+	int index;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			if (interfaces_are_one(interface, filters[i].attachments[k].interface))
+				return STATUS_DONE;
+	if (unsound)
+		return command_fail_because(unsound, why);
+	index = interfaces_index(interface);
+	/* Another tool may have been faster: then the filter need not be there any more. */
+	for (size_t i = 0; i < count && index; i++)
+		if (kernel_has_lost_interface(filters, count, i, index)) {
 			kernel_want_received(&filters[i], index, false);
-			is_done[n] = true;
-			json_array_append_new(names, json_string(invocation->operands[n]));
+			json_array_append_new(names, json_string(interface));
+			return STATUS_DONE;
 		}
+	if (!index) {
+		kernel_no_interface_reason(interface, &reason);
+		return command_fail(STATUS_NO, "%s", reason.text);
 	}
-	kernel_filters_free(filters, count);
-	return 0;
+	if (kernel_may_be_unseen(index))
+		return command_fail(STATUS_SYSTEM,
+				    "only CAP_NET_ADMIN shows whether the filter runs on '%s', at tc; run this with "
+				    "CAP_NET_ADMIN",
+				    interface);
+	return command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
 }
 
 static enum command_status run_unload(const struct invocation *words)
 {
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
-	enum command_status status = STATUS_DONE, missing = STATUS_DONE;
-	struct reason reason, why;
-	bool *is_done;
+	enum command_status status, judged, missing = STATUS_DONE;
+	struct kernel_filter *filters = NULL;
+	enum kernel_seen seen;
+	struct reason why;
 	json_t *names;
+	size_t count = 0;
 	int error, unsound;
 
 	command_skip_dev(&copy);
@@ -377,47 +388,26 @@ static enum command_status run_unload(const struct invocation *words)
 		return command_fail(STATUS_USAGE,
 				    "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
 				    "xdp-cuckoo status lists them");
-	is_done = calloc(invocation->count + 1, sizeof(*is_done));
-	if (!is_done)
-		return command_fail(STATUS_FULL, "no memory for the list of interfaces");
+	error = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true, .seen = &seen }, &filters,
+				    &count, &why);
+	if (error)
+		return command_fail_because(error, &why);
+	unsound = kernel_seen_error(seen);
 	names = json_array();
-	error = unload_all(invocation, is_done, names, &unsound, &why, &status);
-	if (error)
-		status = command_fail_because(error, &why);
-	else if (unsound && invocation->is_all)
+	status = detach_all(invocation, filters, count, names);
+	if (unsound && invocation->is_all)
 		status = command_fail_because(unsound, &why);
-	for (int i = 0; i < invocation->count && !error; i++) {
-		const char *interface = invocation->operands[i];
-
-		if (is_done[i])
-			continue;
-		if (unsound) {
-			missing = command_fail_because(unsound, &why);
-		} else if (interfaces_index(interface) && kernel_may_be_unseen(interfaces_index(interface))) {
-			missing =
-				command_fail(STATUS_SYSTEM,
-					     "only CAP_NET_ADMIN shows whether the filter runs on '%s', at tc; run this with "
-					     "CAP_NET_ADMIN",
-					     interface);
-		} else if (interfaces_index(interface)) {
-			missing = command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
-					       interface);
-		} else {
-			kernel_no_interface_reason(interface, &reason);
-			missing = command_fail(STATUS_NO, "%s", reason.text);
-		}
+	for (int n = 0; n < invocation->count; n++) {
+		judged = judge_word(invocation->operands[n], filters, count, unsound, &why, names);
+		missing = judged == STATUS_DONE ? missing : judged;
 	}
-	free(is_done);
-	if (error)
-		json_decref(names);
-	else
-		output_print(json_pack("{s:o}", "unloaded", names));
+	kernel_filters_free(filters, count);
+	output_print(json_pack("{s:o}", "unloaded", names));
 	return status == STATUS_DONE ? missing : status;
 }
 
 const struct command command_load = {
 	.name = "load",
-	.group = COMMAND_RUN,
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare] [--outgoing] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
@@ -430,7 +420,6 @@ const struct command command_load = {
 
 const struct command command_unload = {
 	.name = "unload",
-	.group = COMMAND_RUN,
 	.usage = "IFACE...|--all",
 	.summary = "take the filter off interfaces",
 	.options = OPTION_ALL,

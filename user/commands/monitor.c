@@ -393,7 +393,6 @@ static enum command_status run_monitor(const struct invocation *words)
 
 const struct command command_monitor = {
 	.name = "monitor",
-	.group = COMMAND_LOOK,
 	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
 		 "[--write FILE|-] [--numeric]",
 	.summary = "show packets as they are dropped, or would be",

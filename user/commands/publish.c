@@ -453,7 +453,6 @@ static enum command_status run_publish(const struct invocation *invocation)
 
 const struct command command_publish = {
 	.name = "publish",
-	.group = COMMAND_FLEET,
 	.usage =
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "

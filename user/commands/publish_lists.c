@@ -54,31 +54,50 @@ static int read_state(struct publisher *publisher, const char *list, struct stat
 	return error;
 }
 
-/* Queues the changes that make `present` equal to `wanted`. Adds come first: what stays is never unblocked. */
+/* What makes the rules of a list at the broker, `present`, equal to `wanted`, or adds these to it. */
+struct difference {
+	__u64 added, updated, kept, removed;
+};
+
+/* Finds the rule in a sorted set, from *at on. Returns false, and a rule that has ended, if it is not there. */
+static bool find_next(const struct rule_set *set, size_t *at, const struct rule *rule, struct rule *found)
+{
+	*found = (struct rule){ .timeout_ms = -1 };
+	while (*at < set->count && rule_set_compare(set, *at, rule) < 0)
+		++*at;
+	if (*at == set->count || rule_set_compare(set, *at, rule))
+		return false;
+	rule_set_get(set, *at, found);
+	return true;
+}
+
+/* Queues the changes; `publisher` NULL: only counts them. Adds come first: what stays is never unblocked. */
 static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
-			  struct reason *reason)
+			  struct difference *difference, struct reason *reason)
 {
 	struct rule rule, other;
-	size_t j = 0;
+	size_t at = 0;
 	int error = 0;
 
+	*difference = (struct difference){};
 	for (size_t i = 0; i < wanted->count && !error; i++) {
 		rule_set_get(wanted, i, &rule);
-		while (j < present->count && rule_set_compare(present, j, &rule) < 0)
-			j++;
-		if (j < present->count && !rule_set_compare(present, j, &rule)) {
-			rule_set_get(present, j, &other);
-			if (rule_same_value(&other, &rule))
-				continue;
+		if (find_next(present, &at, &rule, &other) && rule_same_value(&other, &rule)) {
+			difference->kept++;
+			continue;
 		}
-		error = publisher_put(publisher, &rule, true, reason);
+		difference->added += other.timeout_ms < 0;
+		difference->updated += other.timeout_ms >= 0;
+		if (publisher)
+			error = publisher_put(publisher, &rule, true, reason);
 	}
-	j = 0;
+	at = 0;
 	for (size_t i = 0; i < present->count && !error; i++) {
 		rule_set_get(present, i, &rule);
-		while (j < wanted->count && rule_set_compare(wanted, j, &rule) < 0)
-			j++;
-		if (rule.timeout_ms >= 0 && (j == wanted->count || rule_set_compare(wanted, j, &rule)))
+		if (find_next(wanted, &at, &rule, &other) || rule.timeout_ms < 0)
+			continue;
+		difference->removed++;
+		if (publisher)
 			error = publisher_put(publisher, &rule, false, reason);
 	}
 	return error;
@@ -91,6 +110,7 @@ static int replace(struct publishing *publishing, const struct rule_set *wanted,
 {
 	struct publisher *publisher = &publishing->publisher;
 	struct state_reader state = {};
+	struct difference ignored;
 	int error = -ESTALE;
 
 	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
@@ -100,7 +120,7 @@ static int replace(struct publishing *publishing, const struct rule_set *wanted,
 		publisher->rules = wanted->count;
 		publisher->is_mixed = false;
 		if (!error)
-			error = put_difference(publisher, &state.rules, wanted, reason);
+			error = put_difference(publisher, &state.rules, wanted, &ignored, reason);
 		if (!error)
 			error = publisher_flush(publisher, reason);
 		if (!error && publisher->is_mixed)
@@ -117,11 +137,11 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 {
 	const struct invocation *invocation = publishing->invocation;
 	struct publisher reader = { .fleet = invocation->name };
-	__u64 added = 0, updated = 0, kept = 0, found = 0, removed = 0, now = 0;
+	struct difference difference;
 	struct state_reader state = {};
 	struct fleet_position at;
 	struct reason reason;
-	size_t j = 0;
+	__u64 now = 0;
 	int error = broker_open(&reader.broker, &publishing->config->fleet, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS,
 				&reason);
 
@@ -134,32 +154,17 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 		rule_set_get(&state.rules, i, &rule);
 		now += rule.timeout_ms >= 0;
 	}
-	for (size_t i = 0; i < rules->count && !error; i++) {
-		struct rule rule, present = { .timeout_ms = -1 };
-
-		rule_set_get(rules, i, &rule);
-		while (j < state.rules.count && rule_set_compare(&state.rules, j, &rule) < 0)
-			j++;
-		if (j < state.rules.count && !rule_set_compare(&state.rules, j, &rule))
-			rule_set_get(&state.rules, j, &present);
-		found += present.timeout_ms >= 0;
-		if (present.timeout_ms < 0)
-			added++;
-		else if (rule_same_value(&present, &rule))
-			kept++;
-		else
-			updated++;
-	}
+	put_difference(NULL, &state.rules, rules, &difference, &reason);
 	rule_set_close(&state.rules);
 	if (error)
 		return fleet_fail(error, &reason);
-	if (!is_added)
-		removed = found;
-	else if (invocation->is_replace)
-		removed = now - found;
+	if (!is_added) /* what is deleted is there now: all that is there, but what is not named */
+		difference = (struct difference){ .removed = now - difference.removed };
+	else if (!invocation->is_replace)
+		difference.removed = 0;
 	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "dry_run", true, "list", publishing->list,
-			       "added", is_added ? added : 0, "updated", is_added ? updated : 0, "kept",
-			       is_added ? kept : 0, "removed", removed, "rules_now", now));
+			       "added", difference.added, "updated", difference.updated, "kept", difference.kept,
+			       "removed", difference.removed, "rules_now", now));
 	return STATUS_DONE;
 }
 

@@ -42,6 +42,14 @@ static __u32 random_number(void)
 
 /* ---- the store ---- */
 
+static int close_written(struct store *store, int error, struct reason *reason)
+{
+	if (!error)
+		error = store_commit(store);
+	store_close(store);
+	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+}
+
 static int open_to_write(const struct refresh *refresh, struct store **store, struct reason *reason)
 {
 	char dir[PATH_MAX];
@@ -51,19 +59,10 @@ static int open_to_write(const struct refresh *refresh, struct store **store, st
 	if (error)
 		return reason_set(reason, error, "--state: the name is too long for a directory");
 	error = store_open(dir, STORE_WRITE, store, reason);
-	if (!error)
-		error = store_begin(*store) ? reason_set(reason, -EIO, "cannot write to the store") : 0;
 	if (error)
-		store_close(*store);
-	return error;
-}
-
-static int close_written(struct store *store, int error, struct reason *reason)
-{
-	if (!error)
-		error = store_commit(store);
-	store_close(store);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+		return error;
+	error = store_begin(*store);
+	return error ? close_written(*store, error, reason) : 0;
 }
 
 /* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. A dry run notes nothing. */
@@ -72,9 +71,12 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 	struct store_feed feed = refresh->feed;
 	unsigned int number;
 	struct store *store;
-	int error = refresh->invocation->is_dry_run ? 0 : open_to_write(refresh, &store, reason);
+	int error;
 
-	if (error || refresh->invocation->is_dry_run)
+	if (refresh->invocation->is_dry_run)
+		return 0;
+	error = open_to_write(refresh, &store, reason);
+	if (error)
 		return error;
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
@@ -116,9 +118,12 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 	struct store *store;
 	unsigned int number = 0;
 	bool is_level = true;
-	int error = refresh->invocation->is_dry_run ? 0 : open_to_write(refresh, &store, reason);
+	int error;
 
-	if (error || refresh->invocation->is_dry_run)
+	if (refresh->invocation->is_dry_run)
+		return 0;
+	error = open_to_write(refresh, &store, reason);
+	if (error)
 		return error;
 	error = store_lists(store, &lists);
 	if (!error && is_unmodified) {
@@ -129,25 +134,24 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 		if (!error)
 			error = store_lists(store, &lists);
 	}
-	if (!error) {
-		number = store_lists_find(&lists, name);
-		refresh->stored = lists.list[number];
-		if (number)
-			store_list_expect(store, number, feed_stale_s(refresh->list));
-		feed_note_success(feed, refresh->list, time(NULL), random_number());
-		feed->imported_s = is_level ? refresh->stored.imported_s : 0;
-		feed->rules = refresh->stored.rules;
-		if (!is_level)
-			feed->next_s = 0;
-		if (!is_unmodified)
-			feed->left_out = message->bad_lines + refresh->left_out.count;
-		if (!is_unmodified || *message->etag)
-			memcpy(feed->etag, message->etag, sizeof(feed->etag));
-		if (!is_unmodified || *message->modified)
-			memcpy(feed->modified, message->modified, sizeof(feed->modified));
-		error = store_feed_put(store, name, feed);
-	}
-	return close_written(store, error, reason);
+	if (error)
+		return close_written(store, error, reason);
+	number = store_lists_find(&lists, name);
+	refresh->stored = lists.list[number];
+	if (number)
+		store_list_expect(store, number, feed_stale_s(refresh->list));
+	feed_note_success(feed, refresh->list, time(NULL), random_number());
+	feed->imported_s = is_level ? refresh->stored.imported_s : 0;
+	feed->rules = refresh->stored.rules;
+	if (!is_level)
+		feed->next_s = 0;
+	if (!is_unmodified)
+		feed->left_out = message->bad_lines + refresh->left_out.count;
+	if (!is_unmodified || *message->etag)
+		memcpy(feed->etag, message->etag, sizeof(feed->etag));
+	if (!is_unmodified || *message->modified)
+		memcpy(feed->modified, message->modified, sizeof(feed->modified));
+	return close_written(store, store_feed_put(store, name, feed), reason);
 }
 
 /* ---- one list ---- */
@@ -472,7 +476,6 @@ static enum command_status run_refresh(const struct invocation *invocation)
 
 const struct command command_refresh = {
 	.name = "refresh",
-	.group = COMMAND_RULES,
 	.usage = "[NAME...] [--config FILE] [--dry-run] [--force]",
 	.summary = "fetch the lists by URL that are due, or the lists of these names",
 	.options = OPTION_FORCE | OPTION_CONFIG | OPTION_DRY_RUN,

@@ -47,13 +47,11 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
-	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	struct store_settings settings = store_settings_default;
-	enum command_status status;
-	json_t *rows;
-	struct session session;
+	struct command_change change;
 	struct store *store;
 	struct reason reason;
+	json_t *rows;
 	int error;
 
 	if (!invocation->count && invocation->confirm_ms)
@@ -75,30 +73,22 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE,
 				    "'%s drop' %s; say --force if you mean it, or --confirm TIME to try it",
 				    outcome_words[outcome].name, policy_danger(outcome));
-	if (invocation->confirm_ms)
-		watchdog_ignore_hangup();
-	error = session_open(&session, invocation->state, invocation->name, &reason);
+	error = command_open_change(invocation, false, &change, &reason);
 	if (!error) {
-		command_report_session(&session);
-		error = store_unread_reason(store_settings(session.store, &settings), &reason);
+		command_report_session(&change.session);
+		error = store_unread_reason(store_settings(change.session.store, &settings), &reason);
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;
-		error = change_settings(&session, &settings, invocation->confirm_ms, &reason);
+		error = change_settings(&change.session, &settings, invocation->confirm_ms, &reason);
 	}
-	command_close_pending(&session, NULL, &watchdog);
-	error = command_start_watchdog(&watchdog, error, &reason);
-	status = command_answer(error, &reason,
-				json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
-					  verdict_word(verdict)));
-	if (status == STATUS_DONE && watchdog.pending_id)
-		command_report_confirm(invocation, watchdog.deadline_ms);
-	return status;
+	return command_end_change(invocation, &change, error, &reason,
+				  json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
+					    verdict_word(verdict)));
 }
 
 const struct command command_policy = {
 	.name = "policy",
-	.group = COMMAND_RUN,
 	.usage = "[OUTCOME pass|drop [--confirm TIME] [--force]]",
 	.summary = "show or set the verdict for packets that no rule decides about",
 	.explain = explain_policies,
@@ -143,7 +133,6 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 
 const struct command command_monitor_only = {
 	.name = "monitor-only",
-	.group = COMMAND_SAFETY,
 	.usage = "on|off",
 	.summary = "count what would be dropped, and drop nothing",
 	.min = 1,
@@ -177,7 +166,6 @@ static enum command_status run_panic(const struct invocation *invocation)
 
 const struct command command_panic = {
 	.name = "panic",
-	.group = COMMAND_SAFETY,
 	.usage = "[on|off] [--all]",
 	.summary = "pass everything at once; off: filter again",
 	.options = OPTION_ALL,
@@ -231,7 +219,6 @@ static enum command_status run_confirm(const struct invocation *invocation)
 
 const struct command command_confirm = {
 	.name = "confirm",
-	.group = COMMAND_SAFETY,
 	.usage = "[--force]",
 	.summary = "keep what a --confirm TIME would undo",
 	.options = OPTION_FORCE,

@@ -337,7 +337,6 @@ static enum command_status run_stats(const struct invocation *words)
 
 const struct command command_stats = {
 	.name = "stats",
-	.group = COMMAND_LOOK,
 	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
@@ -386,7 +385,6 @@ static enum command_status run_metrics(const struct invocation *invocation)
 
 const struct command command_metrics = {
 	.name = "metrics",
-	.group = COMMAND_LOOK,
 	.usage = "[FILE|-]",
 	.summary = "print the state of all running filters for Prometheus",
 	.max = 1,
@@ -418,7 +416,6 @@ static enum command_status run_exporter(const struct invocation *invocation)
 
 const struct command command_exporter = {
 	.name = "exporter",
-	.group = COMMAND_LOOK,
 	.usage = "[--listen ADDRESS:PORT]",
 	.summary = "serve the state of all running filters to Prometheus",
 	.options = OPTION_LISTEN,

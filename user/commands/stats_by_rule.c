@@ -46,11 +46,14 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix)
 	return 0;
 }
 
+static int by_packets(const struct abi_counter *x, const struct abi_counter *y)
+{
+	return (x->packets < y->packets) - (x->packets > y->packets);
+}
+
 static int compare_counts(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
-
-	return (x->count.packets < y->count.packets) - (x->count.packets > y->count.packets);
+	return by_packets(&((const struct entry *)a)->count, &((const struct entry *)b)->count);
 }
 
 static int compare_sources(const void *a, const void *b)
@@ -130,14 +133,12 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 	struct ranking ranking = { .counts = counts,
 				   .prefix = prefix,
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
-	int error = store ? store_shapes(store, &counts->shapes) : 0;
+	int error = store ? store_each(store, rank, &ranking) : 0;
 	json_t *rows = json_array();
 	char text[RULE_TEXT_BYTES];
 	struct reason reason;
 	struct rule rule;
 
-	if (!error && store)
-		error = store_each(store, rank, &ranking);
 	sort(&ranking);
 	if (prefix && ranking.count)
 		qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
@@ -161,13 +162,7 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 		}
 	}
 	free(ranking.entry);
-	if (!error) {
-		output_print(rows);
-		return STATUS_DONE;
-	}
-	json_decref(rows);
-	store_unread_reason(error, &reason);
-	return command_fail_because(error, &reason);
+	return command_answer(store_unread_reason(error, &reason), &reason, rows);
 }
 
 /* ---- by list ---- */
@@ -180,9 +175,7 @@ struct list_row {
 
 static int compare_lists(const void *a, const void *b)
 {
-	const struct list_row *x = a, *y = b;
-
-	return (x->count.count.packets < y->count.count.packets) - (x->count.count.packets > y->count.count.packets);
+	return by_packets(&((const struct list_row *)a)->count.count, &((const struct list_row *)b)->count.count);
 }
 
 static enum command_status print_lists(const struct invocation *invocation, struct store *store,
@@ -192,6 +185,7 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 	struct store_lists lists = {};
 	struct list_counts sums = {};
 	json_t *rows = json_array();
+	struct reason reason;
 	size_t used = 0;
 	int error = store ? store_lists(store, &lists) : 0;
 
@@ -209,12 +203,7 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 						      (json_int_t)row[i].count.count.bytes, "rules",
 						      (json_int_t)row[i].count.rules, "action",
 						      rule_action_name(row[i].action), "list", row[i].list));
-	if (!error) {
-		output_print(rows);
-		return STATUS_DONE;
-	}
-	json_decref(rows);
-	return command_fail(STATUS_SYSTEM, "cannot read the store: %s", reason_of_write(error));
+	return command_answer(store_unread_reason(error, &reason), &reason, rows);
 }
 
 /* ---- both ---- */
@@ -230,7 +219,7 @@ enum command_status stats_by_rule(const struct invocation *invocation, enum stat
 
 	if (error)
 		return command_fail_because(error, &reason);
-	status = command_open_counts(invocation, &counts);
+	status = command_open_counts(invocation, store, &counts);
 	if (status == STATUS_DONE)
 		status = by == STATS_BY_LIST ?
 				 print_lists(invocation, store, &counts) :

@@ -341,16 +341,6 @@ static const char *text_of(const json_t *status, const char *name)
 	return json_string_value(json_object_get(status, name));
 }
 
-static json_int_t integer_of(const json_t *status, const char *name)
-{
-	return json_integer_value(json_object_get(status, name));
-}
-
-static double number_of(const json_t *status, const char *name)
-{
-	return json_number_value(json_object_get(status, name));
-}
-
 /* Copies a member, unless it is an empty array. */
 static void copy(json_t *lines, const json_t *status, const char *name)
 {
@@ -364,7 +354,9 @@ static void copy(json_t *lines, const json_t *status, const char *name)
 static void add_brief_filters(json_t *lines, const json_t *running, const char *name)
 {
 	json_t *others = json_array(), *interfaces = json_array(); /* "eth0 native", "eth1 native outgoing", ... */
-	const json_t *filter, *own = NULL, *row, *held;
+	json_int_t used, slots, bytes;
+	json_t *filter, *own = NULL, *row, *held;
+	double load;
 	size_t i, k;
 
 	json_array_foreach(running, i, filter)
@@ -401,11 +393,11 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 		json_object_set_new(lines, "running", json_array());
 	}
 	/* Nothing more is known of a filter of another version. */
-	if (json_object_get(own, "table")) {
+	if (!json_unpack(own, "{s:I, s:I, s:F, s:I}", "used_slots", &used, "slots", &slots, "load_factor", &load,
+			 "table_bytes", &bytes)) {
 		copy(lines, own, "table");
-		add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(own, "used_slots"),
-			 integer_of(own, "slots"), 100 * number_of(own, "load_factor"),
-			 integer_of(own, "table_bytes") / 1048576.);
+		add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", used, slots, 100 * load,
+			 bytes / 1048576.);
 	}
 	if (json_array_size(others))
 		json_object_set(lines, "other_filters", others);
@@ -416,26 +408,25 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 /* What --verbose shows in full. Takes `status`. */
 static json_t *brief(json_t *status)
 {
-	const json_t *pending = json_object_get(status, "unconfirmed_change"),
-		     *running = json_object_get(status, "running");
+	static const char *const copied[] = { "not_seen", "not_fed", "failed_fetches", "flows", "sessions_down" };
+	const json_t *running = json_object_get(status, "running");
 	const char *name = text_of(status, "name");
 	json_t *lines = json_pack("{s:s}", "name", name);
-	const json_int_t timed = integer_of(status, "timed_rules");
+	json_int_t rules = 0, timed = 0, changed;
 	char time[RULE_TIME_BYTES];
+	double left_s;
 
+	json_unpack(status, "{s:I, s:I}", "rules", &rules, "timed_rules", &timed);
 	if (timed)
-		add_text(lines, "rules", "%lld, %lld with a timeout", integer_of(status, "rules"), timed);
+		add_text(lines, "rules", "%lld, %lld with a timeout", rules, timed);
 	else
-		json_object_set(lines, "rules", json_object_get(status, "rules"));
+		json_object_set_new(lines, "rules", json_integer(rules));
 	json_object_set(lines, "policies_that_drop", json_object_get(status, "policies_that_drop"));
-	if (pending)
-		add_text(lines, "unconfirmed_change", "%lld rules, undone in %s", integer_of(pending, "rules"),
-			 rule_time_format((__s64)(1000 * number_of(pending, "left_s")), time));
-	copy(lines, status, "not_seen");
-	copy(lines, status, "not_fed");
-	copy(lines, status, "failed_fetches");
-	copy(lines, status, "flows");
-	copy(lines, status, "sessions_down");
+	if (!json_unpack(status, "{s:{s:I, s:F}}", "unconfirmed_change", "rules", &changed, "left_s", &left_s))
+		add_text(lines, "unconfirmed_change", "%lld rules, undone in %s", changed,
+			 rule_time_format((__s64)(1000 * left_s), time));
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
+		copy(lines, status, copied[i]);
 	/* The effect of a running filter says it too. */
 	if (!json_array_size(running) && json_is_true(json_object_get(status, "monitor_only")))
 		json_object_set_new(lines, "monitor_only", json_true());
@@ -574,7 +565,6 @@ static enum command_status run_status(const struct invocation *invocation)
 
 const struct command command_status = {
 	.name = "status",
-	.group = COMMAND_LOOK,
 	.usage = "[--verbose]",
 	.summary = "show the stored rules and the running filters",
 	.options = OPTION_VERBOSE,

@@ -104,34 +104,25 @@ static const char *running_text(const struct finding *finding)
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
-static enum command_status test_list(const struct invocation *invocation, const struct rule *query, const char *flow,
-				     const char *list)
+static enum command_status test_list(struct store *store, const struct rule *query, const char *flow, const char *list)
 {
 	char found[RULE_TEXT_BYTES];
 	struct store_lists lists = {};
-	struct rule rule;
-	struct reason reason;
-	struct store *store;
 	unsigned int owner;
-	bool is_listed;
-	int error = command_open_store(invocation, &store, &reason);
+	struct reason reason;
+	struct rule rule;
+	int error = store ? store_lists(store, &lists) : 0;
 
-	if (error)
-		return command_fail_because(error, &reason);
-	error = store ? store_lists(store, &lists) : 0;
 	owner = store_lists_find(&lists, list);
-	if (!error && owner)
+	if (!error && !owner)
+		return command_fail_list(change_say_no_list(list, &reason), &reason);
+	if (!error)
 		error = query_test_owned(store, owner, query, &rule);
-	store_close(store);
-	is_listed = owner && !error;
 	if (error && error != -ENOENT)
 		return command_fail_because(store_unread_reason(error, &reason), &reason);
-	if (!owner)
-		return command_fail_list(change_say_no_list(list, &reason), &reason);
 	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", flow, "list", list, "verdict",
-			       is_listed ? "listed" : "not listed", "rule",
-			       is_listed ? rule_format(&rule, found) : NULL));
-	return is_listed ? STATUS_DONE : STATUS_NO;
+			       error ? "not listed" : "listed", "rule", error ? NULL : rule_format(&rule, found)));
+	return error ? STATUS_NO : STATUS_DONE;
 }
 
 /* Prints what was found. `flow`: what the operator asked about, as text. */
@@ -165,15 +156,31 @@ static void print_finding(const struct invocation *invocation, const struct find
 			    command_name_option(invocation->name), flow);
 }
 
+static enum command_status test_all(const struct invocation *invocation, struct store *store, const struct rule *query,
+				    const char *flow)
+{
+	struct finding finding = { .query = query };
+	struct reason reason;
+	int error = store ? store_unread_reason(ask_store(store, &finding), &reason) : 0;
+
+	/* The store is still open, so that the filters are asked about the same rules. */
+	if (!error)
+		error = ask_filters(invocation, store, &finding, &reason);
+	if (!error)
+		print_finding(invocation, &finding, flow);
+	json_decref(finding.lists);
+	if (error)
+		return command_fail_because(error, &reason);
+	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
+}
+
 static enum command_status run_test(const struct invocation *invocation)
 {
 	char flow[RULE_TEXT_BYTES];
-	struct finding finding = {};
-	const char *list;
-	struct reason reason;
+	enum command_status status;
 	struct store *store;
 	struct rule query;
-	int error;
+	const char *list;
 
 	if (command_read_rule(invocation, &query, &list))
 		return STATUS_USAGE;
@@ -190,30 +197,16 @@ static enum command_status run_test(const struct invocation *invocation)
 		rule_exchange(&query);
 	else
 		query.fields |= RULE_NEW;
-	if (list)
-		return test_list(invocation, &query, flow, list);
-	finding.query = &query;
-	error = command_open_store(invocation, &store, &reason);
-	if (error)
-		return command_fail_because(error, &reason);
-	if (!store)
-		command_note_no_store(invocation);
-	error = store ? store_unread_reason(ask_store(store, &finding), &reason) : 0;
-	/* The store is still open, so that the filters are asked about the same rules. */
-	if (!error)
-		error = ask_filters(invocation, store, &finding, &reason);
+	status = command_read_store(invocation, NULL, &store);
+	if (status != STATUS_DONE)
+		return status;
+	status = list ? test_list(store, &query, flow, list) : test_all(invocation, store, &query, flow);
 	store_close(store);
-	if (!error)
-		print_finding(invocation, &finding, flow);
-	json_decref(finding.lists);
-	if (error)
-		return command_fail_because(error, &reason);
-	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
+	return status;
 }
 
 const struct command command_test = {
 	.name = "test",
-	.group = COMMAND_RULES,
 	.usage = "RULE-OR-FLOW [--list NAME] [--outgoing]",
 	.summary = "say whether these packets are blocked, and by which rule",
 	.options = OPTION_LIST | OPTION_OUTGOING,

@@ -336,7 +336,6 @@ static enum command_status run_top(const struct invocation *invocation)
 
 const struct command command_top = {
 	.name = "top",
-	.group = COMMAND_LOOK,
 	.usage = "[--interval TIME] [--count N]",
 	.summary = "watch what is passed and dropped, live",
 	.options = OPTION_INTERVAL | OPTION_COUNT,

@@ -81,38 +81,39 @@ static int bring_outgoing(struct up *up, const char *interface, bool was_there, 
 static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface, false);
-	const bool is_there = interfaces_index(interface);
+	const bool is_there = interfaces_index(interface), was_filtered = attachment;
 	struct reason reason;
 	int error = 0;
 
-	if (attachment) {
-		error = bring_outgoing(up, interface, true, &reason);
-		if (error)
-			note_failure(up, command_fail_because(error, &reason));
-		attachment = session_attachment_on(&up->session, interface, false);
-		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "runs already");
-		return;
-	}
 	if (!is_there && !up->is_last)
 		return;
-	/* If there is no filter, bring_all() has reported why. */
 	if (!is_there) {
 		note_failure(up, command_fail(STATUS_SYSTEM,
 					      "there is no interface '%s' here; see ip link; everything else is done",
 					      interface));
-	} else if (up->session.filters_count) {
-		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
+	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
+		if (!was_filtered)
+			error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
 		if (!error)
-			error = bring_outgoing(up, interface, false, &reason);
-		attachment = error ? NULL : session_attachment_on(&up->session, interface, false);
+			error = bring_outgoing(up, interface, was_filtered, &reason);
+		if (error)
+			note_failure(up, command_fail_because(error, &reason));
+		attachment = session_attachment_on(&up->session, interface, false);
 	}
-	if (error)
-		note_failure(up, command_fail_because(error, &reason));
 	note_interface(up, attachment ? attachment->interface : interface,
 		       attachment ? interface_mode_name(attachment->mode) : "-",
-		       attachment ? "loaded" :
-		       is_there   ? "not loaded" :
-				    "not there");
+		       was_filtered ? "runs already" :
+		       attachment   ? "loaded" :
+		       is_there     ? "not loaded" :
+				      "not there");
+}
+
+static bool is_named(const struct config *config, const char *interface)
+{
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		if (interfaces_are_one(config->interfaces[i], interface))
+			return true;
+	return false;
 }
 
 /* Takes the filter off the interfaces that the file does not name, if at least one that it names has the filter. */
@@ -125,38 +126,29 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i], false) != NULL;
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &kernel->attachments[i];
-		bool is_named = false;
+		const char *done = "taken off";
 		struct reason reason;
 		int error;
 
-		for (size_t k = 0; k < up->config->interfaces_count; k++)
-			is_named |= interfaces_are_one(up->config->interfaces[k], attachment->interface);
-		if (is_named || kernel_goes_with_another(kernel, attachment))
+		if (is_named(up->config, attachment->interface) || kernel_goes_with_another(kernel, attachment))
 			continue;
-		if (!is_any_filtered) {
+		if (is_any_filtered) {
+			error = kernel_detach(kernel, attachment, &reason);
+			done = error ? "not taken off" : done;
+			if (error)
+				note_failure(up, command_fail_because(error, &reason));
+		} else {
+			done = "kept";
 			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
 				    "names has the filter",
 				    attachment->interface);
-			note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
-			continue;
 		}
-		error = kernel_detach(kernel, attachment, &reason);
-		if (error)
-			note_failure(up, command_fail_because(error, &reason));
-		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
-			       error ? "not taken off" : "taken off");
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), done);
 	}
 	/* What another tool has taken off is not missed any more if the file does not name it. */
-	for (const struct if_nameindex *i = there; i && i->if_index && is_any_filtered; i++) {
-		bool is_named = false;
-
-		if (!kernel_has_lost_interface(kernel, 1, 0, (int)i->if_index))
-			continue;
-		for (size_t k = 0; k < up->config->interfaces_count; k++)
-			is_named |= interfaces_are_one(up->config->interfaces[k], i->if_name);
-		if (!is_named)
+	for (const struct if_nameindex *i = there; i && i->if_index && is_any_filtered; i++)
+		if (kernel_has_lost_interface(kernel, 1, 0, (int)i->if_index) && !is_named(up->config, i->if_name))
 			kernel_want_received(kernel, (int)i->if_index, false);
-	}
 	if (there)
 		if_freenameindex(there);
 }
@@ -237,63 +229,81 @@ static struct import_options list_import(const struct invocation *invocation, co
 					.least_percent = 100 - list->shrink_max };
 }
 
-/* Without a store there are none. */
-static struct store_lists read_lists(const struct up *up)
+/* Reads the stored lists, and notes those that the file does not have. */
+static void read_lists(struct up *up, struct store_lists *lists)
 {
-	struct store_lists lists = {};
-	struct reason ignored;
+	struct reason reason;
 	struct store *store;
+	int error = command_open_store(up->invocation, &store, &reason);
 
-	if (!command_open_store(up->invocation, &store, &ignored) && store)
-		store_lists(store, &lists);
+	*lists = (struct store_lists){};
+	if (!error && store)
+		error = store_unread_reason(store_lists(store, lists), &reason);
 	store_close(store);
-	return lists;
+	if (error)
+		note_failure(up, command_fail_because(error, &reason));
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		size_t k = 0;
+
+		while (k < up->config->lists_count && strcmp(up->config->list[k].name, lists->list[i].name))
+			k++;
+		if (lists->list[i].name[0] && k == up->config->lists_count)
+			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists delete %s deletes it",
+				    lists->list[i].name, lists->list[i].name);
+	}
+}
+
+/* Imports the file of a list. `refresh` fetches one by URL: the network may not be there yet, so its rules stay as they are. */
+static int bring_list(struct up *up, const struct config_list *list, const struct store_lists *stored,
+		      struct reason *reason)
+{
+	const struct import_options import = list_import(up->invocation, list);
+	struct command_imported result = {};
+	const char *done = "refreshed";
+	int error = 0;
+
+	if (list->url) {
+		done = "as last fetched";
+		if (!stored->list[store_lists_find(stored, list->name)].imported_s) {
+			done = "not fetched yet";
+			output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
+				    "xdp-cuckoo-fetch@%s.timer",
+				    list->name, up->invocation->name);
+		}
+	} else {
+		error = config_check_list_file(list, reason);
+		if (!error)
+			error = command_import_list(&import, &list->file, 1, &result, reason);
+	}
+	if (error) {
+		note_failure(up, command_fail(command_status_of(error), "list '%s': %s", list->name, reason->text));
+		done = "not refreshed";
+	} else if (result.bad_lines) {
+		note_failure(up, STATUS_USAGE);
+	}
+	if (error || !result.answer) {
+		json_decref(result.answer);
+		result.answer = json_object();
+	}
+	json_object_update_new(result.answer, json_pack("{s:s, s:s}", "result", done, "list", list->name));
+	json_array_append_new(up->lists, result.answer);
+	return error == -EINTR ? reason_set(reason, error, "interrupted: the rest was not done") : 0;
 }
 
 /* Filters the interfaces that exist, with all lists, before it waits for others. -EINTR: a signal came. */
 static int bring_up(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
+	struct store_lists stored;
 	int error;
 
 	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
 	error = bring_all(up, reason);
-	for (size_t i = 0; i < config->lists_count && !error; i++) {
-		const struct config_list *list = &config->list[i];
-		const struct import_options import = list_import(up->invocation, list);
-		struct command_imported result = {};
-
-		/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
-		if (list->url) {
-			const struct store_lists lists = read_lists(up);
-			const bool is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
-
-			if (!is_there)
-				output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the "
-					    "timer xdp-cuckoo-fetch@%s.timer",
-					    list->name, up->invocation->name);
-			json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
-								   is_there ? "as last fetched" : "not fetched yet"));
-			continue;
-		}
-		error = config_check_list_file(list, reason);
-		if (!error)
-			error = command_import_list(&import, &list->file, 1, &result, reason);
-		if (error) {
-			note_failure(up,
-				     command_fail(command_status_of(error), "list '%s': %s", list->name, reason->text));
-			json_decref(result.answer);
-			result.answer = json_object();
-		} else if (result.bad_lines) {
-			note_failure(up, STATUS_USAGE);
-		}
-		json_object_set_new(result.answer, "result", json_string(error ? "not refreshed" : "refreshed"));
-		json_object_set_new(result.answer, "list", json_string(list->name));
-		json_array_append_new(up->lists, result.answer);
-		if (error == -EINTR)
-			return reason_set(reason, error, "interrupted: the rest was not done");
-		error = 0;
-	}
+	if (error)
+		return error;
+	read_lists(up, &stored);
+	for (size_t i = 0; i < config->lists_count && !error; i++)
+		error = bring_list(up, &config->list[i], &stored, reason);
 	if (error || up->is_last)
 		return error;
 	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
@@ -320,18 +330,6 @@ static enum command_status run_up(const struct invocation *invocation)
 	if (!error)
 		error = bring_up(&up, &reason);
 	if (!error) {
-		const struct store_lists lists = read_lists(&up);
-
-		for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-			size_t k = 0;
-
-			while (k < config->lists_count && strcmp(config->list[k].name, lists.list[i].name))
-				k++;
-			if (lists.list[i].name[0] && k == config->lists_count)
-				output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists "
-					    "delete %s deletes it",
-					    lists.list[i].name, lists.list[i].name);
-		}
 		output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", invocation->name, "renewed_tables",
 				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists));
 		if (!output_flush())
@@ -345,7 +343,6 @@ static enum command_status run_up(const struct invocation *invocation)
 
 const struct command command_up = {
 	.name = "up",
-	.group = COMMAND_RUN,
 	.usage = "[FILE]",
 	.summary = "load filter, policies and lists as a configuration file says",
 	.max = 1,
@@ -366,8 +363,11 @@ static enum command_status run_down(const struct invocation *invocation)
 	json_t *done;
 	int error = 0;
 
-	/* Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. */
-	if (invocation->is_on_stop) {
+	/*
+	 * Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. But a FILE that
+	 * is not there may be an interface, and the operator may want the filter off only that one.
+	 */
+	if (invocation->is_on_stop || (invocation->count && access(invocation->operands[0], F_OK))) {
 		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
 				    command_report_bad_line, &config, &reason);
 		if (error)
@@ -409,7 +409,6 @@ static enum command_status run_down(const struct invocation *invocation)
 
 const struct command command_down = {
 	.name = "down",
-	.group = COMMAND_RUN,
 	.usage = "[FILE] [--on-stop]",
 	.summary = "take the filter off all its interfaces",
 	.options = OPTION_ON_STOP,
@@ -428,13 +427,17 @@ static enum command_status run_check_config(const struct invocation *invocation)
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
 				command_report_bad_line, &config, &reason);
 
-	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++) {
+	if (error)
+		return command_fail_because(error, &reason);
+	for (size_t i = 0; i < config->lists_count; i++) {
 		const struct config_list *list = &config->list[i];
 		struct import_options import = list_import(invocation, list);
 		struct command_imported result = {};
 		int wrong;
 
-		if (list->url)
+		if (!list->url && !invocation->is_strict && access(list->file, R_OK))
+			output_note("list '%s': cannot read '%s': %s", list->name, list->file, strerror(errno));
+		if (list->url || !invocation->is_strict)
 			continue;
 		import.is_dry_run = true;
 		wrong = config_check_list_file(list, &reason);
@@ -445,27 +448,20 @@ static enum command_status run_check_config(const struct invocation *invocation)
 			command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
 		is_right &= !wrong && !result.bad_lines;
 	}
-	for (size_t i = 0; !error && i < config->interfaces_count; i++)
+	for (size_t i = 0; i < config->interfaces_count; i++)
 		if (!interfaces_index(config->interfaces[i]))
 			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "
 				    "then fails",
 				    config->interfaces[i]);
-	for (size_t i = 0; !error && !invocation->is_strict && i < config->lists_count; i++)
-		if (!config->list[i].url && access(config->list[i].file, R_OK))
-			output_note("list '%s': cannot read '%s': %s", config->list[i].name, config->list[i].file,
-				    strerror(errno));
-	if (!error && is_right)
+	if (is_right)
 		output_print(json_pack("{s:s, s:I, s:I}", "configuration", "right", "interfaces",
 				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));
 	config_close(config);
-	if (error)
-		return command_fail_because(error, &reason);
 	return is_right ? STATUS_DONE : STATUS_USAGE;
 }
 
 const struct command command_check_config = {
 	.name = "check-config",
-	.group = COMMAND_RUN,
 	.usage = "[FILE] [--strict]",
 	.summary = "check a configuration file",
 	.options = OPTION_STRICT,

@@ -11,15 +11,14 @@
 
 static enum command_status run_check(const struct invocation *invocation)
 {
-	json_t *rows;
+	bool differing = false, is_wrong;
 	struct session session;
 	struct reason reason;
-	bool differing = false, is_undone, is_late = false;
+	json_t *rows;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
-	if (error)
-		return command_fail_because(error, &reason);
-	error = session.store ? store_unread_reason(store_check(session.store), &reason) : 0;
+	if (!error && session.store)
+		error = store_unread_reason(store_check(session.store), &reason);
 	if (error) {
 		session_close(&session);
 		return command_fail_because(error, &reason);
@@ -43,21 +42,20 @@ static enum command_status run_check(const struct invocation *invocation)
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
 						"other_end", (json_int_t)difference.retimed));
 	}
-	is_undone = session.undone.is_done;
+	is_wrong = differing || session.undone.is_done;
 	for (size_t i = 0; i < session.filters_count; i++)
-		is_late |= run_is_confirm_late(&session.filters[i].kernel);
+		is_wrong |= run_is_confirm_late(&session.filters[i].kernel);
 	output_print(rows);
 	session_close(&session);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (differing)
 		output_note("the differing entries have been repaired");
-	return differing || is_undone || is_late ? STATUS_NO : STATUS_DONE;
+	return is_wrong ? STATUS_NO : STATUS_DONE;
 }
 
 const struct command command_check = {
 	.name = "check",
-	.group = COMMAND_LOOK,
 	.usage = "",
 	.summary = "compare the running tables with the store, and repair them",
 	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
@@ -101,7 +99,6 @@ static enum command_status run_resize(const struct invocation *invocation)
 
 const struct command command_resize = {
 	.name = "resize",
-	.group = COMMAND_RUN,
 	.usage = "N",
 	.summary = "give the running tables room for N rules",
 	.min = 1,
@@ -119,10 +116,10 @@ static enum command_status run_expire(const struct invocation *invocation)
 	__u64 count = 0;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
-	if (!error)
+	if (!error) {
 		command_report_found(&session);
-	if (!error)
 		error = change_begin(&session, &reason);
+	}
 	if (!error)
 		error = change_end(&session, change_expire(&session, &count, &reason), &reason);
 	if (!error)
@@ -133,7 +130,6 @@ static enum command_status run_expire(const struct invocation *invocation)
 
 const struct command command_expire = {
 	.name = "expire",
-	.group = COMMAND_RULES,
 	.usage = "",
 	.summary = "delete the rules that have ended",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -168,15 +164,34 @@ static enum command_status flush_list(const struct invocation *invocation, const
 	return STATUS_DONE;
 }
 
+/* Within a change. Lists are fed by others, who do not expect that their rules go. */
+static int delete_all(const struct invocation *invocation, struct session *session, struct store_info *info,
+		      struct reason *reason)
+{
+	char fed[REASON_BYTES / 2] = "";
+	struct store_lists lists;
+	int error = store_lists(session->store, &lists);
+
+	if (!error)
+		error = store_info(session->store, info);
+	if (error)
+		return store_unread_reason(error, reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !invocation->is_forced; i++)
+		if (lists.list[i].rules)
+			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,
+				    (unsigned long long)lists.list[i].rules);
+	if (*fed)
+		return reason_set(reason, -EINVAL,
+				  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the "
+				  "rules of one list, or flush --force to delete all rules",
+				  fed);
+	return change_clear(session, reason);
+}
+
 static enum command_status run_flush(const struct invocation *invocation)
 {
-	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	enum command_status status;
-	char fed[REASON_BYTES / 2] = "";
+	struct command_change change;
 	struct store_info info = {};
-	struct store_lists lists;
-	struct guard guard;
-	struct session session;
 	struct reason reason;
 	int error;
 
@@ -187,43 +202,18 @@ static enum command_status run_flush(const struct invocation *invocation)
 				    invocation->operands[0], invocation->operands[0]);
 	if (invocation->count || invocation->list_name)
 		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
-	if (invocation->confirm_ms)
-		watchdog_ignore_hangup();
-	error = command_open_guarded(invocation, &session, &guard, &reason);
+	error = command_open_change(invocation, true, &change, &reason);
+	if (!error) {
+		command_report_undone(&change.session);
+		error = command_begin(invocation, &change.session, &reason);
+	}
 	if (!error)
-		command_report_undone(&session);
-	if (!error)
-		error = command_begin(invocation, &session, &reason);
-	if (!error)
-		error = store_unread_reason(store_lists(session.store, &lists), &reason);
-	if (!error)
-		error = store_unread_reason(store_info(session.store, &info), &reason);
-	/* Lists are fed by others, who do not expect that their rules go. */
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && !invocation->is_forced; i++)
-		if (lists.list[i].rules)
-			text_append(fed, sizeof(fed), "%s%s (%llu)", *fed ? ", " : "", lists.list[i].name,
-				    (unsigned long long)lists.list[i].rules);
-	if (*fed)
-		error = reason_set(&reason, -EINVAL,
-				   "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the "
-				   "rules of one list, or flush --force to delete all rules",
-				   fed);
-	if (!error)
-		error = change_clear(&session, &reason);
-	if (session.change)
-		error = change_end(&session, error, &reason);
-	command_close_pending(&session, &guard, &watchdog);
-	error = command_start_watchdog(&watchdog, error, &reason);
-	status = command_answer(error, &reason,
-				command_note_dry_run(invocation, json_pack("{s:I}", "deleted_rules", info.rules)));
-	if (status == STATUS_DONE && watchdog.pending_id)
-		command_report_confirm(invocation, watchdog.deadline_ms);
-	return status;
+		error = change_end(&change.session, delete_all(invocation, &change.session, &info, &reason), &reason);
+	return command_end_change(invocation, &change, error, &reason, json_pack("{s:I}", "deleted_rules", info.rules));
 }
 
 const struct command command_flush = {
 	.name = "flush",
-	.group = COMMAND_RULES,
 	.usage = "[LIST] [--list NAME] [--dry-run] [--confirm TIME] [--force]",
 	.summary = "delete all rules, or those of one list",
 	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/safe_text.h"
 #include "counters/counters.h"
 #include "io/output.h"
 #include "rule/rule.h"
@@ -31,64 +32,62 @@ static double load_percent(const struct top_state *state)
 	return state->slots ? 100. * state->used / state->slots : 0;
 }
 
-/* Appends the rates of a verdict. */
-static const char *put_rates(const struct top_model *model, const char *separator, enum abi_verdict verdict,
-			     char text[TOP_TEXT_BYTES])
+static void put_rates(const struct top_model *model, const char *separator, enum abi_verdict verdict,
+		      char text[TOP_TEXT_BYTES])
 {
-	const bool has = model->has_rates;
 	char packets[TOP_NUMBER_BYTES], bits[TOP_NUMBER_BYTES];
-	const size_t used = strlen(text);
 
 	if (verdict != VERDICT_WOULD_DROP || model->has_would_drop)
-		snprintf(text + used, TOP_TEXT_BYTES - used, "%s%-7s %5s packets/s %5s bits/s", separator,
-			 verdict == VERDICT_WOULD_DROP ? "would drop" : verdict_words[verdict].done,
-			 has ? top_number(model->total.pps[verdict], packets) : "-",
-			 has ? top_number(model->total.bps[verdict], bits) : "-");
-	return text;
+		text_append(text, TOP_TEXT_BYTES, "%s%-7s %5s packets/s %5s bits/s", separator,
+			    verdict == VERDICT_WOULD_DROP ? "would drop" : verdict_words[verdict].done,
+			    model->has_rates ? top_number(model->total.pps[verdict], packets) : "-",
+			    model->has_rates ? top_number(model->total.bps[verdict], bits) : "-");
+}
+
+static void put_lost(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	char lost[TOP_NUMBER_BYTES];
+
+	if (model->lost > 0)
+		text_append(text, TOP_TEXT_BYTES, "; LOST by the card %s packets/s", top_number(model->lost, lost));
 }
 
 const char *top_model_heading(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
 {
 	const struct top_state *state = &model->state;
-	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
+	char age[RULE_TIME_BYTES] = "?", number[TOP_NUMBER_BYTES], other[TOP_NUMBER_BYTES];
 	const double *pps = model->total.pps;
 	const double all = pps[VERDICT_PASS] + pps[VERDICT_DROP] + pps[VERDICT_WOULD_DROP];
-	char age[RULE_TIME_BYTES] = "?", policy[TOP_NUMBER_BYTES], lost[TOP_NUMBER_BYTES];
-	int length;
 
 	text[0] = '\0';
 	switch (i) {
 	case 0:
 		if (state->age_s >= 0)
 			rule_time_format((__s64)state->age_s * 1000, age);
-		snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect, *age ? age : "0s",
-			 model->is_paused ? "; PAUSED" : "");
-		return text;
+		text_append(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect,
+			    *age ? age : "0s", model->is_paused ? "; PAUSED" : "");
+		break;
 	case 1:
 		put_rates(model, "", VERDICT_PASS, text);
-		length = strlen(put_rates(model, "; ", VERDICT_WOULD_DROP, text));
-		if (model->lost > 0)
-			snprintf(text + length, TOP_TEXT_BYTES - length, "; LOST by the card %s packets/s",
-				 top_number(model->lost, lost));
-		return text;
+		put_rates(model, "; ", VERDICT_WOULD_DROP, text);
+		put_lost(model, text);
+		break;
 	case 2:
-		length = strlen(put_rates(model, "", VERDICT_DROP, text));
+		put_rates(model, "", VERDICT_DROP, text);
 		if (model->has_rates && all > 0)
-			length += snprintf(text + length, TOP_TEXT_BYTES - length, ", %.1f %% of all",
-					   100 * pps[VERDICT_DROP] / all);
+			text_append(text, TOP_TEXT_BYTES, ", %.1f %% of all", 100 * pps[VERDICT_DROP] / all);
 		/* Smaller values are rounding errors. */
 		if (model->by_policy > 1e-3)
-			snprintf(text + length, TOP_TEXT_BYTES - length, "; %s/s by policy",
-				 top_number(model->by_policy, policy));
-		return text;
+			text_append(text, TOP_TEXT_BYTES, "; %s/s by policy", top_number(model->by_policy, number));
+		break;
 	default:
-		length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled", load_percent(state),
-				  top_number(state->slots, slots), top_number(state->used, used));
+		text_append(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled", load_percent(state),
+			    top_number(state->slots, number), top_number(state->used, other));
 		if (model->stopped > 0 || model->retries > 0)
-			snprintf(text + length, TOP_TEXT_BYTES - length, "; stopped %s/s, retries %s/s",
-				 top_number(model->stopped, stopped), top_number(model->retries, retries));
-		return text;
+			text_append(text, TOP_TEXT_BYTES, "; stopped %s/s, retries %s/s",
+				    top_number(model->stopped, number), top_number(model->retries, other));
 	}
+	return text;
 }
 
 const char *top_model_ago(const struct top_model *model, int intervals, char text[TOP_TEXT_BYTES])
@@ -103,20 +102,16 @@ const char *top_model_ago(const struct top_model *model, int intervals, char tex
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
 	const time_t now = time(NULL);
-	char lost[TOP_NUMBER_BYTES];
 	struct tm at;
-	size_t used;
 
 	text[0] = '\0';
 	if (localtime_r(&now, &at))
 		strftime(text, TOP_TEXT_BYTES, "%H:%M:%S", &at);
 	put_rates(model, " ", VERDICT_PASS, text);
 	put_rates(model, "; ", VERDICT_WOULD_DROP, text);
-	used = strlen(put_rates(model, "; ", VERDICT_DROP, text));
-	used += snprintf(text + used, TOP_TEXT_BYTES - used, "; load %.1f %%", load_percent(&model->state));
-	if (model->lost > 0)
-		snprintf(text + used, TOP_TEXT_BYTES - used, "; LOST by the card %s packets/s",
-			 top_number(model->lost, lost));
+	put_rates(model, "; ", VERDICT_DROP, text);
+	text_append(text, TOP_TEXT_BYTES, "; load %.1f %%", load_percent(&model->state));
+	put_lost(model, text);
 	return text;
 }
 

@@ -134,9 +134,9 @@ static void check_examples(const struct command *command)
 
 TEST(test_examples)
 {
-	for (const struct command *const *command = command_table; *command; command++) {
-		print_message("%s\n", (*command)->name);
-		check_examples(*command);
+	for (const struct command_row *known = command_table; known->command; known++) {
+		print_message("%s\n", known->command->name);
+		check_examples(known->command);
 	}
 }
 
@@ -198,14 +198,14 @@ static __u64 check_usage(const struct command *command)
 
 TEST(test_usage_has_the_options_of_the_command)
 {
-	for (const struct command *const *command = command_table; *command; command++) {
-		const __u64 shown = check_usage(*command);
+	for (const struct command_row *known = command_table; known->command; known++) {
+		const __u64 shown = check_usage(known->command);
 
 		for (const struct option_row *row = options_table; row->name; row++) {
 			const bool is_shown = shown & 1ULL << (row - options_table);
 
-			if (row->bit && is_shown != options_are_of(row, *command))
-				fail_msg("%s: --%s is in its usage: %d", (*command)->name, row->name, is_shown);
+			if (row->bit && is_shown != options_are_of(row, known->command))
+				fail_msg("%s: --%s is in its usage: %d", known->command->name, row->name, is_shown);
 		}
 	}
 }
@@ -215,8 +215,8 @@ TEST(test_every_option_is_some_command_s)
 	for (const struct option_row *row = options_table; row->name; row++) {
 		bool is_taken = false;
 
-		for (const struct command *const *command = command_table; *command; command++)
-			is_taken |= options_are_of(row, *command);
+		for (const struct command_row *known = command_table; known->command; known++)
+			is_taken |= options_are_of(row, known->command);
 		if (!is_taken)
 			fail_msg("--%s", row->name);
 		assert_non_null(row->meaning);
