@@ -394,13 +394,13 @@ static enum command_status run_unload(const struct invocation *words)
 		return command_fail_because(error, &why);
 	unsound = kernel_seen_error(seen);
 	names = json_array();
-	status = detach_all(invocation, filters, count, names);
-	if (unsound && invocation->is_all)
-		status = command_fail_because(unsound, &why);
 	for (int n = 0; n < invocation->count; n++) {
 		judged = judge_word(invocation->operands[n], filters, count, unsound, &why, names);
 		missing = judged == STATUS_DONE ? missing : judged;
 	}
+	status = detach_all(invocation, filters, count, names);
+	if (unsound && invocation->is_all)
+		status = command_fail_because(unsound, &why);
 	kernel_filters_free(filters, count);
 	output_print(json_pack("{s:o}", "unloaded", names));
 	return status == STATUS_DONE ? missing : status;
