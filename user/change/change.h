@@ -321,6 +321,31 @@ int query_has_rule(const struct kernel_filter *kernel, struct store *store, cons
 /* *matches: the running filter finds an entry for these flows, looking it up as the packet path does. 0; -ENOMEM. */
 int query_matches(const struct kernel_filter *kernel, const struct rule *query, bool *matches);
 
+enum sample_cause {
+	SAMPLE_RULE,         /* a stored rule */
+	SAMPLE_UNKNOWN_RULE, /* a rule that is deleted or has ended, or a false positive of a compact table */
+	SAMPLE_POLICY,       /* the policy for the sample's outcome */
+};
+
+struct sample_view {
+	bool has_flow;
+	struct rule flow; /* the flow of the packet, if has_flow */
+	/*
+	 * What the filter looked up: the flow with its details, and with `state new` if the packet may begin something.
+	 * Of a sent packet, source and destination are exchanged.
+	 */
+	struct rule packet;
+	bool is_sent;
+	enum sample_cause cause;
+	struct rule rule; /* with SAMPLE_RULE */
+};
+
+/*
+ * Finds the flow of a sampled packet by the captured bytes of the frame, and the rule or policy that dropped it by the
+ * rules that are stored now. `store` may be NULL.
+ */
+struct sample_view sample_view(const struct abi_sample *sample, struct store *store);
+
 /* The share of slots in use, 0 to 1. */
 double query_fill(const struct kernel_filter *kernel);
 

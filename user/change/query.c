@@ -4,6 +4,7 @@
 
 #include "change/change.h"
 #include "filter/hints.h"
+#include "parse_packet.h"
 
 /* Rules and settings of a store: those of now, or those that there would be if the pending change were undone. */
 struct rules_of {
@@ -271,6 +272,33 @@ int query_has_rule(const struct kernel_filter *filter, struct store *store, cons
 	*has_rule = !error;
 	table_close(&table);
 	return error == -ENOENT ? 0 : error;
+}
+
+struct sample_view sample_view(const struct abi_sample *sample, struct store *store)
+{
+	struct sample_view view = {};
+	struct flow flow = {}; /* the parser sets only the 4 bytes of an IPv4 address */
+
+	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
+	view.has_flow = flow.family != FLOW_NO_FAMILY;
+	view.is_sent = sample->verdict & ABI_SAMPLE_SENT;
+	if (view.has_flow) {
+		view.flow = rule_of_flow(&flow);
+		if (view.is_sent)
+			flow_exchange(&flow);
+		view.packet = rule_of_packet(&flow);
+		if (!view.is_sent && flow.fragment != FLOW_FRAGMENT_LATER &&
+		    !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags))
+			view.packet.fields |= RULE_NEW;
+	}
+	if (sample->outcome < OUTCOME_POLICIES)
+		view.cause = SAMPLE_POLICY;
+	else if (store && view.has_flow && !query_test(store, &view.packet, &view.rule) &&
+		 view.rule.action != RULE_PASS)
+		view.cause = SAMPLE_RULE;
+	else
+		view.cause = SAMPLE_UNKNOWN_RULE;
+	return view;
 }
 
 double query_fill(const struct kernel_filter *filter)

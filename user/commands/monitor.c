@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "change/change.h"
 #include "commands/command.h"
-#include "samples/samples.h"
 #include "counters/counters.h"
 #include "io/output.h"
 #include "kernel/interfaces.h"

@@ -86,7 +86,7 @@ const struct option_row options_table[] = {
 	{ "every", OPTION_SAMPLES, "N", "show one packet in N", VALUE_WHOLE, .to = INTO(every), .max = COUNT_MAX,
 	  .unit = "packets" },
 	{ "rate", OPTION_SAMPLES, "N", "at most N packets per second on each CPU", VALUE_WHOLE, .to = INTO(rate),
-	  .max = KERNEL_RATE_MAX, .unit = "packets a second" },
+	  .max = LISTENER_RATE_MAX, .unit = "packets a second" },
 	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path), .letter = 'w' },
 	{ "on-stop", OPTION_ON_STOP, NULL, "only if the configuration says detach-on-stop", .to = INTO(is_on_stop) },
 	{ "reset", OPTION_RESET, NULL, "count from 0 again", .to = INTO(is_reset) },

@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "change/change.h"
 #include "commands/command.h"
 #include "io/output.h"
 #include "counters/counters.h"
-#include "samples/samples.h"
 #include "top/top.h"
 #include "base/clock.h"
 

@@ -343,69 +343,49 @@ int kernel_cpus(void); /* the largest possible number of CPUs; -errno */
 /* Only for the writer. A packet that comes during the reset is counted either before it or after it. */
 int kernel_reset_counters(const struct kernel_filter *filter, struct reason *reason);
 
-/* ---- samples ---- */
-
 /*
- * Samples of the packets that a filter drops (struct abi_sample). There are samples only while a listener
- * has the lease. A listener is known by a number. Knows neither packets nor rules.
+ * ---- samples ----
+ *
+ * Receives samples of dropped packets (struct abi_sample) from all filters of a name, also from new tables of these
+ * filters and from filters that are loaded later. There are samples only while a listener has the lease.
  */
 
-#define KERNEL_LEASE_MS 5000 /* renew the lease well before its end */
-#define KERNEL_RATE_MAX 1000000
+#define LISTENER_RATE_MAX 1000000
+#define LISTENER_RENEW_MS 1000 /* call listener_renew() as often as this */
 
-/* The listener, and how many samples it wants. */
-struct kernel_listener {
-	__u32 id;     /* random, not 0 */
-	__u32 every;  /* take each `every`th packet */
-	__u32 credit; /* see kernel_sample_credit() */
+struct listener {
+	const char *name; /* of the filters */
+	__u32 id;         /* random, not 0: the lease has it */
+	__u32 every;      /* takes each `every`th packet */
+	__u32 credit;     /* by which the programs keep to the rate */
+	struct samples **samples; /* of each filter */
+	size_t count;
+	struct abi_sampling gone;             /* the counts of filters that no longer run */
+	struct kernel_attachment *interfaces; /* where the filters run */
+	size_t interfaces_count;
+	int fd; /* readable when there are samples */
 };
 
-struct ring_buffer; /* libbpf's */
+/*
+ * `rate`: samples per second on each CPU, 1 to LISTENER_RATE_MAX. If another listener has died, waits some seconds until
+ * its lease ends. 0; -ENOENT, without a reason: no such filter runs; -EBUSY: another process listens; other -errno. On
+ * failure the listener is closed. listener_close() accepts a zeroed struct.
+ */
+int listener_open(struct listener *listener, const char *name, __u32 every, __u32 rate, struct reason *reason);
+void listener_close(struct listener *listener);
 
-struct kernel_samples {
-	__u32 ring_id; /* of the map of samples; it identifies the filter, because a new table has another config */
-	bool is_there; /* for a caller that searches for filters again */
-	struct abi_config *config; /* mapped; NULL: the samples are closed */
-	__u32 config_id;
-	int sampling_fd;
-	struct abi_sampling before; /* counts when the samples were opened */
-	__u64 since_ns;             /* when the samples were opened; older samples were for another listener */
-	int ring_fd;
-	struct ring_buffer *ring;
-	int (*visit)(const struct abi_sample *sample, void *context); /* of kernel_samples_read() */
-	void *context;
-	unsigned int left; /* samples that this read may still take */
-};
+/* Renews the leases, and finds new tables and filters. 0; -EBUSY: another process listens; other -errno. */
+int listener_renew(struct listener *listener, struct reason *reason);
 
-/* The credit for `rate` samples per second on each CPU; `rate` is 1 to KERNEL_RATE_MAX. 0 or -errno. */
-int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
+/* Gives the leases up. After this, listener_read() gets the last samples. */
+void listener_stop(struct listener *listener);
 
-/* Duplicates descriptors, so `filter` may be closed. *samples must not move. 0 or -errno: closed. */
-int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
-void kernel_samples_close(struct kernel_samples *samples);
+/* Passes waiting samples, at most some thousands of each filter, to `visit`, until it returns -errno. Returns that, or 0. */
+int listener_read(struct listener *listener, int (*visit)(const struct abi_sample *sample, void *context),
+		  void *context);
 
-/* Continues with `filter`, which replaced the filter of the samples. 0 or -errno. */
-int kernel_samples_switch(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
-
-/* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
-int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
-			 struct reason *reason);
-
-/* The present lease. Each renewal gives it another value, unless the last renewal was a moment before. */
-__u64 kernel_samples_lease(const struct kernel_samples *samples);
-
-/* Gives the lease up if this listener has it. Does nothing for closed samples. */
-void kernel_samples_release(const struct kernel_samples *samples, const struct kernel_listener *listener);
-
-/* A descriptor that is readable while there are samples. */
-int kernel_samples_fd(const struct kernel_samples *samples);
-
-/* Visits samples, at most some thousands, until `visit` returns -errno. Returns that, or 0. */
-int kernel_samples_read(struct kernel_samples *samples, int (*visit)(const struct abi_sample *sample, void *context),
-			void *context);
-
-/* The counts of all CPUs since the samples were opened. `credit` and `refilled` have no meaning. */
-int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampling *sum, struct reason *reason);
+/* The counts of all filters since listener_open(). */
+int listener_count(const struct listener *listener, struct abi_sampling *sum, struct reason *reason);
 
 /* ---- ticks ---- */
 

@@ -12,7 +12,6 @@
 
 #include "change/change.h"
 #include "host/host.h"
-#include "samples/samples.h"
 
 struct xdp_cuckoo_filter {
 	char name[ABI_NAME_BYTES];

@@ -9,7 +9,6 @@
 
 #include "counters/counters.h"
 #include "library/internal.h"
-#include "samples/samples.h"
 #include "base/clock.h"
 
 #define RATE_DEFAULT 1000
@@ -38,9 +37,9 @@ int xdp_cuckoo_samples_open(struct xdp_cuckoo_filter *filter, uint32_t every, ui
 	*fd = -1;
 	if (!error && filter->listener.fd)
 		error = reason_set(&filter->reason, -EBUSY, "this handle samples already");
-	if (!error && rate > KERNEL_RATE_MAX)
+	if (!error && rate > LISTENER_RATE_MAX)
 		error = reason_set(&filter->reason, -EINVAL, "a rate of %u per second: at most %d", rate,
-				   KERNEL_RATE_MAX);
+				   LISTENER_RATE_MAX);
 	if (!error)
 		error = public_check_files(&filter->reason);
 	if (error)
