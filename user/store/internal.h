@@ -92,6 +92,11 @@ struct store {
 	MDB_dbi meta_db, rules_db, shapes_db;
 	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
+	/*
+	 * Each transaction makes these if they are missing, and they are open only within it. Versions that do not know them
+	 * leave them alone. Of struct store_addition; of store_each_rate(): the key is the rule, the value its rate.
+	 */
+	MDB_dbi added_db, rates_db, feeds_db;
 	unsigned int schema;             /* its databases are open; a store open for reading has no newer ones */
 	MDB_txn *read;                   /* reset while there are no readers */
 	unsigned int readers;            /* nested reads that share `read` */
@@ -108,11 +113,6 @@ struct store {
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
 	bool is_expiring;   /* an ended rule is deleted */
-	/* Databases that are made with their first entry; versions that do not know them leave them alone. */
-	struct store_late {
-		enum { LATE_NOT_OPENED, LATE_MISSING, LATE_OPEN } state;
-		MDB_dbi db;
-	} added, rates; /* of struct store_addition; of store_each_rate(): the key is the rule, the value its rate */
 };
 
 /* ---- store.c ---- */
@@ -123,7 +123,7 @@ int store_view_begin(struct store *store, MDB_txn **txn);
 /* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
 
-/* An entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length; other -errno. */
+/* Reads an entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length; other -errno. */
 int store_late_get(struct store *store, const char *name, const MDB_val *key, void *entry, size_t bytes);
 
 /*

@@ -321,14 +321,7 @@ int store_lists_forget_undo(struct store *store)
 	return store_pairs_drop(store, store->undo_lists_db);
 }
 
-/*
- * ---- what is known of their fetches by URL ----
- *
- * The database "feeds" is made with its first entry. Versions that do not know it leave it alone, so it needs no schema of
- * its own.
- */
-
-#define FEEDS "feeds"
+/* ---- what is known of their fetches by URL ---- */
 
 _Static_assert(sizeof(struct store_feed) == 64 + STORE_ETAG_BYTES + STORE_MODIFIED_BYTES + STORE_WHY_BYTES,
 	       "feed value layout");
@@ -352,7 +345,7 @@ __s64 store_list_silent_s(const struct store_list *list, const struct store_feed
 int store_feed(struct store *store, const char *list, struct store_feed *feed)
 {
 	const MDB_val key = key_of(list);
-	int error = store_late_get(store, FEEDS, &key, feed, sizeof(*feed));
+	int error = store_late_get(store, "feeds", &key, feed, sizeof(*feed));
 
 	if (!error && !store_feed_is_sound(feed))
 		error = -EBADMSG;
@@ -363,22 +356,17 @@ int store_feed(struct store *store, const char *list, struct store_feed *feed)
 
 int store_feed_put(struct store *store, const char *list, const struct store_feed *feed)
 {
-	MDB_val key = key_of(list), value = { sizeof(*feed), (void *)feed };
-	MDB_dbi db;
-	int status = mdb_dbi_open(store->write, FEEDS, MDB_CREATE, &db);
+	const MDB_val key = key_of(list);
+	MDB_val value = { sizeof(*feed), (void *)feed };
 
-	return status ? environment_write_error(store->env, status) : store_pair_put(store, db, &key, &value, 0);
+	return store_pair_put(store, store->feeds_db, &key, &value, 0);
 }
 
 int store_feed_forget(struct store *store, const char *list)
 {
-	MDB_val key = key_of(list);
-	MDB_dbi db;
-	int status = mdb_dbi_open(store->write, FEEDS, 0, &db);
+	const MDB_val key = key_of(list);
 
-	if (status == MDB_NOTFOUND)
-		return 0;
-	return status ? environment_write_error(store->env, status) : store_pair_del(store, db, &key);
+	return store_pair_del(store, store->feeds_db, &key);
 }
 
 int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds)

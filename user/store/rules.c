@@ -110,45 +110,22 @@ static int record_change(struct store *store, const MDB_val *key, const struct s
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
-/* `flags`: MDB_CREATE or 0. -ENOENT: there is no such database. */
-static int open_late(struct store *store, struct store_late *late, const char *name, unsigned int flags)
-{
-	int status;
-
-	if (late->state == LATE_OPEN)
-		return 0;
-	if (late->state == LATE_MISSING && !flags)
-		return -ENOENT;
-	status = mdb_dbi_open(store->write, name, flags, &late->db);
-	late->state = status ? LATE_MISSING : LATE_OPEN;
-	return status == MDB_NOTFOUND ? -ENOENT : environment_write_error(store->env, status);
-}
-
-static int open_additions(struct store *store, unsigned int flags)
-{
-	return open_late(store, &store->added, "added", flags);
-}
-
 /* Brings database "rates" up to date; `rate` 0: the rule goes. */
 static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
 {
 	MDB_val value = { sizeof(rate), &rate };
-	const int error = open_late(store, &store->rates, "rates", MDB_CREATE);
 
-	return error ? error :
-	       rate  ? store_pair_put(store, store->rates.db, key, &value, 0) :
-		       store_pair_del(store, store->rates.db, key);
+	return rate ? store_pair_put(store, store->rates_db, key, &value, 0) :
+		      store_pair_del(store, store->rates_db, key);
 }
 
 int store_rates(struct store *store, size_t *count)
 {
 	MDB_stat rates = {};
-	int error = open_late(store, &store->rates, "rates", 0);
+	int error = environment_error(mdb_stat(store->write, store->rates_db, &rates));
 
-	if (!error)
-		error = environment_error(mdb_stat(store->write, store->rates.db, &rates));
 	*count = rates.ms_entries;
-	return error && error != -ENOENT ? error : store_undo_count_rates(store, count);
+	return error ? error : store_undo_count_rates(store, count);
 }
 
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
@@ -184,18 +161,15 @@ int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, v
 /* Not while a change is pending: its undo may bring the rule back. So a rule that is added again may have an old entry. */
 static int forget_addition(struct store *store, const MDB_val *key)
 {
-	const int error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
-
-	return error == -ENOENT ? 0 : error ? error : store_pair_del(store, store->added.db, key);
+	return store->meta.pending_id ? 0 : store_pair_del(store, store->added_db, key);
 }
 
 int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value = { sizeof(*addition), (void *)addition };
-	const int error = open_additions(store, MDB_CREATE);
 
-	return error ? error : store_pair_put(store, store->added.db, &key, &value, 0);
+	return store_pair_put(store, store->added_db, &key, &value, 0);
 }
 
 int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition)
@@ -425,15 +399,11 @@ int store_clear(struct store *store)
 	if (!error)
 		error = store_pairs_drop(store, store->deadlines_db);
 	if (!error)
-		error = open_late(store, &store->rates, "rates", 0);
-	if (!error)
-		error = store_pairs_drop(store, store->rates.db);
+		error = store_pairs_drop(store, store->rates_db);
 	/* The additions stay while a change is pending: see forget_addition(). */
-	if (!error || error == -ENOENT)
-		error = store->meta.pending_id ? -ENOENT : open_additions(store, 0);
-	if (!error)
-		error = store_pairs_drop(store, store->added.db);
-	if (error && error != -ENOENT)
+	if (!error && !store->meta.pending_id)
+		error = store_pairs_drop(store, store->added_db);
+	if (error)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		struct store_list *list = &store->lists.lists.list[i];

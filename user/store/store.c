@@ -17,7 +17,7 @@
 static const struct {
 	const char *name;
 	size_t member;       /* of struct store */
-	unsigned int schema; /* the first schema that has the database */
+	unsigned int schema; /* the first schema that has the database; 0: see store_begin() */
 } databases[] = {
 	{ "rules", offsetof(struct store, rules_db), 1 },
 	{ "shapes", offsetof(struct store, shapes_db), 1 },
@@ -25,7 +25,15 @@ static const struct {
 	{ "undo", offsetof(struct store, undo_db), 2 },
 	{ "lists", offsetof(struct store, lists_db), 3 },
 	{ "undo_lists", offsetof(struct store, undo_lists_db), 3 },
+	{ "added", offsetof(struct store, added_db), 0 },
+	{ "rates", offsetof(struct store, rates_db), 0 },
+	{ "feeds", offsetof(struct store, feeds_db), 0 },
 };
+
+static MDB_dbi *handle_of(struct store *store, size_t database)
+{
+	return (MDB_dbi *)((char *)store + databases[database].member);
+}
 
 /* A writer adds the missing databases to an older store, so that it can be changed. */
 static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
@@ -45,11 +53,10 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 		return error;
 	store->schema = mode == STORE_READ ? meta.schema : STORE_SCHEMA;
 	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++) {
-		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
 		const bool is_missing = is_new || databases[i].schema > meta.schema;
 
-		if (databases[i].schema <= store->schema)
-			status = mdb_dbi_open(txn, databases[i].name, is_missing ? MDB_CREATE : 0, dbi);
+		if (databases[i].schema && databases[i].schema <= store->schema)
+			status = mdb_dbi_open(txn, databases[i].name, is_missing ? MDB_CREATE : 0, handle_of(store, i));
 	}
 	return environment_write_error(store->env, status);
 }
@@ -255,9 +262,14 @@ int store_begin(struct store *store)
 	if (status)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;
-	store->added.state = store->rates.state = LATE_NOT_OPENED;
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
-	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
+	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++)
+		if (!databases[i].schema)
+			status = mdb_dbi_open(store->write, databases[i].name, MDB_CREATE, handle_of(store, i));
+	error = environment_write_error(store->env, status);
+	store->appending = NULL;
+	if (!error)
+		error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
 	if (!error)
 		error = store_meta_read(store, store->write, &store->meta);
 	if (!error)

@@ -236,9 +236,7 @@ static int count_undone_rate(const struct store_pair *entry, void *context)
 	error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
 	if (error || !(rule.fields & RULE_RATE))
 		return error;
-	error = store->rates.state == LATE_OPEN ?
-			environment_error(mdb_get(store->write, store->rates.db, (MDB_val *)&entry->key, &value)) :
-			-ENOENT;
+	error = environment_error(mdb_get(store->write, store->rates_db, (MDB_val *)&entry->key, &value));
 	*undone->count += error == -ENOENT;
 	return error == -ENOENT ? 0 : error;
 }
