@@ -93,6 +93,16 @@ static int open_net_dir(bool makes)
 	return net;
 }
 
+/* Takes the descriptor of a directory, or -errno: then, and without memory, NULL. */
+static DIR *list_dir(int fd)
+{
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!directory && fd >= 0)
+		close(fd);
+	return directory;
+}
+
 /* ---- from an id to a descriptor ---- */
 
 static const char *const object_names[] = { [KERNEL_OBJECT_MAP] = "map", [KERNEL_OBJECT_PROGRAM] = "prog" };
@@ -131,11 +141,9 @@ int kernel_open_id(enum kernel_kind kind, __u32 id)
 	net = open_net_dir(false);
 	if (net < 0)
 		return net == -ENOENT ? net : -EPERM;
-	directory = fdopendir(net);
-	if (!directory) {
-		close(net);
+	directory = list_dir(net);
+	if (!directory)
 		return -ENOMEM;
-	}
 	while (fd < 0 && (entry = readdir(directory))) {
 		if (entry->d_name[0] == '.')
 			continue;
@@ -247,12 +255,14 @@ void kernel_pin_finish(int lock)
 /* Removes the pins of programs that no interface runs. If none runs, removes the pins of maps, too. */
 static void unpin_filter(int net, const char *name, const struct interface *interfaces, size_t count)
 {
-	int fd = open_dir_at(net, name);
-	DIR *filter = fd < 0 ? NULL : fdopendir(fd);
+	const int fd = open_dir_at(net, name);
+	DIR *filter = list_dir(fd);
 	const struct dirent *entry;
 	bool runs = false;
 
-	while (filter && (entry = readdir(filter))) {
+	if (!filter)
+		return;
+	while ((entry = readdir(filter))) {
 		bool is_running = false;
 		__u32 id;
 
@@ -266,23 +276,19 @@ static void unpin_filter(int net, const char *name, const struct interface *inte
 			unlinkat(fd, entry->d_name, 0);
 		runs |= is_running;
 	}
-	if (filter && !runs) {
+	if (!runs) {
 		rewinddir(filter);
 		while ((entry = readdir(filter)))
 			if (!strncmp(entry->d_name, "map_", strlen("map_")))
 				unlinkat(fd, entry->d_name, 0);
 		unlinkat(net, name, AT_REMOVEDIR);
 	}
-	if (filter)
-		closedir(filter);
-	else if (fd >= 0)
-		close(fd);
+	closedir(filter);
 }
 
 bool kernel_has_pins(void)
 {
-	int fd = open_net_dir(false);
-	DIR *net = fd < 0 ? NULL : fdopendir(fd);
+	DIR *net = list_dir(open_net_dir(false));
 	const struct dirent *entry;
 	bool has_any = false;
 
@@ -290,8 +296,6 @@ bool kernel_has_pins(void)
 		has_any = entry->d_name[0] != '.';
 	if (net)
 		closedir(net);
-	else if (fd >= 0)
-		close(fd);
 	return has_any;
 }
 
@@ -301,19 +305,17 @@ bool kernel_has_pins(void)
  */
 void kernel_unpin_unused(void)
 {
-	int fd = kernel_sees_tc() ? open_net_dir(false) : -EPERM;
-	DIR *net = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? NULL : fdopendir(fd);
+	const int fd = kernel_sees_tc() ? open_net_dir(false) : -EPERM;
+	DIR *net = list_dir(fd);
 	struct interface *interfaces = NULL;
 	const struct dirent *entry;
 	size_t count;
 
-	if (net && !interfaces_list(&interfaces, &count))
+	if (net && !flock(fd, LOCK_EX | LOCK_NB) && !interfaces_list(&interfaces, &count))
 		while ((entry = readdir(net)))
 			if (entry->d_name[0] != '.')
 				unpin_filter(fd, entry->d_name, interfaces, count);
 	free(interfaces);
 	if (net)
 		closedir(net);
-	else if (fd >= 0)
-		close(fd);
 }
