@@ -131,12 +131,13 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 /* getifaddrs() would read all interfaces besides. */
 int host_find_addresses(struct host_addresses *own)
 {
+	const struct ifaddrmsg all = {};
 	const size_t before = own->count;
 	int error = -EINTR;
 
 	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
 		own->count = before;
-		error = netlink_dump(RTM_GETADDR, AF_UNSPEC, sizeof(struct ifaddrmsg), read_own_address, own);
+		error = netlink_dump(NETLINK_ROUTE, RTM_GETADDR, &all, sizeof(all), read_own_address, own);
 	}
 	return error == -ENOMEM ? error : 0;
 }
@@ -289,13 +290,13 @@ int host_find_gateways(struct host_addresses *gateways, bool *is_part)
 							   { FLOW_IPV6, .bytes.byte = { 0x40 } } };
 
 	for (size_t i = 0; i < sizeof(unannounced) / sizeof(unannounced[0]); i++) {
-		const __u8 family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6;
+		const struct rtmsg all = { .rtm_family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6 };
 		struct route route = { .gateways = gateways, .is_default_only = true };
 		int error = -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
 			route.left = ROUTES_MAX;
-			error = netlink_dump(RTM_GETROUTE, family, sizeof(struct rtmsg), read_route, &route);
+			error = netlink_dump(NETLINK_ROUTE, RTM_GETROUTE, &all, sizeof(all), read_route, &route);
 		}
 		if (error != -ENOMEM && (error || !route.left)) {
 			*is_part |= !route.left || error == -EINTR;

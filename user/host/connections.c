@@ -170,12 +170,13 @@ static int search_sockets(struct search *search, struct host_connections *begun,
 				  { INET_DIAG_BC_S_EQ, 8, 12 },
 				  { .no = search->peers ? port : 0 } } };
 	/* Listeners first: from this port, a stranger may connect to a port that this host serves. */
-	int error = netlink_dump_sockets(&request, sizeof(request.of), read_socket, search);
+	int error = netlink_dump(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, &request, sizeof(request.of), read_socket, search);
 
 	search->begun = begun;
 	request.of.idiag_states = ESTABLISHED | SYN_SENT;
 	request.of.idiag_ext = search->peers ? 1 << (INET_DIAG_INFO - 1) : 0;
-	return error ? error : netlink_dump_sockets(&request, sizeof(request), read_socket, search);
+	return error ? error :
+		       netlink_dump(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, &request, sizeof(request), read_socket, search);
 }
 
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers)

@@ -106,7 +106,8 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 
 	attachment->mode = mode;
 	attachment->is_frags = false;
-	if (kernel_is_mtu_too_large(attachment) && kernel_has_frags() && interfaces_takes_frags(attachment->ifindex)) {
+	if (kernel_is_mtu_too_large(attachment) && kernel_has_frags() &&
+	    interfaces_takes_frags(attachment->ifindex, false)) {
 		attachment->is_frags = true;
 		error = attach(filter, attachment, refused, reason);
 		if (!is_unsupported(error))

@@ -178,12 +178,13 @@ static int list_link(const struct nlmsghdr *message, void *context)
 
 int interfaces_list(struct interface **interfaces, size_t *count)
 {
+	const struct ifinfomsg all = {};
 	struct listing listing = {};
 	int error = -EINTR;
 
 	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
 		listing.count = 0;
-		error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
+		error = netlink_dump(NETLINK_ROUTE, RTM_GETLINK, &all, sizeof(all), list_link, &listing);
 	}
 	if (error) {
 		free(listing.interfaces);
@@ -265,7 +266,9 @@ static int visit_names(const struct nlmsghdr *message, void *context)
 
 void interfaces_names(void (*visit)(const char *name, void *context), void *context)
 {
-	netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), visit_names, &(struct names){ visit, context });
+	const struct ifinfomsg all = {};
+
+	netlink_dump(NETLINK_ROUTE, RTM_GETLINK, &all, sizeof(all), visit_names, &(struct names){ visit, context });
 }
 
 int interfaces_find(const char *name, struct interface *interface)
@@ -325,14 +328,7 @@ static int ask(int bus, struct nlmsghdr *request, __u16 flags, netlink_visit vis
 	return error;
 }
 
-int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit visit, void *context)
-{
-	const char header[REQUEST_BYTES] = { family };
-
-	return netlink_dump_of(type, header, header_bytes, visit, context);
-}
-
-static int dump_of(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
+int netlink_dump(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
@@ -340,16 +336,6 @@ static int dump_of(int bus, __u16 type, const void *header, size_t header_bytes,
 	memcpy(mnl_nlmsg_put_extra_header(request, header_bytes), header, header_bytes);
 	request->nlmsg_type = type;
 	return ask(bus, request, NLM_F_DUMP, visit, context);
-}
-
-int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context)
-{
-	return dump_of(NETLINK_ROUTE, type, header, header_bytes, visit, context);
-}
-
-int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit visit, void *context)
-{
-	return dump_of(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, header, header_bytes, visit, context);
 }
 
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context)
@@ -388,8 +374,7 @@ static int read_features(const struct nlmsghdr *message, void *features)
 	return MNL_CB_OK;
 }
 
-/* The driver's xdp-features (Linux 6.3), or `unknown`. */
-static __u64 ask_features(int index, __u64 unknown)
+bool interfaces_takes_frags(int index, bool if_unknown)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = put_generic(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
@@ -398,18 +383,10 @@ static __u64 ask_features(int index, __u64 unknown)
 
 	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
 	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_family, &family))
-		return unknown;
+		return if_unknown;
 	request = put_generic(buffer, family, NETDEV_DEV_GET);
 	mnl_attr_put_u32(request, NETDEV_DEV_IFINDEX, index);
-	return ask(NETLINK_GENERIC, request, NLM_F_ACK, read_features, &features) ? unknown : features;
-}
-
-bool interfaces_may_take_frags(int index)
-{
-	return ask_features(index, NETDEV_XDP_RX_SG) & NETDEV_XDP_RX_SG;
-}
-
-bool interfaces_takes_frags(int index)
-{
-	return ask_features(index, 0) & NETDEV_XDP_RX_SG;
+	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_features, &features))
+		return if_unknown;
+	return features & NETDEV_XDP_RX_SG;
 }

@@ -71,11 +71,10 @@ int interfaces_find(const char *name, struct interface *interface);
 int interfaces_index(const char *name);
 
 /*
- * Whether the driver says that it supports native XDP with frames in several buffers (xdp-features, Linux
- * 6.3). If the kernel does not say, it may, but interfaces_takes_frags() is false.
+ * Whether the driver says that it supports native XDP with frames in several buffers (xdp-features, Linux 6.3).
+ * `if_unknown`: the result if the kernel does not say.
  */
-bool interfaces_may_take_frags(int index);
-bool interfaces_takes_frags(int index);
+bool interfaces_takes_frags(int index, bool if_unknown);
 
 /* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
@@ -88,20 +87,12 @@ struct nlmsghdr;
 typedef int (*netlink_visit)(const struct nlmsghdr *message, void *context);
 
 /*
- * Asks for all objects of a type (RTM_GETLINK, ...) and family. `header_bytes` is the size of the type's
- * own header. Calls `visit` for each object. 0; -EINTR: the objects changed meanwhile, so some may be
- * missing or come twice; other -errno, also of `visit`.
+ * Asks for all objects of a type (RTM_GETLINK, ...). `bus` is NETLINK_ROUTE, ...; `header` is the type's own header, which
+ * chooses objects. Calls `visit` for each object. 0; -EINTR: the objects changed meanwhile, so some may be missing or
+ * come twice; other -errno, also of `visit`. For sockets (NETLINK_SOCK_DIAG) the kernel walks through its whole table of
+ * connections, 0.2 ms here.
  */
-int netlink_dump(__u16 type, __u8 family, size_t header_bytes, netlink_visit visit, void *context);
-
-/* The same with the type's own header, which chooses objects. */
-int netlink_dump_of(__u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context);
-
-/*
- * The same for TCP sockets of both families: `header` begins with a struct inet_diag_req. The kernel walks through its whole
- * table of connections for each such request, 0.2 ms here.
- */
-int netlink_dump_sockets(const void *header, size_t header_bytes, netlink_visit visit, void *context);
+int netlink_dump(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit, void *context);
 
 /* Sends one request, and calls `visit` for the answer. 0; -errno, of the kernel or of `visit`. */
 int netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context);

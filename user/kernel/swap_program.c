@@ -257,7 +257,7 @@ bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
 	       attachment->mtu > kernel_one_buffer_mtu() && !attachment->is_tap &&
 	       (attachment->mtu > sysconf(_SC_PAGESIZE) - HEADROOM_BYTES ||
-		interfaces_may_take_frags(attachment->ifindex));
+		interfaces_takes_frags(attachment->ifindex, true));
 }
 
 /* virtio_net renews a receive buffer only after a packet came in it: see its mergeable_xdp_get_buf(). */
@@ -268,7 +268,7 @@ bool kernel_has_old_buffers(const struct kernel_attachment *attachment)
 
 bool kernel_may_take_frags(const struct kernel_attachment *attachment)
 {
-	return kernel_has_frags() && interfaces_may_take_frags(attachment->ifindex);
+	return kernel_has_frags() && interfaces_takes_frags(attachment->ifindex, true);
 }
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)

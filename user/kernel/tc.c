@@ -92,7 +92,7 @@ static int look_at_hook(int ifindex, enum interface_mode mode, struct hook *hook
 		hook->id = may_be_ours(ids[i]) ? ids[i] : 0;
 	/* Before Linux 6.6 the kernel does not know the hook's number, and asks for CAP_NET_ADMIN first. */
 	if (error == -EINVAL || error == -EPERM)
-		return netlink_dump_of(RTM_GETTFILTER, &header, sizeof(header), read_filter, hook);
+		return netlink_dump(NETLINK_ROUTE, RTM_GETTFILTER, &header, sizeof(header), read_filter, hook);
 	return hook->has_tcx ? 0 : error;
 }
 
