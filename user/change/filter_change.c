@@ -51,7 +51,7 @@ int filter_change_prepare(const struct session *session, struct filter *filter, 
 
 	if (filter->way == FILTER_REFILL && slots != table_slots(&filter->table))
 		filter_change_replace(filter, FILTER_TOO_SMALL);
-	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, slots, reason) : 0;
+	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, NULL, slots, reason) : 0;
 }
 
 int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason)

@@ -401,7 +401,7 @@ int session_resize(struct session *session, __u64 capacity, struct reason *reaso
 	if (!error)
 		error = check_slots(&info, capacity, slots, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		error = filter_rebuild(&session->filters[i], session->store, slots, reason);
+		error = filter_rebuild(&session->filters[i], session->store, NULL, slots, reason);
 	return error;
 }
 
@@ -409,7 +409,7 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		  struct reason *reason)
 {
 	const __u64 least = capacity ? table_slots_for(capacity) : 0;
-	bool is_own, becomes_compact = false;
+	bool is_same, becomes_compact = false;
 	struct store_info info;
 	int error = 0;
 
@@ -426,14 +426,13 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		struct filter *filter = &session->filters[i];
 		const __u64 slots = table_slots(&filter->table);
 
-		error = kernel_runs_this_build(&filter->kernel, &is_own, reason);
-		if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
+		error = kernel_runs_this_build(&filter->kernel, &is_same, reason);
+		is_same = is_same && !memcmp(options, &filter->kernel.options, sizeof(*options));
+		if (error || (is_same && slots >= least))
 			continue;
 		/* Equal programs can use the room of the present maps. */
-		error = is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) ?
-				filter_rebuild(filter, session->store, least, reason) :
-				filter_rebuild_as(filter, session->store, options, slots < least ? least : slots,
-						  reason);
+		error = filter_rebuild(filter, session->store, is_same ? NULL : options, slots < least ? least : slots,
+				       reason);
 		*renewed += !error;
 	}
 	return error;

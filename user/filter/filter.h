@@ -138,11 +138,12 @@ bool filter_can_build_successor(const struct filter *filter, __u64 slots);
 
 /*
  * Makes a table of at least `slots` slots, with a new secret, that can replace this one. It is filled with
- * all that the store holds, including an open transaction. No packet uses it yet. It is in the filter's own
- * maps if they have room, else in new maps. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
+ * all that the store holds, including an open transaction. No packet uses it yet. If `options` is NULL, it is in the
+ * filter's own maps if they have room. Else it is in new maps, and of the kind that `options` say. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
  * holds the filter. After an error there is no new table.
  */
-int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
+int filter_build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+			   struct reason *reason);
 
 /*
  * Replaces this table on every interface by the one that filter_build_successor() made. Each packet uses either the
@@ -152,11 +153,8 @@ int filter_build_successor(struct filter *filter, struct store *store, __u64 slo
 int filter_switch(struct filter *filter, struct reason *reason);
 
 /* filter_build_successor() and filter_switch(). The store must not have an open transaction. */
-int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
-
-/* The same with a table of another kind. */
-int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-		      struct reason *reason);
+int filter_rebuild(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+		   struct reason *reason);
 
 /* Frees what filter_build_successor() made, if anything. */
 void filter_drop_successor(struct filter *filter);

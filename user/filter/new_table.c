@@ -239,8 +239,8 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
-static int build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-			   bool may_share_maps, struct reason *reason)
+int filter_build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+			   struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_successor *successor = calloc(1, sizeof(*successor));
@@ -263,14 +263,15 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	needs_more_hints = hint_shift + 1 < filter_abi_table(filter)->hint_shift && !held;
 	if (error)
 		store_unread_reason(error, reason);
-	else if (may_share_maps && fits_into_maps(filter, slots) && !needs_more_hints)
+	else if (!options && fits_into_maps(filter, slots) && !needs_more_hints)
 		error = prepare_in_maps(filter, new, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
-		error = prepare_new_maps(filter, new, options, slots, info.keys, hint_shift, reason);
+		error = prepare_new_maps(filter, new, options ? options : &filter->kernel.options, slots, info.keys,
+					 hint_shift, reason);
 	if (!error) {
 		/* The change has read much of the store. Its pages would take memory while there are two tables. */
 		store_forget_pages(store);
@@ -289,11 +290,6 @@ static int build_successor(struct filter *filter, struct store *store, const str
 	if (error)
 		filter_drop_successor(filter);
 	return error;
-}
-
-int filter_build_successor(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
-{
-	return build_successor(filter, store, &filter->kernel.options, slots, true, reason);
 }
 
 /* Copies the lease of a listener to the new config. Later the listener extends it there itself. */
@@ -365,17 +361,10 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	return 0;
 }
 
-int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-		      struct reason *reason)
+int filter_rebuild(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+		   struct reason *reason)
 {
-	int error = build_successor(filter, store, options, slots, false, reason);
-
-	return error ? error : filter_switch(filter, reason);
-}
-
-int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
-{
-	int error = filter_build_successor(filter, store, slots, reason);
+	int error = filter_build_successor(filter, store, options, slots, reason);
 
 	return error ? error : filter_switch(filter, reason);
 }

@@ -72,7 +72,7 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 
 static int grow(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
 {
-	int error = filter_rebuild(filter, store, filter_slots_to_grow_to(filter, info->keys), reason);
+	int error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, info->keys), reason);
 
 	if (!error)
 		filter->kernel.config->generation = info->generation;
