@@ -213,9 +213,6 @@ int change_set_monitor_only(struct session *session, bool is_on, struct reason *
  */
 int change_set_pending(struct session *session, __s64 timeout_ms, struct reason *reason);
 
-/* The pending change and the time left to confirm it, as of now. */
-int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms);
-
 /*
  * change_confirm() confirms the pending change, and filters that wait for it filter again; *was_waiting: the change or
  * a filter was waiting. change_undo() undoes the change; -ENOENT: there is none. It counts in session->undone the rules

@@ -66,28 +66,15 @@ int change_extend_deadline_by_rule(struct session *session, struct reason *reaso
 
 void change_start_pending(struct session *session)
 {
+	struct store_pending pending;
 	struct reason ignored;
-	__s64 left_ms;
-	__u64 id;
 
 	if (!session->confirm_ms || store_begin(session->store))
 		return;
 	if (store_extend_deadline(session->store, session->confirm_ms))
 		store_abort(session->store);
-	else if (!store_commit(session->store) && !change_pending_left(session, &id, &left_ms))
-		set_unconfirmed(session, id, left_ms, &ignored);
-}
-
-int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms)
-{
-	struct store_pending pending;
-	int error = store_pending(session->store, &pending);
-
-	if (error)
-		return error;
-	*id = pending.id;
-	*left_ms = pending.left_ms - store_lag_ms(session->store);
-	return 0;
+	else if (!store_commit(session->store) && !store_pending(session->store, &pending))
+		set_unconfirmed(session, pending.id, pending.left_ms, &ignored);
 }
 
 /* Confirms all filters. Returns whether one of them was waiting. */

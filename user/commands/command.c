@@ -471,12 +471,14 @@ int command_close_change(struct command_change *change, int error, struct reason
 {
 	struct watchdog *watchdog = &change->watchdog;
 	struct session *session = &change->session;
+	struct store_pending pending;
 	struct reason ignored;
 	int unwatched = 0;
-	__s64 left_ms;
 
-	if (session->confirm_ms && session->store && !change_pending_left(session, &watchdog->pending_id, &left_ms))
-		watchdog->deadline_ms = watchdog_deadline(left_ms);
+	if (session->confirm_ms && session->store && !store_pending(session->store, &pending)) {
+		watchdog->pending_id = pending.id;
+		watchdog->deadline_ms = watchdog_deadline(pending.left_ms);
+	}
 	session_close(session);
 	guard_close(&change->guard);
 	if (watchdog->pending_id)

@@ -354,10 +354,10 @@ int kernel_reset_counters(const struct kernel_filter *filter, struct reason *rea
 #define LISTENER_RENEW_MS 1000 /* call listener_renew() as often as this */
 
 struct listener {
-	const char *name; /* of the filters */
-	__u32 id;         /* random, not 0: the lease has it */
-	__u32 every;      /* takes each `every`th packet */
-	__u32 credit;     /* by which the programs keep to the rate */
+	const char *name;         /* of the filters */
+	__u32 id;                 /* random, not 0: the lease has it */
+	__u32 every;              /* takes each `every`th packet */
+	__u32 credit;             /* by which the programs keep to the rate */
 	struct samples **samples; /* of each filter */
 	size_t count;
 	struct abi_sampling gone;             /* the counts of filters that no longer run */

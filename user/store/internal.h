@@ -97,10 +97,10 @@ struct store {
 	 * leave them alone. Of struct store_addition; of store_each_rate(): the key is the rule, the value its rate.
 	 */
 	MDB_dbi added_db, rates_db, feeds_db;
-	unsigned int schema;             /* its databases are open; a store open for reading has no newer ones */
-	MDB_txn *read;                   /* reset while there are no readers */
-	unsigned int readers;            /* nested reads that share `read` */
-	MDB_txn *write;                  /* NULL outside a transaction */
+	unsigned int schema;   /* its databases are open; a store open for reading has no newer ones */
+	MDB_txn *read;         /* reset while there are no readers */
+	unsigned int readers;  /* nested reads that share `read` */
+	MDB_txn *write;        /* NULL outside a transaction */
 	MDB_cursor *appending; /* in rules_db, while all new rules sort after the others; else NULL. Ends with `write` */
 	struct store_clock clock;
 	__u32 tool; /* store_tool(), when it was opened */

@@ -92,7 +92,7 @@ struct store_lists {
 /* A change that is undone unless somebody confirms it in time. */
 struct store_pending {
 	__u64 id;      /* 0: no change is pending; each change has another id */
-	__s64 left_ms; /* until it is undone; 0 or less: its time has ended */
+	__s64 left_ms; /* from now until it is undone; 0 or less: its time has ended */
 	__u64 rules;   /* rules that it added, removed or gave another timeout */
 };
 

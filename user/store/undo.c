@@ -289,7 +289,8 @@ int store_pending(struct store *store, struct store_pending *pending)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	store_read_end(store);
 	if (!error && meta.pending_id)
-		*pending = (struct store_pending){ meta.pending_id, meta.pending_ms - store->clock.now_ms,
+		*pending = (struct store_pending){ meta.pending_id,
+						   meta.pending_ms - store->clock.now_ms - store_lag_ms(store),
 						   undo.ms_entries };
 	return error;
 }
