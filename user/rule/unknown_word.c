@@ -31,7 +31,7 @@ static const struct advice strangers[] = {
 	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
 	{ "not|!|except", "is not possible: write what to drop, and rules with action pass for what must pass" },
 	{ "fragments|frag",
-	  "is not a word of a rule: write fragment any; what later fragments do that no rule matches says xdp-cuckoo policy later-fragment" },
+	  "is not a word of a rule: write fragment any; what later fragments do that no rule matches says xdp-cuckoo policy" },
 	{ "vlan", "is no field of a rule: leave it out, VLAN tags do not matter" },
 	{ "ping", "is not a word of a rule: write proto icmp type 8, in IPv6 proto ipv6-icmp type 128" },
 	{ "-",
