@@ -278,6 +278,21 @@ test_what_has_ended_stays_so_in_a_compact_table() {
 }
 
 # If one part fails, the others are done.
+# The command that is told to insist means the same list.
+test_a_list_that_shrinks_too_much() {
+	printf '203.0.113.%s\n' 1 2 3 >"$STATE/list"
+	config '[filter]' 'interfaces = vrx' '[list trial]' "file = $STATE/list" 'format = text' 'action = monitor' 'new-only = yes' \
+		'max-shrink = 10%'
+	up 0
+	echo 203.0.113.1 >"$STATE/list"
+	up 2
+	command=$(sed -n "s|.*if it is meant: xdp-cuckoo ||p" "$STATE/err")
+	assert_equal "import $STATE/list --list trial --replace --new-only --format text --action monitor" "$command" "command"
+	# shellcheck disable=SC2086 # words
+	assert_status 0 xc $command
+	assert_equal 'src 203.0.113.1 state new action monitor' "$(xc list trial)" "rules"
+}
+
 test_what_fails_leaves_the_rest() {
 	write_list a 1
 	write_list c 3

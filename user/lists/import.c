@@ -10,6 +10,7 @@
 #include "lists/internal.h"
 #include "io/output.h"
 #include "base/clock.h"
+#include "base/safe_text.h"
 
 #define STEPS_A_PROGRESS 65536
 #define GZIP_START "\x1f" /* no text has this byte */
@@ -221,14 +222,24 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 static int refuse_list(const struct import *import, const struct reason *why, struct reason *reason)
 {
 	const struct import_options *options = import->options;
+	char more[256] = "", time[RULE_TIME_BYTES];
 
 	if (options->source)
 		return reason_set(reason, -EINVAL,
 				  "%s; nothing was changed; if it is meant: xdp-cuckoo refresh %s --force", why->text,
 				  options->list_name);
+	if (options->list_format)
+		text_append(more, sizeof(more), " --format %s", options->list_format);
+	if (options->set_name)
+		text_append(more, sizeof(more), " --set '%s'", options->set_name);
+	if (options->action != RULE_DROP)
+		text_append(more, sizeof(more), " --action %s", rule_action_name(options->action));
+	if (options->timeout_ms)
+		text_append(more, sizeof(more), " --timeout %s", rule_time_format(options->timeout_ms, time));
 	return reason_set(reason, -EINVAL,
-			  "%s; nothing was changed; if it is meant: xdp-cuckoo import %s --list %s --replace",
-			  why->text, import->paths[0], options->list_name);
+			  "%s; nothing was changed; if it is meant: xdp-cuckoo import %s --list %s --replace%s%s",
+			  why->text, import->paths[0], options->list_name, options->is_new_only ? " --new-only" : "",
+			  more);
 }
 
 /* ---- changing ---- */
