@@ -8,12 +8,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rule/internal.h"
-#include "base/memory.h"
 
 static const struct {
 	const char *name;
@@ -86,76 +86,68 @@ bool rule_is_icmp(const struct rule *rule)
 /* ---- services ---- */
 
 #define SERVICES "/etc/services"
-#define LINE_BYTES 512
 
 struct service {
-	char *name;
-	size_t order; /* in the file: the first port of a name counts */
 	__u16 port;
+	const char *name;
+	char copy[]; /* that `name` points to, except in a service to search */
 };
 
-static struct {
-	pthread_once_t once;
-	struct service *service; /* sorted by name */
-	size_t count;
-} services = { .once = PTHREAD_ONCE_INIT };
+static pthread_once_t services_once = PTHREAD_ONCE_INIT;
+static void *services; /* a tree: see tsearch(3) */
 
 static int compare_names(const void *a, const void *b)
 {
 	return strcasecmp(((const struct service *)a)->name, ((const struct service *)b)->name);
 }
 
-static int compare_services(const void *a, const void *b)
+/* The first port of a name counts. Without memory the name is not known. */
+static void add_service(const char *name, __u16 port)
 {
-	const int names = compare_names(a, b);
+	struct service *service = malloc(sizeof(*service) + strlen(name) + 1), **found = NULL;
 
-	return names ? names : ((const struct service *)a)->order < ((const struct service *)b)->order ? -1 : 1;
+	if (service) {
+		service->port = port;
+		service->name = strcpy(service->copy, name);
+		found = tsearch(service, &services, compare_names);
+	}
+	if (!found || *found != service)
+		free(service);
 }
 
 static void read_services(void)
 {
-	char line[LINE_BYTES];
 	FILE *file = fopen(SERVICES, "re");
+	char *line = NULL;
+	size_t room = 0;
 
 	/* "https  443/tcp  alias ...  # comment" */
-	while (file && fgets(line, sizeof(line), file)) {
+	while (file && getline(&line, &room, file) > 0) {
 		char *rest = NULL, *name, *number;
-		__u16 port;
+		unsigned int port;
 
 		line[strcspn(line, "#\n")] = '\0';
 		name = strtok_r(line, " \t", &rest);
 		number = strtok_r(NULL, " \t", &rest);
-		if (!number || sscanf(number, "%hu/", &port) != 1)
+		if (!number || sscanf(number, "%u/", &port) != 1 || port > 65535)
 			continue;
-		/* Without memory the name is not known. */
-		for (; name; name = strtok_r(NULL, " \t", &rest)) {
-			const size_t count = services.count;
-
-			if (array_grow(&services.service, count, sizeof(*services.service)))
-				break;
-			services.service[count] = (struct service){ strdup(name), count, port };
-			services.count += services.service[count].name != NULL;
-		}
+		for (; name; name = strtok_r(NULL, " \t", &rest))
+			add_service(name, port);
 	}
+	free(line);
 	if (file)
 		fclose(file);
-	if (services.count)
-		qsort(services.service, services.count, sizeof(*services.service), compare_services);
 }
 
 bool rule_service_port(const char *name, __u16 *port)
 {
-	const struct service wanted = { .name = (char *)name }, *found = NULL;
+	const struct service wanted = { .name = name }, *const * found;
 
 	if (!isalpha((unsigned char)*name))
 		return false;
-	pthread_once(&services.once, read_services);
-	if (services.count)
-		found = bsearch(&wanted, services.service, services.count, sizeof(wanted), compare_names);
-	if (!found)
-		return false;
-	while (found > services.service && !compare_names(found - 1, &wanted))
-		found--;
-	*port = found->port;
-	return true;
+	pthread_once(&services_once, read_services);
+	found = tfind(&wanted, &services, compare_names);
+	if (found)
+		*port = (*found)->port;
+	return found;
 }

@@ -221,6 +221,7 @@ static int add_end_of_range(struct phrase_reading *reading)
 /* `keyword` is not the word itself where that is a synonym. */
 static int add_next(struct phrase_reading *reading, const char *keyword)
 {
+	const bool takes_address = !strcmp(keyword, "src") || !strcmp(keyword, "dst");
 	const char *value;
 
 	if (reading->next == reading->count)
@@ -230,11 +231,10 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 		return add_braced(reading, keyword);
 	reading->next++;
 	/* tcpdump's "src port 53" */
-	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) && !strcasecmp(value, "port"))
+	if (takes_address && !strcasecmp(value, "port"))
 		return add_next(reading, strcmp(keyword, "src") ? "dport" : "sport");
 	/* "src host ADDRESS", "src net PREFIX" */
-	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) &&
-	    (!strcasecmp(value, "host") || !strcasecmp(value, "net")))
+	if (takes_address && (!strcasecmp(value, "host") || !strcasecmp(value, "net")))
 		return add_next(reading, keyword);
 	if (!strcmp(keyword, "action")) {
 		const struct synonym *synonym = find_synonym(value);
@@ -242,8 +242,7 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 		return add(reading, keyword, synonym && synonym->value ? synonym->value : value);
 	}
 	/* ufw's "from any" names no address. */
-	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) &&
-	    (!strcmp(value, "any") || !strcmp(value, "anywhere")))
+	if (takes_address && (!strcmp(value, "any") || !strcmp(value, "anywhere")))
 		return 0;
 	return add(reading, keyword, value);
 }
