@@ -8,43 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFUSED_BYTES (64 << 20)         /* for refused flows. Others are only counted */
-#define KINDS_MAX (shape_list_limit - 8) /* of a family, that flows may need; the rest is for other lists */
-#define RATES_MAX (ABI_RATES_MAX - 64)   /* of flows. The others are for other lists */
-#define KINDS_PLANS_MAX 16      /* so often one announced_take_waiting() tries to join kinds, which takes long */
-#define REPORT_REFUSED_MAX 1000 /* refused flows that a report names */
-
-/* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
-struct node {
-	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules; of a peer: its flows with rules */
-	__u32 bytes;
-	union {
-		struct announced_flow *flow;
-		struct told_session *session; /* of a peer */
-		__u64 rate;                   /* of a rule: as in struct rule */
-	};
-	const void *key; /* points to `copy`, except in the node that find() makes to search */
-	__u8 copy[];
-};
-
-/* An announced flow. */
-struct announced_flow {
-	struct node *node;
-	struct node *peer; /* of a flow with rules, or that waits for room */
-	enum refusal refusal;
-	bool waits; /* for room, in the order of announcement */
-	TAILQ_ENTRY(announced_flow) link;
-	struct rule_set rules; /* of a flow with rules, or that waits for room */
-	char name[];
-};
-
-/* What gobgp says of a peer, and the kinds of rule of its flows. */
-struct told_session {
-	struct flow_peer told;
-	__u64 table;              /* 1 + the number of the last table of peers that named it; 0: none did */
-	struct shape_list *kinds; /* NULL: it has had no flow, or kinds are not limited */
-	size_t rates;             /* its flows with a rate */
-};
+#define REFUSED_BYTES (64 << 20) /* for refused flows. Others are only counted */
+#define KINDS_PLANS_MAX 16       /* so often one announced_take_waiting() tries to join kinds, which takes long */
+#define REPORT_REFUSED_MAX 1000  /* refused flows that a report names */
 
 static int compare(const void *a, const void *b)
 {
@@ -53,8 +19,7 @@ static int compare(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes > y->bytes) - (x->bytes < y->bytes) : memcmp(x->key, y->key, x->bytes);
 }
 
-/* The node with this key; NULL: there is none. */
-static struct node *find(void *const *tree, const void *key, size_t bytes)
+struct node *node_find(void *const *tree, const void *key, size_t bytes)
 {
 	const struct node wanted = { .bytes = bytes, .key = key };
 	struct node **found = tfind(&wanted, tree, compare);
@@ -104,7 +69,7 @@ static void free_peer(void *node)
 /* The peer with this address, if need be a new one. NULL: no memory. */
 static struct node *peer_of(struct announced *announced, const char *address)
 {
-	struct node *peer = find(&announced->peers, address, strlen(address));
+	struct node *peer = node_find(&announced->peers, address, strlen(address));
 	struct told_session *session = peer ? NULL : calloc(1, sizeof(*session));
 
 	if (!session)
@@ -157,7 +122,7 @@ static void drop_rules(struct announced *announced, const struct rule_set *rules
 		struct rule rule;
 
 		rule_set_get(rules, i, &rule);
-		node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
+		node = node_find(&announced->rules, bytes, rule_encode(&rule, bytes));
 		if (node && had_rules && !--node->count) {
 			tdelete(node, &announced->rules, compare);
 			free(node);
@@ -210,186 +175,9 @@ static void refuse(struct announced *announced, struct announced_flow *flow, enu
 
 /* ---- flows ---- */
 
-/* How many look-ups a packet of the family needs for these kinds. */
-static size_t kinds_of(const struct shape_list *kinds, enum flow_family family)
-{
-	struct rule_shape probed[ABI_SHAPES_MAX];
-
-	return kinds->must_plan ? ABI_SHAPES_MAX + 1 : shape_list_probed(kinds, family, probed);
-}
-
-/*
- * Adds the rules of a flow to *kinds. False: *kinds then has more than `most` kinds in the flow's family. With `may_plan`,
- * prefix lengths are joined if need be, as the store does.
- */
-static bool add_kinds(struct shape_list *kinds, const struct rule_set *rules, bool may_plan, size_t most)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	const size_t before = kinds->count;
-	struct rule rule = {};
-
-	for (size_t i = 0; i < rules->count; i++) {
-		rule_set_get(rules, i, &rule);
-		for (size_t k = rule_keys(&rule, keys); k-- > 0;)
-			if (shape_list_add(kinds, &keys[k].shape, 1))
-				return false;
-	}
-	return kinds->count <= before || kinds_of(kinds, rule.family) <= most ||
-	       (may_plan && !shape_list_plan(kinds) && kinds_of(kinds, rule.family) <= most);
-}
-
-static void remove_kinds(struct shape_list *kinds, const struct rule_set *rules)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	struct rule rule;
-
-	for (size_t i = 0; i < rules->count; i++) {
-		rule_set_get(rules, i, &rule);
-		for (size_t k = rule_keys(&rule, keys); k-- > 0;)
-			shape_list_remove(kinds, &keys[k].shape);
-	}
-}
-
-/*
- * How many kinds a peer may have that no other peer has: half of the room that the others leave, so that some is left
- * for more peers. *alone: those that it has now.
- */
-static size_t find_share(const struct announced *announced, const struct node *peer, const struct rule_set *rules,
-			 struct shape_list *alone)
-{
-	const struct shape_list *own = peer->session->kinds;
-	struct rule rule;
-	size_t others;
-
-	*alone = (struct shape_list){};
-	for (size_t i = 0; own && i < own->count; i++)
-		if (shape_list_find(&announced->kinds, &own->entry[i].shape)->keys == own->entry[i].keys)
-			shape_list_add(alone, &own->entry[i].shape, own->entry[i].keys);
-	rule_set_get(rules, 0, &rule);
-	others = kinds_of(&announced->kinds, rule.family) - kinds_of(alone, rule.family);
-	return (KINDS_MAX - (others < KINDS_MAX ? others : 0)) / 2;
-}
-
-/* A flow with a rate has one rule. */
-static bool has_rate(const struct rule_set *rules)
-{
-	struct rule rule;
-
-	rule_set_get(rules, 0, &rule);
-	return rule.fields & RULE_RATE;
-}
-
-/* Whether another flow has the same rule with another rate. `own`: the rules that the flow itself had until now. */
-static bool has_other_rate(const struct announced *announced, const struct rule_set *rules, const struct rule_set *own)
-{
-	__u8 bytes[RULE_ENCODED_BYTES];
-	const struct node *node;
-	struct rule rule;
-
-	if (!has_rate(rules))
-		return false;
-	rule_set_get(rules, 0, &rule);
-	node = find(&announced->rules, bytes, rule_encode(&rule, bytes));
-	return node && node->rate != rule.rate && node->count > (own->count && !rule_set_compare(own, 0, &rule));
-}
-
-/*
- * REFUSAL_NONE: the limits allow the peer a flow with these rules. Else *why names the limit. `own`: as has_other_rate();
- * `may_plan`: as add_kinds().
- */
-static enum refusal find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
-			      const struct rule_set *own, bool may_plan, struct reason *why)
-{
-	const struct flowspec_options *options = announced->options;
-	struct shape_list kinds;
-
-	if (options->peer_flows_max && peer->count >= options->peer_flows_max) {
-		reason_set(why, 0, "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
-			   peer->count, (int)peer->bytes, (const char *)peer->key);
-		return REFUSAL_MAX_FLOWS_PEER;
-	}
-	if (announced->accepted_count >= options->flows_max) {
-		reason_set(why, 0, "there are %llu flows already, as many as max-flows allows",
-			   (unsigned long long)announced->accepted_count);
-		return REFUSAL_MAX_FLOWS;
-	}
-	if (announced->rules_count + rules->count > options->rules_max) {
-		reason_set(why, 0, "all flows would have more rules than max-rules allows, %llu",
-			   (unsigned long long)options->rules_max);
-		return REFUSAL_MAX_RULES;
-	}
-	if (has_other_rate(announced, rules, own)) {
-		reason_set(why, 0, "another flow needs the same rule with another rate");
-		return REFUSAL_RATE;
-	}
-	if (!announced->limits_kinds)
-		return REFUSAL_NONE;
-	if (has_rate(rules)) {
-		const size_t room = RATES_MAX - (announced->rates_count - peer->session->rates);
-		const size_t most = peer->bytes ? room / 2 : room;
-
-		if (peer->session->rates >= most) {
-			reason_set(why, 0,
-				   peer->bytes ?
-					   "the peer may have %zu flows with a rate: half of the room that other peers leave" :
-					   "there are %zu flows with a rate already; other rates are for other lists",
-				   most);
-			return REFUSAL_RATES;
-		}
-	}
-	kinds = announced->kinds;
-	if (!add_kinds(&kinds, rules, may_plan, KINDS_MAX)) {
-		reason_set(why, 0,
-			   "flows have more kinds of rule (fields and prefix lengths) than %zu, which have room",
-			   KINDS_MAX);
-		return REFUSAL_KINDS;
-	}
-	if (kinds.count > announced->kinds.count && peer->bytes) {
-		struct shape_list alone;
-		const size_t share = find_share(announced, peer, rules, &alone);
-
-		if (!add_kinds(&alone, rules, may_plan, share)) {
-			reason_set(why, 0,
-				   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
-				   "%zu: half of the room that other peers leave",
-				   (int)peer->bytes, (const char *)peer->key, share);
-			return REFUSAL_KINDS;
-		}
-	}
-	announced->kinds = kinds;
-	return REFUSAL_NONE;
-}
-
-/* The flow counts for the peer: for its limits, and in the report. */
-static int count_for(struct announced *announced, struct announced_flow *flow, struct node *peer)
-{
-	struct told_session *session = peer->session;
-
-	if (announced->limits_kinds && !session->kinds && !(session->kinds = calloc(1, sizeof(*session->kinds))))
-		return -ENOMEM;
-	if (session->kinds)
-		add_kinds(session->kinds, &flow->rules, true, KINDS_MAX);
-	flow->peer = peer;
-	peer->count++;
-	session->rates += has_rate(&flow->rules);
-	announced->rates_count += has_rate(&flow->rules);
-	return 0;
-}
-
-/* It counts for its peer no more. */
-static void uncount(struct announced *announced, const struct announced_flow *flow)
-{
-	flow->peer->count--;
-	flow->peer->session->rates -= has_rate(&flow->rules);
-	announced->rates_count -= has_rate(&flow->rules);
-	if (flow->peer->session->kinds)
-		remove_kinds(flow->peer->session->kinds, &flow->rules);
-	announced->has_more_room = true;
-}
-
 static int accept_flow(struct announced *announced, struct announced_flow *flow, FILE *to)
 {
-	if (count_for(announced, flow, flow->peer))
+	if (flow_count_for(announced, flow, flow->peer))
 		return -ENOMEM;
 	flow->node->count = 1;
 	flow->refusal = REFUSAL_NONE;
@@ -403,7 +191,7 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 
 		rule_set_get(&flow->rules, i, &rule);
 		length = rule_encode(&rule, bytes);
-		node = find(&announced->rules, bytes, length);
+		node = node_find(&announced->rules, bytes, length);
 		if (!node)
 			node = add(&announced->rules, bytes, length);
 		if (!node)
@@ -418,12 +206,12 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 /* The flow's rules count no more. *rules gets them: they are still in the list. */
 static void give_room(struct announced *announced, struct announced_flow *flow, struct rule_set *rules)
 {
-	uncount(announced, flow);
+	flow_uncount(announced, flow);
 	*rules = flow->rules;
 	flow->rules = (struct rule_set){};
 	announced->accepted_count--;
 	announced->rules_count -= rules->count;
-	remove_kinds(&announced->kinds, rules);
+	kinds_remove(&announced->kinds, rules);
 }
 
 /* A new flow, without rules. NULL: no memory. */
@@ -457,7 +245,7 @@ static bool is_same(const struct rule_set *a, const struct rule_set *b)
 
 int announced_take(struct announced *announced, struct route *route, FILE *to, bool *is_refused)
 {
-	struct node *node = find(&announced->flows, route->key, strlen(route->key)), *peer = NULL;
+	struct node *node = node_find(&announced->flows, route->key, strlen(route->key)), *peer = NULL;
 	struct announced_flow *flow = node ? node->flow : NULL;
 	const bool had_rules = node && node->count, is_drop = route->is_drop && !route->is_withdrawn;
 	enum refusal refusal = route->refusal;
@@ -471,15 +259,15 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 		if (flow->peer == peer)
 			return 0;
 		/* Even beyond the limits of the new peer: it must not end flows of others by announcing them as well. */
-		uncount(announced, flow);
-		return count_for(announced, flow, peer);
+		flow_uncount(announced, flow);
+		return flow_count_for(announced, flow, peer);
 	}
 	if (had_rules)
 		give_room(announced, flow, &old);
 	else if (flow)
 		end_refusal(announced, flow);
 	if (is_drop)
-		refusal = find_room(announced, peer, &route->rules, &old, true, &route->why);
+		refusal = flow_find_room(announced, peer, &route->rules, &old, true, &route->why);
 	/* Skips unicast routes that never were blackholes: there may be a million of them. */
 	if ((!is_drop || refusal != REFUSAL_NONE) && (had_rules || route->kind == ROUTE_FLOW || route->is_drop))
 		drop_rules(announced, had_rules ? &old : &route->rules, had_rules, to);
@@ -522,8 +310,8 @@ int announced_take_waiting(struct announced *announced, FILE *to)
 		return 0;
 	announced->has_more_room = false;
 	for (flow = TAILQ_FIRST(&announced->waiting); flow && !error; flow = next) {
-		const enum refusal refusal = find_room(announced, flow->peer, &flow->rules, &(struct rule_set){},
-						       plans < KINDS_PLANS_MAX, &why);
+		const enum refusal refusal = flow_find_room(announced, flow->peer, &flow->rules, &(struct rule_set){},
+							    plans < KINDS_PLANS_MAX, &why);
 
 		next = flow == last ? NULL : TAILQ_NEXT(flow, link);
 		if (refusal == REFUSAL_NONE) {

@@ -207,6 +207,55 @@ struct announced {
 	bool is_peers_table_old;
 };
 
+/* A node of any of the trees. The trees are balanced, so no choice of flows makes them slow. */
+struct node {
+	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules; of a peer: its flows with rules */
+	__u32 bytes;
+	union {
+		struct announced_flow *flow;
+		struct told_session *session; /* of a peer */
+		__u64 rate;                   /* of a rule: as in struct rule */
+	};
+	const void *key; /* points to `copy`, except in the node that node_find() makes to search */
+	__u8 copy[];
+};
+
+/* An announced flow. */
+struct announced_flow {
+	struct node *node;
+	struct node *peer; /* of a flow with rules, or that waits for room */
+	enum refusal refusal;
+	bool waits; /* for room, in the order of announcement */
+	TAILQ_ENTRY(announced_flow) link;
+	struct rule_set rules; /* of a flow with rules, or that waits for room */
+	char name[];
+};
+
+/* What gobgp says of a peer, and the kinds of rule of its flows. */
+struct told_session {
+	struct flow_peer told;
+	__u64 table;              /* 1 + the number of the last table of peers that named it; 0: none did */
+	struct shape_list *kinds; /* NULL: it has had no flow, or kinds are not limited */
+	size_t rates;             /* its flows with a rate */
+};
+
+/* The node with this key; NULL: there is none. */
+struct node *node_find(void *const *tree, const void *key, size_t bytes);
+
+/* Takes the rules of a flow out of the kinds. */
+void kinds_remove(struct shape_list *kinds, const struct rule_set *rules);
+
+/*
+ * REFUSAL_NONE: the limits allow the peer a flow with these rules, which now count in announced->kinds. Else *why names the
+ * limit. `own`: the rules that the flow itself had until now. With `may_plan`, prefix lengths are joined if need be.
+ */
+enum refusal flow_find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
+			    const struct rule_set *own, bool may_plan, struct reason *why);
+
+/* The flow counts for the peer: for its limits, and in the report; flow_uncount(): no more. 0; -ENOMEM. */
+int flow_count_for(struct announced *announced, struct announced_flow *flow, struct node *peer);
+void flow_uncount(struct announced *announced, const struct announced_flow *flow);
+
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms);
 void announced_close(struct announced *announced);
 
