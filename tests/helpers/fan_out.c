@@ -24,7 +24,7 @@ static int fail(const char *text)
 static int begin_to_wait(struct connection *connection, struct reason *reason)
 {
 	redisReply *reply;
-	int error = connection_put(connection, "XREAD", "BLOCK", BLOCK_MS, "STREAMS", STREAM, "$", NULL);
+	int error = connection_put(connection, "XREAD BLOCK " BLOCK_MS " STREAMS " STREAM " $");
 
 	if (!error)
 		error = connection_get(connection, &reply, 0, reason);
@@ -58,12 +58,12 @@ int main(int argc, char **argv)
 		if (begin_to_wait(&waiting[i], &reason))
 			return fail(reason.text);
 	/* The broker has taken all commands when it has answered a later one. */
-	if (connection_ask(&waiting[count], &reply, &reason, "PING", NULL))
+	if (connection_ask(&waiting[count], &reply, &reason, "PING"))
 		return fail(reason.text);
 	codec_free(reply);
 	poll(NULL, 0, 500);
 	start_ms = fleet_now_ms();
-	if (connection_ask(&waiting[count], &reply, &reason, "XADD", STREAM, "*", "a", "b", NULL))
+	if (connection_ask(&waiting[count], &reply, &reason, "XADD " STREAM " * a b"))
 		return fail(reason.text);
 	codec_free(reply);
 	for (size_t i = 0; i < count; i++) {

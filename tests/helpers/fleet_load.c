@@ -142,7 +142,7 @@ static double main_thread_s(struct broker *server)
 	redisReply *reply;
 	double seconds = 0;
 
-	if (connection_ask(&server->connection, &reply, &reason, "INFO", "cpu", NULL))
+	if (connection_ask(&server->connection, &reply, &reason, "INFO cpu"))
 		fail(reason.text);
 	for (size_t i = 0; i < 2; i++) {
 		const char *found = strstr(reply->str, names[i]);
@@ -164,16 +164,16 @@ static void open_server(struct broker *server, const char *where)
 
 static __u64 publish(struct broker *broker, __u64 counter)
 {
-	char number[24], line[64];
 	struct fleet_position at;
 	struct reason reason;
 	redisReply *reply;
+	char line[64];
 
-	sprintf(number, "%llu", (unsigned long long)counter);
 	sprintf(line, "+ 0 src 10.%llu.%llu.%llu", (unsigned long long)counter / 65536,
 		(unsigned long long)counter / 256 % 256, (unsigned long long)counter % 256);
-	if (connection_ask(&broker->connection, &reply, &reason, "FCALL", "xc_publish", "2", "xc:" FLEET ":L:bad:meta",
-			   "xc:" FLEET ":L:bad:log", "load", number, "", line, NULL))
+	if (connection_ask(&broker->connection, &reply, &reason,
+			   "FCALL xc_publish 2 xc:" FLEET ":L:bad:meta xc:" FLEET ":L:bad:log load %llu %s %s",
+			   (unsigned long long)counter, "", line))
 		fail(reason.text);
 	if (reply->elements != 4 || fleet_position_parse(reply->element[1]->str, &at) || at.seq >= ENTRIES_MAX)
 		fail("the answer is not that of the function");

@@ -61,7 +61,6 @@ static enum command_status forget(const struct invocation *invocation, const str
 				  struct broker *broker)
 {
 	const char *host = invocation->operands[1];
-	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
 	struct broker own, *reports;
 	struct fleet_view view = {};
 	struct reason reason;
@@ -71,18 +70,15 @@ static enum command_status forget(const struct invocation *invocation, const str
 
 	if (strlen(host) >= FLEET_HOST_BYTES)
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
-	snprintf(what, sizeof(what), "host:%s", host);
 	error = fleet_reports_open(&own, &reports, broker, &config->fleet, &reason);
 	if (!error)
 		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
-	for (size_t i = 0; i < 2 * view.lists_count && !error; i++) {
-		fleet_list_key(key, invocation->name, view.lists[i / 2].name, i % 2 ? "hosts" : "refused");
-		error = connection_ask(&reports->connection, &reply, &reason, "ZREM", key, host, NULL);
-		codec_free(reply);
-	}
+	for (size_t i = 0; i < 2 * view.lists_count && !error; i++)
+		error = connection_ask(&reports->connection, NULL, &reason, "ZREM xc:%s:L:%s:%s %s", invocation->name,
+				       view.lists[i / 2].name, i % 2 ? "hosts" : "refused", host);
 	if (!error)
-		error = connection_ask(&reports->connection, &reply, &reason, "DEL",
-				       fleet_key(key, invocation->name, what), NULL);
+		error = connection_ask(&reports->connection, &reply, &reason, "DEL xc:%s:host:%s", invocation->name,
+				       host);
 	if (!error) {
 		is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
 		codec_free(reply);
@@ -174,19 +170,16 @@ static enum command_status show_status(const struct invocation *invocation, cons
 	const bool is_metrics = !strcmp(invocation->operands[0], "metrics");
 	const __s64 now_ms = broker_now_ms(broker);
 	enum command_status status;
-	char key[FLEET_KEY_BYTES];
 	struct fleet_view view = {};
 	struct reason reason;
 	redisReply *reply;
 	json_t *metrics;
 	bool has_fleet, is_panic;
 	size_t level = 0;
-	int error = connection_ask(&broker->connection, &reply, &reason, "HMGET",
-				   fleet_key(key, invocation->name, "meta"), "id", "panic", NULL);
+	int error = connection_ask(&broker->connection, &reply, &reason, "HMGET xc:%s:meta id panic", invocation->name);
 
-	has_fleet = !error && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-		    reply->element[0]->type == REDIS_REPLY_STRING;
-	is_panic = has_fleet && reply->element[1]->type == REDIS_REPLY_STRING && !strcmp(reply->element[1]->str, "on");
+	has_fleet = codec_text_of(reply, 0);
+	is_panic = has_fleet && codec_text_of(reply, 1) && !strcmp(codec_text_of(reply, 1), "on");
 	codec_free(reply);
 	if (!error)
 		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);

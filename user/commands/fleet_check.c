@@ -55,14 +55,12 @@ static bool is_open(const struct checking *checking)
 	struct connection connection;
 	struct broker_secrets secrets;
 	struct reason ignored;
-	redisReply *reply = NULL;
 	bool answers = false;
 
 	if (broker_secrets_read(&secrets, checking->options, &ignored))
 		return false;
 	if (!connection_open(&connection, WHERE(checking), secrets.certificates, CONNECTION_TIMEOUT_MS, &ignored)) {
-		answers = !connection_ask(&connection, &reply, &ignored, "PING", NULL);
-		codec_free(reply);
+		answers = !connection_ask(&connection, NULL, &ignored, "PING");
 		connection_close(&connection);
 	}
 	broker_secrets_forget(&secrets);
@@ -92,7 +90,7 @@ static void check_keeping(struct checking *checking)
 	 * transaction, and so each entry of a list.
 	 */
 	if (!checking->is_open &&
-	    !connection_ask(&checking->broker->connection, &reply, &ignored, "ACL", "GETUSER", "default", NULL)) {
+	    !connection_ask(&checking->broker->connection, &reply, &ignored, "ACL GETUSER default")) {
 		commands = value_in(reply, "commands");
 		if (commands && strcmp(commands, "+@all"))
 			MISTAKE(checking,
@@ -162,7 +160,7 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	error = broker_open(&broker, &alone, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
 	/* In TLS 1.3 a broker that wants a certificate of its clients says so only after the handshake. */
 	if (!error)
-		error = connection_ask(&broker.connection, &answer, &reason, "INFO", NULL);
+		error = connection_ask(&broker.connection, &answer, &reason, "INFO");
 	if (error) {
 		broker_close(&broker);
 		return command_fail(STATUS_SYSTEM, "%s%s", reason.text,
@@ -174,8 +172,8 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	}
 	checking.info = answer->type == REDIS_REPLY_STRING ? answer->str : "";
 	/* Only an administrator may ask this. */
-	connection_ask(&broker.connection, &checking.settings, &reason, "CONFIG", "GET", "appendfsync", "aclfile",
-		       "masterauth", "tls-key-file", NULL);
+	connection_ask(&broker.connection, &checking.settings, &reason,
+		       "CONFIG GET appendfsync aclfile masterauth tls-key-file");
 	checking.is_open = is_open(&checking);
 	if (!is_for_reports)
 		check_keeping(&checking);
@@ -192,7 +190,6 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 	enum command_status status = STATUS_DONE;
 	struct reason reason;
 	redisReply *reply;
-	char key[FLEET_KEY_BYTES];
 	int error;
 
 	for (size_t i = 0; i < options->brokers_count + !!options->report; i++) {
@@ -204,8 +201,7 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 	}
 	error = broker_open(broker, options, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
 	if (!error)
-		error = connection_ask(&broker->connection, &reply, &reason, "HGET",
-				       fleet_key(key, invocation->name, "meta"), "id", NULL);
+		error = connection_ask(&broker->connection, &reply, &reason, "HGET xc:%s:meta id", invocation->name);
 	if (error)
 		return status != STATUS_DONE ? status : fleet_fail(error, &reason);
 	if (reply->type != REDIS_REPLY_STRING)

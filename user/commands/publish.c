@@ -283,21 +283,17 @@ static enum command_status publish_panic(struct publishing *publishing)
 static enum command_status publish_accept(struct publishing *publishing)
 {
 	const char *fleet = publishing->invocation->name, *list = publishing->list;
-	char key[FLEET_KEY_BYTES], until[24];
 	struct list_head head = {};
-	redisReply *reply = NULL;
 	struct reason reason;
 	struct broker broker;
 	int error =
 		broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
 
-	snprintf(until, sizeof(until), "%lld", (long long)(broker_now_ms(&broker) + ACCEPT_S * 1000LL));
 	if (!error)
 		error = list_head_read(&broker, fleet, list, &head, &reason);
 	if (!error)
-		error = connection_ask(&broker.connection, &reply, &reason, "HSET", fleet_key(key, fleet, "accept"),
-				       list, until, NULL);
-	codec_free(reply);
+		error = connection_ask(&broker.connection, NULL, &reason, "HSET xc:%s:accept %s %lld", fleet, list,
+				       (long long)(broker_now_ms(&broker) + ACCEPT_S * 1000LL));
 	broker_close(&broker);
 	if (error)
 		return fleet_fail(error, &reason);

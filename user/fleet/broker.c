@@ -56,10 +56,8 @@ bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_se
 
 static int log_in(struct connection *connection, const char *user, const char *password, struct reason *reason)
 {
-	redisReply *reply;
-	int error = connection_ask(connection, &reply, reason, "AUTH", user, password, NULL);
+	int error = connection_ask(connection, NULL, reason, "AUTH %s %s", user, password);
 
-	codec_free(reply);
 	if (error == -EREMOTEIO)
 		return reason_set(reason, -EACCES,
 				  "the broker at %s refuses the user '%s': wrong password, or no such user",
@@ -76,27 +74,29 @@ static int log_in(struct connection *connection, const char *user, const char *p
 static int check_role(struct broker *broker, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
 {
 	struct connection *connection = &broker->connection;
-	redisReply *reply, **part;
-	int error = connection_ask(connection, &reply, reason, "ROLE", NULL);
+	const char *role, *host, *link;
+	redisReply *reply;
+	int error = connection_ask(connection, &reply, reason, "ROLE");
 
 	if (error)
 		return error;
-	part = reply->element;
-	if (reply->type != REDIS_REPLY_ARRAY || !reply->elements || part[0]->type != REDIS_REPLY_STRING) {
+	role = codec_text_of(reply, 0);
+	host = codec_text_of(reply, 1);
+	link = codec_text_of(reply, 3);
+	if (!role) {
 		error = reason_set(reason, -EPROTO, "the broker at %s does not tell its role", connection->where);
-	} else if (!strcmp(part[0]->str, "master")) {
+	} else if (!strcmp(role, "master")) {
 		broker->is_master = true;
-	} else if (reply->elements < 4 || part[1]->type != REDIS_REPLY_STRING || part[2]->type != REDIS_REPLY_INTEGER ||
-		   part[3]->type != REDIS_REPLY_STRING) {
-		error = reason_set(reason, -EROFS, "the broker at %s is a %s", connection->where, part[0]->str);
+	} else if (!host || !link || reply->element[2]->type != REDIS_REPLY_INTEGER) {
+		error = reason_set(reason, -EROFS, "the broker at %s is a %s", connection->where, role);
 	} else {
-		snprintf(master, CONNECTION_WHERE_BYTES, strchr(part[1]->str, ':') ? "[%.200s]:%lld" : "%.200s:%lld",
-			 part[1]->str, part[2]->integer);
+		snprintf(master, CONNECTION_WHERE_BYTES, strchr(host, ':') ? "[%.200s]:%lld" : "%.200s:%lld", host,
+			 reply->element[2]->integer);
 		if (broker->use == BROKER_WRITE)
 			error = reason_set(reason, -EROFS,
 					   "the broker at %s is a replica, and its master at %s is not reached",
 					   connection->where, master);
-		else if (strcmp(part[3]->str, "connected"))
+		else if (strcmp(link, "connected"))
 			error = reason_set(reason, -ENOTCONN, "the broker at %s has lost its master",
 					   connection->where);
 	}
@@ -139,16 +139,18 @@ static void copy_field(const char *info, const char *name, char value[64])
 /* 0; -EREMOTEIO: the user may not ask this; other -errno. */
 static int read_lineage(struct connection *connection, struct lineage *lineage, struct reason *reason)
 {
+	const char *info;
 	redisReply *reply;
-	int error = connection_ask(connection, &reply, reason, "INFO", "replication", NULL);
+	int error = connection_ask(connection, &reply, reason, "INFO replication");
 
 	if (error)
 		return error;
-	if (reply->type == REDIS_REPLY_STRING) {
-		lineage->is_master = strstr(reply->str, "role:master");
-		lineage->is_linked = strstr(reply->str, "master_link_status:up");
-		copy_field(reply->str, "master_replid:", lineage->id);
-		copy_field(reply->str, "master_replid2:", lineage->before);
+	info = codec_text(reply);
+	if (info) {
+		lineage->is_master = strstr(info, "role:master");
+		lineage->is_linked = strstr(info, "master_link_status:up");
+		copy_field(info, "master_replid:", lineage->id);
+		copy_field(info, "master_replid2:", lineage->before);
 	} else {
 		error = reason_set(reason, -EPROTO, "the broker at %s: its INFO is not that of Redis",
 				   connection->where);
@@ -255,15 +257,16 @@ int broker_reopen(struct broker *broker, struct reason *reason)
 int broker_read_clock(struct broker *broker, struct reason *reason)
 {
 	const __s64 before_ms = fleet_now_ms();
+	const char *seconds, *us;
 	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason, "TIME", NULL);
+	int error = connection_ask(&broker->connection, &reply, reason, "TIME");
 
 	if (error)
 		return error;
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
-	    reply->element[1]->type == REDIS_REPLY_STRING)
-		broker->offset_ms = atoll(reply->element[0]->str) * 1000 + atoll(reply->element[1]->str) / 1000 -
-				    (before_ms + fleet_now_ms()) / 2;
+	seconds = codec_text_of(reply, 0);
+	us = codec_text_of(reply, 1);
+	if (seconds && us)
+		broker->offset_ms = atoll(seconds) * 1000 + atoll(us) / 1000 - (before_ms + fleet_now_ms()) / 2;
 	else
 		error = reason_set(reason, -EPROTO, "the broker at %s does not tell the time",
 				   broker->connection.where);

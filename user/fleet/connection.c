@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 
 #define READ_BYTES 65536
 #define REPLY_BYTES_MAX (16 << 20)
-#define WORDS_MAX 16   /* of connection_put() */
 #define SLOW_FACTOR 10 /* a link that is slow, but not silent, gets up to so many times the timeout */
 
 /* ---- waiting ---- */
@@ -166,11 +164,11 @@ bool connection_is_local(const struct connection *connection)
 
 /* ---- commands ---- */
 
-int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths)
+/* Takes over the bytes of a command. `length`: of codec_format(). */
+static int put_bytes(struct connection *connection, char *bytes, long length)
 {
-	char *bytes = NULL, *grown;
-	const long length = codec_format(&bytes, count, words, lengths);
 	size_t room = connection->out_room ? connection->out_room : 1024;
+	char *grown;
 
 	if (length < 0)
 		return -ENOMEM;
@@ -187,24 +185,30 @@ int connection_put_words(struct connection *connection, int count, const char *c
 	return grown ? 0 : -ENOMEM;
 }
 
-static int put_list(struct connection *connection, va_list words)
+int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths)
 {
-	const char *word[WORDS_MAX];
-	int count = 0;
+	char *bytes = NULL;
+	const long length = codec_format(&bytes, count, words, lengths);
 
-	while (count < WORDS_MAX && (word[count] = va_arg(words, const char *)))
-		count++;
-	return connection_put_words(connection, count, word, NULL);
+	return put_bytes(connection, bytes, length);
 }
 
-int connection_put(struct connection *connection, ...)
+static int put_print(struct connection *connection, const char *format, va_list values)
 {
-	va_list words;
+	char *bytes = NULL;
+	const long length = codec_print(&bytes, format, values);
+
+	return put_bytes(connection, bytes, length);
+}
+
+int connection_put(struct connection *connection, const char *format, ...)
+{
+	va_list values;
 	int error;
 
-	va_start(words, connection);
-	error = put_list(connection, words);
-	va_end(words);
+	va_start(values, format);
+	error = put_print(connection, format, values);
+	va_end(values);
 	return error;
 }
 
@@ -313,16 +317,18 @@ int connection_expect(struct connection *connection, redisReply **reply, int tim
 	return error;
 }
 
-int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, ...)
+int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, const char *format, ...)
 {
-	va_list words;
+	redisReply *unwanted = NULL, **to = reply ? reply : &unwanted;
+	va_list values;
 	int error;
 
-	va_start(words, reason);
-	error = put_list(connection, words);
-	va_end(words);
-	*reply = NULL;
-	if (error)
-		return reason_set(reason, error, "not enough memory");
-	return connection_expect(connection, reply, CONNECTION_TIMEOUT_MS, reason);
+	*to = NULL;
+	va_start(values, format);
+	error = put_print(connection, format, values);
+	va_end(values);
+	error = error ? reason_set(reason, error, "not enough memory") :
+			connection_expect(connection, to, CONNECTION_TIMEOUT_MS, reason);
+	codec_free(unwanted);
+	return error;
 }

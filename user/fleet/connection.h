@@ -7,6 +7,7 @@
 #define XDP_CUCKOO_CONNECTION_H
 
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
 #include <sys/types.h>
 
 #include "fleet/fleet.h"
@@ -30,8 +31,12 @@ struct codec {
 int codec_open(struct codec *codec, struct reason *reason);
 void codec_close(struct codec *codec);
 
-/* The bytes of a command, for codec_free_command(). The length; negative: -ENOMEM. */
+/*
+ * The bytes of a command, for codec_free_command(). The length; negative: -ENOMEM. codec_print() takes a format like that
+ * of printf(): the spaces in it, not those in its values, are between words.
+ */
 long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths);
+long codec_print(char **bytes, const char *format, va_list values);
 void codec_free_command(char *bytes);
 
 /* Takes bytes from the broker. 0; -EPROTO; -ENOMEM. */
@@ -43,6 +48,10 @@ int codec_feed(struct codec *codec, const char *bytes, size_t count);
  */
 int codec_next(struct codec *codec, redisReply **reply);
 void codec_free(redisReply *reply);
+
+/* The text of a reply, or of an element of an array. NULL: there is none. */
+const char *codec_text(const redisReply *reply);
+const char *codec_text_of(const redisReply *array, size_t i);
 
 /* ---- tls.c: TLS over a connected socket that does not block, by OpenSSL 3. It is loaded on the first use. ---- */
 
@@ -89,9 +98,9 @@ void connection_close(struct connection *connection);
 /* Whether the other end is on this host. */
 bool connection_is_local(const struct connection *connection);
 
-/* Queues a command. 0; -ENOMEM. connection_put() takes words up to NULL. */
+/* Queue a command. 0; -ENOMEM. For the format see codec_print(). */
 int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths);
-int connection_put(struct connection *connection, ...) __attribute__((sentinel));
+int connection_put(struct connection *connection, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Sends what is queued, and takes the next reply, which the caller frees. After an error the connection is of no
@@ -103,8 +112,8 @@ int connection_get(struct connection *connection, redisReply **reply, int timeou
 /* connection_get(), but a reply that is an error is -EREMOTEIO. The reason has its text. */
 int connection_expect(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason);
 
-/* One command and its reply. */
-int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, ...)
-	__attribute__((sentinel));
+/* One command and its reply, which is freed if `reply` is NULL. */
+int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

@@ -59,12 +59,6 @@ bool fleet_is_staged(const char *list)
 	return length > suffix && !strcmp(list + length - suffix, FLEET_STAGED);
 }
 
-const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what)
-{
-	snprintf(key, FLEET_KEY_BYTES, "xc:%s:%s", fleet, what);
-	return key;
-}
-
 const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what)
 {
 	snprintf(key, FLEET_KEY_BYTES, "xc:%s:L:%s:%s", fleet, list, what);

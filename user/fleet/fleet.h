@@ -48,8 +48,7 @@ int fleet_position_compare(struct fleet_position a, struct fleet_position b);
 /* A number below 2^53 in the same order: fleet.lua gives a new epoch a number that is high enough. */
 __u64 fleet_position_score(struct fleet_position position);
 
-/* A key of the fleet: fleet_key(key, "default", "meta"). fleet_list_key(key, "default", "bad", "log"). */
-const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what);
+/* A key of a list: fleet_list_key(key, "default", "bad", "log"). */
 const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what);
 
 /* The options with the server of `report` for the broker. */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "metrics/metrics.h"
 
-#define KEYS_AT_ONCE "10000"
+#define KEYS_AT_ONCE 10000
 #define STATE_LENGTH_MAX 20
 
 /* Notes the key if it is the status of a host, or the meta of a list. */
@@ -22,8 +22,8 @@ static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 	const size_t length = strlen(key);
 	void *grown;
 
-	fleet_key(hosts, fleet, "host:");
-	fleet_key(lists, fleet, "L:");
+	snprintf(hosts, sizeof(hosts), "xc:%s:host:", fleet);
+	snprintf(lists, sizeof(lists), "xc:%s:L:", fleet);
 	if (!strncmp(key, hosts, strlen(hosts))) {
 		/* A name that no view could show is not that of a host. */
 		snprintf(shown, sizeof(shown), "%s", key + strlen(hosts));
@@ -51,25 +51,24 @@ static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 
 static int find_keys(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
 {
-	char pattern[FLEET_KEY_BYTES], cursor[32] = "0";
+	char cursor[32] = "0";
 	redisReply *reply, *keys;
+	const char *next;
 	int error = 0;
 
-	fleet_key(pattern, fleet, "[hL]*[^0-9]*");
 	do {
-		error = connection_ask(&broker->connection, &reply, reason, "SCAN", cursor, "MATCH", pattern, "COUNT",
-				       KEYS_AT_ONCE, NULL);
+		error = connection_ask(&broker->connection, &reply, reason, "SCAN %s MATCH xc:%s:[hL]*[^0-9]* COUNT %d",
+				       cursor, fleet, KEYS_AT_ONCE);
 		if (error)
 			return error;
-		if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-		    reply->element[0]->type != REDIS_REPLY_STRING)
+		next = codec_text_of(reply, 0);
+		keys = next && reply->elements == 2 ? reply->element[1] : NULL;
+		if (keys)
+			snprintf(cursor, sizeof(cursor), "%s", next);
+		else
 			error = reason_set(reason, -EPROTO, "the broker's answer to SCAN is not that of Redis");
-		if (!error)
-			snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
-		keys = error ? NULL : reply->element[1];
 		for (size_t i = 0; keys && i < keys->elements && !error; i++)
-			if (keys->element[i]->type == REDIS_REPLY_STRING &&
-			    take_key(view, fleet, keys->element[i]->str))
+			if (codec_text_of(keys, i) && take_key(view, fleet, codec_text_of(keys, i)))
 				error = reason_set(reason, -ENOMEM, "not enough memory");
 		codec_free(reply);
 	} while (!error && strcmp(cursor, "0"));
@@ -108,10 +107,7 @@ int fleet_reports_open(struct broker *own, struct broker **reports, struct broke
 
 static int put_host(struct broker *reports, const char *fleet, const char *host)
 {
-	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
-
-	snprintf(what, sizeof(what), "host:%s", host);
-	return connection_put(&reports->connection, "HGETALL", fleet_key(key, fleet, what), NULL);
+	return connection_put(&reports->connection, "HGETALL xc:%s:host:%s", fleet, host);
 }
 
 /* 0, also if nobody can read the report; 1: the same, and the connection is a new one, without other replies. */
@@ -187,12 +183,12 @@ void fleet_view_close(struct fleet_view *view)
 
 const char *fleet_host_field(const struct fleet_host *host, const char *name)
 {
-	const redisReply *fields = host->fields;
+	for (size_t i = 0; host->fields && i < host->fields->elements; i += 2) {
+		const char *field = codec_text_of(host->fields, i), *value = codec_text_of(host->fields, i + 1);
 
-	for (size_t i = 0; fields && fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2)
-		if (fields->element[i]->type == REDIS_REPLY_STRING &&
-		    fields->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(fields->element[i]->str, name))
-			return fields->element[i + 1]->str;
+		if (field && value && !strcmp(field, name))
+			return value;
+	}
 	return "";
 }
 
@@ -269,17 +265,16 @@ static int ask_number(struct connection *connection, size_t *number, struct reas
 static int count_hosts(struct waiting *waiting, struct reason *reason)
 {
 	struct connection *connection = &waiting->reports->connection;
-	char hosts[FLEET_KEY_BYTES], refused[FLEET_KEY_BYTES], first[24] = "+inf", last[24];
+	const char *fleet = waiting->fleet, *list = waiting->list;
+	char first[24] = "+inf";
 	int error;
 
-	fleet_list_key(hosts, waiting->fleet, waiting->list, "hosts");
-	fleet_list_key(refused, waiting->fleet, waiting->list, "refused");
 	if (waiting->first.epoch)
 		snprintf(first, sizeof(first), "%" PRIu64, (uint64_t)fleet_position_score(waiting->first));
-	snprintf(last, sizeof(last), "%" PRIu64, (uint64_t)fleet_position_score(waiting->last));
-	if (connection_put(connection, "ZCARD", hosts, NULL) ||
-	    connection_put(connection, "ZCOUNT", hosts, last, "+inf", NULL) ||
-	    connection_put(connection, "ZCOUNT", refused, first, "+inf", NULL))
+	if (connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, list) ||
+	    connection_put(connection, "ZCOUNT xc:%s:L:%s:hosts %llu +inf", fleet, list,
+			   (unsigned long long)fleet_position_score(waiting->last)) ||
+	    connection_put(connection, "ZCOUNT xc:%s:L:%s:refused %s +inf", fleet, list, first))
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	error = ask_number(connection, &waiting->hosts, reason);
 	if (!error)
@@ -298,19 +293,18 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 {
 	struct connection *connection = &waiting->reports->connection;
 	size_t used = strlen(text->text), named = 0;
-	char key[FLEET_KEY_BYTES];
-	redisReply *names, *reply;
-	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE",
-				   fleet_list_key(key, waiting->fleet, waiting->list, set), low, high, NULL);
+	redisReply *names;
+	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE xc:%s:L:%s:%s %s %s", waiting->fleet,
+				   waiting->list, set, low, high);
 
 	if (error)
 		return error;
 	for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements && !error; i++) {
+		const char *name = codec_text_of(names, i);
 		struct fleet_host host = {};
 		struct fleet_position at;
 
-		snprintf(host.name, sizeof(host.name), "%.*s", FLEET_HOST_BYTES - 1,
-			 names->element[i]->type == REDIS_REPLY_STRING ? names->element[i]->str : "");
+		snprintf(host.name, sizeof(host.name), "%s", name ? name : "");
 		error = put_host(waiting->reports, waiting->fleet, host.name);
 		error = error ? reason_set(reason, error, "not enough memory") :
 				get_host(&host, waiting->reports, reason);
@@ -319,10 +313,9 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
 			/* Forgets it in the sets of the list. That is no more than tidy: it may be refused. */
 			for (size_t j = 0; j < 2 && !error; j++) {
-				fleet_list_key(key, waiting->fleet, waiting->list, j ? "refused" : "hosts");
-				error = connection_ask(connection, &reply, reason, "ZREM", key, names->element[i]->str,
-						       NULL);
-				codec_free(reply);
+				error = connection_ask(connection, NULL, reason, "ZREM xc:%s:L:%s:%s %s",
+						       waiting->fleet, waiting->list, j ? "refused" : "hosts",
+						       name ? name : "");
 				error = error == -EREMOTEIO ? 0 : error;
 			}
 		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {

@@ -29,6 +29,7 @@
 #define RETRY_LOST_MS 60000 /* after connections without progress: each costs the broker a handshake */
 #define LEAVING_MS 60000    /* the applier has this time to delete a list whose deletion is staged */
 #define STOPPED_MS 5000     /* after FOLLOW_STOP, before another broker is tried */
+#define META_COMMAND "HMGET xc:%s:meta id format panic"
 
 /* ---- messages ---- */
 
@@ -86,32 +87,26 @@ enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
 /* Sends id, format and panic flag; the applier checks the first two. Panic may have begun before this connection did. */
 static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
-	const redisReply *const *field = (const redisReply *const *)reply->element;
-	const char *id;
+	const char *id = codec_text_of(reply, 0), *format = codec_text_of(reply, 1), *panic = codec_text_of(reply, 2);
 	enum log_end end;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return reason_set(reason, LOG_LOST, "the broker's meta is not that of a fleet");
-	id = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : "";
-	end = log_tell(reader, FOLLOW_HELLO, field[1]->type == REDIS_REPLY_STRING ? atoi(field[1]->str) : 0, id);
-	if (!end && field[2]->type == REDIS_REPLY_STRING)
-		end = log_tell(reader, FOLLOW_PANIC, !strcmp(field[2]->str, "on"), "");
-	return end;
+	end = log_tell(reader, FOLLOW_HELLO, format ? atoi(format) : 0, id ? id : "");
+	return end || !panic ? end : log_tell(reader, FOLLOW_PANIC, !strcmp(panic, "on"), "");
 }
 
 /* Looks at the panic flag while a long list is read, which takes minutes on a slow link. -ECANCELED: the applier is gone. */
 static int look_at_panic(void *context, struct reason *reason)
 {
 	struct log_reader *reader = context;
-	char key[FLEET_KEY_BYTES];
 	enum log_end end = LOG_GOES_ON;
 	redisReply *reply;
 	int error;
 
 	if (fleet_now_ms() - reader->panic_ms < PANIC_MS)
 		return 0;
-	error = connection_ask(&reader->broker.connection, &reply, reason, "HMGET",
-			       fleet_key(key, reader->start->fleet, "meta"), "id", "format", "panic", NULL);
+	error = connection_ask(&reader->broker.connection, &reply, reason, META_COMMAND, reader->start->fleet);
 	if (!error)
 		end = tell_fleet(reader, reply, reason);
 	codec_free(reply);
@@ -219,20 +214,18 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
-	char key[FLEET_KEY_BYTES], leaving[FLEET_KEY_BYTES];
+	const char *until;
 	redisReply *reply;
-	__s64 until_ms = 0;
-	int error;
+	__s64 until_ms;
+	int error = connection_ask(&reader->broker.connection, &reply, reason,
+				   "HMGET xc:%s:accept %s " FLEET_LEAVING "%s", reader->start->fleet, list->name,
+				   list->name);
 
-	snprintf(leaving, sizeof(leaving), FLEET_LEAVING "%s", list->name);
-	error = connection_ask(&reader->broker.connection, &reply, reason, "HMGET",
-			       fleet_key(key, reader->start->fleet, "accept"), list->name, leaving, NULL);
 	if (error)
 		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-		until_ms = reply->element[0]->type == REDIS_REPLY_STRING ? atoll(reply->element[0]->str) : 0;
-		list->is_leaving = reader->start->options->is_staged && reply->element[1]->type == REDIS_REPLY_STRING;
-	}
+	until = codec_text_of(reply, 0);
+	until_ms = until ? atoll(until) : 0;
+	list->is_leaving = reader->start->options->is_staged && codec_text_of(reply, 1);
 	codec_free(reply);
 	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted ||
 	    (!list->is_refused && list->state != FOLLOW_WIPED))
@@ -246,7 +239,6 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 static enum log_end check(struct log_reader *reader, struct reason *reason)
 {
 	struct broker *broker = &reader->broker;
-	char key[FLEET_KEY_BYTES];
 	bool is_asked[FOLLOW_LISTS_MAX] = {};
 	redisReply *reply;
 	enum log_end end;
@@ -264,8 +256,7 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 			end = look_at_accept(reader, i, reason);
 	if (end)
 		return end;
-	error = connection_put(&broker->connection, "HMGET", fleet_key(key, reader->start->fleet, "meta"), "id",
-			       "format", "panic", NULL);
+	error = connection_put(&broker->connection, META_COMMAND, reader->start->fleet);
 	for (size_t i = 0; i < reader->count && !error; i++) {
 		/* A broken list is asked about after its pause. */
 		is_asked[i] = !reader->lists[i].is_broken || log_list_is_readable(reader, &reader->lists[i]);
@@ -350,16 +341,15 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
  */
 static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {
-	char key[FLEET_KEY_BYTES];
+	const char *id = NULL;
 	redisReply *reply;
 
-	if (connection_ask(&reader->broker.connection, &reply, reason, "XREVRANGE",
-			   fleet_key(key, reader->start->fleet, "ctl"), "+", "-", "COUNT", "1", NULL))
+	if (connection_ask(&reader->broker.connection, &reply, reason, "XREVRANGE xc:%s:ctl + - COUNT 1",
+			   reader->start->fleet))
 		return LOG_LOST;
-	snprintf(reader->ctl_last, sizeof(reader->ctl_last), "0-0");
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->type == REDIS_REPLY_ARRAY &&
-	    reply->element[0]->elements && reply->element[0]->element[0]->type == REDIS_REPLY_STRING)
-		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", reply->element[0]->element[0]->str);
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
+		id = codec_text_of(reply->element[0], 0);
+	snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", id ? id : "0-0");
 	codec_free(reply);
 	return LOG_GOES_ON;
 }

@@ -18,16 +18,16 @@ static enum log_end take_panic(struct log_reader *reader, const redisReply *entr
 	enum log_end end = LOG_GOES_ON;
 
 	for (size_t i = 0; i < entries->elements && !end; i++) {
-		const redisReply *entry = entries->element[i], *fields;
+		const redisReply *entry = entries->element[i];
+		const char *id = codec_text_of(entry, 0), *name, *value;
 
-		if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 ||
-		    entry->element[0]->type != REDIS_REPLY_STRING || entry->element[1]->type != REDIS_REPLY_ARRAY)
+		if (!id || entry->elements != 2 || entry->element[1]->type != REDIS_REPLY_ARRAY)
 			return reason_set(reason, LOG_LOST, "an entry of ctl is not that of a fleet");
-		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", entry->element[0]->str);
-		fields = entry->element[1];
-		if (fields->elements == 2 && fields->element[0]->type == REDIS_REPLY_STRING &&
-		    fields->element[1]->type == REDIS_REPLY_STRING && !strcmp(fields->element[0]->str, "panic"))
-			end = log_tell(reader, FOLLOW_PANIC, !strcmp(fields->element[1]->str, "on"), "");
+		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", id);
+		name = codec_text_of(entry->element[1], 0);
+		value = codec_text_of(entry->element[1], 1);
+		if (name && value && !strcmp(name, "panic"))
+			end = log_tell(reader, FOLLOW_PANIC, !strcmp(value, "on"), "");
 	}
 	return end;
 }
@@ -76,15 +76,14 @@ static enum log_end take_streams(struct log_reader *reader, const redisReply *re
 		return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
 	for (size_t i = 0; i < reply->elements && !end; i++) {
 		const redisReply *stream = reply->element[i];
+		const char *key = codec_text_of(stream, 0);
 		char log[FLEET_KEY_BYTES];
 		size_t list; /* reader->count: ctl */
 
-		if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
-		    stream->element[0]->type != REDIS_REPLY_STRING || stream->element[1]->type != REDIS_REPLY_ARRAY)
+		if (!key || stream->elements != 2 || stream->element[1]->type != REDIS_REPLY_ARRAY)
 			return reason_set(reason, LOG_LOST, "the broker's answer to XREAD is not that of Redis");
 		for (list = 0; list < reader->count; list++)
-			if (!strcmp(stream->element[0]->str,
-				    fleet_list_key(log, reader->start->fleet, reader->lists[list].name, "log")))
+			if (!strcmp(key, fleet_list_key(log, reader->start->fleet, reader->lists[list].name, "log")))
 				break;
 		end = list == reader->count ? take_panic(reader, stream->element[1], reason) :
 					      take_entries(reader, list, stream->element[1]);
@@ -122,7 +121,7 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 				      ids[streams++]);
 	}
 	if (with_ctl) {
-		fleet_key(keys[streams], fleet, "ctl");
+		snprintf(keys[streams], sizeof(keys[0]), "xc:%s:ctl", fleet);
 		snprintf(ids[streams++], sizeof(ids[0]), "%s", reader->ctl_last);
 	}
 	for (size_t i = 0; i < reader->count; i++)

@@ -68,23 +68,24 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 static int get_answer(struct publisher *publisher, const struct outbox_entry *entry, struct reason *reason)
 {
 	struct fleet_position next = publisher->last;
+	const char *answer, *last;
 	redisReply *reply;
 	int error = connection_expect(&publisher->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 
 	if (error)
 		return error;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4 || reply->element[0]->type != REDIS_REPLY_STRING ||
-	    reply->element[1]->type != REDIS_REPLY_STRING || reply->element[2]->type != REDIS_REPLY_INTEGER ||
-	    reply->element[3]->type != REDIS_REPLY_INTEGER ||
-	    fleet_position_parse(reply->element[1]->str, &publisher->last)) {
+	answer = codec_text_of(reply, 0);
+	last = codec_text_of(reply, 1);
+	if (!answer || !last || reply->elements != 4 || reply->element[2]->type != REDIS_REPLY_INTEGER ||
+	    reply->element[3]->type != REDIS_REPLY_INTEGER || fleet_position_parse(last, &publisher->last)) {
 		error = reason_set(reason, -EPROTO,
 				   "the broker's answer is not that of xdp-cuckoo's function; "
 				   "load it: xdp-cuckoo fleet init");
-	} else if (!strcmp(reply->element[0]->str, "moved")) {
+	} else if (!strcmp(answer, "moved")) {
 		error = reason_set(reason, -ESTALE,
 				   "somebody else has changed the list '%s' meanwhile; nothing was changed",
 				   publisher->list);
-	} else if (!strcmp(reply->element[0]->str, "seen") && !entry->may_be_seen) {
+	} else if (!strcmp(answer, "seen") && !entry->may_be_seen) {
 		error = reason_set(
 			reason, -EREMOTEIO,
 			"nothing was published: the broker has other changes with the numbers of this outbox, which is "
@@ -144,7 +145,6 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 {
 	const unsigned int wanted = publisher->options->replicas;
 	struct outbox *outbox = &publisher->outbox;
-	char replicas[16], patience[16];
 	struct reason why_refused;
 	redisReply *reply = NULL;
 	int error = 0, refusal = 0;
@@ -174,10 +174,9 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 		next += count - refused_count;
 	}
 	/* Waits for the replicas to have all that was sent. */
-	snprintf(replicas, sizeof(replicas), "%u", wanted);
-	snprintf(patience, sizeof(patience), "%d", publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
 	if (!error)
-		error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT", replicas, patience, NULL);
+		error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT %u %d", wanted,
+				       publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
 	if (!error) {
 		publisher->replicas = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
 		publisher->is_late = publisher->replicas < wanted;
@@ -344,53 +343,42 @@ static const char functions[] =
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason)
 {
-	char key[FLEET_KEY_BYTES], new_id[FLEET_ID_BYTES], entries[16];
-	uint64_t random[2];
+	unsigned long long random[2];
+	const char *given;
 	redisReply *reply;
 	int error;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return reason_set(reason, -EAGAIN, "no random numbers yet");
-	snprintf(new_id, sizeof(new_id), "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-	snprintf(entries, sizeof(entries), "%u", log_entries);
-	error = connection_ask(&broker->connection, &reply, reason, "FUNCTION", "LOAD", "REPLACE", functions, NULL);
+	error = connection_ask(&broker->connection, NULL, reason, "FUNCTION LOAD REPLACE %s", functions);
+	if (!error)
+		error = connection_ask(&broker->connection, &reply, reason,
+				       "FCALL xc_init 1 xc:%s:meta %016llx%016llx %u", fleet, random[0], random[1],
+				       log_entries);
 	if (error)
 		return error;
-	codec_free(reply);
-	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_init", "1",
-			       fleet_key(key, fleet, "meta"), new_id, entries, NULL);
-	if (error)
-		return error;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-	    reply->element[0]->len >= FLEET_ID_BYTES)
+	given = codec_text_of(reply, 0);
+	if (!given || strlen(given) >= FLEET_ID_BYTES)
 		error = reason_set(reason, -EPROTO, "the broker's answer is not that of xdp-cuckoo's function");
 	else
-		strcpy(id, reply->element[0]->str);
+		strcpy(id, given);
 	codec_free(reply);
 	return error;
 }
 
 int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason)
 {
-	char meta[FLEET_KEY_BYTES], ctl[FLEET_KEY_BYTES];
-	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_panic", "2",
-				   fleet_key(meta, fleet, "meta"), fleet_key(ctl, fleet, "ctl"), is_on ? "on" : "off",
-				   NULL);
-
-	codec_free(reply);
-	return error;
+	return connection_ask(&broker->connection, NULL, reason, "FCALL xc_panic 2 xc:%s:meta xc:%s:ctl %s", fleet,
+			      fleet, is_on ? "on" : "off");
 }
 
 /* Calls a function that changes what hosts may delete, with the list and a word. */
 static int call_delete(struct broker *broker, const char *function, const char *fleet, const char *list,
 		       const char *word, __u64 *rules, struct reason *reason)
 {
-	char meta[FLEET_KEY_BYTES], accept[FLEET_KEY_BYTES];
 	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason, "FCALL", function, "2",
-				   fleet_list_key(meta, fleet, list, "meta"), fleet_key(accept, fleet, "accept"), list,
-				   word, NULL);
+	int error = connection_ask(&broker->connection, &reply, reason, "FCALL %s 2 xc:%s:L:%s:meta xc:%s:accept %s %s",
+				   function, fleet, list, fleet, list, word);
 
 	*rules = !error && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
 	if (!error && reply->type != REDIS_REPLY_INTEGER)
@@ -417,27 +405,17 @@ int functions_stage_deletion(struct broker *broker, const char *fleet, const cha
 int functions_is_leaving(struct broker *broker, const char *fleet, const char *list, bool *is_leaving,
 			 struct reason *reason)
 {
-	char accept[FLEET_KEY_BYTES], field[FLEET_KEY_BYTES];
 	redisReply *reply;
-	int error;
+	int error = connection_ask(&broker->connection, &reply, reason, "HGET xc:%s:accept " FLEET_LEAVING "%s", fleet,
+				   list);
 
-	snprintf(field, sizeof(field), FLEET_LEAVING "%s", list);
-	error = connection_ask(&broker->connection, &reply, reason, "HGET", fleet_key(accept, fleet, "accept"), field,
-			       NULL);
-	*is_leaving = !error && reply->type == REDIS_REPLY_STRING;
+	*is_leaving = codec_text(reply);
 	codec_free(reply);
 	return error;
 }
 
 int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason)
 {
-	char meta[FLEET_KEY_BYTES], number[24];
-	redisReply *reply;
-	int error;
-
-	snprintf(number, sizeof(number), "%" PRIu64, (uint64_t)rules);
-	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_reserve", "1",
-			       fleet_list_key(meta, fleet, list, "meta"), number, NULL);
-	codec_free(reply);
-	return error;
+	return connection_ask(&broker->connection, NULL, reason, "FCALL xc_reserve 1 xc:%s:L:%s:meta %llu", fleet, list,
+			      (unsigned long long)rules);
 }

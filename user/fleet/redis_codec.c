@@ -14,7 +14,7 @@
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(redisReaderCreate) X(redisReaderFree) X(redisReaderFeed) X(redisReaderGetReply) X(freeReplyObject) \
-	X(redisFormatCommandArgv) X(redisFreeCommand)
+	X(redisFormatCommandArgv) X(redisvFormatCommand) X(redisFreeCommand)
 /* clang-format on */
 
 #define MEMBER(name) __typeof__(name) *(name);
@@ -79,6 +79,13 @@ long codec_format(char **bytes, int count, const char *const *words, const size_
 	return length < 0 ? -ENOMEM : length;
 }
 
+long codec_print(char **bytes, const char *format, va_list values)
+{
+	const int length = hiredis.redisvFormatCommand(bytes, format, values);
+
+	return length < 0 ? -ENOMEM : length;
+}
+
 void codec_free_command(char *bytes)
 {
 	hiredis.redisFreeCommand(bytes);
@@ -101,6 +108,16 @@ int codec_next(struct codec *codec, redisReply **reply)
 		codec->elements = 0;
 	*reply = next;
 	return 0;
+}
+
+const char *codec_text(const redisReply *reply)
+{
+	return reply && reply->type == REDIS_REPLY_STRING ? reply->str : NULL;
+}
+
+const char *codec_text_of(const redisReply *array, size_t i)
+{
+	return array && array->type == REDIS_REPLY_ARRAY && i < array->elements ? codec_text(array->element[i]) : NULL;
 }
 
 void codec_free(redisReply *reply)

@@ -2,7 +2,6 @@
 #include "fleet/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,16 +41,16 @@ static void note(struct report *report, const char *where, const char *why)
 static int put_report(struct report *report, struct connection *connection, const char *fleet, const char *host,
 		      char *lines, bool must_count)
 {
-	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES], first[ABI_NAME_BYTES] = "", expire[16];
+	char key[FLEET_KEY_BYTES], first[ABI_NAME_BYTES] = "";
 	const char *words[2 + 2 * FIELDS_MAX];
 	int count = 0, replies = 1, error = 0;
 
-	snprintf(what, sizeof(what), "host:%s", host);
+	snprintf(key, sizeof(key), "xc:%s:host:%s", fleet, host);
 	words[count++] = "HSET";
-	words[count++] = fleet_key(key, fleet, what);
+	words[count++] = key;
 	for (char *next, *line = lines; *line && count <= 2 * FIELDS_MAX && !error; line = next) {
 		char *end = strchrnul(line, '\n'), *space = memchr(line, ' ', end - line);
-		char list[ABI_NAME_BYTES], set[FLEET_KEY_BYTES], score[24];
+		char list[ABI_NAME_BYTES];
 		struct fleet_position at;
 		const char *sent;
 
@@ -65,9 +64,9 @@ static int put_report(struct report *report, struct connection *connection, cons
 				strcpy(first, list);
 			sent = strstr(report->sent, line);
 			if (!(sent && sent[strlen(line)] == '\n') && !fleet_position_parse(space + 1, &at)) {
-				fleet_list_key(set, fleet, list, *line == 'a' ? "hosts" : "refused");
-				snprintf(score, sizeof(score), "%" PRIu64, (uint64_t)fleet_position_score(at));
-				error = connection_put(connection, "ZADD", set, score, host, NULL);
+				error = connection_put(connection, "ZADD xc:%s:L:%s:%s %llu %s", fleet, list,
+						       *line == 'a' ? "hosts" : "refused", fleet_position_score(at),
+						       host);
 				replies++;
 			}
 		}
@@ -78,10 +77,9 @@ static int put_report(struct report *report, struct connection *connection, cons
 	if (!error)
 		error = connection_put_words(connection, count, words, NULL);
 	if (!error && must_count) {
-		snprintf(expire, sizeof(expire), "%d", FLEET_HOST_EXPIRE_S);
-		error = connection_put(connection, "EXPIRE", key, expire, NULL);
+		error = connection_put(connection, "EXPIRE %s %d", key, FLEET_HOST_EXPIRE_S);
 		if (!error)
-			error = connection_put(connection, "ZCARD", fleet_list_key(key, fleet, first, "hosts"), NULL);
+			error = connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, first);
 		replies += 2;
 	}
 	return error ? error : replies;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BUCKETS_AT_ONCE 64
-#define ENTRIES_AT_ONCE "64"
+#define ENTRIES_AT_ONCE 64
 #define BUCKETS_MAX (1 << 22) /* as in fleet.lua */
 
 /* ---- the end of a list ---- */
@@ -15,22 +15,16 @@
 /* A field that is missing is 0. Numbers over 2^53 are not exact in fleet.lua. */
 static bool read_number(const redisReply *reply, __u64 *number)
 {
-	*number = 0;
-	if (reply->type == REDIS_REPLY_NIL)
-		return true;
-	if (reply->type != REDIS_REPLY_STRING || !reply->len || reply->len > 16 ||
-	    strspn(reply->str, "0123456789") != reply->len)
-		return false;
-	*number = strtoull(reply->str, NULL, 10);
-	return true;
+	const char *text = codec_text(reply);
+
+	*number = text ? strtoull(text, NULL, 10) : 0;
+	return reply->type == REDIS_REPLY_NIL ||
+	       (text && reply->len && reply->len <= 16 && strspn(text, "0123456789") == reply->len);
 }
 
 int list_head_put(struct broker *broker, const char *fleet, const char *list)
 {
-	char key[FLEET_KEY_BYTES];
-
-	return connection_put(&broker->connection, "HMGET", fleet_list_key(key, fleet, list, "meta"), "epoch", "seq",
-			      "rules", "buckets", NULL);
+	return connection_put(&broker->connection, "HMGET xc:%s:L:%s:meta epoch seq rules buckets", fleet, list);
 }
 
 int list_head_of(const redisReply *reply, struct list_head *head, struct reason *reason)
@@ -64,29 +58,29 @@ int list_head_read(struct broker *broker, const char *fleet, const char *list, s
 
 int log_entry_of(const redisReply *reply, struct log_entry *entry)
 {
+	const char *id = codec_text_of(reply, 0);
 	const redisReply *fields;
 
 	*entry = (struct log_entry){};
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-	    fleet_position_parse(reply->element[0]->str, &entry->at))
+	if (!id || reply->elements != 2 || fleet_position_parse(id, &entry->at))
 		return -EPROTO;
 	fields = reply->element[1];
 	if (fields->type != REDIS_REPLY_ARRAY)
 		return -EPROTO;
 	for (size_t i = 0; i + 1 < fields->elements; i += 2) {
-		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
+		const char *name = codec_text_of(fields, i), *value = codec_text_of(fields, i + 1);
 
-		if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+		if (!name || !value)
 			return -EPROTO;
-		if (!strcmp(name->str, "base")) {
+		if (!strcmp(name, "base")) {
 			entry->has_base = true;
-			if (fleet_position_parse(value->str, &entry->base))
+			if (fleet_position_parse(value, &entry->base))
 				return -EPROTO;
-		} else if (!strcmp(name->str, "report")) {
+		} else if (!strcmp(name, "report")) {
 			entry->is_awaited = true;
-		} else if (!strcmp(name->str, "rules")) {
-			entry->rules = value->str;
-			entry->rules_bytes = value->len;
+		} else if (!strcmp(name, "rules")) {
+			entry->rules = value;
+			entry->rules_bytes = fields->element[i + 1]->len;
 		}
 	}
 	return 0;
@@ -132,7 +126,7 @@ static int take_field(const redisReply *name, const redisReply *value, snapshot_
 	size_t digits;
 	int length;
 
-	if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+	if (!codec_text(name) || !codec_text(value))
 		return -EBADMSG;
 	digits = strspn(value->str, "0123456789");
 	if (name->len + value->len + 3 < sizeof(line) && is_plain(name) && is_plain(value))
@@ -146,18 +140,13 @@ static int take_field(const redisReply *name, const redisReply *value, snapshot_
 static int read_buckets(struct broker *broker, const char *fleet, const char *list, __u64 first, __u64 end,
 			snapshot_take *take, void *context, struct reason *reason)
 {
-	char key[FLEET_KEY_BYTES], what[32];
 	redisReply *reply;
 	int error = 0;
 
-	for (__u64 bucket = first; bucket < end && !error; bucket++) {
-		snprintf(what, sizeof(what), "b:%llu", (unsigned long long)bucket);
-		error = connection_put(&broker->connection, "HGETALL", fleet_list_key(key, fleet, list, what), NULL);
-		if (error)
-			reason_set(reason, error, "not enough memory");
-	}
-	if (error)
-		return error;
+	for (__u64 bucket = first; bucket < end; bucket++)
+		if (connection_put(&broker->connection, "HGETALL xc:%s:L:%s:b:%llu", fleet, list,
+				   (unsigned long long)bucket))
+			return reason_set(reason, -ENOMEM, "not enough memory");
 	/* All replies must be read, also after an error. */
 	for (__u64 bucket = first; bucket < end; bucket++) {
 		struct reason why;
@@ -188,7 +177,7 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take,
 		  snapshot_between *between, void *context, struct fleet_position *at, struct reason *reason)
 {
-	char key[FLEET_KEY_BYTES], from[FLEET_POSITION_BYTES + 1] = "(", to[FLEET_POSITION_BYTES];
+	char from[FLEET_POSITION_BYTES], to[FLEET_POSITION_BYTES];
 	struct list_head head, now;
 	__u64 bucket = 0;
 	int error = list_head_read(broker, fleet, list, &head, reason);
@@ -210,15 +199,13 @@ int snapshot_read(struct broker *broker, const char *fleet, const char *list, sn
 	if (!error && fleet_position_compare(now.last, head.last) < 0)
 		return reason_set(reason, -ESTALE, "list '%s': the broker went back meanwhile", list);
 	/* The log since. */
-	fleet_list_key(key, fleet, list, "log");
 	fleet_position_format(now.last, to);
 	while (!error && fleet_position_compare(*at, now.last) < 0) {
 		struct log_entry entry;
 		redisReply *reply;
 
-		fleet_position_format(*at, from + 1);
-		error = connection_ask(&broker->connection, &reply, reason, "XRANGE", key, from, to, "COUNT",
-				       ENTRIES_AT_ONCE, NULL);
+		error = connection_ask(&broker->connection, &reply, reason, "XRANGE xc:%s:L:%s:log (%s %s COUNT %d",
+				       fleet, list, fleet_position_format(*at, from), to, ENTRIES_AT_ONCE);
 		if (error)
 			return error;
 		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
