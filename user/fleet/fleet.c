@@ -190,7 +190,7 @@ const char *follow_state_name(enum follow_state state)
 		[FOLLOW_LEVEL] = "level",       [FOLLOW_BEHIND] = "behind",  [FOLLOW_LAGGING] = "lagging",
 		[FOLLOW_RESTORED] = "restored", [FOLLOW_WIPED] = "wiped",    [FOLLOW_GAP] = "gap",
 		[FOLLOW_DIVERGED] = "diverged", [FOLLOW_OLDER] = "restored", [FOLLOW_NEW] = "new",
-		[FOLLOW_BROKEN] = "broken",     [FOLLOW_HELD] = "held",
+		[FOLLOW_LEAVING] = "wiped",     [FOLLOW_BROKEN] = "broken",  [FOLLOW_HELD] = "held",
 	};
 
 	return state < FOLLOW_STATES ? names[state] : "unknown";

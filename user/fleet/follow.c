@@ -141,7 +141,7 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 	static const unsigned char rank[FOLLOW_STATES] = {
 		[FOLLOW_BEHIND] = 1,   [FOLLOW_LAGGING] = 2, [FOLLOW_NEW] = 3,      [FOLLOW_GAP] = 4,
 		[FOLLOW_RESTORED] = 5, [FOLLOW_OLDER] = 5,   [FOLLOW_DIVERGED] = 6, [FOLLOW_BROKEN] = 7,
-		[FOLLOW_HELD] = 8,     [FOLLOW_WIPED] = 9
+		[FOLLOW_HELD] = 8,     [FOLLOW_WIPED] = 9,   [FOLLOW_LEAVING] = 9,
 	};
 	const struct apply *apply = &following->apply;
 	const size_t used = write_lists(following, text);
@@ -280,6 +280,7 @@ static void note_state(struct following *following, const struct follow_message 
 		[FOLLOW_RESTORED] = "restored: the broker's state is older than this host's",
 		[FOLLOW_OLDER] = "restored: the broker's state is older than this host's",
 		[FOLLOW_WIPED] = "wiped: the broker no longer has it; it stays as it is",
+		[FOLLOW_LEAVING] = "wiped: the broker no longer has it; it goes here, too",
 		[FOLLOW_GAP] = "gap: the log no longer has what comes next; reads the whole list",
 		[FOLLOW_DIVERGED] = "diverged: the broker has lost entries that this host has",
 		[FOLLOW_NEW] = "new: reads the whole list",

@@ -138,7 +138,7 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 		break;
 	case GONE:
 		if (log_list_may_be_wiped(reader, list)) {
-			log_list_plan(reader, list, FOLLOW_WIPED);
+			log_list_plan(reader, list, FOLLOW_LEAVING);
 			break;
 		}
 		list->plan = FOLLOW_LEVEL;

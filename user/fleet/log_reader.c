@@ -228,10 +228,11 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	list->is_leaving = reader->start->options->is_staged && codec_text_of(reply, 1);
 	codec_free(reply);
 	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted ||
-	    (!list->is_refused && list->state != FOLLOW_WIPED))
+	    (!list->is_refused && list->state != FOLLOW_WIPED && !reader->start->is_once))
 		return LOG_GOES_ON;
 	list->is_accepted = true;
-	list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+	if (!reader->start->is_once)
+		list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
 	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
 }
 
@@ -251,7 +252,8 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	}
 	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
 	for (size_t i = 0; i < reader->count && !end; i++)
-		if (reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
+		/* --once ends where a list is gone, unless a publisher accepts that: it must know before it looks. */
+		if (reader->start->is_once || reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
 		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
 			end = look_at_accept(reader, i, reason);
 	if (end)
