@@ -285,13 +285,31 @@ test_a_gateway_of_a_router() {
 		printf "route add 20.%d.%d.0/24 via 10.99.0.253\n-6 route add 2001:%x::/32 via fd99::fd\n", i / 256, i % 256, i + 4096 }' |
 		sed 's/^-6 //' >"$STATE/routes"
 	ip -n "$RX" -batch "$STATE/routes" || fail "no routes"
-	assert_notes '^note: this host has more routes than are read, so changes may block gateways of default routes' xc load vrx
-	assert_notes 'has more routes than are read' xc status --verbose
+	assert_notes '^note: this host has too many routes or gateways, so changes may block gateways of default routes' xc load vrx
+	assert_notes 'has too many routes or gateways' xc status --verbose
 	for gateway in 10.99.0.254 fd99::fe; do
 		assert_status 2 xc_host add "$gateway"
 		assert_error "would block the default gateway $gateway;"
 	done
 	assert_status 0 xc_host add 10.99.0.253
+}
+
+# Anybody on the link can announce gateways. They take no memory without end, and do not take the place of the one in use.
+test_many_gateways() {
+	host
+	for i in $(seq 64); do
+		echo "address add 2001:db8:1::$i/64 dev vrx nodad"
+	done >"$STATE/batch"
+	for i in $(seq 1000); do
+		printf 'route add default via fe80::%x dev vrx metric %d\n' "$i" $((2000 + i))
+	done >>"$STATE/batch"
+	ip -n "$RX" -6 -batch "$STATE/batch" || fail "no routes"
+	assert_notes '^note: this host has too many routes or gateways' xc load vrx
+	assert_status 0 in_rx sh -c 'ulimit -d 60000; exec "$@"' sh "$TOOL" --state "$STATE/store" add 203.0.113.9
+	for gateway in 10.99.0.254 fd99::fe; do
+		assert_status 2 xc_host add "$gateway"
+		assert_error "would block the default gateway $gateway;"
+	done
 }
 
 # Rules without addresses can block neighbour discovery, and so an SSH peer on the link or a gateway. The advised pass

@@ -18,7 +18,9 @@
 
 #define DUMP_TRIES 4 /* routes may change during a dump */
 #define REQUEST_BYTES 256
-#define ROUTES_MAX 4096 /* read of each family */
+/* Of each family. Anybody on the link can announce gateways, and each costs a change many look-ups. */
+#define ROUTES_MAX 4096 /* that are read */
+#define GATEWAYS_MAX 128
 
 /* ---- addresses ---- */
 
@@ -151,16 +153,22 @@ struct route {
 	__u8 type;            /* RTN_UNICAST, ... */
 	bool is_default_only; /* other routes are skipped */
 	unsigned int left;    /* routes that a dump may still read */
+	size_t before;        /* gateways of the other family */
+	bool is_full;
 };
 
 /* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
-static int add_gateway(const struct route *route, int family, const void *bytes, size_t length)
+static int add_gateway(struct route *route, int family, const void *bytes, size_t length)
 {
 	const enum flow_family flow_family = family == AF_INET ? FLOW_IPV4 : FLOW_IPV6;
 	struct host_address address;
 
 	if ((family != AF_INET && family != AF_INET6) || length != address_bytes(flow_family))
 		return MNL_CB_OK;
+	if (route->gateways->count - route->before >= GATEWAYS_MAX) {
+		route->is_full = true;
+		return MNL_CB_OK;
+	}
 	address = address_of(flow_family, bytes);
 	address.is_advertised = route->is_advertised;
 	return add_address_once(route->gateways, &address) ? MNL_CB_ERROR : MNL_CB_OK;
@@ -280,9 +288,9 @@ static int ask_route(const struct host_address *address, struct route *route)
 }
 
 /*
- * A router has a million routes, and a change must not wait until they are read. The kernel lists the default routes of a
- * table first (IPv4) or last (IPv6). If there are too many routes, it is asked by which one it would send to an address that
- * nobody announces (240.0.0.1, 4000::): that is a default route, if there is one.
+ * A router has a million routes, and a change must not wait until they are read. So first the kernel is asked by which
+ * route it would send to an address that nobody announces (240.0.0.1, 4000::): that is the default route in use, if there
+ * is one. The kernel lists the default routes of a table first (IPv4) or last (IPv6).
  */
 int host_find_gateways(struct host_addresses *gateways, bool *is_part)
 {
@@ -291,20 +299,18 @@ int host_find_gateways(struct host_addresses *gateways, bool *is_part)
 
 	for (size_t i = 0; i < sizeof(unannounced) / sizeof(unannounced[0]); i++) {
 		const struct rtmsg all = { .rtm_family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6 };
-		struct route route = { .gateways = gateways, .is_default_only = true };
-		int error = -EINTR;
+		struct route route = {
+			.gateways = gateways, .is_default_only = true, .left = 1, .before = gateways->count
+		};
+		int error = ask_route(&unannounced[i], &route) == -ENOMEM ? -ENOMEM : -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
 			route.left = ROUTES_MAX;
 			error = netlink_dump(NETLINK_ROUTE, RTM_GETROUTE, &all, sizeof(all), read_route, &route);
 		}
-		if (error != -ENOMEM && (error || !route.left)) {
-			*is_part |= !route.left || error == -EINTR;
-			route.left = 1;
-			error = ask_route(&unannounced[i], &route);
-		}
 		if (error == -ENOMEM)
 			return error;
+		*is_part |= !route.left || error == -EINTR || route.is_full;
 	}
 	return 0;
 }

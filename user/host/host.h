@@ -22,7 +22,7 @@ struct guard {
 	struct guard_flow *flows;
 	size_t count;
 	struct reason missing; /* which flows may be missing, and why; or "" */
-	const char *insist; /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
+	const char *insist;    /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
 /*
@@ -84,7 +84,7 @@ struct host_connections {
 /*
  * Each function adds what it finds. host_find_addresses(): the addresses of all interfaces except 127.0.0.0/8 and
  * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop objects;
- * if there are thousands of routes, at least those by which this host would send now, and *is_part. host_find_name_servers(): the
+ * if there are thousands of routes or hundreds of gateways, at least those by which this host would send now, and *is_part. host_find_name_servers(): the
  * servers in /etc/resolv.conf, and those that systemd-resolved asks, except servers on this host. 0; -ENOMEM.
  */
 int host_find_addresses(struct host_addresses *own);

@@ -288,7 +288,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 	}
 	if (has_more_routes)
 		snprintf(strchr(guard->missing.text, '\0'), REASON_BYTES - strlen(guard->missing.text),
-			 "%sthis host has more routes than are read, so changes may block gateways of default routes that it "
+			 "%sthis host has too many routes or gateways, so changes may block gateways of default routes that it "
 			 "does not use now",
 			 *guard->missing.text ? "; " : "");
 	if (!error)
