@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +27,27 @@ void waiting_end(void)
 {
 	if (watcher)
 		watcher->end();
+}
+
+int waiting_lock(int fd, int operation, waiting_describe describe)
+{
+	int error;
+
+	waiting_begin(describe, fd);
+	do
+		error = flock(fd, operation) ? -errno : 0;
+	while (error == -EINTR);
+	waiting_end();
+	return error;
+}
+
+/* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */
+void waiting_unlock(int fd)
+{
+	if (fd < 0)
+		return;
+	flock(fd, LOCK_UN);
+	close(fd);
 }
 
 void waiting_be_called(const char *what)

@@ -25,6 +25,12 @@ void waiting_watch(const struct waiting_watcher *watcher);
 void waiting_begin(waiting_describe describe, int fd);
 void waiting_end(void);
 
+/* flock(), marked as above, until it has the lock. 0 or -errno. */
+int waiting_lock(int fd, int operation, waiting_describe describe);
+
+/* Gives the lock back and closes `fd`. -1: there is none. */
+void waiting_unlock(int fd);
+
 /* Sets the name that other processes report while they wait for this one. `what` must stay valid. */
 void waiting_be_called(const char *what);
 const char *waiting_name(void);

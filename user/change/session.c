@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/waiting.h"
@@ -72,7 +71,7 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 {
 	const char *dir = state ? state : SESSION_STATE_DEFAULT;
 	bool is_any_foreign = false;
-	int error = 0;
+	int error;
 
 	for (size_t i = 0; i < *count; i++) {
 		const struct kernel_filter *kernel = &(*filters)[i];
@@ -83,12 +82,7 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 	if (!is_any_foreign)
 		return 0;
 	session->adoption_lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (session->adoption_lock < 0)
-		error = -errno;
-	waiting_begin(say_who_adopts, session->adoption_lock);
-	while (!error && flock(session->adoption_lock, LOCK_EX))
-		error = errno == EINTR ? 0 : -errno;
-	waiting_end();
+	error = session->adoption_lock < 0 ? -errno : waiting_lock(session->adoption_lock, LOCK_EX, say_who_adopts);
 	if (error)
 		return reason_set(reason, error, "cannot lock %s: %s", dir, strerror(-error));
 	return kernel_find_filters(wish, filters, count, reason);
@@ -96,11 +90,7 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 
 static void unlock_adoption(struct session *session)
 {
-	/* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */
-	if (session->adoption_lock > 0) {
-		flock(session->adoption_lock, LOCK_UN);
-		close(session->adoption_lock);
-	}
+	waiting_unlock(session->adoption_lock > 0 ? session->adoption_lock : -1);
 	session->adoption_lock = 0;
 }
 

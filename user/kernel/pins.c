@@ -222,9 +222,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (net < 0)
 		return kernel_pins_refuse(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
-	waiting_begin(describe_unpinning, net);
-	error = flock(net, LOCK_SH) ? -errno : 0;
-	waiting_end();
+	error = waiting_lock(net, LOCK_SH, describe_unpinning);
 	filter_dir = error ? error : make_dir_at(net, name);
 	error = filter_dir < 0 ? filter_dir : 0;
 	for (enum kernel_map_name map = 0; map < KERNEL_MAPS && !error; map++)

@@ -239,13 +239,8 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 		return error;
 	if (flock(*fd, LOCK_EX | LOCK_NB))
 		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
-	if (error == -EBUSY && waits) {
-		waiting_begin(describe_holder, *fd);
-		do
-			error = flock(*fd, LOCK_EX) ? -errno : 0;
-		while (error == -EINTR);
-		waiting_end();
-	}
+	if (error == -EBUSY && waits)
+		error = waiting_lock(*fd, LOCK_EX, describe_holder);
 	if (error) {
 		close(*fd);
 		*fd = -1;
@@ -261,15 +256,6 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 	if (ftruncate(*fd, pwrite(*fd, text, length, 0) == length ? length : 0))
 		return 0; /* what is behind the line does no harm */
 	return 0;
-}
-
-/* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */
-void store_dir_unlock(int fd)
-{
-	if (fd < 0)
-		return;
-	flock(fd, LOCK_UN);
-	close(fd);
 }
 
 /* ---- words ---- */

@@ -171,9 +171,6 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd);
  */
 int store_dir_lock(int dir_fd, bool waits, int *fd);
 
-/* Gives the lock back and closes `fd`. -1: there is none. */
-void store_dir_unlock(int fd);
-
 /* Says why the store in DIR cannot be opened, and what to do. Returns `error`. */
 int store_dir_explain(int error, const char *dir, struct reason *reason);
 

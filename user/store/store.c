@@ -181,7 +181,7 @@ void store_close(struct store *store)
 	mdb_txn_abort(store->read);
 	if (store->env)
 		mdb_env_close(store->env);
-	store_dir_unlock(store->lock); /* last: the next writer must find the environment closed */
+	waiting_unlock(store->lock); /* last: the next writer must find the environment closed */
 	open_once_end(store->opened);
 	free(store);
 }
@@ -203,7 +203,7 @@ void store_pause(struct store **store)
 	store_abort(paused);
 	mdb_txn_abort(paused->read);
 	paused->read = NULL;
-	store_dir_unlock(paused->lock);
+	waiting_unlock(paused->lock);
 	paused->lock = -1;
 }
 
