@@ -137,6 +137,19 @@ int kernel_no_interface_reason(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
+struct kernel_attachment kernel_attachment_of(const struct interface *interface)
+{
+	struct kernel_attachment attachment = { .ifindex = interface->index,
+						.has_ethernet = interface->has_ethernet,
+						.mtu = interface->mtu,
+						.lost = interface->lost,
+						.is_tap = interface->is_tap,
+						.is_virtio_net = interface->is_virtio_net };
+
+	memcpy(attachment.interface, interface->name, sizeof(attachment.interface));
+	return attachment;
+}
+
 /* Finds the interface, and makes room for a record of it: a program must not be attached and unknown. */
 static int prepare(struct kernel_filter *filter, const char *interface, struct kernel_attachment *attachment,
 		   struct reason *reason)
@@ -155,12 +168,7 @@ static int prepare(struct kernel_filter *filter, const char *interface, struct k
 			"peers, or of another kind), so the filter would find none there; load it on the interface "
 			"below",
 			interface);
-	*attachment = (struct kernel_attachment){ .ifindex = found.index,
-						  .has_ethernet = found.has_ethernet,
-						  .mtu = found.mtu,
-						  .is_tap = found.is_tap,
-						  .is_virtio_net = found.is_virtio_net };
-	memcpy(attachment->interface, found.name, sizeof(attachment->interface)); /* `interface` may be an altname */
+	*attachment = kernel_attachment_of(&found);
 	error = kernel_add_attachment(filter, attachment);
 	if (error)
 		return kernel_refuse(reason, error, "cannot note the attachment to ", interface);

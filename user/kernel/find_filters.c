@@ -51,22 +51,14 @@ struct filter_search {
  */
 static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
-	struct kernel_attachment attachment = {
-		.ifindex = search->interface->index,
-		.mode = search->mode,
-		.is_frags = !strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1),
-		.has_ethernet = search->interface->has_ethernet,
-		.is_below = search->mode < INTERFACE_XDP_MODES && search->interface->is_below,
-		.mtu = search->interface->mtu,
-		.lost = search->interface->lost,
-		.is_tap = search->interface->is_tap,
-		.is_virtio_net = search->interface->is_virtio_net,
-		.prog_id = program->id,
-		.root_id = search->root_id
-	};
+	struct kernel_attachment attachment = kernel_attachment_of(search->interface);
 	int found;
 
-	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
+	attachment.mode = search->mode;
+	attachment.is_frags = !strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1);
+	attachment.is_below = search->mode < INTERFACE_XDP_MODES && search->interface->is_below;
+	attachment.prog_id = program->id;
+	attachment.root_id = search->root_id;
 	for (size_t i = 0; i < search->count; i++)
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);

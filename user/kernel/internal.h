@@ -162,6 +162,9 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 
 /* ---- attach.c ---- */
 
+/* An attachment to this interface; its program is not known yet. */
+struct kernel_attachment kernel_attachment_of(const struct interface *interface);
+
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment);
 
 #endif
