@@ -149,42 +149,52 @@ static bool is_of_kind(const struct rule *rule, const struct rule *other)
 	       !memcmp(&rule->details, &other->details, sizeof(rule->details));
 }
 
+/* The shapes that the rules so far need, now and when the pending change is undone. */
+struct kinds {
+	struct shape_list now, undone;
+};
+
+static int add_kind(struct session *session, struct kinds *kinds, const struct rule *rule,
+		    const struct rule_shape *shape, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+
+	if (shape_list_add(&kinds->now, shape, 1) ||
+	    (kinds->now.must_plan && any_table_takes_keys(session) && !change_can_replace_all(session)))
+		return say_too_many_kinds(rule, reason);
+	if (store_has_earlier_pending(session->store) && shape_list_add(&kinds->undone, shape, 1))
+		return reason_set(reason, -E2BIG,
+				  "'%s' needs the room of a kind of rule that the undo of the pending change would "
+				  "bring back; confirm that change first: xdp-cuckoo confirm",
+				  rule_format(rule, text));
+	return 0;
+}
+
 int change_check_kinds(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
 {
 	const struct shape_list *list = store_shape_list(session->store);
 	struct rule_key keys[RULE_KEYS_MAX];
-	char text[RULE_TEXT_BYTES];
-	struct shape_list trial, undone;
-	bool is_new = false;
+	struct kinds kinds;
+	bool is_new = false; /* a rule is of a kind that is not in use; then `kinds` is set */
 	int error = check_rates(session, rules, count, reason);
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && !error; i++) {
 		/* The rules of a list are mostly of one kind, and to make keys of them takes longer. */
 		if (i && !is_new && is_of_kind(&rules[i], &rules[i - 1]))
 			continue;
-		for (size_t k = rule_keys(&rules[i], keys); k-- > 0;) {
+		for (size_t k = rule_keys(&rules[i], keys); k-- > 0 && !error;) {
 			if (!is_new && shape_list_find(list, &keys[k].shape))
 				continue;
 			if (!is_new) {
-				error = store_undone_shapes(session->store, &undone);
-				if (error)
-					return store_unread_reason(error, reason);
-				trial = *list;
+				kinds.now = *list;
+				error = store_unread_reason(store_undone_shapes(session->store, &kinds.undone), reason);
 				is_new = true;
 			}
-			if (shape_list_add(&trial, &keys[k].shape, 1) ||
-			    (trial.must_plan && any_table_takes_keys(session) && !change_can_replace_all(session)))
-				return say_too_many_kinds(&rules[i], reason);
-			if (store_has_earlier_pending(session->store) && shape_list_add(&undone, &keys[k].shape, 1))
-				return reason_set(reason, -E2BIG,
-						  "'%s' needs the room of a kind of rule that the undo of the pending change would "
-						  "bring back; confirm that change first: xdp-cuckoo confirm",
-						  rule_format(&rules[i], text));
+			if (!error)
+				error = add_kind(session, &kinds, &rules[i], &keys[k].shape, reason);
 		}
 	}
-	return 0;
+	return error;
 }
 
 static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
