@@ -464,6 +464,13 @@ test_actions_of_a_list() {
 	assert_verdict drop 203.0.113.3
 	assert_verdict pass 203.0.113.1
 	assert_verdict pass 203.0.113.2
+	# Our own sets name their action, but drop rules of any format can be on trial.
+	xc add 203.0.113.0/24 --list plain >/dev/null
+	for format in text csv ipset nft; do
+		xc export --list plain --format "$format" >"$STATE/exported"
+		assert_status 0 xc import "$STATE/exported" --format "$format" --list "trial-$format" --monitor-only
+		assert_equal 'src 203.0.113.0/24 action monitor' "$(xc list --list "trial-$format")" "$format"
+	done
 	printf '%s\n' 192.0.2.1 '192.0.2.2 action drop' '192.0.2.3 comment drop' >"$STATE/text"
 	assert_status 0 xc import "$STATE/text" --list text --action monitor
 	assert_equal 'src 192.0.2.1 action monitor

@@ -57,8 +57,12 @@ void list_columns_take_name(struct list_columns *columns, const char *name, char
 		if (!*part)
 			break;
 	}
-	if (parsed.count == columns->count)
-		*columns = parsed;
+	if (parsed.count != columns->count)
+		return;
+	/* As in the other formats, "drop" is the action of rules that name none. */
+	if (parsed.action == RULE_DROP)
+		parsed.action = columns->action;
+	*columns = parsed;
 }
 
 const char *list_columns_format(const struct list_columns *columns, char text[LIST_COLUMNS_BYTES])
