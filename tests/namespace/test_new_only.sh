@@ -159,6 +159,12 @@ test_whole_lists() {
 	assert_status 0 xc import "$STATE/list" --list far --replace
 	assert_equal 0 "$(xc list | grep -c 'state new')"
 	assert_status 2 xc import "$STATE/list" --new-only --action pass
+	# Later fragments begin nothing. The rule costs only itself.
+	printf '%s\n' '203.0.113.50 fragment later' 203.0.113.51 >"$STATE/later"
+	assert_status 2 xc import "$STATE/later" --list later --new-only --replace
+	assert_error ":1: fragment later: such a packet begins nothing"
+	assert_equal 'src 203.0.113.51 state new' "$(xc list later)" "rules"
+	xc lists delete later >/dev/null
 	# By configuration, and back from a backup.
 	cat >"$STATE/c.conf" <<-END
 		[filter]
