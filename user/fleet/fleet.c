@@ -184,14 +184,17 @@ int follow_receive(int fd, struct follow_message *message, char *text)
 	return error;
 }
 
-const char *follow_state_name(enum follow_state state)
-{
-	static const char *const names[FOLLOW_STATES] = {
-		[FOLLOW_LEVEL] = "level",       [FOLLOW_BEHIND] = "behind",  [FOLLOW_LAGGING] = "lagging",
-		[FOLLOW_RESTORED] = "restored", [FOLLOW_WIPED] = "wiped",    [FOLLOW_GAP] = "gap",
-		[FOLLOW_DIVERGED] = "diverged", [FOLLOW_OLDER] = "restored", [FOLLOW_NEW] = "new",
-		[FOLLOW_LEAVING] = "wiped",     [FOLLOW_BROKEN] = "broken",  [FOLLOW_HELD] = "held",
-	};
-
-	return state < FOLLOW_STATES ? names[state] : "unknown";
-}
+const struct follow_state_words follow_states[FOLLOW_STATES] = {
+	[FOLLOW_LEVEL] = { 0, "level", NULL },
+	[FOLLOW_BEHIND] = { 1, "behind", NULL },
+	[FOLLOW_LAGGING] = { 2, "lagging", "this replica of the broker has not received all yet" },
+	[FOLLOW_NEW] = { 3, "new", "reads the whole list" },
+	[FOLLOW_GAP] = { 4, "gap", "the log no longer has what comes next; reads the whole list" },
+	[FOLLOW_RESTORED] = { 5, "restored", "the broker's state is older than this host's" },
+	[FOLLOW_OLDER] = { 5, "restored", "the broker's state is older than this host's" },
+	[FOLLOW_DIVERGED] = { 6, "diverged", "the broker has lost entries that this host has" },
+	[FOLLOW_BROKEN] = { 7, "broken", "it cannot be read" },
+	[FOLLOW_HELD] = { 8, "held", "it would drop too much" },
+	[FOLLOW_WIPED] = { 9, "wiped", "the broker no longer has it; it stays as it is" },
+	[FOLLOW_LEAVING] = { 9, "wiped", "the broker no longer has it; it goes here, too" },
+};

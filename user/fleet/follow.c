@@ -138,11 +138,6 @@ static size_t write_lists(const struct following *following, char text[REPORT_BY
  */
 static void write_status(const struct following *following, char text[REPORT_BYTES])
 {
-	static const unsigned char rank[FOLLOW_STATES] = {
-		[FOLLOW_BEHIND] = 1,   [FOLLOW_LAGGING] = 2, [FOLLOW_NEW] = 3,      [FOLLOW_GAP] = 4,
-		[FOLLOW_RESTORED] = 5, [FOLLOW_OLDER] = 5,   [FOLLOW_DIVERGED] = 6, [FOLLOW_BROKEN] = 7,
-		[FOLLOW_HELD] = 8,     [FOLLOW_WIPED] = 9,   [FOLLOW_LEAVING] = 9,
-	};
 	const struct apply *apply = &following->apply;
 	const size_t used = write_lists(following, text);
 	enum follow_state worst = FOLLOW_LEVEL;
@@ -155,7 +150,7 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 	for (size_t i = 0; i < apply->count; i++) {
 		const struct apply_list *list = &apply->lists[i];
 
-		if (rank[state_of(following, i)] > rank[worst]) {
+		if (follow_states[state_of(following, i)].rank > follow_states[worst].rank) {
 			worst = state_of(following, i);
 			why = worst == FOLLOW_HELD ? list->why.text : following->why[i].text;
 		}
@@ -180,7 +175,7 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		 VERSION,
 		 following->is_stopped        ? "stopped" :
 		 following->filter.passes_all ? "unfiltered" :
-						follow_state_name(worst),
+						follow_states[worst].name,
 		 (unsigned long long)rules, (unsigned long long)refused, following->filter.is_panic, why,
 		 (long long)(fleet_now_ms() + apply->offset_ms),
 		 (long long)(now.tv_sec * 1000LL + now.tv_nsec / 1000000 - fleet_now_ms() - apply->offset_ms),
@@ -275,18 +270,6 @@ static void note_state(struct following *following, const struct follow_message 
 {
 	const char *name = following->apply.lists[message->list].name;
 	const enum follow_state before = following->states[message->list];
-	static const char *const texts[FOLLOW_STATES] = {
-		[FOLLOW_LAGGING] = "lagging: this replica of the broker has not received all yet",
-		[FOLLOW_RESTORED] = "restored: the broker's state is older than this host's",
-		[FOLLOW_OLDER] = "restored: the broker's state is older than this host's",
-		[FOLLOW_WIPED] = "wiped: the broker no longer has it; it stays as it is",
-		[FOLLOW_LEAVING] = "wiped: the broker no longer has it; it goes here, too",
-		[FOLLOW_GAP] = "gap: the log no longer has what comes next; reads the whole list",
-		[FOLLOW_DIVERGED] = "diverged: the broker has lost entries that this host has",
-		[FOLLOW_NEW] = "new: reads the whole list",
-		[FOLLOW_BROKEN] = "broken: it cannot be read",
-		[FOLLOW_HELD] = "held",
-	};
 	char text[REASON_BYTES];
 
 	if (message->number < 0 || message->number >= FOLLOW_STATES)
@@ -310,8 +293,11 @@ static void note_state(struct following *following, const struct follow_message 
 	}
 	if ((enum follow_state)message->number == before && !*following->text)
 		return;
-	reason_set(&following->why[message->list], 0, "list '%s': %s", name,
-		   *following->text ? following->text : texts[message->number]);
+	if (*following->text)
+		reason_set(&following->why[message->list], 0, "list '%s': %s", name, following->text);
+	else
+		reason_set(&following->why[message->list], 0, "list '%s': %s: %s", name,
+			   follow_states[message->number].name, follow_states[message->number].about);
 	if (!following->apply.lists[message->list].is_held) /* it said why, and tries again */
 		say(following, following->why[message->list].text);
 }

@@ -68,7 +68,10 @@ struct follow_message {
 int follow_send(int fd, const struct follow_message *message, const char *text);
 int follow_receive(int fd, struct follow_message *message, char *text);
 
-const char *follow_state_name(enum follow_state state);
+extern const struct follow_state_words {
+	unsigned char rank; /* the worst has the highest */
+	const char *name, *about;
+} follow_states[FOLLOW_STATES];
 
 /*
  * ---- the reader: log_reader.c ----

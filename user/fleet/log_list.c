@@ -15,37 +15,6 @@
 #define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
 #define LAG_MS 60000    /* a replica that lags longer loses its master (repl-timeout) */
 
-enum standing {
-	READS_LOG,
-	READS_WHOLE,   /* it has a plan */
-	READS_RESTORED /* it has the plan FOLLOW_RESTORED: a publisher may send again what was lost, a replica catch up */
-};
-
-enum step {
-	STAY,
-	FOLLOW_LOG,
-	PLAN_RESTORED,
-	GONE,
-};
-
-static const enum step steps[][LOG_WIPED + 1] = {
-	[READS_LOG] = { [LOG_LEVEL] = FOLLOW_LOG,
-			[LOG_BEHIND] = FOLLOW_LOG,
-			[LOG_LAGGING] = FOLLOW_LOG,
-			[LOG_RESTORED] = PLAN_RESTORED,
-			[LOG_WIPED] = GONE },
-	[READS_WHOLE] = { [LOG_LEVEL] = STAY,
-			  [LOG_BEHIND] = STAY,
-			  [LOG_LAGGING] = STAY,
-			  [LOG_RESTORED] = STAY,
-			  [LOG_WIPED] = GONE },
-	[READS_RESTORED] = { [LOG_LEVEL] = FOLLOW_LOG,
-			     [LOG_BEHIND] = FOLLOW_LOG,
-			     [LOG_LAGGING] = FOLLOW_LOG,
-			     [LOG_RESTORED] = STAY,
-			     [LOG_WIPED] = GONE },
-};
-
 /* Doubles the pause, and returns when it ends. A half is random, so that hosts do not come back all at once. */
 static __s64 next_pause_end(const struct log_reader *reader, struct list *list)
 {
@@ -108,9 +77,6 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 	const enum log_head found = log_head(list->at, head->last, reader->broker.is_master);
 	/* Refused rules can wait: first the log must say from where the newer epoch goes on. */
 	const bool is_log_first = list->plan == FOLLOW_NEW && list->at.epoch && head->last.epoch > list->at.epoch;
-	const enum standing standing = !list->plan || is_log_first   ? READS_LOG :
-				       list->plan == FOLLOW_RESTORED ? READS_RESTORED :
-								       READS_WHOLE;
 	/* The log was read since it was last found to have more, and said nothing. */
 	const bool is_silent = found == LOG_BEHIND && list->behind_at.epoch &&
 			       !fleet_position_compare(list->behind_at, list->at);
@@ -130,21 +96,17 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 		}
 	}
 	list->head = *head;
-	switch (steps[standing][found]) {
-	case STAY:
-		return;
-	case PLAN_RESTORED:
-		log_list_plan(reader, list, FOLLOW_RESTORED);
-		break;
-	case GONE:
-		if (log_list_may_be_wiped(reader, list)) {
-			log_list_plan(reader, list, FOLLOW_LEAVING);
-			break;
-		}
+	if (found == LOG_WIPED && log_list_may_be_wiped(reader, list)) {
+		log_list_plan(reader, list, FOLLOW_LEAVING);
+	} else if (found == LOG_WIPED) {
 		list->plan = FOLLOW_LEVEL;
 		list->state = FOLLOW_WIPED;
-		break;
-	case FOLLOW_LOG:
+	} else if (list->plan && !is_log_first && (list->plan != FOLLOW_RESTORED || found == LOG_RESTORED)) {
+		/* With the plan FOLLOW_RESTORED a publisher may send again what was lost, or a replica catch up. */
+		return;
+	} else if (found == LOG_RESTORED) {
+		log_list_plan(reader, list, FOLLOW_RESTORED);
+	} else {
 		if (list->plan)
 			list->due_ms = 0;
 		list->plan = FOLLOW_LEVEL;

@@ -154,7 +154,7 @@ static bool is_of_list(int error)
 static enum log_end read_whole(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
-	const char *why = follow_state_name(list->plan);
+	const char *why = follow_states[list->plan].name;
 	const bool is_older = list->plan == FOLLOW_OLDER ||
 			      (list->plan == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
 	struct fleet_position at = {};
