@@ -201,6 +201,19 @@ test_a_staged_deletion() {
 	wait_for "the rule" dropped 192.0.2.4
 }
 
+# Pauses grow with the number of hosts, which any host can forge.
+test_many_names_of_hosts() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	redis EVAL "for i = 1, 1000000 do redis.call('ZADD', KEYS[1], 0, i) end" 1 xc:default:L:bad:hosts >/dev/null
+	sleep 12 # the host counts every 10 s
+	for i in 2 3; do
+		assert_status 0 publish add "192.0.2.$i" --list bad
+		wait_for "rule $i" dropped "192.0.2.$i"
+	done
+}
+
 # A list that cannot be read keeps its position in the old fleet.
 test_another_fleet_is_accepted_beside_a_broken_list() {
 	fleet

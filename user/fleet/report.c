@@ -12,6 +12,7 @@
 #define OWN_MS 1000       /* to wait for the server of `report` */
 #define OWN_RETRY_MS 30000
 #define FIELDS_MAX 128
+#define HOSTS_MAX 50000 /* the pauses of a host grow with the number of hosts, up to this: any host may add names */
 
 void report_begin(struct report *report, const struct fleet_options *options)
 {
@@ -114,7 +115,7 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 			reason_set(&refusal, 0, "%s", reply->str);
 			why = refusal.text;
 		} else if (must_count && i == replies - 1 && reply->type == REDIS_REPLY_INTEGER) {
-			report->hosts = reply->integer;
+			report->hosts = (__u64)reply->integer < HOSTS_MAX ? reply->integer : HOSTS_MAX;
 			report->counted_ms = fleet_now_ms();
 		}
 		codec_free(reply);
