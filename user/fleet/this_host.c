@@ -32,9 +32,10 @@ void host_filter_look(const char *name, struct kernel_filter **filters, size_t *
 	const __u32 both = ABI_RUN_PANIC | ABI_RUN_FLEET;
 	struct tally tally = {};
 	struct reason ignored;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = name, .keeps_pins = true }, filters, count,
+					&ignored);
 
 	*found = (struct host_filter){};
-	kernel_find_filters((struct kernel_wish){ .must_see = name, .keeps_pins = true }, filters, count, &ignored);
 	for (size_t i = 0; i < *count; i++) {
 		const struct kernel_filter *filter = &(*filters)[i];
 
@@ -49,7 +50,8 @@ void host_filter_look(const char *name, struct kernel_filter **filters, size_t *
 		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
 		tally_verdicts(counters, verdicts);
 	} else {
-		found->passes_all = "no filter is loaded on this host";
+		found->passes_all = error ? "this host cannot see whether a filter is loaded" :
+					    "no filter is loaded on this host";
 	}
 	tally_close(&tally);
 	found->drops = verdicts[VERDICT_DROP].packets;
