@@ -176,7 +176,7 @@ static void print_row(json_t *row, const int widths[COLUMNS_MAX], int indent, bo
 
 static void print_object(const json_t *object, int indent);
 
-/* Prints a table if all members are scalars and the terminal is wide enough; else object by object. */
+/* Prints a table if all members are scalars, not too many, and the terminal is wide enough; else object by object. */
 static void print_rows(const json_t *rows, int indent)
 {
 	struct winsize window;
@@ -188,7 +188,6 @@ static void print_rows(const json_t *rows, int indent)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(json_array_get(rows, 0), name, value) is_flat &= is_scalar(value);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		int column = 0;
 
@@ -198,7 +197,8 @@ static void print_rows(const json_t *rows, int indent)
 
 			if (width < (int)strlen(name))
 				width = strlen(name);
-			if (column < COLUMNS_MAX && widths[column] < width)
+			is_flat &= is_scalar(value) && column < COLUMNS_MAX;
+			if (is_flat && widths[column] < width)
 				widths[column] = width;
 			column++;
 		}
