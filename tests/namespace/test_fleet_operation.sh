@@ -116,6 +116,22 @@ test_lists_are_deleted_and_renamed() {
 	assert_error "both lists are there now: the report of the host 'h2' cannot be read"
 	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
 	assert_status 0 xc fleet forget h2 --config "$FLEET_CONF"
+	case_begin "a rule that comes into the old list meanwhile"
+	assert_status 0 publish add 203.0.113.8 --list bad --wait 100
+	kill -STOP "$FOLLOW_PID"
+	publish rename bad worse --wait 100 >"$STATE/rename.out" 2>&1 &
+	rename_pid=$!
+	on_exit "end $rename_pid"
+	wait_for "the new list" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER HGET xc:default:L:worse:meta rules | grep 151"
+	assert_status 0 publish add 203.0.113.9 --list bad
+	kill -CONT "$FOLLOW_PID"
+	rename_status=0
+	wait "$rename_pid" || rename_status=$?
+	assert_equal 1 "$rename_status" "the status of the rename"
+	grep -q "somebody has changed 'bad' meanwhile" "$STATE/rename.out" || fail "it says: $(cat "$STATE/rename.out")"
+	assert_status 0 publish del 203.0.113.8 --list worse
+	assert_status 0 publish del 203.0.113.8 --list bad
+	assert_status 0 publish del 203.0.113.9 --list bad
 	assert_status 0 publish rename bad worse --wait 100
 	gone() {
 		[ -z "$(xc list --list bad)" ]

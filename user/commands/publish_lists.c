@@ -123,6 +123,9 @@ static int replace(struct publishing *publishing, const struct rule_set *wanted,
 			error = put_difference(publisher, &state.rules, wanted, &ignored, reason);
 		if (!error)
 			error = publisher_flush(publisher, reason);
+		if (!error && *state.bad.text)
+			output_note("this version cannot read a rule of the list '%s', so it stays: %s",
+				    publishing->list, state.bad.text);
 		if (!error && publisher->is_mixed)
 			error = reason_set(reason, -ESTALE, "others keep changing the list '%s'; it is a mixture now",
 					   publishing->list);
@@ -384,16 +387,17 @@ enum command_status publish_rename(struct publishing *publishing)
 	const char *old = publishing->invocation->operands[1], *list = publishing->list;
 	struct publisher *publisher = &publishing->publisher;
 	const struct fleet_host *late = NULL;
+	struct fleet_position at, copied;
 	struct state_reader state = {};
+	struct list_head head = {};
 	enum command_status status;
-	struct fleet_position at;
 	struct fleet_view view;
 	struct reason reason;
 	int error;
 
 	if (!session_is_name(old) || !strcmp(old, list))
 		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
-	status = read_rules(publishing, old, true, &state, &at);
+	status = read_rules(publishing, old, true, &state, &copied);
 	rule_set_close(&state.rules);
 	if (status != STATUS_DONE)
 		return status;
@@ -422,5 +426,12 @@ enum command_status publish_rename(struct publishing *publishing)
 				     "all hosts, then say this again",
 				     late->name, list);
 	fleet_view_close(&view);
+	/* With --wait, minutes may have passed since the old list was read. */
+	if (status == STATUS_DONE && list_head_read(&publisher->broker, publisher->fleet, old, &head, &reason))
+		status = command_fail(STATUS_SYSTEM, "%s", reason.text);
+	else if (status == STATUS_DONE && fleet_position_compare(head.last, copied))
+		status = command_fail(STATUS_NO,
+				      "both lists are there now: somebody has changed '%s' meanwhile; say this again",
+				      old);
 	return status == STATUS_DONE ? delete_list(publisher, old) : status;
 }
