@@ -22,8 +22,9 @@ static bool means_input(const struct command *command, const struct invocation *
 {
 	struct stat input;
 
-	return !strncmp(command->usage, "FILE", 4) && !invocation->count && !invocation->is_forced &&
-	       !fstat(STDIN_FILENO, &input) && (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
+	return !strncmp(command->usage, "FILE", 4) && strstr(command->usage, "|-") && !invocation->count &&
+	       !invocation->is_forced && !fstat(STDIN_FILENO, &input) &&
+	       (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
 }
 
 static enum command_status run(struct options_arguments *arguments, int count, char *const *words)

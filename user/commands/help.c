@@ -224,6 +224,18 @@ const struct command command_version = {
 
 /* ---- object ---- */
 
+struct object {
+	char *bytes;
+	size_t length;
+};
+
+static int write_object(FILE *to, void *context)
+{
+	const struct object *object = context;
+
+	return fwrite(object->bytes, 1, object->length, to) == object->length ? 0 : -errno;
+}
+
 static enum command_status run_object(const struct invocation *invocation)
 {
 	const struct abi_options options = table_options_of(&invocation->load);
@@ -231,11 +243,10 @@ static enum command_status run_object(const struct invocation *invocation)
 	const __u64 slots = capacity ? table_slots_for(capacity) : (1ULL << ABI_SLOTS_DEFAULT_LOG2) / ABI_TABLES;
 	const __u64 most = (1ULL << ABI_SLOTS_MAX_LOG2) / (options.is_alone ? 1 : ABI_TABLES);
 	const char *path = invocation->operands[0];
+	enum command_status status;
 	struct kernel_sizes sizes;
-	struct whole_file file;
+	struct object object;
 	struct reason reason;
-	size_t length;
-	char *bytes;
 	int error;
 
 	if (command_check_format(&invocation->load))
@@ -243,19 +254,16 @@ static enum command_status run_object(const struct invocation *invocation)
 	if (slots > most)
 		return command_fail(STATUS_USAGE, "--capacity: a table of such an object holds at most %llu rules",
 				    most * TABLE_LOAD_PERCENT / 100);
-	error = filter_make_object_file(&options, slots, &sizes, &bytes, &length, &reason);
+	error = filter_make_object_file(&options, slots, &sizes, &object.bytes, &object.length, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
-	error = whole_file_open(&file, path);
-	if (!error)
-		error = whole_file_close(&file, fwrite(bytes, 1, length, file.to) == length ? 0 : -errno);
-	free(bytes);
-	if (error)
-		return command_fail(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
-	output_print(json_pack("{s:o, s:s, s:I, s:I, s:I}", "object", output_string(path), "table",
-			       command_format_name(&options), "tables", (json_int_t)sizes.tables, "slots_of_each",
-			       sizes.slots, "table_bytes", kernel_sizes_bytes(&sizes)));
-	return STATUS_DONE;
+	status = command_write_file(path, write_object, &object);
+	free(object.bytes);
+	if (status == STATUS_DONE && !whole_file_is_output(path))
+		output_print(json_pack("{s:o, s:s, s:I, s:I, s:I}", "object", output_string(path), "table",
+				       command_format_name(&options), "tables", (json_int_t)sizes.tables,
+				       "slots_of_each", sizes.slots, "table_bytes", kernel_sizes_bytes(&sizes)));
+	return status;
 }
 
 const struct command command_object = {

@@ -384,8 +384,8 @@ static enum command_status run_monitor(const struct invocation *words)
 	signals_give_back(&monitoring.signals);
 	close_store(&monitoring);
 	pcapng_close(&monitoring.pcapng);
-	if (monitoring.file > STDERR_FILENO)
-		close(monitoring.file);
+	if (monitoring.file > STDERR_FILENO && close(monitoring.file) && !error)
+		error = reason_set(&reason, -errno, "cannot write '%s': %s", copy.write_path, reason_of_write(-errno));
 	if (error == -ENOENT && !*reason.text)
 		return command_fail_not_running(invocation->name);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
