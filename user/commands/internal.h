@@ -39,6 +39,15 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
 		       json_t *down, json_t *not_fed);
 
+/* ---- status_ineffective.c ---- */
+
+/* Notes what the filter at `at` does not filter. Returns why most packets of an interface are not filtered; NULL: they are. */
+const char *status_ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
+			       const struct store_info *info);
+
+/* Notes which cards lose packets. The filters were listed some 200 ms ago. */
+void status_report_losses(const struct kernel_filter *filters, size_t count);
+
 /* ---- fleet.c: for publish and follow too ---- */
 
 /* Reads the configuration of --config, or of --name. Prints the error. The caller closes *config. */

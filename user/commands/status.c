@@ -6,16 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <net/if.h>
-
 #include "commands/internal.h"
-#include "config/config.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
 #include "io/output.h"
-
-/* Fewer packets without IP are no sign of trouble: an idle interface gets ARP and the like. */
-#define NOT_IP_PACKETS_MIN 500
 
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 {
@@ -93,125 +87,6 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);
 		json_object_set_new(status, name, json_real(query_false_positive_rate(filter, family)));
 	}
-}
-
-static void ignore_mistake(const char *text)
-{
-	(void)text;
-}
-
-/*
- * Whether the configuration of the filter names interfaces that are there, but where it is not, or only in one direction:
- * another tool may have taken it off. Notes each.
- */
-static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
-{
-	const struct kernel_filter *filter = &filters[at];
-	struct config *config;
-	struct reason reason;
-	bool lacks = false;
-	const int error = config_open(NULL, filter->config->name, ignore_mistake, &config, &reason);
-
-	if (error) {
-		if (error != -ENOENT && error != -EACCES)
-			output_note("interfaces are not compared with the configuration, which has mistakes: xdp-cuckoo%s "
-				    "check-config",
-				    command_name_option(filter->config->name));
-		return false;
-	}
-	for (size_t i = 0; i < config->interfaces_count; i++) {
-		const int index = interfaces_index(config->interfaces[i]);
-		size_t k = 0;
-
-		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
-			k++;
-		/* lost_interfaces() names an interface that was loaded. */
-		if (!index || kernel_has_lost_interface(filters, count, at, index))
-			continue;
-		if (k == filter->attachments_count && kernel_may_be_unseen(index))
-			continue;
-		if (k < filter->attachments_count && (!config->load.is_outgoing || !kernel_sees_tc() ||
-						      kernel_other_direction(filter, &filter->attachments[k]) ||
-						      kernel_has_lost_direction(filter, &filter->attachments[k])))
-			continue;
-		lacks = true;
-		output_note("the filter is not on '%s'%s, which its configuration names; to load it there: xdp-cuckoo%s "
-			    "load %s%s",
-			    config->interfaces[i], k < filter->attachments_count ? " in both directions" : "",
-			    command_name_option(filter->config->name), config->interfaces[i],
-			    config->load.is_outgoing ? " --outgoing" : "");
-	}
-	config_close(config);
-	return lacks;
-}
-
-/* Whether another tool has taken the filter off an interface altogether. Notes each. */
-static bool lost_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
-{
-	struct if_nameindex *there = if_nameindex();
-	const char *name = command_name_option(filters[at].config->name);
-	bool lost = false;
-
-	for (const struct if_nameindex *i = there; i && i->if_index; i++) {
-		char interface[IF_NAMESIZE];
-
-		if (!kernel_has_lost_interface(filters, count, at, (int)i->if_index))
-			continue;
-		lost = true;
-		snprintf(interface, sizeof(interface), "%s", i->if_name);
-		interface_clean_name(interface);
-		output_note("another tool has taken the filter off '%s'; to put it back: xdp-cuckoo%s load %s; if it need not "
-			    "be there: xdp-cuckoo unload %s",
-			    interface, name, interface, interface);
-	}
-	if (there)
-		if_freenameindex(there);
-	return lost;
-}
-
-/* Why most packets of an interface are not filtered; NULL: they are. */
-static const char *ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
-			       const struct store_info *info)
-{
-	const struct kernel_filter *filter = &filters[at];
-	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
-
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment lost = filter->attachments[i];
-
-		if (!kernel_has_lost_direction(filter, &lost))
-			continue;
-		interface_clean_name(lost.interface);
-		output_note("another tool has taken the filter for %s packets off '%s'; to put it back: xdp-cuckoo%s load %s "
-			    "--outgoing",
-			    kernel_is_outgoing(&lost) ? "received" : "sent", lost.interface,
-			    command_name_option(filter->config->name), lost.interface);
-		if (!why && run_is_filtering(filter))
-			why = "filters ONE DIRECTION only, though both were loaded";
-	}
-	if (lost_interfaces(filters, count, at) && !why && run_is_filtering(filter))
-		why = "filters, but NOT on all interfaces that it was loaded on";
-	if (lacks_interfaces(filters, count, at) && !why && run_is_filtering(filter))
-		why = "filters, but NOT all that its configuration names";
-	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
-		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
-
-		tally_sum(tally, row, TALLY_ALL, counters);
-		for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
-			struct abi_counter *sum = i / VERDICTS == OUTCOME_NOT_IP ? &other : &ip;
-
-			sum->packets += counters[i].packets;
-			sum->bytes += counters[i].bytes;
-		}
-		if (!*tally->interfaces[row] || other.packets < NOT_IP_PACKETS_MIN || other.packets <= ip.packets ||
-		    other.bytes <= ip.bytes)
-			continue;
-		output_note("%s: %.0f %% of the packets are no IP packets, so rules do not match them",
-			    tally->interfaces[row], 100. * other.packets / (ip.packets + other.packets));
-		if (!why && run_is_filtering(filter))
-			why = "filters, but most packets are no IP packets: rules do not match them";
-	}
-	return why;
 }
 
 /* Of a filter of another version, only the first members are known. */
@@ -435,35 +310,6 @@ static json_t *brief(json_t *status)
 	return lines;
 }
 
-#define LOST_SHARE 1000 /* one packet of so many; fewer losses are told only if they happen now */
-
-/* Says which cards lose packets. The filters were listed some 200 ms ago. */
-static void report_losses(const struct kernel_filter *filters, size_t count)
-{
-	struct interface *interfaces;
-	size_t interfaces_count;
-
-	if (interfaces_list(&interfaces, &interfaces_count))
-		return;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++) {
-			struct kernel_attachment attachment = filters[i].attachments[k];
-			const struct interface *now = interfaces, *end = interfaces + interfaces_count;
-
-			while (now < end && now->index != attachment.ifindex)
-				now++;
-			if (now == end || kernel_is_outgoing(&attachment) ||
-			    (now->lost <= attachment.lost && now->lost <= now->received / LOST_SHARE))
-				continue;
-			interface_clean_name(attachment.interface);
-			output_note("the card of '%s' %s packets before the filter sees them: %llu so far, beside %llu "
-				    "received; see \"Packets that the card loses\" in xdp-cuckoo-drivers(7)",
-				    attachment.interface, now->lost > attachment.lost ? "loses" : "has lost",
-				    (unsigned long long)now->lost, (unsigned long long)now->received);
-		}
-	free(interfaces);
-}
-
 /*
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
  * *is_any_ineffective: a filter does not filter most packets.
@@ -479,7 +325,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	if (count)
 		command_report_kernel();
 	kernel_watch(filters, count, 200);
-	report_losses(filters, count);
+	status_report_losses(filters, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct kernel_filter *filter = &filters[i];
 		struct abi_counter counters[ABI_COUNTERS];
@@ -504,8 +350,8 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 					    attachment.interface);
 		}
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
-		why = ineffective(filters, count, i, &tally, info);
-		*is_any_ineffective |= why != NULL;
+		why = status_ineffective(filters, count, i, &tally, info);
+		*is_any_ineffective |= why || run_is_confirm_late(filter);
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);
 	}
