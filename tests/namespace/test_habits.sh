@@ -74,6 +74,10 @@ test_host_bits() {
 test_inside_a_network() {
 	echo 203.0.113.0/24 | xc import - --list feed >/dev/null 2>&1
 	answers 1 del 203.0.113.7 -- "'src 203.0.113.0/24' blocks it; to let it pass: xdp-cuckoo add src 203.0.113.7 action pass"
+	# With another name the advice is for that name.
+	assert_status 0 xc --name web add 203.0.113.0/24
+	answers 0 --name web list 203.0.113.7 -- "to let it pass: xdp-cuckoo --name web add src 203.0.113.7 action pass"
+	answers 1 --name web flush --list none -- 'xdp-cuckoo --name web flush deletes all rules'
 	answers 0 list 203.0.113.7 -- "'src 203.0.113.0/24' blocks 'src 203.0.113.7'; to let it pass: "
 	assert_equal 'src 203.0.113.0/24' "$(cat "$STATE/out")" "rules"
 	assert_prints '' xc list 203.0.114.7

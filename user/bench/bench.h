@@ -32,9 +32,7 @@ bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64
 /* The rule that names exactly this flow, to look the flow up in store and table. */
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family);
 
-/* ---- traffic ---- */
-
-/* The traffic of `bench`: flows that rules match, flows that no rule matches, and what the filter must do. */
+/* ---- traffic: flows that rules match, flows that no rule matches, and what the filter must do ---- */
 
 enum bench_traffic {
 	BENCH_HIT,  /* each flow matches a rule; all rules are equally likely */
@@ -79,9 +77,7 @@ bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, e
 void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected);
 
-/* ---- worker threads ---- */
-
-/* Runs the program of bench on several CPUs at the same time, and collects the times of its slices. */
+/* ---- worker threads: run the program of bench on several CPUs at once, and collect the times of its slices ---- */
 
 #define BENCH_FRAME_BYTES_MAX 64
 #define BENCH_IPV4_PAYLOAD 26 /* the shortest Ethernet frame: 64 bytes with its checksum */
@@ -108,12 +104,7 @@ struct bench_run {
 int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct bench_series series[BENCH_PROGRAMS],
 		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
 
-/*
- * ---- figures ----
- *
- * Measures the cost of a filter per packet. The kernel runs the filter on a list of flows, first on one CPU, then
- * on all at once. The filter's verdicts are checked before and after each measurement.
- */
+/* ---- figures ---- */
 
 /* ns per packet, over many slices. */
 struct bench_figure {
@@ -138,8 +129,9 @@ unsigned int bench_cpus(void);
 __u64 bench_bytes(void);
 
 /*
- * Measures for about `seconds`. No packet of the network may reach `filter`. 0; -EPROTO: the filter did not decide
- * as the rules say; other -errno.
+ * The kernel runs the filter on a list of flows for about `seconds`, first on one CPU, then on all at once. Before and
+ * after, checks what it decides. No packet of the network may reach it. 0; -EPROTO: it did not decide as the rules say;
+ * other -errno.
  */
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
 		  struct bench_results *results, struct reason *reason);
@@ -148,9 +140,7 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 extern const char *const bench_family_names[FLOW_FAMILIES];
 extern const char *const bench_traffic_names[BENCH_TRAFFICS];
 
-/* ---- the copy of a filter ---- */
-
-/* A filter that no packet reaches: a copy of a running one, or the one that a load would make. */
+/* ---- a filter that no packet reaches: a copy of a running one, or the one that a load would make ---- */
 
 /* The table that session_open_copy() makes; see session_load(). */
 struct copy_wanted {

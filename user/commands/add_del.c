@@ -76,7 +76,8 @@ static void note_compact(const struct session *session, const struct rule *rule)
 {
 	for (size_t i = 0; i < session->filters_count && rule->timeout_ms; i++)
 		if (!session->filters[i].kernel.options.is_exact) {
-			output_note("a compact table does not know when a rule ends: run xdp-cuckoo expire to end it");
+			output_note("a compact table does not know when a rule ends: run xdp-cuckoo%s expire to end it",
+				    command_name_option(session->name));
 			return;
 		}
 }
@@ -84,19 +85,13 @@ static void note_compact(const struct session *session, const struct rule *rule)
 static void note_lists(struct store *store, __u64 had)
 {
 	struct store_lists lists;
-	const json_t *name;
 	char text[256] = "";
-	json_t *names;
-	size_t i;
 
 	if (!had || store_lists(store, &lists))
 		return;
-	names = command_list_names(&lists, had);
-	json_array_foreach(names, i, name)
-	{
-		text_append(text, sizeof(text), "%s%s", i ? ", " : "", json_string_value(name));
-	}
-	json_decref(names);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (had >> i & 1 && *lists.list[i].name)
+			text_append(text, sizeof(text), "%s%s", *text ? ", " : "", lists.list[i].name);
 	if (*text)
 		output_note("these lists had it: %s; the next import of a list brings it back if it is still in it; to "
 			    "delete it from one list only: --list NAME; to let it pass permanently, add a pass rule "
@@ -156,8 +151,9 @@ static const char *advise_network(struct session *session, const struct rule *ru
 			snprintf(text, 3 * RULE_TEXT_BYTES, ", but '%s' limits it", rule_format(&network, covering));
 		else if (network.action == RULE_DROP)
 			snprintf(text, 3 * RULE_TEXT_BYTES,
-				 ", but '%s' blocks it; to let it pass: xdp-cuckoo add %s action pass",
-				 rule_format(&network, covering), rule_format(rule, match));
+				 ", but '%s' blocks it; to let it pass: xdp-cuckoo%s add %s action pass",
+				 rule_format(&network, covering), command_name_option(session->name),
+				 rule_format(rule, match));
 	} else if (!query_find_part(session->store, rule, &part, &network)) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
 			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
@@ -185,13 +181,10 @@ static void print_outcome(const struct invocation *invocation, const struct rule
 	}
 	json_decref(outcome->last.left_to);
 	snprintf(key, sizeof(key), "%s_rules", done);
-	answer = json_pack("{s:I}", key, (json_int_t)outcome->done);
-	if (outcome->given_up)
-		json_object_set_new(answer, "given_up_rules", json_integer(outcome->given_up));
-	if (outcome->updated)
-		json_object_set_new(answer, "updated_rules", json_integer(outcome->updated));
-	if (outcome->refused)
-		json_object_set_new(answer, refused, json_integer(outcome->refused));
+	answer = json_pack("{s:I, s:o*, s:o*, s:o*}", key, (json_int_t)outcome->done, "given_up_rules",
+			   outcome->given_up ? json_integer(outcome->given_up) : NULL, "updated_rules",
+			   outcome->updated ? json_integer(outcome->updated) : NULL, refused,
+			   outcome->refused ? json_integer(outcome->refused) : NULL);
 	output_print(command_note_dry_run(invocation, answer));
 }
 
@@ -298,14 +291,15 @@ static enum command_status run_del(const struct invocation *invocation)
 {
 	const char *list = invocation->operands[invocation->count - 1];
 	const bool has_word = invocation->count == 2 && !strcmp(invocation->operands[0], "list");
+	const char *name = command_name_option(invocation->name);
 	enum command_status status;
 	struct rules rules;
 
 	if (invocation->count == 1 + has_word && command_is_list(invocation, list))
 		return command_fail(STATUS_USAGE,
-				    "'%s' is a list; to delete its rules: xdp-cuckoo flush %s; to delete it, too: "
-				    "xdp-cuckoo lists delete %s",
-				    list, list, list);
+				    "'%s' is a list; to delete its rules: xdp-cuckoo%s flush %s; to delete it, too: "
+				    "xdp-cuckoo%s lists delete %s",
+				    list, name, list, name, list);
 	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;

@@ -139,7 +139,7 @@ enum command_status command_fail_unknown(const char *name);
 
 /* ---- help.c ---- */
 
-/* help/NAME.txt of the command. NULL: there is none. */
+/* help/NAME.txt of the command; "": there is none. */
 const char *command_help_text(const struct command *command);
 
 /* ---- command.c: errors ---- */
@@ -155,13 +155,12 @@ enum command_status command_answer(int error, const struct reason *reason, json_
 __attribute__((format(printf, 2, 3))) enum command_status command_fail(enum command_status status, const char *format,
 								       ...);
 
-/* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
+/*
+ * command_fail() with what is wrong: `word` is none of the `choices`, joined by '|'; no filter of this name runs, and
+ * perhaps a similar name was meant; for the latter, command_close_not_running() also closes the session.
+ */
 enum command_status command_fail_choices(const char *what, const char *word, const char *choices);
-
-/* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
 enum command_status command_fail_not_running(const char *name);
-
-/* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
 enum command_status command_close_not_running(struct session *session);
 
 /* ---- command.c: operands and options ---- */
@@ -245,13 +244,12 @@ json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 /* The name of an interface, safe to print. */
 json_t *command_interface(const struct kernel_attachment *attachment);
 
-/* A note, for code below the commands. */
+/*
+ * For code below the commands: a note; a bad line, for config_open() and import_open(); a warning, which is lost if nobody
+ * reads standard error, for struct list_keeper: rules are worth more.
+ */
 void command_note(const char *text);
-
-/* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_report_bad_line(const char *text);
-
-/* For struct list_keeper. A warning is lost if nobody reads standard error: rules are worth more. */
 void command_warn_reader(const char *text);
 
 /* Writes to standard output if the path is "-" or names it, else a file as a whole. `write`: 0; -errno. Prints the error. */

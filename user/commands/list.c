@@ -166,24 +166,24 @@ static enum list_sort sort_of(const char *word)
 }
 
 /* Names the network rule that blocks an address without a rule of its own. */
-static void note_network(struct store *store, const struct rule *query)
+static void note_network(const char *name, struct store *store, const struct rule *query)
 {
 	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
 	struct rule rule;
 
 	if (store && !query_test(store, query, &rule) && rule_blocks(&rule) && rule_covers(&rule, query) &&
 	    !rule_covers(query, &rule))
-		output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass",
-			    rule_format(&rule, network), rule_format(query, text), text);
+		output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo%s add %s action pass",
+			    rule_format(&rule, network), rule_format(query, text), command_name_option(name), text);
 }
 
-static enum command_status print_all(struct printing *printing, struct store *store)
+static enum command_status print_all(const char *name, struct printing *printing, struct store *store)
 {
 	struct reason reason;
 	int error = 0;
 
 	if (printing->query)
-		note_network(store, printing->query);
+		note_network(name, store, printing->query);
 	output_list_begin();
 	if (printing->sort != SORT_NONE) {
 		printing->sorted = calloc(2 * printing->limit, sizeof(*printing->sorted));
@@ -233,7 +233,7 @@ static enum command_status run_list(const struct invocation *invocation)
 	if (status == STATUS_DONE)
 		status = read_operands(invocation, &printing, &query);
 	if (status == STATUS_DONE)
-		status = print_all(&printing, store);
+		status = print_all(invocation->name, &printing, store);
 	rule_counts_close(&counts);
 	store_close(store);
 	return status;

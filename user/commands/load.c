@@ -15,25 +15,41 @@
 #include "change/change.h"
 #include "base/memory.h"
 
-/*
- * Received packets of the interface are filtered already. Filters sent ones, too, if --outgoing asks for it. Then adds
- * a row to `rows`. `interface` must not point into an attachment, because attachments move in memory.
- */
-static int load_outgoing(const struct invocation *invocation, struct session *session, const char *interface,
-			 json_t *rows, struct reason *reason)
+/* Runs the filter on one interface, or notes that it runs there already. Then adds a row to `rows`. */
+static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
+		    struct reason *reason)
 {
+	const enum kernel_mode mode = invocation->load.mode;
 	struct kernel_attachment *attachment;
+	/* It need not be the first one: another loader makes one for each interface. */
 	struct kernel_filter *filter = session_filter_on(session, interface, false, &attachment);
 	bool is_outgoing = session_attachment_on(session, interface, true);
+	const bool adds_outgoing = invocation->load.is_outgoing && !is_outgoing;
 	json_t *row;
 	int error = 0;
 
-	/* `filter` need not be the first one: another loader makes one for each interface. */
-	if (invocation->load.is_outgoing && !is_outgoing) {
+	if (filter) {
+		const bool is_other = (mode == KERNEL_NATIVE && attachment->mode != INTERFACE_NATIVE) ||
+				      (mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB);
+
+		if (!adds_outgoing || is_other)
+			output_note("'%s' runs the filter '%s' already%s", interface, session->name,
+				    is_other ? "; unload it to change the mode" : "");
+	} else {
+		filter = &session->filters->kernel;
+		error = kernel_attach(filter, interface, mode, reason);
+		if (error)
+			return error;
+		if (*reason->text)
+			output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface,
+				    reason->text);
+		command_report_old_buffers(&filter->attachments[filter->attachments_count - 1]);
+	}
+	if (adds_outgoing) {
 		error = kernel_attach_outgoing(filter, interface, reason);
 		is_outgoing = true;
-		session_filter_on(session, interface, false, &attachment); /* the attachment has moved, perhaps */
 	}
+	session_filter_on(session, interface, false, &attachment); /* again: attachments move in memory */
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
 	/* People who do not ask for it get no such column. */
@@ -41,34 +57,6 @@ static int load_outgoing(const struct invocation *invocation, struct session *se
 		json_object_set_new(row, "outgoing", json_boolean(is_outgoing));
 	json_array_append_new(rows, row);
 	return error;
-}
-
-/* Runs the filter on one interface, or notes that it runs there already. */
-static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
-		    struct reason *reason)
-{
-	struct kernel_filter *kernel = &session->filters->kernel;
-	const struct kernel_attachment *attachment = session_attachment_on(session, interface, false);
-	int error;
-
-	if (attachment) {
-		const bool is_other = invocation->load.mode == KERNEL_NATIVE ?
-					      attachment->mode != INTERFACE_NATIVE :
-					      invocation->load.mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB;
-
-		if (!invocation->load.is_outgoing || is_other || session_attachment_on(session, interface, true))
-			output_note("'%s' runs the filter '%s' already%s", interface, session->name,
-				    is_other ? "; unload it to change the mode" : "");
-		return load_outgoing(invocation, session, interface, rows, reason);
-	}
-	error = kernel_attach(kernel, interface, invocation->load.mode, reason);
-	if (error)
-		return error;
-	attachment = &kernel->attachments[kernel->attachments_count - 1];
-	if (*reason->text)
-		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
-	command_report_old_buffers(attachment);
-	return load_outgoing(invocation, session, interface, rows, reason);
 }
 
 /* The filter already runs, and the new interfaces will share it. Fails if the options ask for another table. */
@@ -81,8 +69,9 @@ static int check_running(const struct invocation *invocation, const struct sessi
 
 	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
-				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its capacity",
-				  session->name, slots);
+				  "the filter '%s' is running with %llu slots; xdp-cuckoo%s resize changes its "
+				  "capacity",
+				  session->name, slots, command_name_option(session->name));
 	if (!table_options_are_given(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return 0;
 	if (held)
@@ -174,9 +163,9 @@ static int load_all(const struct invocation *invocation, struct session *session
 	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms; i++)
 		if (session->filters[i].kernel.config->run & ABI_RUN_UNCONFIRMED)
 			return reason_set(reason, -EBUSY,
-					  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
+					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
-					  session->name);
+					  session->name, command_name_option(session->name));
 	/* A load that is refused below (--confirm, but nothing new) must not make a running filter drop less. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);

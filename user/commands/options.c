@@ -271,13 +271,22 @@ static enum command_status refuse_letter(char letter, char **argv)
 	return refuse_option(is_option ? word : alone);
 }
 
+/* The row of a letter, or of what getopt returns for a long option; NULL: there is none. */
+static const struct option_row *row_of(int code)
+{
+	for (size_t i = 0; i < OPTIONS && code; i++)
+		if (options_table[i].letter == code || OPTION_CODE + (int)i == code)
+			return &options_table[i];
+	return NULL;
+}
+
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments)
 {
 	struct option options[OPTIONS + 1] = {};
 	char letters[2 * OPTIONS + 2] = ":";
 	enum command_status status = STATUS_DONE;
 	size_t used = strlen(letters);
-	int option, code;
+	int option;
 
 	for (size_t i = 0; i < OPTIONS; i++) {
 		const struct option_row *row = &options_table[i];
@@ -297,13 +306,9 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		return command_fail_unknown(argv[1]);
 	opterr = 0;
 	while (status == STATUS_DONE && (option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		const struct option_row *row = NULL;
-
 		/* An option without a value that it needs, or with one that it does not take, is in `optopt`. */
-		code = option == '?' || option == ':' ? optopt : option;
-		for (size_t i = 0; i < OPTIONS && code && !row; i++)
-			if (options_table[i].letter == code || options[i].val == code)
-				row = &options_table[i];
+		const struct option_row *row = row_of(option == '?' || option == ':' ? optopt : option);
+
 		if (!row)
 			status = optopt ? refuse_letter(optopt, argv) : refuse_option(argv[optind - 1]);
 		else if (option == ':')

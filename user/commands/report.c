@@ -44,16 +44,16 @@ void command_report_found(struct session *session)
 		output_warning("this does not reach every filter '%s': %s", session->name, session->not_reached.text);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct filter *filter = &session->filters[i];
+		const char *interface = first_interface(&filter->kernel);
 
 		if (filter->state == FILTER_SET_UP)
-			output_note("adopted the filter on %s as '%s'", filter->kernel.attachments[0].interface,
-				    session->name);
+			output_note("adopted the filter on %s as '%s'", interface, session->name);
 		if (filter->state == FILTER_REPAIRED)
 			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
-				    session->name, filter->kernel.attachments[0].interface);
+				    session->name, interface);
 		if (filter->state == FILTER_TAKEN_OVER)
 			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
-				    filter->kernel.attachments[0].interface);
+				    interface);
 		/* Such a filter ignores changes. After a failed undo, command_report_undone() has said that already. */
 		if ((filter->kernel.config->run & ABI_RUN_PANIC || run_is_confirm_late(&filter->kernel)) &&
 		    !session->undone.error)
@@ -124,7 +124,7 @@ const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND
 	if (run & ABI_RUN_PANIC)
 		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
 	if (run_is_confirm_late(kernel))
-		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
+		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or down, ends it";
 	if (run_is_unconfirmed(kernel)) {
 		snprintf(text, COMMAND_EFFECT_BYTES,
 			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm comes before",

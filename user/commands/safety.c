@@ -201,9 +201,9 @@ static enum command_status run_confirm(const struct invocation *invocation)
 
 		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
 			error = reason_set(&reason, -ETIMEDOUT,
-					   "too late: '%s' passes everything since the time is over; xdp-cuckoo unload takes "
+					   "too late: '%s' passes everything since the time is over; xdp-cuckoo%s down takes "
 					   "it off, confirm --force lets it filter",
-					   session.name);
+					   session.name, command_name_option(session.name));
 	}
 	if (!error)
 		error = change_confirm(&session, &was_waiting, &reason);

@@ -248,8 +248,10 @@ static void read_lists(struct up *up, struct store_lists *lists)
 		while (k < up->config->lists_count && strcmp(up->config->list[k].name, lists->list[i].name))
 			k++;
 		if (lists->list[i].name[0] && k == up->config->lists_count)
-			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists delete %s deletes it",
-				    lists->list[i].name, lists->list[i].name);
+			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo%s lists delete %s "
+				    "deletes it",
+				    lists->list[i].name, command_name_option(up->invocation->name),
+				    lists->list[i].name);
 	}
 }
 
@@ -266,9 +268,9 @@ static int bring_list(struct up *up, const struct config_list *list, const struc
 		done = "as last fetched";
 		if (!stored->list[store_lists_find(stored, list->name)].imported_s) {
 			done = "not fetched yet";
-			output_note("the list '%s' was not fetched yet; run xdp-cuckoo refresh, or start the timer "
+			output_note("the list '%s' was not fetched yet; run xdp-cuckoo%s refresh, or start the timer "
 				    "xdp-cuckoo-fetch@%s.timer",
-				    list->name, up->invocation->name);
+				    list->name, command_name_option(up->invocation->name), up->invocation->name);
 		}
 	} else {
 		error = config_check_list_file(list, reason);

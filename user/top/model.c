@@ -41,13 +41,10 @@ static struct top_rates rates_of(const struct abi_counter counters[ABI_COUNTERS]
 static void add_line(struct top_model *model, const char *name, const struct abi_counter counters[ABI_COUNTERS],
 		     double seconds)
 {
-	struct top_line *line = &model->line[model->lines];
-
 	if (model->lines == TOP_LINES_MAX)
 		return;
-	snprintf(line->name, sizeof(line->name), "%s", name);
-	line->rates = rates_of(counters, seconds);
-	model->lines++;
+	model->line[model->lines] = (struct top_line){ .rates = rates_of(counters, seconds) };
+	snprintf(model->line[model->lines++].name, TALLY_NAME_BYTES, "%s", name);
 }
 
 static int compare_lines(const void *a, const void *b, void *by)

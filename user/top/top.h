@@ -14,8 +14,7 @@
 /*
  * ---- names: which rules the keys of a running table belong to ----
  *
- * The search reads the whole store, which takes seconds for millions of rules. So a child process does it while the
- * caller continues.
+ * The search reads the whole store, which takes seconds for millions of rules. So a child process does it.
  */
 
 #define TOP_NAMES (4 * HITS_BEST) /* names that are remembered */
@@ -93,9 +92,7 @@ void top_sources_age(struct top_sources *sources);
 const char *top_sources_text(const struct top_sources *sources, size_t i, char text[INET6_ADDRSTRLEN]);
 double top_sources_share(const struct top_sources *sources, size_t i);
 
-/* ---- model ---- */
-
-/* What `top` shows: rates of an interval, their history, lines and their order, and their text. */
+/* ---- model: rates of an interval, their history, lines and their order, and their text ---- */
 
 #define TOP_HISTORY 256 /* intervals */
 #define TOP_NUMBER_BYTES 16
@@ -201,9 +198,7 @@ const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BY
 /* All except the history. */
 json_t *top_model_json(const struct top_model *model);
 
-/* ---- screen ---- */
-
-/* Draws a top_model on the terminal, and reads keys. Only this module uses ncurses. */
+/* ---- screen: draws a top_model on the terminal, and reads keys; only it uses ncurses ---- */
 
 /* False: input or output is not a terminal that ncurses knows, or it is not installed. top_screen_close() restores the terminal. */
 bool top_screen_open(void);
