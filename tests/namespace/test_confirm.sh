@@ -70,7 +70,7 @@ test_an_interface_leaves_the_namespace() {
 	in_ns "$TX-other" ip link set vrx2 up
 	watchdog_has_ended
 	has_program vrx && fail "it runs still"
-	assert_status 0 in_ns "$TX-other" "$TOOL" --state "$STATE/store" status
+	assert_status 1 in_ns "$TX-other" "$TOOL" --state "$STATE/store" status
 	assert_output 'effect: +UNCONFIRMED: passes everything;'
 	echo "pass blocked $BLOCKED" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$TX-other:vrx2" || fail "it filters there"
 }
