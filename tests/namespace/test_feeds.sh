@@ -488,6 +488,11 @@ test_a_server_asks_to_wait() {
 	xc load vrx >/dev/null 2>&1
 	assert_status 1 xc status
 	assert_output '^not fed: +feed: never'
+	# A backup knows that, too.
+	assert_status 0 xc backup "$STATE/b"
+	assert_status 0 xc restore "$STATE/b"
+	assert_status 1 xc status
+	assert_output '^not fed: +feed: never'
 	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/conf"
 	assert_status 0 refresh
 	assert_status 0 xc status

@@ -80,6 +80,8 @@ static void write_list(FILE *to, struct store *store, const struct store_list *l
 	/* Without this, its next fetch, or the fleet, would take it for what was imported. */
 	if (list->is_edited)
 		json_object_set_new(row, "edited", json_true());
+	if (list->stale_s)
+		json_object_set_new(row, "stale_s", json_integer(list->stale_s));
 	if (has_feed)
 		json_object_set_new(row, "feed",
 				    json_pack(FEED_FORMAT, "tried", moment[1], "fetched", moment[2], "next", moment[3],
@@ -182,7 +184,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	__s64 *const second[MOMENTS] = { &list->imported_s, &feed->tried_s,      &feed->fetched_s,
 					 &feed->next_s,     &feed->wait_until_s, &feed->imported_s };
 	const char *name = strsep(&text, " ");
-	json_int_t failures = 0, left_out = 0, rules = 0, config = 0;
+	json_int_t failures = 0, left_out = 0, rules = 0, config = 0, stale_s = 0;
 	json_error_t wrong = {};
 	bool is_sound = true;
 	int is_edited = 0;
@@ -193,11 +195,12 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	strcpy(list->name, name);
 	backup->lists_count++;
 	row = json_loads(text ? text : "", JSON_REJECT_DUPLICATES, &wrong);
-	if (!row || json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?:" FEED_FORMAT "}", "imported",
-				   &moment[0], "source", &source, "edited", &is_edited, "feed", "tried", &moment[1],
-				   "fetched", &moment[2], "next", &moment[3], "wait_until", &moment[4], "imported",
-				   &moment[5], "rules", &rules, "config", &config, "failures", &failures, "left_out",
-				   &left_out, "etag", &etag, "modified", &modified, "why", &why)) {
+	if (!row ||
+	    json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?I, s?:" FEED_FORMAT "}", "imported", &moment[0],
+			   "source", &source, "edited", &is_edited, "stale_s", &stale_s, "feed", "tried", &moment[1],
+			   "fetched", &moment[2], "next", &moment[3], "wait_until", &moment[4], "imported", &moment[5],
+			   "rules", &rules, "config", &config, "failures", &failures, "left_out", &left_out, "etag",
+			   &etag, "modified", &modified, "why", &why)) {
 		json_decref(row);
 		return fail(reason, "'list %s': %s", name, wrong.text);
 	}
@@ -208,6 +211,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 		    take_text(feed->modified, sizeof(feed->modified), modified) &&
 		    take_text(feed->why, sizeof(feed->why), why) && store_feed_is_sound(feed);
 	list->is_edited = is_edited;
+	list->stale_s = stale_s;
 	feed->rules = rules;
 	feed->config = config;
 	feed->failures = failures;
@@ -387,6 +391,8 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 		const char *name = backup->lists.list[i].name;
 
 		error = store_list_put(store, &backup->lists.list[i], &numbers[i]);
+		if (!error)
+			store_list_expect(store, numbers[i], backup->lists.list[i].stale_s);
 		if (!error)
 			error = backup->feed[i].tried_s ? store_feed_put(store, name, &backup->feed[i]) :
 							  store_feed_forget(store, name);
