@@ -298,6 +298,8 @@ test_a_list_covers_little_of_the_internet() {
 		half of IPv6|echo 2000::/4|it covers 50% of the public IPv6
 		destinations|printf 'dst %s\n' 16.0.0.0/4 32.0.0.0/4|it covers 14\.5% of the public IPv4
 		one port|echo 128.0.0.0/1 dport 443|it covers [45][0-9]
+		rates|seq -f '9.9.9.%.0f rate 1/s' 0 255; seq -f '9.9.8.%.0f rate 1/s' 0 255; echo 9.9.7.1 rate 1/s|more than 512 of its rules have a rate
+		kinds|for p in '' 'proto tcp'; do for s in '' 'sport 1' 'dport 1' 'sport 1 dport 1'; do for d in '' 'dst 9.9.9.1'; do for n in '' 'state new'; do for l in '' 'length 40'; do echo "src 9.9.9.9 $p $s $d $n $l"; done; done; done; done; done|it has more than 56 kinds of rule
 		growth|for i in 0 1 2 3 4; do seq -f "9.9.$i.%.0f" 0 255; done|1280 rules instead of 3: it grew by more than max-grow = 400%
 	END
 	# Nested prefixes count once, and addresses that are not public do not count at all.

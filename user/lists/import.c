@@ -414,7 +414,7 @@ int import_open(struct import *import, const struct import_options *options, cha
 	if (options->rules_max && import->total > options->rules_max)
 		return reason_set(reason, -EINVAL, "%llu rules, and max-rules is %llu; nothing was changed",
 				  (unsigned long long)import->total, (unsigned long long)options->rules_max);
-	if (limits && limits->space_max < 100 && list_check_space(&import->rules, limits->space_max, &why))
+	if (limits && limits->space_max < 100 && list_check_share(&import->rules, limits->space_max, &why))
 		return refuse_list(import, &why, reason);
 	if (options->is_strict && import->bad)
 		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "rule/shapes.h"
 
 /* ---- with --replace ---- */
 
@@ -64,11 +65,40 @@ static double count_public(enum flow_family family, __u64 first, __u64 last)
 	return count;
 }
 
+/* Each kind of rule costs packets a look-up. Prefix lengths are joined, so an honest list has few. */
+static int check_kinds(const struct rule_set *set, struct reason *reason)
+{
+	const size_t kinds_max = shape_list_limit - 8, rates_max = ABI_RATES_MAX / 2;
+	struct rule_shape probed[ABI_SHAPES_MAX];
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct shape_list kinds = {};
+	size_t rates = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < set->count && !error; i++) {
+		struct rule rule;
+
+		rule_set_get(set, i, &rule);
+		rates += (rule.fields & RULE_RATE) != 0;
+		for (size_t k = rule_keys(&rule, keys); k-- > 0 && !error;)
+			error = shape_list_add(&kinds, &keys[k].shape, 1);
+	}
+	if (rates > rates_max)
+		return reason_set(reason, -EINVAL, "more than %zu of its rules have a rate", rates_max);
+	if (!error)
+		error = shape_list_plan(&kinds);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = shape_list_probed(&kinds, family, probed) > kinds_max ? -E2BIG : 0;
+	return !error ? 0 :
+			reason_set(reason, -EINVAL, "it has more than %zu kinds of rule (fields and prefix lengths)",
+				   kinds_max);
+}
+
 /*
  * One pass. In a sorted set, the rules of a family without a source come first, sorted by destination. The others are
  * sorted by source. A prefix is either within the one counted before, or behind it.
  */
-int list_check_space(const struct rule_set *set, unsigned int space_max, struct reason *reason)
+int list_check_share(const struct rule_set *set, unsigned int space_max, struct reason *reason)
 {
 	static const char *const names[] = { [FLOW_IPV4] = "IPv4", [FLOW_IPV6] = "IPv6" };
 	double covered[2 * FLOW_FAMILIES] = {};
@@ -103,7 +133,7 @@ int list_check_space(const struct rule_set *set, unsigned int space_max, struct 
 					  "it covers %.3g%% of the public %s addresses, more than max-space = %u%%",
 					  share, names[kind / 2], space_max);
 	}
-	return 0;
+	return check_kinds(set, reason);
 }
 
 const char *list_unfit(const struct list_limits *limits, const struct rule *rule)

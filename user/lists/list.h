@@ -67,8 +67,11 @@ struct list_limits {
 /* Why the list may not hold this rule; NULL: it may. */
 const char *list_unfit(const struct list_limits *limits, const struct rule *rule);
 
-/* 0; -EINVAL: the rules of the sorted set cover more than so many percent of the public addresses of a family. */
-int list_check_space(const struct rule_set *set, unsigned int space_max, struct reason *reason);
+/*
+ * 0; -EINVAL: the rules of the sorted set cover more than so many percent of the public addresses of a family, or need so
+ * many kinds of rule or rates that other lists would find no room.
+ */
+int list_check_share(const struct rule_set *set, unsigned int space_max, struct reason *reason);
 
 /* ---- writing ---- */
 
