@@ -64,7 +64,7 @@ def to_confirm(step, seconds):
 
     def check_unless_refused(model, seen):
         if seen.status == 5:
-            return None if "waits for xdp-cuckoo confirm" in seen.err else "the error"
+            return None if "waits for xdp-cuckoo" in seen.err else "the error"
         return check and check(model, seen)
     check, step.check = step.check, check_unless_refused
     step.apply, step.has_undone = apply, True

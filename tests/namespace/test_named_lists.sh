@@ -304,7 +304,10 @@ test_wrong_usage() {
 		case_begin "$words"
 		# shellcheck disable=SC2086 # words
 		assert_fails 1 "no list 'a'; see xdp-cuckoo lists" xc $words
+		assert_fails 1 "no list 'a'; see xdp-cuckoo --name web lists" xc --name web $words
 	done
+	assert_status 0 xc --name web add 192.0.2.2 --confirm 1m
+	assert_fails 5 'another change waits for xdp-cuckoo --name web confirm; confirm it' xc --name web add 192.0.2.3 --confirm 1m
 }
 
 # A failed download is no import: the rules stay, and the time of the last import. Other files do not help.

@@ -78,6 +78,12 @@ struct session {
 /* Whether `name` is valid for a filter: 1 to 31 of A-Z a-z 0-9 . _ -, and the first is neither . nor -. */
 bool session_is_name(const char *name);
 
+/*
+ * " --name NAME", as part of a command to type; "" for the default name, and for a filter without a name yet. Valid until
+ * the next call of this thread.
+ */
+const char *session_name_option(const char *name);
+
 /* Writes the path of the store `name` below the directory `state` (NULL: the default). 0; -ENAMETOOLONG. */
 int session_state_dir(const char *state, const char *name, char *dir, size_t size);
 
@@ -156,7 +162,7 @@ int change_open_list(struct session *session, const char *name, const char *sour
 int change_find_list(struct session *session, const char *name, struct reason *reason);
 
 /* Set the reason that there is no such list, or that there are too many. Both return the error. */
-int change_say_no_list(const char *name, struct reason *reason);
+int change_say_no_list(const char *filter, const char *list, struct reason *reason);
 int change_say_too_many_lists(struct session *session, struct reason *reason);
 
 /*

@@ -219,8 +219,8 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 			_exit(0);
 		clock_pause(1000);
 	}
-	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo status",
-	       watchdog->name);
+	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo%s status",
+	       watchdog->name, session_name_option(watchdog->name));
 	_exit(0);
 }
 

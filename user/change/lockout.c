@@ -36,8 +36,7 @@ int change_record_blocked(struct session *session)
 static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
 		       bool is_undone, struct reason *reason)
 {
-	const bool is_named = strcmp(session->name, SESSION_NAME_DEFAULT);
-	const char *option = is_named ? " --name " : "", *name = is_named ? session->name : "";
+	const char *option = session_name_option(session->name);
 	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
 	const char *separator = *insist ? ", or " : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
@@ -59,12 +58,12 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	if (is_undone)
 		return reason_set(reason, -ECANCELED,
 				  "%s would block %s once the pending change is undone%s; "
-				  "nothing was changed; %s%sfirst: xdp-cuckoo%s%s confirm",
+				  "nothing was changed; %s%sfirst: xdp-cuckoo%s confirm",
 				  who, flow->what, block->in_ms ? " and a pass rule has ended" : "", insist, separator,
-				  option, name);
+				  option);
 	return reason_set(reason, -ECANCELED,
-			  "%s would block %s%s; nothing was changed; %s%sfirst: xdp-cuckoo%s%s add %s action pass", who,
-			  flow->what, when, insist, separator, option, name, rule_format(&pass, text));
+			  "%s would block %s%s; nothing was changed; %s%sfirst: xdp-cuckoo%s add %s action pass", who,
+			  flow->what, when, insist, separator, option, rule_format(&pass, text));
 }
 
 /*

@@ -22,8 +22,9 @@ int change_set_pending(struct session *session, __s64 timeout_ms, struct reason 
 
 	if (error == -EBUSY)
 		return reason_set(reason, error,
-				  "another change waits for xdp-cuckoo confirm; confirm it, or "
-				  "wait until it has been undone");
+				  "another change waits for xdp-cuckoo%s confirm; confirm it, or "
+				  "wait until it has been undone",
+				  session_name_option(session->name));
 	if (error)
 		return change_unwritten_reason(error, reason);
 	session->confirm_ms = timeout_ms;

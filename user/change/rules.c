@@ -14,9 +14,9 @@ int change_unwritten_reason(int error, struct reason *reason)
 
 /* ---- lists ---- */
 
-int change_say_no_list(const char *name, struct reason *reason)
+int change_say_no_list(const char *filter, const char *list, struct reason *reason)
 {
-	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
+	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo%s lists", list, session_name_option(filter));
 }
 
 int change_say_too_many_lists(struct session *session, struct reason *reason)
@@ -30,10 +30,10 @@ int change_say_too_many_lists(struct session *session, struct reason *reason)
 	if (deleted)
 		return reason_set(reason, -EUSERS,
 				  "there are %d lists, with %d that the undo of an unconfirmed change would bring back; do this "
-				  "without --confirm, or after xdp-cuckoo confirm",
-				  STORE_LISTS_MAX, deleted);
-	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
-			  STORE_LISTS_MAX);
+				  "without --confirm, or after xdp-cuckoo%s confirm",
+				  STORE_LISTS_MAX, deleted, session_name_option(session->name));
+	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo%s lists delete NAME",
+			  STORE_LISTS_MAX, session_name_option(session->name));
 }
 
 int change_open_list(struct session *session, const char *name, const char *source, struct reason *reason)
@@ -61,7 +61,7 @@ int change_find_list(struct session *session, const char *name, struct reason *r
 	if (error)
 		return store_unread_reason(error, reason);
 	session->owner = store_lists_find(&lists, name);
-	return session->owner ? 0 : change_say_no_list(name, reason);
+	return session->owner ? 0 : change_say_no_list(session->name, name, reason);
 }
 
 /* ---- adding ---- */
@@ -165,8 +165,8 @@ static int add_kind(struct session *session, struct kinds *kinds, const struct r
 	if (store_has_earlier_pending(session->store) && shape_list_add(&kinds->undone, shape, 1))
 		return reason_set(reason, -E2BIG,
 				  "'%s' needs the room of a kind of rule that the undo of the pending change would "
-				  "bring back; confirm that change first: xdp-cuckoo confirm",
-				  rule_format(rule, text));
+				  "bring back; confirm that change first: xdp-cuckoo%s confirm",
+				  rule_format(rule, text), session_name_option(session->name));
 	return 0;
 }
 
@@ -364,8 +364,9 @@ int change_settings(struct session *session, const struct store_settings *settin
 	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
 	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
 		return reason_set(reason, -EBUSY,
-				  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
-				  "the policy 'no-rule drop' stays; confirm it first");
+				  "a change waits for xdp-cuckoo%s confirm; if it is undone, its pass rules go, but "
+				  "the policy 'no-rule drop' stays; confirm it first",
+				  session_name_option(session->name));
 	error = change_begin(session, reason);
 	if (error)
 		return error;

@@ -30,6 +30,15 @@ bool session_is_name(const char *name)
 	return true;
 }
 
+const char *session_name_option(const char *name)
+{
+	static _Thread_local char text[sizeof(" --name ") + ABI_NAME_BYTES];
+	const bool is_named = *name && strcmp(name, SESSION_NAME_DEFAULT);
+
+	snprintf(text, sizeof(text), "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1, is_named ? name : "");
+	return text;
+}
+
 int session_state_dir(const char *state, const char *name, char *dir, size_t size)
 {
 	int length = snprintf(dir, size, "%s/%s", state ? state : SESSION_STATE_DEFAULT, name);

@@ -77,7 +77,7 @@ static void note_compact(const struct session *session, const struct rule *rule)
 	for (size_t i = 0; i < session->filters_count && rule->timeout_ms; i++)
 		if (!session->filters[i].kernel.options.is_exact) {
 			output_note("a compact table does not know when a rule ends: run xdp-cuckoo%s expire to end it",
-				    command_name_option(session->name));
+				    session_name_option(session->name));
 			return;
 		}
 }
@@ -152,7 +152,7 @@ static const char *advise_network(struct session *session, const struct rule *ru
 		else if (network.action == RULE_DROP)
 			snprintf(text, 3 * RULE_TEXT_BYTES,
 				 ", but '%s' blocks it; to let it pass: xdp-cuckoo%s add %s action pass",
-				 rule_format(&network, covering), command_name_option(session->name),
+				 rule_format(&network, covering), session_name_option(session->name),
 				 rule_format(rule, match));
 	} else if (!query_find_part(session->store, rule, &part, &network)) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
@@ -291,7 +291,7 @@ static enum command_status run_del(const struct invocation *invocation)
 {
 	const char *list = invocation->operands[invocation->count - 1];
 	const bool has_word = invocation->count == 2 && !strcmp(invocation->operands[0], "list");
-	const char *name = command_name_option(invocation->name);
+	const char *name = session_name_option(invocation->name);
 	enum command_status status;
 	struct rules rules;
 

@@ -65,15 +65,6 @@ enum command_status command_fail(enum command_status status, const char *format,
 	return status;
 }
 
-const char *command_name_option(const char *name)
-{
-	static char text[sizeof(" --name ") + ABI_NAME_BYTES];
-	const bool is_named = *name && strcmp(name, SESSION_NAME_DEFAULT);
-
-	snprintf(text, sizeof(text), "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1, is_named ? name : "");
-	return text;
-}
-
 enum command_status command_fail_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
@@ -93,7 +84,7 @@ enum command_status command_fail_not_running(const char *name)
 	return command_fail(STATUS_NO,
 			    "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
 			    "xdp-cuckoo%s load IFACE",
-			    name, command_name_option(name));
+			    name, session_name_option(name));
 }
 
 void command_note(const char *text)
@@ -136,7 +127,7 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 		return command_fail(STATUS_NO,
 				    "the filter '%s' does not count by rule: load it again without --compact "
 				    "and --no-counters; see xdp-cuckoo%s status",
-				    invocation->name, command_name_option(invocation->name));
+				    invocation->name, session_name_option(invocation->name));
 	if (!error && store)
 		error = store_unread_reason(store_shapes(store, &counts->shapes), &reason);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
@@ -317,7 +308,7 @@ static void warn_if_late(const struct invocation *invocation, struct store *stor
 	is_reported = true;
 	output_warning("the last change was not confirmed in time, and is not undone yet: until then a running "
 		       "filter passes everything; xdp-cuckoo%s check undoes it, and so does the next change",
-		       command_name_option(invocation->name));
+		       session_name_option(invocation->name));
 }
 
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason)
@@ -422,7 +413,8 @@ enum command_status command_find_list(const struct invocation *invocation, struc
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;
-	return command_fail(STATUS_NO, "no list '%s'; see xdp-cuckoo lists", name);
+	change_say_no_list(invocation->name, name, &reason);
+	return command_fail(STATUS_NO, "%s", reason.text);
 }
 
 json_t *command_list_names(const struct store_lists *lists, __u64 owners)

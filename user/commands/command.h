@@ -165,12 +165,6 @@ enum command_status command_close_not_running(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
-/*
- * " --name NAME", as part of a command to type; "" for the default name, and for a filter without a name yet. Valid until
- * the next call.
- */
-const char *command_name_option(const char *name);
-
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
 

@@ -174,7 +174,7 @@ static void note_network(const char *name, struct store *store, const struct rul
 	if (store && !query_test(store, query, &rule) && rule_blocks(&rule) && rule_covers(&rule, query) &&
 	    !rule_covers(query, &rule))
 		output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo%s add %s action pass",
-			    rule_format(&rule, network), rule_format(query, text), command_name_option(name), text);
+			    rule_format(&rule, network), rule_format(query, text), session_name_option(name), text);
 }
 
 static enum command_status print_all(const char *name, struct printing *printing, struct store *store)

@@ -71,7 +71,7 @@ static int check_running(const struct invocation *invocation, const struct sessi
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo%s resize changes its "
 				  "capacity",
-				  session->name, slots, command_name_option(session->name));
+				  session->name, slots, session_name_option(session->name));
 	if (!table_options_are_given(&invocation->load) || !memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return 0;
 	if (held)
@@ -165,7 +165,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 			return reason_set(reason, -EBUSY,
 					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
-					  session->name, command_name_option(session->name));
+					  session->name, session_name_option(session->name));
 	/* A load that is refused below (--confirm, but nothing new) must not make a running filter drop less. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);

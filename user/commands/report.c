@@ -23,7 +23,7 @@ void command_report_undone(struct session *session)
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
-			       undone->reason.text, command_name_option(session->name));
+			       undone->reason.text, session_name_option(session->name));
 	if (undone->is_done && !undone->lost)
 		output_warning("undid a change of %llu rule%s that was not confirmed in time: the rules are as before it",
 			       undone->rules, undone->rules == 1 ? "" : "s");
@@ -67,7 +67,7 @@ void command_report_session(struct session *session)
 		return;
 	if (!session->filters_count)
 		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", session->name,
-			    command_name_option(session->name));
+			    session_name_option(session->name));
 	command_report_found(session);
 }
 
@@ -116,24 +116,24 @@ const char *command_format_name(const struct abi_options *options)
 /* The first condition that holds decides. */
 const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND_EFFECT_BYTES])
 {
+	const char *name = session_name_option(kernel->config->name);
 	const __u32 run = kernel->config->run;
 	char time[RULE_TIME_BYTES];
 
 	if (!(run & ABI_RUN_SET_UP))
 		return "passes everything until the next add, import or load";
 	if (run & ABI_RUN_PANIC)
-		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
-	if (run_is_confirm_late(kernel))
-		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or down, ends it";
-	if (run_is_unconfirmed(kernel)) {
+		snprintf(text, COMMAND_EFFECT_BYTES, "PANIC: passes everything; xdp-cuckoo%s panic off ends it", name);
+	else if (run_is_confirm_late(kernel))
 		snprintf(text, COMMAND_EFFECT_BYTES,
-			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm comes before",
-			 rule_time_format(run_confirm_left_ms(kernel), time));
-		return text;
-	}
-	if (run & ABI_RUN_MONITOR)
-		return "MONITOR-ONLY: drops nothing, and counts what it would drop";
-	return "filters";
+			 "UNCONFIRMED: passes everything; xdp-cuckoo%s confirm --force, or down, ends it", name);
+	else if (run_is_unconfirmed(kernel))
+		snprintf(text, COMMAND_EFFECT_BYTES,
+			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo%s confirm comes before",
+			 rule_time_format(run_confirm_left_ms(kernel), time), name);
+	else
+		return run & ABI_RUN_MONITOR ? "MONITOR-ONLY: drops nothing, and counts what it would drop" : "filters";
+	return text;
 }
 
 void command_report_run(const struct kernel_filter *kernel)
@@ -188,7 +188,7 @@ bool command_report_bypass(const struct kernel_filter *kernel)
 		if (!kernel_is_mtu_too_large(&attachment))
 			continue;
 		snprintf(cure, sizeof(cure), "xdp-cuckoo%s load %s fixes that, or says why it cannot",
-			 command_name_option(kernel->config->name), attachment.interface);
+			 session_name_option(kernel->config->name), attachment.interface);
 		output_note("the MTU of '%s' is %u: its driver may lose frames that do not fit into one buffer; %s",
 			    attachment.interface, attachment.mtu,
 			    kernel_may_take_frags(&attachment) ?
@@ -268,7 +268,7 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		output_note("%s blocks %s%s%s; to keep it: xdp-cuckoo%s add %s action pass",
 			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
 			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",
-			    block.in_ms ? rule_time_format(block.in_ms, time) : "", command_name_option(session->name),
+			    block.in_ms ? rule_time_format(block.in_ms, time) : "", session_name_option(session->name),
 			    rule_format(&pass, flow_text));
 	}
 	guard_close(&guard);
@@ -283,6 +283,6 @@ void command_report_confirm(const struct invocation *invocation, __s64 deadline_
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
 	output_note("this is undone at %s unless you type before: xdp-cuckoo%s%s%s confirm", clock,
-		    command_name_option(invocation->name), invocation->state ? " --state " : "",
+		    session_name_option(invocation->name), invocation->state ? " --state " : "",
 		    invocation->state ? invocation->state : "");
 }

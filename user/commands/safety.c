@@ -123,7 +123,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 		if (run_is_unconfirmed(kernel) && !kernel->config->pending_id) {
 			output_note("if nobody confirms the load that waits, and it had --monitor-only, monitor-only ends with it; "
 				    "to keep both: xdp-cuckoo%s confirm",
-				    command_name_option(invocation->name));
+				    session_name_option(invocation->name));
 			break;
 		}
 	}
@@ -203,7 +203,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 			error = reason_set(&reason, -ETIMEDOUT,
 					   "too late: '%s' passes everything since the time is over; xdp-cuckoo%s down takes "
 					   "it off, confirm --force lets it filter",
-					   session.name, command_name_option(session.name));
+					   session.name, session_name_option(session.name));
 	}
 	if (!error)
 		error = change_confirm(&session, &was_waiting, &reason);

@@ -37,7 +37,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 		if (error != -ENOENT && error != -EACCES)
 			output_note("interfaces are not compared with the configuration, which has mistakes: xdp-cuckoo%s "
 				    "check-config",
-				    command_name_option(filter->config->name));
+				    session_name_option(filter->config->name));
 		return false;
 	}
 	for (size_t i = 0; i < config->interfaces_count; i++) {
@@ -59,7 +59,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 		output_note("the filter is not on '%s'%s, which its configuration names; to load it there: xdp-cuckoo%s "
 			    "load %s%s",
 			    config->interfaces[i], k < filter->attachments_count ? " in both directions" : "",
-			    command_name_option(filter->config->name), config->interfaces[i],
+			    session_name_option(filter->config->name), config->interfaces[i],
 			    config->load.is_outgoing ? " --outgoing" : "");
 	}
 	config_close(config);
@@ -70,7 +70,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 static bool lost_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
 	struct if_nameindex *there = if_nameindex();
-	const char *name = command_name_option(filters[at].config->name);
+	const char *name = session_name_option(filters[at].config->name);
 	bool lost = false;
 
 	for (const struct if_nameindex *i = there; i && i->if_index; i++) {
@@ -105,7 +105,7 @@ const char *status_ineffective(const struct kernel_filter *filters, size_t count
 		output_note("another tool has taken the filter for %s packets off '%s'; to put it back: xdp-cuckoo%s load %s "
 			    "--outgoing",
 			    kernel_is_outgoing(&lost) ? "received" : "sent", lost.interface,
-			    command_name_option(filter->config->name), lost.interface);
+			    session_name_option(filter->config->name), lost.interface);
 		if (!why && run_is_filtering(filter))
 			why = "filters ONE DIRECTION only, though both were loaded";
 	}

@@ -104,7 +104,8 @@ static const char *running_text(const struct finding *finding)
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
-static enum command_status test_list(struct store *store, const struct rule *query, const char *flow, const char *list)
+static enum command_status test_list(const struct invocation *invocation, struct store *store, const struct rule *query,
+				     const char *flow, const char *list)
 {
 	char found[RULE_TEXT_BYTES];
 	struct store_lists lists = {};
@@ -115,7 +116,7 @@ static enum command_status test_list(struct store *store, const struct rule *que
 
 	owner = store_lists_find(&lists, list);
 	if (!error && !owner)
-		return command_fail_list(change_say_no_list(list, &reason), &reason);
+		return command_fail_list(change_say_no_list(invocation->name, list, &reason), &reason);
 	if (!error)
 		error = query_test_owned(store, owner, query, &rule);
 	if (error && error != -ENOENT)
@@ -153,7 +154,7 @@ static void print_finding(const struct invocation *invocation, const struct find
 	output_print(answer);
 	if (finding->has_part)
 		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
-			    command_name_option(invocation->name), flow);
+			    session_name_option(invocation->name), flow);
 }
 
 static enum command_status test_all(const struct invocation *invocation, struct store *store, const struct rule *query,
@@ -200,7 +201,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	status = command_read_store(invocation, NULL, &store);
 	if (status != STATUS_DONE)
 		return status;
-	status = list ? test_list(store, &query, flow, list) : test_all(invocation, store, &query, flow);
+	status = list ? test_list(invocation, store, &query, flow, list) : test_all(invocation, store, &query, flow);
 	store_close(store);
 	return status;
 }

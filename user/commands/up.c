@@ -250,7 +250,7 @@ static void read_lists(struct up *up, struct store_lists *lists)
 		if (lists->list[i].name[0] && k == up->config->lists_count)
 			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo%s lists delete %s "
 				    "deletes it",
-				    lists->list[i].name, command_name_option(up->invocation->name),
+				    lists->list[i].name, session_name_option(up->invocation->name),
 				    lists->list[i].name);
 	}
 }
@@ -270,7 +270,7 @@ static int bring_list(struct up *up, const struct config_list *list, const struc
 			done = "not fetched yet";
 			output_note("the list '%s' was not fetched yet; run xdp-cuckoo%s refresh, or start the timer "
 				    "xdp-cuckoo-fetch@%s.timer",
-				    list->name, command_name_option(up->invocation->name), up->invocation->name);
+				    list->name, session_name_option(up->invocation->name), up->invocation->name);
 		}
 	} else {
 		error = config_check_list_file(list, reason);
@@ -374,7 +374,7 @@ static enum command_status run_down(const struct invocation *invocation)
 				    command_report_bad_line, &config, &reason);
 		if (error)
 			return command_fail(command_status_of(error), "%s; to take the filter off: xdp-cuckoo%s down",
-					    reason.text, command_name_option(invocation->name));
+					    reason.text, session_name_option(invocation->name));
 		is_meant = config->detaches_on_stop;
 		config_close(config);
 	}
