@@ -209,7 +209,6 @@ static int get(const struct fetching *fetching, const char *url, bool is_known, 
 					 .modified = is_known ? request->modified : "",
 					 .pinned_key = request->list->pinned_key,
 					 .ca = fetching->ca,
-					 .ca_bytes = fetching->ca ? strlen(fetching->ca) : 0,
 					 .bytes_max = bytes_max,
 					 .time_ms = time_ms };
 

@@ -173,9 +173,12 @@ static void set_address(struct transfer *transfer, const char *url)
 static void set_options(struct transfer *transfer)
 {
 	const struct http_get *get = transfer->get;
-	struct curl_blob ca = { (void *)get->ca, get->ca_bytes, CURL_BLOB_COPY };
-	struct curl_blob cert = { (void *)get->cert, get->cert ? strlen(get->cert) : 0, CURL_BLOB_COPY };
-	struct curl_blob key = { (void *)get->cert_key, get->cert_key ? strlen(get->cert_key) : 0, CURL_BLOB_COPY };
+	const struct {
+		CURLoption option;
+		const char *pem;
+	} pems[] = { { CURLOPT_CAINFO_BLOB, get->ca },
+		     { CURLOPT_SSLCERT_BLOB, get->cert },
+		     { CURLOPT_SSLKEY_BLOB, get->cert_key } };
 	CURLcode failed = 0;
 
 #define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
@@ -187,12 +190,10 @@ static void set_options(struct transfer *transfer)
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	if (get->ca)
-		SET(CURLOPT_CAINFO_BLOB, &ca);
-	if (get->cert)
-		SET(CURLOPT_SSLCERT_BLOB, &cert);
-	if (get->cert_key)
-		SET(CURLOPT_SSLKEY_BLOB, &key);
+	for (size_t i = 0; i < sizeof(pems) / sizeof(*pems); i++)
+		if (pems[i].pem)
+			SET(pems[i].option,
+			    &((struct curl_blob){ (void *)pems[i].pem, strlen(pems[i].pem), CURL_BLOB_COPY }));
 	if (get->socket)
 		SET(CURLOPT_UNIX_SOCKET_PATH, get->socket);
 	if (get->post)

@@ -27,7 +27,6 @@ struct http_get {
 	const char *etag, *modified; /* of the last fetch, so that the server sends only a newer page; "": not known */
 	const char *pinned_key;      /* as CURLOPT_PINNEDPUBLICKEY; NULL: any key with a good certificate */
 	const char *ca;              /* certificates as PEM text; NULL: those of the system */
-	size_t ca_bytes;
 	const char *cert, *cert_key; /* of this host, as PEM text; NULL: none */
 	const char *socket;          /* the path of a socket where the server listens; NULL: the host of the URL */
 	const char *post;            /* JSON to send; NULL: only asks */

@@ -54,10 +54,15 @@ bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_se
 	return is_equal(a->password, b->password) && is_equal(a->certificates, b->certificates);
 }
 
-static int log_in(struct connection *connection, const char *user, const char *password, struct reason *reason)
+/* Connects and logs in. Close the connection after an error, too. */
+static int log_in(struct connection *connection, const char *where, const struct fleet_options *options,
+		  const struct broker_secrets *secrets, int timeout_ms, struct reason *reason)
 {
-	int error = connection_ask(connection, NULL, reason, "AUTH %s %s", user, password);
+	const char *user = options->user ? options->user : "default";
+	int error = connection_open(connection, where, secrets->certificates, timeout_ms, reason);
 
+	if (!error && secrets->password)
+		error = connection_ask(connection, NULL, reason, "AUTH %s %s", user, secrets->password);
 	if (error == -EREMOTEIO)
 		return reason_set(reason, -EACCES,
 				  "the broker at %s refuses the user '%s': wrong password, or no such user",
@@ -104,14 +109,12 @@ static int check_role(struct broker *broker, char master[CONNECTION_WHERE_BYTES]
 	return error;
 }
 
-static int try(struct broker *broker, const char *where, const char *user, const struct broker_secrets *secrets,
-	       int timeout_ms, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
+static int try(struct broker *broker, const char *where, const struct broker_secrets *secrets, int timeout_ms,
+	       char master[CONNECTION_WHERE_BYTES], struct reason *reason)
 {
-	int error = connection_open(&broker->connection, where, secrets->certificates, timeout_ms, reason);
+	int error = log_in(&broker->connection, where, &broker->options, secrets, timeout_ms, reason);
 
 	broker->is_master = false;
-	if (!error && secrets->password)
-		error = log_in(&broker->connection, user ? user : "default", secrets->password, reason);
 	if (!error)
 		error = check_role(broker, master, reason);
 	if (!error)
@@ -177,9 +180,7 @@ static int ask_others(struct broker *master, const struct fleet_options *options
 		struct reason ignored;
 
 		if (!strcmp(options->brokers[i], own) ||
-		    connection_open(&other, options->brokers[i], secrets->certificates, OTHERS_MS, &ignored) ||
-		    (secrets->password &&
-		     log_in(&other, options->user ? options->user : "default", secrets->password, &ignored)) ||
+		    log_in(&other, options->brokers[i], options, secrets, OTHERS_MS, &ignored) ||
 		    read_lineage(&other, &lineage, &ignored)) {
 			connection_close(&other);
 			continue;
@@ -211,8 +212,7 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 		return error;
 	secrets = secrets ? secrets : &own;
 	for (size_t i = 0; i < count; i++) {
-		error = try(broker, options->brokers[(first + i) % count], options->user, secrets, timeout_ms, master,
-			    reason);
+		error = try(broker, options->brokers[(first + i) % count], secrets, timeout_ms, master, reason);
 		if (!error && use == BROKER_WRITE)
 			error = ask_others(broker, options, secrets, broker->connection.where, reason);
 		if (!error)
@@ -225,7 +225,7 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 	}
 	/* The configuration may name only replicas. */
 	if (error && *master) {
-		error = try(broker, master, options->user, secrets, timeout_ms, ignored, reason);
+		error = try(broker, master, secrets, timeout_ms, ignored, reason);
 		if (!error)
 			error = ask_others(broker, options, secrets, master, reason);
 		if (error)

@@ -249,25 +249,14 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 #define WAIT_MS 60000
 #define NAMED_MAX 3
 
-/* Sends the command and takes a number. -errno. */
-static int ask_number(struct connection *connection, size_t *number, struct reason *reason)
-{
-	redisReply *reply;
-	int error = connection_expect(connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-
-	if (error)
-		return error;
-	*number = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-	codec_free(reply);
-	return 0;
-}
-
 static int count_hosts(struct waiting *waiting, struct reason *reason)
 {
 	struct connection *connection = &waiting->reports->connection;
 	const char *fleet = waiting->fleet, *list = waiting->list;
+	size_t *const numbers[] = { &waiting->hosts, &waiting->done, &waiting->refusing };
 	char first[24] = "+inf";
-	int error;
+	redisReply *reply;
+	int error = 0;
 
 	if (waiting->first.epoch)
 		snprintf(first, sizeof(first), "%" PRIu64, (uint64_t)fleet_position_score(waiting->first));
@@ -276,11 +265,12 @@ static int count_hosts(struct waiting *waiting, struct reason *reason)
 			   (unsigned long long)fleet_position_score(waiting->last)) ||
 	    connection_put(connection, "ZCOUNT xc:%s:L:%s:refused %s +inf", fleet, list, first))
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	error = ask_number(connection, &waiting->hosts, reason);
-	if (!error)
-		error = ask_number(connection, &waiting->done, reason);
-	if (!error)
-		error = ask_number(connection, &waiting->refusing, reason);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers) && !error; i++) {
+		error = connection_expect(connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+		if (!error)
+			*numbers[i] = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+		codec_free(reply);
+	}
 	return error;
 }
 

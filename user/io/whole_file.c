@@ -123,30 +123,27 @@ int whole_file_close(struct whole_file *file, int error)
 
 /* ---- all bytes ---- */
 
-int io_write_all(int fd, const void *bytes, size_t count)
+static int put_all(int fd, const void *bytes, size_t count, bool is_socket)
 {
 	for (const char *next = bytes; count;) {
-		const ssize_t written = write(fd, next, count);
+		const ssize_t put = is_socket ? send(fd, next, count, MSG_NOSIGNAL) : write(fd, next, count);
 
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		next += written > 0 ? written : 0;
-		count -= written > 0 ? written : 0;
+		if (put < 0 && errno != EINTR)
+			return is_socket && errno == EPIPE ? -ECONNRESET : -errno;
+		next += put > 0 ? put : 0;
+		count -= put > 0 ? put : 0;
 	}
 	return 0;
 }
 
+int io_write_all(int fd, const void *bytes, size_t count)
+{
+	return put_all(fd, bytes, count, false);
+}
+
 int io_send_all(int fd, const void *bytes, size_t count)
 {
-	for (const char *next = bytes; count;) {
-		const ssize_t sent = send(fd, next, count, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno != EINTR)
-			return errno == EPIPE ? -ECONNRESET : -errno;
-		next += sent > 0 ? sent : 0;
-		count -= sent > 0 ? sent : 0;
-	}
-	return 0;
+	return put_all(fd, bytes, count, true);
 }
 
 int io_receive_all(int fd, void *bytes, size_t count)
