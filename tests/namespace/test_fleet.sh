@@ -718,6 +718,10 @@ test_a_host_without_a_filter_is_not_level() {
 	wait_for "the report" state_is unfiltered 'an operator has set a panic on this host'
 	assert_status 0 xc panic off
 	wait_for "the report" state_is level
+	assert_status 0 xc monitor-only on
+	wait_for "the report" state_is unfiltered 'monitor-only: it drops nothing'
+	assert_status 0 xc monitor-only off
+	wait_for "the report" state_is level
 }
 
 # The host was away while many rules were published; panic comes while it still reads them.

@@ -22,8 +22,9 @@ static const char *why_it_passes_all(const struct kernel_filter *filter)
 		return "the filter of this host is not set up";
 	if (run_is_confirm_late(filter))
 		return "nobody has confirmed a change on this host in time, so its filter passes everything";
-	return (run & (ABI_RUN_PANIC | ABI_RUN_FLEET)) == ABI_RUN_PANIC ? "an operator has set a panic on this host" :
-									  NULL;
+	if ((run & (ABI_RUN_PANIC | ABI_RUN_FLEET)) == ABI_RUN_PANIC)
+		return "an operator has set a panic on this host";
+	return run & ABI_RUN_MONITOR ? "the filter of this host is monitor-only: it drops nothing" : NULL;
 }
 
 void host_filter_look(const char *name, struct kernel_filter **filters, size_t *count, struct host_filter *found)
