@@ -37,7 +37,7 @@ static int read_lists(struct apply *apply, struct store_lists *lists, struct rea
 		return error == -ENOENT ? 0 : error;
 	error = store_lists(*store, lists);
 	store_pause(store);
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return store_unread_reason(error, reason);
 }
 
 int apply_look(struct apply *apply, struct reason *reason)

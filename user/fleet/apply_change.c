@@ -119,7 +119,7 @@ static int check_changed(const struct apply *apply, struct session *session, str
 	__u64 rules, all;
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return store_unread_reason(error, reason);
 	rules = all = lists.list[store_lists_find(&lists, list->name)].rules;
 	if (!list->is_whole) {
 		__s64 shrunk;
@@ -349,7 +349,7 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	int error = store_lists(session->store, &lists);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return store_unread_reason(error, reason);
 	error = apply_check_position(apply, &lists, list, reason);
 	if (error)
 		return error;
