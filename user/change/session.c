@@ -325,12 +325,12 @@ int session_open_dry_run(struct session *session, const char *state, const char 
 	error = store_open(dir, STORE_READ, &present, reason);
 	store_close(present);
 	if (!error)
-		return store_open(dir, STORE_WRITE, &session->store, reason);
+		return store_open(dir, STORE_TRIAL, &session->store, reason);
 	if (error != -ENOENT)
 		return error;
 	if (!mkdtemp(empty))
 		return reason_set(reason, -errno, "cannot make a directory in /tmp: %s", strerror(errno));
-	error = store_open(empty, STORE_WRITE, &session->store, reason);
+	error = store_open(empty, STORE_TRIAL, &session->store, reason);
 	store_unlink(empty);
 	return error;
 }

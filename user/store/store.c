@@ -161,7 +161,7 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 		error = store_dir_lock(dir_fd, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
-	if (!error && mode != STORE_READ && new->tool < store_this_tool())
+	if (!error && mode != STORE_READ && mode != STORE_TRIAL && new->tool < store_this_tool())
 		record_tool(new);
 	if (dir_fd >= 0)
 		close(dir_fd);

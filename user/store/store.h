@@ -100,6 +100,7 @@ enum store_mode {
 	STORE_READ,  /* -ENOENT where there is no store; takes no lock */
 	STORE_WRITE, /* makes the directory (0700) if necessary; waits for the writer's lock */
 	STORE_TRY,   /* like STORE_WRITE, but does not wait: -EBUSY */
+	STORE_TRIAL, /* like STORE_WRITE, but nothing will be committed, so an older version may go on to write it */
 };
 
 /*

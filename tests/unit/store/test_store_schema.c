@@ -213,6 +213,32 @@ SCHEMA_TEST(test_the_first_change_converts_the_store)
 	holds(f, GENERATION + 2, 1, 1);
 }
 
+static size_t meta_entries(struct fixture *f)
+{
+	MDB_txn *txn = lmdb_begin(f);
+	const size_t count = lmdb_entries(txn, "meta");
+
+	lmdb_commit(txn);
+	return count;
+}
+
+/* A dry run of a newer version does not keep an older one, which still runs, from writing. */
+SCHEMA_TEST(test_a_trial_does_not_mark_the_store)
+{
+	const size_t before = meta_entries(f);
+
+	open_store(f, STORE_TRIAL);
+	begin(f);
+	assert_int_equal(put(f, "192.0.2.77"), 0);
+	store_abort(f->store);
+	close_store(f);
+	assert_int_equal(meta_entries(f), before);
+	is_schema(f, 1);
+	open_store(f, STORE_WRITE);
+	close_store(f);
+	assert_int_equal(meta_entries(f), before + 1);
+}
+
 /* Every change converts the store: one of settings, and a pending one, too. */
 SCHEMA_TEST(test_any_first_change_converts_the_store)
 {
