@@ -36,25 +36,6 @@ static int put_first(struct rule_words *words, const char *first, struct reason 
 	return 0;
 }
 
-/* `first`: a word of the rule before those of the text; NULL: none. */
-static int parse_rules(const char *first, const char *text, const char *list, bool is_strict,
-		       struct batch_request *request, struct reason *reason)
-{
-	struct rule_words words;
-	int error = rule_words_split(&words, text, reason);
-
-	if (!error && first)
-		error = put_first(&words, first, reason);
-	if (!error)
-		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
-	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
-	if (error || request->verb != BATCH_TEST || request->rules.count == 1)
-		return error;
-	error = reason_set(reason, -EINVAL, "these words mean %zu rules; test one at a time", request->rules.count);
-	rules_free(&request->rules);
-	return error;
-}
-
 int batch_address_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
 			struct reason *reason)
 {
@@ -102,16 +83,30 @@ int batch_line_parse(const char *text, const char *list, bool is_strict, struct 
 	char verb[SUGGEST_WORD_BYTES], near[SUGGEST_TEXT_BYTES];
 	const struct command *command;
 	struct suggest suggest;
+	struct rule_words words;
+	int error;
 
 	snprintf(verb, sizeof(verb), "%.*s", (int)(length < sizeof(verb) ? length : 0), text);
 	command = !strcmp(verb, "add") ? &command_add : command_find(verb);
-	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST; request->verb++)
-		if (verbs[request->verb] == command)
-			return parse_rules(command_alias_word(verb), text + length, list, is_strict, request, reason);
-	suggest = suggest_for_part(text, length);
-	suggest_offer_choices(&suggest, "add|del|test");
-	return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",
-			  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
+	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST && verbs[request->verb] != command; request->verb++)
+		;
+	if (request->verb > BATCH_TEST) {
+		suggest = suggest_for_part(text, length);
+		suggest_offer_choices(&suggest, "add|del|test");
+		return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",
+				  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
+	}
+	error = rule_words_split(&words, text + length, reason);
+	if (!error && command_alias_word(verb))
+		error = put_first(&words, command_alias_word(verb), reason);
+	if (!error)
+		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
+	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
+	if (error || request->verb != BATCH_TEST || request->rules.count == 1)
+		return error;
+	error = reason_set(reason, -EINVAL, "these words mean %zu rules; test one at a time", request->rules.count);
+	rules_free(&request->rules);
+	return error;
 }
 
 static void answer(struct batch_line *line, enum batch_answer what, const char *detail)

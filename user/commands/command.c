@@ -101,7 +101,8 @@ void command_warn_reader(const char *text)
 {
 	struct pollfd errors = { .fd = STDERR_FILENO, .events = POLLOUT };
 
-	if (poll(&errors, 1, 0) > 0)
+	/* Of a pipe without a reader: POLLOUT, too. */
+	if (poll(&errors, 1, 0) > 0 && !(errors.revents & POLLERR))
 		output_warning("%s", text);
 }
 
