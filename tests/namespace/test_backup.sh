@@ -13,7 +13,7 @@ all() {
 
 # untimed OPTION...: the rules, without what is left of their timeouts.
 untimed() {
-	xc list "$@" 2>&1 | sed 's/ timeout [0-9dhms]*/ timeout/'
+	xc list "$@" 2>&1 | sed 's/ timeout [0-9dhms]*/ timeout/; s/xdp-cuckoo --name [a-z]* /xdp-cuckoo /'
 }
 
 # feed_of LIST: gives it, in the file `b`, what is known of fetches.
