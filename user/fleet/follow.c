@@ -214,6 +214,14 @@ static void judge_once(struct following *following, int error, const struct reas
 
 /* ---- messages ---- */
 
+/* A change without rules, which notes in the store the fleet, and that the broker was heard. */
+static void renew(struct apply_list *list)
+{
+	if (!list->has_changes)
+		list->changes_at = list->at;
+	list->has_changes = true;
+}
+
 /* Stops if the fleet is not that of the first contact, or if this version does not know its format. */
 static void meet(struct following *following, const struct follow_message *message)
 {
@@ -242,10 +250,8 @@ static void meet(struct following *following, const struct follow_message *messa
 	}
 	/* All lists get the id of the accepted fleet now: one that cannot be read must not stop the others for its old id. */
 	for (size_t i = 0; i < apply->count && *apply->id && strcmp(apply->id, following->text); i++)
-		if (apply->lists[i].is_stored && !apply->lists[i].has_changes) {
-			apply->lists[i].has_changes = true;
-			apply->lists[i].changes_at = apply->lists[i].at;
-		}
+		if (apply->lists[i].is_stored)
+			renew(&apply->lists[i]);
 	snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
 }
 
@@ -315,14 +321,12 @@ static int flush(struct following *following)
 	__u64 failed = 0;
 	int error = 0;
 
-	/* A change without rules notes in the store that the broker was heard. */
-	for (size_t i = 0; i < apply->count && fleet_now_ms() - following->noted_ms >= HEARD_MS; i++)
-		if (!apply->lists[i].has_changes && state_of(following, i) == FOLLOW_LEVEL) {
-			apply->lists[i].has_changes = true;
-			apply->lists[i].changes_at = apply->lists[i].at;
-		}
-	if (fleet_now_ms() - following->noted_ms >= HEARD_MS)
+	if (fleet_now_ms() - following->noted_ms >= HEARD_MS) {
 		following->noted_ms = fleet_now_ms();
+		for (size_t i = 0; i < apply->count; i++)
+			if (state_of(following, i) == FOLLOW_LEVEL)
+				renew(&apply->lists[i]);
+	}
 	for (size_t i = 0; i < apply->count && following->is_stopped; i++)
 		apply_forget(&apply->lists[i]);
 	if (!following->is_stopped)
