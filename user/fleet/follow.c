@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/unprivileged.h"
@@ -17,6 +18,7 @@
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
+#define MESSAGE_S 30           /* so does one that does not send the rest of a message */
 #define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
@@ -66,6 +68,9 @@ static void run_reader(const void *start, int fd)
 
 static int start_reader(struct following *following, struct reason *reason)
 {
+	const struct timeval longest = { .tv_sec = MESSAGE_S };
+	int error;
+
 	for (size_t i = 0; i < following->apply.count; i++) {
 		struct log_reader_list *list = &following->start.lists[i];
 
@@ -75,7 +80,10 @@ static int start_reader(struct following *following, struct reason *reason)
 	}
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
-	return unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
+	error = unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
+	if (!error)
+		setsockopt(following->reader.fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
+	return error;
 }
 
 /* ---- the state of this host ---- */
@@ -505,8 +513,9 @@ static int step(struct following *following, const struct signals *signals, stru
 		return reason_set(reason, error, "not enough memory");
 	following->start_ms = fleet_now_ms() + RESTART_MIN_MS;
 	if (!following->must_restart) {
-		say(following, error == -EPROTO ? "the reader sent nonsense; starts another one" :
-						  "the reader has ended; starts another one");
+		say(following, error == -EPROTO     ? "the reader sent nonsense; starts another one" :
+			       error == -ECONNRESET ? "the reader has ended; starts another one" :
+						      "the reader hangs; starts another one");
 		following->restart_ms = following->restart_ms ? 2 * following->restart_ms : RESTART_MIN_MS;
 		if (following->restart_ms > RESTART_MAX_MS)
 			following->restart_ms = RESTART_MAX_MS;
