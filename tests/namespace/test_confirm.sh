@@ -824,6 +824,23 @@ test_full_disk() {
 	assert_shows 'effect: +filters$' xc status
 }
 
+# The process that waits tries again, until there is room.
+test_a_disk_with_room_again() {
+	mkdir "$STATE/store"
+	mount -t tmpfs -o size=1m tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount -l $STATE/store"
+	xc load vrx >/dev/null
+	assert_status 0 xc add 192.0.2.1
+	seq 4000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --confirm 2s
+	dd if=/dev/zero of="$STATE/store/filler" bs=4096 2>/dev/null || :
+	sleep 9
+	assert_equal 4001 "$(xc list 2>/dev/null | wc -l)" "rules while the disk is full"
+	rm "$STATE/store/filler"
+	await '[ "$(xc list 2>/dev/null | wc -l)" = 1 ]'
+	assert_shows 'effect: +filters$' xc status
+}
+
 # The change can be kept, but not undone.
 test_forced_where_it_cannot_be_undone() {
 	before_full_disk

@@ -15,7 +15,14 @@
 #include "base/clock.h"
 #include "base/waiting.h"
 
-#define UNDO_TRIES 5 /* memory or reader slots of LMDB may be short for a moment */
+/*
+ * Tries to undo: first one a second, because memory or reader slots of LMDB may be short for a moment; then for a day,
+ * because a disk may be full for hours. Until then everything passes.
+ */
+#define UNDO_SOON 5
+#define UNDO_PAUSE_MS 10000
+#define UNDO_TRIES (UNDO_SOON + 24 * 360)
+
 #define LOOK_MS 5000 /* between two looks at whether the change still waits */
 #define LOOKS 2      /* so many in a row must find nothing: a filter may be missing while it is replaced */
 
@@ -217,10 +224,13 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 	for (int try = 0; try < UNDO_TRIES; try++) {
 		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
 			_exit(0);
-		clock_pause(1000);
+		if (try == UNDO_SOON)
+			syslog(LOG_ERR,
+			       "'%s': cannot undo what was not confirmed in time, and tries again for a day; everything "
+			       "passes; see xdp-cuckoo%s status",
+			       watchdog->name, session_name_option(watchdog->name));
+		clock_pause(try < UNDO_SOON ? 1000 : UNDO_PAUSE_MS);
 	}
-	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo%s status",
-	       watchdog->name, session_name_option(watchdog->name));
 	_exit(0);
 }
 
