@@ -83,7 +83,7 @@ FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry ge
 	struct bucket_pair pair;
 
 	pair.fingerprint = hash >> (64 - layout.fingerprint_bits);
-	pair.fingerprint += pair.fingerprint == 0;
+	pair.fingerprint += ((__u64)pair.fingerprint - 1) >> 63; /* 1 if it is 0, without a branch */
 	pair.first = (hash & 0xffffffff) * geometry.buckets >> 32;
 	pair.second = pair.first ^ bucket_step(pair.fingerprint, geometry.step_shift);
 	return pair;

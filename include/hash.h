@@ -75,7 +75,13 @@ FLOW_INLINE __u64 hash_word(const struct hash_input *input, unsigned int i)
 FLOW_INLINE int hash_has_details(const struct hash_input *input)
 {
 #ifdef __bpf__
-	return (input->last & FLOW_KEY_HAS_DETAILS) != 0;
+	__u64 details = input->last;
+
+	/* If the verifier learned this bit of `last`, it would follow both values of it from here on. */
+	HASH_KEEP(details);
+	details >>= 63; /* FLOW_KEY_HAS_DETAILS */
+	HASH_KEEP(details);
+	return details != 0;
 #else
 	return (hash_word(input, flow_key_last(input->family)) & FLOW_KEY_HAS_DETAILS) != 0;
 #endif
@@ -176,5 +182,6 @@ FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 }
 
 _Static_assert(sizeof(struct hash_secret) == 352, "secret layout");
+_Static_assert(FLOW_KEY_HAS_DETAILS == 1ULL << 63, "see hash_has_details()");
 
 #endif
