@@ -273,7 +273,9 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "there, write the rules to a file with export; here, move data.mdb away and import that file" },
 		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
-		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },
+		{ -EPROTO, "this version does not know its schema",
+		  "use the version of xdp-cuckoo that wrote it; if there is none, data.mdb is damaged: put a copy in "
+		  "its place" },
 		{ -EPROTONOSUPPORT, "a newer version than " VERSION " of xdp-cuckoo has written it",
 		  "use that version, or go back: there, write a file with backup, and unload; here, move data.mdb "
 		  "away, restore that file, and load" },
