@@ -15,9 +15,9 @@ struct verdict {
 };
 
 /*
- * packet_parse() fills the flow, or packet_gather() does. Clang 19 may save registers of both in one place of the
- * stack. Then Linux 6.18 refuses the program with "verifier bug". A volatile copy prevents that. Up to clang 16 none is
- * needed, and it would take more stack.
+ * The flow comes from packet_parse() or from packet_gather(). Clang 19 may spill registers of the two paths to the same
+ * stack slot. Then Linux 6.18 refuses the program with "verifier bug". A volatile copy prevents that. Up to clang 16
+ * none is needed, and it would take more stack.
  */
 #if __clang_major__ > 16
 #define VERDICT_COPY volatile
@@ -52,8 +52,9 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	flow_pack(&flow, key);
 	/*
-	 * On each path through the parser the verifier knows other constants: the result, and in the key the protocol, the kind
-	 * of ports, the fragment and the flags. They are hidden, or it would check the shapes for each path.
+	 * On each path through the parser the verifier knows different values of the result and, in the key, of the
+	 * protocol, the kind of ports, the fragment and the flags. They are hidden, or it would check all shapes once
+	 * per path.
 	 */
 	result = hide_from_verifier(&config->zero, result);
 	key->word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key->word[FLOW_KEY_DETAILS]);
@@ -66,8 +67,9 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 }
 
 /*
- * A filter at rest passes every packet: it is not set up, in a panic, or not confirmed in time. Returns the outcome that all
- * packets get then, and OUTCOMES if the filter is not at rest. It is not inline, so that the common path keeps its registers.
+ * A filter is at rest if it was never set up, is in a panic, or was not confirmed in time. It then passes every packet.
+ * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest. It is not inline, so that
+ * the common path keeps its registers.
  */
 RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -105,7 +107,10 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
-/* No rule decides: the policy does. A monitor rule that has matched counts only if the policy passes the packet. */
+/*
+ * No rule decides: the policy does. If a monitor rule has matched, it gives the verdict (would drop) only if the policy
+ * passes the packet.
+ */
 static __always_inline struct verdict verdict_policy(const struct abi_config *config, struct shape_match match)
 {
 	__u32 at = match.outcome;

@@ -3,16 +3,17 @@
  * The keys of one change, and when they enter and leave the tables of the filters.
  *
  * A key is what a packet must have for a rule to match; a rule has one key or more, and rules can share a key. A table
- * has one entry for each key. A change adds keys and touches others: a touched key exists already. It gains or loses a
- * rule, or its end changes. A key ends when the last of its rules ends, and the tables keep the end in ticks.
+ * has one entry for each key. A change adds keys, and touches keys that are in the tables already or that it has itself
+ * added. A touched key gains or loses a rule, or its end changes. A key ends when the last of its rules ends, and the
+ * tables keep the end in ticks.
  *
- * Nothing enters a table before the change is complete. So a change that is refused or interrupted has affected no
- * packet. Before the commit the added keys enter. After the commit the keys without rules leave. A pass rule keeps
- * packets from drop rules, so its keys enter before theirs and leave after them: a packet that passes before and after
- * the change also passes in between.
+ * Nothing enters a table before the change is complete. A change that is refused or interrupted until then has affected
+ * no packet. (After that, filter_change_undo() repairs the table.) Before the commit the added keys enter. After the
+ * commit the keys without rules leave. A pass rule keeps packets from drop rules. So pass keys enter before drop keys
+ * and leave after drop keys: a packet that passes before and after the change also passes in between.
  *
- * All this is true for tables in the states FILTER_KEY_BY_KEY and FILTER_KEYS_IN (filter_change.c). Tables in other
- * states are filled from the store.
+ * All this is true while filter->way is FILTER_KEY_BY_KEY or FILTER_KEYS_IN (filter_change.c). With the other ways the
+ * table is filled from the store.
  */
 #include <errno.h>
 
@@ -28,7 +29,10 @@ bool any_table_takes_keys(const struct session *session)
 	return false;
 }
 
-/* Whether one more key needs a larger table. A filter held by another tool keeps its maps: it may use all slots. */
+/*
+ * Whether one more key needs a larger table. A filter held by another tool cannot get larger maps. So once its table
+ * has all their room, it may fill beyond TABLE_LOAD_PERCENT, up to all slots.
+ */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
 	const __u64 keys = session->change->keys.added_count + 1;
@@ -80,8 +84,8 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 }
 
 /*
- * Inserts the added keys of the rules with this action. A table cannot take a key if the end of the key is too far from the
- * epoch of the table, or if too many keys share its two buckets. Then a new table replaces it, if one can be made.
+ * Inserts the added keys of the rules with this action. A table cannot take a key if the end of the key is too far from
+ * the epoch of the table, or if too many keys share its two buckets. Then a new table replaces it, if one can be made.
  */
 static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
 {
@@ -128,8 +132,8 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 }
 
 /*
- * Puts the added keys into one table. Touched keys of pass rules get their new ends before a drop rule enters. If a step
- * finds that it needs a new table, the other steps are left out.
+ * Puts the added keys into one table. Touched keys of pass rules get their new ends before a drop rule enters. If a
+ * step finds that it needs a new table, the other steps are left out.
  */
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
@@ -161,7 +165,7 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 		error = insert_action(session, filter, RULE_DROP, reason);
 	if (!error)
 		error = insert_action(session, filter, RULE_MONITOR, reason);
-	/* If only keys were added, an abort can delete just them. */
+	/* If nothing but added keys has changed, an abort need not refill the table: it deletes these keys. */
 	if (!error && filter->way == FILTER_KEY_BY_KEY && has_only_keys)
 		filter_change_keys_in(filter);
 	return error;

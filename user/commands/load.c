@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * load, unload: which interfaces run the filter. With --confirm a load is on trial: the filters that it changes pass every
- * packet if nobody confirms in time, and then the watchdog takes off what the load has attached.
+ * load, unload: which interfaces run the filter. With --confirm a load is on trial: the filters that it changes pass
+ * every packet if nobody confirms in time, and then the watchdog takes off what the load has attached.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,10 @@ static int load_one(const struct invocation *invocation, struct session *session
 {
 	const enum kernel_mode mode = invocation->load.mode;
 	struct kernel_attachment *attachment;
-	/* It need not be the first one: another loader makes one for each interface. */
+	/*
+	 * The filter of this interface need not be session->filters[0]: another loader makes a filter for each
+	 * interface.
+	 */
 	struct kernel_filter *filter = session_filter_on(session, interface, false, &attachment);
 	bool is_outgoing = session_attachment_on(session, interface, true);
 	const bool adds_outgoing = invocation->load.is_outgoing && !is_outgoing;
@@ -108,8 +111,8 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 }
 
 /*
- * Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. The deadline is
- * for the first filter, and for others that are set up now or get a program for sent packets.
+ * Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. The
+ * deadline is for the first filter, and for others that are set up now or get a program for sent packets.
  */
 static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
 		       struct reason *reason)
@@ -134,7 +137,10 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 	return error;
 }
 
-/* After an error nothing has changed: a filter that was not started before still passes everything. */
+/*
+ * After an error all is undone; what could not be undone is noted. A filter that was not started before still passes
+ * everything.
+ */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
 		    struct watchdog *watchdog, struct reason *reason)
 {
@@ -180,7 +186,9 @@ static int load_all(const struct invocation *invocation, struct session *session
 		session_start(session);
 		return 0;
 	}
-	/* The last one first: while a bridge, bond or VLAN runs a program, the interfaces below it cannot lose theirs. */
+	/*
+	 * The last one first: while a bridge, bond or VLAN runs a program, the interfaces below it cannot lose theirs.
+	 */
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
@@ -198,7 +206,8 @@ static int load_all(const struct invocation *invocation, struct session *session
 }
 
 struct loading {
-	json_t *rows, *answer; /* of the interfaces; of the load, with the rows */
+	json_t *rows;   /* one for each interface */
+	json_t *answer; /* what the load prints, with the rows */
 	struct watchdog watchdog;
 };
 
@@ -259,7 +268,9 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	return 0;
 }
 
-/* The watchdog starts before anything is printed: if nobody reads the output any more, printing may end this process. */
+/*
+ * The watchdog starts before anything is printed: if nobody reads the output any more, printing may end this process.
+ */
 static enum command_status run_load(const struct invocation *words)
 {
 	struct invocation copy = *words;
@@ -301,7 +312,9 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-/* Takes the filter off the interfaces of the command, and adds them to `names`. Prints an error for each that keeps it. */
+/*
+ * Takes the filter off the interfaces of the command, and adds them to `names`. Prints an error for each that keeps it.
+ */
 static enum command_status detach_all(const struct invocation *invocation, const struct kernel_filter *filters,
 				      size_t count, json_t *names)
 {
@@ -327,7 +340,10 @@ static enum command_status detach_all(const struct invocation *invocation, const
 	return status;
 }
 
-/* What unload says about one of its words. `unsound`: why a filter cannot be seen or used; 0: all are. */
+/*
+ * What unload says about one of its words. `unsound`: the error that kept a filter from being seen or used; 0: all can
+ * be.
+ */
 static enum command_status judge_word(const char *interface, const struct kernel_filter *filters, size_t count,
 				      int unsound, const struct reason *why, json_t *names)
 {
@@ -341,7 +357,10 @@ static enum command_status judge_word(const char *interface, const struct kernel
 	if (unsound)
 		return command_fail_because(unsound, why);
 	index = interfaces_index(interface);
-	/* Another tool may have been faster: then the filter need not be there any more. */
+	/*
+	 * Another tool may have taken the filter off already. Then it is no longer wanted there, and the word counts as
+	 * unloaded.
+	 */
 	for (size_t i = 0; i < count && index; i++)
 		if (kernel_has_lost_interface(filters, count, i, index)) {
 			kernel_want_received(&filters[i], index, false);

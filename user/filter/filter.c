@@ -129,8 +129,8 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
  * Some processors reorder them, unless the program makes each load depend on the one before. If neither the
  * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
  *
- * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and the
- * table of a filter that is not set up, because then the program looks up nothing.
+ * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and
+ * the table of a filter that is not set up, because then the program looks up nothing.
  */
 bool filter_must_wait_for_readers(const struct filter *filter)
 {
@@ -253,7 +253,7 @@ __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
 	if (filter_holds(filter, keys))
 		return table_slots(&filter->table);
 	wanted = table_slots_for(keys + keys / 2);
-	/* Use all the room of the maps if that is enough, because new maps need a new program. */
+	/* If the room of the maps takes the keys and an eighth more, use all of it: new maps need a new program. */
 	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
 		return room;
 	/* If another tool holds the filter, it cannot get other maps. */
@@ -283,12 +283,13 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 
 /* ---- one key ---- */
 
-#define AHEAD_TICKS 16 /* ticks that two processes estimate differ by one at most; the rest is a margin */
+/* The present tick, as two processes estimate it, differs by one at most; the rest is a margin. */
+#define AHEAD_TICKS 16
 #define STOPPED_MS 100 /* more time than this between two reads of clocks: the process was stopped */
 
 /*
- * Reads two clocks: the store's, and that of the ticks. If this process was stopped between the two reads, the rule would
- * end later by that time. Then both are read again.
+ * Reads two clocks: the store's, and that of the ticks. If this process was stopped between the two reads, the rule
+ * would end later by that time. Then both are read again.
  */
 int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
@@ -298,7 +299,9 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 	do {
 		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
 		left_ms = timeout_ms - lag_ms;
-		/* ticks_at(0) means never. A rule that ends in 0 ms must not stay for ever: -1 says that it has ended. */
+		/*
+		 * ticks_at(0) means never. A rule that ends in 0 ms must not stay for ever: -1 says that it has ended.
+		 */
 		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
 	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
 	return error;
@@ -311,7 +314,7 @@ __u32 filter_end(const struct filter *filter, __u32 tick)
 	/* An end at the epoch becomes 1, because 0 means never. */
 	if (!tick || tick - epoch <= ABI_END_MAX)
 		return tick ? tick - epoch + (tick == epoch) : 0;
-	/* Before the epoch: ended, so 1. Too far ahead: never, so 0. */
+	/* Before the epoch: ended, so 1. Too far ahead for a record: 0, and the tool deletes the entry later. */
 	return tick < epoch;
 }
 
@@ -323,7 +326,7 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 
 	if (!tick || ticks_now(&now, &ignored))
 		return false;
-	/* The epoch may be just after `now`, if a process whose tick is ahead set it. */
+	/* Another process, whose estimate of the tick is ahead, may have set the epoch. Then it is just after `now`. */
 	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
 }
 

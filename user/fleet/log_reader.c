@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The loop of the process that reads from the broker. Each turn reads the lists that must be read as a whole, then the new
- * entries of all logs, and every 5 s the heads of the lists. After each turn the applier applies what was sent. log_list.c
- * decides for each list which way it is read; log_streams.c reads the logs. Words:
+ * The loop of the process that reads from the broker. Each turn reads the lists that must be read as a whole, then the
+ * new entries of all logs, and every 5 s the heads of the lists. After each turn the applier applies what was sent.
+ * log_list.c decides for each list which way it is read; log_streams.c reads the logs. Words:
  *
  *   applier   the process with privileges, which changes the lists of this host: follow.c
  *   log       the last changes of a list at the broker, each with its position; ctl is such a log about panic
  *   state     all rules of a list at the broker: to read a list as a whole is to read its state
+ *             (list->state is something else: how the host's list stands)
  *   head      where the log of a list ends, and how many rules the list has
- *   staged    only hosts with staged = yes take it: new rules of a list, or its deletion
+ *   staged    said of new rules of a list, or of its deletion: only hosts with staged = yes take them
  *   position  EPOCH-SEQ. A new epoch begins when a broker goes on from an older state.
  */
 #include "fleet/follow_internal.h"
@@ -25,10 +26,11 @@
 #define CLOCK_MS 60000
 #define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
-#define RETRY_MAX_MS 5000   /* while no broker can be reached */
-#define RETRY_LOST_MS 60000 /* after connections without progress: each costs the broker a handshake */
-#define LEAVING_MS 60000    /* the applier has this time to delete a list whose deletion is staged */
-#define STOPPED_MS 5000     /* after FOLLOW_STOP, before another broker is tried */
+#define RETRY_MAX_MS 5000 /* while no broker can be reached */
+/* The longest pause, after connections that were lost without progress: each costs the broker a handshake. */
+#define RETRY_LOST_MS 60000
+#define LEAVING_MS 60000 /* the applier has this time to delete a list whose deletion is staged */
+#define STOPPED_MS 5000  /* after FOLLOW_STOP, before another broker is tried */
 #define META_COMMAND "HMGET xc:%s:meta id format panic"
 
 /* ---- messages ---- */
@@ -84,7 +86,9 @@ enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
 
 /* ---- the fleet's meta ---- */
 
-/* Sends id, format and panic flag; the applier checks the first two. Panic may have begun before this connection did. */
+/*
+ * Sends id, format and panic flag; the applier checks the first two. Panic may have begun before this connection did.
+ */
 static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
 	const char *id = codec_text_of(reply, 0), *format = codec_text_of(reply, 1), *panic = codec_text_of(reply, 2);
@@ -96,7 +100,10 @@ static enum log_end tell_fleet(struct log_reader *reader, const redisReply *repl
 	return end || !panic ? end : log_tell(reader, FOLLOW_PANIC, !strcmp(panic, "on"), "");
 }
 
-/* Looks at the panic flag while a long list is read, which takes minutes on a slow link. -ECANCELED: the applier is gone. */
+/*
+ * Looks at the panic flag while a long list is read, which takes minutes on a slow link. -ECANCELED: the applier is
+ * gone.
+ */
 static int look_at_panic(void *context, struct reason *reason)
 {
 	struct log_reader *reader = context;
@@ -207,9 +214,9 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 /* ---- the heads of the lists ---- */
 
 /*
- * Asks the broker's hash "accept" about the list. It may have a time from a publisher: until then hosts may delete any
- * number of the list's rules. So a refused list is read again. The hash also says whether the deletion of the list is
- * staged.
+ * Asks the broker's hash "accept" about the list. A publisher may have stored a time there. Until that time hosts may
+ * delete any number of the list's rules, so a list refused before is read again. The hash also says whether the
+ * deletion of the list is staged.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
@@ -252,7 +259,10 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	}
 	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
 	for (size_t i = 0; i < reader->count && !end; i++)
-		/* --once ends where a list is gone, unless a publisher accepts that: it must know before it looks. */
+		/*
+		 * With --once a list that is gone at the broker ends the run, unless a publisher has accepted that. So
+		 * "accept" is read before the heads.
+		 */
 		if (reader->start->is_once || reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
 		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
 			end = look_at_accept(reader, i, reason);
@@ -338,8 +348,8 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 /* ---- the whole ---- */
 
 /*
- * Finds the last entry of ctl: log_read_streams() begins after it. Earlier entries do not matter, because the panic flag,
- * which is read after this, includes them.
+ * Finds the last entry of ctl: log_read_streams() begins after it. Earlier entries do not matter, because the panic
+ * flag, which is read after this, includes them.
  */
 static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {

@@ -38,16 +38,17 @@ struct filter_search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
-	__u64 missed;              /* sum of the ids of programs and links that could not be opened */
-	bool has_unusable;         /* a filter is damaged or of an unknown version; `reason` says which */
-	struct reason not_reached; /* why a filter that is or may be must_see is unusable; "": there is none */
-	char unseen[IF_NAMESIZE];  /* an interface whose program this process may not look at; "": there is none */
+	__u64 missed;      /* sum of the ids of programs and links that could not be opened */
+	bool has_unusable; /* a filter is damaged or of an unknown version; `reason` says which */
+	/* Why a filter is unusable that has, or may have, the name must_see (NULL: any name); "": no such filter. */
+	struct reason not_reached;
+	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
 
 /*
- * Adds the attachment to the filter found already with this config. If there is none, adds *filter first and zeroes it.
- * Returns enum kernel_found, or -errno.
+ * If this search has found a filter with the same config map, adds this attachment to that one. Else moves *filter into
+ * the array first. Returns enum kernel_found, or -errno.
  */
 static int add_filter(struct filter_search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
@@ -63,8 +64,8 @@ static int add_filter(struct filter_search *search, struct kernel_filter *filter
 		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
 			return kernel_add_attachment(&search->filters[i], &attachment);
 	/*
-	 * Takes over the mappings of the earlier search: to map a table takes longer than finding it. No other map gets the
-	 * id of a mapped map: equal ids mean the same map.
+	 * Takes over the mappings of the earlier search: to map a table takes longer than finding it. A map stays while
+	 * it is mapped, and so does its id. So equal ids mean the same map.
 	 */
 	for (size_t i = 0; i < search->known_count; i++)
 		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
@@ -177,9 +178,10 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 }
 
 /*
- * Searches again if an id was missed: the search may not have seen the program that replaced it. Two searches that miss
- * the same ids are enough, because this process may not open those. After SEARCHES_MAX searches the last one counts. No
- * writer replaces tables that fast. Then a tool makes and removes links all the time, and `panic` must not wait for it.
+ * Searches again if an id was missed: the search may not have seen the program that replaced it. If two searches in a
+ * row miss the same ids (the same sum), it ends: this process is not allowed to open them. After SEARCHES_MAX searches
+ * the last one counts. No writer replaces tables that fast. If that limit is reached, some tool makes and removes links
+ * all the time; `panic` must not wait for it.
  */
 static int search_interfaces(struct filter_search *search)
 {
@@ -259,7 +261,10 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 		kernel_unseen_reason(NULL, reason);
 		seen = KERNEL_NOT_ALLOWED;
 	}
-	/* All wanted filters are in the array. If a damaged one is not, the reason names it. */
+	/*
+	 * The wanted filter was found, or none has to be. If another one that may have the name is unusable, the reason
+	 * says why.
+	 */
 	if (!error && seen == KERNEL_SEEN)
 		*reason = search.not_reached;
 	*filters = search.filters;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It writes
- * lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. If the change
- * fails, the group is halved until the line at fault is found: that line is left out and named, and the others are applied.
+ * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It
+ * writes lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. If
+ * the change fails, the group is halved until the line at fault is found: that line is left out and named, and the
+ * others are applied.
  */
 #include "lists/list_keeper.h"
 
@@ -24,7 +25,7 @@
 #define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
 #define FAILURES_MAX 64   /* -ENOSPC after so many failures in a row: the disk is full, not only a table */
-#define ENDS_NEAR_MS 2000 /* a whole list that comes again changes no end by this or less */
+#define ENDS_NEAR_MS 2000 /* when a whole list comes again, ends that differ by at most this stay as they are */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
 struct line {
@@ -92,7 +93,10 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 	if (error)
 		return error;
 	now = &lists.list[store_lists_find(&lists, name)];
-	/* Not of interest to a reader that cannot send the whole list: FlowSpec renews all rules after a quarter of stale_ms. */
+	/*
+	 * is_moved is only for readers that can send the whole list. FlowSpec's cannot, and renews all rules after a
+	 * quarter of stale_ms anyway.
+	 */
 	keeping->is_moved |=
 		*left->name && !keeping->has_whole && keeping->keeper->rules_max &&
 		(now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
@@ -103,7 +107,10 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 	return error;
 }
 
-/* Makes the list equal to keeping->whole, if that is there, without the rules that would lock this host out. */
+/*
+ * One change: first the whole list, if there is one, without the rules that would lock this host out; then the lines
+ * from `first` to before `end`.
+ */
 static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
 {
 	struct session *session = &keeping->session;
@@ -159,8 +166,8 @@ static bool is_dangerous(const struct keeping *keeping, const struct line *line)
 }
 
 /*
- * Applies the lines as one change. If a line is at fault, applies each half alone, until only the lines at fault fail. Any
- * other error would fail every change, so it ends the group.
+ * Applies the lines as one change. If a line is at fault, applies each half alone, until only the lines at fault fail.
+ * Any other error would fail every change, so it ends the group.
  */
 static void apply_range(struct keeping *keeping, size_t first, size_t end)
 {
@@ -176,7 +183,10 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (!error)
 		return;
-	/* At fault: the guard refuses it (-ECANCELED), or its shape or rate (-E2BIG) or it (-ENOSPC) finds no room. */
+	/*
+	 * A line is at fault if the guard refuses it (-ECANCELED), or if there is no room for its shape or rate
+	 * (-E2BIG) or for the rule itself (-ENOSPC).
+	 */
 	if (keeping->has_whole ||
 	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
 		keeping->error = error;
@@ -264,7 +274,10 @@ static void apply_group(struct keeping *keeping)
 	keeping->is_asked = keeping->has_whole = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
-	/* The lock is released first: other commands do not wait for the disk. The report says when it was true. */
+	/*
+	 * The lock is released first: other commands do not wait for the disk. By then the store may have changed, so
+	 * the report has the time at which it was true.
+	 */
 	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
 		add_note(keeping, &reason);
 	free(flows);
@@ -324,7 +337,7 @@ static int step(struct keeping *keeping)
 	const __s64 most_ms = keeping->keeper->stale_ms / 8;
 	struct line_pipe *feed = &keeping->feed;
 	struct pollfd signals = { .fd = feed->signals.fd, .events = POLLIN };
-	/* After a full group more lines are at hand. Do not wait for others: none may come. */
+	/* After a full group more lines are at hand. Do not wait for others: perhaps none will come. */
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
@@ -342,7 +355,7 @@ static int step(struct keeping *keeping)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	keeping->count = keeping->notes_count = 0;
-	/* A whole list ends a group, and so does a report on the lines before it. */
+	/* A group ends after a whole list. It also ends after a report, which is about the lines before the report. */
 	while (!got && !keeping->has_whole && !keeping->has_report &&
 	       keeping->count + keeping->notes_count < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);
@@ -365,8 +378,8 @@ static int step(struct keeping *keeping)
 	if (!has_lines)
 		return 0;
 	/*
-	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a hostile
-	 * reader gets half of the time at most, unless its groups take longer than that.
+	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a
+	 * hostile reader gets half of the time at most, unless its groups take longer than that eighth.
 	 */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	rest_ms = (now.tv_sec - start.tv_sec) * 1000LL + (now.tv_nsec - start.tv_nsec) / 1000000;

@@ -80,7 +80,10 @@ static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_V
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
-/* 1; 0: the pending change has not touched the rule, or store_has_earlier_pending() is false; -errno. */
+/*
+ * 1: found, *old is filled; 0: the pending change has not touched the rule, or store_has_earlier_pending() is false;
+ * -errno.
+ */
 static int old_rule_find(struct store *store, const MDB_val *rule, struct old_rule *old)
 {
 	MDB_val bytes;
@@ -160,8 +163,8 @@ struct replacing {
 };
 
 /*
- * Changes one old value to what it would be if the owner's rules had been replaced before the pending change. Entries and
- * wanted rules are sorted alike. So each call goes on in `wanted` where the last one ended.
+ * Changes one old value to what it would be if the owner's rules had been replaced before the pending change. Entries
+ * and wanted rules are sorted alike. So each call goes on in `wanted` where the last one ended.
  */
 static int replace_entry(const struct store_pair *entry, void *context)
 {
@@ -187,7 +190,10 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		return 0;
 	if (!order) {
 		rule_set_get(replacing->wanted, replacing->next, &rule);
-		/* The owner has the rule already, as it is wanted: nothing to do. change/rule_diff.c decides in the same way. */
+		/*
+		 * The owner has the rule already, permanently and with the wanted rate (and comment, if it is the only
+		 * owner): nothing to do. change/rule_diff.c decides in the same way.
+		 */
 		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
 		    old.rate == store_rate_with(old.rate, &old.owners, replacing->owner, rule.rate) &&
 		    (store_owners_all(&old.owners) != replacing->owner || !strcmp(old.comment, rule.comment)))
@@ -330,7 +336,7 @@ int store_forget_pending(struct store *store)
 
 struct undoing {
 	struct store *store;
-	bool is_back; /* the pass: see store_undo_each() */
+	bool is_back; /* true in the second pass, which brings rules back */
 	int (*visit)(const struct rule *rule, bool is_back, void *context);
 	void *context;
 };
@@ -348,7 +354,10 @@ static int undo_rule(const struct store_pair *entry, void *context)
 	error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
 	if (!error && !rule_is_canonical(&rule))
 		error = -EBADMSG;
-	/* A rule that did not exist has no value here: without the rate that its fields name, it would count as damaged. */
+	/*
+	 * The entry of a rule that did not exist has no value to read. store_value_to_rule() would report it as
+	 * damaged, as a rule whose fields name a rate must have one.
+	 */
 	if (!error && existed)
 		error = store_value_to_rule(undoing->store, &value, &rule);
 	return error ? error : undoing->visit(&rule, undoing->is_back, undoing->context);
@@ -358,8 +367,8 @@ static int undo_rule(const struct store_pair *entry, void *context)
  * Goes through the database twice. The first pass deletes every rule that the change touched. The second pass adds the
  * rules that existed before the change, with their old owners. There are two reasons for two passes. A rule that is
  * still there would keep the owners that the change gave it. And the number of shapes is limited: deleted rules must
- * give up theirs before others come back. A list must exist while it has rules. So deleted lists come back before
- * the passes, and new lists go after them.
+ * give up theirs before others come back. A list must exist while it has rules. So lists that the change deleted are
+ * restored before the passes, and lists that it made are deleted after the passes.
  *
  * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions. With
  * is_undoing these leave "undo" alone, and do not mark lists as edited.
