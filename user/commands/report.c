@@ -210,8 +210,8 @@ void command_watch(const char *name)
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(filters[i].config->name, name))
 			continue;
-		/* `status` looks longer. */
-		kernel_watch(&filters[i], 1, 20);
+		/* The prompt waits for this. `status` looks longer. */
+		kernel_watch(&filters[i], 1, 6);
 		command_report_bypass(&filters[i]);
 	}
 	kernel_filters_free(filters, count);
