@@ -287,7 +287,7 @@ test_a_list_that_shrinks_too_much() {
 	echo 203.0.113.1 >"$STATE/list"
 	up 2
 	command=$(sed -n "s|.*if it is meant: xdp-cuckoo ||p" "$STATE/err")
-	assert_equal "import $STATE/list --list trial --replace --new-only --format text --action monitor" "$command" "command"
+	assert_equal "import --list trial --replace --new-only --format text --action monitor $STATE/list" "$command" "command"
 	# shellcheck disable=SC2086 # words
 	assert_status 0 xc $command
 	assert_equal 'src 203.0.113.1 state new action monitor' "$(xc list trial)" "rules"

@@ -16,16 +16,9 @@ void reason_print(struct reason *reason, const char *format, va_list arguments)
 
 const char *reason_of_write(int error)
 {
-	switch (error) {
-	case -EFBIG:
-		return "the limit of file sizes is reached; raise it (ulimit -f, LimitFSIZE= of a service)";
-	case -EBADMSG:
-		return REASON_DAMAGED;
-	case -ENOMEM: /* LMDB asks for as much as a damaged page says */
-		return "Cannot allocate memory; if there is enough, data.mdb is damaged: put a copy in its place";
-	default:
-		return strerror(-error);
-	}
+	return error == -EFBIG ? "the limit of file sizes is reached; raise it (ulimit -f, LimitFSIZE= of a service)" :
+	       error == -EBADMSG ? REASON_DAMAGED :
+				   strerror(-error);
 }
 
 void reason_write(struct reason *reason, const char *format, ...)

@@ -31,8 +31,8 @@ __attribute__((format(printf, 2, 3))) void reason_write(struct reason *reason, c
 	"it away and load the rules again"
 
 /*
- * strerror() for a failed write, or for an error of a store. If a limit of file sizes stopped a write, if there is no
- * memory, or if a store is damaged, says what to do. `error` is -errno.
+ * strerror() for a failed write, or for an error of a store. If a limit of file sizes stopped a write, or a store is
+ * damaged, says what to do. `error` is -errno.
  */
 const char *reason_of_write(int error);
 

@@ -212,6 +212,7 @@ static int read_nexthop(const struct nlmsghdr *message, void *context)
 		if (more <= MNL_CB_STOP)
 			break;
 	}
+	((struct route *)context)->is_full |= route.is_full;
 	return more;
 }
 

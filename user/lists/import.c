@@ -186,7 +186,8 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
 				   list.reader.name, path);
 	else if (reader_begins(&list.reader, BACKUP_HEAD))
-		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s", list.reader.name, path);
+		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s%s", list.reader.name, path,
+				   session_name_option(options->name));
 	if (error) {
 		reader_close(&list.reader);
 		return error;
@@ -226,8 +227,8 @@ static int refuse_list(const struct import *import, const struct reason *why, st
 
 	if (options->source)
 		return reason_set(reason, -EINVAL,
-				  "%s; nothing was changed; if it is meant: xdp-cuckoo refresh %s --force", why->text,
-				  options->list_name);
+				  "%s; nothing was changed; if it is meant: xdp-cuckoo refresh %s --force%s", why->text,
+				  options->list_name, session_name_option(options->name));
 	if (options->list_format)
 		text_append(more, sizeof(more), " --format %s", options->list_format);
 	if (options->set_name)
@@ -237,9 +238,9 @@ static int refuse_list(const struct import *import, const struct reason *why, st
 	if (options->timeout_ms)
 		text_append(more, sizeof(more), " --timeout %s", rule_time_format(options->timeout_ms, time));
 	return reason_set(reason, -EINVAL,
-			  "%s; nothing was changed; if it is meant: xdp-cuckoo import %s --list %s --replace%s%s",
-			  why->text, import->paths[0], options->list_name, options->is_new_only ? " --new-only" : "",
-			  more);
+			  "%s; nothing was changed; if it is meant: xdp-cuckoo import --list %s --replace%s%s%s %s",
+			  why->text, options->list_name, session_name_option(options->name),
+			  options->is_new_only ? " --new-only" : "", more, import->paths[0]);
 }
 
 /* ---- changing ---- */
