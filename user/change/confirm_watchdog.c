@@ -189,7 +189,7 @@ static void sleep_until(__s64 ms)
  */
 __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 {
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN }, end = { .sa_handler = SIG_DFL };
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
 	const __s64 deadline_ms = watchdog->deadline_ms;
 	int null = open("/dev/null", O_RDWR);
@@ -224,13 +224,18 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 	for (int try = 0; try < UNDO_TRIES; try++) {
 		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
 			_exit(0);
-		if (try == UNDO_SOON)
+		if (try == UNDO_SOON) {
 			syslog(LOG_ERR,
 			       "'%s': cannot undo what was not confirmed in time, and tries again for a day; everything "
 			       "passes; see xdp-cuckoo%s status",
 			       watchdog->name, session_name_option(watchdog->name));
+			sigaction(SIGTERM, &end, NULL); /* a shutdown does not wait for a day */
+		}
 		clock_pause(try < UNDO_SOON ? 1000 : UNDO_PAUSE_MS);
 	}
+	syslog(LOG_ERR,
+	       "'%s': gave up the undo of what was not confirmed in time; everything passes; see xdp-cuckoo%s status",
+	       watchdog->name, session_name_option(watchdog->name));
 	_exit(0);
 }
 

@@ -22,9 +22,10 @@ int change_say_no_list(const char *filter, const char *list, struct reason *reas
 int change_say_too_many_lists(struct session *session, struct reason *reason)
 {
 	struct store_lists lists = {};
-	int deleted = STORE_LISTS_MAX;
+	int deleted = STORE_LISTS_MAX, error = store_lists(session->store, &lists);
 
-	store_lists(session->store, &lists);
+	if (error)
+		return store_unread_reason(error, reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		deleted -= lists.list[i].name[0] != '\0';
 	if (deleted)

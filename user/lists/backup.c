@@ -5,16 +5,19 @@
  *   xdp-cuckoo backup 1 of 2026-11-24T12:00:00Z
  *   setting no-rule pass
  *   list bad {"imported": "2026-11-24T11:00:00Z", "source": "bad.txt", "feed": {...}}
+ *   # stale bad 86400
  *   rule src 203.0.113.1
  *   rule src 203.0.113.7 comment "scanner" list bad until 2026-11-24T13:00:00Z
  *   end rules 2 lists 1
  *
  * A rule has a line for each of its owners; without a list, that is the operator. The last line shows that nothing is
- * missing. Empty lines, and lines that start with #, mean nothing. A rule ends at a moment of the wall clock, on every host.
+ * missing. Empty lines, and other lines that start with #, mean nothing. A rule ends at a moment of the wall clock, on
+ * every host. stale_s of a list is written as a comment: older versions refuse a member that they do not know.
  */
 #include "lists/backup.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -30,6 +33,7 @@
 #define MOMENTS 6 /* of a list and its feed */
 #define LIST " list "
 #define UNTIL " until "
+#define STALE "# stale "
 #define LAST_LINE "rules %llu lists %u"
 #define fail(reason, ...) reason_set(reason, -EINVAL, __VA_ARGS__)
 
@@ -80,8 +84,6 @@ static void write_list(FILE *to, struct store *store, const struct store_list *l
 	/* Without this, its next fetch, or the fleet, would take it for what was imported. */
 	if (list->is_edited)
 		json_object_set_new(row, "edited", json_true());
-	if (list->stale_s)
-		json_object_set_new(row, "stale_s", json_integer(list->stale_s));
 	if (has_feed)
 		json_object_set_new(row, "feed",
 				    json_pack(FEED_FORMAT, "tried", moment[1], "fetched", moment[2], "next", moment[3],
@@ -92,6 +94,8 @@ static void write_list(FILE *to, struct store *store, const struct store_list *l
 	fprintf(to, "list %s ", list->name);
 	json_dumpf(row, to, 0);
 	fputc('\n', to);
+	if (list->stale_s)
+		fprintf(to, STALE "%s %u\n", list->name, list->stale_s);
 	json_decref(row);
 }
 
@@ -211,6 +215,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 		    take_text(feed->modified, sizeof(feed->modified), modified) &&
 		    take_text(feed->why, sizeof(feed->why), why) && store_feed_is_sound(feed);
 	list->is_edited = is_edited;
+	is_sound &= stale_s >= 0 && stale_s <= UINT32_MAX;
 	list->stale_s = stale_s;
 	feed->rules = rules;
 	feed->config = config;
@@ -220,6 +225,17 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	if (!is_sound)
 		return fail(reason, "'list %s': a time is not like 2026-11-24T12:00:00Z, or a text is too long", name);
 	return 0;
+}
+
+/* What is not like this is any comment. */
+static void read_stale(struct backup *backup, char *text)
+{
+	const unsigned int number = store_lists_find(&backup->lists, strsep(&text, " "));
+	char *end = NULL;
+	const unsigned long long stale_s = text ? strtoull(text, &end, 10) : 0;
+
+	if (number && stale_s && !*end && stale_s <= UINT32_MAX)
+		backup->lists.list[number].stale_s = stale_s;
 }
 
 static int read_rule(struct backup *backup, char *text, struct reason *reason)
@@ -252,6 +268,8 @@ static int read_line(struct backup *backup, char *text, struct reason *reason)
 {
 	char line[RULE_TEXT_BYTES];
 
+	if (!strncmp(text, STALE, strlen(STALE)))
+		read_stale(backup, text + strlen(STALE));
 	if (!*text || *text == '#')
 		return 0;
 	if (backup->has_end)
