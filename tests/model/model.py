@@ -158,10 +158,11 @@ class Model:
     def follow(self, end_of):
         """What the host does with the log of the fleet's list: a list that it does not have is read as a whole."""
         self.lists.add(FLEET)
-        if self.fleet_at is None:
+        at = self.now.fleet_at and self.fleet_at
+        if at is None:
             there = dict(map(reversed, self.fleet))
             self.take_in(FLEET, [(rule, None, "") for rule in there if there[rule]], end_of, True)
-        for is_add, rule in self.fleet[self.fleet_at or 0:] if self.fleet_at is not None else []:
+        for is_add, rule in self.fleet[at:] if at is not None else []:
             if is_add:
                 self.put(FLEET, rule, None)
             elif self.has(rule, FLEET):
