@@ -108,7 +108,7 @@ test_a_part_is_blocked() {
 # A mistyped name has no rules; it is not said to have none to show.
 test_a_name_without_rules() {
 	xc add 192.0.2.1 >/dev/null 2>&1
-	for words in list 'test 192.0.2.1' 'export -'; do
+	for words in list 'test 192.0.2.1'; do
 		# shellcheck disable=SC2086 # words
 		run xc --name web $words
 		assert_error "^note: no rules are stored in $STATE/store/web; --name and --state name another place$"

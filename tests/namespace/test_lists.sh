@@ -504,7 +504,7 @@ test_export_to_files() {
 	[ ! -c /dev/full ] || assert_status 3 xc export /dev/full --format csv
 	rm -rf "$STATE/store"
 	assert_status 1 xc export "$STATE/file"
-	assert_status 0 xc export
+	assert_status 1 xc export
 	assert_equal '' "$(cat "$STATE/out")" "export of nothing"
 }
 

@@ -326,7 +326,7 @@ int command_open_store(const struct invocation *invocation, struct store **store
 	return error == -ENOENT ? 0 : error;
 }
 
-enum command_status command_read_store(const struct invocation *invocation, const char *path, struct store **store)
+enum command_status command_read_store(const struct invocation *invocation, bool is_for_document, struct store **store)
 {
 	struct reason reason;
 	char dir[PATH_MAX];
@@ -337,10 +337,10 @@ enum command_status command_read_store(const struct invocation *invocation, cons
 	if (*store || session_state_dir(invocation->state, invocation->name, dir, sizeof(dir)))
 		return STATUS_DONE;
 	/* An empty document would replace a good one, if the name is mistyped or the disk of the store is not mounted. */
-	if (path && !whole_file_is_output(path))
+	if (is_for_document)
 		return command_fail(STATUS_NO,
-				    "'%s' is not written: no rules are stored in %s; --name and --state name another place",
-				    path, dir);
+				    "nothing is written: no rules are stored in %s; --name and --state name another place",
+				    dir);
 	output_note("no rules are stored in %s; --name and --state name another place", dir);
 	return STATUS_DONE;
 }

@@ -200,10 +200,10 @@ enum command_status command_fail_list(int error, const struct reason *reason);
 /*
  * Opens the store to read. 0, with *store NULL, if there is no store yet: it counts as empty. Warns on stderr
  * if command_is_late(). command_read_store() prints the error; if there is no store, it notes where none is: the name may
- * be mistyped. For a document that goes to the file `path` (NULL: none does), a missing store is an error.
+ * be mistyped. For a document, a missing store is an error.
  */
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason);
-enum command_status command_read_store(const struct invocation *invocation, const char *path, struct store **store);
+enum command_status command_read_store(const struct invocation *invocation, bool is_for_document, struct store **store);
 
 /* Whether the store holds a change that nobody confirmed in time, and that nothing has undone yet. */
 bool command_is_late(struct store *store);

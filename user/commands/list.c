@@ -219,7 +219,7 @@ static enum command_status run_list(const struct invocation *invocation)
 		return command_fail_choices("--sort", invocation->sort, "packets|bytes|end");
 	if (printing.sort != SORT_NONE && !invocation->limit)
 		return command_fail(STATUS_USAGE, "--sort needs --limit N: how many rules?");
-	status = command_read_store(invocation, NULL, &store);
+	status = command_read_store(invocation, false, &store);
 	if (status != STATUS_DONE)
 		return status;
 	printing.is_late = command_is_late(store);

@@ -198,7 +198,7 @@ static enum command_status run_test(const struct invocation *invocation)
 		rule_exchange(&query);
 	else
 		query.fields |= RULE_NEW;
-	status = command_read_store(invocation, NULL, &store);
+	status = command_read_store(invocation, false, &store);
 	if (status != STATUS_DONE)
 		return status;
 	status = list ? test_list(invocation, store, &query, flow, list) : test_all(invocation, store, &query, flow);
