@@ -150,7 +150,8 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 	enum command_status status = level == view->hosts_count ? STATUS_DONE : STATUS_NO;
 
 	if (!has_fleet)
-		return command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init", fleet);
+		return command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo%s fleet init", fleet,
+				    session_name_option(fleet));
 	if (!view->hosts_count)
 		return command_fail(STATUS_NO, "nobody follows the fleet '%s': no host has reported", fleet);
 	for (size_t i = 0; i < view->lists_count; i++)

@@ -205,8 +205,8 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 	if (error)
 		return status != STATUS_DONE ? status : fleet_fail(error, &reason);
 	if (reply->type != REDIS_REPLY_STRING)
-		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
-				      invocation->name);
+		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo%s fleet init",
+				      invocation->name, session_name_option(invocation->name));
 	codec_free(reply);
 	if (status == STATUS_DONE)
 		output_print(json_pack("{s:s, s:s, s:b}", "fleet", invocation->name, "broker", broker->connection.where,

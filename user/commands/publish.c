@@ -56,6 +56,7 @@ enum command_status publish_report(struct publishing *publishing)
 				   (json_int_t)publisher->changed, "rules", (json_int_t)publisher->rules, "last",
 				   fleet_position_format(publisher->last, last), "replicas",
 				   (json_int_t)publisher->replicas);
+	const char *option = session_name_option(publisher->fleet);
 	enum command_status status = STATUS_DONE;
 	struct reason reason;
 	struct broker own;
@@ -69,7 +70,7 @@ enum command_status publish_report(struct publishing *publishing)
 		broker_close(&own);
 	}
 	if (error == -EBADE)
-		status = command_fail(STATUS_NO, "%s; see xdp-cuckoo fleet status", reason.text);
+		status = command_fail(STATUS_NO, "%s; see xdp-cuckoo%s fleet status", reason.text, option);
 	else if (error)
 		status = fleet_fail(error, &reason);
 	if (waiting.percent && (!error || error == -EBADE)) {
@@ -81,8 +82,8 @@ enum command_status publish_report(struct publishing *publishing)
 	if (publisher->is_late)
 		return command_fail(status == STATUS_DONE ? STATUS_LATE : status,
 				    "fewer than %u replicas have the change so far, and a failover may lose it; it stays in the "
-				    "outbox: xdp-cuckoo publish resend sends it again",
-				    publisher->options->replicas);
+				    "outbox: xdp-cuckoo%s publish resend sends it again",
+				    publisher->options->replicas, option);
 	return status;
 }
 
@@ -272,8 +273,9 @@ static enum command_status publish_panic(struct publishing *publishing)
 		return command_fail(STATUS_NO, "the broker has it; nobody knows which hosts do: %s", reason.text);
 	if (!hosts)
 		return command_fail(STATUS_NO, "the broker has it, but nobody follows the fleet '%s'", fleet);
-	return *late ? command_fail(STATUS_NO, "%zu of %zu hosts report it; '%s' does not; see xdp-cuckoo fleet status",
-				    done, hosts, late) :
+	return *late ? command_fail(STATUS_NO,
+				    "%zu of %zu hosts report it; '%s' does not; see xdp-cuckoo%s fleet status", done,
+				    hosts, late, session_name_option(fleet)) :
 		       STATUS_DONE;
 }
 

@@ -385,6 +385,7 @@ enum command_status publish_delete(struct publishing *publishing)
 enum command_status publish_rename(struct publishing *publishing)
 {
 	const char *old = publishing->invocation->operands[1], *list = publishing->list;
+	const char *option = session_name_option(publishing->invocation->name);
 	struct publisher *publisher = &publishing->publisher;
 	const struct fleet_host *late = NULL;
 	struct fleet_position at, copied;
@@ -417,8 +418,8 @@ enum command_status publish_rename(struct publishing *publishing)
 		status =
 			command_fail(STATUS_NO,
 				     "both lists are there now: the report of the host '%s' cannot be read, so it may not have "
-				     "'%s' yet; if it is gone: xdp-cuckoo fleet forget %s; then say this again",
-				     late->name, list, late->name);
+				     "'%s' yet; if it is gone: xdp-cuckoo%s fleet forget %s; then say this again",
+				     late->name, list, option, late->name);
 	else if (late)
 		status =
 			command_fail(STATUS_NO,
@@ -430,8 +431,10 @@ enum command_status publish_rename(struct publishing *publishing)
 	if (status == STATUS_DONE && list_head_read(&publisher->broker, publisher->fleet, old, &head, &reason))
 		status = command_fail(STATUS_SYSTEM, "%s", reason.text);
 	else if (status == STATUS_DONE && fleet_position_compare(head.last, copied))
-		status = command_fail(STATUS_NO,
-				      "both lists are there now: somebody has changed '%s' meanwhile; say this again",
-				      old);
+		status =
+			command_fail(STATUS_NO,
+				     "both lists are there now: somebody has changed '%s' meanwhile; a rule that was deleted "
+				     "there is still in '%s': delete it there too, then say this again",
+				     old, list);
 	return status == STATUS_DONE ? delete_list(publisher, old) : status;
 }

@@ -69,9 +69,10 @@ int apply_open(struct apply *apply, struct reason *reason)
 			continue;
 		if (!apply_read_source(apply, lists.list[number].source, &source))
 			return reason_set(reason, -EEXIST,
-					  "there is a list '%s' from '%s' already; delete it (xdp-cuckoo lists delete %s), "
+					  "there is a list '%s' from '%s' already; delete it (xdp-cuckoo%s lists delete %s), "
 					  "or publish under another name",
-					  list->name, lists.list[number].source, list->name);
+					  list->name, lists.list[number].source, session_name_option(apply->name),
+					  list->name);
 		list->is_stored = true;
 		list->at = source.at;
 		list->refused_count = source.refused;

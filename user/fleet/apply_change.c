@@ -56,9 +56,9 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	error = store_list_open(session->store, list->name, source, &session->owner);
 	if (error == -EUSERS)
 		return reason_set(reason, error,
-				  "list '%s': there are %d lists already; delete one: xdp-cuckoo lists delete "
+				  "list '%s': there are %d lists already; delete one: xdp-cuckoo%s lists delete "
 				  "NAME",
-				  list->name, STORE_LISTS_MAX);
+				  list->name, STORE_LISTS_MAX, session_name_option(apply->name));
 	if (!error)
 		store_list_expect(session->store, session->owner, apply->stale_s);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
@@ -137,8 +137,9 @@ static int check_changed(const struct apply *apply, struct session *session, str
 		    !fleet_is_staged(list->name) && !is_accepted(apply, list))
 			return reason_set(reason, -EBADE,
 					  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
-					  "if that is meant: xdp-cuckoo publish accept %s",
-					  list->name, (long long)shrunk, (long long)list->shrunk_of, list->name);
+					  "if that is meant: xdp-cuckoo%s publish accept %s",
+					  list->name, (long long)shrunk, (long long)list->shrunk_of,
+					  session_name_option(apply->fleet), list->name);
 	}
 	for (size_t i = 0; i < apply->count; i++)
 		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;
@@ -277,6 +278,7 @@ static int try_dangerous(struct apply *apply, struct session *session, struct ap
 /* One change, of the whole state or by entries of the log. */
 static int apply_changes(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
 {
+	const char *option = session_name_option(apply->fleet);
 	const unsigned int most = apply->options->shrink_max;
 	struct rule_diff diff = {};
 	struct rule_set nothing = {};
@@ -298,10 +300,11 @@ static int apply_changes(struct apply *apply, struct session *session, struct ap
 			error = reason_set(
 				reason, -EBADE,
 				"list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
-				"if that is meant: xdp-cuckoo follow --once --accept, or for all hosts: xdp-cuckoo publish accept",
+				"if that is meant: xdp-cuckoo%s follow --once --accept, or for all hosts: xdp-cuckoo%s publish accept %s",
 				list->name,
 				list->is_older ? ", older than this host's as after the restore of a backup," : "",
-				(unsigned long long)dropped, (unsigned long long)list->rules);
+				(unsigned long long)dropped, (unsigned long long)list->rules, option, option,
+				list->name);
 		if (!error && diff.obsolete.count + list->changes.count > 1000)
 			change_at_once(session);
 		diff.wanted = &nothing;

@@ -239,8 +239,8 @@ static void meet(struct following *following, const struct follow_message *messa
 	following->is_stopped = true;
 	if (!*following->text)
 		reason_set(reason, -EBADE,
-			   "the broker has no fleet '%s' (any more); the lists stay as they are; make it: xdp-cuckoo fleet init",
-			   apply->fleet);
+			   "the broker has no fleet '%s' (any more); the lists stay as they are; make it: xdp-cuckoo%s fleet init",
+			   apply->fleet, session_name_option(apply->fleet));
 	else if (message->number != FLEET_FORMAT)
 		reason_set(reason, -EBADE,
 			   "the broker's fleet has format %lld, this version knows %d; the lists stay as they are",
@@ -248,8 +248,8 @@ static void meet(struct following *following, const struct follow_message *messa
 	else if (*apply->id && strcmp(apply->id, following->text) && !apply->is_accepted)
 		reason_set(reason, -EBADE,
 			   "the broker's fleet '%s' is another one than before; the lists stay as they are; if that is meant: "
-			   "xdp-cuckoo follow --once --accept",
-			   apply->fleet);
+			   "xdp-cuckoo%s follow --once --accept",
+			   apply->fleet, session_name_option(apply->fleet));
 	else
 		following->is_stopped = false;
 	if (following->is_stopped) {

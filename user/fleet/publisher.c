@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "change/change.h"
 
 #define SENT_AT_ONCE 16    /* entries on their way to the broker */
 #define RECONNECT_MS 30000 /* to find a master again */
@@ -80,7 +81,8 @@ static int get_answer(struct publisher *publisher, const struct outbox_entry *en
 	    reply->element[3]->type != REDIS_REPLY_INTEGER || fleet_position_parse(last, &publisher->last)) {
 		error = reason_set(reason, -EPROTO,
 				   "the broker's answer is not that of xdp-cuckoo's function; "
-				   "load it: xdp-cuckoo fleet init");
+				   "load it: xdp-cuckoo%s fleet init",
+				   session_name_option(publisher->fleet));
 	} else if (!strcmp(answer, "moved")) {
 		error = reason_set(reason, -ESTALE,
 				   "somebody else has changed the list '%s' meanwhile; nothing was changed",
