@@ -79,7 +79,7 @@ FLOW_INLINE int hash_has_details(const struct hash_input *input)
 
 	/* If the verifier learned this bit of `last`, it would follow both values of it from here on. */
 	HASH_KEEP(details);
-	details >>= 63; /* FLOW_KEY_HAS_DETAILS */
+	details >>= FLOW_KEY_HAS_DETAILS_SHIFT;
 	HASH_KEEP(details);
 	return details != 0;
 #else
@@ -182,6 +182,5 @@ FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 }
 
 _Static_assert(sizeof(struct hash_secret) == 352, "secret layout");
-_Static_assert(FLOW_KEY_HAS_DETAILS == 1ULL << 63, "see hash_has_details()");
 
 #endif

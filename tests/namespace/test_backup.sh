@@ -91,11 +91,11 @@ test_round_trip() {
 test_an_empty_store_replaces_no_file() {
 	assert_status 0 xc add 192.0.2.1
 	for command in backup export; do
-		assert_status 0 xc $command "$STATE/copy"
+		assert_status 0 xc "$command" "$STATE/copy"
 		before=$(cat "$STATE/copy")
-		assert_fails 1 "nothing is written: no rules are stored in $STATE/store/web" xc --name web $command "$STATE/copy"
-		assert_fails 1 "nothing is written: no rules are stored in $STATE/store/web" xc --name web $command
-		assert_equal '' "$(xc --name web $command 2>/dev/null)" "what $command writes"
+		assert_fails 1 "nothing is written: no rules are stored in $STATE/store/web" xc --name web "$command" "$STATE/copy"
+		assert_fails 1 "nothing is written: no rules are stored in $STATE/store/web" xc --name web "$command"
+		assert_equal '' "$(xc --name web "$command" 2>/dev/null)" "what $command writes"
 		assert_equal "$before" "$(cat "$STATE/copy")" "$command"
 	done
 }

@@ -304,6 +304,7 @@ test_wrong_usage() {
 		case_begin "$words"
 		# shellcheck disable=SC2086 # words
 		assert_fails 1 "no list 'a'; see xdp-cuckoo lists" xc $words
+		# shellcheck disable=SC2086
 		assert_fails 1 "no list 'a'; see xdp-cuckoo --name web lists" xc --name web $words
 	done
 	assert_status 0 xc --name web add 192.0.2.2 --confirm 1m

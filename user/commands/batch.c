@@ -163,11 +163,12 @@ static int run_line(struct span *span, struct reason *reason)
 	if (line->unread)
 		error = reason_set(&bad, -EINVAL,
 				   line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
+	else if (batch->invocation->is_addresses)
+		error = batch_address_parse(batch->pipe.bytes + line->text, batch->invocation->list_name, is_strict,
+					    &request, &bad);
 	else
-		error = (batch->invocation->is_addresses ? batch_address_parse :
-							   batch_line_parse)(batch->pipe.bytes + line->text,
-									     batch->invocation->list_name, is_strict,
-									     &request, &bad);
+		error = batch_line_parse(batch->pipe.bytes + line->text, batch->invocation->list_name, is_strict,
+					 &request, &bad);
 	for (size_t i = 0; !error && request.verb == BATCH_ADD && i < request.rules.count; i++)
 		if (!request.rules.rule[i].timeout_ms)
 			request.rules.rule[i].timeout_ms = batch->invocation->timeout_ms;

@@ -317,8 +317,8 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	struct state_reader state = {};
 	struct fleet_position at = {};
 	struct reason reason;
-	bool is_leaving;
-	__u64 rules;
+	bool is_leaving = false;
+	__u64 rules = 0;
 	int error = 0;
 
 	if (status == STATUS_DONE)

@@ -182,7 +182,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 	struct session session;
 	struct reason reason;
 	double ticks_per_second;
-	__u32 tick;
+	__u32 tick = 0;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error)

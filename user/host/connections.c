@@ -232,6 +232,7 @@ static int add_broker(const char *where, struct host_connections *brokers)
 {
 	struct host_connections found = {};
 	struct host_connection broker = {};
+	struct search everywhere = {};
 	char host[HOST_WHERE_BYTES], port[8];
 	bool has_address;
 	int error;
@@ -244,7 +245,7 @@ static int add_broker(const char *where, struct host_connections *brokers)
 		return 0;
 	error = has_address ? add_connection(brokers, &broker) : 0;
 	if (!error)
-		error = search_sockets(&(struct search){}, &found, ntohs(broker.peer_port));
+		error = search_sockets(&everywhere, &found, ntohs(broker.peer_port));
 	error = error == -ENOMEM ? error : 0;
 	for (size_t i = 0; i < found.count && !error; i++)
 		if (!has_address || host_is_same(&found.connection[i].peer, &broker.peer))
