@@ -139,8 +139,8 @@ bool filter_can_build_successor(const struct filter *filter, __u64 slots);
 /*
  * Makes a table of at least `slots` slots, with a new secret, that can replace this one. It is filled with
  * all that the store holds, including an open transaction. No packet uses it yet. If `options` is NULL, it is in the
- * filter's own maps if they have room. Else it is in new maps, and of the kind that `options` say. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
- * holds the filter. After an error there is no new table.
+ * filter's own maps if they have room. Else it is in new maps, and of the kind that `options` say. -ENOSPC: the keys
+ * need more slots; -ENOMEM; -EBUSY: another tool holds the filter. After an error there is no new table.
  */
 int filter_build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 			   struct reason *reason);

@@ -83,9 +83,10 @@ struct host_connections {
 
 /*
  * Each function adds what it finds. host_find_addresses(): the addresses of all interfaces except 127.0.0.0/8 and
- * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop objects;
- * if there are thousands of routes or hundreds of gateways, at least those by which this host would send now, and *is_part. host_find_name_servers(): the
- * servers in /etc/resolv.conf, and those that systemd-resolved asks, except servers on this host. 0; -ENOMEM.
+ * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop
+ * objects. If there are thousands of routes or hundreds of gateways, it finds at least those by which this host would
+ * send now, and sets *is_part. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
+ * systemd-resolved asks, except servers on this host. 0; -ENOMEM.
  */
 int host_find_addresses(struct host_addresses *own);
 int host_find_gateways(struct host_addresses *gateways, bool *is_part);

@@ -388,7 +388,7 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 	if (pending.id)
 		return reason_set(
 			reason, -EBUSY,
-			"another change waits for xdp-cuckoo confirm%s; confirm it, or wait until it has been undone",
+			"another change waits for xdp-cuckoo%s confirm; confirm it, or wait until it has been undone",
 			session_name_option(session->name));
 	/* The flows of the guard are IP. */
 	if (session->guard && backup->settings.policy[OUTCOME_NOT_IP] > before.policy[OUTCOME_NOT_IP])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CSV (RFC 4180), with commas or semicolons. The first line names the columns, in any order, in upper or lower case. Lines that start
- * with # are comments.
+ * CSV (RFC 4180), with commas or semicolons. The first line names the columns, in any order, in upper or lower case.
+ * Lines that start with # are comments.
  */
 #include <ctype.h>
 #include <errno.h>

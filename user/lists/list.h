@@ -68,8 +68,8 @@ struct list_limits {
 const char *list_unfit(const struct list_limits *limits, const struct rule *rule);
 
 /*
- * 0; -EINVAL: the rules of the sorted set cover more than so many percent of the public addresses of a family, or need so
- * many kinds of rule or rates that other lists would find no room.
+ * Whether a sorted set may be a list among others. 0; -EINVAL: its rules cover more than `space_max` percent of the public
+ * addresses of a family, or other lists would find no room for their kinds of rule or rates.
  */
 int list_check_share(const struct rule_set *set, unsigned int space_max, struct reason *reason);
 

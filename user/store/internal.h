@@ -123,7 +123,10 @@ int store_view_begin(struct store *store, MDB_txn **txn);
 /* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
 int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
 
-/* Reads an entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length; other -errno. */
+/*
+ * Reads an entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length;
+ * other -errno.
+ */
 int store_late_get(struct store *store, const char *name, const MDB_val *key, void *entry, size_t bytes);
 
 /*
