@@ -185,6 +185,19 @@ test_once_ends_where_the_broker_has_lost_a_list() {
 	dropped 192.0.2.1 || fail "the rule is gone"
 }
 
+test_once_ends_when_its_report_is_there() {
+	fleet
+	assert_status 0 publish add 192.0.2.1 --list bad
+	in_rx python3 tests/helpers/cut_once.py 7379 "$BROKER:6379" HSET level >"$STATE/cut" 2>&1 &
+	on_exit "kill $!"
+	wait_for "the proxy" grep -q ready "$STATE/cut"
+	sed "s/^broker = .*/broker = 127.0.0.1:7379/" "$FLEET_CONF" >"$STATE/cut.conf"
+	assert_status 0 timeout 30 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --once --config "$STATE/cut.conf"
+	grep -q cut "$STATE/cut" || fail "no report was cut"
+	assert_status 0 xc fleet status --config "$FLEET_CONF"
+	assert_output 'level'
+}
+
 # 120 of 400 rules are fewer than max-shrink, however often the host tries to delete them.
 test_a_full_disk_deletes_nothing_twice() {
 	fleet

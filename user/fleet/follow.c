@@ -434,7 +434,7 @@ static int take(struct following *following, const struct follow_message *messag
 		service_notify("READY=1\nSTATUS=%s", text);
 		return 0;
 	case FOLLOW_LOST:
-		following->is_connected = false;
+		following->is_connected = following->is_settled = false;
 		apply_let_go(&following->apply);
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
@@ -496,11 +496,12 @@ static int step(struct following *following, const struct signals *signals, stru
 	service_notify("WATCHDOG=1");
 	if (!following->reader.pid)
 		return fleet_now_ms() < following->start_ms ? 0 : start_reader(following, reason);
-	following->is_done = following->is_settled && files[1].revents;
-	if (following->is_done)
-		return 0;
 	if (files[1].revents) {
 		error = follow_receive(following->reader.fd, &message, following->text);
+		/* The report is sent, unless the broker was lost: then the next connection settles it again. */
+		following->is_done = following->is_settled && !error && message.kind != FOLLOW_LOST;
+		if (following->is_done)
+			return 0;
 		if (!error)
 			error = take(following, &message);
 		following->heard_ms = fleet_now_ms(); /* applying took its time */
