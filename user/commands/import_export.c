@@ -260,7 +260,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (output_is_json() && whole_file_is_output(path))
 		return command_fail(STATUS_USAGE,
 				    "a list is no JSON; rules as JSON are printed by: xdp-cuckoo list --json");
-	status = command_read_store(invocation, true, &store);
+	status = command_read_store(invocation, !invocation->list_name, &store);
 	if (status != STATUS_DONE)
 		return status;
 	status = command_find_list(invocation, store, &lists, &export.list);
