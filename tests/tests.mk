@@ -9,7 +9,7 @@ TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps pyth
 # no suricata.
 UNPACKED_PACKAGES := bird2 crowdsec fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter python3-exabgp \
 	$(if $(shell grep -s '=bookworm$$' /etc/os-release),,suricata)
-BENCH_PACKAGES := gnuplot-nox
+BENCH_PACKAGES := gnuplot-nox time
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 # For virtual machines with other kernels, and the compilers that tests/checks/verify.sh knows.

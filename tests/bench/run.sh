@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 OUT=$BUILD/bench
 QUICK="lookup shapes scale cidr updates manage live" # in this order
-FULL="$QUICK table paper live_churn"
+FULL="$QUICK table paper live_churn hundred_million"
 
 [ "$(id -u)" -eq 0 ] || { echo "the benchmarks need root, for BPF" >&2; exit 1; }
 mode=quick
