@@ -133,7 +133,7 @@ void filter_change_undo(struct session *session, struct filter *filter);
 /* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
 int change_record_blocked(struct session *session);
 
-/* ---- pending_change.c ---- */
+/* ---- confirm_and_undo.c ---- */
 
 /*
  * Moves the deadline of a pending change on, so that it is not undone while its next step runs. ..._by_rule()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The keys of a change, collected in plain memory until the change is complete. */
 #include "change/internal.h"
 
 #include <errno.h>

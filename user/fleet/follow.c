@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The process that `follow` runs: applies what its reader, without privileges, sends of the broker's lists, and reports. */
 #include "fleet/follow.h"
 
 #include <errno.h>

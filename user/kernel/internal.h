@@ -160,6 +160,11 @@ extern const __u32 kernel_mode_flags[INTERFACE_MODES];
 /* Replaces program `old` by `new` (-1: by none), if `old` still runs there. 0 or -errno. */
 int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new);
 
+/* ---- lost_interfaces.c ---- */
+
+/* Whether the filter should be there, as its config remembers; for sent packets, of any interface with the same bit. */
+bool kernel_is_wanted(const struct kernel_filter *filter, const struct kernel_attachment *attachment);
+
 /* ---- attach.c ---- */
 
 /* An attachment to this interface; its program is not known yet. */

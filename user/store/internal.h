@@ -257,7 +257,7 @@ int store_shapes_save(struct store *store);
 int store_shapes_keep(struct store *store);
 int store_shapes_forget_kept(struct store *store);
 
-/* ---- undo.c ---- */
+/* ---- old_values.c ---- */
 
 /* Call it before the pending change touches a rule: keeps its old value. `value` is NULL for a new rule. */
 int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value);
