@@ -75,7 +75,7 @@ test_an_interface_that_another_tool_took_off() {
 	is_lost
 	assert_status 0 xc resize 1000000
 	is_lost
-	assert_status 0 xc load vrx2 --confirm 1s
+	assert_status 0 xc load vrx2 --confirm 4s
 	assert_status 0 xc status
 	wait_for 'the end of the trial' sh -c '! '"ip -n $RX"' link show dev vrx2 | grep -q xdp'
 	is_lost
