@@ -142,6 +142,20 @@ test_test_says_what_it_assumes() {
 	assert_output '^rule: +src 10.99.0.1 state new$'
 	assert_output '^assumed: +these packets begin something; answers pass$'
 	assert_status 1 xc test 10.99.0.9
+	# These begin nothing, whatever is assumed.
+	for packet in 'fragment later' 'flags ack' 'flags syn,ack/syn,ack' 'flags none/syn' 'proto icmp type 0'; do
+		case_begin "$packet"
+		# shellcheck disable=SC2086 # one word an argument
+		assert_status 1 xc test 10.99.0.1 $packet
+		! grep assumed "$STATE/out" || fail "it begins nothing"
+		assert_equal 'not blocked' "$(echo "test 10.99.0.1 $packet" | xc batch -)" "batch"
+	done
+	for packet in 'flags syn' 'flags syn/syn,ack' 'flags fin' 'proto icmp type 8' 'fragment first'; do
+		case_begin "$packet"
+		# shellcheck disable=SC2086
+		assert_status 0 xc test 10.99.0.1 $packet
+		assert_equal 'blocked by src 10.99.0.1 state new' "$(echo "test 10.99.0.1 $packet" | xc batch -)" "batch"
+	done
 }
 
 test_whole_lists() {

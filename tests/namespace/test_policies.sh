@@ -55,6 +55,12 @@ test_rules_come_before_policies() {
 	printf '%s\n' 'pass fragment proto udp src 192.0.2.1 dst 10.99.0.2 fragment later' \
 		"pass truncated $BESIDE broken truncated" \
 		'drop fragment proto udp src 192.0.2.2 dst 10.99.0.2 fragment later' | traffic || fail "wrong verdict"
+	assert_shows 'blocked: no rule passes it \(policy later-fragment drop\)' xc test 192.0.2.2 fragment later
+	assert_status 1 xc test 192.0.2.1 fragment later
+	assert_status 1 xc test 192.0.2.2
+	xc policy later-fragment pass >/dev/null
+	xc policy no-rule drop --force >/dev/null
+	assert_status 1 xc test 192.0.2.2 fragment later
 }
 
 # A monitor rule is a drop rule on trial. It counts what it would drop, and changes no verdict.

@@ -255,10 +255,16 @@ int session_renew(struct session *session, const struct abi_options *options, __
  */
 int query_test(struct store *store, const struct rule *query, struct rule *rule);
 
-/* The same among the rules of one owner, a number. */
+/* Makes a query about received packets that begin something, if they can: so rules with `state new` match, too. */
+void query_assume_new(struct rule *query);
+
+/* query_test() among the rules of one owner, a number. */
 int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule);
 
-/* What becomes of packets of these flows: query_test(), or else the policy `no-rule`. */
+/*
+ * What becomes of packets of these flows: query_test(), or else the policy `no-rule`, of later fragments the policy
+ * `later-fragment`.
+ */
 enum query_decision {
 	QUERY_NO_RULE,           /* they pass: no rule matches them */
 	QUERY_MONITORED,         /* they pass: only a monitor rule matches */
@@ -266,6 +272,7 @@ enum query_decision {
 	QUERY_PASSED,            /* by a pass rule */
 	QUERY_BLOCKED,           /* by a drop rule */
 	QUERY_BLOCKED_BY_POLICY, /* `no-rule drop`; perhaps a monitor rule matches, too */
+	QUERY_BLOCKED_LATER,     /* the same by `later-fragment drop` */
 	QUERY_DECISIONS,
 };
 

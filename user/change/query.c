@@ -74,6 +74,11 @@ int query_test_owned(struct store *store, unsigned int owner, const struct rule 
 	return find_rule(store, 1ULL << owner, query, rule);
 }
 
+void query_assume_new(struct rule *query)
+{
+	query->fields |= rule_may_begin(query) ? RULE_NEW : 0;
+}
+
 const char *const query_decision_words[QUERY_DECISIONS] = {
 	[QUERY_NO_RULE] = "not blocked",
 	[QUERY_MONITORED] = "not blocked: only monitored",
@@ -81,11 +86,13 @@ const char *const query_decision_words[QUERY_DECISIONS] = {
 	[QUERY_PASSED] = "passed",
 	[QUERY_BLOCKED] = "blocked",
 	[QUERY_BLOCKED_BY_POLICY] = "blocked: no rule passes it (policy no-rule drop)",
+	[QUERY_BLOCKED_LATER] = "blocked: no rule passes it (policy later-fragment drop)",
 };
 
 int query_decide(struct store *store, const struct rule *query, struct rule *rule, bool *is_listed,
 		 enum query_decision *decision)
 {
+	const bool is_later = query->fragment == FLOW_FRAGMENT_LATER;
 	struct store_settings settings;
 	int error = query_test(store, query, rule);
 
@@ -98,8 +105,8 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 	if ((error && error != -ENOENT) || *decision == QUERY_PASSED || *decision == QUERY_BLOCKED)
 		return error;
 	error = store_settings(store, &settings);
-	if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		*decision = QUERY_BLOCKED_BY_POLICY;
+	if (!error && settings.policy[is_later ? OUTCOME_LATER_FRAGMENT : OUTCOME_NO_RULE] == VERDICT_DROP)
+		*decision = is_later ? QUERY_BLOCKED_LATER : QUERY_BLOCKED_BY_POLICY;
 	return error;
 }
 

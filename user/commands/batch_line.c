@@ -157,7 +157,7 @@ static int change(struct batch_line *line, struct session *session, const struct
 int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason)
 {
-	const struct rule *flow = request->rules.rule;
+	struct rule *flow = request->rules.rule;
 	enum query_decision decision;
 	char text[RULE_TEXT_BYTES];
 	bool is_listed = false;
@@ -166,6 +166,7 @@ int batch_line_run(struct batch_line *line, struct session *session, const struc
 
 	if (request->verb != BATCH_TEST)
 		return change(line, session, request, reason);
+	query_assume_new(flow);
 	if (!*request->list) {
 		error = query_decide(session->store, flow, &rule, &is_listed, &decision);
 		if (error)

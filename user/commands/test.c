@@ -193,11 +193,11 @@ static enum command_status run_test(const struct invocation *invocation)
 		query.src_len = 0;
 	}
 	rule_format(&query, flow);
-	/* Rules with `state new` match no others, and no sent packets. */
+	/* Rules with `state new` match no sent packets. */
 	if (invocation->load.is_outgoing)
 		rule_exchange(&query);
 	else
-		query.fields |= RULE_NEW;
+		query_assume_new(&query);
 	status = command_read_store(invocation, false, &store);
 	if (status != STATUS_DONE)
 		return status;

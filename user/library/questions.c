@@ -14,9 +14,13 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule)
 {
 	static const enum xdp_cuckoo_answer answers[QUERY_DECISIONS] = {
-		[QUERY_NO_RULE] = XDP_CUCKOO_NOT_BLOCKED, [QUERY_MONITORED] = XDP_CUCKOO_MONITORED,
-		[QUERY_LIMITED] = XDP_CUCKOO_LIMITED,     [QUERY_PASSED] = XDP_CUCKOO_PASSED,
-		[QUERY_BLOCKED] = XDP_CUCKOO_BLOCKED,     [QUERY_BLOCKED_BY_POLICY] = XDP_CUCKOO_BLOCKED_BY_POLICY,
+		[QUERY_NO_RULE] = XDP_CUCKOO_NOT_BLOCKED,
+		[QUERY_MONITORED] = XDP_CUCKOO_MONITORED,
+		[QUERY_LIMITED] = XDP_CUCKOO_LIMITED,
+		[QUERY_PASSED] = XDP_CUCKOO_PASSED,
+		[QUERY_BLOCKED] = XDP_CUCKOO_BLOCKED,
+		[QUERY_BLOCKED_BY_POLICY] = XDP_CUCKOO_BLOCKED_BY_POLICY,
+		[QUERY_BLOCKED_LATER] = XDP_CUCKOO_BLOCKED_BY_POLICY,
 	};
 	enum query_decision decision;
 	struct rule query, found;

@@ -248,11 +248,27 @@ bool rule_covers(const struct rule *rule, const struct rule *flow)
 	       rule_is_network_of(&rule->dst, rule->dst_len, &flow->dst);
 }
 
-/* Whether the ports of `a`, if it names some, go with the protocol of `b`, and what later fragments lack with `b`. */
+/* A flag that the rule does not name may be that of a SYN. */
+bool rule_may_begin(const struct rule *rule)
+{
+	const __u32 flags = FLOW_TCP_READ | rule->flags | (FLOW_TCP_SYN & ~rule->details.flags_mask);
+
+	if (rule->fragment == FLOW_FRAGMENT_LATER)
+		return false;
+	if (rule->port_kind == FLOW_ICMP)
+		return !(rule->fields & RULE_SPORT) || !flow_continues(rule->family, FLOW_ICMP, ntohs(rule->sport), 0);
+	return !rule->details.flags_mask || !flow_continues(rule->family, FLOW_PORTS, 0, flags);
+}
+
+/*
+ * Whether the ports of `a`, if it names some, go with the protocol of `b`; what later fragments lack with `b`; and
+ * `state new` with `b`.
+ */
 static bool ports_go_with(const struct rule *a, const struct rule *b)
 {
 	return (a->port_kind != FLOW_PORTS || !(b->fields & RULE_PROTO) || rule_has_ports(b->proto)) &&
-	       (b->fragment != FLOW_FRAGMENT_LATER || !rule_lacks_later_fragments(a));
+	       (b->fragment != FLOW_FRAGMENT_LATER || !rule_lacks_later_fragments(a)) &&
+	       (!(a->fields & RULE_NEW) || rule_may_begin(b));
 }
 
 static bool prefixes_overlap(const union flow_addr *a, unsigned int a_len, const union flow_addr *b, unsigned int b_len)

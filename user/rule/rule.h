@@ -271,6 +271,9 @@ static inline bool rule_lacks_later_fragments(const struct rule *rule)
 	return rule->port_kind != FLOW_NO_PORTS || rule->details.flags_mask || rule->fields & RULE_NEW;
 }
 
+/* Whether packets that match the rule may begin something, so that a rule with `state new` may match them, too. */
+bool rule_may_begin(const struct rule *rule);
+
 /* The bits of a whole address; 0 for FLOW_NO_FAMILY. */
 static inline unsigned int rule_address_bits(enum flow_family family)
 {
