@@ -103,6 +103,24 @@ int whole_file_open(struct whole_file *file, const char *path)
 	return error;
 }
 
+/* Puts the new name on the disk, where the file system can do so for directories. */
+static int sync_directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_MAX] = ".";
+	int fd, error = 0;
+
+	if (slash)
+		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path) + 1, path);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES ? 0 : -errno; /* a directory that we may write but not read */
+	if (fsync(fd) && errno != EINVAL)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
 int whole_file_close(struct whole_file *file, int error)
 {
 	/* The text must be on the disk, or with the reader of a pipe, before the new file replaces the old one. */
@@ -118,7 +136,7 @@ int whole_file_close(struct whole_file *file, int error)
 		error = -errno;
 	if (error && *file->temporary)
 		unlink(file->temporary);
-	return error;
+	return error || !*file->temporary ? error : sync_directory_of(file->path);
 }
 
 /* ---- all bytes ---- */
