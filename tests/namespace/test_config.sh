@@ -60,6 +60,13 @@ test_what_is_wrong_is_told_with_its_line() {
 		'[flowspec]' 'own-prefixes = any'
 	refused ":6: \[flowspec\] and \[crowdsec\] keep the same list, x" '[filter]' "$filter" '[flowspec]' 'own-prefixes = any' \
 		'list = x' '[crowdsec]' 'key-file = /k' 'list = x'
+	refused ":3: \[fleet\]: the list 'a' is kept by a section \[list\] too" '[filter]' "$filter" '[fleet]' 'broker = b' 'lists = a' \
+		'[list a]' 'file = /a'
+	refused ":1: \[fleet\]: the list 'flowspec' is kept by \[flowspec\] too" '[fleet]' 'broker = b' 'lists = flowspec' '[flowspec]' \
+		'own-prefixes = any'
+	refused ":1: \[fleet\]: the list 'a' is there twice" '[fleet]' 'broker = b' 'lists = a b a'
+	refused ":1: \[fleet\]: the list 'a' has a stage" '[fleet]' 'broker = b' 'lists = a a.next' 'staged = yes'
+	refused ":1: \[fleet\]: the list '-a' is no name of a list" '[fleet]' 'broker = b' 'lists = -a'
 	refused ":3: 'mode ;= skb' is neither " '[filter]' "$filter" 'mode ;= skb'
 	refused ":1: 'mode = skb' after \]: write it on a line of its own" '[filter] mode = skb' "$filter"
 	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'

@@ -954,10 +954,23 @@ test_a_list_that_a_file_takes_over() {
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	echo 192.0.2.2 >"$STATE/file"
 	assert_status 0 xc import "$STATE/file" --list bad --replace
-	wait_for "the follower to notice" followed "list 'bad' comes from .* now; it stays as it is"
+	wait_for "the follower to notice" followed "list 'bad' of this host comes from .*, not from the fleet; it stays as it is"
+	wait_for "its state" sh -c "nsenter --net=/run/netns/$RX '$TOOL' fleet status --config '$FLEET_CONF' | grep -q '^h1  *held'"
 	assert_prints 'src 192.0.2.2' xc list --list bad
 	xc add src "$BROKER" action pass >/dev/null 2>&1
 	wait_for "the refused rule" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list --list other | grep -q '^src $BROKER\$'"
+	case_begin "a follower that starts follows the other lists, and this one once it is deleted"
+	follow_kill
+	assert_status 0 publish add 192.0.2.3 --list other
+	assert_status 3 xc follow --once --config "$FLEET_CONF"
+	assert_error "list 'bad' of this host comes from .*, not from the fleet"
+	dropped 192.0.2.3 || fail "the other list is not followed"
+	follow_start
+	assert_status 0 publish add 192.0.2.4 --list other
+	wait_for "the other list" dropped 192.0.2.4
+	assert_prints 'src 192.0.2.2' xc list --list bad
+	assert_status 0 xc lists delete bad
+	wait_for "the fleet's list" dropped 192.0.2.1
 }
 
 # follow keeps store and tables open between changes: it must see that they are others, and give them to nobody.
@@ -1123,7 +1136,7 @@ test_mistakes_have_a_clear_line() {
 	printf '192.0.2.9\n' >"$STATE/list"
 	assert_status 0 xc import --list bad "$STATE/list"
 	assert_status 3 xc follow --once --config "$FLEET_CONF"
-	assert_error "there is a list 'bad' from .* already"
+	assert_error "list 'bad' of this host comes from .*, not from the fleet; .* xdp-cuckoo lists delete bad"
 	printf '%s\n' '[fleet]' "broker = $BROKER:1" 'lists = bad' 'ca = /nonexistent' >"$FLEET_CONF"
 	assert_status 3 xc fleet status --config "$FLEET_CONF"
 	assert_error "ca = '/nonexistent': No such file"

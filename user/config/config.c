@@ -282,6 +282,30 @@ static bool is_same(const char *list, const char *other)
 	return list && other && !strcmp(list, other);
 }
 
+/* What is wrong with list number `at` of [fleet], which nothing else may keep; NULL: nothing. */
+static const char *find_fleet_mistake(const struct config *config, size_t at)
+{
+	const struct fleet_options *fleet = &config->fleet;
+	const char *name = fleet->lists[at];
+	char staged[2 * ABI_NAME_BYTES];
+
+	if (!session_is_name(name) || strlen(name) + strlen(FLEET_STAGED) >= ABI_NAME_BYTES)
+		return "is no name of a list: 1 to 26 letters, digits, '.', '_' or '-', and no '.' or '-' at the start";
+	snprintf(staged, sizeof(staged), "%s" FLEET_STAGED, name);
+	for (size_t i = 0; i < fleet->lists_count; i++) {
+		if (i < at && is_same(fleet->lists[i], name))
+			return "is there twice";
+		if (fleet->is_staged && is_same(fleet->lists[i], staged))
+			return "has a stage, '" FLEET_STAGED "' behind its name, which staged = yes adds: leave that out";
+	}
+	for (size_t i = 0; i < config->lists_count; i++)
+		if (is_same(config->list[i].name, name))
+			return "is kept by a section [list] too; give one of them another name";
+	return is_same(name, config->flowspec.list) ? "is kept by [flowspec] too; give one of them another name" :
+	       is_same(name, config->crowdsec.list) ? "is kept by [crowdsec] too; give one of them another name" :
+						      NULL;
+}
+
 /* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
@@ -293,7 +317,10 @@ static void check_whole(struct config_reading *reading)
 	if (reading->section_line[SECTION_FLEET] && !config->fleet.brokers_count)
 		config_refuse(reading, reading->section_line[SECTION_FLEET],
 			      "[fleet] names no broker; write broker = HOST...");
-
+	for (size_t i = 0; i < config->fleet.lists_count; i++)
+		if (find_fleet_mistake(config, i))
+			config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: the list '%s' %s",
+				      config->fleet.lists[i], find_fleet_mistake(config, i));
 	if (reading->section_line[SECTION_FLOWSPEC] && !config->flowspec.own_count && !config->flowspec.is_any)
 		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
 			      "[flowspec] names no destinations; write own-prefixes = PREFIX..., or any");

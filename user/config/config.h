@@ -117,6 +117,7 @@ const struct list_preset *list_preset_named(const char *name);
 
 #define FLEET_BROKERS_MAX 8
 #define FLEET_LISTS_MAX 16
+#define FLEET_STAGED ".next" /* L.next holds the rules that --stage tries */
 
 /* Texts belong to the configuration. */
 struct fleet_options {

@@ -65,14 +65,9 @@ int apply_open(struct apply *apply, struct reason *reason)
 		const unsigned int number = store_lists_find(&lists, list->name);
 		struct apply_source source;
 
-		if (!number)
+		/* apply_look() reports a list that is not from the fleet. */
+		if (!number || !apply_read_source(apply, lists.list[number].source, &source))
 			continue;
-		if (!apply_read_source(apply, lists.list[number].source, &source))
-			return reason_set(reason, -EEXIST,
-					  "there is a list '%s' from '%s' already; delete it (xdp-cuckoo%s lists delete %s), "
-					  "or publish under another name",
-					  list->name, lists.list[number].source, session_name_option(apply->name),
-					  list->name);
 		list->is_stored = true;
 		list->at = source.at;
 		list->refused_count = source.refused;

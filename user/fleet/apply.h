@@ -29,6 +29,7 @@ struct apply_list {
 	__u64 rules;              /* in the store */
 	bool is_stored;           /* the store had it when this process began */
 	bool is_moved;            /* another command has changed `at`; the reader must start there */
+	bool is_taken;            /* the store has a list of this name that is not from the fleet */
 
 	/*
 	 * What has come since the last commit. A negative timeout: delete the rule. is_whole: `changes` is the whole state;
@@ -44,7 +45,7 @@ struct apply_list {
 	size_t refused_kept;
 	__u64 refused_count;
 	struct fleet_position refused_at; /* of the last refusal since this process began */
-	struct reason why;                /* of the last refusal, or why it is held */
+	struct reason why;                /* of the last refusal, or why it is held or taken */
 	bool is_held;                     /* the last change was refused: it would delete too many rules */
 	__s64 accepted_ms;                /* until then, by the broker's clock, it may delete any number */
 
@@ -66,7 +67,7 @@ struct apply {
 	struct session session; /* paused between changes, or closed */
 };
 
-/* Reads positions from the store; there may be none yet. -EEXIST: a list of that name comes from elsewhere. */
+/* Reads positions from the store; there may be none yet. */
 int apply_open(struct apply *apply, struct reason *reason);
 void apply_close(struct apply *apply);
 
@@ -104,7 +105,10 @@ struct apply_source {
 /* Whether the text is the source of a list of this fleet. */
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source);
 
-/* -ESTALE, with list->is_moved: the store has another position than list->at, which is updated; -EEXIST. */
+/*
+ * -ESTALE, with list->is_moved: the store has another position than list->at, which is updated; -EEXIST, with
+ * list->is_taken and list->why.
+ */
 int apply_check_position(const struct apply *apply, const struct store_lists *lists, struct apply_list *list,
 			 struct reason *reason);
 

@@ -328,15 +328,23 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 {
 	const struct fleet_position believed = list->at;
 	const unsigned int number = store_lists_find(lists, list->name);
+	const char *from = lists->list[number].source;
+	const bool was_taken = list->is_taken;
 	struct apply_source source = {};
 
-	if (number && !apply_read_source(apply, lists->list[number].source, &source))
-		return reason_set(reason, -EEXIST, "list '%s' comes from '%s' now; it stays as it is", list->name,
-				  lists->list[number].source);
+	list->is_taken = number && !apply_read_source(apply, from, &source);
+	if (list->is_taken) {
+		reason_set(&list->why, 0,
+			   "list '%s' of this host comes from %s, not from the fleet; it stays as it is; to follow the "
+			   "fleet's: xdp-cuckoo%s lists delete %s",
+			   list->name, *from ? from : "commands", session_name_option(apply->name), list->name);
+		*reason = list->why;
+		return -EEXIST;
+	}
 	if (lists->list[number].is_edited)
 		source = (struct apply_source){};
 	list->at = source.at;
-	if (!fleet_position_compare(list->at, believed))
+	if (!was_taken && !fleet_position_compare(list->at, believed))
 		return 0;
 	/* Stays set until the reader begins anew, because a second look finds the position that this one has set. */
 	list->is_moved = true;

@@ -94,7 +94,7 @@ static enum follow_state state_of(const struct following *following, size_t i)
 	const struct apply_list *list = &following->apply.lists[i];
 	const enum follow_state state = following->states[i];
 
-	if (list->is_held)
+	if (list->is_held || list->is_taken)
 		return FOLLOW_HELD;
 	if (state != FOLLOW_LEVEL && state != FOLLOW_BEHIND)
 		return state;
@@ -198,27 +198,30 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 static void judge_once(struct following *following, int error, const struct reason *why)
 {
 	const struct reason *held = NULL, *lost = NULL;
-	bool is_settled = true;
+	bool is_settled = true, is_any_taken = false;
 
 	for (size_t i = 0; i < following->apply.count; i++) {
 		const struct apply_list *list = &following->apply.lists[i];
 
+		is_any_taken |= list->is_taken;
 		if (list->is_held)
 			held = &list->why;
-		if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED)
+		if (list->is_taken)
+			lost = &list->why;
+		else if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED)
 			lost = &following->why[i];
 		else
 			is_settled &= following->has_last[i] && following->states[i] == FOLLOW_LEVEL &&
 				      !fleet_position_compare(list->at, following->last[i]);
 	}
-	/* A list that another command has changed is read again. */
-	error = error == -ESTALE ? 0 : error;
+	/* A list that another command has changed is read again. One that is not from the fleet does not stop others. */
+	error = error == -ESTALE || error == -EEXIST ? 0 : error;
 	following->is_settled = is_settled || following->is_stopped || held || error;
 	if (following->is_stopped || !(held || error || (is_settled && lost)))
 		return;
 	following->is_stopped = true;
 	following->stop_reason = held ? *held : error ? *why : *lost;
-	following->stop_error = error && !held ? error : -EBADE;
+	following->stop_error = held ? -EBADE : error ? error : is_any_taken ? -EEXIST : -EBADE;
 }
 
 /* ---- messages ---- */
@@ -459,21 +462,15 @@ static int take(struct following *following, const struct follow_message *messag
 
 /* ---- the whole ---- */
 
-static int add_list(struct following *following, const char *name, const char *suffix, struct reason *reason)
+/* config_open() has checked the names. */
+static void add_list(struct following *following, const char *name, const char *suffix)
 {
 	struct apply *apply = &following->apply;
 	struct apply_list *list = &apply->lists[apply->count];
-	char full[64];
 
-	snprintf(full, sizeof(full), "%.40s%s", name, suffix);
-	if (!session_is_name(full))
-		return reason_set(reason, -EINVAL,
-				  "lists: '%s' is no name of a list: 1 to %d letters, digits, '.', '_' or '-'", name,
-				  ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
-	strcpy(list->name, full);
-	strcpy(following->start.lists[apply->count++].name, full);
+	snprintf(list->name, sizeof(list->name), "%.26s%s", name, suffix);
+	strcpy(following->start.lists[apply->count++].name, list->name);
 	following->start.count = apply->count;
-	return 0;
 }
 
 /* Takes one message, or notices that the reader hangs or has ended; then starts another one. */
@@ -550,10 +547,10 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	following->start.secrets = &following->secrets;
 	if (!options->lists_count)
 		error = reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
-	for (size_t i = 0; i < options->lists_count && !error; i++) {
-		error = add_list(following, options->lists[i], "", reason);
-		if (!error && options->is_staged)
-			error = add_list(following, options->lists[i], FLEET_STAGED, reason);
+	for (size_t i = 0; i < options->lists_count; i++) {
+		add_list(following, options->lists[i], "");
+		if (options->is_staged)
+			add_list(following, options->lists[i], FLEET_STAGED);
 	}
 	if (!error)
 		error = broker_secrets_read(&following->secrets, options, reason);
