@@ -132,7 +132,9 @@ test_lists_are_deleted_and_renamed() {
 	assert_status 0 publish del 203.0.113.8 --list worse
 	assert_status 0 publish del 203.0.113.8 --list bad
 	assert_status 0 publish del 203.0.113.9 --list bad
-	assert_status 0 publish rename bad worse --wait 100
+	assert_status 0 publish rename bad worse --wait 100 --json
+	"$HELPERS/json_check" <"$STATE/out" || fail "this is no JSON value: $(cat "$STATE/out")"
+	assert_output '"deleted_list": "bad"'
 	gone() {
 		[ -z "$(xc list --list bad)" ]
 	}
@@ -272,7 +274,8 @@ test_too_few_replicas() {
 	done
 	end "$SERVER"
 	broker_kill
-	assert_status 0 publish resend # nothing waits, so no broker is asked
+	assert_status 0 publish resend --json # nothing waits, so no broker is asked
+	assert_output '^\[\]$'
 }
 
 # A master that was cut off, beside the one that took over.

@@ -71,7 +71,11 @@ struct publishing {
 	struct publisher publisher;
 	enum command_status status; /* of bad lines */
 	bool has_noted_masked;      /* a note said that a prefix has host bits */
+	json_t *answer;             /* printed at the end: see publish_answer() */
 };
+
+/* Adds the members of `more`, which it releases, to the answer: under --json a command prints one value. */
+void publish_answer(struct publishing *publishing, json_t *more);
 
 /* Opens the publisher of a list. Prints the error. */
 enum command_status publish_open(struct publishing *publishing, const char *list);

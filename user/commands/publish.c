@@ -20,6 +20,14 @@
 
 /* ---- the publisher ---- */
 
+void publish_answer(struct publishing *publishing, json_t *more)
+{
+	if (!publishing->answer)
+		publishing->answer = json_object();
+	json_object_update_missing(publishing->answer, more);
+	json_decref(more);
+}
+
 enum command_status publish_open(struct publishing *publishing, const char *list)
 {
 	struct reason reason;
@@ -78,7 +86,7 @@ enum command_status publish_report(struct publishing *publishing)
 		json_object_set_new(answer, "hosts_done", json_integer(waiting.done));
 		json_object_set_new(answer, "hosts_refusing", json_integer(waiting.refusing));
 	}
-	output_print(answer);
+	publish_answer(publishing, answer);
 	if (publisher->is_late)
 		return command_fail(status == STATUS_DONE ? STATUS_LATE : status,
 				    "fewer than %u replicas have the change so far, and a failover may lose it; it stays in the "
@@ -97,38 +105,42 @@ enum command_status publish_finish(struct publishing *publishing)
 
 /* ---- add, del ---- */
 
-static enum command_status publish_rule(struct publishing *publishing)
+static enum command_status publish_rules(struct publishing *publishing)
 {
 	const bool is_added = !strcmp(publishing->invocation->operands[0], "add");
 	struct invocation words = *publishing->invocation;
+	struct rule_set wanted = {};
 	enum command_status status;
 	struct reason reason;
-	struct rule rule;
-	int error;
+	struct rules rules;
+	int error = 0;
 
 	words.operands++;
 	words.count--;
 	if (!words.count)
 		return command_fail(STATUS_USAGE, "publish %s: which rule?", publishing->invocation->operands[0]);
-	status = command_read_rule(&words, &rule, NULL);
+	status = command_read_rules(&words, &rules, NULL);
 	if (status != STATUS_DONE)
 		return status;
-	if (is_added && !rule.timeout_ms)
-		rule.timeout_ms = words.timeout_ms;
+	for (size_t i = 0; i < rules.count; i++)
+		if (is_added && !rules.rule[i].timeout_ms)
+			rules.rule[i].timeout_ms = words.timeout_ms;
 	if (words.is_dry_run) {
-		struct rule_set alone = {};
-
-		if (rule_set_add(&alone, &rule))
-			return command_fail(STATUS_SYSTEM, "not enough memory");
-		status = publish_dry_run(publishing, &alone, is_added);
-		rule_set_close(&alone);
-		return status;
+		for (size_t i = 0; i < rules.count && !error; i++)
+			error = rule_set_add(&wanted, &rules.rule[i]);
+		rule_set_sort(&wanted);
+		status = error ? command_fail(STATUS_FULL, "not enough memory") :
+				 publish_dry_run(publishing, &wanted, is_added);
+		rule_set_close(&wanted);
+	} else {
+		status = publish_open(publishing, publishing->list);
+		for (size_t i = 0; i < rules.count && status == STATUS_DONE && !error; i++)
+			error = publisher_put(&publishing->publisher, &rules.rule[i], is_added, &reason);
+		if (status == STATUS_DONE)
+			status = error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
 	}
-	status = publish_open(publishing, publishing->list);
-	if (status != STATUS_DONE)
-		return status;
-	error = publisher_put(&publishing->publisher, &rule, is_added, &reason);
-	return error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
+	rules_free(&rules);
+	return status;
 }
 
 /* ---- batch ---- */
@@ -320,6 +332,7 @@ static enum command_status resend_one(struct publishing *publishing)
 static enum command_status publish_resend(struct publishing *publishing)
 {
 	enum command_status worst = STATUS_DONE;
+	json_t *answers;
 	struct dirent *entry;
 	DIR *dir;
 
@@ -328,6 +341,7 @@ static enum command_status publish_resend(struct publishing *publishing)
 	dir = opendir(publishing->dir);
 	if (!dir && errno != ENOENT)
 		return command_fail(STATUS_SYSTEM, "cannot read '%s': %s", publishing->dir, strerror(errno));
+	answers = json_array();
 	while (dir && (entry = readdir(dir))) {
 		enum command_status status = STATUS_DONE;
 		struct outbox outbox;
@@ -345,10 +359,14 @@ static enum command_status publish_resend(struct publishing *publishing)
 		outbox_close(&outbox);
 		if (waiting)
 			status = resend_one(publishing);
+		if (publishing->answer)
+			json_array_append_new(answers, publishing->answer);
+		publishing->answer = NULL;
 		worst = status == STATUS_DONE ? worst : status;
 	}
 	if (dir)
 		closedir(dir);
+	output_print(answers);
 	return worst;
 }
 
@@ -359,16 +377,11 @@ static const struct verb {
 	enum { LIST_OPTION, LIST_OPERAND, NO_LIST } list; /* where it is named */
 	enum command_status (*run)(struct publishing *publishing);
 } verbs[] = {
-	{ "add", LIST_OPTION, publish_rule },
-	{ "del", LIST_OPTION, publish_rule },
-	{ "batch", LIST_OPTION, publish_batch },
-	{ "import", LIST_OPTION, publish_import },
-	{ "release", LIST_OPERAND, publish_stage_end },
-	{ "abort", LIST_OPERAND, publish_stage_end },
-	{ "resend", LIST_OPTION, publish_resend },
-	{ "panic", NO_LIST, publish_panic },
-	{ "accept", LIST_OPERAND, publish_accept },
-	{ "rename", LIST_OPERAND, publish_rename },
+	{ "add", LIST_OPTION, publish_rules },           { "del", LIST_OPTION, publish_rules },
+	{ "batch", LIST_OPTION, publish_batch },         { "import", LIST_OPTION, publish_import },
+	{ "release", LIST_OPERAND, publish_stage_end },  { "abort", LIST_OPERAND, publish_stage_end },
+	{ "resend", LIST_OPTION, publish_resend },       { "panic", NO_LIST, publish_panic },
+	{ "accept", LIST_OPERAND, publish_accept },      { "rename", LIST_OPERAND, publish_rename },
 	{ "delete-list", LIST_OPERAND, publish_delete },
 };
 
@@ -444,6 +457,8 @@ static enum command_status run_publish(const struct invocation *invocation)
 		status = prepare(&publishing, verb);
 	if (status == STATUS_DONE)
 		status = verb->run(&publishing);
+	if (publishing.answer)
+		output_print(publishing.answer);
 	publisher_close(&publishing.publisher);
 	config_close(publishing.config);
 	return status;

@@ -251,8 +251,9 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 }
 
 /* Deletes `list`, which need not be the list of the publisher. */
-static enum command_status delete_list(struct publisher *publisher, const char *list)
+static enum command_status delete_list(struct publishing *publishing, const char *list)
 {
+	struct publisher *publisher = &publishing->publisher;
 	struct reason reason;
 	__u64 rules;
 	int error;
@@ -266,7 +267,7 @@ static enum command_status delete_list(struct publisher *publisher, const char *
 		return command_fail(STATUS_NO, "%s", reason.text);
 	if (error)
 		return fleet_fail(error, &reason);
-	output_print(json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
+	publish_answer(publishing, json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
 	return STATUS_DONE;
 }
 
@@ -295,8 +296,9 @@ static enum command_status look_at_stage(struct publishing *publishing, __u64 *r
 }
 
 /* Stages the deletion, or takes that back. */
-static enum command_status stage_deletion(struct publisher *publisher, bool is_on)
+static enum command_status stage_deletion(struct publishing *publishing, bool is_on)
 {
+	struct publisher *publisher = &publishing->publisher;
 	struct reason reason;
 	__u64 rules;
 	int error =
@@ -304,8 +306,8 @@ static enum command_status stage_deletion(struct publisher *publisher, bool is_o
 
 	if (error)
 		return error == -ENOENT ? command_fail(STATUS_NO, "%s", reason.text) : fleet_fail(error, &reason);
-	output_print(json_pack("{s:s, s:I}", is_on ? "staged_deletion" : "kept_list", publisher->list, "rules",
-			       (json_int_t)rules));
+	publish_answer(publishing, json_pack("{s:s, s:I}", is_on ? "staged_deletion" : "kept_list", publisher->list,
+					     "rules", (json_int_t)rules));
 	return STATUS_DONE;
 }
 
@@ -332,8 +334,7 @@ enum command_status publish_stage_end(struct publishing *publishing)
 				     "again",
 				     publishing->list, (unsigned long long)rules);
 	else if (status == STATUS_DONE && is_leaving)
-		status = is_released ? delete_list(&publishing->publisher, publishing->list) :
-				       stage_deletion(&publishing->publisher, false);
+		status = is_released ? delete_list(publishing, publishing->list) : stage_deletion(publishing, false);
 	publisher_close(&publishing->publisher);
 	/* An abort goes on if rules are staged too. */
 	if (status != STATUS_DONE || (is_leaving && (is_released || !rules)))
@@ -374,12 +375,12 @@ enum command_status publish_delete(struct publishing *publishing)
 	bool is_leaving;
 
 	if (status != STATUS_DONE || !publishing->invocation->is_staged)
-		return status == STATUS_DONE ? delete_list(&publishing->publisher, publishing->list) : status;
+		return status == STATUS_DONE ? delete_list(publishing, publishing->list) : status;
 	status = look_at_stage(publishing, &rules, &is_leaving);
 	if (status == STATUS_DONE && rules)
 		return command_fail(STATUS_NO, "%llu rules of the list '%s' are staged; release or abort them first",
 				    (unsigned long long)rules, publishing->list);
-	return status == STATUS_DONE ? stage_deletion(&publishing->publisher, true) : status;
+	return status == STATUS_DONE ? stage_deletion(publishing, true) : status;
 }
 
 enum command_status publish_rename(struct publishing *publishing)
@@ -436,5 +437,5 @@ enum command_status publish_rename(struct publishing *publishing)
 				     "both lists are there now: somebody has changed '%s' meanwhile; a rule that was deleted "
 				     "there is still in '%s': delete it there too, then say this again",
 				     old, list);
-	return status == STATUS_DONE ? delete_list(publisher, old) : status;
+	return status == STATUS_DONE ? delete_list(publishing, old) : status;
 }

@@ -296,7 +296,8 @@ static const char *find_fleet_mistake(const struct config *config, size_t at)
 		if (i < at && is_same(fleet->lists[i], name))
 			return "is there twice";
 		if (fleet->is_staged && is_same(fleet->lists[i], staged))
-			return "has a stage, '" FLEET_STAGED "' behind its name, which staged = yes adds: leave that out";
+			return "has a stage, '" FLEET_STAGED
+			       "' behind its name, which staged = yes adds: leave that out";
 	}
 	for (size_t i = 0; i < config->lists_count; i++)
 		if (is_same(config->list[i].name, name))
