@@ -446,6 +446,7 @@ test_a_broker_that_comes_back_without_functions() {
 test_a_broker_without_memory() {
 	fleet
 	follow_start
+	assert_status 0 publish add 192.0.2.9 --list other
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	redis CONFIG SET maxmemory 1 >/dev/null
 	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add 192.0.2.2 --list bad \
@@ -456,6 +457,12 @@ test_a_broker_without_memory() {
 	wait_for "the follower to notice" followed "refuses the report of this host, .*: OOM "
 	end "$publisher" # else it tries for long
 	dropped 192.0.2.1 || fail "the filter has stopped"
+	case_begin "panic, and the deletion of a list, which makes room"
+	run publish panic on # without room for the report of the host, nobody knows that it has it
+	wait_for "panic" passed 192.0.2.1
+	run publish panic off
+	wait_for "the end of panic" dropped 192.0.2.1
+	assert_status 0 publish delete-list other
 	redis CONFIG SET maxmemory 0 >/dev/null
 	wait_for "the report" followed 'takes the report of this host again'
 	assert_equal 1 "$(grep -c 'refuses the report' "$STATE/follow.log")" "times that the follower says so"

@@ -26,7 +26,7 @@
 -- A publisher may also write the keys of its list without these functions, so they may hold anything. An error must not
 -- leave the state changed and the log as it was: publish first reads what it needs, then writes the log, then the state.
 
-local VERSION = 6      -- of this file; fleet init replaces an older one
+local VERSION = 7      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
@@ -346,6 +346,8 @@ redis.register_function('xc_init', init)
 redis.register_function('xc_publish', publish)
 redis.register_function('xc_publish_rates', publish)
 redis.register_function('xc_reserve', reserve)
-redis.register_function('xc_delete', delete)
-redis.register_function('xc_stage_deletion', stage_deletion)
-redis.register_function('xc_panic', panic)
+-- These work on a broker that is out of memory, too: panic must always, and a deletion makes room.
+local always = { 'allow-oom' }
+redis.register_function({ function_name = 'xc_delete', callback = delete, flags = always })
+redis.register_function({ function_name = 'xc_stage_deletion', callback = stage_deletion, flags = always })
+redis.register_function({ function_name = 'xc_panic', callback = panic, flags = always })
