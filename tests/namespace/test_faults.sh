@@ -605,6 +605,24 @@ test_no_process_for_the_watchdog() {
 	expect drop
 }
 
+# The last that a failing disk takes may be the commit. The change is undone all the same.
+test_a_disk_that_fails_at_the_commit() {
+	block_one
+	last=$(faulty FAULT_COUNT="$STATE/count" policy malformed drop --confirm 1h >/dev/null 2>&1; sed -n 's/^d //p' "$STATE/count")
+	done=0
+	for step in $(seq "$last"); do
+		case_begin "step $step"
+		xc confirm --force >/dev/null 2>&1 || :
+		assert_status 0 xc policy malformed pass
+		run faulty FAULT_KINDS=d FAULT_AT="$step" FAULT_LASTS=1 FAULT_ERRNO=5 policy malformed drop --confirm 1h
+		[ "$STATUS" -ne 0 ] && continue
+		done=$((done + 1))
+		assert_error 'this is undone at'
+	done
+	assert_equal 1 "$((done > 1))" "done, in spite of the disk"
+	xc confirm >/dev/null
+}
+
 test_no_more_files() {
 	block_one
 	for call in 1 2 3 4; do

@@ -61,6 +61,7 @@ struct session {
 	const struct guard *guard; /* a change that newly blocks a flow of it fails; NULL: none fails */
 	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list: change_open_list() */
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
+	__u64 pending_id;          /* of the current change, if it is pending */
 	bool notes_adder;          /* change_add() notes who adds a rule by hand, and when */
 	__u32 adder;               /* uid */
 	bool is_dry_run;           /* change_commit() asks the guard, and then aborts the change */

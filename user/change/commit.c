@@ -34,6 +34,7 @@ void change_abort(struct session *session)
 		if (session->confirm_ms)
 			filter_confirm(&session->filters[i]);
 	}
+	session->confirm_ms = 0;
 	change_forget(session);
 }
 

@@ -56,6 +56,7 @@ int change_extend_deadline(struct session *session, struct reason *reason)
 	if (error)
 		return store_unread_reason(error, reason);
 	left_ms = session->confirm_ms + info.keys / STEP_KEYS_A_MS;
+	session->pending_id = pending.id;
 	error = store_extend_deadline(session->store, left_ms);
 	return error ? change_unwritten_reason(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
 }

@@ -464,13 +464,13 @@ int command_close_change(struct command_change *change, int error, struct reason
 {
 	struct watchdog *watchdog = &change->watchdog;
 	struct session *session = &change->session;
-	struct store_pending pending;
 	struct reason ignored;
 	int unwatched = 0;
 
-	if (session->confirm_ms && session->store && !store_pending(session->store, &pending)) {
-		watchdog->pending_id = pending.id;
-		watchdog->deadline_ms = watchdog_deadline(pending.left_ms);
+	/* The store is not asked: the commit may have been its last act, on a disk that fails. */
+	if (session->confirm_ms) {
+		watchdog->pending_id = session->pending_id;
+		watchdog->deadline_ms = watchdog_deadline(session->confirm_ms);
 	}
 	session_close(session);
 	guard_close(&change->guard);
