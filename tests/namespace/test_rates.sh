@@ -169,6 +169,8 @@ test_what_is_told() {
 	assert_shows '"rule": "src 192.0.2.1", "rate": "1/s", "action": "drop"' xc --json list 192.0.2.1
 	assert_status 1 xc del 192.0.2.1
 	assert_error "^xdp-cuckoo: no such rule: src 192.0.2.1, but 'src 192.0.2.1 rate 1/s' limits it; "
+	xc add 203.0.113.76/31 >/dev/null
+	assert_fails 1 "blocks it; to let it pass: xdp-cuckoo add src 203.0.113.77 action pass; " xc del 203.0.113.77 rate 1/s
 	assert_status 1 xc del 203.0.113.77
 	assert_shows '^added: +src 192.0.2.9 rate 1/s$' xc add 192.0.2.9 rate 1/s --dry-run
 	! xc list | grep -q 192.0.2.9 || fail 'a dry run adds'

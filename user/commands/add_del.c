@@ -141,8 +141,9 @@ static int change_all(struct session *session, const struct rules *rules, const 
 static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
 {
 	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
-	struct rule network, part;
+	struct rule network, part, pass = rule_without_details(rule);
 
+	pass.timeout_ms = 0;
 	*text = '\0';
 	if (rule->action != RULE_DROP)
 		return text;
@@ -153,11 +154,11 @@ static const char *advise_network(struct session *session, const struct rule *ru
 			snprintf(text, 3 * RULE_TEXT_BYTES,
 				 ", but '%s' blocks it; to let it pass: xdp-cuckoo%s add %s action pass",
 				 rule_format(&network, covering), session_name_option(session->name),
-				 rule_format(rule, match));
+				 rule_format(&pass, match));
 	} else if (!query_find_part(session->store, rule, &part, &network)) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
 			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
-			 rule_format(&network, covering), rule_format(rule, match));
+			 rule_format(&network, covering), rule_format(&pass, match));
 	}
 	return text;
 }
