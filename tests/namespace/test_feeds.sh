@@ -791,6 +791,12 @@ test_up_does_not_wait() {
 	configure slow
 	sed -i 's/^ca = .*//' "$STATE/conf"
 	assert_notes "the list 'feed' was not fetched yet; run xdp-cuckoo refresh, or" xc up "$STATE/conf"
+	assert_status 1 xc status # until it is fetched
+	assert_output '^not fed: +feed: never$'
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf.other"
+	assert_status 0 xc refresh --config "$STATE/conf.other" # it is not in the configuration any more
+	assert_status 0 xc status
+	assert_notes "the list 'feed' was not fetched yet" xc up "$STATE/conf"
 	assert_status 0 xc check-config "$STATE/conf" --strict
 	assert_equal 0 "$(grep -c . "$STATE/www/log" 2>/dev/null || echo 0)" "requests"
 	xc unload vrx >/dev/null

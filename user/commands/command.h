@@ -311,6 +311,9 @@ struct command_imported {
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
 			struct command_imported *imported, struct reason *reason);
 
+/* Makes a list by URL, which counts as not fed until `refresh` has fetched it. */
+int command_expect_list(const struct invocation *invocation, const struct config_list *list, struct reason *reason);
+
 /* What `import` takes, and `restore` too. */
 #define IMPORT_USAGE \
 	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] " \

@@ -65,6 +65,28 @@ static int open_to_write(const struct refresh *refresh, struct store **store, st
 	return error ? close_written(*store, error, reason) : 0;
 }
 
+int command_expect_list(const struct invocation *invocation, const struct config_list *list, struct reason *reason)
+{
+	const struct refresh refresh = { .invocation = invocation };
+	struct store_feed feed;
+	unsigned int number;
+	struct store *store;
+	int error = open_to_write(&refresh, &store, reason);
+
+	if (error)
+		return error;
+	error = store_list_open(store, list->name, NULL, &number);
+	if (!error)
+		store_list_expect(store, number, feed_stale_s(list));
+	/* By its feed `refresh` finds a list that the configuration no longer has. */
+	if (!error)
+		error = store_feed(store, list->name, &feed);
+	feed.config = feed_config_hash(list);
+	if (error == -ENOENT)
+		error = store_feed_put(store, list->name, &feed);
+	return close_written(store, error, reason);
+}
+
 /* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. A dry run notes nothing. */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {

@@ -271,6 +271,7 @@ static int bring_list(struct up *up, const struct config_list *list, const struc
 			output_note("the list '%s' was not fetched yet; run xdp-cuckoo%s refresh, or start the timer "
 				    "xdp-cuckoo-fetch@%s.timer",
 				    list->name, session_name_option(up->invocation->name), up->invocation->name);
+			error = command_expect_list(up->invocation, list, reason);
 		}
 	} else {
 		error = config_check_list_file(list, reason);
