@@ -46,7 +46,7 @@ test_texts_of_options_stay_together() {
 	for text in 'made if there is none. You can also write list NAME in the rule' \
 		'also as the words list NAME of the rule. The rule stays' 'added by hand too, stays. flush NAME is the same' \
 		'.TP action drop|pass|monitor default: drop;' '.TP --action ACTION for rules that name no action:' \
-		'drop, pass or monitor. nomatch, and the sets'; do
+		'drop, pass or monitor. It changes neither'; do
 		grep -Fq -e "$text" "$STATE/page" || fail "not together: $text"
 	done
 }
