@@ -734,6 +734,17 @@ test_metrics() {
 	xc metrics | grep -q '^xdp_cuckoo_list_failed_fetches{name="default",list="feed"} 2$' || fail "not 2 failures"
 }
 
+# There is room for 63 lists.
+test_one_list_too_many() {
+	xc load vrx >/dev/null 2>&1
+	provider
+	for i in $(seq 63); do echo "add 198.51.100.$i list l$i"; done | xc batch - >/dev/null
+	configure list
+	assert_fails 3 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one: xdp-cuckoo lists delete NAME\$" refresh
+	assert_status 0 xc lists delete l63
+	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
+}
+
 # The process that talks to the network, while it does.
 test_who_fetches() {
 	fetched

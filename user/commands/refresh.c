@@ -103,6 +103,14 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
 	error = store_list_open(store, refresh->list->name, NULL, &number);
+	if (error == -EUSERS) {
+		struct session session = { .store = store };
+
+		snprintf(session.name, sizeof(session.name), "%s", refresh->invocation->name);
+		error = change_say_too_many_lists(&session, reason);
+		store_close(store);
+		return error;
+	}
 	if (!error)
 		store_list_expect(store, number, feed_stale_s(refresh->list));
 	if (!error)
