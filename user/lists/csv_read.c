@@ -44,6 +44,7 @@ struct csv {
 	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
 	size_t count;
 	bool needs_address; /* each row must have one */
+	bool is_bad;        /* the quotes of the last record */
 };
 
 /* ---- fields ---- */
@@ -159,13 +160,14 @@ static int take_record(struct csv *csv, char *rest)
 {
 	struct list_row row = { .count = 0 };
 	size_t column = 0;
-	bool is_bad = false, has_address = false;
+	bool has_address = false;
 	char *field;
 
-	while ((field = next_field(&rest, csv->separator, &is_bad))) {
+	csv->is_bad = false;
+	while ((field = next_field(&rest, csv->separator, &csv->is_bad))) {
 		const char *keyword;
 
-		if (is_bad)
+		if (csv->is_bad)
 			return list_refuse(
 				csv->list,
 				"a quote is not closed before the end of the list, or text follows the closing one");
@@ -190,7 +192,10 @@ static int take_record(struct csv *csv, char *rest)
 	return list_take(csv->list, &row);
 }
 
-/* A quoted field may contain line ends. Errors name the first line of the record. */
+/*
+ * A quoted field may contain line ends. Errors name the first line of the record. If a quote is missing, the lines behind
+ * it are lost, so each counts as a bad line. None is read as a row: who fills in a field could write rules in it.
+ */
 static int read_long_record(struct csv *csv)
 {
 	struct reader *reader = &csv->list->reader;
@@ -217,6 +222,10 @@ static int read_long_record(struct csv *csv)
 		last = reader->number;
 		reader->number = first;
 		got = take_record(csv, record);
+		while (csv->is_bad && reader->number < last) {
+			reader->number++;
+			list_refuse(csv->list, "it is behind the quote of line %llu", (unsigned long long)first);
+		}
 		reader->number = last;
 	}
 	free(record);

@@ -210,7 +210,8 @@ TEST(test_csv_without_addresses)
 	assert_reads(none, sizeof(none) - 1, "proto udp dport 53\n", "");
 }
 
-static const char damaged[] = "2: a quote is not closed before the end of the list, or text follows the closing one\n";
+#define DAMAGED "2: a quote is not closed before the end of the list, or text follows the closing one\n"
+#define BEHIND(line) line ": it is behind the quote of line 2\n"
 
 /* RFC 4180: a quote at the start of a field opens it; any other one is a character. A cut row is no wider rule. */
 static const struct {
@@ -219,8 +220,9 @@ static const struct {
 	{ "ip,note\n192.0.2.1,5\" disk\n192.0.2.2,x\n192.0.2.3,6\" disk\n",
 	  "src 192.0.2.1\nsrc 192.0.2.2\nsrc 192.0.2.3\n", "" },
 	{ "ip,note\n192.0.2.1, \"a\nb \"\"c\"\" , d\"\n\"192.0.2.2\" ,\"\"\n", "src 192.0.2.1\nsrc 192.0.2.2\n", "" },
-	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n192.0.2.3,\"c\n192.0.2.4,d\n", "src 192.0.2.4\n", damaged },
-	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n", "", damaged },
+	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n192.0.2.3,\"c\n192.0.2.4,d\n", "src 192.0.2.4\n",
+	  DAMAGED BEHIND("3") BEHIND("4") },
+	{ "ip,note\n192.0.2.1,\"a\n192.0.2.2,b\n", "", DAMAGED BEHIND("3") },
 	{ "ip,dport,proto\n192.0.2.1,22,tcp\n192.0.2.2,22\n192.0.2.2", "proto tcp src 192.0.2.1 dport 22\n",
 	  "3: fewer fields than the heading has: no proto; is the line cut?\n"
 	  "4: fewer fields than the heading has: no dport; is the line cut?\n" },
