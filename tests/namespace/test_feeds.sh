@@ -734,6 +734,27 @@ test_metrics() {
 	xc metrics | grep -q '^xdp_cuckoo_list_failed_fetches{name="default",list="feed"} 2$' || fail "not 2 failures"
 }
 
+# What can be read of a damaged list does not take the place of the list, also not by hand.
+test_a_part_of_a_list() {
+	fetched
+	set_of='{"nftables": [{"set": {"family": "ip", "table": "t", "name": "s", "type": "ipv4_addr", "elem": ["203.0.113.9"'
+	printf '%s\n' "$set_of]}}]}" "$set_of" >"$STATE/www/nft"
+	printf '%s\n' ip,what '203.0.113.9,"a' 203.0.113.1,b 203.0.113.2,c >"$STATE/www/csv"
+	while read -r path pattern; do
+		case_begin "$path"
+		configure "$path"
+		refused "$pattern"
+	done <<-END
+		nft it is damaged; the first bad line: line 3: '': not JSON as nft -j writes it; not all of it was read
+		csv 3 bad lines and 0 rules: it is no list; the first: line 2: a quote is not closed
+	END
+	assert_fails 2 'nft was not read to its end, see above; nothing was changed$' \
+		xc import "$STATE/www/nft" --list feed --replace
+	assert_equal '1 2 3' "$(listed)" "rules"
+	assert_status 2 xc import "$STATE/www/nft" --list feed
+	assert_equal '1 2 3 9' "$(listed)" "rules"
+}
+
 # There is room for 63 lists.
 test_one_list_too_many() {
 	xc load vrx >/dev/null 2>&1

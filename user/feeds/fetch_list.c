@@ -148,6 +148,8 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 				   (unsigned long long)config->rules_max);
 	else if (error)
 		reason_set(reason, error, "cannot read it: %s", strerror(-error));
+	else if (list.is_cut)
+		error = reason_set(reason, -EINVAL, "it is damaged; the first bad line: %s", rules->first_bad.text);
 	else if (config->set && !list.has_set)
 		error = reason_set(reason, -EINVAL, "it has no set '%s'", config->set);
 	else if (*reading->part.what && rules->bad_lines - bad_before > reading->set.count - rules_before)

@@ -203,6 +203,9 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   "%s was changed while it was read; nothing was changed; write the list to another file, and "
 				   "rename that one",
 				   list.reader.name);
+	else if (options->is_replace && import->has_rule && list.is_cut)
+		error = reason_set(reason, -EINVAL, "%s was not read to its end, see above; nothing was changed",
+				   list.reader.name);
 	else if (import->has_rule && import->hidden) {
 		reason_set(&more, 0, "%s: %llu more bad lines", list.reader.name, (unsigned long long)import->hidden);
 		import->refuse(more.text);

@@ -307,6 +307,7 @@ static int end_walk(struct nft_list *in, const struct json_walk *walk, int got, 
 {
 	if (error || got >= 0)
 		return error;
+	in->list->is_cut = true;
 	in->list->reader.number = walk->rest.line;
 	list_refuse(in->list, "'%.*s': not JSON as nft -j writes it; not all of it was read", shown(&walk->rest),
 		    walk->rest.at);
