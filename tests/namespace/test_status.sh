@@ -43,6 +43,13 @@ test_an_interface_that_the_configuration_names() {
 	cp -a /etc "$STATE/etc"
 	mkdir -p "$STATE/etc/xdp-cuckoo"
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2 absent0' >"$STATE/etc/xdp-cuckoo/default.conf"
+	configured() {
+		xc_configured metrics | sed -n 's/^xdp_cuckoo_interface_configured//p' | tr '\n' ' '
+	}
+	assert_status 1 xc_configured status
+	assert_error 'no filter runs, though the configuration names interfaces; to load it: xdp-cuckoo up$'
+	assert_equal '{name="default",interface="vrx",direction="received"} 1 {name="default",interface="vrx2",direction="received"} 1 ' \
+		"$(configured)" "metrics"
 	xc load vrx >/dev/null
 	assert_status 0 xc status
 	assert_status 1 xc_configured status
@@ -54,9 +61,13 @@ test_an_interface_that_the_configuration_names() {
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = yes' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 1 xc_configured status
 	assert_error "the filter is not on 'vrx' in both directions, .* xdp-cuckoo load vrx --outgoing$"
+	configured | grep -qF '{name="default",interface="vrx2",direction="sent"} 1' || fail "the metrics lack a direction"
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = perhaps' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 0 xc_configured status
 	assert_error 'not compared with the configuration, which has mistakes: xdp-cuckoo check-config$'
+	xc unload --all >/dev/null
+	assert_status 1 xc_configured status
+	assert_error 'no filter runs, and the configuration has mistakes: xdp-cuckoo check-config$'
 }
 
 # It stays known through growth and a trial, until the filter is loaded or unloaded there.

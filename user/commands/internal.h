@@ -48,6 +48,9 @@ const char *status_ineffective(const struct kernel_filter *filters, size_t count
 /* Notes which cards lose packets. The filters were listed some 200 ms ago. */
 void status_report_losses(const struct kernel_filter *filters, size_t count);
 
+/* Whether the configuration of this name wants a filter, though none runs. Notes it. */
+bool status_is_missing(const char *name);
+
 /* ---- fleet.c: for publish and follow too ---- */
 
 /* Reads the configuration of --config, or of --name. Prints the error. The caller closes *config. */

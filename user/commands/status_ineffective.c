@@ -90,6 +90,28 @@ static bool lost_interfaces(const struct kernel_filter *filters, size_t count, s
 	return lost;
 }
 
+bool status_is_missing(const char *name)
+{
+	const char *option = session_name_option(name);
+	size_t there = 0;
+	struct config *config;
+	struct reason reason;
+	const int error = config_open(NULL, name, ignore_mistake, &config, &reason);
+
+	if (error == -ENOENT || error == -EACCES)
+		return false;
+	for (size_t i = 0; !error && i < config->interfaces_count; i++)
+		there += interfaces_index(config->interfaces[i]) &&
+			 !kernel_may_be_unseen(interfaces_index(config->interfaces[i]));
+	config_close(config);
+	if (error)
+		output_note("no filter runs, and the configuration has mistakes: xdp-cuckoo%s check-config", option);
+	else if (there)
+		output_note("no filter runs, though the configuration names interfaces; to load it: xdp-cuckoo%s up",
+			    option);
+	return error || there;
+}
+
 const char *status_ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
 			       const struct store_info *info)
 {

@@ -2,6 +2,7 @@
 #include "metrics/metrics.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <net/if.h>
 
 #include "change/change.h"
+#include "config/config.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
 #include "base/version.h"
@@ -221,6 +223,59 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 		}
 	if (there)
 		if_freenameindex(there);
+}
+
+static void ignore_mistake(const char *text)
+{
+	(void)text;
+}
+
+static void add_configuration(json_t *family, const char *name)
+{
+	struct reason ignored;
+	struct config *config;
+
+	if (config_open(NULL, name, ignore_mistake, &config, &ignored))
+		return;
+	for (size_t i = 0; i < config->interfaces_count; i++) {
+		const int index = interfaces_index(config->interfaces[i]);
+		char interface[IF_NAMESIZE];
+
+		/* The configuration may say another name of the interface. */
+		if (!index || !if_indextoname(index, interface) || kernel_may_be_unseen(index))
+			continue;
+		interface_clean_name(interface);
+		metrics_sample(family,
+			       json_pack("{s:s, s:s, s:s}", "name", name, "interface", interface, "direction",
+					 "received"),
+			       1);
+		if (config->load.is_outgoing && kernel_sees_tc())
+			metrics_sample(family,
+				       json_pack("{s:s, s:s, s:s}", "name", name, "interface", interface, "direction",
+						 "sent"),
+				       1);
+	}
+	config_close(config);
+}
+
+/* An alert compares them with xdp_cuckoo_interface_info: no filter may run that could say what it lacks. */
+static void add_configured(json_t *metrics)
+{
+	json_t *family =
+		metrics_family(metrics, "xdp_cuckoo_interface_configured", METRIC_GAUGE,
+			       "1 for each interface and direction that a configuration names and that is there.");
+	glob_t files = {};
+
+	glob(CONFIG_DIR "/*.conf", 0, NULL, &files);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		char name[ABI_NAME_BYTES];
+		const char *file = strrchr(files.gl_pathv[i], '/') + 1;
+
+		snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(".conf")), file);
+		if (session_is_name(name))
+			add_configuration(family, name);
+	}
+	globfree(&files);
 }
 
 /* Adds the counts of the driver and of the filter with equal labels. */
@@ -445,6 +500,7 @@ int metrics_gather(const char *state, json_t **metrics, struct reason *unread, s
 		build = metrics_family(*metrics, "xdp_cuckoo_build_info", METRIC_GAUGE, "The version of the tool.");
 		metrics_sample(build, json_pack("{s:s}", "version", VERSION), 1);
 		add_interfaces(*metrics, &groups);
+		add_configured(*metrics);
 		add_tables(*metrics, &groups);
 		add_rules(*metrics, &groups, state, unread);
 		add_counters(*metrics, &groups);
