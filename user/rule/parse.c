@@ -13,6 +13,8 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 
+#define MASKED_MIN_IPV4 8 /* the shortest prefix whose host bits are cleared */
+#define MASKED_MIN_IPV6 7
 #define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
 
 struct parser {
@@ -124,8 +126,11 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 	if (rule_is_network_of(address, length, address))
 		return 0;
 	*address = rule_network(address, length);
-	/* Nobody means every address by 192.0.2.1/0; to Cisco, 192.0.2.1 0.0.0.0 is a host. */
-	if (parser->masked && length) {
+	/*
+	 * Nobody means a quarter of all addresses by 192.0.2.0/2: that is a typing error, or the end of a file that is cut.
+	 * To Cisco, 192.0.2.1 0.0.0.0 is a host. People write fd00::/7 for fc00::/7.
+	 */
+	if (parser->masked && length >= (family == FLOW_IPV4 ? MASKED_MIN_IPV4 : MASKED_MIN_IPV6)) {
 		if (!parser->masked->count++)
 			strcpy(parser->masked->first, value);
 		return 0;

@@ -212,15 +212,17 @@ TEST(test_host_bits)
 	assert_int_equal(count, 1);
 }
 
-/* An address with a length of 0 is a mistake: it would mean every address. */
-TEST(test_no_host_bits_with_length_0)
+/* An address with a length of 0, or a very short one, is a mistake: it would mean every address, or a quarter of them. */
+TEST(test_no_host_bits_with_short_lengths)
 {
-	static const char *const wrong[] = { "192.0.2.1/0", "192.0.2.1/0.0.0.0", "2001:db8::/0" }, *fine = "0.0.0.0/0";
+	static const char *const wrong[] = { "192.0.2.1/0", "192.0.2.1/0.0.0.0", "2001:db8::/0", "192.0.2.0/2",
+					     "192.0.2.0/7", "2001:db8::/3",      "2001:db8::/6" },
+				 *fine = "0.0.0.0/0";
 	struct reason reason;
 	int count = 0;
 	struct rule_each each = { .take = count_rule, .context = &count };
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_int_equal(rule_each(&each, &wrong[i], 1, &reason), -22);
 	assert_int_equal(rule_each(&each, &fine, 1, &reason), 0);
 	assert_int_equal(count, 1);
