@@ -161,7 +161,7 @@ branches() {
 	LLVM_PROFILE_FILE=$reports/%p BUILD=$BUILD sh tests/run.sh $counted || return
 	llvm-profdata merge -o "$BUILD/profile" "$reports"/* || return
 	# shellcheck disable=SC2086 # words
-	llvm-cov report ${objects# -object } -instr-profile="$BUILD/profile" include/parse_packet.h include/bucket.h user/table
+	llvm-cov report ${objects# -object } -instr-profile="$BUILD/profile" include/parse_packet.h include/fingerprint.h include/bucket.h user/table
 }
 
 failed=

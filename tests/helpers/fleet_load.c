@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * fleet_load BROKER REPORT|- HOSTS RATE SECONDS: so many hosts follow the list "bad" of the fleet "load", and RATE changes a
- * second are published. Each host is the reader of a follower (log_reader.c) in a thread, with a connection of its own; its
+ * second are published. Each host is the reader of a follower (reader_process.c) in a thread, with a connection of its own; its
  * applier is a function here, which applies nothing. Prints how long changes took until all hosts had them, and what the
  * main threads of the servers did meanwhile.
  */

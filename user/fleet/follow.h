@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Follows a fleet: keeps the lists of this host equal to the broker's. Starts the reader (log_reader.c) as a process of
+ * Follows a fleet: keeps the lists of this host equal to the broker's. Starts the reader (reader_process.c) as a process of
  * its own, applies what it sends (apply.h), and reports the state to the broker and to the service manager.
  */
 #ifndef XDP_CUCKOO_FOLLOW_H

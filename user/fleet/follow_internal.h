@@ -74,7 +74,7 @@ extern const struct follow_state_words {
 } follow_states[FOLLOW_STATES];
 
 /*
- * ---- the reader: log_reader.c ----
+ * ---- the reader: reader_process.c ----
  *
  * Reads the logs of its lists, finds out when a log does not go on where the host is, and then reads the whole list.
  * Changes nothing on the host, and sends what it reads as messages.

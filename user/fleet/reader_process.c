@@ -2,7 +2,7 @@
 /*
  * The loop of the process that reads from the broker. Each turn reads the lists that must be read as a whole, then the
  * new entries of all logs, and every 5 s the heads of the lists. After each turn the applier applies what was sent.
- * log_list.c decides for each list which way it is read; log_streams.c reads the logs. Words:
+ * log_list.c decides for each list which way it is read; read_logs.c reads the logs. Words:
  *
  *   applier   the process with privileges, which changes the lists of this host: follow.c
  *   log       the last changes of a list at the broker, each with its position; ctl is such a log about panic
