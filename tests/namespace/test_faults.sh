@@ -538,6 +538,31 @@ test_exchanged_while_looked_at() {
 	assert_equal $((3 * EXCHANGES)) "$(wc -l <"$STATE/exchanged")" "exchanges"
 }
 
+# `unload` takes no lock. If new maps replace the old ones meanwhile, the filter does not miss the interface.
+test_unloaded_while_new_maps_come() {
+	block_one
+	second_pair
+	for outer in resize unload; do
+		for part in 0 1 2 3 4 5 6 7 8 9 10 11; do
+			case_begin "$part twelfths of $outer"
+			xc load vrx2 >/dev/null 2>&1
+			resize="resize $((300000 + 300000 * (part % 2)))"
+			inner='unload vrx2'
+			command=$resize
+			[ "$outer" = resize ] || { inner=$resize; command='unload vrx2'; }
+			printf '#!/bin/sh\n%s --state %s %s\n' "$TOOL" "$STATE/store" "$inner" >"$STATE/inner"
+			chmod +x "$STATE/inner"
+			fault="FAULT_COUNT=$STATE/count"
+			[ "$part" -eq 0 ] || fault="FAULT_KINDS=kn FAULT_AT=$((calls * part / 12)) FAULT_RUN=$STATE/inner"
+			# shellcheck disable=SC2086 # words
+			assert_status 0 faulty $fault $command
+			[ "$part" -ne 0 ] || calls=$(awk '/^[kn]/ { calls += $2 } END { print calls }' "$STATE/count")
+			[ "$part" -eq 0 ] || assert_shows 'effect: +filters$' xc status
+		done
+	done
+	expect drop
+}
+
 # Whoever reads counts while a table is replaced, in the same maps or by new ones, sees what the rule has counted before.
 test_counts_do_not_go_back_while_a_table_is_replaced() {
 	block_one

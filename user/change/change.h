@@ -421,6 +421,12 @@ struct watchdog {
 __s64 watchdog_deadline(__s64 left_ms);
 __s64 watchdog_left(__s64 deadline_ms);
 
+/*
+ * For a filter that is loaded anew: after a reboot no process waits for `confirm` any more. Fills in the pending change of
+ * the store, if there is one.
+ */
+void watchdog_take_pending(struct watchdog *watchdog, struct store *store);
+
 /* Makes this process survive a closed terminal or pipe. Call it before watchdog_start(). */
 void watchdog_ignore_hangup(void);
 

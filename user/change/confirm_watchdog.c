@@ -172,6 +172,16 @@ __s64 watchdog_left(__s64 deadline_ms)
 	return deadline_ms - clock_ms(CLOCK_BOOTTIME);
 }
 
+void watchdog_take_pending(struct watchdog *watchdog, struct store *store)
+{
+	struct store_pending pending;
+
+	if (store_pending(store, &pending) || !pending.id)
+		return;
+	watchdog->pending_id = pending.id;
+	watchdog->deadline_ms = watchdog_deadline(pending.left_ms);
+}
+
 static void sleep_until(__s64 ms)
 {
 	const struct timespec until = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };

@@ -217,6 +217,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	const struct kernel_filter *kernel;
 	struct store_info info = {};
 	struct reason unseen;
+	bool is_first;
 	struct session session;
 	int error = session_open_to_load(&session, invocation->state, invocation->name, invocation->confirm_ms, &unseen,
 					 reason);
@@ -225,6 +226,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		command_report_undone(&session);
 		error = command_report_blocked(&session, reason);
 	}
+	is_first = !session.filters_count;
 	if (!error)
 		error = load_all(invocation, &session, loading->rows, watchdog, reason);
 	if (error) {
@@ -264,6 +266,8 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	} else if (!(kernel->config->run & ABI_RUN_PANIC) && !run_is_confirm_late(kernel)) {
 		command_report_run(kernel);
 	}
+	if (is_first)
+		watchdog_take_pending(watchdog, session.store);
 	session_close(&session);
 	return 0;
 }
@@ -297,11 +301,11 @@ static enum command_status run_load(const struct invocation *words)
 		watchdog_ignore_hangup();
 	loading.rows = json_array();
 	error = load(invocation, &loading, &reason);
-	waits = !error && loading.watchdog.attachments;
+	waits = !error && (loading.watchdog.attachments || loading.watchdog.pending_id);
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
 	output_print(loading.answer);
-	if (waits && !error)
+	if (loading.watchdog.attachments && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
 	free(loading.watchdog.attachment);
@@ -311,6 +315,20 @@ static enum command_status run_load(const struct invocation *words)
 }
 
 /* ---- unload ---- */
+
+/* A writer may have replaced the filter by one with an older copy of its config, in which the interface is wanted. */
+static void want_no_more(int ifindex)
+{
+	struct kernel_filter *filters = NULL;
+	struct reason ignored;
+	size_t count = 0;
+
+	kernel_find_filters((struct kernel_wish){}, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++)
+		if (kernel_has_lost_interface(filters, count, i, ifindex))
+			kernel_want_received(&filters[i], ifindex, false);
+	kernel_filters_free(filters, count);
+}
 
 /*
  * Takes the filter off the interfaces of the command, and adds them to `names`. Prints an error for each that keeps it.
@@ -332,10 +350,12 @@ static enum command_status detach_all(const struct invocation *invocation, const
 			if (!is_wanted || kernel_goes_with_another(&filters[i], attachment))
 				continue;
 			error = kernel_detach(&filters[i], attachment, &reason);
-			if (error)
+			if (error) {
 				status = command_fail_because(error, &reason);
-			else
-				json_array_append_new(names, command_interface(attachment));
+				continue;
+			}
+			want_no_more(attachment->ifindex);
+			json_array_append_new(names, command_interface(attachment));
 		}
 	return status;
 }

@@ -24,6 +24,7 @@ struct up {
 	bool is_again;              /* a second pass, for interfaces that were missing in the first */
 	json_t *interfaces, *lists; /* the answer: what became of each */
 	size_t renewed;
+	struct watchdog watchdog;   /* of a change from before a reboot */
 	enum command_status status; /* of the first failure */
 };
 
@@ -162,6 +163,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
+	bool is_first;
 	int error =
 		session_open_to_load(&up->session, up->invocation->state, up->invocation->name, false, &unseen, reason);
 
@@ -193,10 +195,14 @@ static int bring_all(struct up *up, struct reason *reason)
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
 	error = 0;
+	is_first = !up->session.filters_count;
 	if (up->session.filters_count)
 		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
 	else if (count_existing(config))
 		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
+	is_first &= !error && up->session.filters_count;
+	if (is_first)
+		watchdog_take_pending(&up->watchdog, up->session.store);
 	up->renewed += renewed;
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
@@ -207,6 +213,8 @@ static int bring_all(struct up *up, struct reason *reason)
 		leave_others(up, &up->session.filters[i].kernel);
 	command_report_rebuilds(&up->session);
 	session_close(&up->session);
+	if (is_first && up->watchdog.pending_id && (error = watchdog_start(&up->watchdog, reason)))
+		note_failure(up, command_fail_because(error, reason));
 	return 0;
 }
 
@@ -318,7 +326,8 @@ static int bring_up(struct up *up, struct reason *reason)
 
 static enum command_status run_up(const struct invocation *invocation)
 {
-	struct up up = { .invocation = invocation };
+	struct up up = { .invocation = invocation,
+			 .watchdog = { .state = invocation->state, .name = invocation->name } };
 	struct config *config;
 	struct reason reason;
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,

@@ -340,6 +340,10 @@ int filter_switch(struct filter *filter, struct reason *reason)
 		}
 		hand_listener_on(config, old);
 		filter_settle_panic(config, old);
+		/* `unload` takes no lock, too: since the config was copied, it may have taken the old filter off interfaces. */
+		for (size_t i = 0; i < ABI_RECEIVED; i++)
+			if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
+				__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
 	}
 	filter_entries_carry_counts(&successor->entries, new);
 	filter_entries_find_heirs(&successor->entries, &ignored);
