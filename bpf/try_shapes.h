@@ -2,8 +2,9 @@
 /*
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
  * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first, then
- * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless its rule has a rate
- * and the packet is within the rate. This is a tuple-space search. include/abi.h defines shapes and hints.
+ * those of drop rules, of rules with a rate, and of monitor rules. So the first hit decides, unless the packet is
+ * within the rate of its rule, or is an answer and its rule has `state new`. This is a tuple-space search.
+ * include/abi.h defines shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -76,7 +77,7 @@ struct shape_search {
 	__u32 drawn;              /* see count_draw(), or 0 */
 	__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
 	__u8 kind;                /* enum packet_kind */
-	__u8 tries;               /* of the first candidate, all unsettled */
+	__u8 tries;               /* unsettled ones, of the first candidate */
 	struct flow_key flow;
 };
 
@@ -86,7 +87,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 {
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
-		/* Within the rate the next shapes decide, except where the search must end: see below. */
+		/* Within the rate the next shapes decide, but not with BUCKET_17 before Linux 5.18: see below. */
 		if (shape->tag & ABI_TAG_RATE &&
 		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
 			return !KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17;
@@ -94,7 +95,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
 		return 1;
 	}
-	/* Without bpf_loop(), the long code of BUCKET_17 ends here: the verifier would need four times as long. */
+	/* Without bpf_loop(), BUCKET_17 tries no further shape: the verifier would need four times as long. */
 	if (!KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17)
 		return 1;
 	search->candidates &= ~READ_ONCE(search->list->new_only);
@@ -119,7 +120,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 		return 1;
 	search->candidates &= search->candidates - 1;
 	*place = abi_shape_place(search->candidates);
-	/* Without this, compilers compute *place behind the loop. Linux 6.1 rejects that: see older_kernels.py. */
+	/* Without this, compilers put this computation after the loop. Linux 6.1 rejects that: see older_kernels.py. */
 	barrier_var(*place);
 	input = shape_key(search->table, shape, &search->flow, family);
 	hash = hash_of(&input);
@@ -147,7 +148,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 /* Calls that only skip shapes, and calls that end with a look-up: each shape has at most ABI_SEQUENCE_TRIES of these. */
 #define SHAPES_CALLS ((ABI_SHAPES_MAX - SHAPES_INLINE) / SHAPES_A_CALL + ABI_SHAPES_MAX * ABI_SEQUENCE_TRIES)
 
-/* It leaves `candidates` hidden: if the verifier knew other bounds after each call, it would check the function for each. */
+/* Hides `candidates` after a look-up: if the verifier knew its bounds, it would check the function again for each call. */
 static __always_inline long try_some_shapes(struct shape_search *search, enum flow_family family)
 {
 #pragma clang loop unroll(disable)
@@ -195,9 +196,9 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
 
 /*
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
- * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
- * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at every call. Rules with
- * `state new` are not for sent packets.
+ * else `otherwise`. If the hint has a shortcut that holds for this packet, a drop rule matches: then few shapes are
+ * looked up, and if none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at every
+ * call. Rules with `state new` are not for sent packets.
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,

@@ -72,7 +72,7 @@ static void say_who_adopts(int fd, struct reason *text)
 }
 
 /*
- * Any name may adopt such a filter, and each name has a lock of its own. So one lock for all names of the state
+ * A session of any name may adopt a foreign filter, and each name has a lock of its own. So one lock for all names of the state
  * directory is held while filters are adopted, and the filters are looked at again under this lock.
  */
 static int lock_adoption(struct session *session, const char *state, struct kernel_wish wish,
@@ -103,7 +103,7 @@ static void unlock_adoption(struct session *session)
 	session->adoption_lock = 0;
 }
 
-/* Whether an interface that runs `old` also runs a filter of this version that has, or gets, the same rules. */
+/* Whether the first interface of `old` also runs a filter of this version that has, or gets, the same rules. */
 static bool has_newer_beside(const struct session *session, const struct kernel_filter *kernels, size_t count,
 			     const struct kernel_filter *old)
 {
@@ -162,7 +162,7 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		struct filter *filter = &session->filters[session->filters_count];
 		if (!belongs(session, &kernels[i]))
 			continue;
-		/* Behind libxdp's dispatcher an operator exchanges filters by hand, and will take the old one off. */
+		/* Filters behind libxdp's dispatcher are exchanged by hand: the operator will unload the old one. */
 		if (kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
 		    has_newer_beside(session, kernels, count, &kernels[i]))
 			continue;
@@ -249,7 +249,7 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 	return attachment;
 }
 
-/* `session` is paused or zeroed. `to_load` is NULL for callers that start no filter. */
+/* `session` is paused or zeroed. `to_load` is NULL for callers that load no filter. */
 static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
 		   const struct to_load *to_load, struct reason *reason)
 {

@@ -32,9 +32,9 @@ struct poller {
 	const struct crowdsec_start *start;
 	FILE *to;
 	/*
-	 * By address or network, an array of two: the end that the keeper has (0: it has no rule); and the decisions by
-	 * id, each with "end", "scenario" and "from", its origin. Ends are of CLOCK_BOOTTIME: a wall clock that is set
-	 * does not matter.
+	 * For each address or network an array: the end that the keeper has (0: it has no rule), and the decisions by id.
+	 * A decision has "end", "scenario" and "from", its origin. Ends are of CLOCK_BOOTTIME, so it does not matter if
+	 * the wall clock is set.
 	 */
 	json_t *values;
 	json_t *left_out; /* how many decisions are no rules, by why */
@@ -159,7 +159,7 @@ static const char *read_decision(const struct crowdsec_options *options, json_t 
 		return "unreadable";
 	is_ban = !strcasecmp(type, "ban");
 	snprintf(decision->id, sizeof(decision->id), "%lld", (long long)number);
-	/* The name of a blocklist is its scenario. */
+	/* A decision of a blocklist has its name in `scenario`. */
 	snprintf(decision->from, sizeof(decision->from), "%s%s",
 		 strcmp(origin, "lists") ? origin : "lists:", strcmp(origin, "lists") ? "" : decision->scenario);
 	snprintf(decision->what, sizeof(decision->what), "%s %.40s", is_ban ? "scope" : "type", is_ban ? scope : type);
@@ -339,7 +339,7 @@ static void report(struct poller *poller)
 
 		if (sscanf(key, "%63s %7s %7s", origin, type, unit) != 3)
 			continue;
-		/* The LAPI adds up what was dropped. The counts of a rule end with it. */
+		/* The LAPI adds up what was dropped. The count of a rule is gone with the rule, so the sum may fall. */
 		if (strcmp(unit, "ip"))
 			now -= json_integer_value(json_object_get(poller->seen, key));
 		json_array_append_new(items, json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "name",
@@ -385,7 +385,7 @@ static __s64 step(struct poller *poller)
 	__s64 wait_ms;
 	int error;
 
-	/* Without dedup=false a decision that another one outlives is hidden, and missing when that one is taken back. */
+	/* Without dedup=false a longer decision hides a shorter one, which is then missing once the longer one is deleted. */
 	snprintf(path, sizeof(path), "/v1/decisions/stream?startup=%s&dedup=false&scopes=ip,range,country,as",
 		 is_whole ? "true" : "false");
 	error = ask(poller, path, NULL, &page, &reason);

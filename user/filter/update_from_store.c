@@ -12,7 +12,7 @@
 /*
  * Makes the table equal to the store in place. The wanted hints are collected separately. The hints in use
  * get the bits of new entries before these are in the table, and keep the bits of old entries until these are
- * gone. Shortcuts are cleared first, because any entry may go, and set last.
+ * gone. Any entry may go, so shortcuts are cleared first. They are set last.
  */
 static int reconcile(struct filter *filter, struct store *store, struct table_difference *difference,
 		     struct reason *reason)
@@ -55,8 +55,8 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 		return store_unread_reason(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
-	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise a pass rule
-	 * might go before a drop rule.
+	 * Entries are deleted in no order: a pass rule may go before a drop rule. So if all go, the empty list of shapes
+	 * is published first.
 	 */
 	error = info.rules ? 0 : filter_publish_shapes(filter, store, reason);
 	if (!error)
@@ -80,8 +80,8 @@ static int grow(struct filter *filter, struct store *store, const struct store_i
 }
 
 /*
- * The filter passes every packet until filter_start(). If another loader made the maps, they have no layout yet: they get two
- * tables. If half of the room is too small for the keys, and only then, one table gets all of it.
+ * The filter passes every packet until filter_start(). If another loader made the maps, they have no layout yet: they get
+ * two tables. If the keys fit into the whole room but not into half of it, one table gets all of it.
  */
 static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
 		  struct reason *reason)
@@ -135,7 +135,7 @@ void filter_start(struct filter *filter)
 	if (filter->state != FILTER_SET_UP)
 		return;
 	config->magic = ABI_MAGIC;
-	/* Another tool may have attached them. */
+	/* Notes the interfaces to which another tool attached the filter. */
 	for (size_t i = 0; i < filter->kernel.attachments_count; i++)
 		if (!kernel_is_outgoing(&filter->kernel.attachments[i]))
 			kernel_want_received(&filter->kernel, filter->kernel.attachments[i].ifindex, true);
@@ -151,7 +151,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 
 	if (error)
 		return store_unread_reason(error, reason);
-	/* A tool that died during set-up leaves one of them missing. Until filter_start() everything passes. */
+	/* A tool that died during set-up leaves the magic or the flag unset. Until filter_start() everything passes. */
 	if (!config->magic || !(config->run & ABI_RUN_SET_UP)) {
 		filter->state = FILTER_SET_UP;
 		return set_up(filter, store, name, &info, reason);
@@ -162,7 +162,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	filter->table.used = filter_abi_table(filter)->used;
 	if (filter->state == FILTER_REPAIRED) {
 		/*
-		 * In place, an entry of an old plan (which shapes are looked up as which) would go before the entries that
+		 * In place, an entry of an old plan (rule/shapes.h: probed_as) would go before the entries that
 		 * replace it come. So under another plan a new table is made, if one can be.
 		 */
 		const bool is_other_plan = filter_abi_table(filter)->plan != info.plan;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Applies what has come for one list as one change of the store: the rules, and the position that follows from them. */
+/*
+ * Applies what has come for one list. Rules that could lock this host out become changes of their own; all others, and the
+ * position in the log, are one change.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +17,9 @@
 /* ---- one change ---- */
 
 /*
- * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. Then the list first
- * gives up the old rule. While a change is pending, it always does: the rule that the undo brings back may differ from
- * the present one.
+ * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. So the list first
+ * gives up the old rule. It always does while a change is pending, because the rule that the undo brings back may differ
+ * from the present one.
  */
 static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
 {
@@ -64,7 +67,7 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/* A rule for which there is no kind left is refused, and the others are not. */
+/* A rule for which no shape and no rate is left is refused, and the others are not. */
 static int change_rules(struct apply_list *list, struct session *session, const struct rule_set *rules, __u64 *changed,
 			struct reason *reason)
 {
@@ -107,9 +110,9 @@ static bool is_accepted(const struct apply *apply, const struct apply_list *list
 }
 
 /*
- * Checks the limits for what the open change makes of the list: lines that renew rules do not count. A list that does not
- * grow may have any size. max-shrink limits what the log deletes within an hour; rules that were staged, and that ended,
- * do not count.
+ * Checks the limits by the rules that the list has after the open change, so lines that renew rules do not count. A list
+ * that does not grow may have any size. max-shrink limits what the log deletes within an hour. It does not hold for
+ * staged lists, and rules that ended do not count.
  */
 static int check_changed(const struct apply *apply, struct session *session, struct apply_list *list,
 			 struct reason *reason)
@@ -150,7 +153,7 @@ static int check_changed(const struct apply *apply, struct session *session, str
 
 /* ---- rules that could lock this host out ---- */
 
-/* If the rule is refused, no other rule is. The position does not change: doing it twice does no harm. */
+/* If the rule is refused, no other rule is. The position stays: to apply the rule twice does no harm. */
 int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
 		    struct reason *reason)
 {
@@ -172,7 +175,7 @@ int apply_try_alone(struct apply *apply, struct session *session, struct apply_l
 	return error;
 }
 
-/* What a search for pass rules that a whole state deletes needs. */
+/* For find_lost_pass(): the pass rules that a whole state deletes. */
 struct lost_passes {
 	const struct apply_list *list;
 	const struct guard *guard;
@@ -211,7 +214,7 @@ static int add_rules(struct rule_set *set, const struct rule_set *more)
 	return error;
 }
 
-/* A rule that the whole state does not name, but this host needs, becomes a part of it, as this list has it now. */
+/* Adds to a whole state a rule that it lacks and this host needs, as this list has the rule now. */
 static int keep_rule(struct session *session, unsigned int number, struct rule *rule, struct rule_set *kept)
 {
 	const __u64 owner = 1ULL << number;
@@ -225,8 +228,8 @@ static int keep_rule(struct session *session, unsigned int number, struct rule *
 }
 
 /*
- * Adds each drop rule, and deletes each pass rule, that concerns the guard as a change of its own, and takes the refused
- * ones out of `changes`. `number`: of the list in the store. 0; -errno: the store failed.
+ * Each rule that adds a drop or deletes a pass, and that concerns the guard, becomes a change of its own. Takes the
+ * refused ones out of `changes`. `number`: of the list in the store. 0; -errno.
  */
 static int try_dangerous(struct apply *apply, struct session *session, struct apply_list *list, unsigned int number,
 			 struct reason *reason)
@@ -293,7 +296,7 @@ static int apply_changes(struct apply *apply, struct session *session, struct ap
 		diff.near_ms = ENDS_NEAR_MS;
 		error = change_compare(session, &diff, reason);
 		dropped = diff.removed + diff.left;
-		/* A stage is empty after its release: a host that did not read the log then must not keep the rules there. */
+		/* A stage is empty after its release: a host that missed the release in the log must not keep the rules there. */
 		if (!error && !is_accepted(apply, list) &&
 		    ((list->is_older && dropped) ||
 		     (dropped * 100 > list->rules * most && !fleet_is_staged(list->name))))
@@ -346,7 +349,7 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	list->at = source.at;
 	if (!was_taken && !fleet_position_compare(list->at, believed))
 		return 0;
-	/* Stays set until the reader begins anew, because a second look finds the position that this one has set. */
+	/* Stays set until the reader begins anew: a second look would find no move, because list->at is new now. */
 	list->is_moved = true;
 	return reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again", list->name);
 }

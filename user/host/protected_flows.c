@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADDRESSES_PAIRED_MAX 64 /* most own addresses that gateways and name servers are paired with */
+#define ADDRESSES_PAIRED_MAX 64 /* each peer is paired with at most so many addresses of this host */
 
 /* ---- flows ---- */
 
@@ -31,7 +31,7 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 	return flow;
 }
 
-/* Adds the address to the text `what`. Rules may compare fragments; these packets are whole. */
+/* Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are whole. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -118,7 +118,7 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
 	if (!error && !host_is_link_local(neighbour))
 		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
-	/* Packets sent to a group are looked up as they are: see flow_exchange(). */
+	/* flow_exchange() leaves packets that are sent to a group as they are. */
 	snprintf(what, sizeof(what), "neighbour solicitations to %s", name);
 	if (!error)
 		error = guard_solicitations(guard, neighbour, what, own, 128, neighbour);
@@ -183,7 +183,7 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
 
 /*
  * A TCP connection: as a whole, the packets that begin it, those without data, and those with little and much data. Sent
- * packets are looked up as those of the peer, so each end may have sent them. Rules may compare flags, fragments and
+ * packets are looked up as those of the peer, so these are packets of both ends. Rules may compare flags, fragments and
  * lengths; the lengths here are those of Linux.
  */
 static int guard_connection(struct guard *guard, struct rule *flow, const char *what, const struct host_address *peer)
@@ -229,8 +229,8 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
 }
 
 /*
- * Servers that this host connects to. For a present connection, first the packets to any port of this host, because the
- * next connection has another port. Without a connection (own_port 0), the packets of a future one to any address of
+ * Servers that this host connects to. With a present connection, adds its packets to any port of this host, because the
+ * next connection has another port. Without one (own_port 0), adds the packets of a future connection to any address of
  * this host.
  */
 static int guard_servers(struct guard *guard, const struct host_connections *servers, const char *what,
@@ -293,7 +293,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 			 *guard->missing.text ? "; " : "");
 	if (!error)
 		error = host_find_brokers(&brokers);
-	/* The flows that an operator misses first come first. */
+	/* First those that an operator would miss soonest. */
 	if (!error && host_find_ssh(&ssh))
 		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", &own);
 	if (!error)

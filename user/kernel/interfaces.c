@@ -77,8 +77,8 @@ static bool is_ip_type(unsigned short type)
 }
 
 /*
- * Whether a GRE tunnel goes to one peer. Otherwise its packets have the outer header when they come to tc. The address of
- * the peer is in the place of that for broadcasts.
+ * Whether a GRE tunnel goes to one peer. Otherwise its packets have the outer header when they come to tc. IFLA_BROADCAST
+ * has the address of the peer.
  */
 static bool is_one_peer(const struct nlattr *address)
 {

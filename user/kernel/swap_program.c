@@ -35,7 +35,7 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 			       &on_interface);
 	if (error != -EBUSY)
 		return error;
-	/* Only the link can replace a program that it holds. It gives no error text. */
+	/* A BPF link holds the program: only the link can replace it, and it gives no error text. */
 	kernel_catch_messages();
 	for (__u32 id = 0; link < 0 && !bpf_link_get_next_id(id, &id);) {
 		struct bpf_link_info info = {};
@@ -122,7 +122,7 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 	return error;
 }
 
-/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
+/* If an interface refuses the old program, the new filter stays there; the next command finds it by its name. */
 static void put_back(const struct kernel_filter *filter, const int *programs, size_t count)
 {
 	while (count--) {
@@ -136,8 +136,8 @@ static void put_back(const struct kernel_filter *filter, const int *programs, si
 }
 
 /*
- * An error counts only if the old program still runs there. If the interface is gone, or somebody else has changed its
- * program, it is left out (its program: -1), because there is nothing to replace.
+ * An error counts if the old program still runs, or if that cannot be read. It does not count if the new program runs.
+ * An interface that is gone, or that runs another program, is left out: programs[i] becomes -1.
  */
 static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
 		       struct reason *reason)
@@ -177,7 +177,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		if (!error)
 			error = kernel_add_attachment(filter, &attachment);
 	}
-	/* The old programs must stay loaded in case they are put back. -1: the interface no longer runs its program. */
+	/* The descriptors keep the old programs loaded, to put them back. -1: the interface no longer runs that program. */
 	for (size_t i = 0; i < count && programs; i++) {
 		const struct kernel_attachment *attachment = &old->attachments[i];
 		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
@@ -200,7 +200,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		old->attachments[kept] = old->attachments[i];
 		filter->attachments[kept++] = filter->attachments[i];
 	}
-	/* Forgets attachments that were left out; but if all were, they stay, to show where it ran. */
+	/* Forgets attachments that were left out. If all were, they stay, to show where the filter ran. */
 	if (kept)
 		old->attachments_count = filter->attachments_count = kept;
 	free(programs);
@@ -225,7 +225,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	for (size_t i = 0; i < filter->attachments_count && !error; i++)
 		if (kernel_is_outgoing(&filter->attachments[i]))
 			kernel_want_outgoing(filter, &filter->attachments[i], true);
-	/* The old programs still count the packets in them; without this wait those counts would be lost. */
+	/* Some CPUs still run the old programs. Without this wait, what they count now would be lost. */
 	if (!error)
 		grace_wait();
 	return error;
@@ -249,8 +249,8 @@ __u32 kernel_one_buffer_mtu(void)
 }
 
 /*
- * A tap runs the program on frames of any size. A driver without frames in several buffers, for example ena, has an MTU
- * limit of its own. This does not know the limit, and only leaves room for the headroom.
+ * A tap runs the program on frames of any size. A driver that never puts a frame into several buffers, for example ena,
+ * has an MTU limit of its own. That limit is not known here, so only room for the headroom is left.
  */
 bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads the sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f; and of the
- * rules, those with `limit rate over ... drop`.
+ * Reads sets, and rules with `limit rate over ... drop`, in the output of nft -j list set, list sets or list ruleset, and
+ * in a file for nft -j -f.
  * The first address of an element is the source, the second the destination. A single service is the destination
  * port. Of two services, the first is the source port. A typeof, or a set name from list_write_nft(), may name
  * other columns.
  *
- * The reader walks the JSON text, and makes JSON values only of single elements. So it knows line numbers,
+ * The reader walks the JSON text, and never makes a JSON value of a whole set. So it knows line numbers,
  * and a set of a million elements needs no more memory than its text.
  */
 #include <errno.h>
@@ -67,7 +67,7 @@ static const struct meaning fields[] = {
 	{},
 };
 
-/* `name` NULL: no expression has one. */
+/* `name` NULL: it was no string. Returns NULL if no rule can say it. */
 static const char *keyword_of(const struct meaning *meaning, const char *name)
 {
 	while (name && meaning->names && !suggest_has(meaning->names, name, strlen(name), true))
@@ -189,7 +189,7 @@ static int add_values(const struct nft_set *set, struct list_row *row, const jso
 	return error;
 }
 
-/* ICMP columns imply the protocol, and so may those of ports. The name of a set may imply the family. */
+/* ICMP columns imply the protocol; port columns may. The name of a set may imply the family. */
 static void add_implied(const struct nft_set *set, struct list_row *row)
 {
 	const struct list_columns *columns = &set->columns;
@@ -205,7 +205,7 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 
 /* ---- rules ---- */
 
-/* Adds one part of a rule to the row. NULL; the name of what no rule can say. */
+/* Adds one part of a rule of nft to the row. Returns the name of what our rules cannot say, or NULL. */
 static const char *add_part(struct nft_set *set, struct list_row *row, const char *what, const json_t *part)
 {
 	static const char *const units[] = { "bytes", "kbytes", "mbytes" };
@@ -242,7 +242,7 @@ static const char *add_part(struct nft_set *set, struct list_row *row, const cha
 }
 
 /*
- * Reads a rule that drops what is above a limit. In nft the rules before it decide first, and packets that they drop
+ * Reads a rule that drops or rejects what is above a limit. In nft the rules before it decide first, and packets that they drop
  * do not count. So no rule that decides may come before it, apart from other such rules.
  */
 static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chain, const json_t *rule)
@@ -296,7 +296,7 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 
 /* ---- objects ---- */
 
-/* The start of a piece, for a message. */
+/* How many bytes of a span a message shows. */
 static int shown(const struct json_span *span)
 {
 	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;

@@ -75,7 +75,7 @@ static int add_shapes(struct store *store, const struct rule *rule)
 	for (size_t i = 0; i < count; i++) {
 		int error = shape_list_add(&store->shapes, &keys[i].shape, 1);
 
-		/* The undo must bring back what there was, even if a key becomes more keys than a new rule may have. */
+		/* The undo must bring back what there was, even if the rule needs more shapes than a new one may take. */
 		if (error == -E2BIG && store->is_undoing) {
 			const struct shape_list_entry entry = { keys[i].shape, keys[i].shape, false, 1 };
 			struct shape_list planned = store->shapes;
@@ -158,7 +158,7 @@ int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, v
 	return result ? result : error == -ENOENT ? 0 : error;
 }
 
-/* Not while a change is pending: its undo may bring the rule back. So a rule that is added again may have an old entry. */
+/* While a change is pending, its undo may bring the rule back, so the addition stays: a new rule may have an old one. */
 static int forget_addition(struct store *store, const MDB_val *key)
 {
 	return store->meta.pending_id ? 0 : store_pair_del(store, store->added_db, key);
@@ -195,7 +195,7 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	if (!error)
 		error = store_save_old_value(store, key, &before);
 	if (!error && store_owners_all(&old.owners) & ~store_owners_all(now) & 1ULL << STORE_BY_HAND)
-		error = forget_addition(store, key);
+		error = forget_addition(store, key); /* no longer wanted by hand */
 	return error ? error : record_change(store, key, &old.owners, now);
 }
 
@@ -491,7 +491,7 @@ int store_check(struct store *store)
 	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next two */
 	mdb_dbi_open(txn, "rates", 0, &db);
 	mdb_dbi_open(txn, "added", 0, &db);
-	/* Handles count up from 0, the list of free pages. */
+	/* All databases of LMDB: their handles count up from 0, the list of free pages, until -EINVAL. */
 	for (db = 0; !error; db++)
 		error = store_pairs_each(txn, db, touch, &sum);
 	error = error == -EINVAL ? 0 : error;
