@@ -91,6 +91,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 		if (shape->tag & ABI_TAG_RATE &&
 		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
 			return !KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17;
+		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
 		return 1;
@@ -198,7 +199,7 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
  * else `otherwise`. If the hint has a shortcut that holds for this packet, a drop rule matches: then few shapes are
  * looked up, and if none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at every
- * call. Rules with `state new` are not for sent packets.
+ * call. Rules with `state new` are not for sent packets. The caller sets search->flow only.
  */
 static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
 						     const struct abi_table *table, enum flow_family family,

@@ -322,6 +322,7 @@ int session_open_dry_run(struct session *session, const char *state, const char 
 	strncpy(session->name, name, sizeof(session->name) - 1);
 	if (error)
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
+	/* A trial of a store that does not exist yet uses an empty one, whose files are unlinked at once. */
 	error = store_open(dir, STORE_READ, &present, reason);
 	store_close(present);
 	if (!error)

@@ -182,6 +182,10 @@ static const char *read_decision(const struct crowdsec_options *options, json_t 
 	return is_short ? "shorter than min-prefix" : NULL;
 }
 
+/*
+ * Takes a new decision, or the end of one. The first decision beyond max-rules and all later ones are only noted by id, so
+ * that their ends are not taken for ends of rules. json_object_del() returns 0 if the id was there.
+ */
 static void take_decision(struct poller *poller, json_t *json, bool is_new)
 {
 	struct decision decision = {};

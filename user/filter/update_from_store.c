@@ -93,7 +93,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	struct filter_entries entries;
 	int error = 0;
 
-	if (!filter_abi_table(filter)->hint_shift)
+	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
 		filter_lay_out(&filter->kernel, 1, all);
 	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= all) {
 		if (!filter_holds(filter, info->keys) && fits_whole) {
@@ -168,6 +168,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 		const bool is_other_plan = filter_abi_table(filter)->plan != info.plan;
 		const __u64 slots = filter_slots_to_grow_to(filter, info.keys);
 
+		/* As if there were no room. */
 		error = is_other_plan && filter_can_build_successor(filter, slots) ?
 				-ENOSPC :
 				filter_fill(filter, store, NULL, reason);

@@ -32,6 +32,7 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 		bool is_same_comment;
 
 		error = change_add(session, rule, &added, reason);
+		/* store_get() reads the rule as it is now into `present`. */
 		is_same_comment = error || added == STORE_ADDED || added == STORE_NEW_OWNER ||
 				  store_get(session->store, &present) || !strcmp(rule->comment, present.comment);
 		if (!error && added == STORE_UNCHANGED && is_same_comment && !rule->timeout_ms &&
@@ -310,6 +311,7 @@ static int apply_changes(struct apply *apply, struct session *session, struct ap
 				list->name);
 		if (!error && diff.obsolete.count + list->changes.count > 1000)
 			change_at_once(session);
+		/* Only deletes: change_rules() adds, because it leaves out single rules that are refused. */
 		diff.wanted = &nothing;
 		if (!error)
 			error = change_replace(session, &diff, NULL, NULL, reason);
@@ -344,6 +346,7 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 		*reason = list->why;
 		return -EEXIST;
 	}
+	/* Somebody has changed the list by hand: it follows from no position. */
 	if (lists->list[number].is_edited)
 		source = (struct apply_source){};
 	list->at = source.at;

@@ -22,7 +22,7 @@ static int refuse(struct route_stream *stream, char c, struct reason *reason, co
 	reason_set(reason, -EBADMSG, "line %llu of the input %s", (unsigned long long)stream->line, what);
 	stream->depth = 0;
 	stream->is_in_array = stream->has_content = stream->is_in_string = stream->is_escaped = false;
-	stream->is_skipped = c != '\n';
+	stream->is_skipping = c != '\n';
 	stream->line += c == '\n';
 	return -EBADMSG;
 }
@@ -43,6 +43,10 @@ static bool take_inside(struct route_stream *stream, char c)
 	return !stream->depth;
 }
 
+/*
+ * Takes a character between routes. A line is a route, or an array of routes; after `]` nothing may follow but the end of the
+ * line.
+ */
 static int take_between(struct route_stream *stream, char c, struct reason *reason)
 {
 	switch (c) {
@@ -92,14 +96,14 @@ int route_stream_take(struct route_stream *stream, const char *bytes, size_t len
 		const char c = bytes[(*taken)++];
 		int error = 0;
 
-		if (stream->is_skipped) {
-			stream->is_skipped = c != '\n';
+		if (stream->is_skipping) {
+			stream->is_skipping = c != '\n';
 			stream->line += c == '\n';
 		} else if (!stream->depth)
 			error = take_between(stream, c, reason);
 		else if (c == '\n')
 			error = refuse(stream, c, reason, "ends within a route");
-		else if (stream->used + 2 > ROUTE_STREAM_BYTES)
+		else if (stream->used + 2 > ROUTE_STREAM_BYTES) /* this character, and a 0 behind the route */
 			error = refuse(stream, c, reason, "has a route of more than 256 KiB");
 		else if (take_inside(stream, c)) {
 			stream->route[stream->used] = '\0';
@@ -113,5 +117,5 @@ int route_stream_take(struct route_stream *stream, const char *bytes, size_t len
 
 bool route_stream_is_whole(const struct route_stream *stream)
 {
-	return !stream->depth && !stream->has_content && !stream->is_skipped;
+	return !stream->depth && !stream->has_content && !stream->is_skipping;
 }

@@ -166,7 +166,7 @@ struct route_stream {
 	bool is_in_array;
 	bool has_content; /* of this line */
 	bool is_in_string, is_escaped;
-	bool is_skipped; /* the rest of the line */
+	bool is_skipping; /* the rest of the line */
 	__u64 line;      /* of the input, from 1 */
 };
 

@@ -60,8 +60,8 @@ static int add_packet(struct guard *guard, const struct rule *flow, __u16 length
 	packet.fields |= RULE_DETAILS;
 	packet.details.fragment_mask = FLOW_FRAGMENT_MASK;
 	packet.fragment = FLOW_FRAGMENT_NO;
-	packet.details.length_bits = RULE_PORT_BITS;
-	packet.length = length + (flow->family == FLOW_IPV6 ? 20 : 0);
+	packet.details.length_bits = RULE_PORT_BITS;                   /* all: lengths are compared as ports are */
+	packet.length = length + (flow->family == FLOW_IPV6 ? 20 : 0); /* the header is 20 bytes longer */
 	return add_flow(guard, &packet, what, address);
 }
 
@@ -279,6 +279,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = host_find_name_servers(&servers);
 	if (!error)
 		error = host_find_bgp(&bgp, &bgp_servers);
+	/* The functions before host_find_bgp() fail only for want of memory. */
 	if (error && error != -ENOMEM) {
 		reason_set(&guard->missing, 0,
 			   "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers that the "

@@ -133,7 +133,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 			interface->is_virtio_net = !strcmp(payload, "virtio");
 			break;
 		case IFLA_LINKINFO:
-			interface->is_tap = is_of_kind(attribute, "tun");
+			interface->is_tap = is_of_kind(attribute, "tun"); /* the kind of tap, too */
 			break;
 		case IFLA_BROADCAST:
 			if (header->ifi_type == ARPHRD_IPGRE || header->ifi_type == ARPHRD_IP6GRE)
@@ -223,7 +223,7 @@ void interfaces_keep_running(struct interface *interfaces, size_t *count)
 			interfaces[kept++] = interfaces[i];
 	}
 	*count = kept;
-	/* Bounded, because a tunnel's link may close a circle. */
+	/* An upper interface comes before those below it. Bounded, because a tunnel's link may close a circle. */
 	for (size_t pass = 0; pass < kept && !is_ordered; pass++) {
 		is_ordered = true;
 		for (size_t i = 0; i < kept; i++)

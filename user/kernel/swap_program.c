@@ -184,6 +184,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		__u32 runs;
 
 		programs[i] = fd < 0 ? -1 : fd;
+		/* No error if the program is gone, and the interface runs another one now or none. */
 		if (!error && fd < 0 && (fd != -ENOENT || look_again(attachment, &runs) || runs == attachment->prog_id))
 			error = fd;
 	}

@@ -277,6 +277,7 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 		}
 	}
 	is_over = drops && json_is_true(json_object_get(limit, "inv"));
+	/* A rule decides if it may end the way of a packet: the rules behind it do not see all packets. */
 	if (chain && (!is_over || unfit))
 		chain->decides |= decides;
 	if (!limit || !decides)
@@ -297,7 +298,7 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 /* ---- objects ---- */
 
 /* How many bytes of a span a message shows. */
-static int shown(const struct json_span *span)
+static int shown_bytes(const struct json_span *span)
 {
 	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
 }
@@ -309,7 +310,7 @@ static int end_walk(struct nft_list *in, const struct json_walk *walk, int got, 
 		return error;
 	in->list->is_cut = true;
 	in->list->reader.number = walk->rest.line;
-	list_refuse(in->list, "'%.*s': not JSON as nft -j writes it; not all of it was read", shown(&walk->rest),
+	list_refuse(in->list, "'%.*s': not JSON as nft -j writes it; not all of it was read", shown_bytes(&walk->rest),
 		    walk->rest.at);
 	return -EBADMSG;
 }
@@ -332,12 +333,12 @@ static int read_elements(struct nft_list *in, const struct nft_set *set, const s
 
 		in->list->reader.number = span->line;
 		if (!value) {
-			list_refuse(in->list, "'%.*s' is not JSON", shown(span), span->at);
+			list_refuse(in->list, "'%.*s' is not JSON", shown_bytes(span), span->at);
 		} else if (add_values(set, &row, element ? json_object_get(element, "val") : value)) {
-			list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
-				    set->name);
+			list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown_bytes(span),
+				    span->at, set->name);
 		} else if (timeout && !json_is_integer(timeout)) {
-			list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown(span),
+			list_refuse(in->list, "'%.*s': its timeout is not a whole number of seconds", shown_bytes(span),
 				    span->at);
 		} else {
 			if (seconds || expires)
@@ -381,7 +382,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 		else if (!strcmp(key, "name"))
 			snprintf(set.name, sizeof(set.name), "%s", text);
 		else if (!strcmp(key, "timeout"))
-			set.timeout_s = json_is_integer(value) ? json_integer_value(value) : -1;
+			set.timeout_s = json_is_integer(value) ? json_integer_value(value) : -1; /* -1: bad */
 		else if (!strcmp(key, "type"))
 			is_fit = !parse_type(&set, value);
 		json_decref(value);

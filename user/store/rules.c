@@ -228,7 +228,7 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 {
 	static const struct store_owners none;
 	__u8 room[STORE_VALUE_BYTES];
-	int error, undone, status = MDB_KEYEXIST;
+	int error, undone, status = MDB_KEYEXIST; /* also if the rule does not sort after all others */
 
 	*there = store_value_write(owners, rule->rate, rule->comment, room);
 	if (store->appending)
@@ -273,6 +273,7 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 	error = store_value_read(store, &there, &value);
 	if (error)
 		return error;
+	/* The owner may have the rule already; else it joins the others, or replaces an end or a rate. */
 	rate = store_rate_with(value.rate, &value.owners, bit, rule->rate);
 	if (value.owners.permanent & bit && rate == value.rate) {
 		*added = STORE_UNCHANGED;
