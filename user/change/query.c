@@ -294,9 +294,8 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 		if (view.is_sent)
 			flow_exchange(&flow);
 		view.packet = rule_of_packet(&flow);
-		if (!view.is_sent && flow.fragment != FLOW_FRAGMENT_LATER &&
-		    !flow_continues(flow.family, flow.port_kind, bpf_ntohs(flow.sport), flow.tcp_flags))
-			view.packet.fields |= RULE_NEW;
+		if (!view.is_sent)
+			query_assume_new(&view.packet);
 	}
 	if (sample->outcome < OUTCOME_POLICIES)
 		view.cause = SAMPLE_POLICY;
