@@ -18,6 +18,7 @@
 #include "io/json_walk.h"
 #include "lists/internal.h"
 #include "base/memory.h"
+#include "base/safe_text.h"
 #include "base/suggest.h"
 
 #define NAME_BYTES 256
@@ -495,7 +496,8 @@ int list_read_nft(struct list_input *list)
 	int error = reader_rest(&list->reader, &text, &length);
 
 	list->reader.number = span.line;
-	if (!error && text[strspn(text, " \t\r\n")] != '{') {
+	span.at = error ? NULL : text_behind_mark(text);
+	if (!error && span.at[strspn(span.at, " \t\r\n")] != '{') {
 		list_refuse(list, "'%.*s': not JSON; write: nft -j list set ... | xdp-cuckoo import -",
 			    (int)strcspn(text, "\n") < SHOWN_BYTES ? (int)strcspn(text, "\n") : SHOWN_BYTES, text);
 		free(text);
@@ -505,7 +507,6 @@ int list_read_nft(struct list_input *list)
 		return list_refuse(list, "a NUL byte; this is not a text file");
 	if (error)
 		return error;
-	span.at = text;
 	span.end = text + length;
 	do /* a file may have several documents */
 		error = read_document(&in, &span);

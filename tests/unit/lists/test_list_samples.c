@@ -366,6 +366,8 @@ TEST(test_documents_of_nft)
 	static const char other[] = NFT_SET("192.0.2.1") "\n\n192.0.2.2";
 	static const char cut[] = NFT_SET("192.0.2.1") "\n{\"nftables\": [";
 	static const char foreign[] = NFT_SET("192.0.2.1") "\n{\"x\": 1}\n" NFT_SET("192.0.2.2");
+	static const char marked[] = "\xef\xbb\xbf" NFT_SET("192.0.2.1");
+	struct read_list read;
 
 	assert_reads(two, sizeof(two) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
 	assert_reads(joined, sizeof(joined) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
@@ -375,6 +377,10 @@ TEST(test_documents_of_nft)
 		     "2: '': not JSON as nft -j writes it; not all of it was read\n");
 	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n",
 		     "2: not JSON as nft -j writes it: no member \"nftables\"\n");
+	/* A byte order mark, where --format names the format. */
+	read = read_bytes(LIST_NFT, 0, marked, sizeof(marked) - 1);
+	assert_string_equal(read.rules, "src 192.0.2.1\n");
+	free_list(&read);
 }
 
 /* Sets with typeof, as newer versions of nft list them; and sets that cannot be rules. */
