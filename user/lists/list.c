@@ -185,6 +185,25 @@ int list_next(struct list_input *list, int (*next)(struct reader *reader))
 	return got;
 }
 
+/* A text list may begin with a rule whose comment has a comma and the name of a column: that is no heading of CSV. */
+static bool is_rule(const char *line)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule_words words;
+	bool is_quoted = false;
+	struct reason ignored;
+	struct rules rules;
+	size_t length = 0;
+
+	for (; line[length] && (is_quoted || !strchr("#;", line[length])); length++)
+		is_quoted ^= line[length] == '"';
+	snprintf(text, sizeof(text), "%.*s", (int)length, line);
+	if (rule_words_split(&words, text, &ignored) || rules_parse(&rules, words.word, words.count, false, &ignored))
+		return false;
+	rules_free(&rules);
+	return true;
+}
+
 /* LIST_UNKNOWN: this line does not show the format. */
 static enum list_format format_of(const char *line)
 {
@@ -205,7 +224,7 @@ static enum list_format format_of(const char *line)
 	if (line[strcspn(line, " \t")] &&
 	    suggest_has("create|add|-N|-A|--create|--add", line, strcspn(line, " \t"), true))
 		return LIST_IPSET;
-	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
+	return list_is_csv_heading(line) && !is_rule(line) ? LIST_CSV : LIST_TEXT;
 }
 
 int list_read(struct list_input *list)

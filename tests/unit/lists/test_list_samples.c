@@ -192,6 +192,20 @@ TEST(test_odd_files)
 }
 
 /* A row without an address means any address only if the file has the columns of export. */
+/* The first line is a rule, although its comment has a comma and the name of a column. */
+TEST(test_comments_are_no_headings)
+{
+	static const char *const first[] = { "192.0.2.1 comment \"spam, network, x\"", "192.0.2.1 # spam, net",
+					     "192.0.2.1 ; a, port, b", "192.0.2.1 # spam; net" };
+	char text[128], rules[128];
+
+	for (size_t i = 0; i < COUNT(first); i++) {
+		snprintf(text, sizeof(text), "%s\n192.0.2.2\n", first[i]);
+		snprintf(rules, sizeof(rules), "src 192.0.2.1%s\nsrc 192.0.2.2\n", i ? "" : first[0] + 9);
+		assert_reads(text, strlen(text), rules, "");
+	}
+}
+
 TEST(test_csv_without_addresses)
 {
 	static const char foreign[] = "ip,port\n,80\n192.0.2.1,80\n,\n";
