@@ -64,6 +64,8 @@ test_what_is_wrong_is_told_with_its_line() {
 		'[list a]' 'file = /a'
 	refused ":1: \[fleet\]: the list 'flowspec' is kept by \[flowspec\] too" '[fleet]' 'broker = b' 'lists = flowspec' '[flowspec]' \
 		'own-prefixes = any'
+	refused ":1: \[fleet\]: 'redis://b' must be HOST, HOST:PORT, " '[fleet]' 'broker = a redis://b'
+	refused ":1: \[fleet\]: 'b:65536' must be HOST, HOST:PORT, " '[fleet]' 'broker = a' 'report = b:65536'
 	refused ":1: \[fleet\]: the list 'a' is there twice" '[fleet]' 'broker = b' 'lists = a b a'
 	refused ":1: \[fleet\]: the list 'a' has a stage" '[fleet]' 'broker = b' 'lists = a a.next' 'staged = yes'
 	refused ":1: \[fleet\]: the list '-a' is no name of a list" '[fleet]' 'broker = b' 'lists = -a'

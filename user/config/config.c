@@ -307,6 +307,15 @@ static const char *find_fleet_mistake(const struct config *config, size_t at)
 						      NULL;
 }
 
+static void check_broker(struct config_reading *reading, const char *where)
+{
+	char host[HOST_WHERE_BYTES], port[8];
+
+	if (where && *where != '/' && (host_split(where, host, port) || !atoi(port) || atoi(port) > 65535))
+		config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: '%s' must be %s", where,
+			      "HOST, HOST:PORT, [IPv6]:PORT or the path of a socket");
+}
+
 /* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
@@ -318,6 +327,9 @@ static void check_whole(struct config_reading *reading)
 	if (reading->section_line[SECTION_FLEET] && !config->fleet.brokers_count)
 		config_refuse(reading, reading->section_line[SECTION_FLEET],
 			      "[fleet] names no broker; write broker = HOST...");
+	for (size_t i = 0; i < config->fleet.brokers_count; i++)
+		check_broker(reading, config->fleet.brokers[i]);
+	check_broker(reading, config->fleet.report);
 	for (size_t i = 0; i < config->fleet.lists_count; i++)
 		if (find_fleet_mistake(config, i))
 			config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: the list '%s' %s",
