@@ -168,11 +168,13 @@ static const char *advice_of(const struct line *line)
 							  "";
 }
 
+/* To iptables, an ACK of a connection that it does not know is NEW, too. So `state new` narrows no rule here. */
 static int remember(struct iptables *in, const struct rule *rule, const char *chain, bool is_of_answers)
 {
 	if (array_grow(&in->passed, in->count, sizeof(*in->passed)))
 		return -ENOMEM;
-	in->passed[in->count++] = (struct passed){ *rule, in->list->reader.number, chain, is_of_answers };
+	in->passed[in->count] = (struct passed){ *rule, in->list->reader.number, chain, is_of_answers };
+	in->passed[in->count++].rule.fields &= ~RULE_NEW;
 	return 0;
 }
 

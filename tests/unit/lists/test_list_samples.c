@@ -288,6 +288,9 @@ static const struct {
 	  "", "4" FIRST("3") },
 	{ SAVED "-A INPUT -m state --state NEW -j ACCEPT\n-A INPUT -s 192.0.2.1 -m state --state NEW -j DROP\n", "",
 	  "4" FIRST("3") },
+	{ SAVED "-A INPUT -p tcp -m state --state NEW -j ACCEPT\n"
+		"-A INPUT -s 192.0.2.1 -p tcp -m tcp --tcp-flags ACK ACK -j DROP\n",
+	  "", "4" FIRST("3") },
 	{ SAVED "-A INPUT -s 192.0.2.1 -p tcp -m tcp --syn -j DROP\n"
 		"-A INPUT -s 192.0.2.1 -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP\n"
 		"-A INPUT -s 192.0.2.1 -m conntrack --ctstate INVALID -j DROP\n",
