@@ -10,14 +10,14 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 slot;     /* of the entry that decided; LOOKUP_NO_SLOT if none did, or the table has no records */
+	__u32 slot;     /* for count_rule(), maybe with LOOKUP_DRAWN; LOOKUP_NO_SLOT: nothing is counted by rule */
 	__u64 listener; /* lease of the listener (abi_config) for a drop or would-be drop; else 0 */
 };
 
 /*
  * The flow comes from packet_parse() or from packet_gather(). Clang 19 may spill registers of the two paths to the same
  * stack slot. Then Linux 6.18 refuses the program with "verifier bug". A volatile copy prevents that. Up to clang 16
- * none is needed, and it would take more stack.
+ * no copy is needed, and one would take more stack.
  */
 #if __clang_major__ > 16
 #define VERDICT_COPY volatile
@@ -27,7 +27,8 @@ struct verdict {
 
 /*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
- * outcome is the parser's result, and a policy decides. `kind`: enum packet_kind.
+ * outcome is the parser's result or OUTCOME_UNSETTLED, and a policy decides. Sent packets whose two ends cannot be
+ * exchanged pass. `kind`: enum packet_kind.
  */
 static __always_inline struct shape_match verdict_outcome(packet_context *ctx, const struct abi_config *config,
 							  const void *data, const void *end, int kind)
@@ -52,9 +53,9 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	flow_pack(&flow, key);
 	/*
-	 * On each path through the parser the verifier knows different values of the result and, in the key, of the
-	 * protocol, the kind of ports, the fragment and the flags. They are hidden, or it would check all shapes once
-	 * per path.
+	 * On each path through the parser the verifier knows another result, and other values in two words of the key:
+	 * protocol and kind of ports, and fragment and flags. They are hidden, or it would check all shapes once per
+	 * path.
 	 */
 	result = hide_from_verifier(&config->zero, result);
 	key->word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key->word[FLOW_KEY_DETAILS]);
@@ -68,8 +69,8 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 
 /*
  * A filter is at rest if it was never set up, is in a panic, or was not confirmed in time. It then passes every packet.
- * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest. It is not inline, so that
- * the common path keeps its registers.
+ * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest. The function is
+ * not inline, so that the common path keeps its registers.
  */
 RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {

@@ -7,10 +7,10 @@
  * added. A touched key gains or loses a rule, or its end changes. A key ends when the last of its rules ends, and the
  * tables keep the end in ticks.
  *
- * Nothing enters a table before the change is complete. A change that is refused or interrupted until then has affected
- * no packet. (After that, filter_change_undo() repairs the table.) Before the commit the added keys enter. After the
- * commit the keys without rules leave. A pass rule keeps packets from drop rules. So pass keys enter before drop keys
- * and leave after drop keys: a packet that passes before and after the change also passes in between.
+ * No key enters a table while rules are still added or deleted. A change that is refused or interrupted until then has
+ * affected no packet. (After that, filter_change_undo() repairs the table.) Then, before the commit, the added keys
+ * enter. After the commit the keys without rules leave. A pass rule keeps packets from drop rules. So pass keys enter
+ * before drop keys and leave after drop keys: a packet that passes before and after the change also passes in between.
  *
  * All this is true while filter->way is FILTER_KEY_BY_KEY or FILTER_KEYS_IN (filter_change.c). With the other ways the
  * table is filled from the store.
@@ -30,8 +30,8 @@ bool any_table_takes_keys(const struct session *session)
 }
 
 /*
- * Whether one more key needs a larger table. A filter held by another tool cannot get larger maps. So once its table
- * has all their room, it may fill beyond TABLE_LOAD_PERCENT, up to all slots.
+ * Whether one more key needs a larger table. A filter held by another tool cannot get larger maps. So once the table
+ * fills these maps, it may be loaded beyond TABLE_LOAD_PERCENT, up to all slots.
  */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
@@ -84,8 +84,8 @@ static bool is_absent(const struct session *session, const struct rule_key *key)
 }
 
 /*
- * Inserts the added keys of the rules with this action. A table cannot take a key if the end of the key is too far from
- * the epoch of the table, or if too many keys share its two buckets. Then a new table replaces it, if one can be made.
+ * Inserts the added keys of the rules with this action. A new table replaces the present one, if one can be made, if the
+ * epoch of the table is too long ago for a key with an end, or if a key finds no room in its two buckets.
  */
 static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
 {

@@ -55,7 +55,7 @@ static int load_one(const struct invocation *invocation, struct session *session
 	session_filter_on(session, interface, false, &attachment); /* again: attachments move in memory */
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
-	/* People who do not ask for it get no such column. */
+	/* In text, only those who ask for --outgoing get the column. */
 	if (invocation->load.is_outgoing || output_is_json())
 		json_object_set_new(row, "outgoing", json_boolean(is_outgoing));
 	json_array_append_new(rows, row);
@@ -172,7 +172,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; see "
 					  "xdp-cuckoo status",
 					  session->name, session_name_option(session->name));
-	/* A load that is refused below (--confirm, but nothing new) must not make a running filter drop less. */
+	/* Not if the load is refused below (--confirm, but nothing new): the running filter would drop less. */
 	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
 			    (is_any_new || !invocation->confirm_ms);
 	command_fit_mtu(session);
@@ -273,7 +273,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 }
 
 /*
- * The watchdog starts before anything is printed: if nobody reads the output any more, printing may end this process.
+ * The watchdog starts before the answer is printed: if nobody reads the output any more, printing may end this process.
  */
 static enum command_status run_load(const struct invocation *words)
 {
@@ -316,7 +316,9 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-/* A writer may have replaced the filter by one with an older copy of its config, in which the interface is wanted. */
+/*
+ * Notes again that the filter should not be there: a writer may have replaced it by one with an older copy of its config.
+ */
 static void want_no_more(int ifindex)
 {
 	struct kernel_filter *filters = NULL;
@@ -361,8 +363,8 @@ static enum command_status detach_all(const struct invocation *invocation, const
 }
 
 /*
- * What unload says about one of its words. `unsound`: the error that kept a filter from being seen or used; 0: all can
- * be.
+ * Judges one word of unload, and adds the interface to `names` if it counts as unloaded. `unsound`: why a filter was not
+ * seen or cannot be used (-errno); 0: all were.
  */
 static enum command_status judge_word(const char *interface, const struct kernel_filter *filters, size_t count,
 				      int unsound, const struct reason *why, json_t *names)

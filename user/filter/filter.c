@@ -283,7 +283,7 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 
 /* ---- one key ---- */
 
-/* The present tick, as two processes estimate it, differs by one at most; the rest is a margin. */
+/* Two processes' estimates of the present tick differ by one at most; 16 leaves a margin. */
 #define AHEAD_TICKS 16
 #define STOPPED_MS 100 /* more time than this between two reads of clocks: the process was stopped */
 
@@ -326,7 +326,7 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 
 	if (!tick || ticks_now(&now, &ignored))
 		return false;
-	/* Another process, whose estimate of the tick is ahead, may have set the epoch. Then it is just after `now`. */
+	/* The epoch may be just after `now`: another process set it, whose estimate of the tick is ahead. */
 	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
 }
 

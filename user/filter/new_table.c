@@ -56,7 +56,7 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 /* ---- a new filter ---- */
 
 /*
- * Maps get room for a second table, so that a whole change needs no new maps. This costs memory, so only
+ * Maps get room for a second table, so that a table can be replaced without new maps. This costs memory, so only
  * tables up to a limit get it. Small tables also get room to grow.
  */
 #define ROOM_SLOTS_LEAST (1ULL << 17)
@@ -222,7 +222,7 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	return 0;
 }
 
-/* The dispatcher that holds the program keeps its maps. */
+/* A program behind a dispatcher cannot get new maps. */
 static int refuse_new_maps(const struct filter *filter, const struct kernel_attachment *held, __u64 slots,
 			   struct reason *reason)
 {
@@ -259,7 +259,7 @@ int filter_build_successor(struct filter *filter, struct store *store, const str
 	if (!error)
 		error = store_shapes(store, &shapes);
 	hint_shift = error ? 0 : hints_shift_for(&shapes);
-	/* So many more that new maps are better. Twice as many are not worth new programs. */
+	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
 	needs_more_hints = hint_shift + 1 < filter_abi_table(filter)->hint_shift && !held;
 	if (error)
 		store_unread_reason(error, reason);
@@ -306,7 +306,7 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 
 /*
  * The order matters in three places. The config repeats the active table's geometry and `used` for other tools. So they
- * are written before `active`, the one store that makes all interfaces use the other table. The new table has the old
+ * are written before `active`, the one write that makes all interfaces use the other table. The new table has the old
  * counts before the switch, so that a reader does not see them go back. The old table's counts stand still only after
  * the wait, when no packet uses it. So the second search for heirs comes after the wait. It finds those of rules that
  * packets matched for the first time since filter_build().
@@ -340,7 +340,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 		}
 		hand_listener_on(config, old);
 		filter_settle_panic(config, old);
-		/* `unload` takes no lock, too: since the config was copied, it may have taken the old filter off interfaces. */
+		/* `unload` takes no lock: since the config was copied, it may have taken the old filter off interfaces. */
 		for (size_t i = 0; i < ABI_RECEIVED; i++)
 			if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
 				__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);

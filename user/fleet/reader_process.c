@@ -27,7 +27,7 @@
 #define PANIC_MS 1000 /* between two looks while a whole list is read */
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 5000 /* while no broker can be reached */
-/* The longest pause, after connections that were lost without progress: each costs the broker a handshake. */
+/* The same after connections that were lost without progress: each costs the broker a handshake. */
 #define RETRY_LOST_MS 60000
 #define LEAVING_MS 60000 /* the applier has this time to delete a list whose deletion is staged */
 #define STOPPED_MS 5000  /* after FOLLOW_STOP, before another broker is tried */
@@ -87,7 +87,8 @@ enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
 /* ---- the fleet's meta ---- */
 
 /*
- * Sends id, format and panic flag; the applier checks the first two. Panic may have begun before this connection did.
+ * Sends id, format and panic flag; the applier checks the first two. The panic flag, too, because
+ * panic may have begun before this connection.
  */
 static enum log_end tell_fleet(struct log_reader *reader, const redisReply *reply, struct reason *reason)
 {
@@ -199,7 +200,7 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 		return error == -EMSGSIZE && !end ? LOG_LOST : end; /* the reply is too long, its rest unread */
 	}
 	list->is_broken = false;
-	/* The broker has no such list now. The host keeps its rules, unless a publisher or --accept says otherwise. */
+	/* The broker has no such list now. The host keeps its rules, unless log_list_may_be_wiped(). */
 	if (!at.epoch && list->at.epoch && !log_list_may_be_wiped(reader, list)) {
 		list->plan = FOLLOW_LEVEL;
 		list->state = FOLLOW_WIPED;
@@ -258,11 +259,11 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 		reader->clock_ms = fleet_now_ms();
 	}
 	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
+	/*
+	 * "accept" is read before the heads: with --once a list that is gone at the broker ends the run, unless a
+	 * publisher has accepted that. Other lists need it only if it may matter to them.
+	 */
 	for (size_t i = 0; i < reader->count && !end; i++)
-		/*
-		 * With --once a list that is gone at the broker ends the run, unless a publisher has accepted that. So
-		 * "accept" is read before the heads.
-		 */
 		if (reader->start->is_once || reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
 		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
 			end = look_at_accept(reader, i, reason);
@@ -383,7 +384,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 		list->at = list->committed;
 		list->plan = list->plan ? list->plan : list->sent;
 		list->sent = FOLLOW_LEVEL;
-		list->behind_at = list->skip = (struct fleet_position){}; /* from the last connection */
+		list->behind_at = list->skip = (struct fleet_position){}; /* were of the last connection */
 	}
 	if (!end)
 		end = check(reader, reason);

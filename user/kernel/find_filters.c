@@ -40,7 +40,7 @@ struct filter_search {
 	__u32 root_id;
 	__u64 missed;      /* sum of the ids of programs and links that could not be opened */
 	bool has_unusable; /* a filter is damaged or of an unknown version; `reason` says which */
-	/* Why a filter is unusable that has, or may have, the name must_see (NULL: any name); "": no such filter. */
+	/* Why a filter that has, or may have, the name must_see (NULL: any name) is unusable; "": there is none. */
 	struct reason not_reached;
 	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
@@ -262,8 +262,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 		seen = KERNEL_NOT_ALLOWED;
 	}
 	/*
-	 * The wanted filter was found, or none has to be. If another one that may have the name is unusable, the reason
-	 * says why.
+	 * All that matters was seen. If another filter that may have the name is unusable, the reason says why.
 	 */
 	if (!error && seen == KERNEL_SEEN)
 		*reason = search.not_reached;

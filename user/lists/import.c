@@ -19,7 +19,6 @@
 
 /* ---- interruption, progress ---- */
 
-/* Without SA_RESTART, a signal also interrupts a read that waits for input. */
 static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 static volatile sig_atomic_t is_interrupted;
 
@@ -60,8 +59,8 @@ static void release_held(struct import *import, bool is_list)
 }
 
 /*
- * A file without any rule gets one message, however many lines it has. So lines before the first rule are held. A user
- * who leaves iptables must see each line that is not read.
+ * A file without any rule gets one message, however many lines it has. So lines before the first rule are held. Those
+ * of iptables are shown at once: a user who leaves iptables must see each line that is not read.
  */
 static void refuse(struct list_input *list, const char *text)
 {
@@ -275,9 +274,9 @@ static bool has_rule(const struct rule_set *sorted, const struct rule *rule)
 }
 
 /*
- * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets, and a
- * monitor rule that of the drop rule. *twin: the rule whose place rule number `i` takes; false: the files have both, or a
- * pass rule.
+ * Without --replace, a drop rule takes the place of the import list's monitor rule for the same packets, and a monitor
+ * rule that of the drop rule. *twin: the rule to give up for rule number `i`. False: that is a pass rule, or the files
+ * have both.
  */
 static bool has_twin(const struct import *import, size_t i, struct rule *twin)
 {
@@ -309,7 +308,6 @@ static int add_rules(struct session *session, struct import *import, struct reas
 			break;
 		rule_set_get(&import->rules, i, &rule);
 		error = change_add(session, &rule, &added, reason);
-		/* Even if the twin is not there: the undo of a pending change could bring it back. */
 		if (!error && (has_twins || rule.action == RULE_MONITOR) && has_twin(import, i, &rule)) {
 			present = rule;
 			error = store_get(session->store, &present);
@@ -318,6 +316,7 @@ static int add_rules(struct session *session, struct import *import, struct reas
 				import->diff.removed += present.timeout_ms >= 0 && !others;
 				import->diff.left += others != 0;
 			}
+			/* Even if the twin is not there: the undo of a pending change could bring it back. */
 			error = error && error != -ENOENT ? store_unread_reason(error, reason) :
 							    change_give_up(session, &rule, &ignored, reason);
 		}
@@ -360,7 +359,7 @@ int import_change(struct import *import, struct session *session, struct reason 
 		return error;
 	if (options->confirm_ms)
 		error = change_set_pending(session, options->confirm_ms, reason);
-	/* The list owns the rules that are added. Its source names the files that fit. */
+	/* The list owns the rules that are added. Its source names as many files as fit. */
 	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
 		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
 	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
@@ -398,7 +397,7 @@ int import_change(struct import *import, struct session *session, struct reason 
 int import_open(struct import *import, const struct import_options *options, char *const *paths, size_t paths_count,
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
-	const struct sigaction action = { .sa_handler = interrupt };
+	const struct sigaction action = { .sa_handler = interrupt }; /* no SA_RESTART: it also ends a read that waits */
 	const struct list_limits *limits = options->limits;
 	struct reason why;
 	int error = 0;

@@ -24,7 +24,7 @@
 #define GATHER_MS 20      /* to wait for more lines of the same change */
 #define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
-#define FAILURES_MAX 64   /* -ENOSPC after so many failures in a row: the disk is full, not only a table */
+#define FAILURES_MAX 64   /* after so many failures in a row, -ENOSPC means a full disk, not a full table */
 #define ENDS_NEAR_MS 2000 /* when a whole list comes again, ends that differ by at most this stay as they are */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
@@ -46,7 +46,7 @@ struct keeping {
 	char *report_text;
 	size_t report_length, report_bytes;
 	bool has_report; /* `report` is complete */
-	bool is_full;    /* the last group did not take all lines at hand */
+	bool is_full;    /* lines may be left of the last group */
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
@@ -57,7 +57,7 @@ struct keeping {
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count;
 	unsigned int failures; /* in a row */
-	int error; /* not 0: the rest of the group is left out. The reader sends it again at its next renewal. */
+	int error; /* not 0: the rest of the group is left out. The reader sends it again: see apply_group(). */
 };
 
 /* ---- one change ---- */
@@ -108,8 +108,8 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 }
 
 /*
- * One change: first the whole list, if there is one, without the rules that would lock this host out; then the lines
- * from `first` to before `end`.
+ * One change: the whole list, if there is one, without the rules that would lock this host out; else the lines from
+ * `first` to before `end`.
  */
 static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
 {
@@ -337,7 +337,7 @@ static int step(struct keeping *keeping)
 	const __s64 most_ms = keeping->keeper->stale_ms / 8;
 	struct line_pipe *feed = &keeping->feed;
 	struct pollfd signals = { .fd = feed->signals.fd, .events = POLLIN };
-	/* After a full group more lines are at hand. Do not wait for others: perhaps none will come. */
+	/* After a full group more lines may be at hand. Do not wait for others: perhaps none will come. */
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;

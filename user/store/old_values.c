@@ -200,7 +200,7 @@ static int replace_entry(const struct store_pair *entry, void *context)
 			return 0;
 	}
 	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
-	/* Comment and rate go with the last owner. */
+	/* Without owners there is no comment and no rate. */
 	if (!store_owners_all(&old.owners)) {
 		*old.comment = '\0';
 		old.rate = 0;
@@ -290,7 +290,7 @@ int store_pending(struct store *store, struct store_pending *pending)
 	if (error)
 		return error;
 	*pending = (struct store_pending){};
-	/* Another process may have converted the store from schema 1 since this one opened it. */
+	/* With schema 1 undo_db is not open; another process may have converted the store since. */
 	if (meta.pending_id && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	store_read_end(store);
@@ -355,8 +355,8 @@ static int undo_rule(const struct store_pair *entry, void *context)
 	if (!error && !rule_is_canonical(&rule))
 		error = -EBADMSG;
 	/*
-	 * The entry of a rule that did not exist has no value to read. store_value_to_rule() would report it as
-	 * damaged, as a rule whose fields name a rate must have one.
+	 * The entry of a rule that did not exist has no value to read. If the rule's fields name a rate,
+	 * store_value_to_rule() would report the entry as damaged.
 	 */
 	if (!error && existed)
 		error = store_value_to_rule(undoing->store, &value, &rule);
@@ -365,13 +365,13 @@ static int undo_rule(const struct store_pair *entry, void *context)
 
 /*
  * Goes through the database twice. The first pass deletes every rule that the change touched. The second pass adds the
- * rules that existed before the change, with their old owners. There are two reasons for two passes. A rule that is
- * still there would keep the owners that the change gave it. And the number of shapes is limited: deleted rules must
- * give up theirs before others come back. A list must exist while it has rules. So lists that the change deleted are
- * restored before the passes, and lists that it made are deleted after the passes.
+ * rules that existed before the change, with their old owners. Each rule is deleted first, because it would keep the
+ * owners that the change gave it. There are two passes because the number of shapes is limited: deleted rules must give
+ * up theirs before others come back. Then the settings come back. A list must exist while it has rules. So lists that
+ * the change deleted are restored before the passes, and lists that it made are deleted after the passes.
  *
- * is_undoing lasts until the transaction ends. The visitor deletes and adds rules by the usual functions. With
- * is_undoing these leave "undo" alone, and do not mark lists as edited.
+ * is_undoing lasts until the transaction ends. The visitor deletes rules by the usual functions. With is_undoing they
+ * leave "undo" alone, and do not mark lists as edited.
  */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
