@@ -142,6 +142,26 @@ test_reports_go_elsewhere() {
 	wait_for "the rule" dropped 192.0.2.3
 }
 
+# As two clones of one machine do.
+test_two_hosts_of_one_name() {
+	fleet
+	follow_start
+	nsenter --net="/run/netns/$TX" "$TOOL" --state "$STATE/clone" follow --config "$FLEET_CONF" >"$STATE/clone.log" 2>&1 </dev/null &
+	clone=$!
+	on_exit "end $clone"
+	is_shared() {
+		xc fleet status --config "$FLEET_CONF" | grep -q '^h1  *shared .*another host reports by this name'
+	}
+	wait_for "the other to be noticed" is_shared
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	wait_for "the log to say it" followed "another host reports as 'h1', too"
+	end "$clone"
+	is_alone() {
+		xc fleet status --config "$FLEET_CONF" | grep -q '^h1  *level '
+	}
+	wait_for "its end to be noticed" is_alone
+}
+
 # Many changes are few reports.
 test_reports_are_few() {
 	fleet

@@ -118,6 +118,8 @@ static enum command_status print_view(const struct fleet_view *view, const char 
 
 		if (!strcmp(state, "silent") && fleet_host_is_behind(view, host))
 			why = "behind: it has not reported the last changes";
+		if (!strcmp(state, "shared"))
+			why = "another host reports by this name: write host = NAME into [fleet] of one";
 		if (!host->fields)
 			why = "its report is too large, or none; delete it: xdp-cuckoo fleet forget HOST";
 		dropped += fleet_host_number(host, "dropped");

@@ -233,6 +233,8 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 		return "unreadable";
 	if (now_ms - fleet_host_number(host, "seen") > HOSTS_SILENT_MS)
 		return "silent";
+	if (!strcmp(fleet_host_field(host, "shared"), "1"))
+		return "shared";
 	if (!length || state[length] || length > STATE_LENGTH_MAX)
 		return "unknown";
 	if (strcmp(state, "level"))

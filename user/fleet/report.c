@@ -12,6 +12,7 @@
 #define OWN_MS 1000       /* to wait for the server of `report` */
 #define OWN_RETRY_MS 30000
 #define FIELDS_MAX 128
+#define OTHERS_MAX 2    /* another `follow` of this host may report once or twice: that of `follow --once` */
 #define HOSTS_MAX 50000 /* the pauses of a host grow with the number of hosts, up to this: any host may add names */
 
 void report_begin(struct report *report, const struct fleet_options *options)
@@ -35,21 +36,38 @@ static void note(struct report *report, const char *where, const char *why)
 		   where, why);
 }
 
+/* `run`: which process had reported last by the name of this host; NULL: none that says so. */
+static void note_run(struct report *report, const char *host, const char *run)
+{
+	report->others = *report->sent && run && strcmp(run, report->run) ? report->others + 1 : 0;
+	if (report->others == OTHERS_MAX)
+		reason_set(&report->noted, 0,
+			   "another host reports as '%s', too, so 'fleet status' and 'publish --wait' count both as one; write "
+			   "host = NAME into [fleet]",
+			   host);
+}
+
 /*
- * Queues the commands: the host's fields, and its place in a sorted set of each list, by lines like "at:LIST POSITION" or
+ * Queues the commands: if `must_count`, asks who reported last; then the host's fields, and its place in a sorted set of each list, by lines like "at:LIST POSITION" or
  * "no:LIST POSITION". The number of their replies; the last one is the number of hosts if `must_count`. -ENOMEM.
  */
-static int put_report(struct report *report, struct connection *connection, const char *fleet, const char *host,
+static int put_report(const struct report *report, struct connection *connection, const char *fleet, const char *host,
 		      char *lines, bool must_count)
 {
 	char key[FLEET_KEY_BYTES], first[ABI_NAME_BYTES] = "";
-	const char *words[2 + 2 * FIELDS_MAX];
-	int count = 0, replies = 1, error = 0;
+	const char *words[6 + 2 * FIELDS_MAX];
+	int count = 0, replies = 1 + must_count, error = 0;
 
 	snprintf(key, sizeof(key), "xc:%s:host:%s", fleet, host);
+	if (must_count)
+		error = connection_put(connection, "HMGET %s run", key);
 	words[count++] = "HSET";
 	words[count++] = key;
-	for (char *next, *line = lines; *line && count <= 2 * FIELDS_MAX && !error; line = next) {
+	words[count++] = "run";
+	words[count++] = report->run;
+	words[count++] = "shared";
+	words[count++] = report->others >= OTHERS_MAX ? "1" : "0";
+	for (char *next, *line = lines; *line && count <= 4 + 2 * FIELDS_MAX && !error; line = next) {
 		char *end = strchrnul(line, '\n'), *space = memchr(line, ' ', end - line);
 		char list[ABI_NAME_BYTES];
 		struct fleet_position at;
@@ -101,6 +119,8 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	else if (gethostname(host, sizeof(host)))
 		snprintf(host, sizeof(host), "unnamed");
 	host[sizeof(host) - 1] = '\0';
+	if (!*report->run)
+		snprintf(report->run, sizeof(report->run), "%016llx", (unsigned long long)fleet_random_below(~0ULL));
 	snprintf(sent, sizeof(sent), "%s", lines);
 	replies = put_report(report, &broker->connection, fleet, host, lines, must_count);
 	if (replies < 0)
@@ -114,6 +134,8 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 		if (reply->type == REDIS_REPLY_ERROR) {
 			reason_set(&refusal, 0, "%s", reply->str);
 			why = refusal.text;
+		} else if (must_count && !i) {
+			note_run(report, host, codec_text_of(reply, 0));
 		} else if (must_count && i == replies - 1 && reply->type == REDIS_REPLY_INTEGER) {
 			report->hosts = (__u64)reply->integer < HOSTS_MAX ? reply->integer : HOSTS_MAX;
 			report->counted_ms = fleet_now_ms();

@@ -23,6 +23,8 @@ struct report {
 	__s64 credit_ms, credited_ms; /* of time; each report takes a part of it */
 	__s64 due_ms;                 /* a report waits until then; 0: none */
 	__u64 hosts;                  /* that report on the same list */
+	char run[17];                 /* a random name of this process */
+	unsigned int others; /* looks in a row at which another process had reported by the name of this host */
 	bool is_refused;              /* and this was noted */
 	struct reason noted;          /* what the log of this host should say; "": nothing */
 };
