@@ -543,20 +543,20 @@ test_unloaded_while_new_maps_come() {
 	block_one
 	second_pair
 	for outer in resize unload; do
-		for part in 0 1 2 3 4 5 6 7 8 9 10 11; do
-			case_begin "$part twelfths of $outer"
+		for part in $(seq 0 15); do
+			case_begin "$part sixteenths of $outer"
 			xc load vrx2 >/dev/null 2>&1
-			resize="resize $((300000 + 300000 * (part % 2)))"
+			resize="resize $((1000000 - 900000 * (part % 2)))" # not within the same maps
 			inner='unload vrx2'
 			command=$resize
 			[ "$outer" = resize ] || { inner=$resize; command='unload vrx2'; }
 			printf '#!/bin/sh\n%s --state %s %s\n' "$TOOL" "$STATE/store" "$inner" >"$STATE/inner"
 			chmod +x "$STATE/inner"
 			fault="FAULT_COUNT=$STATE/count"
-			[ "$part" -eq 0 ] || fault="FAULT_KINDS=kn FAULT_AT=$((calls * part / 12)) FAULT_RUN=$STATE/inner"
+			[ "$part" -eq 0 ] || fault="FAULT_KINDS=dknm FAULT_AT=$((calls * part / 16)) FAULT_RUN=$STATE/inner"
 			# shellcheck disable=SC2086 # words
 			assert_status 0 faulty $fault $command
-			[ "$part" -ne 0 ] || calls=$(awk '/^[kn]/ { calls += $2 } END { print calls }' "$STATE/count")
+			[ "$part" -ne 0 ] || calls=$(awk '/^[dknm]/ { calls += $2 } END { print calls }' "$STATE/count")
 			[ "$part" -eq 0 ] || assert_shows 'effect: +filters$' xc status
 		done
 	done
