@@ -150,7 +150,8 @@ static enum command_status take_value(const struct option_row *row, const char *
 		if (strlen(value) < sizeof(whole) && !count_parse(whole, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
-				    row->unit, row->max, row->elsewhere ? row->elsewhere : "");
+				    row->unit, row->max,
+				    row->elsewhere && !strchr("0123456789-", *value) ? row->elsewhere : "");
 	default:
 		if (!value_parse(row->kind, value, to))
 			return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value,
