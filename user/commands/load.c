@@ -322,7 +322,7 @@ static enum command_status run_load(const struct invocation *words)
 static void want_no_more(int ifindex)
 {
 	struct kernel_filter *filters = NULL;
-	struct reason ignored;
+	struct reason ignored = {};
 	size_t count = 0;
 
 	kernel_find_filters((struct kernel_wish){}, &filters, &count, &ignored);

@@ -25,8 +25,8 @@ struct report {
 	__u64 hosts;                  /* that report on the same list */
 	char run[17];                 /* a random name of this process */
 	unsigned int others; /* looks in a row at which another process had reported by the name of this host */
-	bool is_refused;              /* and this was noted */
-	struct reason noted;          /* what the log of this host should say; "": nothing */
+	bool is_refused;     /* and this was noted */
+	struct reason noted; /* what the log of this host should say; "": nothing */
 };
 
 /* Call it for each new connection to a broker. */

@@ -167,7 +167,7 @@ struct route_stream {
 	bool has_content; /* of this line */
 	bool is_in_string, is_escaped;
 	bool is_skipping; /* the rest of the line */
-	__u64 line;      /* of the input, from 1 */
+	__u64 line;       /* of the input, from 1 */
 };
 
 /* 0; -ENOMEM. route_stream_close() accepts a zeroed struct. */
