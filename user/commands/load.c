@@ -318,8 +318,9 @@ static enum command_status run_load(const struct invocation *words)
 
 /*
  * Notes again that the filter should not be there: a writer may have replaced it by one with an older copy of its config.
+ * A filter of another name may still be missed there.
  */
-static void want_no_more(int ifindex)
+static void want_no_more(const struct kernel_filter *filter, int ifindex)
 {
 	struct kernel_filter *filters = NULL;
 	struct reason ignored = {};
@@ -327,7 +328,8 @@ static void want_no_more(int ifindex)
 
 	kernel_find_filters((struct kernel_wish){}, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
-		if (kernel_has_lost_interface(filters, count, i, ifindex))
+		if (kernel_is_named(filters[i].config, filter->config->name) &&
+		    kernel_has_lost_interface(filters, count, i, ifindex))
 			kernel_want_received(&filters[i], ifindex, false);
 	kernel_filters_free(filters, count);
 }
@@ -356,7 +358,7 @@ static enum command_status detach_all(const struct invocation *invocation, const
 				status = command_fail_because(error, &reason);
 				continue;
 			}
-			want_no_more(attachment->ifindex);
+			want_no_more(&filters[i], attachment->ifindex);
 			json_array_append_new(names, command_interface(attachment));
 		}
 	return status;
