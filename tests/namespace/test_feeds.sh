@@ -762,6 +762,8 @@ test_one_list_too_many() {
 	for i in $(seq 63); do echo "add 198.51.100.$i list l$i"; done | xc batch - >/dev/null
 	configure list
 	assert_fails 3 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one: xdp-cuckoo lists delete NAME\$" refresh
+	assert_fails 4 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one: xdp-cuckoo lists delete NAME\$" \
+		xc up "$STATE/conf"
 	assert_status 0 xc lists delete l63
 	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
 }

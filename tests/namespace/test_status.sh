@@ -50,6 +50,11 @@ test_an_interface_that_the_configuration_names() {
 	assert_error 'no filter runs, though the configuration names interfaces; to load it: xdp-cuckoo up$'
 	assert_equal '{name="default",interface="vrx",direction="received"} 1 {name="default",interface="vrx2",direction="received"} 1 ' \
 		"$(configured)" "metrics"
+	if ip -n "$RX" link property add dev vrx2 altname other2 2>/dev/null; then
+		printf '%s\n' '[filter]' 'interfaces = vrx vrx2 other2' >"$STATE/etc/xdp-cuckoo/default.conf"
+		assert_equal 2 "$(configured | grep -o interface= | wc -l)" "samples of an interface with two names"
+		ip -n "$RX" link property del dev vrx2 altname other2
+	fi
 	xc load vrx >/dev/null
 	assert_status 0 xc status
 	assert_status 1 xc_configured status

@@ -65,33 +65,49 @@ static int open_to_write(const struct refresh *refresh, struct store **store, st
 	return error ? close_written(*store, error, reason) : 0;
 }
 
+/* Makes the list if there is none yet, and notes how old its rules may become. After an error the store is closed. */
+static int expect(struct store *store, const struct invocation *invocation, const struct config_list *list,
+		  struct reason *reason)
+{
+	struct session session = { .store = store };
+	unsigned int number;
+	int error = store_list_open(store, list->name, NULL, &number);
+
+	if (!error) {
+		store_list_expect(store, number, feed_stale_s(list));
+		return 0;
+	}
+	if (error != -EUSERS)
+		return close_written(store, error, reason);
+	snprintf(session.name, sizeof(session.name), "%s", invocation->name);
+	error = change_say_too_many_lists(&session, reason);
+	store_close(store);
+	return error;
+}
+
 int command_expect_list(const struct invocation *invocation, const struct config_list *list, struct reason *reason)
 {
 	const struct refresh refresh = { .invocation = invocation };
 	struct store_feed feed;
-	unsigned int number;
 	struct store *store;
 	int error = open_to_write(&refresh, &store, reason);
 
+	if (!error)
+		error = expect(store, invocation, list, reason);
 	if (error)
 		return error;
-	error = store_list_open(store, list->name, NULL, &number);
-	if (!error)
-		store_list_expect(store, number, feed_stale_s(list));
 	/* By its feed `refresh` finds a list that the configuration no longer has. */
-	if (!error)
-		error = store_feed(store, list->name, &feed);
+	error = store_feed(store, list->name, &feed);
 	feed.config = feed_config_hash(list);
 	if (error == -ENOENT)
 		error = store_feed_put(store, list->name, &feed);
 	return close_written(store, error, reason);
 }
 
-/* Makes the list if there is none yet, so that `lists` shows a list that was never fetched. A dry run notes nothing. */
+/* Makes the list, so that `lists` shows one that was never fetched. A dry run notes nothing. */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
 	struct store_feed feed = refresh->feed;
-	unsigned int number;
 	struct store *store;
 	int error;
 
@@ -102,20 +118,8 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 		return error;
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
-	error = store_list_open(store, refresh->list->name, NULL, &number);
-	if (error == -EUSERS) {
-		struct session session = { .store = store };
-
-		snprintf(session.name, sizeof(session.name), "%s", refresh->invocation->name);
-		error = change_say_too_many_lists(&session, reason);
-		store_close(store);
-		return error;
-	}
-	if (!error)
-		store_list_expect(store, number, feed_stale_s(refresh->list));
-	if (!error)
-		error = store_feed_put(store, refresh->list->name, &feed);
-	return close_written(store, error, reason);
+	error = expect(store, refresh->invocation, refresh->list, reason);
+	return error ? error : close_written(store, store_feed_put(store, refresh->list->name, &feed), reason);
 }
 
 /* Takes back what start() has noted, unless another process has noted the end of a fetch since. */

@@ -240,9 +240,12 @@ static void add_configuration(json_t *family, const char *name)
 	for (size_t i = 0; i < config->interfaces_count; i++) {
 		const int index = interfaces_index(config->interfaces[i]);
 		char interface[IF_NAMESIZE];
+		size_t k = 0;
 
-		/* The configuration may say another name of the interface. */
-		if (!index || !if_indextoname(index, interface) || kernel_may_be_unseen(index))
+		/* The configuration may say another name of the interface, or both. A sample may not be there twice. */
+		while (k < i && interfaces_index(config->interfaces[k]) != index)
+			k++;
+		if (k < i || !index || !if_indextoname(index, interface) || kernel_may_be_unseen(index))
 			continue;
 		interface_clean_name(interface);
 		metrics_sample(family,
