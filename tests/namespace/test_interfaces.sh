@@ -97,7 +97,7 @@ test_taken_off_while_tables_are_exchanged() {
 	calls=$(awk '$1 == "k" || $1 == "n" { n += $2 } END { print n }' "$STATE/count")
 	for row in 'exchange unload vrx' 'exchange down' 'take unload --all'; do
 		command=${row#* }
-		for back in 43 17 15 13; do
+		for back in 65 39 37 35; do
 			call=$((calls - back))
 			case_begin "$command at call $call"
 			xc load vrx --no-spare >/dev/null 2>&1

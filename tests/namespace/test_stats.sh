@@ -423,7 +423,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc policy
 	awk 'NR > 1 { print $1 }' "$STATE/out" >"$STATE/policies"
 	assert_status 0 xc help policy
-	sed -n '/^Policies go/,/^With/ s/^  \([^ ][^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
+	sed -n '/^Each kind/,/^With/ s/^  \([^ ][^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
 	head -n "$(wc -l <"$STATE/policies")" "$STATE/json" | diff "$STATE/policies" - || fail "policy and stats"
 }
 
