@@ -97,7 +97,9 @@ class XdpCuckooAction(ActionBase):
                         yield f"src {prefix} proto {protocol} dport {number}"
                 else:
                     try:
-                        number = port if port.isdigit() else socket.getservbyname(port, protocol)
+                        # Jails ban in threads: getservbyname() has one buffer, and may give another jail's port.
+                        number = port if port.isdigit() else socket.getaddrinfo(
+                            None, port, proto=socket.getprotobyname(protocol))[0][4][1]
                     except OSError:
                         raise ValueError(f"no port {port}/{protocol} in /etc/services") from None
                     yield f"src {prefix} proto {protocol} dport {number}"
