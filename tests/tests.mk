@@ -238,6 +238,7 @@ test-seeds: packages ## the tests that draw cases, with 100 seeds each: make tes
 
 test-simulation: packages ## a fleet on simulated time, network and disks: make test-simulation [SEEDS=1000] [SEED=1]
 	$(Q)$(MAKE) --no-print-directory -s all $(SIMULATION)
+	$(Q)$(SIMULATION) -c -s $(or $(SEED),1) -n 20 -j "$$(nproc)"
 	$(Q)$(SIMULATION) -s $(or $(SEED),1) -n $(or $(SEEDS),1000) -j "$$(nproc)"
 
 soak crowd: packages

@@ -373,14 +373,16 @@ void nodes_close(void)
 
 void nodes_open(unsigned int followers, unsigned int others, unsigned int brokers, unsigned int replicas)
 {
-	/* Of the same length in each run. */
-	snprintf(root, sizeof(root), "/dev/shm/xdp-cuckoo-simulation.%07d", getpid());
+	snprintf(root, sizeof(root), "/dev/shm/xdp-cuckoo-simulation.%d", getpid());
 	if (mkdir(root, 0700)) {
 		/* A process that was killed has left its directory, and had our number. */
 		nodes_close();
 		if (mkdir(root, 0700))
 			missing("a directory %s", root);
 	}
+	/* Nodes have relative paths, so no number of a process gets into what they do and say. */
+	if (chdir(root))
+		missing("the directory %s", root);
 	output_use_json(true);
 	for (nodes_count = 0; nodes_count < followers + others; nodes_count++) {
 		struct node *node = &nodes[nodes_count];
@@ -390,8 +392,8 @@ void nodes_open(unsigned int followers, unsigned int others, unsigned int broker
 				       .is_follower = nodes_count < followers };
 		snprintf(node->name, sizeof(node->name), node->is_follower ? "host%u" : "publisher%u",
 			 node->is_follower ? nodes_count : nodes_count - followers);
-		snprintf(node->dir, sizeof(node->dir), "%s/%u", root, nodes_count);
-		snprintf(node->config, sizeof(node->config), "%s/%u/config", root, nodes_count);
+		snprintf(node->dir, sizeof(node->dir), "%u", nodes_count);
+		snprintf(node->config, sizeof(node->config), "%u/config", nodes_count);
 		mkdir(node->dir, 0700);
 		write_config(node, brokers, replicas);
 	}

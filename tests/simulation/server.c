@@ -18,9 +18,9 @@ struct client {
 	struct link *link;
 	struct bytes in, waiting;    /* waiting: the command that blocks */
 	bool is_reading, is_waiting; /* in XREAD, in WAIT */
-	__u64 wake;
-	__s64 wrote;  /* the offset after its last write */
-	__s64 wanted; /* replicas, in WAIT */
+	__u64 wake;                  /* of its last patience; 0: that is void */
+	__s64 wrote;                 /* the offset after its last write */
+	__s64 wanted;                /* replicas, in WAIT */
 };
 
 struct server servers[SERVERS_MAX];
@@ -440,7 +440,7 @@ static void answer_wait(struct client *client)
 	struct bytes out = {};
 
 	client->is_waiting = false;
-	client->wake++;
+	client->wake = 0;
 	reply_integer(&out, count_replicas(client));
 	link_answer(client->link, out.data, out.used);
 	bytes_free(&out);
@@ -472,7 +472,7 @@ static void lose_patience(void *context)
 			answer_wait(client);
 		} else if (client->is_reading) {
 			client->is_reading = false;
-			client->wake++;
+			client->wake = 0;
 			bytes_add(&out, "*-1\r\n", 5);
 			link_answer(client->link, out.data, out.used);
 			bytes_free(&out);
@@ -482,11 +482,13 @@ static void lose_patience(void *context)
 	free(patience);
 }
 
+/* A later client may get the memory of one that has gone: so each patience of all clients has its own number. */
 static void wait_at_most(struct client *client, __s64 ms)
 {
+	static __u64 numbers;
 	struct patience *patience = malloc(sizeof(*patience));
 
-	*patience = (struct patience){ client, client->server, ++client->wake };
+	*patience = (struct patience){ client, client->server, client->wake = ++numbers };
 	in(ms * MS, lose_patience, patience);
 }
 
@@ -552,7 +554,7 @@ static void serve_readers(struct server *server)
 		command_read(copy.data, copy.used, &count, words);
 		if (read_streams(client, count, words, &ignored)) {
 			client->is_reading = false;
-			client->wake++;
+			client->wake = 0;
 			serve(client);
 		}
 		bytes_free(&copy);

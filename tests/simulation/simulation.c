@@ -10,7 +10,7 @@
 #include "simulation/faults.h"
 
 #define JOBS_MAX 256
-#define USAGE "usage: simulation [-s SEED] [-n COUNT] [-t SECONDS] [-j JOBS] [-k KINDS] [-v] [-r]\n"
+#define USAGE "usage: simulation [-s SEED] [-n COUNT] [-t SECONDS] [-j JOBS] [-k KINDS] [-v] [-r] [-c]\n"
 
 static double real_s(void)
 {
@@ -20,6 +20,8 @@ static double real_s(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
+static int sum_to = -1; /* takes trace_sum */
+
 __attribute__((noreturn)) static void run_seed(__u64 seed, unsigned int seconds, const char *kinds)
 {
 	/* The tool's own words are in the trace. */
@@ -27,15 +29,42 @@ __attribute__((noreturn)) static void run_seed(__u64 seed, unsigned int seconds,
 		_exit(3);
 	chance_seed(seed);
 	faults_run(seconds, kinds);
+	if (sum_to >= 0 && write(sum_to, &trace_sum, sizeof(trace_sum)) != sizeof(trace_sum))
+		_exit(3);
 	if (*breach)
 		printf("seed %llu: %s\n", (unsigned long long)seed, breach);
 	fflush(NULL);
 	_exit(*breach != '\0');
 }
 
+/* Runs the seed twice: both runs must have the same trace. */
+__attribute__((noreturn)) static void run_twice(__u64 seed, unsigned int seconds, const char *kinds)
+{
+	__u64 sums[2] = {};
+	int ends[2], status = 0, both = 0;
+
+	is_summed = true;
+	if (pipe(ends))
+		_exit(3);
+	sum_to = ends[1];
+	for (int i = 0; i < 2; i++) {
+		if (!fork())
+			run_seed(seed, seconds, kinds);
+		wait(&status);
+		both |= status;
+		if (!WIFEXITED(status) || WEXITSTATUS(status) > 1 || read(ends[0], &sums[i], sizeof(sums[i])) < 0)
+			_exit(3);
+	}
+	if (sums[0] != sums[1])
+		printf("seed %llu: its two runs have different traces\n", (unsigned long long)seed);
+	fflush(NULL);
+	_exit(both || sums[0] != sums[1]);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int count = 1, seconds = 600, jobs = 1, bad = 0;
+	bool is_compared = false;
 	const char *kinds = NULL;
 	const double start_s = real_s();
 	__u64 seed = 1, seeds[JOBS_MAX] = {};
@@ -43,7 +72,7 @@ int main(int argc, char **argv)
 	pid_t pid, pids[JOBS_MAX] = {};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((option = getopt(argc, argv, "s:n:t:j:k:vr")) > 0) {
+	while ((option = getopt(argc, argv, "s:n:t:j:k:vrc")) > 0) {
 		if (option == 's')
 			seed = strtoull(optarg, NULL, 10);
 		else if (option == 'n')
@@ -56,6 +85,8 @@ int main(int argc, char **argv)
 			kinds = optarg;
 		else if (option == 'r')
 			is_rate_checked = false;
+		else if (option == 'c')
+			is_compared = true;
 		else if (option == 'v')
 			is_traced = true;
 		else
@@ -65,7 +96,7 @@ int main(int argc, char **argv)
 		if (started < count && started - ended < jobs) {
 			pid = fork();
 			if (!pid)
-				run_seed(seed + started, seconds, kinds);
+				(is_compared ? run_twice : run_seed)(seed + started, seconds, kinds);
 			pids[started % JOBS_MAX] = pid;
 			seeds[started % JOBS_MAX] = seed + started;
 			started++;

@@ -12,24 +12,29 @@
 
 #define STACK_BYTES (512 << 10)
 
-bool is_traced;
+bool is_traced, is_summed;
+__u64 trace_sum;
 char breach[1024];
 
 /* ---- words ---- */
 
 void trace(const char *format, ...)
 {
+	char line[2048];
 	va_list arguments;
+	int used;
 
-	if (!is_traced)
+	if (!is_traced && !is_summed)
 		return;
+	used = snprintf(line, sizeof(line), "%9.4f %s%s%s%s", now_us / 1e6, current ? current->node->name : "",
+			current ? "/" : "", current ? current->what : "", current ? ": " : "");
 	va_start(arguments, format);
-	printf("%9.4f ", now_us / 1e6);
-	if (current)
-		printf("%s/%s: ", current->node->name, current->what);
-	vprintf(format, arguments);
-	putchar('\n');
+	vsnprintf(line + used, sizeof(line) - used, format, arguments);
 	va_end(arguments);
+	if (is_traced)
+		puts(line);
+	for (const char *c = line; *c; c++) /* FNV-1a */
+		trace_sum = (trace_sum ^ (unsigned char)*c) * 0x100000001b3;
 }
 
 void must(bool is_kept, const char *format, ...)

@@ -140,7 +140,8 @@ short file_events(const struct file *file);
 
 /* ---- words ---- */
 
-extern bool is_traced;
+extern bool is_traced, is_summed;
+extern __u64 trace_sum; /* of all lines of the trace, if is_summed */
 /* The first breach of a promise ends the run. */
 extern char breach[1024];
 
