@@ -56,11 +56,9 @@ BPF_CFLAGS = -O2 -g -target $(BPF_TARGET) -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -
 
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
 OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
-# For Linux 5.10 to 5.17: see bpf/kernel_has.h.
-OBJECTS_5_10 := $(OBJECTS:.bpf.o=_5_10.bpf.o)
 # For kernels with connection tracking: see bpf/new_only.h.
 OBJECTS_CONNTRACK := $(patsubst %,$(BUILD)/%_conntrack.bpf.o,xdp_cuckoo xdp_cuckoo_tc)
-SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_5_10) $(OBJECTS_CONNTRACK))
+SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_CONNTRACK))
 GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(BUILD)/help.h
 TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
@@ -96,7 +94,7 @@ ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
 VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/base/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.py
 
-all: $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
+all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
 
 define compile_bpf
 	@mkdir -p $(@D)
@@ -105,10 +103,6 @@ define compile_bpf
 endef
 
 $(OBJECTS): $(BUILD)/%.bpf.o: bpf/%.bpf.c
-	$(compile_bpf)
-
-$(OBJECTS_5_10): BPF_CFLAGS += -DLINUX_5_10
-$(OBJECTS_5_10): $(BUILD)/%_5_10.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
 $(OBJECTS_CONNTRACK): BPF_CFLAGS += -DASKS_CONNTRACK
@@ -167,7 +161,7 @@ $(BUILD)/native/xdp-cuckoo: $(TOOL)
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)
-	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT) $(OBJECT:.bpf.o=_5_10.bpf.o)
+	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT)
 	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.py $(LIBRARY_DIR)/fail2ban-action.py
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8

@@ -3,7 +3,6 @@
 #ifndef XDP_CUCKOO_COUNT_BY_RULE_H
 #define XDP_CUCKOO_COUNT_BY_RULE_H
 
-#include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
 

@@ -2,12 +2,11 @@
 /*
  * Whether a packet exceeds the rate of the rule that it matches: see include/rate.h. What most packets need is inline,
  * because a call returns slowly on processors with mitigations for returns. The rest is a global function, because the
- * verifier checks that once. It takes no pointers, because old kernels refuse them.
+ * verifier checks that once.
  */
 #ifndef XDP_CUCKOO_LIMIT_RATE_H
 #define XDP_CUCKOO_LIMIT_RATE_H
 
-#include "kernel_has.h"
 #include "maps.h"
 #include "packet.h"
 #include "rate.h"
@@ -59,25 +58,18 @@ __attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 by
 	const __u32 places = abi_rate_line_of(hash, 0) == abi_rate_line_of(hash, 1) ? ABI_RATE_PLACES :
 										      2 * ABI_RATE_PLACES;
 
-#if KERNEL_HAS_LOOPS
 	bpf_loop(places, rate_place, &search, 0);
-#else
-#pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < places; i++)
-		if (rate_place(i, &search))
-			break;
-#endif
 	return search.is_exceeded;
 }
 
 /*
  * `first_line`: of the table that has the key. Returns 0 for a key without a bucket. Few paths are inline, because the
- * verifier follows each of them through all further shapes. For Linux 5.10 there is none.
+ * verifier follows each of them through all further shapes.
  */
 static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32 first_line, __u64 hash)
 {
 	const __u64 bytes = packet_bytes(ctx, kind), packets = packet_count(ctx), now = bpf_jiffies64();
-	const struct abi_rates *rates = KERNEL_HAS_FRAGS ? maps_rates() : NULL;
+	const struct abi_rates *rates = maps_rates();
 
 	if (rates) {
 		const struct abi_rate_line *line = rate_line(rates, first_line, hash, 0);

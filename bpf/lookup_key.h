@@ -24,7 +24,7 @@
 #include "abi.h"
 #include "bucket.h"
 #include "hash.h"
-#include "kernel_has.h"
+#include "verifier.h"
 #include "maps.h"
 
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
@@ -290,24 +290,10 @@ RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u6
 	return packed;
 }
 
-#if !KERNEL_HAS_POINTER_ARGUMENTS
-/* lookup_again() as a global function. `is_second`: in the second table. Only that table starts behind bucket 0. */
-__attribute__((noinline)) __u64 lookup_again_in(__u32 is_second, __u64 hash, __u64 tag, enum lookup_result first_try)
-{
-	const struct abi_config *config = maps_config();
-
-	return config ? lookup_again(&config->table[is_second & 1], hash, tag, first_try) : 0;
-}
-#endif
-
 FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u64 hash, __u64 tag,
 					      enum lookup_result first_try)
 {
-#if KERNEL_HAS_POINTER_ARGUMENTS
 	__u64 packed = lookup_again(table, hash, tag, first_try);
-#else
-	__u64 packed = lookup_again_in(READ_ONCE(table->first_bucket) != 0, hash, tag, first_try);
-#endif
 
 	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
 }

@@ -12,7 +12,6 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "kernel_has.h"
 #include "parse_packet.h"
 #include "sample.h"
 
@@ -28,7 +27,6 @@ static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *t
 	return bpf_xdp_load_bytes(frame, offset, to, bytes);
 }
 
-#if KERNEL_HAS_LOOPS
 static long multi_buffer_turn(__u32 turn, struct parse_walk *walk)
 {
 	(void)turn;
@@ -39,9 +37,6 @@ static __always_inline void multi_buffer_walk(struct parse_walk *walk)
 {
 	bpf_loop(PARSE_EXTENSION_HEADERS, multi_buffer_turn, walk, 0);
 }
-#else
-#define multi_buffer_walk NULL
-#endif
 
 /* Whether the other buffers may change `result` or the TCP flags, which come from the first buffer alone. */
 static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result,
@@ -66,7 +61,7 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
  */
 #define packet_parse(data, end, kind, flow) parse_frame(data, end, flow)
 #define packet_has_more(ctx, kind, result, flow) \
-	((KERNEL_HAS_FRAGS && (result) == OUTCOME_TOO_MANY_HEADERS) || \
+	((result) == OUTCOME_TOO_MANY_HEADERS || \
 	 ((kind)&PACKET_HAS_BUFFERS && multi_buffer_may_help(ctx, result, flow)))
 #define packet_is_sent(kind) ((void)(kind), 0)
 #define packet_gather(ctx, kind, flow) multi_buffer_flow(ctx, flow)
@@ -74,8 +69,7 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 /* For rates: the frame without its checksum, as it is counted. */
 static __always_inline __u64 packet_bytes(struct xdp_md *frame, int kind)
 {
-	return KERNEL_HAS_FRAGS && kind & PACKET_HAS_BUFFERS ? bpf_xdp_get_buff_len(frame) :
-							       frame->data_end - frame->data;
+	return kind & PACKET_HAS_BUFFERS ? bpf_xdp_get_buff_len(frame) : frame->data_end - frame->data;
 }
 
 #define packet_count(ctx) 1ULL
@@ -89,11 +83,7 @@ static __always_inline __u32 packet_ifindex(const struct xdp_md *ctx)
 static __always_inline long packet_sample(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {
 	(void)verdict;
-#if KERNEL_HAS_FRAGS
 	return bpf_xdp_load_bytes(ctx, 0, sample->frame, bytes);
-#else
-	return bpf_probe_read_kernel(sample->frame, bytes, (const void *)(long)ctx->data);
-#endif
 }
 
 #endif

@@ -14,7 +14,6 @@
 #define XDP_CUCKOO_NEW_ONLY_H
 
 #include "abi.h"
-#include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
 #include "packet.h"
@@ -57,8 +56,7 @@ static __always_inline int new_only_socket_waits(packet_context *ctx, struct bpf
 
 	if (!socket)
 		return 0;
-	/* The verifier of Linux 5.10 accepts only a read of all four bytes. */
-	is_connected = *(const volatile __u32 *)&socket->dst_port != 0;
+	is_connected = socket->dst_port != 0;
 	bpf_sk_release(socket);
 	return is_connected || (config && port >= config->ephemeral_first && port <= config->ephemeral_last);
 }

@@ -6,7 +6,6 @@
 #ifndef XDP_CUCKOO_SEND_SAMPLE_H
 #define XDP_CUCKOO_SEND_SAMPLE_H
 
-#include "kernel_has.h"
 #include "lookup_key.h"
 #include "maps.h"
 #include "packet.h"
@@ -66,20 +65,6 @@ static __always_inline void sample_send(packet_context *ctx, struct abi_sampling
 		bpf_ringbuf_discard(sample, 0);
 }
 
-/*
- * Clears an expired lease by compare-and-swap, because the listener may extend it at the same time. On kernels without
- * that, the listener may lose the lease; it takes the lease again when it next extends it.
- */
-static __always_inline void sample_end_lease(struct abi_config *config, __u64 lease)
-{
-#if KERNEL_HAS_COMPARE_AND_SWAP
-	__sync_val_compare_and_swap(&config->listener, lease, 0);
-#else
-	(void)lease;
-	*(volatile __u64 *)&config->listener = 0;
-#endif
-}
-
 /* Called only if there is a lease. `verdict`: with marks, see include/sample.h. */
 RARE_FUNCTION int sample_packet(packet_context *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {
@@ -91,7 +76,8 @@ RARE_FUNCTION int sample_packet(packet_context *ctx, __u32 outcome, __u32 verdic
 		return 0;
 	lease = READ_ONCE(config->listener);
 	if (maps_tick() >= (__u32)lease) {
-		sample_end_lease(config, lease);
+		/* The listener may extend the lease at the same time. */
+		__sync_val_compare_and_swap(&config->listener, lease, 0);
 		return 0;
 	}
 	if (sampling->seen++ % READ_ONCE(config->sample_every))

@@ -13,7 +13,6 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "kernel_has.h"
 #include "parse_packet.h"
 #include "sample.h"
 
@@ -37,7 +36,6 @@ static __always_inline long skb_load_ip(void *skb, __u32 offset, void *to, __u32
 	return bpf_skb_load_bytes_relative(skb, offset, to, bytes, BPF_HDR_START_NET);
 }
 
-#if KERNEL_HAS_LOOPS
 static long skb_turn(__u32 turn, struct parse_walk *walk)
 {
 	(void)turn;
@@ -59,10 +57,6 @@ static __always_inline void skb_walk_ip(struct parse_walk *walk)
 {
 	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn_ip, walk, 0);
 }
-#else
-#define skb_walk NULL
-#define skb_walk_ip NULL
-#endif
 
 /* These two return enum parse_result. */
 RARE_FUNCTION int skb_flow(struct __sk_buff *skb, struct flow *flow)

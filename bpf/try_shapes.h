@@ -87,18 +87,15 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 {
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
-		/* Within the rate the next shapes decide, but not with BUCKET_17 before Linux 5.18: see below. */
+		/* Within the rate the next shapes decide. */
 		if (shape->tag & ABI_TAG_RATE &&
 		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
-			return !KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17;
+			return 0;
 		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
 		return 1;
 	}
-	/* Without bpf_loop(), BUCKET_17 tries no further shape: the verifier would need four times as long. */
-	if (!KERNEL_HAS_LOOPS && xc_options.format == BUCKET_17)
-		return 1;
 	search->candidates &= ~READ_ONCE(search->list->new_only);
 	return 0;
 }
@@ -143,7 +140,6 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
  * that may match, it calls lookup_once() and returns. If that look-up is unsettled, the next call begins with the same
  * shape.
  */
-#if KERNEL_HAS_LOOPS
 #define SHAPES_INLINE 8
 #define SHAPES_A_CALL 4
 /* Calls that only skip shapes, and calls that end with a look-up: each shape has at most ABI_SEQUENCE_TRIES of these. */
@@ -191,9 +187,6 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
 	(void)call;
 	return try_some_shapes(search, FLOW_IPV6);
 }
-#else
-#define SHAPES_INLINE ABI_SHAPES_5_10
-#endif
 
 /*
  * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
@@ -254,12 +247,10 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 	for (int i = 0; i < SHAPES_INLINE; i++)
 		if (try_next_shape(search, family, &place))
 			return search->match;
-#if KERNEL_HAS_LOOPS
 	if (!search->candidates)
 		return search->match;
 	search->candidates = hide_from_verifier(&config->zero, search->candidates);
 	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
-#endif
 	return search->match;
 }
 

@@ -3,7 +3,6 @@
 #ifndef XDP_CUCKOO_VERDICT_H
 #define XDP_CUCKOO_VERDICT_H
 
-#include "kernel_has.h"
 #include "packet.h"
 #include "try_shapes.h"
 

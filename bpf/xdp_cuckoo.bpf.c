@@ -5,7 +5,6 @@
  * dispatcher needs to run them together with other programs.
  */
 #include "count_by_rule.h"
-#include "kernel_has.h"
 #include "maps.h"
 #include "send_sample.h"
 #include "verdict.h"
@@ -57,7 +56,6 @@ int xdp_cuckoo(struct xdp_md *ctx)
 	return filter_one_buffer(ctx);
 }
 
-#if KERNEL_HAS_FRAGS
 struct {
 	__uint(priority, RUN_PRIORITY);
 	__uint(XDP_PASS, 1);
@@ -71,6 +69,5 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 
 	return finish(ctx, verdict_of(ctx, data, end, PACKET_HAS_BUFFERS), bpf_xdp_get_buff_len(ctx));
 }
-#endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -87,14 +87,9 @@ FLOW_INLINE int hash_has_details(const struct hash_input *input)
 #endif
 }
 
-/*
- * What the details add to a lane. Few keys have them, so BPF programs call a function. If the kernel allows it, the
- * function is global: the verifier checks it only once.
- */
+/* What the details add to a lane. Few keys have them, so BPF programs call a function. */
 #ifndef __bpf__
 FLOW_INLINE
-#elif defined(LINUX_5_10)
-static __attribute__((noinline))
 #else
 __attribute__((noinline))
 #endif

@@ -25,7 +25,7 @@
  * A program reads so many directly, and calls parse_buffers() for a frame that has more. Few frames have any, and each
  * turn of such a loop costs the verifier hundreds of steps.
  */
-#if defined(__bpf__) && (defined(AT_TC) || !defined(LINUX_5_10))
+#ifdef __bpf__
 #define PARSE_VLAN_TAGS_DIRECT 4
 #define PARSE_EXTENSION_HEADERS_DIRECT 4
 #else

@@ -96,17 +96,6 @@ FLOW_INLINE int abi_rate_pay(const struct abi_rate *rate, struct abi_rate_credit
 	return 1;
 }
 
-/* Changes `spent` if no other processor has changed it. Linux before 5.12 lacks the operation: all succeed. */
-FLOW_INLINE int abi_rate_spend(struct abi_rate *rate, __u64 from, __u64 to)
-{
-#ifdef LINUX_5_10
-	__sync_fetch_and_add(&rate->spent, to - from);
-	return 1;
-#else
-	return __sync_val_compare_and_swap(&rate->spent, from, to) == from;
-#endif
-}
-
 /*
  * Takes a batch of tokens, or what one packet needs if that is more, and pays. 0: the bucket is empty, or too many
  * processors take from it.
@@ -131,7 +120,7 @@ FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *c
 			credit->empty_at = now;
 			return 0;
 		}
-		if (abi_rate_spend(rate, spent, idle + used + grant)) {
+		if (__sync_val_compare_and_swap(&rate->spent, spent, idle + used + grant) == spent) {
 			credit->held = held + grant - cost;
 			return 1;
 		}

@@ -10,8 +10,7 @@
 
 #include "flow.h"
 
-#define ABI_SHAPES_MAX 64  /* active shapes of one family */
-#define ABI_SHAPES_5_10 32 /* the most that the object for Linux 5.10 to 5.17 looks up */
+#define ABI_SHAPES_MAX 64 /* active shapes of one family */
 
 /*
  * Hints: one byte for each family and each value of hint_index().

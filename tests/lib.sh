@@ -5,10 +5,7 @@
 
 BUILD=${BUILD:-build}
 TOOL=${TOOL:-$BUILD/xdp-cuckoo}
-case $(uname -r) in
-5.1[0-7].*) OBJECT=${OBJECT:-$BUILD/xdp_cuckoo_5_10.bpf.o} ;; # see bpf/kernel_has.h
-*) OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o} ;;
-esac
+OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o}
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}

@@ -30,7 +30,7 @@ static int change(struct bpf_map *map, const char *what, __u32 number)
 /* 0 or -errno. */
 static int run_with(const char *interface, const char *name, const char *what, __u32 number)
 {
-	struct bpf_object *object = bpf_object__open_file(raw_filter_object(), NULL);
+	struct bpf_object *object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL);
 	struct bpf_map *map = object ? bpf_object__find_map_by_name(object, name) : NULL;
 	struct bpf_program *program;
 	int error = map ? change(map, what, number) : -ENOENT;

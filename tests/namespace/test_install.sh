@@ -43,7 +43,6 @@ test_install_and_uninstall() {
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.py
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
-		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo_5_10.bpf.o
 		./opt/xc/sbin/xdp-cuckoo
 		./opt/xc/share/bash-completion/completions/xdp-cuckoo
 		./opt/xc/share/doc/xdp-cuckoo/default.conf

@@ -77,7 +77,7 @@ struct scene {
 /* Tests skip if the kernel refuses BPF altogether. EACCES fails the test: the verifier has rejected the program. */
 static inline int scene_open(struct scene *scene, const struct abi_options *options, __u64 slots)
 {
-	int error = raw_filter_open(raw_filter_object(), options, table_geometry(slots), &scene->filter);
+	int error = raw_filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
 
 	scene->error = error;
 	return error == -EPERM || error == -ENOSYS ? 0 : error;

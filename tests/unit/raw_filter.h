@@ -57,8 +57,6 @@ static const char *const raw_filter_map_names[RAW_FILTER_MAPS] = {
 	[RAW_FILTER_HINTS] = ABI_HINTS_MAP,
 };
 
-#define RAW_FILTER_ENOTSUPP 524 /* ENOTSUPP of the kernel's errno.h */
-
 struct raw_filter {
 	struct bpf_object *object;
 	int program[RAW_FILTER_TC_PROGRAMS];
@@ -231,23 +229,6 @@ static inline int raw_filter_find_programs(struct raw_filter *filter)
 	return filter->programs ? 0 : -ENOENT;
 }
 
-/* The object for tc on this kernel. */
-static inline const char *raw_filter_tc_object(void)
-{
-	return kernel_has_frags() ? XDP_CUCKOO_BUILD "/xdp_cuckoo_tc.bpf.o" :
-				    XDP_CUCKOO_BUILD "/xdp_cuckoo_tc_5_10.bpf.o";
-}
-
-/* The object for this kernel, or the one that the environment names. */
-static inline const char *raw_filter_object(void)
-{
-	const char *object = getenv("OBJECT");
-
-	if (object)
-		return object;
-	return kernel_has_frags() ? XDP_CUCKOO_OBJECT : XDP_CUCKOO_BUILD "/xdp_cuckoo_5_10.bpf.o";
-}
-
 /* raw_filter_prepare(), raw_filter_load(), and the programs to run. */
 static inline int raw_filter_open(const char *path, const struct abi_options *options, struct bucket_geometry geometry,
 				  struct raw_filter *filter)
@@ -390,32 +371,16 @@ static inline void raw_filter_add(struct raw_filter *filter, const struct rule *
 	raw_filter_add_at(filter, rule, (struct raw_filter_place){ 0 });
 }
 
-/*
- * All rows of the counters. Linux before 5.13 reads arrays with values per CPU only row by row. To save time, these are
- * then row 0, for rare events, and row 1: frames that tests make up come from interface 1.
- */
-static inline int raw_filter_read_counters(const struct raw_filter *filter, void *rows, size_t row_bytes)
-{
-	__u32 keys[ABI_COUNTER_ROWS], next, count = ABI_COUNTER_ROWS;
-	int error = bpf_map_lookup_batch(filter->counters, NULL, &next, keys, rows, &count, NULL);
-
-	if (error != -RAW_FILTER_ENOTSUPP)
-		return error;
-	error = 0;
-	for (__u32 row = 0; row < 2 && !error; row++)
-		error = bpf_map_lookup_elem(filter->counters, &row, (char *)rows + row * row_bytes);
-	return error;
-}
-
 /* Reads the counters, summed over interfaces and CPUs. */
 static inline int raw_filter_count(const struct raw_filter *filter, struct abi_counter counted[ABI_COUNTERS])
 {
 	static struct abi_counter value[ABI_COUNTER_ROWS * RAW_FILTER_CPUS_MAX][ABI_COUNTERS];
+	__u32 keys[ABI_COUNTER_ROWS], next, rows = ABI_COUNTER_ROWS;
 	int cpus = libbpf_num_possible_cpus(), error;
 
 	if (cpus < 1 || cpus > RAW_FILTER_CPUS_MAX)
 		return -E2BIG;
-	error = raw_filter_read_counters(filter, value, cpus * sizeof(*value));
+	error = bpf_map_lookup_batch(filter->counters, NULL, &next, keys, value, &rows, NULL);
 	if (error)
 		return error;
 	memset(counted, 0, ABI_COUNTERS * sizeof(*counted));

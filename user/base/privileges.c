@@ -54,18 +54,11 @@ bool privileges_has(int capability)
 
 int privileges_keep(unsigned int needs)
 {
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 	const bool may_limit_bounds = privileges_has(CAP_SETPCAP);
 	struct capabilities now;
 	__u64 wanted = 0;
 	int error;
 
-	/* Before Linux 5.11, BPF maps and programs count as locked memory. libbpf raises the limit too late for us. */
-	if (needs & (PRIVILEGE_KERNEL | PRIVILEGE_LOOK) && setrlimit(RLIMIT_MEMLOCK, &limit) &&
-	    !getrlimit(RLIMIT_MEMLOCK, &limit)) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_MEMLOCK, &limit);
-	}
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (kept[i].needs & needs)
 			wanted |= 1ULL << kept[i].capability;

@@ -107,9 +107,9 @@ static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 	char text[RULE_TEXT_BYTES];
 
 	return reason_set(reason, -E2BIG,
-			  "'%s': %zu kinds of rule (fields and prefix lengths) are in use for its family, and there is room "
+			  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its family, and there is room "
 			  "for no more; use a prefix length that other rules use",
-			  rule_format(rule, text), shape_list_limit);
+			  rule_format(rule, text), ABI_SHAPES_MAX);
 }
 
 /* -E2BIG: the rules have more new rates than there is room for. */

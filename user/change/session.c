@@ -260,7 +260,6 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	char dir[PATH_MAX];
 	int error;
 
-	shape_list_limit = kernel_shapes_max();
 	session->paused = NULL;
 	session->paused_count = 0;
 	strncpy(session->name, name, sizeof(session->name) - 1);
@@ -317,7 +316,6 @@ int session_open_dry_run(struct session *session, const char *state, const char 
 	struct store *present;
 	int error = session_state_dir(state, name, dir, sizeof(dir));
 
-	shape_list_limit = kernel_shapes_max();
 	*session = (struct session){ .is_dry_run = true };
 	strncpy(session->name, name, sizeof(session->name) - 1);
 	if (error)

@@ -336,9 +336,6 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 /* Reports a filter that does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 
-/* Reports what the filter cannot do on this kernel. */
-void command_report_kernel(void);
-
 /* Warns, after a load or an exchange of the program: see kernel_has_old_buffers(). */
 void command_report_old_buffers(const struct kernel_attachment *attachment);
 

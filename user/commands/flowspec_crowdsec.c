@@ -74,7 +74,6 @@ static enum command_status keep_flows(const struct invocation *invocation, const
 	struct reason reason;
 	int error;
 
-	shape_list_limit = kernel_shapes_max(); /* The reader counts kinds, and gets a copy of this memory. */
 	error = list_keeper_run(&keeper, &reason);
 	if (error == -ENODATA)
 		reason_set(&reason, error, "no more flows: the rules of the list '%s' end after the stale time",

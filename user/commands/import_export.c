@@ -66,7 +66,6 @@ int command_import_list(const struct import_options *options, char *const *paths
 	struct import import;
 	int error;
 
-	shape_list_limit = kernel_shapes_max(); /* import_open() judges the kinds of rule, before a session is open */
 	error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 	*imported = (struct command_imported){};
 	if (!error)

@@ -237,7 +237,6 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	command_report_session(&session);
 	if (*unseen.text)
 		output_note("%s", unseen.text);
-	command_report_kernel();
 	if (!kernel->options.is_exact)
 		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
 			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));

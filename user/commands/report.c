@@ -2,7 +2,6 @@
 /* What commands say on stderr about filters and stores. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #include "commands/command.h"
@@ -147,16 +146,6 @@ void command_report_run(const struct kernel_filter *kernel)
 							 first_interface(kernel), command_effect(kernel, text));
 }
 
-void command_report_kernel(void)
-{
-	struct utsname host;
-
-	if (!kernel_has_frags() && !uname(&host))
-		output_note("Linux %s cannot filter jumbo frames in native mode (Linux 5.18 can): if the MTU of an "
-			    "interface is more than %u, use --mode skb there",
-			    host.release, kernel_one_buffer_mtu());
-}
-
 void command_report_old_buffers(const struct kernel_attachment *attachment)
 {
 	if (kernel_has_old_buffers(attachment))
@@ -182,7 +171,7 @@ bool command_report_bypass(const struct kernel_filter *kernel)
 				    attachment.interface);
 		if (attachment.is_below)
 			output_note("'%s' is below another interface with an XDP program (a bridge, bond, VLAN or macvlan): "
-				    "since Linux 5.15 the kernel replaces no program below, so no larger table can come; "
+				    "the kernel replaces no program below, so no larger table can come; "
 				    "unload the one above",
 				    attachment.interface);
 		if (!kernel_is_mtu_too_large(&attachment))

@@ -322,8 +322,6 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	int found = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true }, &filters, &count, reason);
 	int error = 0;
 
-	if (count)
-		command_report_kernel();
 	kernel_watch(filters, count, 200);
 	status_report_losses(filters, count);
 	for (size_t i = 0; i < count; i++) {

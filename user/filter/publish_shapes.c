@@ -81,11 +81,6 @@ int filter_publish_shapes(struct filter *filter, struct store *store, struct rea
 		struct abi_shape_list *list = &wanted[family];
 
 		*list = (struct abi_shape_list){ .count = shape_list_probed(&shapes, family, probed) };
-		if (list->count > shape_list_limit)
-			return reason_set(reason, -E2BIG,
-					  "the store has %u kinds of rule (fields and prefix lengths) for a family, and "
-					  "before Linux 5.18 the filter looks up %zu; delete rules, or start a newer kernel",
-					  list->count, shape_list_limit);
 		for (size_t i = 0; i < list->count && !error; i++) {
 			struct abi_shape *shape = &list->shape[abi_shape_place(1ULL << i)];
 
@@ -114,7 +109,7 @@ static bool has_passing(const struct filter_shapes *shapes, const struct abi_sha
 {
 	const bool has_dropping = (__u32)__builtin_popcountll(list->passing) < list->count || list->reads_hints;
 
-	for (size_t i = list->count; i < shapes->count && has_dropping && shapes->count <= shape_list_limit; i++)
+	for (size_t i = list->count; i < shapes->count && has_dropping && shapes->count <= ABI_SHAPES_MAX; i++)
 		if (shapes->shape[i].action == RULE_PASS)
 			return true;
 	return false;

@@ -20,7 +20,7 @@
 /* Whether the error allows another try with another mode or program. */
 static bool is_unsupported(int error)
 {
-	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
+	return error && error != -EBUSY && error != -EEXIST && error != -EPERM && error != -ENOSYS;
 }
 
 /*
@@ -106,8 +106,7 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 
 	attachment->mode = mode;
 	attachment->is_frags = false;
-	if (kernel_is_mtu_too_large(attachment) && kernel_has_frags() &&
-	    interfaces_takes_frags(attachment->ifindex, false)) {
+	if (kernel_is_mtu_too_large(attachment) && interfaces_takes_frags(attachment->ifindex, false)) {
 		attachment->is_frags = true;
 		error = attach(filter, attachment, refused, reason);
 		if (!is_unsupported(error))

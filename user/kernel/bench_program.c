@@ -10,9 +10,8 @@
 #include "bench_abi.h"
 #include "kernel/internal.h"
 #include "bench.skel.h"
-#include "bench_5_10.skel.h"
 
-static const struct kernel_built_in bench_object = { "bench", bench__elf_bytes, bench_5_10__elf_bytes };
+static const struct kernel_built_in bench_object = { "bench", bench__elf_bytes };
 
 #define PROGRAM "bench_packet" /* in bpf/bench.bpf.c, as the names below */
 

@@ -19,9 +19,12 @@ const char *kernel_error_text(void);
 /* Whether it says that an interface above (a bridge, bond, VLAN, ...) runs a program: then none below can change. */
 bool kernel_says_above(void);
 
+/* Whether the kernel lacks what every filter needs: -ENOSYS, and the reason is set; 0: no, or this process may not ask. */
+int kernel_lacks_reason(struct reason *reason);
+
 /*
  * Sets the reason for a refused system call: `what` failed for `subject`. Returns `error`; -EINVAL becomes
- * -EIO. The second function adds the kernel's text: call kernel_catch_messages() before, and nothing else that may
+ * -EIO, or -ENOSYS if the kernel lacks what filters need. The second function adds the kernel's text: call kernel_catch_messages() before, and nothing else that may
  * fail.
  */
 int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject);
@@ -43,14 +46,14 @@ __u32 kernel_bucket_bytes(const struct abi_options *options);
 /* The number of elements of a map. */
 __u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_name name);
 
-/* A BPF object inside this program, compiled twice: see bpf/kernel_has.h. */
+/* A BPF object inside this program. */
 struct kernel_built_in {
 	const char *name; /* libbpf makes names of maps from it */
-	const void *(*bytes)(size_t *size), *(*bytes_5_10)(size_t *size);
+	const void *(*bytes)(size_t *size);
 };
 
 /*
- * Opens the object that this kernel accepts, and sets its constants. Loading it makes only maps, until the caller
+ * Opens the object, and sets its constants. Loading it makes only maps, until the caller
  * chooses a program by bpf_program__set_autoload(). NULL: *reason is set.
  */
 struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, const struct abi_options *options,

@@ -133,15 +133,6 @@ void kernel_use_pins(const char *dir);
 void kernel_catch_messages(void);
 void kernel_catch_no_messages(void);
 
-/*
- * Whether the kernel runs programs on frames in several buffers: Linux 5.18. If not, filters run programs built for
- * Linux 5.10, and in native mode an interface must receive each frame in one buffer.
- */
-bool kernel_has_frags(void);
-
-/* How many shapes of a family the programs for this kernel look up: ABI_SHAPES_MAX or ABI_SHAPES_5_10. */
-size_t kernel_shapes_max(void);
-
 /* What kernel_find_filters() could not look at, if this matters for the filter that its caller wants. */
 enum kernel_seen {
 	KERNEL_SEEN,          /* nothing */

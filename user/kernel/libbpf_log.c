@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include <bpf/libbpf.h>
@@ -75,13 +74,21 @@ bool kernel_is_before(unsigned int version, unsigned int patchlevel)
 	       (its_version < version || (its_version == version && its_patchlevel < patchlevel));
 }
 
-/* Whether EPERM means that the limit of locked memory is too low. */
-static bool is_locked_memory_full(void)
+int kernel_lacks_reason(struct reason *reason)
 {
-	struct rlimit limit;
+	/* A process that may not ask gets 1, and a reason of its own when it loads a program. */
+	const bool has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_loop, NULL);
+	const bool has_frags = libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_xdp_get_buff_len, NULL);
+	struct utsname host = {};
 
-	return kernel_is_before(5, 11) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	       (privileges_has(CAP_BPF) || privileges_has(CAP_SYS_ADMIN));
+	if (has_loop && has_frags)
+		return 0;
+	uname(&host);
+	return reason_set(reason, -ENOSYS,
+			  "this kernel (%s) lacks %s%s%s: Linux 5.18 and newer can run xdp-cuckoo, and RHEL 9; a filter that "
+			  "an older xdp-cuckoo started here goes on filtering",
+			  host.release, has_loop ? "" : "bpf_loop()", has_loop || has_frags ? "" : " and ",
+			  has_frags ? "" : "XDP for frames in several buffers");
 }
 
 static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
@@ -91,15 +98,9 @@ static int set_reason(struct reason *reason, int error, const char *what, const 
 				  "%s%s: an interface above it (a bridge, bond, VLAN or macvlan) runs an XDP program, and "
 				  "meanwhile the kernel changes none below; unload that one first",
 				  what, subject);
-	if (error == -EPERM && is_locked_memory_full())
-		return reason_set(reason, error,
-				  "%s%s: Linux before 5.11 counts BPF memory as locked memory, whose limit is too low; raise "
-				  "it (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit)",
-				  what, subject);
-	/* The kernel has no word for a kind of map, a flag or an instruction that it does not know. */
-	if ((error == -EINVAL || error == -EACCES) && kernel_is_before(5, 10))
-		return reason_set(reason, -EIO, "%s%s: this kernel is too old; xdp-cuckoo needs Linux 5.10 or newer",
-				  what, subject);
+	/* The kernel has no word for a kind of map, a flag or a helper that it does not know. */
+	if ((error == -EINVAL || error == -EACCES) && kernel_lacks_reason(reason))
+		return -ENOSYS;
 	if ((error == -EPERM || error == -EACCES) && privileges_has(CAP_BPF) && privileges_has(CAP_NET_ADMIN) &&
 	    privileges_has(CAP_PERFMON))
 		return reason_set(reason, error,

@@ -14,19 +14,14 @@
 #include "kernel/internal.h"
 #include "table/semisort.h"
 #include "xdp_cuckoo.skel.h"
-#include "xdp_cuckoo_5_10.skel.h"
 #include "xdp_cuckoo_conntrack.skel.h"
 #include "xdp_cuckoo_tc.skel.h"
-#include "xdp_cuckoo_tc_5_10.skel.h"
 #include "xdp_cuckoo_tc_conntrack.skel.h"
 
-static const struct kernel_built_in filter_built_in = { "xdp_cuckoo", xdp_cuckoo__elf_bytes,
-							xdp_cuckoo_5_10__elf_bytes };
-static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes, NULL };
-
-static const struct kernel_built_in tc_built_in = { "xdp_cuckoo", xdp_cuckoo_tc__elf_bytes,
-						    xdp_cuckoo_tc_5_10__elf_bytes };
-static const struct kernel_built_in tc_conntrack_object = { "xdp_cuckoo", xdp_cuckoo_tc_conntrack__elf_bytes, NULL };
+static const struct kernel_built_in filter_built_in = { "xdp_cuckoo", xdp_cuckoo__elf_bytes };
+static const struct kernel_built_in conntrack_object = { "xdp_cuckoo", xdp_cuckoo_conntrack__elf_bytes };
+static const struct kernel_built_in tc_built_in = { "xdp_cuckoo", xdp_cuckoo_tc__elf_bytes };
+static const struct kernel_built_in tc_conntrack_object = { "xdp_cuckoo", xdp_cuckoo_tc_conntrack__elf_bytes };
 
 /* `conntrack` NULL: the program looks no connection up. */
 static const struct {
@@ -69,35 +64,6 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 	return error;
 }
 
-/*
- * Loads a program that calls a helper of Linux 5.18, which a distributor may have added to an older kernel. The release
- * decides only if the kernel does not let this process ask.
- */
-bool kernel_has_frags(void)
-{
-	static const struct bpf_insn program[] = {
-		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_xdp_get_buff_len },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_frags", "GPL", program,
-				     sizeof(program) / sizeof(program[0]), NULL);
-
-	if (fd < 0)
-		return fd != -EINVAL && !kernel_is_before(5, 18);
-	close(fd);
-	return true;
-}
-
-size_t kernel_shapes_max(void)
-{
-	return kernel_is_before(5, 18) && !kernel_has_frags() ? ABI_SHAPES_5_10 : ABI_SHAPES_MAX;
-}
-
-static const void *bytes_for_kernel(const struct kernel_built_in *built_in, size_t *size)
-{
-	return (kernel_has_frags() ? built_in->bytes : built_in->bytes_5_10)(size);
-}
-
 struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, const struct abi_options *options,
 				      struct reason *reason)
 {
@@ -106,7 +72,7 @@ struct bpf_object *kernel_open_object(const struct kernel_built_in *built_in, co
 	struct bpf_program *program;
 	struct bpf_object *object;
 	size_t size;
-	const void *bytes = bytes_for_kernel(built_in, &size);
+	const void *bytes = built_in->bytes(&size);
 
 	kernel_catch_messages();
 	object = bpf_object__open_mem(bytes, size, &named);
@@ -148,8 +114,8 @@ static int load_program_of(const struct kernel_built_in *built_in, struct kernel
 }
 
 /*
- * Linux has the functions that look up connections since 5.18, with the module nf_conntrack and with BTF. Where the
- * module runs, everything else may still be missing: then the other object is loaded.
+ * The functions that look up connections need the module nf_conntrack, and BTF. Where the module runs, BTF may be
+ * missing: then the other object is loaded.
  */
 int kernel_load_program(struct kernel_filter *filter, enum kernel_program which, struct reason *reason)
 {
@@ -158,7 +124,7 @@ int kernel_load_program(struct kernel_filter *filter, enum kernel_program which,
 
 	if (filter->program[which])
 		return 0;
-	if (conntrack && !access("/sys/module/nf_conntrack", F_OK) && kernel_has_frags())
+	if (conntrack && !access("/sys/module/nf_conntrack", F_OK))
 		error = load_program_of(conntrack, filter, which, reason);
 	if (conntrack && filter->config)
 		filter->config->asks_conntrack = !error;
@@ -220,14 +186,17 @@ static struct bpf_object *open_sized(const struct kernel_sizes *sizes, struct re
 
 int kernel_make_object_file(const struct kernel_sizes *sizes, char **file, size_t *bytes, struct reason *reason)
 {
-	struct bpf_object *object = open_sized(sizes, reason);
+	int error = kernel_lacks_reason(reason);
+	struct bpf_object *object;
 	const void *built_in;
 	size_t size;
-	int error;
 
+	if (error)
+		return error;
+	object = open_sized(sizes, reason);
 	if (!object)
 		return -ENOMEM;
-	built_in = bytes_for_kernel(&filter_built_in, &size);
+	built_in = filter_built_in.bytes(&size);
 	error = kernel_write_object_file(object, bpf_object__find_map_by_name(object, ".rodata"), built_in, size, file,
 					 bytes);
 	bpf_object__close(object);

@@ -269,7 +269,7 @@ bool kernel_has_old_buffers(const struct kernel_attachment *attachment)
 
 bool kernel_may_take_frags(const struct kernel_attachment *attachment)
 {
-	return kernel_has_frags() && interfaces_takes_frags(attachment->ifindex, true);
+	return interfaces_takes_frags(attachment->ifindex, true);
 }
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)

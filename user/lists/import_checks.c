@@ -68,7 +68,7 @@ static double count_public(enum flow_family family, __u64 first, __u64 last)
 /* Each kind of rule costs packets a look-up. Prefix lengths are joined, so an honest list has few. */
 static int check_kinds(const struct rule_set *set, struct reason *reason)
 {
-	const size_t kinds_max = shape_list_limit - 8, rates_max = ABI_RATES_MAX / 2;
+	const size_t kinds_max = ABI_SHAPES_MAX - 8, rates_max = ABI_RATES_MAX / 2;
 	struct rule_shape probed[ABI_SHAPES_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
 	struct shape_list kinds = {};

@@ -38,7 +38,7 @@ bool shape_list_choose(const struct shape_list *list, const struct rule_shape *s
 		*probed_as = *near;
 	else
 		*probed_as = *shape;
-	return near || count < shape_list_limit;
+	return near || count < ABI_SHAPES_MAX;
 }
 
 /* ---- whether the shapes fit, in any order ---- */
@@ -111,7 +111,7 @@ bool shape_list_fits(const struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape probed[SHAPE_LIST_MAX];
 
-	return cover(list, family, SHAPE_LIST_EXPAND_BITS, probed) <= shape_list_limit;
+	return cover(list, family, SHAPE_LIST_EXPAND_BITS, probed) <= ABI_SHAPES_MAX;
 }
 
 /* ---- a plan with few keys ---- */
@@ -214,14 +214,14 @@ static int plan_family(struct shape_list *list, enum flow_family family)
 	while (plan.left > SHAPE_LIST_PROBES && unite_cheapest(&plan))
 		;
 	plan.keys_allowed += own * (1ULL << SHAPE_LIST_EXPAND_BITS);
-	while (plan.left > shape_list_limit && unite_cheapest(&plan))
+	while (plan.left > ABI_SHAPES_MAX && unite_cheapest(&plan))
 		;
 	for (size_t i = 0; i < plan.count; i++)
 		if (plan.keys[i])
 			probed[count++] = plan.probed[i];
-	for (unsigned int bits = 0; count > shape_list_limit && bits < 63; bits++)
+	for (unsigned int bits = 0; count > ABI_SHAPES_MAX && bits < 63; bits++)
 		count = cover(list, family, bits, probed);
-	if (count > shape_list_limit)
+	if (count > ABI_SHAPES_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < list->count; i++)
 		if (list->entry[i].shape.family == family)

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-size_t shape_list_limit = ABI_SHAPES_MAX;
-
 _Static_assert(sizeof(struct rule_shape) == 10, "shapes are compared as bytes: no padding");
 
 unsigned int rule_rank(enum rule_action action, __u8 fields)

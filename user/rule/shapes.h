@@ -16,13 +16,10 @@
 #define SHAPE_LIST_MAX 512        /* shapes of both families */
 #define SHAPE_LIST_PROBES 8       /* the goal: probed shapes per family */
 #define SHAPE_LIST_JOIN_BITS 6    /* a new shape joins a probed shape if that makes at most 2^6 keys of one */
-#define SHAPE_LIST_EXPAND_BITS 11 /* at most 2^11 keys of one, if shape_list_limit probed shapes need it */
+#define SHAPE_LIST_EXPAND_BITS 11 /* at most 2^11 keys of one, if ABI_SHAPES_MAX probed shapes need it */
 #define SHAPE_LIST_GROWTH 4       /* shape_list_plan(): the keys that one key may become, on average */
 #define SHAPE_LIST_WORSE 1.5   /* shape_list_plan_pays(): more than so many times the keys of a new plan are too many */
 #define SHAPE_LIST_SPARE 65536 /* keys that small lists may have in addition */
-
-/* The most probed shapes of a family: ABI_SHAPES_MAX, or fewer if the programs for this kernel look up fewer. */
-extern size_t shape_list_limit;
 
 struct shape_list_entry {
 	struct rule_shape shape, probed_as;
@@ -42,7 +39,7 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 /*
  * Adds `keys` to the number of a shape's keys. A new shape is probed as itself while the family has fewer than
  * SHAPE_LIST_PROBES probed shapes. After that it is probed as a probed shape that it expands to; if there is none, as
- * itself. If the family then has more than shape_list_limit probed shapes, list->must_plan is set. 0; -E2BIG: the list
+ * itself. If the family then has more than ABI_SHAPES_MAX probed shapes, list->must_plan is set. 0; -E2BIG: the list
  * is full, or no plan has so few probed shapes, with at most 2^SHAPE_LIST_EXPAND_BITS keys for each. Then nothing has
  * changed. The order of the shapes does not matter, and if a list is taken, each part of it is, too.
  */
@@ -67,7 +64,7 @@ size_t shape_list_probed(const struct shape_list *list, enum flow_family family,
  * Chooses all probed shapes again: at most SHAPE_LIST_PROBES for a family, with as few keys as possible. At
  * first each shape is probed as itself; then the two probed shapes whose union adds the fewest keys are
  * united, again and again. This stops early, with more probed shapes, where it would take more than
- * SHAPE_LIST_GROWTH times the keys plus SHAPE_LIST_SPARE; it takes more only if more than shape_list_limit are left.
+ * SHAPE_LIST_GROWTH times the keys plus SHAPE_LIST_SPARE; it takes more only if more than ABI_SHAPES_MAX are left.
  * 0; -E2BIG: there is no such plan. Then nothing has changed.
  */
 int shape_list_plan(struct shape_list *list);

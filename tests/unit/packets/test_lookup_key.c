@@ -285,7 +285,7 @@ TEST(test_defaults)
 		.format = BUCKET_16, .is_exact = 1, .has_counts = 1, .orders_loads = !ABI_LOADS_IN_ORDER
 	};
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
-	struct raw_filter filter = { .object = bpf_object__open_file(raw_filter_object(), NULL) };
+	struct raw_filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 
 	assert_non_null(filter.object);
 	assert_memory_equal(raw_filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));

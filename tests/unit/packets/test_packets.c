@@ -234,21 +234,20 @@ GROUP_TEST(test_still_sequence)
 /* The most shapes, with an entry of the last one. A higher count changes nothing. */
 GROUP_TEST(test_last_of_64_shapes)
 {
-	const __u32 most = strstr(raw_filter_object(), "_5_10") ? ABI_SHAPES_5_10 : ABI_SHAPES_MAX;
 	struct rule rule;
 
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
 			continue;
 		scene_set_up(scene);
-		for (__u8 n = 1; n < most; n++)
+		for (__u8 n = 1; n < ABI_SHAPES_MAX; n++)
 			raw_filter_add_shape(&scene->filter, &(struct rule_shape){ .family = rule.family,
 										   .action = RULE_DROP,
 										   .src_len = n < 32 ? n : 0,
 										   .dst_len = n < 32 ? 0 : n - 31 });
 		scene_check(scene, i);
 		scene_add(scene, &rule);
-		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count, most);
+		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count, ABI_SHAPES_MAX);
 		scene_check(scene, i);
 		scene->filter.config->table[0].shapes[rule.family][0].count = ~0U;
 		scene_check(scene, i);
@@ -309,20 +308,11 @@ GROUP_TEST(test_too_many_buckets)
 	}
 }
 
-static void need_frags(const struct scene *scene)
-{
-	if (scene->filter.programs <= RAW_FILTER_FRAGS) {
-		fprintf(stderr, "skipped: this object has no program for frames in several buffers\n");
-		skip();
-	}
-}
-
 /* The program for frames in several buffers counts every byte of such a frame. */
 GROUP_TEST(test_several_buffers)
 {
 	static __u8 frame[JUMBO_BYTES];
 
-	need_frags(scene);
 	scene_set_up(scene);
 	for (size_t i = 0; i < PACKETS; i++) {
 		struct raw_filter_run run;
@@ -352,7 +342,6 @@ GROUP_TEST(test_ports_in_the_second_buffer)
 	struct rule rule;
 	size_t behind;
 
-	need_frags(scene);
 	for (size_t i = 0; i < 3; i++)
 		pieces[i].build(&start, &pieces[i], pieces[i + 1].number);
 	memcpy(frame, start.byte, start.length);
@@ -397,7 +386,6 @@ GROUP_TEST(test_short_first_buffer)
 	static const __u8 some[2 * RAW_FILTER_RUN_MIN];
 	struct rule rule;
 
-	need_frags(scene);
 	scene_set_up(scene);
 	if (raw_filter_run_split(&scene->filter, some, sizeof(some), RAW_FILTER_RUN_MIN).error == -EINVAL) {
 		fprintf(stderr, "skipped: this kernel runs no program on so short a first buffer\n");
