@@ -26,7 +26,7 @@
 -- A publisher may also write the keys of its list without these functions, so they may hold anything. An error must not
 -- leave the state changed and the log as it was: publish first reads what it needs, then writes the log, then the state.
 
-local VERSION = 7      -- of this file; fleet init replaces an older one
+local VERSION = 8      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
@@ -100,17 +100,15 @@ local function split(list)
 end
 
 local function take(list, name)
-  if redis.call('HDEL', bucket_of(list, hash_of(name)), name) == 1 then
-    redis.call('ZREM', list.prefix .. 'ends', name)
-    list.rules = list.rules - 1
-  end
+  redis.call('ZREM', list.prefix .. 'ends', name)
+  list.rules = list.rules - redis.call('HDEL', bucket_of(list, hash_of(name)), name)
 end
 
 local function put(list, line)
   redis.call('HSET', bucket_of(list, line.hash), line.name, line.value)
   if line.ends ~= '0' then
     redis.call('ZADD', list.prefix .. 'ends', line.ends, line.name)
-  elseif line.before and string.sub(line.before, 1, 1) ~= '0' then
+  elseif line.before then
     redis.call('ZREM', list.prefix .. 'ends', line.name)
   end
   if not line.before then
@@ -133,11 +131,19 @@ local function changes(list, line, values)
   return line.value ~= line.before
 end
 
--- Followers end rules by themselves, so this writes no entry.
-local function purge(list, now)
-  local ended = redis.call('ZRANGEBYSCORE', list.prefix .. 'ends', 1, integer(now), 'LIMIT', 0, PURGED)
+-- Followers end rules by themselves, so this writes no entry. `ended`: members of "ends". The end in the state decides,
+-- because a publisher may write any of them there.
+local function purge(list, ended, now)
   for _, name in ipairs(ended) do
-    take(list, name)
+    local value = redis.pcall('HGET', bucket_of(list, hash_of(name)), name)
+    local ends = type(value) == 'string' and tonumber(string.match(value, '^%d+')) or 0
+    if ends > now then
+      redis.call('ZADD', list.prefix .. 'ends', integer(ends), name)
+    elseif ends > 0 then
+      take(list, name)
+    else
+      redis.call('ZREM', list.prefix .. 'ends', name)
+    end
   end
 end
 
@@ -149,7 +155,8 @@ local function read_line(line)
   if not ends then
     op, rule = '-', string.match(line, '^- (.+)$')
   end
-  if not rule or #line > LINE_BYTES or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
+  if not rule or #line > LINE_BYTES or string.find(line, '[%z\1-\31]') or
+     (ends and (#ends > 15 or string.find(ends, '^0.'))) then
     return nil
   end
   local at, comment, rate = string.find(rule, ' comment "', 1, true), '', ''
@@ -256,6 +263,8 @@ local function publish(keys, args)
                              'keys ' .. list.prefix .. '*, then publish the whole list')
   end
   list.power = power_below(list.buckets)
+  local now = now_ms()
+  local ended = redis.call('ZRANGEBYSCORE', list.prefix .. 'ends', '-inf', integer(now), 'LIMIT', 0, PURGED)
   local changed, texts, values = {}, {}, {}
   for _, line in ipairs(lines) do
     if changes(list, line, values) then
@@ -285,7 +294,7 @@ local function publish(keys, args)
       take(list, line.name)
     end
   end
-  purge(list, now_ms())
+  purge(list, ended, now)
   last = integer(epoch) .. '-' .. integer(seq)
   redis.call('HSET', meta, 'run', own_run, 'epoch', integer(epoch), 'seq', integer(seq), 'rules', integer(list.rules),
              'buckets', integer(list.buckets), 'p:' .. publisher, args[2])

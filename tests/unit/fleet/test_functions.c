@@ -84,6 +84,28 @@ TEST(test_what_changes_nothing_is_in_no_entry)
 	test_broker_close(broker);
 }
 
+/* Of rules with an end, the state alone says when; what a publisher wrote into "ends" neither deletes nor stays. */
+TEST(test_ends_follow_the_state)
+{
+	struct test_broker *broker;
+
+	skip_without_redis();
+	broker = open_list();
+	assert_has(ask(broker, PUBLISH "2 '' '+ 01000 src 192.0.2.1'"), "XCLINE");
+	ask(broker, "HSET xc:f:L:bad:b:0 'src 192.0.2.1' 01000");
+	ask(broker, "ZADD xc:f:L:bad:ends 1000 'src 192.0.2.1'");
+	assert_has(ask(broker, PUBLISH "3 '' '+ 0 src 192.0.2.1' '+ 1000 src 192.0.2.3'"), "done");
+	ask(broker, "ZADD xc:f:L:bad:ends -1 'src 192.0.2.1' 5 'src 192.0.2.2'");
+	ask(broker, "EVAL 'for i = 1, 400 do redis.call(\"ZADD\", KEYS[1], i, \"orphan\" .. i) end' 1 xc:f:L:bad:ends");
+	for (int i = 4; i < 8; i++)
+		assert_has(ask(broker, PUBLISH "%d '' '- src 192.0.2.9'", i), "done");
+	assert_string_equal(ask(broker, "ZCARD xc:f:L:bad:ends"), "0\n");
+	assert_string_equal(ask(broker, "HGETALL xc:f:L:bad:b:0"),
+			    "src 192.0.2.1\n0\nsrc 192.0.2.2\n0 comment \"a\"\n");
+	assert_string_equal(ask(broker, "HGET xc:f:L:bad:meta rules"), "2\n");
+	test_broker_close(broker);
+}
+
 TEST(test_a_line_has_a_bound)
 {
 	struct test_broker *broker;
@@ -140,6 +162,7 @@ TEST(test_an_error_changes_nothing)
 		{ "HSET xc:f:L:bad:meta seq junk", "XCLOST" },
 		{ "SET xc:f:L:bad:b:0 junk", "WRONGTYPE" },
 		{ "SET xc:f:L:bad:log junk", "WRONGTYPE" },
+		{ "SET xc:f:L:bad:ends junk", "WRONGTYPE" },
 		{ "SET xc:f:L:bad:meta junk", "WRONGTYPE" },
 	};
 
