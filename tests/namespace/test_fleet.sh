@@ -209,6 +209,13 @@ test_drops_and_metrics_of_all_hosts() {
 	assert_value 0 'xdp_cuckoo_fleet_panic{fleet="default"}'
 	assert_status 0 xc fleet metrics "$STATE/fleet.prom" --config "$FLEET_CONF"
 	grep -q '^xdp_cuckoo_fleet_panic' "$STATE/fleet.prom" || fail "nothing in the file"
+	mkdir "$STATE/exporter"
+	chown 65534:65534 "$STATE/exporter"
+	assert_status 0 xc fleet metrics "$STATE/exporter/fleet.prom" --config "$FLEET_CONF"
+	cmp -s "$STATE/fleet.prom" "$STATE/exporter/fleet.prom" || grep -q '^xdp_cuckoo' "$STATE/exporter/fleet.prom" ||
+		fail "nothing in the file of another user"
+	assert_status 3 xc fleet metrics "$STATE/none/fleet.prom" --config "$FLEET_CONF"
+	assert_error "cannot write '$STATE/none/fleet.prom'"
 	assert_status 1 xc --name typo fleet metrics "$STATE/fleet.prom" --config "$FLEET_CONF"
 	assert_error "there is no fleet 'typo' on the broker"
 	grep -q '^xdp_cuckoo_fleet_panic{fleet="typo"} 0$' "$STATE/fleet.prom" || fail "the file is as it was"
@@ -256,6 +263,41 @@ test_a_report_that_is_none() {
 	assert_error "list 'other': .*numbers that no list has"
 	assert_error "list 'third': .*WRONGTYPE"
 	assert_status 0 xc fleet metrics --config "$FLEET_CONF"
+	case_begin "names that no list and no host can have"
+	redis DEL xc:default:L:other:meta xc:default:L:third:meta >/dev/null
+	redis HSET "$(printf 'xc:default:L:bad:\377:meta')" epoch 1 seq 1 rules 1 buckets 1 >/dev/null
+	redis HSET "$(printf 'xc:default:L:a\nb:meta')" epoch 1 seq 1 rules 1 buckets 1 >/dev/null
+	redis HSET "$(printf 'xc:default:host:a\nb')" state level seen 9999999999999 >/dev/null
+	redis HSET "$(printf 'xc:default:L:%040d:meta' 7)" epoch 1 seq 1 rules 1 buckets 1 >/dev/null
+	assert_status 0 xc fleet status --config "$FLEET_CONF"
+	assert_status 0 xc fleet metrics --config "$FLEET_CONF"
+	assert_equal '' "$(grep -v -e '^# ' -e '^xdp_cuckoo_fleet_[a-z_]*{fleet="default"[^{}]*} [-0-9.e+]*$' "$STATE/out")" "bad lines"
+	case_begin "more names than a fleet has"
+	redis EVAL 'for i = 1, 100001 do redis.call("SET", "xc:default:host:" .. i, i) end' 0 >/dev/null
+	assert_status 3 xc fleet status --config "$FLEET_CONF"
+	assert_error 'over 100000 hosts or lists'
+}
+
+# No entry can come after the largest id: that is named. When the key is deleted, the hosts follow the new log at once.
+test_an_entry_at_the_end_of_all_ids() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	redis XADD xc:default:L:bad:log 18446744073709551615-18446744073709551614 x y >/dev/null
+	assert_status 3 publish add 192.0.2.2 --list bad
+	assert_error 'XCLOG'
+	wait_for "the gap to be named" followed 'gap: entry 18446744073709551615-18446744073709551614 of its log'
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_error "list 'bad': its log has the entry 18446744073709551615-.*delete the key xc:default:L:bad:log"
+	assert_status 0 publish delete-list bad
+	assert_status 0 publish accept bad
+	for i in 2 3 4 5; do
+		start=$(date +%s%3N)
+		assert_status 0 publish add "192.0.2.$i" --list bad
+		wait_for "rule $i of the new log" dropped "192.0.2.$i"
+		note "rule $i after $(($(date +%s%3N) - start)) ms"
+	done
+	! followed 'list .bad.: gap: the log no longer' || fail "$(cat "$STATE/follow.log")"
 }
 
 # Whatever other commands do beneath the follower, the list is the fleet's in the end.
@@ -1089,6 +1131,8 @@ test_access_is_limited() {
 	published() {
 		in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" "$@" --list bad
 	}
+	# It reads the password, then gives up the right to read this file, then connects.
+	chown 65534:65534 "$STATE/password"
 	awk 'BEGIN { for (i = 0; i < 1500; i++) printf "10.0.%d.%d timeout 1h\n", i / 256, i % 256 }' >"$STATE/many"
 	assert_status 0 published import "$STATE/many"
 	printf '192.0.2.1\n' >"$STATE/one"

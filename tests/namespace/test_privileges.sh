@@ -450,8 +450,16 @@ test_root_keeps_what_the_command_needs() {
 	keeps 'dac_read_search' check-config "$STATE/conf"
 	keeps "$guarded setuid setgid kill" refresh --config "$STATE/conf"
 	printf '%s\n' '[fleet]' 'broker = /nonexistent' 'lists = bad' >"$STATE/fleet"
-	MAY_FAIL=3 keeps 'dac_read_search dac_override fowner chown' fleet status --config "$STATE/fleet"
-	MAY_FAIL=3 keeps 'dac_read_search' publish add 192.0.2.1 --list bad --config "$STATE/fleet"
+	# What a broker sends is read without any.
+	for verb in init status metrics check 'forget h1'; do
+		# shellcheck disable=SC2086 # words
+		MAY_FAIL=3 BOUND='dac_read_search dac_override fowner chown' keeps '' fleet $verb --config "$STATE/fleet"
+	done
+	for verb in 'add 192.0.2.1 --list bad' 'add 192.0.2.1 --list bad --dry-run' "import $STATE/list --list bad" \
+		'panic on' 'accept bad' 'delete-list bad' 'rename a b' 'release bad' 'resend --list bad'; do
+		# shellcheck disable=SC2086 # words
+		MAY_FAIL=3 BOUND='dac_read_search' keeps '' publish $verb --config "$STATE/fleet"
+	done
 	keeps_running "$store setuid setgid kill" 'cannot connect' follow --config "$STATE/fleet"
 	printf '%s\n' '[flowspec]' 'own-prefixes = 198.51.100.0/24' >"$STATE/flowspec"
 	MAY_FAIL=3 keeps "$store setuid setgid kill" flowspec - --config "$STATE/flowspec"

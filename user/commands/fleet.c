@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* fleet: makes a fleet on a broker, and shows its hosts. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "commands/internal.h"
 #include "fleet/publisher.h"
 #include "fleet/hosts.h"
 #include "io/output.h"
+#include "io/whole_file.h"
 #include "fleet/follow.h"
 
+#define MEMORY_MAX (1 << 30) /* for what a broker sends */
 #define LOG_ENTRIES 10000 /* that the broker keeps in the log of each list */
 
 /* ---- what all commands of a fleet share ---- */
@@ -30,6 +38,26 @@ enum command_status fleet_config_open(const struct invocation *invocation, struc
 	*config = NULL;
 	return command_fail(STATUS_USAGE, "the configuration has no section [fleet] with broker = HOST...; see "
 					  "xdp-cuckoo-fleet(7)");
+}
+
+int fleet_give_up(const struct config *config, struct reason *reason)
+{
+	int error = broker_secrets_keep(&config->fleet, reason);
+
+	if (error)
+		return error;
+	error = privileges_keep(0);
+	return error ? reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error)) : 0;
+}
+
+int fleet_connect(const struct config *config, bool writes, struct broker *broker, struct reason *reason)
+{
+	int error = fleet_give_up(config, reason);
+
+	*broker = (struct broker){ .connection.fd = -1 };
+	return error ? error :
+		       broker_open(broker, &config->fleet, NULL, writes ? BROKER_WRITE : BROKER_READ,
+				   CONNECTION_TIMEOUT_MS, reason);
 }
 
 enum command_status fleet_fail(int error, const struct reason *reason)
@@ -202,6 +230,62 @@ static enum command_status show_status(const struct invocation *invocation, cons
 	return status;
 }
 
+/* ---- the file of metrics ---- */
+
+/*
+ * This process has no capabilities when it reads what the broker sends. It writes metrics into memory, `made`. Then a
+ * child that has them writes the file.
+ */
+struct writer {
+	pid_t pid;
+	int made, go;  /* `go` takes a byte when `made` is whole */
+	char path[32]; /* of `made` */
+};
+
+static int write_text(FILE *to, void *text)
+{
+	return fputs(text, to) < 0 ? -EIO : 0;
+}
+
+static enum command_status start_writer(struct writer *writer, const char *path)
+{
+	enum command_status status = STATUS_DONE;
+	size_t length;
+	char *text, go;
+	int ends[2];
+
+	writer->made = memfd_create("metrics", MFD_CLOEXEC);
+	if (writer->made < 0 || pipe2(ends, O_CLOEXEC))
+		return command_fail(STATUS_SYSTEM, "cannot make a file in memory: %s", strerror(errno));
+	snprintf(writer->path, sizeof(writer->path), "/proc/self/fd/%d", writer->made);
+	writer->go = ends[1];
+	writer->pid = fork();
+	if (writer->pid < 0)
+		return command_fail(STATUS_SYSTEM, "cannot start a process: %s", strerror(errno));
+	if (writer->pid)
+		return STATUS_DONE;
+	close(ends[1]);
+	if (read(ends[0], &go, 1) != 1)
+		_exit(STATUS_DONE);
+	if (io_read_whole(writer->made, INT_MAX, &text, &length))
+		status = command_fail(STATUS_SYSTEM, "cannot read the metrics back");
+	_exit(status == STATUS_DONE ? command_write_file(path, write_text, text) : status);
+}
+
+/* `status`: of this process. Metrics are made before they are judged, and written whatever the judgement is. */
+static enum command_status end_writer(struct writer *writer, enum command_status status)
+{
+	struct stat made;
+	int ended;
+
+	if (!fstat(writer->made, &made) && made.st_size && write(writer->go, "", 1) != 1)
+		return command_fail(STATUS_SYSTEM, "the process that writes the file has ended");
+	close(writer->go);
+	if (waitpid(writer->pid, &ended, 0) != writer->pid || !WIFEXITED(ended))
+		return STATUS_SYSTEM;
+	return WEXITSTATUS(ended) ? (enum command_status)WEXITSTATUS(ended) : status;
+}
+
 static const struct verb {
 	const char *name;
 	bool takes_word; /* a file, or a host */
@@ -217,9 +301,13 @@ static const struct verb {
 static enum command_status run_fleet(const struct invocation *invocation)
 {
 	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
+	const struct rlimit most = { MEMORY_MAX, MEMORY_MAX };
+	struct invocation words = *invocation;
+	char *made[2] = { words.operands[0] };
 	struct config *config = NULL;
-	enum command_status status;
 	struct broker broker = {};
+	struct writer writer = {};
+	enum command_status status;
 	struct reason reason;
 	int error = 0;
 
@@ -235,14 +323,21 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	status = fleet_config_open(invocation, &config);
 	if (status != STATUS_DONE)
 		return status;
+	if (verb->run == show_status && words.count > 1 && !whole_file_is_output(words.operands[1])) {
+		status = start_writer(&writer, words.operands[1]);
+		made[1] = writer.path;
+		words.operands = made;
+	}
+	setrlimit(RLIMIT_DATA, &most);
 	/* check connects by itself, and says more if it cannot. */
-	if (verb->run != fleet_check)
-		error = broker_open(&broker, &config->fleet, NULL, verb->writes ? BROKER_WRITE : BROKER_READ,
-				    CONNECTION_TIMEOUT_MS, &reason);
-	status = error ? fleet_fail(error, &reason) : verb->run(invocation, config, &broker);
+	if (status == STATUS_DONE)
+		error = verb->run == fleet_check ? fleet_give_up(config, &reason) :
+						   fleet_connect(config, verb->writes, &broker, &reason);
+	if (status == STATUS_DONE)
+		status = error ? fleet_fail(error, &reason) : verb->run(&words, config, &broker);
 	broker_close(&broker);
 	config_close(config);
-	return status;
+	return writer.pid > 0 ? end_writer(&writer, status) : status;
 }
 
 const struct command command_fleet = {

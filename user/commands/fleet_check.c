@@ -52,18 +52,15 @@ static bool is_set_to(const struct checking *checking, const char *name, const c
 /* Whether the broker answers somebody who has not logged in. */
 static bool is_open(const struct checking *checking)
 {
+	const char *certificates = broker_secrets_kept()->certificates;
 	struct connection connection;
-	struct broker_secrets secrets;
 	struct reason ignored;
 	bool answers = false;
 
-	if (broker_secrets_read(&secrets, checking->options, &ignored))
-		return false;
-	if (!connection_open(&connection, WHERE(checking), secrets.certificates, CONNECTION_TIMEOUT_MS, &ignored)) {
+	if (!connection_open(&connection, WHERE(checking), certificates, CONNECTION_TIMEOUT_MS, &ignored)) {
 		answers = !connection_ask(&connection, NULL, &ignored, "PING");
 		connection_close(&connection);
 	}
-	broker_secrets_forget(&secrets);
 	return answers;
 }
 

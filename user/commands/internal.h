@@ -56,6 +56,13 @@ bool status_is_missing(const char *name);
 /* Reads the configuration of --config, or of --name. Prints the error. The caller closes *config. */
 enum command_status fleet_config_open(const struct invocation *invocation, struct config **config);
 
+/*
+ * Gives up all capabilities, because what follows reads what a broker sends. Open files before. Reads the secrets first,
+ * and keeps them. May be called again. 0; -errno. fleet_connect() also opens a broker; close it after an error, too.
+ */
+int fleet_give_up(const struct config *config, struct reason *reason);
+int fleet_connect(const struct config *config, bool writes, struct broker *broker, struct reason *reason);
+
 /* The exit status for `error` of a broker. Prints the reason. */
 enum command_status fleet_fail(int error, const struct reason *reason);
 

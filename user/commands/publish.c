@@ -31,9 +31,11 @@ void publish_answer(struct publishing *publishing, json_t *more)
 enum command_status publish_open(struct publishing *publishing, const char *list)
 {
 	struct reason reason;
-	int error = publisher_open(&publishing->publisher, &publishing->config->fleet, publishing->invocation->name,
-				   list, publishing->dir, &reason);
+	int error = fleet_give_up(publishing->config, &reason);
 
+	if (!error)
+		error = publisher_open(&publishing->publisher, &publishing->config->fleet, publishing->invocation->name,
+				       list, publishing->dir, &reason);
 	publishing->publisher.is_awaited = publishing->invocation->wait_percent;
 	if (!error && publishing->publisher.resent)
 		output_note("sent again %llu entries of an earlier publish",
@@ -252,7 +254,7 @@ static enum command_status publish_panic(struct publishing *publishing)
 
 	if (!is_on && strcmp(word, "off"))
 		return command_fail_choices("publish panic", word, "on|off");
-	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+	error = fleet_connect(publishing->config, true, &broker, &reason);
 	if (!error)
 		error = functions_panic(&broker, fleet, is_on, &reason);
 	if (error) {
@@ -300,8 +302,7 @@ static enum command_status publish_accept(struct publishing *publishing)
 	struct list_head head = {};
 	struct reason reason;
 	struct broker broker;
-	int error =
-		broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+	int error = fleet_connect(publishing->config, true, &broker, &reason);
 
 	if (!error)
 		error = list_head_read(&broker, fleet, list, &head, &reason);

@@ -145,8 +145,7 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 	struct fleet_position at;
 	struct reason reason;
 	__u64 now = 0;
-	int error = broker_open(&reader.broker, &publishing->config->fleet, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS,
-				&reason);
+	int error = fleet_connect(publishing->config, false, &reader.broker, &reason);
 
 	if (!error)
 		error = read_state(&reader, publishing->list, &state, &at, &reason);

@@ -54,6 +54,25 @@ bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_se
 	return is_equal(a->password, b->password) && is_equal(a->certificates, b->certificates);
 }
 
+static struct broker_secrets kept;
+
+int broker_secrets_keep(const struct fleet_options *options, struct reason *reason)
+{
+	struct broker_secrets now;
+	int error = broker_secrets_read(&now, options, reason);
+
+	if (error)
+		return kept.password || kept.certificates ? 0 : error;
+	broker_secrets_forget(&kept);
+	kept = now;
+	return 0;
+}
+
+const struct broker_secrets *broker_secrets_kept(void)
+{
+	return &kept;
+}
+
 /* Connects and logs in. Close the connection after an error, too. */
 static int log_in(struct connection *connection, const char *where, const struct fleet_options *options,
 		  const struct broker_secrets *secrets, int timeout_ms, struct reason *reason)
@@ -200,17 +219,16 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 {
 	const size_t count = options->brokers_count, first = use == BROKER_READ ? fleet_random_below(count) : 0;
 	char master[CONNECTION_WHERE_BYTES] = "", ignored[CONNECTION_WHERE_BYTES];
-	struct broker_secrets own = {};
 	struct reason of_replica;
 	int error, without_master = 0;
 
 	*broker = (struct broker){ .connection = { .fd = -1 }, .options = *options, .use = use };
 	if (!count)
 		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
-	error = secrets ? 0 : broker_secrets_read(&own, options, reason);
+	error = secrets ? 0 : broker_secrets_keep(options, reason);
 	if (error)
 		return error;
-	secrets = secrets ? secrets : &own;
+	secrets = secrets ? secrets : &kept;
 	for (size_t i = 0; i < count; i++) {
 		error = try(broker, options->brokers[(first + i) % count], secrets, timeout_ms, master, reason);
 		if (!error && use == BROKER_WRITE)
@@ -235,7 +253,6 @@ int broker_open(struct broker *broker, const struct fleet_options *options, cons
 		*reason = of_replica;
 		error = without_master;
 	}
-	broker_secrets_forget(&own);
 	return error;
 }
 

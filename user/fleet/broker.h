@@ -27,7 +27,14 @@ void broker_secrets_forget(struct broker_secrets *secrets);
 bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_secrets *b);
 
 /*
- * Connects to a broker. `secrets` NULL: those that the files hold now. BROKER_WRITE needs the master, which a replica
+ * For a process that gives up the right to read the files: reads them, and keeps what it read. If it cannot read them
+ * later, broker_open() takes what was kept. Errors as broker_secrets_read(). broker_secrets_kept(): what was read last.
+ */
+int broker_secrets_keep(const struct fleet_options *options, struct reason *reason);
+const struct broker_secrets *broker_secrets_kept(void);
+
+/*
+ * Connects to a broker. `secrets` NULL: those of broker_secrets_keep(). BROKER_WRITE needs the master, which a replica
  * names and no other broker contradicts; BROKER_READ takes any that is in touch with its master, in random order.
  * -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the reason is that of the last broker tried.
  * broker_close() accepts a struct whose connection.fd is -1.

@@ -32,6 +32,7 @@ struct fleet_position {
 	__u64 epoch, seq;
 };
 
+#define FLEET_EPOCH_MAX ((1ULL << 43) - 1) /* as in fleet.lua: the score of a position is an exact number in Redis */
 #define FLEET_POSITION_BYTES 44
 const char *fleet_position_format(struct fleet_position position, char text[FLEET_POSITION_BYTES]);
 

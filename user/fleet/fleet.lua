@@ -35,6 +35,7 @@ local LINE_BYTES = 599 -- LOG_LINE_BYTES of fleet.h, without the final 0
 local PURGED = 200     -- ended rules that one call removes
 local RESERVED = 1000000 -- buckets at most that a publisher can ask for
 local BUCKETS_MAX = 4194304 -- as in snapshot.c: a follower reads no more
+local EPOCH_MAX = 8796093022207 -- FLEET_EPOCH_MAX of fleet.h
 local NUMBER_MAX = 9007199254740991 -- larger numbers are not exact here
 
 local function now_ms()
@@ -200,7 +201,8 @@ end
 -- Returns the epoch; nil and the error.
 local function begin_epoch(log, epoch, seq, last)
   epoch = math.max(epoch + math.floor(seq / 1024), now_ms()) + 1
-  local added = redis.pcall('XADD', log, integer(epoch) .. '-0', 'base', last)
+  local added = epoch > EPOCH_MAX and redis.error_reply('XCLOST its epochs are used up; delete the list') or
+                redis.pcall('XADD', log, integer(epoch) .. '-0', 'base', last)
   if type(added) ~= 'table' or not added.err then
     return epoch
   end
@@ -241,7 +243,7 @@ local function publish(keys, args)
     return redis.error_reply(refusal)
   end
   local head = redis.call('HMGET', meta, 'run', 'epoch', 'seq', 'rules', 'buckets', 'p:' .. publisher)
-  local run, epoch, seq = head[1], number_of(head[2], 0, NUMBER_MAX), number_of(head[3], 0, NUMBER_MAX)
+  local run, epoch, seq = head[1], number_of(head[2], 0, EPOCH_MAX), number_of(head[3], 0, NUMBER_MAX)
   local list = { prefix = string.sub(meta, 1, -5), rules = number_of(head[4], 0, NUMBER_MAX),
                  buckets = number_of(head[5], 1, BUCKETS_MAX) }
   if not (epoch and seq and list.rules and list.buckets and list.buckets > 0) then

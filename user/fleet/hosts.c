@@ -10,41 +10,55 @@
 #include "base/safe_text.h"
 #include "fleet/publisher.h"
 #include "base/clock.h"
+#include "change/change.h"
 #include "metrics/metrics.h"
 
 #define KEYS_AT_ONCE 10000
+#define LOOKS_MAX 100000 /* so a billion keys */
+#define NAMES_MAX 100000
 #define STATE_LENGTH_MAX 20
+#define EPOCH_AHEAD_MS 60000 /* an epoch of fleet.lua is never so far ahead of the broker's clock or the last epoch */
 
-/* Notes the key if it is the status of a host, or the meta of a list. */
+/* Another element of an array with room for NAMES_MAX of them; NULL: not enough memory. */
+static void *more(void **elements, size_t *count, size_t size)
+{
+	/* Room for twice as many each time that the number is a power of two. */
+	void *grown = *count & (*count - 1) ? *elements : realloc(*elements, (*count ? 2 * *count : 1) * size);
+
+	if (!grown)
+		return NULL;
+	*elements = grown;
+	return memset((char *)grown + size * (*count)++, 0, size);
+}
+
+/*
+ * Notes the key if it is the status of a host, or the meta of a list. Whoever may write keys chooses their names: one that
+ * no host or list can have is left out. 0; -ENOMEM; -EMSGSIZE: these are too many.
+ */
 static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 {
-	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES], shown[FLEET_HOST_BYTES];
-	const size_t length = strlen(key);
-	void *grown;
+	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES], name[ABI_NAME_BYTES];
+	const char *end = strrchr(key, ':');
+	struct fleet_host *host;
+	struct fleet_list *list;
 
+	if (view->hosts_count >= NAMES_MAX || view->lists_count >= NAMES_MAX)
+		return -EMSGSIZE;
 	snprintf(hosts, sizeof(hosts), "xc:%s:host:", fleet);
 	snprintf(lists, sizeof(lists), "xc:%s:L:", fleet);
-	if (!strncmp(key, hosts, strlen(hosts))) {
-		/* A name that no view could show is not that of a host. */
-		snprintf(shown, sizeof(shown), "%s", key + strlen(hosts));
-		text_make_utf8(shown);
-		if (strcmp(shown, key + strlen(hosts)))
+	if (!strncmp(key, hosts, strlen(hosts)) && text_is_safe(key + strlen(hosts), FLEET_HOST_BYTES)) {
+		host = more((void **)&view->hosts, &view->hosts_count, sizeof(*host));
+		if (!host)
+			return -ENOMEM;
+		strcpy(host->name, key + strlen(hosts));
+	} else if (!strncmp(key, lists, strlen(lists)) && !strcmp(end, ":meta")) {
+		snprintf(name, sizeof(name), "%.*s", (int)(end - key - strlen(lists)), key + strlen(lists));
+		if (end - key - strlen(lists) != strlen(name) || !session_is_name(name))
 			return 0;
-		grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*view->hosts));
-		if (!grown)
+		list = more((void **)&view->lists, &view->lists_count, sizeof(*list));
+		if (!list)
 			return -ENOMEM;
-		view->hosts = grown;
-		view->hosts[view->hosts_count] = (struct fleet_host){};
-		strcpy(view->hosts[view->hosts_count++].name, shown);
-	} else if (!strncmp(key, lists, strlen(lists)) && length >= strlen(lists) + 5 &&
-		   !strcmp(key + length - 5, ":meta")) {
-		grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*view->lists));
-		if (!grown)
-			return -ENOMEM;
-		view->lists = grown;
-		view->lists[view->lists_count] = (struct fleet_list){};
-		snprintf(view->lists[view->lists_count++].name, ABI_NAME_BYTES, "%.*s",
-			 (int)(length - strlen(lists) - 5), key + strlen(lists));
+		strcpy(list->name, name);
 	}
 	return 0;
 }
@@ -52,6 +66,7 @@ static int take_key(struct fleet_view *view, const char *fleet, const char *key)
 static int find_keys(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
 {
 	char cursor[32] = "0";
+	unsigned int looks = 0;
 	redisReply *reply, *keys;
 	const char *next;
 	int error = 0;
@@ -68,10 +83,17 @@ static int find_keys(struct fleet_view *view, struct broker *broker, const char 
 		else
 			error = reason_set(reason, -EPROTO, "the broker's answer to SCAN is not that of Redis");
 		for (size_t i = 0; keys && i < keys->elements && !error; i++)
-			if (codec_text_of(keys, i) && take_key(view, fleet, codec_text_of(keys, i)))
-				error = reason_set(reason, -ENOMEM, "not enough memory");
+			if (codec_text_of(keys, i))
+				error = take_key(view, fleet, codec_text_of(keys, i));
 		codec_free(reply);
+		if (++looks == LOOKS_MAX)
+			error = -EMSGSIZE;
 	} while (!error && strcmp(cursor, "0"));
+	if (error == -EMSGSIZE)
+		return reason_set(reason, error, "the broker has over %d hosts or lists, or its SCAN has no end",
+				  NAMES_MAX);
+	if (error == -ENOMEM)
+		return reason_set(reason, error, "not enough memory");
 	return error;
 }
 
@@ -123,6 +145,33 @@ static int get_host(struct fleet_host *host, struct broker *reports, struct reas
 	return error ? error : 1;
 }
 
+/*
+ * Notes in list->broken that nothing can be published: the log has an entry that fleet.lua did not write, and after which
+ * no epoch of it can come. 0; -errno: the connection is lost.
+ */
+static int look_at_log(struct fleet_list *list, struct broker *broker, const char *fleet, struct reason *reason)
+{
+	const __u64 now_ms = broker_now_ms(broker), epoch = list->head.last.epoch;
+	redisReply *reply;
+	const char *id;
+	int error = connection_ask(&broker->connection, &reply, reason, "XRANGE xc:%s:L:%s:log %llu + COUNT 1", fleet,
+				   list->name,
+				   (unsigned long long)(epoch > now_ms ? epoch : now_ms) + EPOCH_AHEAD_MS);
+
+	if (error == -EREMOTEIO && !strstr(reason->text, "NOPERM"))
+		list->broken = *reason;
+	if (error)
+		return error == -EREMOTEIO ? 0 : error;
+	id = reply->elements ? codec_text_of(reply->element[0], 0) : NULL;
+	if (id)
+		reason_set(&list->broken, 0,
+			   "its log has the entry %.45s, after which nothing can be published; delete the key "
+			   "xc:%s:L:%s:log, then publish again",
+			   id, fleet, list->name);
+	codec_free(reply);
+	return 0;
+}
+
 int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
 		    const char *fleet, struct reason *reason)
 {
@@ -161,6 +210,8 @@ int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct
 			list->broken = *reason;
 			list->head = (struct list_head){};
 			error = 0;
+		} else if (!error) {
+			error = look_at_log(list, broker, fleet, reason);
 		}
 		if (!error)
 			error = functions_is_leaving(broker, fleet, list->name, &list->is_leaving, reason);

@@ -95,6 +95,10 @@ void log_list_judge(struct log_reader *reader, struct list *list, const struct l
 			list->due_ms = list->due_ms > due_ms ? due_ms : list->due_ms;
 		}
 	}
+	/* The log has gone on before the entry that was skipped, so it is a new one. */
+	if (fleet_position_compare(head->last, list->skip) < 0 && fleet_position_compare(head->last, list->at) &&
+	    fleet_position_compare(head->last, list->head.last))
+		list->skip = (struct fleet_position){};
 	list->head = *head;
 	if (found == LOG_WIPED && log_list_may_be_wiped(reader, list)) {
 		log_list_plan(reader, list, FOLLOW_LEAVING);

@@ -34,7 +34,7 @@ int list_head_of(const redisReply *reply, struct list_head *head, struct reason 
 		return reason_set(reason, -EBADMSG, "the broker's meta of the list is not what a fleet has");
 	if (!read_number(reply->element[0], &head->last.epoch) || !read_number(reply->element[1], &head->last.seq) ||
 	    !read_number(reply->element[2], &head->rules) || !read_number(reply->element[3], &head->buckets) ||
-	    head->buckets > BUCKETS_MAX)
+	    head->buckets > BUCKETS_MAX || head->last.epoch > FLEET_EPOCH_MAX)
 		return reason_set(reason, -EBADMSG, "the broker's meta of the list has numbers that no list has");
 	return 0;
 }
@@ -62,7 +62,8 @@ int log_entry_of(const redisReply *reply, struct log_entry *entry)
 	const redisReply *fields;
 
 	*entry = (struct log_entry){};
-	if (!id || reply->elements != 2 || fleet_position_parse(id, &entry->at))
+	if (!id || reply->elements != 2 || fleet_position_parse(id, &entry->at) ||
+	    entry->at.epoch > FLEET_EPOCH_MAX)
 		return -EPROTO;
 	fields = reply->element[1];
 	if (fields->type != REDIS_REPLY_ARRAY)

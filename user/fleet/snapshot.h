@@ -31,7 +31,7 @@ struct log_entry {
 	size_t rules_bytes;
 };
 
-/* 0; -EPROTO. */
+/* 0; -EPROTO: fleet.lua does not write it. Then `at` is its id, if that is two numbers. */
 int log_entry_of(const redisReply *reply, struct log_entry *entry);
 
 /*

@@ -43,10 +43,10 @@ static void write_labels(FILE *to, const json_t *labels)
 	json_object_foreach((json_t *)labels, name, value)
 	{
 		fprintf(to, "%s%s=\"", before, name);
-		/* The name of an interface may contain quotes and backslashes. */
+		/* The name of an interface may contain quotes and backslashes, that of a host an end of line. */
 		for (const char *c = json_string_value(value); *c; c++)
-			if (*c == '\\' || *c == '"')
-				fprintf(to, "\\%c", *c);
+			if (*c == '\\' || *c == '"' || *c == '\n')
+				fprintf(to, "\\%c", *c == '\n' ? 'n' : *c);
 			else
 				fputc(*c, to);
 		fputc('"', to);

@@ -407,6 +407,34 @@ TEST(test_a_strange_entry_costs_one_reading)
 	close_reading(reading);
 }
 
+/* No entry can come after the largest id. When the log is made anew, the reader goes on with its first entry. */
+TEST(test_an_id_at_the_end_of_all_ids)
+{
+	static const char *const ids[] = { "18446744073709551615-18446744073709551614", "18446744073709551615-0",
+					   "8796093022207-7" };
+
+	skip_without_redis();
+	for (size_t i = 0; i < COUNT(ids); i++) {
+		struct reading *reading = open_reading(EPOCH "-5");
+
+		add_entry(reading, EPOCH "-5", "rules", "- a");
+		test_broker_do(reading->broker, "XADD xc:f:L:bad:log %s base " EPOCH "-5", ids[i]);
+		start_reader(reading);
+		await(reading, FOLLOW_SNAPSHOT, -1);
+		await(reading, FOLLOW_END, -1);
+		assert_at(reading, EPOCH "-5");
+		await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+		test_broker_do(reading->broker, "DEL xc:f:L:bad:log");
+		add_entry(reading, EPOCH "-6", "rules", "- b");
+		await(reading, FOLLOW_ENTRY, -1);
+		assert_at(reading, EPOCH "-6");
+		add_entry(reading, EPOCH "-7", "rules", "- c");
+		await(reading, FOLLOW_ENTRY, -1);
+		assert_at(reading, EPOCH "-7");
+		close_reading(reading);
+	}
+}
+
 /* An endless state: the reader stops in time. */
 TEST(test_more_rules_than_the_host_takes)
 {
