@@ -39,7 +39,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 14
+#define ABI_VERSION 15
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */

@@ -96,7 +96,7 @@ static struct bpf_program *prepare(const char *path, const struct abi_options *o
 	return *error ? NULL : only;
 }
 
-/* Since Linux 5.16 the kernel tells the one figure that counts in two ways: a log of another form is noticed. */
+/* The kernel tells the one figure that counts in two ways: a log of another form is noticed. */
 static int ask_kernel(const struct bpf_program *program, const struct cost *cost, struct bpf_prog_info *info)
 {
 	__u32 bytes = sizeof(*info);
@@ -104,7 +104,7 @@ static int ask_kernel(const struct bpf_program *program, const struct cost *cost
 
 	if (error)
 		return error;
-	return !info->verified_insns || info->verified_insns == cost->processed ? 0 : -EPROTO;
+	return info->verified_insns == cost->processed ? 0 : -EPROTO;
 }
 
 /* 0 taken, 1 refused, -errno. */
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		return fputs("usage: verify OBJECT\n", stderr), 2;
 	libbpf_set_print(NULL);
 	for (size_t table = 0; table < TABLES; table++) {
-		/* An object has the programs for XDP, of which one may be missing (Linux 5.10), or those for tc. */
+		/* An object has the programs for XDP, or those for tc. */
 		for (size_t i = 0; i < RAW_FILTER_PROGRAMS + RAW_FILTER_TC_PROGRAMS; i++) {
 			const char *name = i < RAW_FILTER_PROGRAMS ? raw_filter_program_names[i] :
 								     raw_filter_tc_names[i - RAW_FILTER_PROGRAMS];

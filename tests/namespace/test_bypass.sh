@@ -148,7 +148,6 @@ test_sound_interfaces() {
 
 # The slaves of a bond run the program, under their own numbers.
 test_bond() {
-	needs_linux 5.15
 	silence
 	ip -n "$RX" link add bond type bond mode balance-rr 2>/dev/null || skip "no bonds here"
 	ip -n "$RX" link set vrx down
@@ -181,7 +180,6 @@ cured() {
 }
 
 test_grown_mtu() {
-	needs_linux 5.18
 	silence
 	assert_status 0 xc add 192.0.2.1
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"

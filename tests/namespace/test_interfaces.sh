@@ -133,7 +133,6 @@ runs_none() {
 
 # While an interface above runs a program, the kernel takes none off the one below, and puts none there.
 test_one_interface_above_the_other() {
-	needs_linux 5.15
 	silence
 	xc add 192.0.2.66 >/dev/null 2>&1
 	seq 1 60000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/big"
@@ -167,7 +166,6 @@ test_one_interface_above_the_other() {
 
 # One interface keeps the filter, because somebody else's program runs above it. All others lose theirs.
 test_one_interface_keeps_the_filter() {
-	needs_linux 5.15
 	above bridge
 	second_pair
 	silence

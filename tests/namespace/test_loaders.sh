@@ -84,7 +84,6 @@ test_ip_link() {
 }
 
 test_ip_link_frags() {
-	needs_linux 5.18
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp.frags
 	adopts_and_filters
 	in_rx ip link set dev vrx xdp off
@@ -116,7 +115,6 @@ test_xdp_loader() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	bpffs
 	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
-	! in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' || needs_linux 5.13 # to find it there
 	adopts_and_filters
 	in_rx xdp-loader unload vrx --all
 	leaves_nothing
@@ -396,7 +394,6 @@ test_skb_mode() {
 }
 
 test_jumbo_mtu_uses_the_frags_program() {
-	needs_linux 5.18
 	in_tx ip link set vtx mtu 9000
 	in_rx ip link set vrx mtu 9000
 	assert_status 0 xc load vrx --mode native
@@ -496,7 +493,6 @@ test_without_privilege() {
 
 # Root of a user namespace has all capabilities, but the kernel wants those of the host.
 test_root_of_a_rootless_container() {
-	needs_linux 5.11 # older ones may want more locked memory first
 	assert_fails 3 'not permitted, though this process has CAP_BPF, .*user namespace' unshare -Urn sh -c '
 		ip link add v0 type veth peer name v1 || exit
 		exec "$@"' sh "$TOOL" --state "$STATE/store" load v0

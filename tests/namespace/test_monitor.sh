@@ -441,25 +441,6 @@ test_one_at_a_time() {
 	assert_equal "$seen" "$(sampling seen)" "packets seen when nobody listens"
 }
 
-# use_linux_5_10: load() takes that program. It copies frames and ends leases in other ways.
-use_linux_5_10() {
-	load() {
-		silence
-		in_rx ip link set dev vrx xdp obj "$BUILD/xdp_cuckoo_5_10.bpf.o" sec xdp
-		xc add 192.0.2.99 >/dev/null 2>&1
-	}
-}
-
-test_linux_5_10_each_packet_once() {
-	use_linux_5_10
-	test_each_dropped_packet_once
-}
-
-test_linux_5_10_one_at_a_time() {
-	use_linux_5_10
-	test_one_at_a_time
-}
-
 # send: what is blocked, without end; sent: ends that, and says how many in $SENT.
 send() {
 	echo "drop blocked $BLOCKED" | "$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless >"$STATE/traffic" &

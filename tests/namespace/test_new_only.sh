@@ -84,14 +84,14 @@ test_attempts_are_dropped() {
 
 # On a kernel without bpf_xdp_ct_lookup(), load says so, and only where it matters.
 test_load_says_that_no_connections_are_known() {
-	on_5_17="env LD_PRELOAD=$PWD/$HELPERS/older_kernel.so RELEASE=5.17.0"
+	without="env LD_PRELOAD=$PWD/$HELPERS/lacking_kernel.so LACKS=conntrack"
 	# shellcheck disable=SC2086 # words
-	assert_status 0 in_rx $on_5_17 "$TOOL" --state "$STATE/store" load vrx
+	assert_status 0 in_rx $without "$TOOL" --state "$STATE/store" load vrx
 	! grep -q 'connection tracking' "$STATE/err" || fail "said without such rules"
 	assert_status 0 xc unload vrx
 	assert_status 0 xc add 10.99.0.1 state new
 	# shellcheck disable=SC2086
-	assert_notes 'connection tracking is not asked here' in_rx $on_5_17 "$TOOL" --state "$STATE/store" load vrx
+	assert_notes 'connection tracking is not asked here' in_rx $without "$TOOL" --state "$STATE/store" load vrx
 }
 
 # An unconnected socket at a port of servers waits for nobody.

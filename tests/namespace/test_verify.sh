@@ -50,12 +50,6 @@ test_program_as_built() {
 	judge_within "$OBJECT"
 }
 
-# It calls no bpf_loop(), so the verifier follows every turn.
-test_program_for_linux_5_10() {
-	export BUDGET_PROCESSED=400000
-	judge_within "$BUILD/xdp_cuckoo_5_10.bpf.o" xdp_cuckoo
-}
-
 TC_PROGRAMS='xdp_cuckoo_sent xdp_cuckoo_ip xdp_cuckoo_ips'
 
 test_programs_for_tc() {
@@ -65,11 +59,6 @@ test_programs_for_tc() {
 	assert_error "^xdp_cuckoo_tc, [a-z0-9-]+, xdp_cuckoo_sent: processed $most, budget $((most - 1))\$"
 	assert_status 1 env BUDGET_TC_COMPILED=101 BUDGET_TC_XLATED=102 sh tests/checks/verify.sh "$BUILD/xdp_cuckoo_tc.bpf.o"
 	assert_equal 36 "$(grep -cE ': (compiled [0-9]*, budget 101|xlated [0-9]*, budget 102)$' "$STATE/err")" "complaints"
-}
-
-test_programs_for_tc_of_linux_5_10() {
-	export BUDGET_TC_PROCESSED=320000
-	judge_within "$BUILD/xdp_cuckoo_tc_5_10.bpf.o" "$TC_PROGRAMS"
 }
 
 test_clang_14() {

@@ -28,8 +28,8 @@ int privileges_gain_none(void);
 bool privileges_has(int capability);
 
 /*
- * Keeps only the capabilities for `needs`, in every set; in the bounding set if CAP_SETPCAP allows it. First raises the
- * limit of locked memory, if the command needs BPF. 0 or -errno.
+ * Keeps only the capabilities for `needs`, in every set; in the bounding set if CAP_SETPCAP allows it. 0 or
+ * -errno.
  */
 int privileges_keep(unsigned int needs);
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define KINDS_MAX (ABI_SHAPES_MAX - 8) /* of a family, that flows may need; the rest is for other lists */
+#define KINDS_MAX (ABI_SHAPES_MAX - 8)   /* of a family, that flows may need; the rest is for other lists */
 #define RATES_MAX (ABI_RATES_MAX - 64)   /* of flows. The others are for other lists */
 
 /* How many look-ups a packet of the family needs for these kinds. */
@@ -135,8 +135,7 @@ enum refusal flow_find_room(struct announced *announced, const struct node *peer
 	}
 	kinds = announced->kinds;
 	if (!add_kinds(&kinds, rules, may_plan, KINDS_MAX)) {
-		reason_set(why, 0,
-			   "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
+		reason_set(why, 0, "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
 			   KINDS_MAX);
 		return REFUSAL_KINDS;
 	}

@@ -90,7 +90,7 @@ static bool is_one_peer(const struct nlattr *address)
 	       !(length == sizeof(__be32) ? (bytes[0] & 0xf0) == 0xe0 : bytes[0] == 0xff);
 }
 
-/* The XDP program of each mode. Since Linux 4.19 each has an attribute of its own. */
+/* The XDP program of each mode. */
 static void read_programs(const struct nlattr *xdp, struct interface *interface)
 {
 	static const __u16 type_of[INTERFACE_XDP_MODES] = {

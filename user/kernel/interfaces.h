@@ -35,7 +35,7 @@ struct interface {
 	bool is_below;                  /* set by interfaces_keep_running(): one right above it runs a program, too */
 	__u32 mtu;
 	bool is_tap;
-	bool is_virtio_net; /* as its bus says: since Linux 5.14 */
+	bool is_virtio_net; /* as its bus says */
 	__u64 received;     /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 	__u64 lost; /* packets that the card had no room for, so that nobody saw them: also by the driver's count */
 };

@@ -25,7 +25,7 @@ struct kernel_attachment {
 	enum interface_mode mode;
 	bool is_frags;     /* runs the program for frames in several buffers */
 	bool has_ethernet; /* without Ethernet headers XDP programs understand no packet */
-	bool is_below; /* an interface above it (bridge, bond, VLAN, ...) runs a program: then Linux 5.15 replaces none here */
+	bool is_below; /* an interface above it (bridge, bond, VLAN, ...) runs a program: then the kernel replaces none here */
 	__u32 prog_id;              /* our program */
 	__u32 root_id;              /* the program on the interface: ours, or libxdp's dispatcher, which calls ours */
 	__u32 mtu;                  /* of the interface, when it was last listed */

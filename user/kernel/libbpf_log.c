@@ -85,8 +85,8 @@ int kernel_lacks_reason(struct reason *reason)
 		return 0;
 	uname(&host);
 	return reason_set(reason, -ENOSYS,
-			  "this kernel (%s) lacks %s%s%s: Linux 5.18 and newer can run xdp-cuckoo, and RHEL 9; a filter that "
-			  "an older xdp-cuckoo started here goes on filtering",
+			  "this kernel (%s) lacks %s%s%s, which xdp-cuckoo needs and Linux 6.1 has; a filter that an older "
+			  "xdp-cuckoo started here goes on filtering",
 			  host.release, has_loop ? "" : "bpf_loop()", has_loop || has_frags ? "" : " and ",
 			  has_frags ? "" : "XDP for frames in several buffers");
 }

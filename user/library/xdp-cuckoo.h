@@ -430,7 +430,8 @@ enum xdp_cuckoo_mode {
 /*
  * Runs the filter, with all stored rules, on an interface. It stays after this process ends. 0, also if it
  * already runs there; -ENODEV: there is no such interface; -EBUSY: the interface runs another XDP program;
- * -EOPNOTSUPP: not in this mode; -EINVAL: the mode does not exist, or packets of the interface start
+ * -EOPNOTSUPP: not in this mode; -ENOSYS: the kernel lacks what filters need: bpf_loop() or XDP for frames in several buffers;
+ * -EINVAL: the mode does not exist, or packets of the interface start
  * neither with an Ethernet header nor with IP; -ECANCELED: a stored rule would lock this host out, see xdp_cuckoo_commit().
  */
 int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);

@@ -15,7 +15,8 @@ static int open_at_tc(void **state)
 	static struct scene scene;
 
 	*state = &scene;
-	scene.error = raw_filter_open(XDP_CUCKOO_BUILD "/xdp_cuckoo_tc.bpf.o", &options, table_geometry(1024), &scene.filter);
+	scene.error =
+		raw_filter_open(XDP_CUCKOO_BUILD "/xdp_cuckoo_tc.bpf.o", &options, table_geometry(1024), &scene.filter);
 	return scene.error == -EPERM || scene.error == -ENOSYS ? 0 : scene.error;
 }
 
