@@ -46,12 +46,18 @@ static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enu
 	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
 }
 
-/* Returns enum parse_result. */
-RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
+#define PACKET_RESULT_SHIFT 8
+
+/* Fills the key. Returns the family, and above it enum parse_result. */
+RARE_FUNCTION int multi_buffer_key(struct xdp_md *frame, struct flow_key *key)
 {
-	if (!flow)
-		return PARSE_TRUNCATED;
-	return parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, multi_buffer_walk, flow);
+	struct flow flow;
+	enum parse_result result =
+		parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, multi_buffer_walk, &flow);
+
+	if (key && flow.family != FLOW_NO_FAMILY)
+		flow_pack(&flow, key);
+	return flow.family | result << PACKET_RESULT_SHIFT;
 }
 
 /*
@@ -64,7 +70,7 @@ RARE_FUNCTION int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 	((result) == OUTCOME_TOO_MANY_HEADERS || \
 	 ((kind)&PACKET_HAS_BUFFERS && multi_buffer_may_help(ctx, result, flow)))
 #define packet_is_sent(kind) ((void)(kind), 0)
-#define packet_gather(ctx, kind, flow) multi_buffer_flow(ctx, flow)
+#define packet_gather(ctx, kind, key) multi_buffer_key(ctx, key)
 
 /* For rates: the frame without its checksum, as it is counted. */
 static __always_inline __u64 packet_bytes(struct xdp_md *frame, int kind)

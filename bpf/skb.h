@@ -58,35 +58,32 @@ static __always_inline void skb_walk_ip(struct parse_walk *walk)
 	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn_ip, walk, 0);
 }
 
+#define PACKET_RESULT_SHIFT 8
+
 /* These two return enum parse_result. */
-RARE_FUNCTION int skb_flow(struct __sk_buff *skb, struct flow *flow)
+RARE_FUNCTION int skb_key(struct __sk_buff *skb, struct flow_key *key)
 {
-	return flow ? (int)parse_buffers(skb, skb->len, skb_load, skb_walk, flow) : PARSE_TRUNCATED;
+	struct flow flow;
+	enum parse_result result = parse_buffers(skb, skb->len, skb_load, skb_walk, &flow);
+
+	if (key && flow.family != FLOW_NO_FAMILY)
+		flow_pack(&flow, key);
+	return flow.family | result << PACKET_RESULT_SHIFT;
 }
 
-RARE_FUNCTION int skb_flow_ip(struct __sk_buff *skb, struct flow *flow)
+RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
 {
-	return flow ? (int)parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, flow) : PARSE_TRUNCATED;
+	struct flow flow;
+	enum parse_result result = parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, &flow);
+
+	if (key && flow.family != FLOW_NO_FAMILY)
+		flow_pack(&flow, key);
+	return flow.family | result << PACKET_RESULT_SHIFT;
 }
 
-/*
- * parse_plain() sets only the first four bytes of the addresses. flow_exchange() copies all 16 with clang 16, and
- * verifiers refuse to read what was never written. So the rest is set to 0 here.
- */
 static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
 {
-	__be32 src, dst;
-
-	if (kind & PACKET_IS_IP)
-		return PARSE_TRUNCATED;
-	if (!parse_plain(data, end, flow))
-		return parse_any(data, end, flow);
-	src = flow->src.v4;
-	dst = flow->dst.v4;
-	flow->src = flow->dst = (union flow_addr){};
-	flow->src.v4 = src;
-	flow->dst.v4 = dst;
-	return PARSE_OK;
+	return kind & PACKET_IS_IP ? PARSE_TRUNCATED : parse_frame(data, end, flow);
 }
 
 static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind, enum abi_outcome result,
@@ -97,9 +94,9 @@ static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind
 		skb->len > skb->data_end - skb->data);
 }
 
-static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct flow *flow)
+static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct flow_key *key)
 {
-	return kind & PACKET_IS_IP ? skb_flow_ip(skb, flow) : skb_flow(skb, flow);
+	return kind & PACKET_IS_IP ? skb_key_ip(skb, key) : skb_key(skb, key);
 }
 
 /* For rates, in the same way as for the counters: an skb may be several packets, but has their header once. */

@@ -13,16 +13,25 @@ struct verdict {
 	__u64 listener; /* lease of the listener (abi_config) for a drop or would-be drop; else 0 */
 };
 
-/*
- * The flow comes from packet_parse() or from packet_gather(). Clang 19 may spill registers of the two paths to the same
- * stack slot. Then Linux 6.18 refuses the program with "verifier bug". A volatile copy prevents that. Up to clang 16
- * no copy is needed, and one would take more stack.
- */
-#if __clang_major__ > 16
-#define VERDICT_COPY volatile
-#else
-#define VERDICT_COPY
-#endif
+/* The caller has packed the flow. */
+static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, const struct abi_config *config,
+							  enum flow_family family, enum abi_outcome result, int kind,
+							  struct shape_search *search)
+{
+	__u64 *last = &search->flow.word[flow_key_last(family)], *details = &search->flow.word[FLOW_KEY_DETAILS];
+
+	if (packet_is_sent(kind) && !flow_exchange(family, &search->flow))
+		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
+	/*
+	 * On each path through the parser the verifier knows another result, and other values in two words of the key:
+	 * protocol and kind of ports, and fragment and flags. They are hidden, or it would check all shapes once per
+	 * path.
+	 */
+	result = hide_from_verifier(&config->zero, result);
+	*details = hide_from_verifier(&config->zero, *details);
+	*last = hide_from_verifier(&config->zero, *last);
+	return try_shapes(ctx, config, abi_active(config), family, result, kind, search);
+}
 
 /*
  * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
@@ -32,38 +41,24 @@ struct verdict {
 static __always_inline struct shape_match verdict_outcome(packet_context *ctx, const struct abi_config *config,
 							  const void *data, const void *end, int kind)
 {
-	const struct abi_table *table = abi_active(config);
+	struct shape_search search;
 	struct flow flow;
-	union {
-		struct flow gathered;
-		struct shape_search rest;
-	} stack;
-	struct flow_key *key = &stack.rest.flow;
 	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
+	__u32 family = flow.family;
 
 	if (packet_has_more(ctx, kind, result, &flow)) {
-		stack.gathered = (struct flow){};
-		result = (enum abi_outcome)packet_gather(ctx, kind, &stack.gathered);
-		flow = *(VERDICT_COPY struct flow *)&stack.gathered;
+		search.flow = (struct flow_key){};
+		family = packet_gather(ctx, kind, &search.flow);
+		result = (enum abi_outcome)(family >> PACKET_RESULT_SHIFT);
+		family &= (1 << PACKET_RESULT_SHIFT) - 1;
+	} else if (family != FLOW_NO_FAMILY) {
+		flow_pack(&flow, &search.flow);
 	}
-	if (flow.family == FLOW_NO_FAMILY)
-		return (struct shape_match){ result, LOOKUP_NO_SLOT };
-	if (packet_is_sent(kind) && !flow_exchange(&flow))
-		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
-	flow_pack(&flow, key);
-	/*
-	 * On each path through the parser the verifier knows another result, and other values in two words of the key:
-	 * protocol and kind of ports, and fragment and flags. They are hidden, or it would check all shapes once per
-	 * path.
-	 */
-	result = hide_from_verifier(&config->zero, result);
-	key->word[FLOW_KEY_DETAILS] = hide_from_verifier(&config->zero, key->word[FLOW_KEY_DETAILS]);
-	if (flow.family == FLOW_IPV4) {
-		key->word[1] = hide_from_verifier(&config->zero, key->word[1]);
-		return try_shapes(ctx, config, table, FLOW_IPV4, result, kind, &stack.rest);
-	}
-	key->word[4] = hide_from_verifier(&config->zero, key->word[4]);
-	return try_shapes(ctx, config, table, FLOW_IPV6, result, kind, &stack.rest);
+	if (family == FLOW_IPV4)
+		return verdict_of_flow(ctx, config, FLOW_IPV4, result, kind, &search);
+	if (family == FLOW_IPV6)
+		return verdict_of_flow(ctx, config, FLOW_IPV6, result, kind, &search);
+	return (struct shape_match){ result, LOOKUP_NO_SLOT };
 }
 
 /*

@@ -162,36 +162,34 @@ FLOW_INLINE __u32 flow_icmp_counterpart(enum flow_family family, __u32 type)
 }
 
 /*
- * Rules describe incoming packets, so this exchanges source and destination of a sent packet. A packet to a multicast
- * or broadcast address stays as it is, because no packet comes from there. Returns 0 if no rule is meant for the
- * packet: it goes to such an address from a host without an address, which asks for one by DHCP or asks whether one is
- * free.
+ * Rules describe incoming packets, so this exchanges source and destination in the key of a sent packet. A packet to a
+ * multicast or broadcast address stays as it is, because no packet comes from there. Returns 0 if no rule is meant for
+ * the packet: it goes to such an address from a host without an address, which asks for one by DHCP or asks whether one
+ * is free.
  */
-FLOW_INLINE int flow_exchange(struct flow *flow)
+FLOW_INLINE int flow_exchange(enum flow_family family, struct flow_key *key)
 {
-	const __be16 sport = flow->sport;
+	__u64 *word = key->word, *last = &word[flow_key_last(family)];
+	const __u64 kind = *last >> FLOW_KEY_KIND_SHIFT & FLOW_PORT_KIND_MASK, src = word[0], src_rest = word[1];
 
-	if (flow->family == FLOW_IPV4) {
-		const __be32 src = flow->src.v4, dst = flow->dst.v4;
+	if (family == FLOW_IPV4) {
+		const __be32 dst = src >> 32;
 
 		if ((bpf_ntohl(dst) & 0xf0000000) == 0xe0000000 || dst == 0xffffffff)
-			return src != 0;
-		flow->src.v4 = dst;
-		flow->dst.v4 = src;
+			return (__u32)src != 0;
+		word[0] = src << 32 | dst;
 	} else {
-		const union flow_addr src = flow->src, dst = flow->dst;
-
-		if (dst.byte[0] == 0xff)
-			return src.word[0] || src.word[1];
-		flow->src = dst;
-		flow->dst = src;
+		if (*(const __u8 *)&word[2] == 0xff)
+			return src || src_rest;
+		word[0] = word[2];
+		word[1] = word[3];
+		word[2] = src;
+		word[3] = src_rest;
 	}
-	if (flow->port_kind == FLOW_PORTS) {
-		flow->sport = flow->dport;
-		flow->dport = sport;
-	} else if (flow->port_kind == FLOW_ICMP) {
-		flow->sport = bpf_htons(flow_icmp_counterpart(flow->family, bpf_ntohs(sport)));
-	}
+	if (kind == FLOW_PORTS)
+		*last = *last >> 32 << 32 | (__u32)*last >> 16 | (__u32)*last << 16;
+	else if (kind == FLOW_ICMP)
+		*last = *last >> 16 << 16 | bpf_htons(flow_icmp_counterpart(family, bpf_ntohs(*last)));
 	return 1;
 }
 

@@ -76,7 +76,7 @@ struct parse_cursor {
 	__u32 offset, limit;    /* in bytes from the start of the frame */
 	__u32 more_fragments;   /* not 0: this is the first fragment of an IPv6 packet */
 	parse_load *load;       /* a constant at every call: if it is NULL, compilers remove the code that calls it */
-	parse_walk_all *walk;   /* a constant, too: if it is NULL, a loop does the same */
+	parse_walk_all *walk;   /* a constant, too */
 	void *frame;
 	__u32 frame_bytes;
 	void *header; /* what `load` copied last: PARSE_HEADER_BYTES */
@@ -319,75 +319,84 @@ FLOW_INLINE enum parse_result parse_behind_extensions(const struct parse_cursor 
 }
 
 /*
- * Walks to the transport header. The offset only grows, so one check against IP's length after the loop
- * covers all headers. A check inside the loop would stop the verifier from pruning.
+ * What a walk along extension headers has found; `result` is that of the last one. The offset only grows, so one check
+ * against IP's length here covers all headers. A check in the loop would stop the verifier from pruning.
  */
+FLOW_INLINE enum parse_result parse_walked(const struct parse_cursor *at, struct flow *flow, enum parse_result result)
+{
+	if (result == PARSE_OK && !parse_is_extension(flow->proto))
+		return parse_behind_extensions(at, flow);
+	if (result == PARSE_TRUNCATED || !parse_has(at, 0))
+		return PARSE_TRUNCATED;
+	return result == PARSE_OK ? PARSE_TOO_MANY_HEADERS : result;
+}
+
+/* Walks to the transport header. */
 FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct flow *flow)
 {
-	enum parse_result result = PARSE_TOO_MANY_HEADERS;
+	enum parse_result result = PARSE_OK;
 
 #ifdef __bpf__
 #pragma clang loop unroll(disable)
 #endif
-	/* NOLINTNEXTLINE(bugprone-branch-clone): on the host both are the same. */
-	for (int i = 0; i < (at->load ? PARSE_EXTENSION_HEADERS : PARSE_EXTENSION_HEADERS_DIRECT); i++) {
+	for (int i = 0; i < PARSE_EXTENSION_HEADERS_DIRECT && result == PARSE_OK; i++) {
 		if (!parse_is_extension(flow->proto))
 			return parse_behind_extensions(at, flow);
 		result = parse_extension(at, flow);
-		if (result == PARSE_TRUNCATED)
-			return result;
-		if (result != PARSE_OK)
-			break;
 	}
 	/* Then parse_buffers() finds the type of the last header, even if IP's length ends before it. */
-	if (!at->load && PARSE_EXTENSION_HEADERS_DIRECT < PARSE_EXTENSION_HEADERS && result == PARSE_OK &&
+	if (PARSE_EXTENSION_HEADERS_DIRECT < PARSE_EXTENSION_HEADERS && result == PARSE_OK &&
 	    parse_is_extension(flow->proto))
 		return PARSE_TOO_MANY_HEADERS;
-	if (!parse_has(at, 0))
-		return PARSE_TRUNCATED;
-	if (result != PARSE_OK)
-		return result;
-	if (parse_is_extension(flow->proto))
-		return PARSE_TOO_MANY_HEADERS;
-	return parse_behind_extensions(at, flow);
+	return parse_walked(at, flow, result);
 }
 
-/* A walk along extension headers in a function that the verifier checks once, and not once for each header. */
+/*
+ * A walk whose turns are a function, which the verifier checks once, and not once for each header. A program may not keep
+ * functions in memory, so this is not a whole cursor.
+ */
 struct parse_walk {
-	struct parse_cursor at;
+	void *frame, *header;
 	struct flow *flow;
+	__u32 frame_bytes, offset, limit, more_fragments;
 	enum parse_result result;
 };
 
 /* Skips one extension header, if there is one. Returns whether the walk is over. `load` is that of the cursor. */
 FLOW_INLINE int parse_turn(struct parse_walk *walk, parse_load *load)
 {
-	struct parse_cursor at = walk->at;
+	struct parse_cursor at = { .load = load,
+				   .frame = walk->frame,
+				   .frame_bytes = walk->frame_bytes,
+				   .header = walk->header,
+				   .offset = walk->offset,
+				   .limit = walk->limit,
+				   .more_fragments = walk->more_fragments };
 
 	if (!parse_is_extension(walk->flow->proto))
 		return 1;
-	at.load = load;
 	walk->result = parse_extension(&at, walk->flow);
-	walk->at.offset = at.offset;
-	walk->at.more_fragments = at.more_fragments;
+	walk->offset = at.offset;
+	walk->more_fragments = at.more_fragments;
 	return walk->result != PARSE_OK;
 }
 
 /* The same as parse_extensions(), but the loop is at->walk(). */
 FLOW_INLINE enum parse_result parse_walk_extensions(struct parse_cursor *at, struct flow *flow)
 {
-	struct parse_walk walk = { .at = *at, .flow = flow, .result = PARSE_OK };
+	struct parse_walk walk = { .frame = at->frame,
+				   .header = at->header,
+				   .flow = flow,
+				   .frame_bytes = at->frame_bytes,
+				   .offset = at->offset,
+				   .limit = at->limit,
+				   .more_fragments = at->more_fragments,
+				   .result = PARSE_OK };
 
-	walk.at.load = 0; /* a program may not keep functions in memory */
-	walk.at.walk = 0;
 	at->walk(&walk);
-	at->offset = walk.at.offset;
-	at->more_fragments = walk.at.more_fragments;
-	if (walk.result == PARSE_OK && !parse_is_extension(flow->proto))
-		return parse_behind_extensions(at, flow);
-	if (walk.result == PARSE_TRUNCATED || !parse_has(at, 0))
-		return PARSE_TRUNCATED;
-	return walk.result == PARSE_OK ? PARSE_TOO_MANY_HEADERS : walk.result;
+	at->offset = walk.offset;
+	at->more_fragments = walk.more_fragments;
+	return parse_walked(at, flow, walk.result);
 }
 
 FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
@@ -413,7 +422,7 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	}
 	at->limit = parse_hide(at, at->limit);
 	at->more_fragments = parse_hide(at, 0);
-	result = at->walk ? parse_walk_extensions(at, flow) : parse_extensions(at, flow);
+	result = at->load ? parse_walk_extensions(at, flow) : parse_extensions(at, flow);
 	/*
 	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the same,
 	 * and no fragment of them has ports. So the result differs from that of a truncated packet.

@@ -100,7 +100,7 @@ static struct parsed parse(const uint8_t *data, size_t size)
 			   "the short way differs, result %d", parsed.result);
 	plain.result = parse_frame(frame, frame + size, &plain.flow);
 	check_same("whichever way is shorter", &parsed, &plain);
-	gathered.result = parse_buffers(&(struct packet_bytes){ frame, size }, size, packet_load, NULL, &gathered.flow);
+	gathered.result = parse_buffers(&(struct packet_bytes){ frame, size }, size, packet_load, packet_walk, &gathered.flow);
 	check_same("several buffers", &parsed, &gathered);
 	free(room);
 	check_family(&parsed);

@@ -86,6 +86,12 @@ static inline long packet_load(void *frame, __u32 offset, void *to, __u32 bytes)
 	return 0;
 }
 
+static inline void packet_walk(struct parse_walk *walk)
+{
+	for (int i = 0; i < PARSE_EXTENSION_HEADERS && !parse_turn(walk, packet_load); i++)
+		;
+}
+
 static inline void packet_put16(__u8 *at, __u16 value)
 {
 	at[0] = value >> 8;

@@ -291,10 +291,10 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 	view.is_sent = sample->verdict & ABI_SAMPLE_SENT;
 	if (view.has_flow) {
 		view.flow = rule_of_flow(&flow);
-		if (view.is_sent)
-			flow_exchange(&flow);
 		view.packet = rule_of_packet(&flow);
-		if (!view.is_sent)
+		if (view.is_sent)
+			rule_exchange(&view.packet);
+		else
 			query_assume_new(&view.packet);
 	}
 	if (sample->outcome < OUTCOME_POLICIES)

@@ -20,7 +20,7 @@ static enum parse_result parse_copy(const struct packet_frame *frame, size_t len
 	memset(flow, PACKET_FILLER, sizeof(*flow));
 	memset(&again, PACKET_FILLER, sizeof(again));
 	result = parse_frame(copy, copy + length, flow);
-	gathered = parse_buffers(&bytes, length, packet_load, NULL, &again);
+	gathered = parse_buffers(&bytes, length, packet_load, packet_walk, &again);
 	free(room);
 	check(gathered == result && flow_equal(&again, flow) && again.tcp_flags == flow->tcp_flags, "several buffers",
 	      "parse result", gathered);
@@ -73,7 +73,7 @@ TEST(test_host_long_headers)
 		packet_put16(last + HEADER + 2, 53);
 		assert_int_equal(parse_frame(frame, frame + BYTES, &flow), is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
 		assert_int_equal(flow.dport, is_read ? bpf_htons(53) : 0);
-		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, NULL, &flow),
+		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, packet_walk, &flow),
 				 is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
 		last[0] = IPPROTO_DSTOPTS;
 	}
