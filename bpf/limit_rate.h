@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether a packet exceeds the rate of the rule that it matches: see include/rate.h. What most packets need is inline,
- * because a call returns slowly on processors with mitigations for returns. The rest is a global function, because the
- * verifier checks that once.
+ * Whether a packet is within the rates of the rules that it matches: see include/rate.h. What most packets need is
+ * inline, because a call returns slowly on processors with mitigations for returns. The rest is global functions,
+ * because the verifier checks these once.
  */
 #ifndef XDP_CUCKOO_LIMIT_RATE_H
 #define XDP_CUCKOO_LIMIT_RATE_H
@@ -17,21 +17,34 @@ FLOW_INLINE const struct abi_rate_line *rate_line(const struct abi_rates *rates,
 	return &rates->line[(first_line + abi_rate_line_of(hash, which)) & (2 * ABI_RATE_LINES - 1)];
 }
 
+/*
+ * Meters that agree to a packet, and that it has not paid yet. The lower half of this word is the number of the last
+ * one; its credit names the one before. Then come a byte with the number of meters, and one with how many of them are
+ * those of monitor rules, which come last. A packet pays if all meters agree, so what one drops costs no other one.
+ */
+#define RATE_COUNT_SHIFT 16
+#define RATE_TRIALS_SHIFT 24
+#define RATE_EXCEEDED (~0U) /* a meter does not agree */
+
+static __always_inline __u32 rate_agreed(__u32 meters, __u32 number, struct abi_rate_credit *credit)
+{
+	credit->next = meters;
+	return ((meters >> RATE_COUNT_SHIFT) + 1) << RATE_COUNT_SHIFT | (number & (ABI_RATES - 1));
+}
+
 struct rate_search {
 	__u64 hash, bytes, packets;
-	__u32 first_line;
-	int is_exceeded;
+	__u32 first_line, meters;
 };
 
-/* Place `i` of the 2 * ABI_RATE_PLACES of a hash. If the hash is there, its bucket pays. Returns not 0 if there are no rates. */
+/* Place `i` of the 2 * ABI_RATE_PLACES of a hash. If the hash is there, asks its meter. Returns not 0 if all is known. */
 FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 {
-	struct abi_rates *rates = maps_rates();
+	const struct abi_rates *rates = maps_rates();
 	const struct abi_rate_line *line;
+	const struct abi_rate *rate;
 	struct abi_rate_credit *credit;
-	const __u64 now = bpf_jiffies64();
 	__u32 place = i % ABI_RATE_PLACES, number;
-	int paid = 1;
 
 	barrier_var(place); /* the verifier does not know what a remainder can be */
 	if (!rates || place >= ABI_RATE_PLACES)
@@ -40,35 +53,37 @@ FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 	if (READ_ONCE(line->hash[place]) != search->hash)
 		return 0;
 	number = READ_ONCE(line->number[place]) & (ABI_RATES - 1);
+	rate = &rates->rate[number];
 	credit = maps_rate_credit(number);
-	if (credit)
-		paid = abi_rate_pay(&rates->rate[number], credit, now, search->bytes, search->packets);
-	if (paid < 0)
-		paid = abi_rate_borrow(&rates->rate[number], credit, now, search->bytes, search->packets);
-	if (!paid)
-		search->is_exceeded = 1;
+	if (!credit)
+		return 1;
+	if (!abi_rate_has(rate, credit, bpf_jiffies64(), abi_rate_cost(rate, search->bytes, search->packets))) {
+		search->meters = RATE_EXCEEDED;
+		return 1;
+	}
+	search->meters = rate_agreed(search->meters, number, credit);
 	return 0;
 }
 
-/* Pays from every bucket of the hash, wherever its place is. Returns not 0 if one of them is empty. */
-__attribute__((noinline)) int rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets)
+/* Asks every meter of the hash, wherever its place is. Returns `meters` with these, or RATE_EXCEEDED. */
+__attribute__((noinline)) __u32 rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
 {
-	struct rate_search search = { hash, bytes, packets, first_line, 0 };
-	/* Both lines can be the same one. A packet pays there once. */
+	struct rate_search search = { hash, bytes, packets, first_line, meters };
+	/* Both lines can be the same one. A meter is asked there once. */
 	const __u32 places = abi_rate_line_of(hash, 0) == abi_rate_line_of(hash, 1) ? ABI_RATE_PLACES :
 										      2 * ABI_RATE_PLACES;
 
 	bpf_loop(places, rate_place, &search, 0);
-	return search.is_exceeded;
+	return search.meters;
 }
 
 /*
- * `first_line`: of the table that has the key. Returns 0 for a key without a bucket. Few paths are inline, because the
- * verifier follows each of them through all further shapes.
+ * `first_line`: of the table that has the key. For a key without a meter returns `meters`. Few paths are inline, because
+ * the verifier follows each of them through all further shapes.
  */
-static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32 first_line, __u64 hash)
+static __always_inline __u32 rate_ask(packet_context *ctx, int kind, __u32 first_line, __u64 hash, __u32 meters)
 {
-	const __u64 bytes = packet_bytes(ctx, kind), packets = packet_count(ctx), now = bpf_jiffies64();
+	const __u64 bytes = packet_bytes(ctx, kind), packets = packet_count(ctx);
 	const struct abi_rates *rates = maps_rates();
 
 	if (rates) {
@@ -76,16 +91,49 @@ static __always_inline int rate_is_exceeded(packet_context *ctx, int kind, __u32
 		const __u32 number = READ_ONCE(line->number[0]);
 
 		if (READ_ONCE(line->hash[0]) == hash && !(number & ABI_RATE_SHARED)) {
+			const struct abi_rate *rate = &rates->rate[number & (ABI_RATES - 1)];
 			struct abi_rate_credit *credit = maps_rate_credit(number);
-			const int paid = credit ? abi_rate_pay(&rates->rate[number & (ABI_RATES - 1)], credit, now,
-							       bytes, packets) :
-						  -1;
+			const int asked = credit ? abi_rate_ask(rate, credit, bpf_jiffies64(),
+								abi_rate_cost(rate, bytes, packets)) :
+						   -1;
 
-			if (paid >= 0)
-				return !paid;
+			if (!asked)
+				return RATE_EXCEEDED;
+			if (credit && asked > 0)
+				return rate_agreed(meters, number, credit);
 		}
 	}
-	return rate_search(first_line, hash, bytes, packets);
+	return rate_search(first_line, hash, bytes, packets, meters);
+}
+
+struct rate_bill {
+	__u64 bytes, packets;
+	__u32 number, trials;
+};
+
+/* Pays the next meter, unless it is one of the trials. */
+FLOW_INLINE long rate_pay_next(__u32 i, struct rate_bill *bill)
+{
+	const __u32 number = bill->number & (ABI_RATES - 1);
+	struct abi_rate_credit *credit = maps_rate_credit(number);
+	struct abi_rates *rates = maps_rates();
+
+	if (!credit || !rates)
+		return 1;
+	if (i >= bill->trials)
+		abi_rate_pay(&rates->rate[number], credit, bpf_jiffies64(),
+			     abi_rate_cost(&rates->rate[number], bill->bytes, bill->packets));
+	bill->number = credit->next;
+	return 0;
+}
+
+/* Pays all meters that have agreed, but not as many of the last ones as the upper byte says. */
+RARE_FUNCTION int rate_pay(packet_context *ctx, int kind, __u32 meters)
+{
+	struct rate_bill bill = { packet_bytes(ctx, kind), packet_count(ctx), meters, meters >> RATE_TRIALS_SHIFT };
+
+	bpf_loop(meters >> RATE_COUNT_SHIFT & 0xff, rate_pay_next, &bill, 0);
+	return 0;
 }
 
 #endif

@@ -75,11 +75,40 @@ struct shape_search {
 	__u64 candidates;         /* the shapes that are still to be looked up */
 	struct shape_match match; /* the answer, if no further shape hits */
 	__u32 drawn;              /* see count_draw(), or 0 */
+	__u32 meters;             /* see bpf/limit_rate.h */
 	__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
 	__u8 kind;                /* enum packet_kind */
 	__u8 tries;               /* unsettled ones, of the first candidate */
 	struct flow_key flow;
 };
+
+/* Whether the meters of the key agree that the packet passes. */
+static __always_inline int shape_agrees(struct shape_search *search, const struct abi_shape *shape, __u64 hash)
+{
+	const __u32 before = search->meters;
+	__u32 meters = rate_ask(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash, before);
+
+	if (meters == RATE_EXCEEDED)
+		return 0;
+	if (shape->tag & ABI_TAG_MONITOR)
+		meters += ((meters >> RATE_COUNT_SHIFT) - (before >> RATE_COUNT_SHIFT)) << RATE_TRIALS_SHIFT;
+	search->meters = meters;
+	return 1;
+}
+
+/*
+ * The search is over. The packet pays the meters that have agreed, unless a rule drops it. If a monitor rule would drop
+ * it, it pays only those of drop rules.
+ */
+static __always_inline struct shape_match shape_answer(struct shape_search *search)
+{
+	const struct shape_match match = search->match;
+	const __u32 paid = match.outcome & SHAPE_MONITORED ? ~0U : (1U << RATE_TRIALS_SHIFT) - 1;
+
+	if (search->meters && match.outcome != OUTCOME_DROP_RULE)
+		rate_pay(search->ctx, search->kind, search->meters & paid);
+	return match;
+}
 
 /* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
 static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
@@ -88,8 +117,7 @@ static __always_inline int shape_hits(struct shape_search *search, enum flow_fam
 	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
 		/* Within the rate the next shapes decide. */
-		if (shape->tag & ABI_TAG_RATE &&
-		    !rate_is_exceeded(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash))
+		if (shape->tag & ABI_TAG_RATE && shape_agrees(search, shape, hash))
 			return 0;
 		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
@@ -243,15 +271,16 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 	search->unsettled = unsettled;
 	search->kind = kind;
 	search->tries = hide_from_verifier(&config->zero, 0);
+	search->meters = hide_from_verifier(&config->zero, 0);
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SHAPES_INLINE; i++)
 		if (try_next_shape(search, family, &place))
-			return search->match;
+			return shape_answer(search);
 	if (!search->candidates)
-		return search->match;
+		return shape_answer(search);
 	search->candidates = hide_from_verifier(&config->zero, search->candidates);
 	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
-	return search->match;
+	return shape_answer(search);
 }
 
 #endif

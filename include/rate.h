@@ -12,10 +12,13 @@
  * `burst`. A packet of any size passes if the bucket has any token. Later packets pay the debt, so the rate is exact in
  * the long run.
  *
+ * A packet is first asked about, then paid for: abi_rate_has() takes nothing, abi_rate_pay() asks nothing. So if several
+ * buckets must agree, one that refuses costs the others nothing. Between the two, other processors may take the last
+ * token: then a bucket owes a batch or a packet for each of them.
+ *
  * A processor takes tokens in batches, and pays for packets from its own credit. Once it has found the bucket empty, it
  * does not ask again in the same jiffy. So under a flood the shared bucket is written at most about 16 times in a
- * jiffy, and never more often than packets pass. A processor that loses a race for a batch looks again, so a bucket
- * never owes more than one batch or packet.
+ * jiffy and once by each processor, and never more often than packets pass.
  */
 #ifndef XDP_CUCKOO_RATE_H
 #define XDP_CUCKOO_RATE_H
@@ -28,8 +31,7 @@
 #define ABI_RATES (2 * ABI_RATES_MAX) /* buckets: while rules are exchanged, both the old and the new ones need them */
 #define ABI_RATE_BITS (1ULL << 63)    /* in a rate: it is bits a second, and tokens are bytes */
 #define ABI_RATE_SHIFT 20             /* tokens are fixed-point numbers with so many binary places */
-#define ABI_RATE_DEBT (1ULL << 44)    /* a bucket always owes less than a batch and this */
-#define ABI_RATE_TRIES 8              /* to take a batch while other processors do */
+#define ABI_RATE_DEBT (1ULL << 50)    /* a bucket always owes less: 1 GiB, a large packet for each processor */
 #define ABI_RATE_BATCHES 16           /* batches in a jiffy */
 #define ABI_RATE_BURST_MS 100         /* an idle bucket has the tokens of so many ms, */
 #define ABI_RATE_BURST_PACKETS 5      /* but at least those of so many packets */
@@ -43,7 +45,7 @@ struct abi_rate {
 	__u64 spent;                  /* tokens */
 	__u64 each_byte, each_packet; /* tokens; one of the two is 0 */
 	__u64 id;                     /* for the tool: a hash of the rule and its rate; 0: the bucket was never used */
-	__u64 reserved;
+	__u64 used_at;                /* the jiffy in which `spent` changed last */
 };
 
 /*
@@ -67,6 +69,7 @@ struct abi_rates {
 struct abi_rate_credit {
 	__u64 held;     /* tokens */
 	__u64 empty_at; /* the jiffy in which the bucket was found empty */
+	__u64 next;     /* the number of the bucket that agreed to the same packet before: see bpf/limit_rate.h */
 };
 
 /* The two lines of a hash: `which` is 0 or 1. */
@@ -81,51 +84,60 @@ FLOW_INLINE __u64 abi_rate_cost(const struct abi_rate *rate, __u64 bytes, __u64 
 	return bytes * rate->each_byte + packets * rate->each_packet;
 }
 
-/* Pays from a processor's own credit, in the jiffy `now`. 1: paid; 0: the packet is above the rate; -1: borrow. */
-FLOW_INLINE int abi_rate_pay(const struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 bytes,
-			     __u64 packets)
+/* Asks a processor's own credit, in the jiffy `now`. 1: it is enough; 0: the packet is above the rate; -1: ask the bucket. */
+FLOW_INLINE int abi_rate_ask(const struct abi_rate *rate, const struct abi_rate_credit *credit, __u64 now, __u64 cost)
 {
-	const __u64 held = credit->held, cost = abi_rate_cost(rate, bytes, packets);
-
 	if (credit->empty_at == now)
 		return 0;
 	/* A credit of more than a batch is left from another rule that had this bucket. */
-	if (held < cost || held > rate->batch)
-		return -1;
-	credit->held = held - cost;
-	return 1;
+	return credit->held < cost || credit->held > rate->batch ? -1 : 1;
 }
 
 /*
- * Takes a batch of tokens, or what one packet needs if that is more, and pays. 0: the bucket is empty, or too many
- * processors take from it.
+ * How many tokens a bucket with this `spent` lacks to be full. It is empty from `burst` on. The difference to what it
+ * has earned tells that only until the earnings of a pause come near to a wrap: after half of that a bucket is full.
  */
-FLOW_INLINE int abi_rate_borrow(struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 bytes,
-				__u64 packets)
+FLOW_INLINE __u64 abi_rate_used(const struct abi_rate *rate, __u64 spent, __u64 now)
 {
-	const __u64 batch = rate->batch, burst = rate->burst, cost = abi_rate_cost(rate, bytes, packets);
-	const __u64 held = credit->held <= batch ? credit->held : 0;
-	const __u64 idle = now * rate->refill - burst; /* `spent` of a full bucket */
-	const __u64 grant = cost - held > batch ? cost - held : batch;
+	const __u64 used = spent + rate->burst - now * rate->refill, used_at = *(const volatile __u64 *)&rate->used_at;
+	const __u64 pause = now > used_at ? now - used_at : 0;
 
-#ifdef __bpf__
-#pragma clang loop unroll(disable)
-#endif
-	for (int i = 0; i < ABI_RATE_TRIES; i++) {
-		const __u64 spent = *(volatile __u64 *)&rate->spent;
-		/* A bucket that was idle for long is behind `idle`, so the difference wraps: the bucket is full. */
-		const __u64 used = spent - idle > burst + batch + ABI_RATE_DEBT ? 0 : spent - idle;
+	return used > rate->burst + ABI_RATE_DEBT || (pause >> 12) * (rate->refill >> 20) >> 30 ? 0 : used;
+}
 
-		if (used >= burst) {
-			credit->empty_at = now;
-			return 0;
-		}
-		if (__sync_val_compare_and_swap(&rate->spent, spent, idle + used + grant) == spent) {
-			credit->held = held + grant - cost;
-			return 1;
-		}
-	}
+/* Whether the packet is within the rate. Takes no tokens. */
+FLOW_INLINE int abi_rate_has(const struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 cost)
+{
+	const int asked = abi_rate_ask(rate, credit, now, cost);
+
+	if (asked >= 0)
+		return asked;
+	if (abi_rate_used(rate, *(const volatile __u64 *)&rate->spent, now) < rate->burst)
+		return 1;
+	credit->empty_at = now;
 	return 0;
+}
+
+/* Pays for a packet. If the credit is too low, takes a batch from the bucket, or what the packet needs if that is more. */
+FLOW_INLINE void abi_rate_pay(struct abi_rate *rate, struct abi_rate_credit *credit, __u64 now, __u64 cost)
+{
+	const __u64 held = credit->held <= rate->batch ? credit->held : 0;
+	__u64 spent, used, full, grant = cost - held;
+
+	if (held >= cost) {
+		credit->held = held - cost;
+		return;
+	}
+	spent = *(volatile __u64 *)&rate->spent;
+	used = abi_rate_used(rate, spent, now);
+	full = now * rate->refill - rate->burst; /* `spent` of a full bucket */
+	if (used < rate->burst && grant < rate->batch)
+		grant = rate->batch;
+	/* A bucket that was idle is behind `full`. One processor makes up for that, and all others add. */
+	if (spent == full + used || __sync_val_compare_and_swap(&rate->spent, spent, full + grant) != spent)
+		__sync_fetch_and_add(&rate->spent, grant);
+	*(volatile __u64 *)&rate->used_at = now;
+	credit->held = held + grant - cost;
 }
 
 _Static_assert(sizeof(struct abi_rate) == 64 && sizeof(struct abi_rate_line) == 64, "rate layout");

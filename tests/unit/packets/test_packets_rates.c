@@ -59,6 +59,70 @@ SCENE_TEST(test_a_packet_pays_once)
 	}
 }
 
+/*
+ * What one meter drops costs no other one, in whatever order they are asked, also if both belong to one key, and in all
+ * counts of packets and bytes. A monitor rule that counts a packet costs the drop rules their tokens, because the packet passes, but no
+ * other monitor rule.
+ */
+SCENE_TEST(test_who_pays)
+{
+	enum { WIDE, NARROW, TRIAL, TRIAL_2, METERS };
+	static const char *const texts[METERS] = { "src 192.0.2.0/24 rate 7/s", "src 192.0.2.1 rate 3/s",
+						   "src 192.0.0.0/16 rate 5/s action monitor",
+						   "proto udp rate 2/s action monitor" };
+	static const __u64 tokens[][METERS] = { { 7, 3, 9, 9 }, { 3, 7, 9, 9 }, { 5, 5, 9, 9 },
+						{ 9, 9, 2, 4 }, { 9, 9, 4, 2 }, { 9, 2, 1, 1 } };
+	static struct abi_rates rates;
+	const int map = bpf_object__find_map_fd_by_name(scene->filter.object, ABI_RATES_MAP);
+	struct rule rule[METERS];
+	const __u32 zero = 0;
+	size_t packet = 0;
+
+	while (packets[packet].flow.proto != IPPROTO_UDP || packets[packet].flow.family != FLOW_IPV4 ||
+	       packets[packet].result != PARSE_OK)
+		packet++;
+	for (size_t i = 0; i < COUNT(tokens); i++) {
+		const __u64 *has = tokens[i], passes = has[WIDE] < has[NARROW] ? has[WIDE] : has[NARROW],
+			    trials = has[TRIAL] < has[TRIAL_2] ? has[TRIAL] : has[TRIAL_2];
+
+		scene_set_up(scene);
+		memset(&rates, 0, sizeof(rates));
+		for (size_t k = 0; k < METERS; k++) {
+			struct rule_key keys[RULE_KEYS_MAX];
+			__u64 hash;
+
+			rule[k] = parse_rule(texts[k]);
+			scene_add(scene, &rule[k]);
+			rule_keys(&rule[k], keys);
+			hash = rule_hash(&keys[0], &scene->filter.config->table[0].secret).hash;
+			/* The quick place, and one that is searched. */
+			rates.line[abi_rate_line_of(hash, 0)].hash[k % 2 ? 3 : 0] = hash;
+			rates.line[abi_rate_line_of(hash, 0)].number[k % 2 ? 3 : 0] = 100 + METERS * i + k;
+			rates.rate[100 + METERS * i + k] = (struct abi_rate){ .burst = has[k] << ABI_RATE_SHIFT,
+									      .spent = -(has[k] << ABI_RATE_SHIFT),
+									      .each_packet = 1 << ABI_RATE_SHIFT };
+		}
+		assert_int_equal(bpf_map_update_elem(map, &zero, &rates, BPF_ANY), 0);
+		for (__u64 n = 0; n < 20; n++) {
+			const struct raw_filter_run run =
+				raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+			const enum abi_outcome wanted = n >= passes ? OUTCOME_DROP_RULE :
+							n >= trials ? OUTCOME_MONITOR_RULE :
+								      OUTCOME_NO_RULE;
+
+			check(run.outcome == wanted, "outcome", "of row", i);
+		}
+		assert_int_equal(bpf_map_lookup_elem(map, &zero, &rates), 0);
+		for (size_t k = 0; k < METERS; k++) {
+			const struct abi_rate *rate = &rates.rate[100 + METERS * i + k];
+			const __u64 paid = (rate->spent + rate->burst) >> ABI_RATE_SHIFT;
+			const __u64 wanted = k < TRIAL || passes < trials ? passes : trials;
+
+			check(paid == wanted, texts[k], "paid in row", i * 100 + paid);
+		}
+	}
+}
+
 int main(void)
 {
 	build_frames();

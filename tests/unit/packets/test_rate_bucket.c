@@ -40,9 +40,12 @@ static struct simulation simulate(__u64 per_s, bool is_bytes, unsigned int hz)
 
 static bool take(struct simulation *s, struct abi_rate_credit *credit, unsigned int tokens)
 {
-	const int paid = abi_rate_pay(&s->rate, credit, s->now, tokens, 1);
+	const __u64 cost = abi_rate_cost(&s->rate, tokens, 1);
 
-	return paid < 0 ? abi_rate_borrow(&s->rate, credit, s->now, tokens, 1) : paid;
+	if (!abi_rate_has(&s->rate, credit, s->now, cost))
+		return false;
+	abi_rate_pay(&s->rate, credit, s->now, cost);
+	return true;
 }
 
 /* A jiffy in which each of `cpus` processors gets `packets` packets of these tokens, in random order. */
@@ -123,6 +126,47 @@ TEST(test_pauses)
 	}
 }
 
+/* A bucket that is new, or was idle, gives its burst at once, also where the earnings since boot have wrapped. */
+static void check_full(struct simulation *s, __u64 at, const char *what)
+{
+	const __u64 cost = s->rate.burst / 5;
+	struct abi_rate_credit credit = {};
+	unsigned int passed = 0;
+
+	for (; passed < 20 && abi_rate_has(&s->rate, &credit, at, cost); passed++)
+		abi_rate_pay(&s->rate, &credit, at, cost);
+	/* One more, because a packet of any size passes while there is a token; and what a credit had. */
+	if (passed < 5 || passed > 7)
+		fail_msg("%s at jiffy %llu, %llu/s at HZ %u: %u fifths", what, at, s->per_s, s->hz, passed);
+}
+
+TEST(test_wraps)
+{
+	static const unsigned int hz[] = { 100, 250, 300, 1000 };
+	static const int near[] = { -100000, -30, -1, 0, 1, 2, 25, 4000, 100000 };
+
+	for (__u64 per_s = 1; per_s <= 125000000000; per_s = per_s * 3 + 1) /* up to 1 Tbit/s */
+		for (size_t i = 0; i < 2 * COUNT(hz) * COUNT(near); i++) {
+			const bool is_bytes = i % 2;
+			struct simulation fresh = simulate(per_s, is_bytes, hz[i / 2 % COUNT(hz)]), idle = fresh;
+			const double wrap = 0x1p64 / fresh.rate.refill;
+
+			for (__u64 k = fresh.now / wrap, n = k; n < k + 3 && n * wrap < 0x1p40; n++) {
+				const double at = n * wrap + near[i / 2 / COUNT(hz)];
+
+				if (at < fresh.now)
+					continue;
+				fresh.rate.spent = fresh.rate.used_at = 0;
+				check_full(&fresh, at, "new");
+				idle.now = fresh.now;
+				abi_rate_pay(&idle.rate, &idle.credit[0], idle.now, idle.rate.burst);
+				if (at > idle.now + 7570.0 * idle.hz / per_s + idle.hz)
+					check_full(&idle, at, "idle");
+				idle.rate.spent = idle.rate.used_at = 0;
+			}
+		}
+}
+
 /* What another rule has left in the credit of a processor is worth nothing. */
 TEST(test_a_number_that_another_rule_had)
 {
@@ -139,19 +183,24 @@ TEST(test_a_number_that_another_rule_had)
 struct race {
 	struct simulation *simulation;
 	pthread_barrier_t start;
+	unsigned int passed;
 };
 
-static void *borrow_once(void *context)
+static void *race_once(void *context)
 {
 	struct race *race = context;
 	struct abi_rate_credit credit = {};
+	const __u64 cost = abi_rate_cost(&race->simulation->rate, 1, 1);
 
 	pthread_barrier_wait(&race->start);
-	abi_rate_borrow(&race->simulation->rate, &credit, race->simulation->now, 1, 1);
+	if (abi_rate_has(&race->simulation->rate, &credit, race->simulation->now, cost)) {
+		abi_rate_pay(&race->simulation->rate, &credit, race->simulation->now, cost);
+		__atomic_fetch_add(&race->passed, 1, __ATOMIC_RELAXED);
+	}
 	return NULL;
 }
 
-/* Only one of several processors gets the last token, with one batch, and the others find the bucket empty. */
+/* Processors that race for the last token, or for that of a bucket that was idle, pay for each packet that passes. */
 TEST(test_a_race_for_the_last_token)
 {
 	struct simulation s = simulate(12500000000, true, 100); /* 100 Gbit/s */
@@ -162,12 +211,19 @@ TEST(test_a_race_for_the_last_token)
 	for (unsigned int round = 0; round < 3000; round++) {
 		pthread_t racer[RACERS];
 
-		s.rate.spent = idle + s.rate.burst - 1;
+		const bool is_idle = round % 2;
+		const __u64 from = is_idle ? idle : idle + s.rate.burst - 1;
+
+		s.rate.spent = is_idle ? idle - 1000 * s.rate.burst : from;
+		s.rate.used_at = s.now;
+		race.passed = 0;
 		for (size_t i = 0; i < RACERS; i++)
-			assert_int_equal(pthread_create(&racer[i], NULL, borrow_once, &race), 0);
+			assert_int_equal(pthread_create(&racer[i], NULL, race_once, &race), 0);
 		for (size_t i = 0; i < RACERS; i++)
 			pthread_join(racer[i], NULL);
-		assert_int_equal(s.rate.spent - idle, s.rate.burst - 1 + s.rate.batch);
+		assert_in_range(race.passed, is_idle ? RACERS : 1, RACERS);
+		assert_in_range(s.rate.spent - from, s.rate.batch, race.passed * s.rate.batch);
+		assert_true(s.rate.spent - from >= race.passed * TOKEN);
 	}
 	pthread_barrier_destroy(&race.start);
 }
