@@ -38,6 +38,7 @@ class Course:
         self.counts, self.judged = {}, None
         self.program, self.program_id = None, None
         self.files, self.contents = 0, {}
+        self.asked = []  # flows that a question was about
         self.spent = options.spent
         self.format = FORMATS[number // 2 % len(FORMATS)]
         self.configure()
@@ -279,7 +280,8 @@ class Course:
         recent = pool[-40:]
         drawn = []
         for _ in range(count):
-            flow = frames.draw(rng, recent if rng.random() < 0.4 else pool, self.universe)
+            flow = self.asked.pop() if self.asked else \
+                frames.draw(rng, recent if rng.random() < 0.4 else pool, self.universe)
             self.frame_number += 1
             drawn.append((flow,) + frames.build(rng, flow, self.frame_number))
         return drawn

@@ -7,6 +7,7 @@ import rules
 from kernel import XDP_PASS
 from model import FEED, FLEET
 from reports import backup, counters, export, restore, stats
+from sets import ask
 from step import Step, Wrong, other
 from steps import (add, batch, check, confirm, delete, delete_list, down, expire, flush, importing, list_deletion, load,
                    monitor_only, panic, resize, settings, test, unload, up, wrong_input)
@@ -162,14 +163,14 @@ def start(course):
     course.check_verdicts(50, 20)
 
 
-WEIGHTS = ((add, 20), (delete, 10), (importing, 14), (batch, 8), (flush, 2), (delete_list, 3), (expire, 2), (test, 6),
+WEIGHTS = ((add, 20), (delete, 10), (importing, 14), (batch, 8), (flush, 2), (delete_list, 3), (expire, 2), (test, 6), (ask, 8),
            (wrong_input, 6), (settings, 3), (monitor_only, 2), (panic, 2), (resize, 2), (check, 3), (unload, 1), (up, 2), (down, 1), (confirm, 2),
            (backup, 1), (restore, 1))
 WHOLE = ((export, 4), (stats, 4), (counters, 3), (unconfirmed, 1), (overdue, 2), (killed, 4), (refresh, 3), (follow, 2),
          (away, 2), (relink, 1))  # that do all by themselves
 PENDING = ((add, 14), (delete, 6), (importing, 22), (batch, 5), (flush, 2), (delete_list, 8), (expire, 1), (settings, 1),
            (monitor_only, 1), (resize, 1), (unload, 1), (confirm, 2), (refresh, 6), (follow, 6), (overdue, 6), (away, 1),
-           (relink, 1), (unconfirmed, 1), (backup, 2), (restore, 4))
+           (relink, 1), (unconfirmed, 1), (backup, 2), (restore, 4), (ask, 4))
 
 
 def draw(course):

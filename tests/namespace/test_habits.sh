@@ -103,6 +103,33 @@ test_a_part_is_blocked() {
 	answers 1 test 203.0.113.9 sctp -- '^verdict: +not blocked$'
 	! grep -q 'part' "$STATE/out" || fail "no rule matches: $(cat "$STATE/out")"
 	answers 1 del 203.0.113.9 -- "but '.*' blocks some of its packets; all such rules: xdp-cuckoo list src 203.0.113.9"
+	# Only one kind of packet is blocked.
+	for packet in 'fragment later' 'proto tcp flags ack' 'proto icmp type 0'; do
+		xc flush --force >/dev/null
+		xc add 203.0.113.9 $packet >/dev/null 2>&1
+		answers 1 test 203.0.113.9 -- "^blocked part: +.*${packet#proto * }\$"
+	done
+}
+
+# Status 0 says that all of what is asked about is blocked.
+test_a_part_passes() {
+	printf 'add %s\n' 203.0.113.0/24 '203.0.113.7 action pass' 198.51.100.9 '198.51.100.9 tcp dport 22 action pass' \
+		'dst 192.0.2.1 tcp dport 80' '10.20.0.0/16 tcp dport 80' '10.20.0.9 action pass' 2001:db8::/32 \
+		'icmp type 8 action pass' >"$STATE/lines"
+	xc batch "$STATE/lines" --force >/dev/null 2>&1
+	answers 1 test 203.0.113.0/24 tcp -- '^verdict: +partly blocked$'
+	assert_output '^passed by: +src 203.0.113.7 action pass$'
+	answers 0 test 203.0.113.128/25 tcp -- '^verdict: +blocked$'
+	answers 1 test 198.51.100.9 tcp -- '^passed part: +proto tcp src 198.51.100.9 dport 22$'
+	answers 0 test 198.51.100.9 udp -- '^verdict: +blocked$'
+	answers 0 test 2001:db8::1 -- '^verdict: +blocked$'
+	answers 1 test 10.20.0.0/16 tcp -- '^verdict: +not blocked$'
+	assert_output '^blocked part: +proto tcp src 10.20.0.0/16 dport 80$'
+	assert_output '^passed part: +proto tcp src 10.20.0.9 dport 80$'
+	assert_equal 'partly blocked by src 203.0.113.0/24' "$(echo 'test 203.0.113.0/24' | xc batch -)" batch
+	xc policy no-rule drop --force >/dev/null
+	answers 1 test 192.0.2.9 -- '^verdict: +partly blocked$'
+	answers 0 test 192.0.2.9 udp -- '^later fragments: +not blocked$'
 }
 
 # A mistyped name has no rules; it is not said to have none to show.

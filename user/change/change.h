@@ -256,21 +256,29 @@ int session_renew(struct session *session, const struct abi_options *options, __
  */
 int query_test(struct store *store, const struct rule *query, struct rule *rule);
 
-/* Makes a query about received packets that begin something, if they can: so rules with `state new` match, too. */
-void query_assume_new(struct rule *query);
+/*
+ * What is asked about: received packets as they are, so that a rule with `state new` matches only if the question says
+ * so; received packets, which begin something if they can; or packets that this host sends.
+ */
+enum query_packets { QUERY_RECEIVED, QUERY_BEGINNING, QUERY_SENT };
 
-/* query_test() among the rules of one owner, a number. */
-int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule);
+/* How rules see these packets: see flow_exchange(). Rules with `state new` match no sent packets. */
+struct rule query_looked_up(const struct rule *asked, enum query_packets packets);
+
+/* query_test() of query_looked_up(), among the rules of one owner, a number. */
+int query_test_owned(struct store *store, unsigned int owner, const struct rule *asked, enum query_packets packets,
+		     struct rule *rule);
 
 /*
- * What becomes of packets of these flows: query_test(), or else the policy `no-rule`, of later fragments the policy
- * `later-fragment`.
+ * What becomes of all packets of these flows: query_test(), or else the policy `no-rule`, of later fragments the policy
+ * `later-fragment`. Unless `asked` says so, later fragments do not count for the policies.
  */
 enum query_decision {
-	QUERY_NO_RULE,           /* they pass: no rule matches them */
+	QUERY_NO_RULE,           /* they pass: no rule matches them all */
 	QUERY_MONITORED,         /* they pass: only a monitor rule matches */
 	QUERY_LIMITED,           /* they pass up to a rate */
 	QUERY_PASSED,            /* by a pass rule */
+	QUERY_PARTLY,            /* they are blocked, but a part passes */
 	QUERY_BLOCKED,           /* by a drop rule */
 	QUERY_BLOCKED_BY_POLICY, /* `no-rule drop`; perhaps a monitor rule matches, too */
 	QUERY_BLOCKED_LATER,     /* the same by `later-fragment drop` */
@@ -280,15 +288,25 @@ enum query_decision {
 /* "blocked", ... */
 extern const char *const query_decision_words[QUERY_DECISIONS];
 
-/* *is_listed: query_test() has found *rule. 0; -errno. */
-int query_decide(struct store *store, const struct rule *query, struct rule *rule, bool *is_listed,
-		 enum query_decision *decision);
+struct query_finding {
+	enum query_decision decision;
+	bool is_listed;   /* query_test() has found `rule` */
+	bool has_part;    /* `part` of the packets fares otherwise */
+	struct rule rule;
+	struct rule part; /* as `asked` describes packets: that is, sent ones as they are sent */
+	struct rule part_rule; /* decides about the part; all 0: none does */
+};
+
+/* With QUERY_PARTLY: the part that passes. 0; -errno. Reads only rules that share addresses with the question. */
+int query_decide(struct store *store, const struct rule *asked, enum query_packets packets,
+		 struct query_finding *finding);
 
 /*
- * Finds a drop rule that matches some packets of these flows, but not all. *part: those packets; no pass rule matches
- * all of them. 0; -ENOENT; another -errno. Reads all rules, unless no drop rule has a narrower shape than `query`.
+ * After query_decide() found no rule that blocks or passes all: in `finding`, a part that a rule blocks. has_part: there
+ * is one; pass rules may let some of it through. 0; -errno.
  */
-int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule);
+int query_find_part(struct store *store, const struct rule *asked, enum query_packets packets,
+		    struct query_finding *finding);
 
 /*
  * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends.

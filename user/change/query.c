@@ -69,14 +69,58 @@ int query_test(struct store *store, const struct rule *query, struct rule *rule)
 	return find_rule(store, ~0ULL, query, rule);
 }
 
-int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule)
+int query_test_owned(struct store *store, unsigned int owner, const struct rule *asked, enum query_packets packets,
+		     struct rule *rule)
 {
-	return find_rule(store, 1ULL << owner, query, rule);
+	const struct rule query = query_looked_up(asked, packets);
+
+	return find_rule(store, 1ULL << owner, &query, rule);
 }
 
-void query_assume_new(struct rule *query)
+static void assume_new(struct rule *query)
 {
 	query->fields |= rule_may_begin(query) ? RULE_NEW : 0;
+}
+
+/* `set` with what is known of `state new`. */
+static struct rule query_of(const struct rule *set, enum query_packets packets)
+{
+	struct rule query = *set;
+
+	if (packets == QUERY_SENT)
+		query.fields &= ~RULE_NEW;
+	else if (packets == QUERY_BEGINNING)
+		assume_new(&query);
+	return query;
+}
+
+/* The packets as they are looked up: a set, and three if flow_exchange() leaves some of the sent packets as they are. */
+#define SETS_MAX 4
+
+static size_t looked_up(const struct rule *asked, enum query_packets packets, struct rule sets[SETS_MAX])
+{
+	static const struct rule unexchanged[] = {
+		{ .family = FLOW_IPV4, .dst = { .byte = { 224 } }, .dst_len = 4 },
+		{ .family = FLOW_IPV4, .dst = { .byte = { 255, 255, 255, 255 } }, .dst_len = 32 },
+		{ .family = FLOW_IPV6, .dst = { .byte = { 255 } }, .dst_len = 8 },
+	};
+	size_t count = 1;
+
+	*sets = *asked;
+	if (packets != QUERY_SENT)
+		return count;
+	rule_exchange(sets);
+	for (size_t i = 0; i < sizeof(unexchanged) / sizeof(*unexchanged); i++)
+		count += rule_intersect(&unexchanged[i], asked, &sets[count]);
+	return count;
+}
+
+struct rule query_looked_up(const struct rule *asked, enum query_packets packets)
+{
+	struct rule sets[SETS_MAX];
+
+	looked_up(asked, packets, sets);
+	return query_of(sets, packets);
 }
 
 const char *const query_decision_words[QUERY_DECISIONS] = {
@@ -84,71 +128,164 @@ const char *const query_decision_words[QUERY_DECISIONS] = {
 	[QUERY_MONITORED] = "not blocked: only monitored",
 	[QUERY_LIMITED] = "not blocked: only limited",
 	[QUERY_PASSED] = "passed",
+	[QUERY_PARTLY] = "partly blocked",
 	[QUERY_BLOCKED] = "blocked",
 	[QUERY_BLOCKED_BY_POLICY] = "blocked: no rule passes it (policy no-rule drop)",
 	[QUERY_BLOCKED_LATER] = "blocked: no rule passes it (policy later-fragment drop)",
 };
 
-int query_decide(struct store *store, const struct rule *query, struct rule *rule, bool *is_listed,
-		 enum query_decision *decision)
+/* By the rules that match the whole set. */
+static int decide(struct store *store, const struct rule *set, enum query_packets packets, struct query_finding *finding)
 {
-	const bool is_later = query->fragment == FLOW_FRAGMENT_LATER;
+	const bool is_later = set->fragment == FLOW_FRAGMENT_LATER;
+	const struct rule query = query_of(set, packets);
+	struct rule *rule = &finding->rule, whole;
 	struct store_settings settings;
-	int error = query_test(store, query, rule);
+	int error = query_test(store, &query, rule);
 
-	*is_listed = !error;
-	*decision = error                        ? QUERY_NO_RULE :
-		    rule->action == RULE_PASS    ? QUERY_PASSED :
-		    rule_blocks(rule)            ? QUERY_BLOCKED :
-		    rule->action == RULE_MONITOR ? QUERY_MONITORED :
-						   QUERY_LIMITED;
-	if ((error && error != -ENOENT) || *decision == QUERY_PASSED || *decision == QUERY_BLOCKED)
+	/* A rule that blocks answers, too, says more than one with `state new`. */
+	if (!error && rule_blocks(rule) && rule->fields & ~set->fields & RULE_NEW && !query_test(store, set, &whole) &&
+	    rule_blocks(&whole))
+		*rule = whole;
+	finding->is_listed = !error;
+	finding->has_part = false;
+	finding->decision = error                        ? QUERY_NO_RULE :
+			    rule->action == RULE_PASS    ? QUERY_PASSED :
+			    rule_blocks(rule)            ? QUERY_BLOCKED :
+			    rule->action == RULE_MONITOR ? QUERY_MONITORED :
+							   QUERY_LIMITED;
+	if ((error && error != -ENOENT) || finding->decision == QUERY_PASSED || finding->decision == QUERY_BLOCKED)
 		return error;
 	error = store_settings(store, &settings);
 	if (!error && settings.policy[is_later ? OUTCOME_LATER_FRAGMENT : OUTCOME_NO_RULE] == VERDICT_DROP)
-		*decision = is_later ? QUERY_BLOCKED_LATER : QUERY_BLOCKED_BY_POLICY;
+		finding->decision = is_later ? QUERY_BLOCKED_LATER : QUERY_BLOCKED_BY_POLICY;
 	return error;
 }
 
 struct part_search {
 	struct store *store;
-	const struct rule *query;
-	struct rule *part, *rule;
-	bool is_found;
+	const struct rule *set;
+	enum query_packets packets;
+	bool wants_pass; /* a part that a rule passes, else one that a rule blocks */
+	struct query_finding *finding;
 };
 
-/* Stops at the first rule that blocks a part. */
-static int try_part(const struct rule *rule, void *context)
+static bool is_wanted(const struct part_search *search, enum rule_action action, __u8 fields)
 {
-	struct part_search *search = context;
-
-	if (!rule_blocks(rule) || rule->timeout_ms < 0 || rule_covers(rule, search->query) ||
-	    !rule_intersect(rule, search->query, search->part) ||
-	    query_test(search->store, search->part, search->rule) || !rule_blocks(search->rule))
-		return 0;
-	search->is_found = true;
-	return 1;
+	return search->wants_pass ? action == RULE_PASS : action == RULE_DROP && !(fields & RULE_RATE);
 }
 
-int query_find_part(struct store *store, const struct rule *query, struct rule *part, struct rule *rule)
+/* Stops at the first rule that makes a part fare otherwise. */
+static int try_part(const struct rule *rule, void *context)
 {
-	struct part_search search = { .store = store, .query = query, .part = part, .rule = rule };
-	struct shape_list shapes;
-	bool has_narrower = false;
-	int error = store_shapes(store, &shapes);
+	const struct part_search *search = context;
+	struct query_finding *finding = search->finding;
+	struct rule query;
+	int error;
 
-	/* A drop rule can match a part of the flows only if its shape is narrower. */
+	if (rule->timeout_ms < 0 || !is_wanted(search, rule->action, rule->fields) ||
+	    (search->packets == QUERY_SENT && rule->fields & RULE_NEW) ||
+	    !rule_intersect(rule, search->set, &finding->part))
+		return 0;
+	query = query_of(&finding->part, search->packets);
+	error = query_test(search->store, &query, &finding->part_rule);
+	finding->has_part = !error && is_wanted(search, finding->part_rule.action, finding->part_rule.fields);
+	return error && error != -ENOENT ? error : finding->has_part;
+}
+
+/* The rules of a shape that match some packets of the set lie together in the store: *first and the bits say where. */
+static unsigned int place_of(const struct rule *set, const struct rule_shape *shape, struct rule *first)
+{
+	const unsigned int width = rule_address_bits(shape->family);
+
+	*first = (struct rule){ .family = shape->family, .src = set->src, .dst = set->dst };
+	if (shape->src_len > set->src_len)
+		return 8 + set->src_len;
+	first->src = rule_network(&set->src, shape->src_len);
+	first->src_len = shape->src_len;
+	if (shape->dst_len > set->dst_len)
+		return 8 + width + 8 + set->dst_len;
+	first->dst = rule_network(&set->dst, shape->dst_len);
+	first->dst_len = shape->dst_len;
+	return 8 + width + 8 + width + 8;
+}
+
+/* Reads no place twice. */
+static int find_in_set(struct part_search *search)
+{
+	const struct rule *set = search->set;
+	struct rule first = { .family = FLOW_NO_FAMILY }, other;
+	struct shape_list shapes;
+	int error = store_shapes(search->store, &shapes);
+
+	if (!error)
+		error = store_each_under(search->store, &first, 8, try_part, search);
 	for (size_t i = 0; !error && i < shapes.count; i++) {
 		const struct rule_shape *shape = &shapes.entry[i].shape;
+		unsigned int bits = place_of(set, shape, &first);
 
-		has_narrower |= shape->action == RULE_DROP && !(shape->fields & RULE_RATE) &&
-				(query->family == FLOW_NO_FAMILY || shape->family == query->family) &&
-				(shape->fields & ~query->fields || shape->src_len > query->src_len ||
-				 shape->dst_len > query->dst_len);
+		if (!is_wanted(search, shape->action, shape->fields) ||
+		    (set->family != FLOW_NO_FAMILY && set->family != shape->family))
+			continue;
+		for (size_t k = 0; bits && k < i; k++)
+			if (is_wanted(search, shapes.entry[k].shape.action, shapes.entry[k].shape.fields) &&
+			    place_of(set, &shapes.entry[k].shape, &other) == bits &&
+			    other.family == first.family && other.src_len == first.src_len &&
+			    other.dst_len == first.dst_len)
+				bits = 0;
+		if (bits)
+			error = store_each_under(search->store, &first, bits, try_part, search);
 	}
-	if (has_narrower)
-		error = store_each(store, try_part, &search);
-	return search.is_found ? 0 : error ? error : -ENOENT;
+	return error;
+}
+
+/* In `finding`, as the operator asks: a part of the packets, if there is one. 0; -errno. */
+static int find_part(struct store *store, const struct rule *sets, size_t count, enum query_packets packets,
+		     bool wants_pass, struct query_finding *finding)
+{
+	const bool is_assumed = wants_pass && finding->is_listed && finding->rule.fields & RULE_NEW;
+	int error = 0;
+
+	for (size_t i = 0; !error && !finding->has_part && i < count; i++) {
+		const struct rule set = is_assumed ? query_of(&sets[i], packets) : sets[i];
+		struct part_search search = { store, &set, packets, wants_pass, finding };
+		struct query_finding of_set;
+
+		error = i ? decide(store, &set, packets, &of_set) : 0;
+		if (!error && i && (of_set.decision < QUERY_BLOCKED) == wants_pass) {
+			finding->has_part = true;
+			finding->part = set;
+			finding->part_rule = of_set.is_listed ? of_set.rule : (struct rule){};
+		} else if (!error) {
+			error = find_in_set(&search);
+		}
+		if (finding->has_part && packets == QUERY_SENT && !i)
+			rule_exchange(&finding->part);
+	}
+	return finding->has_part ? 0 : error;
+}
+
+int query_decide(struct store *store, const struct rule *asked, enum query_packets packets,
+		 struct query_finding *finding)
+{
+	struct rule sets[SETS_MAX];
+	const size_t count = looked_up(asked, packets, sets);
+	int error = decide(store, sets, packets, finding);
+
+	if (!error && finding->decision >= QUERY_BLOCKED)
+		error = find_part(store, sets, count, packets, true, finding);
+	if (finding->has_part)
+		finding->decision = QUERY_PARTLY;
+	return error;
+}
+
+int query_find_part(struct store *store, const struct rule *asked, enum query_packets packets,
+		    struct query_finding *finding)
+{
+	struct rule sets[SETS_MAX];
+	const size_t count = looked_up(asked, packets, sets);
+
+	return find_part(store, sets, count, packets, false, finding);
 }
 
 struct block_search {
@@ -295,7 +432,7 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 		if (view.is_sent)
 			rule_exchange(&view.packet);
 		else
-			query_assume_new(&view.packet);
+			assume_new(&view.packet);
 	}
 	if (sample->outcome < OUTCOME_POLICIES)
 		view.cause = SAMPLE_POLICY;

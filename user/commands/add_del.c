@@ -141,7 +141,8 @@ static int change_all(struct session *session, const struct rules *rules, const 
 static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
 {
 	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
-	struct rule network, part, pass = rule_without_details(rule);
+	struct rule network, pass = rule_without_details(rule);
+	struct query_finding found = {};
 
 	pass.timeout_ms = 0;
 	*text = '\0';
@@ -155,10 +156,10 @@ static const char *advise_network(struct session *session, const struct rule *ru
 				 ", but '%s' blocks it; to let it pass: xdp-cuckoo%s add %s action pass",
 				 rule_format(&network, covering), session_name_option(session->name),
 				 rule_format(&pass, match));
-	} else if (!query_find_part(session->store, rule, &part, &network)) {
+	} else if (!query_find_part(session->store, rule, QUERY_BEGINNING, &found) && found.has_part) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
 			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
-			 rule_format(&network, covering), rule_format(&pass, match));
+			 rule_format(&found.part_rule, covering), rule_format(&pass, match));
 	}
 	return text;
 }

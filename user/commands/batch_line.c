@@ -157,28 +157,26 @@ static int change(struct batch_line *line, struct session *session, const struct
 int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason)
 {
-	struct rule *flow = request->rules.rule;
-	enum query_decision decision;
+	const struct rule *flow = request->rules.rule;
+	struct query_finding found;
 	char text[RULE_TEXT_BYTES];
-	bool is_listed = false;
 	struct rule rule;
 	int error;
 
 	if (request->verb != BATCH_TEST)
 		return change(line, session, request, reason);
-	query_assume_new(flow);
 	if (!*request->list) {
-		error = query_decide(session->store, flow, &rule, &is_listed, &decision);
+		error = query_decide(session->store, flow, QUERY_BEGINNING, &found);
 		if (error)
 			return store_unread_reason(error, reason);
-		answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
+		answer(line, BATCH_TESTED + found.decision, found.is_listed ? rule_format(&found.rule, text) : NULL);
 		return 0;
 	}
 	error = change_find_list(session, request->list, reason);
 	if (error && error != -ESRCH)
 		return error;
 	if (!error)
-		error = query_test_owned(session->store, session->owner, flow, &rule);
+		error = query_test_owned(session->store, session->owner, flow, QUERY_BEGINNING, &rule);
 	if (error && error != -ENOENT && error != -ESRCH)
 		return store_unread_reason(error, reason);
 	answer(line, error ? BATCH_NOT_LISTED : BATCH_LISTED, error ? NULL : rule_format(&rule, text));

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test: what becomes of packets, by the stored rules and by the running filter. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "commands/command.h"
 #include "filter/filter.h"
 #include "io/output.h"
 
-/* What the store and the running filters say about a flow. */
+/* What the store and the running filters say about packets. */
 struct finding {
-	const struct rule *query;
-	struct rule rule; /* the rule that decides, if is_listed */
-	json_t *lists;    /* the lists that have this rule */
-	bool is_listed;
-	bool has_part; /* not all of these packets pass: `part_rule` blocks `part` of them */
-	struct rule part, part_rule;
-	enum query_decision decision;
+	const struct rule *asked;
+	enum query_packets packets;
+	struct query_finding store;
+	struct query_finding part, later; /* of the part that a rule blocks, and of later fragments */
+	json_t *lists;                    /* the lists that have the rule that decides */
+	bool has_later;          /* a policy lets later fragments fare otherwise */
 	bool has_timed;          /* the store has rules with a timeout */
 	bool has_outgoing;       /* a running filter also filters sent packets */
 	bool is_known;           /* this process may look at the running filters */
@@ -26,22 +26,42 @@ struct finding {
 	bool passes_unconfirmed; /* a running filter waited too long for `confirm` */
 };
 
+/* Later fragments have a policy of their own. */
+static int ask_later(struct store *store, struct finding *finding)
+{
+	static const struct rule fragments = { .family = FLOW_NO_FAMILY,
+					       .fields = RULE_DETAILS,
+					       .details = { .fragment_mask = FLOW_FRAGMENT_MASK },
+					       .fragment = FLOW_FRAGMENT_LATER };
+	struct rule later;
+	int error;
+
+	if (finding->store.decision == QUERY_BLOCKED || finding->store.decision == QUERY_PASSED ||
+	    !rule_intersect(&fragments, finding->asked, &later))
+		return 0;
+	error = query_decide(store, &later, finding->packets, &finding->later);
+	finding->has_later = !error && !finding->later.is_listed &&
+			     (finding->later.decision >= QUERY_BLOCKED) != (finding->store.decision >= QUERY_BLOCKED);
+	return error;
+}
+
 static int ask_store(struct store *store, struct finding *finding)
 {
+	struct query_finding *found = &finding->store;
 	struct store_info info = {};
 	struct store_lists lists; /* in a damaged store, an answer without lists is no answer */
-	int error = query_decide(store, finding->query, &finding->rule, &finding->is_listed, &finding->decision);
+	int error = query_decide(store, finding->asked, finding->packets, found);
 
 	if (!error)
 		error = store_lists(store, &lists);
-	if (!error && finding->is_listed)
-		finding->lists = command_list_names(&lists, rule_owners_now(&finding->rule));
-	if (!error && (finding->decision == QUERY_NO_RULE || finding->decision == QUERY_MONITORED ||
-		       finding->decision == QUERY_LIMITED)) {
-		error = query_find_part(store, finding->query, &finding->part, &finding->part_rule);
-		finding->has_part = !error;
-		error = error == -ENOENT ? 0 : error;
-	}
+	if (!error && found->is_listed)
+		finding->lists = command_list_names(&lists, rule_owners_now(&found->rule));
+	if (!error)
+		error = ask_later(store, finding);
+	if (!error && found->decision < QUERY_PASSED)
+		error = query_find_part(store, finding->asked, finding->packets, found);
+	if (!error && found->decision < QUERY_PASSED && found->has_part)
+		error = query_decide(store, &found->part, finding->packets, &finding->part);
 	if (!error)
 		error = store_info(store, &info);
 	finding->has_timed = info.timed;
@@ -52,6 +72,8 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 		       struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
+	const struct rule looked_up = query_looked_up(finding->asked, finding->packets);
+	const bool is_listed = finding->store.is_listed;
 	enum kernel_seen seen;
 	bool matches = false;
 	size_t count = 0;
@@ -71,8 +93,8 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 		finding->passes_unconfirmed |= run_is_confirm_late(filter);
 		finding->is_compact |= !filter->options.is_exact;
 		if (!error)
-			error = finding->is_listed ? query_has_rule(filter, store, &finding->rule, &matches) :
-						     query_matches(filter, finding->query, &matches);
+			error = is_listed ? query_has_rule(filter, store, &finding->store.rule, &matches) :
+					    query_matches(filter, &looked_up, &matches);
 		if (error)
 			error = error == -ENOMEM ? filter_unmapped_reason(reason) : store_unread_reason(error, reason);
 		finding->matching += matches;
@@ -91,21 +113,21 @@ static const char *running_text(const struct finding *finding)
 		return "panic: passes everything";
 	if (finding->passes_unconfirmed)
 		return "unconfirmed: passes everything, since nobody confirmed the change in time";
-	if (finding->is_listed && finding->matching < finding->count)
+	if (finding->store.is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
-	if (!finding->is_listed && finding->matching && !finding->is_compact)
+	if (!finding->store.is_listed && finding->matching && !finding->is_compact)
 		return "matches, though no rule does; if it still does in a second, xdp-cuckoo check repairs it";
-	if (!finding->is_listed && finding->matching && finding->has_timed)
+	if (!finding->store.is_listed && finding->matching && finding->has_timed)
 		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
-	if (!finding->is_listed && finding->matching)
+	if (!finding->store.is_listed && finding->matching)
 		return "false positive: matches, though no rule does";
 	if (finding->run & ABI_RUN_UNCONFIRMED)
 		return "agrees, but passes everything unless it is confirmed in time";
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
-static enum command_status test_list(const struct invocation *invocation, struct store *store, const struct rule *query,
-				     const char *flow, const char *list)
+static enum command_status test_list(const struct invocation *invocation, struct store *store,
+				     const struct finding *finding, const char *flow, const char *list)
 {
 	char found[RULE_TEXT_BYTES];
 	struct store_lists lists = {};
@@ -118,7 +140,7 @@ static enum command_status test_list(const struct invocation *invocation, struct
 	if (!error && !owner)
 		return command_fail_list(change_say_no_list(invocation->name, list, &reason), &reason);
 	if (!error)
-		error = query_test_owned(store, owner, query, &rule);
+		error = query_test_owned(store, owner, finding->asked, finding->packets, &rule);
 	if (error && error != -ENOENT)
 		return command_fail_because(store_unread_reason(error, &reason), &reason);
 	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", flow, "list", list, "verdict",
@@ -126,82 +148,112 @@ static enum command_status test_list(const struct invocation *invocation, struct
 	return error ? STATUS_NO : STATUS_DONE;
 }
 
+/* A part of the packets, and the rule that decides about it. */
+static void add_part(json_t *answer, const struct query_finding *finding)
+{
+	const bool passes = finding->decision == QUERY_PARTLY;
+	char text[RULE_TEXT_BYTES];
+
+	if (!finding->has_part)
+		return;
+	json_object_set_new(answer, passes ? "passed_part" : "blocked_part",
+			    json_string(rule_format(&finding->part, text)));
+	rule_format(&finding->part_rule, text);
+	json_object_set_new(answer, passes ? "passed_by" : "blocked_by",
+			    json_string(passes && finding->part_rule.action != RULE_PASS ? "no rule" : text));
+}
+
 /* Prints what was found. `flow`: what the operator asked about, as text. */
 static void print_finding(const struct invocation *invocation, const struct finding *finding, const char *flow)
 {
-	json_t *answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[finding->decision]);
+	const struct query_finding *found = &finding->store;
+	const struct rule *rule = &found->rule, looked_up = query_looked_up(finding->asked, finding->packets);
+	json_t *answer = json_pack("{s:s, s:s}", "flow", flow, "verdict", query_decision_words[found->decision]);
+	const bool is_sent = finding->packets == QUERY_SENT;
 	char text[RULE_TEXT_BYTES];
 
-	if (invocation->load.is_outgoing)
-		json_object_set_new(answer, "looked_up_as", json_string(rule_format(finding->query, text)));
-	if (finding->is_listed)
-		json_object_set_new(answer, "rule", json_string(rule_format(&finding->rule, text)));
-	if (finding->is_listed && finding->rule.fields & RULE_RATE)
-		json_object_set_new(answer, finding->rule.action == RULE_MONITOR ? "counts_above" : "drops_above",
-				    json_string(rule_rate_format(finding->rule.rate, text)));
-	if (finding->is_listed && finding->rule.fields & RULE_NEW)
+	if (is_sent)
+		json_object_set_new(answer, "looked_up_as", json_string(rule_format(&looked_up, text)));
+	if (found->is_listed)
+		json_object_set_new(answer, "rule", json_string(rule_format(rule, text)));
+	if (found->is_listed && rule->fields & RULE_RATE)
+		json_object_set_new(answer, rule->action == RULE_MONITOR ? "counts_above" : "drops_above",
+				    json_string(rule_rate_format(rule->rate, text)));
+	if (found->is_listed && rule->fields & RULE_NEW)
 		json_object_set_new(answer, "assumed", json_string("these packets begin something; answers pass"));
 	if (json_array_size(finding->lists))
 		json_object_set(answer, "lists", finding->lists);
-	if (finding->has_part) {
-		json_object_set_new(answer, "blocked_part", json_string(rule_format(&finding->part, text)));
-		json_object_set_new(answer, "blocked_by", json_string(rule_format(&finding->part_rule, text)));
-	}
+	add_part(answer, found);
+	add_part(answer, &finding->part);
+	if (finding->has_later)
+		json_object_set_new(answer, "later_fragments",
+				    json_string(query_decision_words[finding->later.decision]));
 	json_object_set_new(answer, "running_filter",
-			    json_string(invocation->load.is_outgoing && finding->count && !finding->has_outgoing ?
+			    json_string(is_sent && finding->count && !finding->has_outgoing ?
 						"none filters sent packets: load it with --outgoing" :
 						running_text(finding)));
 	output_print(answer);
-	if (finding->has_part)
+	if (found->has_part)
 		output_note("all rules that match some of these packets: xdp-cuckoo%s list %s",
-			    session_name_option(invocation->name), flow);
+			    session_name_option(invocation->name), is_sent ? rule_format(&looked_up, text) : flow);
 }
 
-static enum command_status test_all(const struct invocation *invocation, struct store *store, const struct rule *query,
+static enum command_status test_all(const struct invocation *invocation, struct store *store, struct finding *finding,
 				    const char *flow)
 {
-	struct finding finding = { .query = query };
 	struct reason reason;
-	int error = store ? store_unread_reason(ask_store(store, &finding), &reason) : 0;
+	int error = store ? store_unread_reason(ask_store(store, finding), &reason) : 0;
 
 	/* The store is still open, so that the filters are asked about the same rules. */
 	if (!error)
-		error = ask_filters(invocation, store, &finding, &reason);
+		error = ask_filters(invocation, store, finding, &reason);
 	if (!error)
-		print_finding(invocation, &finding, flow);
-	json_decref(finding.lists);
+		print_finding(invocation, finding, flow);
+	json_decref(finding->lists);
 	if (error)
 		return command_fail_because(error, &reason);
-	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
+	return finding->store.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
+}
+
+/* Whether the operator wrote src, or a word for it, before an address. */
+static bool says_source(const struct invocation *invocation)
+{
+	for (int i = 0; i < invocation->count; i++) {
+		char text[RULE_TEXT_BYTES], *rest = text;
+
+		snprintf(text, sizeof(text), "%s", invocation->operands[i]);
+		for (const char *word; (word = strsep(&rest, " 	=,"));)
+			if (rule_keyword_of(word) && !strcmp(rule_keyword_of(word), "src"))
+				return true;
+	}
+	return false;
 }
 
 static enum command_status run_test(const struct invocation *invocation)
 {
 	char flow[RULE_TEXT_BYTES];
+	struct rule asked;
+	struct finding finding = { .asked = &asked,
+				   .packets = invocation->load.is_outgoing ? QUERY_SENT : QUERY_BEGINNING };
 	enum command_status status;
 	struct store *store;
-	struct rule query;
 	const char *list;
 
-	if (command_read_rule(invocation, &query, &list))
+	if (command_read_rule(invocation, &asked, &list))
 		return STATUS_USAGE;
 	/* To people an address alone is that of the other host. */
-	if (invocation->load.is_outgoing && query.src_len && !query.dst_len) {
-		query.dst = query.src;
-		query.dst_len = query.src_len;
-		query.src = (union flow_addr){};
-		query.src_len = 0;
+	if (invocation->load.is_outgoing && asked.src_len && !asked.dst_len && !says_source(invocation)) {
+		asked.dst = asked.src;
+		asked.dst_len = asked.src_len;
+		asked.src = (union flow_addr){};
+		asked.src_len = 0;
 	}
-	rule_format(&query, flow);
-	/* Rules with `state new` match no sent packets. */
-	if (invocation->load.is_outgoing)
-		rule_exchange(&query);
-	else
-		query_assume_new(&query);
+	rule_format(&asked, flow);
 	status = command_read_store(invocation, false, &store);
 	if (status != STATUS_DONE)
 		return status;
-	status = list ? test_list(invocation, store, &query, flow, list) : test_all(invocation, store, &query, flow);
+	status = list ? test_list(invocation, store, &finding, flow, list) :
+			test_all(invocation, store, &finding, flow);
 	store_close(store);
 	return status;
 }

@@ -18,13 +18,13 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		[QUERY_MONITORED] = XDP_CUCKOO_MONITORED,
 		[QUERY_LIMITED] = XDP_CUCKOO_LIMITED,
 		[QUERY_PASSED] = XDP_CUCKOO_PASSED,
+		[QUERY_PARTLY] = XDP_CUCKOO_PARTLY,
 		[QUERY_BLOCKED] = XDP_CUCKOO_BLOCKED,
 		[QUERY_BLOCKED_BY_POLICY] = XDP_CUCKOO_BLOCKED_BY_POLICY,
 		[QUERY_BLOCKED_LATER] = XDP_CUCKOO_BLOCKED_BY_POLICY,
 	};
-	enum query_decision decision;
-	struct rule query, found;
-	bool is_listed;
+	struct query_finding found;
+	struct rule query;
 	struct store *store;
 	int error = public_enter(filter);
 
@@ -37,11 +37,11 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		error = public_open_store(filter, &store);
 	if (error)
 		return public_leave(filter, error);
-	error = query_decide(store, &query, &found, &is_listed, &decision);
+	error = query_decide(store, &query, QUERY_RECEIVED, &found);
 	if (!error)
-		*answer = answers[decision];
-	if (!error && is_listed && rule)
-		public_write_rule(filter, &found, rule);
+		*answer = answers[found.decision];
+	if (!error && found.is_listed && rule)
+		public_write_rule(filter, &found.rule, rule);
 	if (error)
 		store_unread_reason(error, &filter->reason);
 	public_close_store(filter, store);

@@ -283,6 +283,7 @@ enum xdp_cuckoo_answer {
 	XDP_CUCKOO_BLOCKED_BY_POLICY, /* no rule passes them: `xdp-cuckoo policy no-rule drop`, or later-fragment */
 	XDP_CUCKOO_MONITORED,         /* they pass, but a monitor rule counts them */
 	XDP_CUCKOO_LIMITED,           /* they pass up to the rate of a rule */
+	XDP_CUCKOO_PARTLY,            /* they are blocked, but a pass rule lets a part of them through */
 };
 
 /*

@@ -464,6 +464,43 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 	return result;
 }
 
+/* Whether two encoded rules begin with the same `bits` bits. */
+static bool begin_alike(const MDB_val *a, const __u8 *b, unsigned int bits)
+{
+	const __u8 *at = a->mv_data;
+	const size_t bytes = bits / 8;
+
+	return a->mv_size > bytes && !memcmp(at, b, bytes) && !((at[bytes] ^ b[bytes]) & 0xff00 >> bits % 8 & 0xff);
+}
+
+int store_each_under(struct store *store, const struct rule *first, unsigned int bits,
+		     int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	struct each each = { store, visit, context };
+	__u8 bytes[RULE_ENCODED_BYTES] = {};
+	struct store_pair entry = { .key = rule_bytes(first, bytes) };
+	MDB_cursor_op where = MDB_SET_RANGE;
+	MDB_txn *txn;
+	int result = store_view_begin(store, &txn), status;
+
+	if (result)
+		return result;
+	/* This says, too, whether a search for this place can be trusted. */
+	result = find_value(store, txn, &entry.key, &entry.value);
+	status = mdb_cursor_open(txn, store->rules_db, &entry.cursor);
+	if (!result || result == -ENOENT)
+		result = environment_error(status);
+	for (; !result; where = MDB_NEXT) {
+		status = mdb_cursor_get(entry.cursor, &entry.key, &entry.value, where);
+		if (status == MDB_NOTFOUND || (!status && !begin_alike(&entry.key, bytes, bits)))
+			break;
+		result = status ? environment_error(status) : each_rule(&entry, &each);
+	}
+	mdb_cursor_close(entry.cursor);
+	store_read_end(store);
+	return result;
+}
+
 /* ---- checking ---- */
 
 static int touch(const struct store_pair *entry, void *sum)

@@ -266,9 +266,12 @@ void store_forget_pages(struct store *store);
 /*
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
  * store_each() includes rules that have ended. store_each_expired() visits only those that have ended, sorted by
- * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other.
+ * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other. store_each_under() visits
+ * those whose encoded form begins with the same bits as that of `first`, which sorts before all of them.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
+int store_each_under(struct store *store, const struct rule *first, unsigned int bits,
+		     int (*visit)(const struct rule *rule, void *context), void *context);
 
 /* Reads every page in use. -EBADMSG: one is damaged; other -errno. */
 int store_check(struct store *store);
