@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/waiting.h"
 #include "filter/internal.h"
 #include "hash.h"
 
@@ -59,37 +60,32 @@ static int compare_places(const void *left, const void *right)
 	return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a->id > b->id) - (a->id < b->id);
 }
 
+/* The wanted place of a hash with this id, or with id 0 one that has no place yet; NULL. *is_shared: the hash has several. */
+static struct wanted_place *find_wanted(const struct wanted_places *wanted, __u64 hash, __u64 id, bool *is_shared)
+{
+	size_t from = 0, to = wanted->count;
+
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+
+		if (wanted->place[middle].hash < hash)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	*is_shared = from + 1 < wanted->count && wanted->place[from + 1].hash == hash;
+	for (; from < wanted->count && wanted->place[from].hash == hash; from++)
+		if (id ? wanted->place[from].id == id : !wanted->place[from].has_place)
+			return &wanted->place[from];
+	return NULL;
+}
+
 /* A packet that comes in between reads a number of another key, and once pays from the bucket of that. */
 static void set_place(struct abi_rate_line *line, unsigned int place, __u64 hash, unsigned int number)
 {
-	line->number[place] = number;
+	if (hash)
+		__atomic_store_n(&line->number[place], number, __ATOMIC_RELAXED);
 	__atomic_store_n(&line->hash[place], hash, __ATOMIC_RELEASE);
-}
-
-/* Sets has_place of places that exist, and ABI_RATE_SHARED of shared keys. `removes`: frees places not wanted. */
-static void check_places(const struct abi_rates *rates, struct abi_rate_line *lines, const struct wanted_places *wanted,
-			 bool removes)
-{
-	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
-		struct abi_rate_line *line = &lines[i / ABI_RATE_PLACES];
-		const unsigned int place = i % ABI_RATE_PLACES;
-		const struct wanted_place key = { .hash = line->hash[place],
-						  .id = rates->rate[line->number[place] % ABI_RATES].id };
-		struct wanted_place *found;
-
-		if (!key.hash)
-			continue;
-		found = wanted->count ? bsearch(&key, wanted->place, wanted->count, sizeof(key), compare_places) : NULL;
-		if (!found && removes) {
-			set_place(line, place, 0, 0);
-		} else if (found) {
-			const bool is_shared = (found > wanted->place && found[-1].hash == key.hash) ||
-					       (found + 1 < wanted->place + wanted->count && found[1].hash == key.hash);
-
-			found->has_place = true;
-			line->number[place] = line->number[place] % ABI_RATES | (is_shared ? ABI_RATE_SHARED : 0);
-		}
-	}
 }
 
 /* The bucket with this id among those in use, or else a free one, which it fills. ABI_RATES: all are in use. */
@@ -121,20 +117,159 @@ static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATE
 	return number;
 }
 
-/* Gives a key a place in one of its two lines; the first place of the first line is the quickest. False: both are full. */
+/* ---- places ---- */
+
+/* 1,024 rules, while the filter also has the keys of 1,024 others, fill 4,096 of 6,144 places. */
+#define PLACE_DEPTH 3
+#define PLACE_ROUNDS 16
+
+/* The places of one table. */
+struct places {
+	struct abi_rate_line *lines;
+	bool has_readers;                                /* packets may look for keys */
+	bool leaves[ABI_RATE_LINES * ABI_RATE_PLACES];   /* the key has another place, too: see end_moves() */
+};
+
+static unsigned int free_place(const struct abi_rate_line *line)
+{
+	unsigned int place = 0;
+
+	while (place < ABI_RATE_PLACES && line->hash[place])
+		place++;
+	return place;
+}
+
+/* Gives a key a place in that of its two lines which has more. The first place of the first line is the quickest. */
 static bool add_place(struct abi_rate_line *lines, __u64 hash, unsigned int number)
 {
-	for (unsigned int i = 0; i < ABI_RATE_PLACES / 2; i++)
-		for (unsigned int k = 0; k < 4; k++) {
-			const unsigned int which = k / 2, place = 2 * i + k % 2;
-			struct abi_rate_line *line = &lines[abi_rate_line_of(hash, which)];
+	struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)], *second = &lines[abi_rate_line_of(hash, 1)];
+	const unsigned int in_first = free_place(first), in_second = free_place(second);
+	const bool is_second = in_first && in_second < in_first;
+	const unsigned int place = is_second ? in_second : in_first;
 
-			if (line->hash[place])
+	if (place < ABI_RATE_PLACES)
+		set_place(is_second ? second : first, place, hash, number);
+	return place < ABI_RATE_PLACES;
+}
+
+/* Copies a key to another place. The old one is free after end_moves(). */
+static void begin_move(struct places *places, unsigned int from, struct abi_rate_line *to, unsigned int place)
+{
+	const struct abi_rate_line *line = &places->lines[from / ABI_RATE_PLACES];
+
+	set_place(to, place, line->hash[from % ABI_RATE_PLACES], line->number[from % ABI_RATE_PLACES]);
+	places->leaves[from] = true;
+}
+
+/*
+ * A packet that has passed the new place, before the key came, must still find it in the old one. Another packet may find
+ * both, and pay twice.
+ */
+static void end_moves(struct places *places)
+{
+	if (!memchr(places->leaves, true, sizeof(places->leaves)))
+		return;
+	if (places->has_readers)
+		grace_wait(); /* if it fails, one packet may miss its rate */
+	for (unsigned int i = 0; i < sizeof(places->leaves); i++)
+		if (places->leaves[i])
+			set_place(&places->lines[i / ABI_RATE_PLACES], i % ABI_RATE_PLACES, 0, 0);
+	memset(places->leaves, 0, sizeof(places->leaves));
+}
+
+/*
+ * As in a cuckoo filter, the keys of a full line give room in their other lines, at most `depth` lines away. It may be the
+ * room for a key that must move next. False: there is none.
+ */
+static bool make_room(struct places *places, unsigned int number, unsigned int depth)
+{
+	const struct abi_rate_line *line = &places->lines[number];
+	const bool *leaves = &places->leaves[number * ABI_RATE_PLACES];
+
+	if (free_place(line) < ABI_RATE_PLACES || memchr(leaves, true, ABI_RATE_PLACES))
+		return true;
+	for (unsigned int is_deep = 0; is_deep < 2 && depth; is_deep++)
+		for (unsigned int i = 0; i < ABI_RATE_PLACES; i++) {
+			const unsigned int other = abi_rate_line_of(line->hash[i], 0) ^
+						   abi_rate_line_of(line->hash[i], 1) ^ number;
+			const unsigned int place = free_place(&places->lines[other]);
+
+			if (is_deep && make_room(places, other, depth - 1))
+				return true;
+			if (is_deep || place == ABI_RATE_PLACES)
 				continue;
-			set_place(line, place, hash, number);
+			begin_move(places, number * ABI_RATE_PLACES + i, &places->lines[other], place);
 			return true;
 		}
 	return false;
+}
+
+/*
+ * Looks at all places: sets has_place of those that exist, and ABI_RATE_SHARED of shared keys. A place whose rule is not
+ * wanted any more, as one with the old rate of a rule, leads to another bucket of its key from one moment to the next.
+ * `removes`: others are freed. -ENOSPC: there is no bucket.
+ */
+static int check_places(struct abi_rates *rates, struct places *places, bool is_used[ABI_RATES],
+			const struct wanted_places *wanted, bool removes)
+{
+	for (unsigned int i = 0; i < 2 * ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
+		struct abi_rate_line *line = &places->lines[i / ABI_RATE_PLACES % ABI_RATE_LINES];
+		const unsigned int place = i % ABI_RATE_PLACES;
+		unsigned int number = line->number[place] % ABI_RATES;
+		const bool is_second_round = i >= ABI_RATE_LINES * ABI_RATE_PLACES;
+		struct wanted_place *found;
+		bool is_shared, is_twice; /* a tool died while it moved the key */
+
+		if (!line->hash[place])
+			continue;
+		found = find_wanted(wanted, line->hash[place], rates->rate[number].id, &is_shared);
+		is_twice = found && found->has_place && !removes && !is_second_round;
+		if (!found && is_second_round) {
+			found = find_wanted(wanted, line->hash[place], 0, &is_shared);
+			number = found ? choose_bucket(rates, is_used, found) : 0;
+		}
+		if (number == ABI_RATES)
+			return -ENOSPC;
+		if (is_twice || (!found && removes))
+			set_place(line, place, 0, 0);
+		if (is_twice || !found)
+			continue;
+		number |= is_shared ? ABI_RATE_SHARED : 0;
+		__atomic_store_n(&line->number[place], number, __ATOMIC_RELAXED);
+		found->has_place = true;
+	}
+	return 0;
+}
+
+/* Gives places to all keys that have none. Each round may make room for the next one. -ENOSPC. */
+static int add_places(struct abi_rates *rates, struct places *places, bool is_used[ABI_RATES],
+		      const struct wanted_places *wanted)
+{
+	size_t left = 1;
+
+	for (int round = 0; round < PLACE_ROUNDS && left; round++) {
+		left = 0;
+		for (size_t i = 0; i < wanted->count; i++) {
+			struct wanted_place *place = &wanted->place[i];
+			unsigned int number;
+			bool is_shared;
+
+			if (place->has_place)
+				continue;
+			number = choose_bucket(rates, is_used, place);
+			if (number == ABI_RATES)
+				return -ENOSPC;
+			find_wanted(wanted, place->hash, place->id, &is_shared);
+			place->has_place = add_place(places->lines, place->hash,
+						     number | (is_shared ? ABI_RATE_SHARED : 0));
+			left += !place->has_place;
+			if (!place->has_place && !make_room(places, abi_rate_line_of(place->hash, 0), PLACE_DEPTH) &&
+			    !make_room(places, abi_rate_line_of(place->hash, 1), PLACE_DEPTH))
+				return -ENOSPC;
+		}
+		end_moves(places);
+	}
+	return left ? -ENOSPC : 0;
 }
 
 int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, struct reason *reason)
@@ -144,7 +279,7 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 	struct wanted_places wanted = { .filter = filter };
 	struct abi_rates *rates = map->memory;
 	bool is_used[ABI_RATES] = {};
-	struct abi_rate_line *lines;
+	struct places places = { .has_readers = !filter->shares_maps && filter->kernel.attachments_count };
 	int error;
 
 	if (!has_rates && !table->rates)
@@ -156,45 +291,37 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 	}
 	if (wanted.count)
 		qsort(wanted.place, wanted.count, sizeof(*wanted.place), compare_places);
-	lines = &rates->line[table->first_rate_line];
+	places.lines = &rates->line[table->first_rate_line];
 	/* Places of a table that no packet uses would keep buckets of rules that are gone. */
 	if (filter->shares_maps)
-		memset(lines, 0, ABI_RATE_LINES * sizeof(*lines));
+		memset(places.lines, 0, ABI_RATE_LINES * sizeof(*places.lines));
 	else if (!filter->successor && filter->kernel.config->settled == filter->kernel.config->active)
-		memset(&rates->line[ABI_RATE_LINES - table->first_rate_line], 0, ABI_RATE_LINES * sizeof(*lines));
-	check_places(rates, lines, &wanted, false);
+		memset(&rates->line[ABI_RATE_LINES - table->first_rate_line], 0, ABI_RATE_LINES * sizeof(*places.lines));
 	for (unsigned int i = 0; i < 2 * ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
 		const struct abi_rate_line *line = &rates->line[i / ABI_RATE_PLACES];
 
 		if (line->hash[i % ABI_RATE_PLACES])
 			is_used[line->number[i % ABI_RATE_PLACES] % ABI_RATES] = true;
 	}
-	for (size_t i = 0; i < wanted.count && !error; i++) {
-		const struct wanted_place *place = &wanted.place[i];
-		const unsigned int number = place->has_place ? 0 : choose_bucket(rates, is_used, place);
-
-		if (!place->has_place && (number == ABI_RATES || !add_place(lines, place->hash, number)))
-			error = reason_set(reason, -ENOSPC, "there is no room for all rates in the filter");
-	}
+	error = check_places(rates, &places, is_used, &wanted, false);
+	if (!error)
+		error = add_places(rates, &places, is_used, &wanted);
 	/* After an error a key whose new place is missing keeps its old one. */
 	if (!error)
-		check_places(rates, lines, &wanted, true);
+		error = check_places(rates, &places, is_used, &wanted, true);
 	/*
-	 * The filter is slow to find any place but the first of a key's first line. Keys that found it taken, as by the old
-	 * rate of the same rule, move there. A packet that comes in between may pay twice.
+	 * The filter is slow to find any place but the first of a key's first line. Keys that found it taken, as by a rule that
+	 * is gone, move there.
 	 */
 	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES && !error; i++) {
-		struct abi_rate_line *line = &lines[i / ABI_RATE_PLACES];
-		const unsigned int place = i % ABI_RATE_PLACES;
-		const __u64 hash = line->hash[place];
-		struct abi_rate_line *first = &lines[abi_rate_line_of(hash, 0)];
+		const __u64 hash = places.lines[i / ABI_RATE_PLACES].hash[i % ABI_RATE_PLACES];
+		struct abi_rate_line *first = &places.lines[abi_rate_line_of(hash, 0)];
 
-		if (!hash || first->hash[0])
-			continue;
-		set_place(first, 0, hash, line->number[place]);
-		set_place(line, place, 0, 0);
+		if (hash && !first->hash[0])
+			begin_move(&places, i, first, 0);
 	}
+	end_moves(&places);
 	table->rates = wanted.count;
 	free(wanted.place);
-	return error;
+	return error ? reason_set(reason, error, "there is no room for all rates in the filter") : 0;
 }
