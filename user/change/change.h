@@ -205,7 +205,8 @@ bool change_is_full(const struct session *session);
 int change_expire(struct session *session, __u64 *count, struct reason *reason);
 
 /*
- * Stores settings and applies them to every running filter, as one change; `confirm_ms`, if not 0, makes it pending.
+ * Stores settings (store_set_settings()) and applies them to every running filter, as one change; `confirm_ms`, if not 0,
+ * makes it pending.
  * -EBUSY: the policy `no-rule drop` cannot be set now, because the undo of the pending change would remove pass rules.
  */
 int change_settings(struct session *session, const struct store_settings *settings, __s64 confirm_ms,

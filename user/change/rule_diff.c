@@ -29,17 +29,18 @@ static bool is_same_end(const struct rule_diff *diff, __s64 a_ms, __s64 b_ms)
 static int compare(struct rule_diff *diff, const struct rule *present)
 {
 	const struct rule_owners *owners = &present->owners;
+	const bool has_others = (diff->is_alone ? all_owners(present) : rule_owners_now(present)) & ~diff->owner;
 	bool is_same, is_obsolete;
 	struct rule wanted;
 
 	rule_set_get(diff->wanted, diff->next, &wanted);
-	if (all_owners(present) == diff->owner) {
+	if (!has_others) {
 		/* Adding cannot give a permanent rule a timeout, nor change a comment: delete the rule first. */
 		const bool has_same_comment = !strcmp(wanted.comment, present->comment);
 
 		is_same = is_same_end(diff, present->timeout_ms, wanted.timeout_ms) && has_same_comment &&
 			  wanted.rate == present->rate;
-		is_obsolete = present->timeout_ms <= 0 || !has_same_comment;
+		is_obsolete = all_owners(present) & diff->owner && (present->timeout_ms <= 0 || !has_same_comment);
 	} else {
 		/* To change from permanent to a timeout, the owner must give the rule up first. */
 		const bool is_permanent = owners->permanent & diff->owner;

@@ -116,7 +116,7 @@ static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 static int check_rates(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
-	size_t rates = 0;
+	size_t rates, more = 0;
 	int error = 0;
 
 	for (size_t i = 0; i < count && !error; i++) {
@@ -125,12 +125,13 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 		if (!(rules[i].fields & RULE_RATE))
 			continue;
 		there = rules[i];
-		error = rates ? 0 : store_rates(session->store, &rates);
-		if (!error)
-			error = store_get(session->store, &there);
+		error = store_get(session->store, &there);
 		if (error == -ENOENT)
 			error = store_get_undone(session->store, &there);
-		if (error == -ENOENT && ++rates > ABI_RATES_MAX)
+		if (error != -ENOENT)
+			continue;
+		error = store_rates(session->store, ABI_RATES_MAX - ++more, &rates);
+		if (!error && rates + more > ABI_RATES_MAX)
 			return reason_set(reason, -E2BIG,
 					  "'%s': there are %d rules with a rate%s, and there is room for no more; delete some of "
 					  "them first, or leave the rate out",
@@ -138,7 +139,6 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 					  store_has_earlier_pending(session->store) ?
 						  ", with those that the undo of the pending change would bring back" :
 						  "");
-		error = error == -ENOENT ? 0 : error;
 	}
 	return store_unread_reason(error, reason);
 }
@@ -353,17 +353,17 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 int change_settings(struct session *session, const struct store_settings *settings, __s64 confirm_ms,
 		    struct reason *reason)
 {
-	struct store_settings before;
+	struct store_settings undone;
 	struct store_pending pending;
-	int error = store_settings(session->store, &before);
+	int error = store_undone_settings(session->store, &undone);
 
 	if (!error)
 		error = store_pending(session->store, &pending);
 	if (error)
 		return store_unread_reason(error, reason);
 	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
-	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
-	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
+	if (pending.rules && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
+	    undone.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
 		return reason_set(reason, -EBUSY,
 				  "a change waits for xdp-cuckoo%s confirm; if it is undone, its pass rules go, but "
 				  "the policy 'no-rule drop' stays; confirm it first",
@@ -383,11 +383,8 @@ int change_settings(struct session *session, const struct store_settings *settin
 
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)
 {
-	struct store_settings settings;
-	int error = store_settings(session->store, &settings);
+	struct store_settings settings = store_settings_kept;
 
-	if (error)
-		return store_unread_reason(error, reason);
 	settings.is_monitor_only = is_on;
 	return change_settings(session, &settings, 0, reason);
 }

@@ -75,7 +75,7 @@ static void say_who_adopts(int fd, struct reason *text)
  * A session of any name may adopt a foreign filter, and each name has a lock of its own. So one lock for all names of the state
  * directory is held while filters are adopted, and the filters are looked at again under this lock.
  */
-static int lock_adoption(struct session *session, const char *state, struct kernel_wish wish,
+static int lock_adoption(struct session *session, enum store_mode mode, const char *state, struct kernel_wish wish,
 			 struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	const char *dir = state ? state : SESSION_STATE_DEFAULT;
@@ -91,7 +91,10 @@ static int lock_adoption(struct session *session, const char *state, struct kern
 	if (!is_any_foreign)
 		return 0;
 	session->adoption_lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	error = session->adoption_lock < 0 ? -errno : waiting_lock(session->adoption_lock, LOCK_EX, say_who_adopts);
+	error = session->adoption_lock < 0 ? -errno :
+					     waiting_lock(session->adoption_lock,
+							  LOCK_EX | (mode == STORE_TRY ? LOCK_NB : 0), say_who_adopts);
+	error = error == -EWOULDBLOCK ? -EBUSY : error;
 	if (error)
 		return reason_set(reason, error, "cannot lock %s: %s", dir, strerror(-error));
 	return kernel_find_filters(wish, filters, count, reason);
@@ -249,6 +252,33 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 	return attachment;
 }
 
+#define LEAVING_TRIES 40 /* of 50 ms: after a namespace has ended, the kernel takes its filters away */
+
+/*
+ * A change reaches only the filters of this network namespace. So a store belongs to the namespace in which its filters
+ * run, until they are gone. -EADDRINUSE: they run in another one.
+ */
+static int check_home(struct session *session, const char *dir, const struct kernel_filter *filters, size_t count,
+		      struct reason *reason)
+{
+	const enum store_home home = store_home(session->store);
+	struct store_info info;
+	int error = store_unread_reason(store_info(session->store, &info), reason);
+
+	if (error || home == STORE_HOME_HERE)
+		return error;
+	for (int i = 0; home == STORE_HOME_ELSEWHERE && kernel_runs_elsewhere(info.id, filters, count); i++) {
+		if (i == LEAVING_TRIES)
+			return reason_set(reason, -EADDRINUSE,
+					  "the filter with the rules in %s runs in another network namespace, which this "
+					  "command does not reach: run it there, or use another --name or --state here",
+					  dir);
+		usleep(50000);
+	}
+	store_take_home(session->store); /* on a full disk the next command tries this again */
+	return 0;
+}
+
 /* `session` is paused or zeroed. `to_load` is NULL for callers that load no filter. */
 static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
 		   const struct to_load *to_load, struct reason *reason)
@@ -271,7 +301,7 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	if (!error) {
 		error = kernel_find_filters(wish, &filters, &count, reason);
 		if (!error && seen == KERNEL_SEEN)
-			error = lock_adoption(session, state, wish, &filters, &count, reason);
+			error = lock_adoption(session, mode, state, wish, &filters, &count, reason);
 		if (!error && seen == KERNEL_SEEN)
 			session->not_reached = *reason;
 		else if (!error && seen == KERNEL_NOT_ALLOWED && to_load)
@@ -279,6 +309,8 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		else if (!error)
 			error = kernel_seen_error(seen);
 	}
+	if (!error)
+		error = check_home(session, dir, filters, count, reason);
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);
 	if (!error)

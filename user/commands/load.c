@@ -52,7 +52,9 @@ static int load_one(const struct invocation *invocation, struct session *session
 		error = kernel_attach_outgoing(filter, interface, reason);
 		is_outgoing = true;
 	}
-	session_filter_on(session, interface, false, &attachment); /* again: attachments move in memory */
+	/* Again: attachments move in memory. An altname finds none if the interface has just gone. */
+	if (!session_filter_on(session, interface, false, &attachment))
+		return error ? error : kernel_no_interface_reason(interface, reason);
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
 	/* In text, only those who ask for --outgoing get the column. */

@@ -76,9 +76,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 	error = command_open_change(invocation, false, &change, &reason);
 	if (!error) {
 		command_report_session(&change.session);
-		error = store_unread_reason(store_settings(change.session.store, &settings), &reason);
-	}
-	if (!error) {
+		settings = store_settings_kept;
 		settings.policy[outcome] = verdict;
 		error = change_settings(&change.session, &settings, invocation->confirm_ms, &reason);
 	}

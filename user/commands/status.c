@@ -147,6 +147,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 struct stored {
 	char dir[PATH_MAX];
 	struct store_info info;
+	enum store_home home;
 	struct store_settings settings;
 	struct store_pending pending;
 	struct shape_list shapes;
@@ -314,9 +315,10 @@ static json_t *brief(json_t *status)
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
  * *is_any_ineffective: a filter does not filter most packets.
  */
-static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
+static int add_filters(const struct invocation *invocation, const struct stored *stored, json_t *running,
 		       bool *sees_own, bool *is_any_ineffective, struct reason *reason)
 {
+	const struct store_info *info = &stored->info;
 	struct kernel_filter *filters = NULL;
 	size_t count = 0;
 	int found = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true }, &filters, &count, reason);
@@ -349,6 +351,9 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 		}
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
 		why = status_ineffective(filters, count, i, &tally, info);
+		if (!why && stored->home == STORE_HOME_ELSEWHERE && filter->config->generation != info->generation &&
+		    !memcmp(filter->config->store_id, info->id, sizeof(info->id)))
+			why = "filters by OLD rules: those of the store change in another network namespace";
 		*is_any_ineffective |= why || run_is_confirm_late(filter);
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);
@@ -370,6 +375,7 @@ static enum command_status run_status(const struct invocation *invocation)
 
 	if (!error && store) {
 		session_state_dir(invocation->state, invocation->name, stored.dir, sizeof(stored.dir));
+		stored.home = store_home(store);
 		error = store_in_force(store, &stored.info, &stored.lists);
 		if (!error)
 			error = store_settings(store, &stored.settings);
@@ -384,7 +390,7 @@ static enum command_status run_status(const struct invocation *invocation)
 	}
 
 	if (!error)
-		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_ineffective, &reason);
+		error = add_filters(invocation, &stored, running, &sees_own, &is_any_ineffective, &reason);
 	/* A program that cannot be seen, on another interface, most likely belongs to somebody else. */
 	is_partial = error == -EPERM && sees_own;
 	if (is_partial)

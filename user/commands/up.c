@@ -159,7 +159,7 @@ static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
 	const struct abi_options options = table_options_of(&config->load);
-	struct store_settings settings;
+	struct store_settings settings = store_settings_kept;
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
@@ -179,14 +179,12 @@ static int bring_all(struct up *up, struct reason *reason)
 			note_failure(up, STATUS_SYSTEM);
 	}
 	/* The policies and monitor-only, if the file names them. */
-	error = store_unread_reason(store_settings(up->session.store, &settings), reason);
-	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i])
 			settings.policy[i] = config->policy[i];
-	if (!error && config->has_monitor_only)
+	if (config->has_monitor_only)
 		settings.is_monitor_only = config->load.is_monitor_only;
-	if (!error)
-		error = change_settings(&up->session, &settings, 0, reason);
+	error = change_settings(&up->session, &settings, 0, reason);
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
 	session_start(&up->session);

@@ -27,6 +27,7 @@
 
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
+#define COMMON_NAME_LENGTH (sizeof("xdp_cuckoo") - 1) /* of all programs of a filter */
 
 struct filter_search {
 	const char *must_see;          /* see struct kernel_wish */
@@ -207,6 +208,34 @@ static int search_interfaces(struct filter_search *search)
 		free(interfaces);
 	} while (!error && search->missed && search->missed != missed_before && ++searches < SEARCHES_MAX);
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
+}
+
+bool kernel_runs_elsewhere(const __u64 store_id[2], const struct kernel_filter *filters, size_t count)
+{
+	bool is_elsewhere = false;
+	__u32 id = 0;
+
+	kernel_catch_messages();
+	while (!is_elsewhere && !bpf_prog_get_next_id(id, &id)) {
+		__u32 ids[MAPS_OF_A_PROGRAM_MAX];
+		struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
+		__u32 length = sizeof(info);
+		const int fd = bpf_prog_get_fd_by_id(id);
+		struct kernel_filter filter = {};
+		struct reason ignored;
+
+		if (fd < 0)
+			continue;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && !strncmp(info.name, name_of_frags, COMMON_NAME_LENGTH) &&
+		    !kernel_open_maps(ids, MIN(info.nr_map_ids, MAPS_OF_A_PROGRAM_MAX), &filter) &&
+		    kernel_open_config(&filter, "", &ignored) >= 0 && filter.config)
+			is_elsewhere = filter.config->magic && !memcmp(filter.config->store_id, store_id, 2 * sizeof(*store_id));
+		for (size_t i = 0; i < count; i++)
+			is_elsewhere &= filters[i].map[KERNEL_CONFIG].id != filter.map[KERNEL_CONFIG].id;
+		kernel_close(&filter);
+		close(fd);
+	}
+	return is_elsewhere;
 }
 
 int kernel_seen_error(enum kernel_seen seen)

@@ -164,6 +164,12 @@ struct kernel_wish {
  */
 int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
+/*
+ * Whether a filter that this store has filled runs in another network namespace: it is none of `filters`, which were found
+ * here. It may also be a filter whose interface has just gone. Reads all programs of the host; needs CAP_SYS_ADMIN.
+ */
+bool kernel_runs_elsewhere(const __u64 store_id[2], const struct kernel_filter *filters, size_t count);
+
 /* Whether the config is that of the filter `name`. The second function: or it has no name yet, and may get this one. */
 static inline bool kernel_is_named(const struct abi_config *config, const char *name)
 {

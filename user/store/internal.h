@@ -71,8 +71,9 @@ struct store_value {
 struct store_lists_state {
 	struct store_lists lists;
 	/* By number: lists that exist; of these, deleted lists that an undo can restore. */
-	__u64 known, deleted;
-	__u64 imported; /* in this transaction */
+	__u64 known, deleted, was_edited;
+	/* In this transaction: imported; rules came or went otherwise, now or in what the undo of an earlier change brings back. */
+	__u64 imported, edited;
 	bool is_changed;
 };
 
@@ -94,9 +95,10 @@ struct store {
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
 	/*
 	 * Each transaction makes these if they are missing, and they are open only within it. Versions that do not know them
-	 * leave them alone. Of struct store_addition; of store_each_rate(): the key is the rule, the value its rate.
+	 * leave them alone. Of struct store_addition, now and before the pending change; of store_each_rate(): the key is the
+	 * rule, the value its rate.
 	 */
-	MDB_dbi added_db, rates_db, feeds_db;
+	MDB_dbi added_db, undo_added_db, rates_db, feeds_db;
 	unsigned int schema;   /* its databases are open; a store open for reading has no newer ones */
 	MDB_txn *read;         /* reset while there are no readers */
 	unsigned int readers;  /* nested reads that share `read` */
@@ -113,6 +115,9 @@ struct store {
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
 	bool is_expiring;   /* an ended rule is deleted */
+	/* What store_undo_count_rates() has counted, or more; see store_rates(). */
+	bool has_undone_rates;
+	size_t undone_rates;
 };
 
 /* ---- store.c ---- */
@@ -229,6 +234,9 @@ __u32 store_tool(const struct store *store, MDB_txn *txn);
 __u32 store_this_tool(void);
 int store_record_tool(const struct store *store, MDB_txn *txn); /* an LMDB status */
 
+enum store_home store_read_home(const struct store *store, MDB_txn *txn);
+int store_record_home(const struct store *store, MDB_txn *txn); /* an LMDB status */
+
 int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta); /* an LMDB status */
@@ -259,8 +267,12 @@ int store_shapes_forget_kept(struct store *store);
 
 /* ---- old_values.c ---- */
 
-/* Call it before the pending change touches a rule: keeps its old value. `value` is NULL for a new rule. */
+/*
+ * Call store_save_old_value() before the pending change touches a rule: it keeps its old value and its addition. `value` is
+ * NULL for a new rule. store_undo_addition() brings the addition back.
+ */
 int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value);
+int store_undo_addition(struct store *store, const MDB_val *rule);
 
 /*
  * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule
@@ -271,8 +283,12 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner);
 int store_undo_del(struct store *store, const MDB_val *key);
 
-/* Adds to *count the rules with a rate that only the undo of the pending change would bring back. */
-int store_undo_count_rates(struct store *store, size_t *count);
+/*
+ * Sets store->undone_rates: how many rules with a rate only the undo of the pending change would bring back. It reads the
+ * whole undo. store_undo_del_rate(): one more, if the undo brings this rule back, which is deleted now.
+ */
+int store_undo_count_rates(struct store *store);
+int store_undo_del_rate(struct store *store, const MDB_val *key);
 int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */
@@ -285,6 +301,12 @@ int store_lists_save(struct store *store);
  * its time has ended does not count as edited.
  */
 void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now);
+
+/*
+ * Rules of these lists, as bits, come or go. Returns the lists that this edits: neither an import nor an undo does, nor the
+ * end of a rule. The commit notes them for the undo, too.
+ */
+__u64 store_lists_edit(struct store *store, __u64 lists);
 
 /*
  * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
@@ -302,21 +324,25 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 
 /* ---- rule_value.c ---- */
 
-/* All owners, as bits; 0: nobody wants the rule. When the rule ends; 0: never. */
+/*
+ * All owners, as bits; 0: nobody wants the rule. store_owners_now(): without those whose time is over; they count for
+ * nothing. store_owners_end(): when the rule ends; 0: never.
+ */
 __u64 store_owners_all(const struct store_owners *owners);
+__u64 store_owners_now(const struct store_owners *owners, __s64 now_ms);
 __s64 store_owners_end(const struct store_owners *owners);
 
 /*
  * Whether a rule gets the comment of `owner`, who adds it. The first comment stays. But if no other owner is left, a
- * ban with a timeout may bring a new one.
+ * ban with a timeout may bring a new one; and a rule of others that has ended begins anew, even without a comment.
  */
-bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, __s64 now_ms);
+bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, const char *comment, __s64 now_ms);
 
 /*
  * The rate of a rule with `rate` and `owners` when `owner` adds it with the rate `wanted`. If others want it, too, the
  * lower rate stays; or the present one, if one is in packets and the other in bits.
  */
-__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted);
+__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted, __s64 now_ms);
 
 /* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);

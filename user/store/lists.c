@@ -90,6 +90,7 @@ static int list_load(const struct store_pair *entry, void *context)
 	state->lists.list[value.number] = list;
 	state->known |= BIT(value.number);
 	state->deleted |= value.is_deleted ? BIT(value.number) : 0;
+	state->was_edited |= list.is_edited ? BIT(value.number) : 0;
 	return 0;
 }
 
@@ -97,6 +98,43 @@ int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists
 {
 	*state = (struct store_lists_state){};
 	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
+}
+
+/* Keeps a list as it was before the pending change: a byte 0 if it did not exist, else a byte 1 and its value. */
+static int keep_undo(struct store *store, unsigned int number, bool existed)
+{
+	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
+	MDB_val name = key_of(store->lists.lists.list[number].name), entry = { 1, room };
+	int error;
+
+	/* A later transaction changes this list, so the undo must not touch it any more. */
+	if (store_has_earlier_pending(store))
+		return store_pair_del(store, store->undo_lists_db, &name);
+	if (!store->makes_pending)
+		return 0;
+	if (existed)
+		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
+	room[1 + offsetof(struct list_value, is_edited)] = store->lists.was_edited >> number & 1;
+	error = store_pair_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
+	return error == -EEXIST ? 0 : error;
+}
+
+/* A list whose rules the pending change edits was not edited before; but one that a later transaction edits stays edited. */
+static int keep_edit(struct store *store, unsigned int number)
+{
+	__u8 room[1 + LIST_VALUE_BYTES];
+	MDB_val name = key_of(store->lists.lists.list[number].name), there, entry = { 0, room };
+	int error;
+
+	if (!store_has_earlier_pending(store))
+		return keep_undo(store, number, true);
+	error = environment_error(mdb_get(store->write, store->undo_lists_db, &name, &there));
+	if (error || there.mv_size <= sizeof(struct list_value) || there.mv_size > sizeof(room))
+		return error == -ENOENT ? 0 : error;
+	entry.mv_size = there.mv_size;
+	memcpy(room, there.mv_data, there.mv_size);
+	room[1 + offsetof(struct list_value, is_edited)] = true;
+	return store_pair_put(store, store->undo_lists_db, &name, &entry, 0);
 }
 
 int store_lists_save(struct store *store)
@@ -110,6 +148,9 @@ int store_lists_save(struct store *store)
 
 		if (!(state->known & BIT(i)))
 			continue;
+		error = state->edited & BIT(i) ? keep_edit(store, i) : 0;
+		if (error)
+			break;
 		bytes = list_write(state, i, room);
 		error = store_pair_put(store, store->lists_db, &name, &bytes, 0);
 	}
@@ -148,42 +189,33 @@ unsigned int store_lists_find(const struct store_lists *lists, const char *name)
 
 /* ---- their rules ---- */
 
+__u64 store_lists_edit(struct store *store, __u64 lists)
+{
+	const bool is_edit = !store->is_expiring && !store->is_undoing;
+	const __u64 edited = is_edit ? lists & ~store->lists.imported & ~BIT(STORE_BY_HAND) : 0;
+
+	store->lists.edited |= edited;
+	store->lists.is_changed |= edited != 0;
+	return edited;
+}
+
 void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now)
 {
-	const __u64 more = store_owners_all(now),
-		    ended = before->deadline_ms <= store->clock.now_ms ? before->timed : 0,
-		    imported = store->lists.imported | ended;
+	const __u64 more = store_owners_all(now), changed = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND);
+	const __u64 edited = store_lists_edit(store, changed & (more | store_owners_now(before, store->clock.now_ms)));
 
-	for (__u64 left = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND); left; left &= left - 1) {
+	for (__u64 left = changed; left; left &= left - 1) {
 		struct store_list *list = &store->lists.lists.list[__builtin_ctzll(left)];
 		const bool is_more = more & left & -left;
 
 		if (is_more || list->rules)
 			list->rules += is_more ? 1 : -1;
-		list->is_edited |= !store->is_expiring && !store->is_undoing && !(imported & left & -left);
+		list->is_edited |= edited & left & -left;
 		store->lists.is_changed = true;
 	}
 }
 
 /* ---- changing them ---- */
-
-/* Keeps a list as it was before the pending change: a byte 0 if it did not exist, else a byte 1 and its value. */
-static int keep_undo(struct store *store, unsigned int number, bool existed)
-{
-	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
-	MDB_val name = key_of(store->lists.lists.list[number].name), entry = { 1, room };
-	int error;
-
-	/* A later transaction changes this list, so the undo must not touch it any more. */
-	if (store_has_earlier_pending(store))
-		return store_pair_del(store, store->undo_lists_db, &name);
-	if (!store->makes_pending)
-		return 0;
-	if (existed)
-		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
-	error = store_pair_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
-	return error == -EEXIST ? 0 : error;
-}
 
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number)
 {
@@ -203,7 +235,8 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 	if (exists && !source)
 		return 0;
 	strncpy(list->name, name, sizeof(list->name) - 1);
-	error = keep_undo(store, *number, exists);
+	/* What the undo brings back of a deleted list stays as it was, with the rules that are added to it now. */
+	error = source || !store_has_earlier_pending(store) ? keep_undo(store, *number, exists) : 0;
 	if (error)
 		return error;
 	state->known |= BIT(*number);

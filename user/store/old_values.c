@@ -14,6 +14,20 @@
 
 #include "store/internal.h"
 
+#define BY_HAND (1ULL << STORE_BY_HAND)
+
+static int copy_addition(struct store *store, MDB_dbi from, MDB_dbi to, const MDB_val *rule)
+{
+	struct store_addition addition;
+	MDB_val there, value = { sizeof(addition), &addition };
+	int error = environment_error(mdb_get(store->write, from, (MDB_val *)rule, &there));
+
+	if (error || there.mv_size != sizeof(addition))
+		return error == -ENOENT ? 0 : error;
+	memcpy(&addition, there.mv_data, sizeof(addition));
+	return store_pair_put(store, to, rule, &value, 0);
+}
+
 int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value)
 {
 	__u8 bytes[1 + STORE_VALUE_BYTES] = { value != NULL };
@@ -30,7 +44,14 @@ int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val
 	}
 	/* An existing entry stays: it has the value from before the change. `value` may be from the change itself. */
 	error = store_pair_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
+	if (!error && value)
+		error = copy_addition(store, store->added_db, store->undo_added_db, rule);
 	return error == -EEXIST ? 0 : error;
+}
+
+int store_undo_addition(struct store *store, const MDB_val *rule)
+{
+	return copy_addition(store, store->undo_added_db, store->added_db, rule);
 }
 
 /* ---- entries of database "undo" ---- */
@@ -113,11 +134,16 @@ bool store_has_earlier_pending(const struct store *store)
 	return store->meta.pending_id && !store->makes_pending && !store->is_undoing;
 }
 
+static __u64 old_rate_with(const struct store *store, const struct old_rule *old, __u64 owner, __u64 wanted)
+{
+	return store_rate_with(old->rate, &old->owners, owner, wanted, store->clock.now_ms);
+}
+
 static void old_rule_add(const struct store *store, struct old_rule *old, __u64 owner, const struct rule *rule)
 {
-	if (*rule->comment && store_owners_take_comment(&old->owners, owner, store->clock.now_ms))
+	if (store_owners_take_comment(&old->owners, owner, rule->comment, store->clock.now_ms))
 		strcpy(old->comment, rule->comment);
-	old->rate = store_rate_with(old->rate, &old->owners, owner, rule->rate);
+	old->rate = old_rate_with(store, old, owner, rule->rate);
 	old->owners = store_owners_with(old->owners, owner, store_deadline_of(store, rule), store->clock.now_ms);
 }
 
@@ -127,8 +153,9 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 	const int found = old_rule_find(store, key, &old);
 
 	if (found <= 0 ||
-	    (old.owners.permanent & owner && old.rate == store_rate_with(old.rate, &old.owners, owner, rule->rate)))
+	    (old.owners.permanent & owner && old.rate == old_rate_with(store, &old, owner, rule->rate)))
 		return found < 0 ? found : 0;
+	store_lists_edit(store, owner & ~store_owners_now(&old.owners, store->clock.now_ms));
 	old_rule_add(store, &old, owner, rule);
 	return old_rule_change(store, key, &old);
 }
@@ -136,18 +163,26 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner)
 {
 	struct old_rule old;
-	const int found = old_rule_find(store, key, &old);
+	int error, found = old_rule_find(store, key, &old);
 
 	if (found <= 0 || !(store_owners_all(&old.owners) & owner))
 		return found < 0 ? found : 0;
+	store_lists_edit(store, owner);
 	old.owners = store_owners_without(old.owners, owner, store->clock.now_ms);
-	return old_rule_change(store, key, &old);
+	error = old_rule_change(store, key, &old);
+	return error || owner != BY_HAND ? error : store_pair_del(store, store->undo_added_db, key);
 }
 
 /* Deletes the entry of a deleted rule, or the undo would bring the rule back. */
 int store_undo_del(struct store *store, const MDB_val *key)
 {
-	return store_has_earlier_pending(store) ? store_pair_del(store, store->undo_db, key) : 0;
+	struct old_rule old;
+	const int found = old_rule_find(store, key, &old);
+
+	if (found <= 0)
+		return found;
+	store_lists_edit(store, store_owners_all(&old.owners));
+	return store_pair_del(store, store->undo_db, key);
 }
 
 int store_undo_clear(struct store *store)
@@ -195,10 +230,17 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		 * owner): nothing to do. change/rule_diff.c decides in the same way.
 		 */
 		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
-		    old.rate == store_rate_with(old.rate, &old.owners, replacing->owner, rule.rate) &&
-		    (store_owners_all(&old.owners) != replacing->owner || !strcmp(old.comment, rule.comment)))
+		    old.rate == old_rate_with(store, &old, replacing->owner, rule.rate) &&
+		    (store_owners_now(&old.owners, store->clock.now_ms) != replacing->owner || !strcmp(old.comment, rule.comment)))
 			return 0;
 	}
+	/* A copy, because the key is in a page that a write may change. */
+	memcpy(key_room, entry->key.mv_data, key.mv_size);
+	store_lists_edit(store, replacing->owner);
+	if (replacing->owner == BY_HAND)
+		error = store_pair_del(store, store->undo_added_db, &key);
+	if (error)
+		return error;
 	old.owners = store_owners_without(old.owners, replacing->owner, store->clock.now_ms);
 	/* Without owners there is no comment and no rate. */
 	if (!store_owners_all(&old.owners)) {
@@ -207,14 +249,13 @@ static int replace_entry(const struct store_pair *entry, void *context)
 	}
 	if (!order)
 		old_rule_add(store, &old, replacing->owner, &rule);
-	/* A copy, because the key is in the page that the write changes. */
-	memcpy(key_room, entry->key.mv_data, key.mv_size);
 	value = old_rule_write(&old, room);
 	return environment_write_error(store->env, mdb_cursor_put(entry->cursor, &key, &value, MDB_CURRENT));
 }
 
 int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted)
 {
+	store->has_undone_rates = false;
 	if (is_alone || !store_has_earlier_pending(store))
 		return store_undo_clear(store);
 	return store_pairs_each(store->write, store->undo_db, replace_entry,
@@ -223,15 +264,9 @@ int store_replace_undone(struct store *store, unsigned int owner, bool is_alone,
 
 /* ---- what the undo would bring back ---- */
 
-struct undone_rates {
-	struct store *store;
-	size_t *count;
-};
-
 static int count_undone_rate(const struct store_pair *entry, void *context)
 {
-	const struct undone_rates *undone = context;
-	const struct store *store = undone->store;
+	struct store *store = context;
 	MDB_val value;
 	struct rule rule;
 	const int existed = old_value(&entry->value, &value);
@@ -243,15 +278,26 @@ static int count_undone_rate(const struct store_pair *entry, void *context)
 	if (error || !(rule.fields & RULE_RATE))
 		return error;
 	error = environment_error(mdb_get(store->write, store->rates_db, (MDB_val *)&entry->key, &value));
-	*undone->count += error == -ENOENT;
+	store->undone_rates += error == -ENOENT;
 	return error == -ENOENT ? 0 : error;
 }
 
-int store_undo_count_rates(struct store *store, size_t *count)
+int store_undo_count_rates(struct store *store)
 {
-	return store_has_earlier_pending(store) ? store_pairs_each(store->write, store->undo_db, count_undone_rate,
-								   &(struct undone_rates){ store, count }) :
-						  0;
+	store->undone_rates = 0;
+	store->has_undone_rates = true;
+	return store_has_earlier_pending(store) ?
+		       store_pairs_each(store->write, store->undo_db, count_undone_rate, store) :
+		       0;
+}
+
+int store_undo_del_rate(struct store *store, const MDB_val *key)
+{
+	struct old_rule old;
+	const int found = old_rule_find(store, key, &old);
+
+	store->undone_rates += found > 0 && store_owners_all(&old.owners);
+	return found < 0 ? found : 0;
 }
 
 int store_get_undone(struct store *store, struct rule *rule)
@@ -329,6 +375,8 @@ int store_forget_pending(struct store *store)
 	store->meta.pending_id = 0;
 	store->is_changed = true;
 	error = store_pairs_drop(store, store->undo_db);
+	if (!error)
+		error = store_pairs_drop(store, store->undo_added_db);
 	if (!error)
 		error = store_shapes_forget_kept(store);
 	return error ? error : store_lists_forget_undo(store);

@@ -167,11 +167,18 @@ static void drop_ended(struct store_owners *owners, __s64 now_ms)
 	owners->deadline_ms = 0;
 }
 
-bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, __s64 now_ms)
+__u64 store_owners_now(const struct store_owners *owners, __s64 now_ms)
 {
-	const __u64 all = store_owners_all(owners);
+	return owners->permanent | (owners->deadline_ms > now_ms ? owners->timed : 0);
+}
 
-	return !all || (store_owners_end(owners) && (!(all & ~owner) || owners->deadline_ms <= now_ms));
+bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, const char *comment, __s64 now_ms)
+{
+	const __u64 present = store_owners_now(owners, now_ms);
+
+	if (!present && !(store_owners_all(owners) & owner))
+		return true;
+	return *comment && (!present || (!owners->permanent && !(present & ~owner)));
 }
 
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms)
@@ -192,9 +199,9 @@ struct store_owners store_owners_with(struct store_owners owners, __u64 owner, _
 	return owners;
 }
 
-__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted)
+__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted, __s64 now_ms)
 {
-	if (!(store_owners_all(owners) & ~owner))
+	if (!(store_owners_now(owners, now_ms) & ~owner))
 		return wanted;
 	return !((rate ^ wanted) & RULE_RATE_BITS) && wanted < rate ? wanted : rate;
 }

@@ -119,13 +119,16 @@ static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
 		      store_pair_del(store, store->rates_db, key);
 }
 
-int store_rates(struct store *store, size_t *count)
+int store_rates(struct store *store, size_t enough, size_t *count)
 {
 	MDB_stat rates = {};
 	int error = environment_error(mdb_stat(store->write, store->rates_db, &rates));
 
-	*count = rates.ms_entries;
-	return error ? error : store_undo_count_rates(store, count);
+	/* The whole undo is read once, and again only if what was counted since then may be too much. */
+	if (!error && (!store->has_undone_rates || rates.ms_entries + store->undone_rates > enough))
+		error = store_undo_count_rates(store);
+	*count = rates.ms_entries + store->undone_rates;
+	return error;
 }
 
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
@@ -158,18 +161,15 @@ int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, v
 	return result ? result : error == -ENOENT ? 0 : error;
 }
 
-/* While a change is pending, its undo may bring the rule back, so the addition stays: a new rule may have an old one. */
-static int forget_addition(struct store *store, const MDB_val *key)
-{
-	return store->meta.pending_id ? 0 : store_pair_del(store, store->added_db, key);
-}
-
 int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value = { sizeof(*addition), (void *)addition };
+	int error = store_pair_put(store, store->added_db, &key, &value, 0);
 
-	return store_pair_put(store, store->added_db, &key, &value, 0);
+	return error || !store_has_earlier_pending(store) ?
+		       error :
+		       store_pair_put(store, store->undo_added_db, &key, &value, 0);
 }
 
 int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition)
@@ -186,6 +186,7 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	__u8 room[STORE_VALUE_BYTES];
 	MDB_val before = { there->mv_size, room };
 	struct store_value old;
+	__u64 stay;
 	int error;
 
 	if (before.mv_size > sizeof(room))
@@ -194,12 +195,13 @@ static int begin_change(struct store *store, const MDB_val *key, const MDB_val *
 	error = store_value_read(store, &before, &old);
 	if (!error)
 		error = store_save_old_value(store, key, &before);
-	if (!error && store_owners_all(&old.owners) & ~store_owners_all(now) & 1ULL << STORE_BY_HAND)
-		error = forget_addition(store, key); /* no longer wanted by hand */
+	stay = error ? 0 : store_owners_now(&old.owners, store->clock.now_ms) & store_owners_all(now);
+	if (!error && store_owners_all(&old.owners) & ~stay & 1ULL << STORE_BY_HAND)
+		error = store_pair_del(store, store->added_db, key); /* no longer wanted by hand, or anew */
 	return error ? error : record_change(store, key, &old.owners, now);
 }
 
-/* Gives a rule with the value `there` other owners, a rate (0: the present one); and `comment`, unless that is "". */
+/* Gives a rule with the value `there` other owners, a rate (0: the present one) and a comment (NULL: the present one). */
 static int change_value(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now,
 			__u64 rate, const char *comment)
 {
@@ -215,7 +217,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	if (error)
 		return error;
 	stop_appending(store);
-	value = store_value_write(now, rate ? rate : rule.rate, *comment ? comment : rule.comment, bytes);
+	value = store_value_write(now, rate ? rate : rule.rate, comment ? comment : rule.comment, bytes);
 	return store_pair_put(store, store->rules_db, key, &value, 0);
 }
 
@@ -274,15 +276,15 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 	if (error)
 		return error;
 	/* The owner may have the rule already; else it joins the others, or replaces an end or a rate. */
-	rate = store_rate_with(value.rate, &value.owners, bit, rule->rate);
+	rate = store_rate_with(value.rate, &value.owners, bit, rule->rate, store->clock.now_ms);
 	if (value.owners.permanent & bit && rate == value.rate) {
 		*added = STORE_UNCHANGED;
 		return 0;
 	}
-	takes_comment = store_owners_take_comment(&value.owners, bit, store->clock.now_ms);
+	takes_comment = store_owners_take_comment(&value.owners, bit, rule->comment, store->clock.now_ms);
 	now = store_owners_with(value.owners, bit, store_deadline_of(store, rule), store->clock.now_ms);
 	*added = store_owners_end(&value.owners) || rate != value.rate ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, &key, &there, &now, rate, takes_comment ? rule->comment : "");
+	return change_value(store, &key, &there, &now, rate, takes_comment ? rule->comment : NULL);
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
@@ -295,8 +297,11 @@ int store_put_back(struct store *store, const struct rule *rule, enum store_adde
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
 
+	int error;
+
 	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
-	return *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
+	error = *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
+	return !error && store_owners_all(&owners) >> STORE_BY_HAND & 1 ? store_undo_addition(store, &key) : error;
 }
 
 /* ---- deleting ---- */
@@ -313,6 +318,8 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 		error = store_pair_del(store, store->rules_db, key);
 	if (!error && rule->fields & RULE_RATE)
 		error = record_rate(store, key, 0);
+	if (!error && rule->fields & RULE_RATE)
+		error = store_undo_del_rate(store, key);
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
@@ -370,7 +377,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
 	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
 	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &there) :
-					   change_value(store, &key, &there, &now, 0, "");
+					   change_value(store, &key, &there, &now, 0, NULL);
 }
 
 static int keep_for_undo(const struct rule *rule, void *context)
@@ -401,15 +408,15 @@ int store_clear(struct store *store)
 		error = store_pairs_drop(store, store->deadlines_db);
 	if (!error)
 		error = store_pairs_drop(store, store->rates_db);
-	/* The additions stay while a change is pending: see forget_addition(). */
-	if (!error && !store->meta.pending_id)
+	if (!error)
 		error = store_pairs_drop(store, store->added_db);
 	if (error)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		struct store_list *list = &store->lists.lists.list[i];
 
-		list->is_edited |= list->rules && !(store->lists.imported >> i & 1);
+		if (list->rules || store_has_earlier_pending(store))
+			list->is_edited |= store_lists_edit(store, 1ULL << i & store->lists.known) && list->rules;
 		list->rules = 0;
 	}
 	store->lists.is_changed |= store->lists.known != 0;
@@ -526,7 +533,8 @@ int store_check(struct store *store)
 
 	if (error)
 		return error;
-	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next two */
+	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next three */
+	mdb_dbi_open(txn, "undo_added", 0, &db);
 	mdb_dbi_open(txn, "rates", 0, &db);
 	mdb_dbi_open(txn, "added", 0, &db);
 	/* All databases of LMDB: their handles count up from 0, the list of free pages, until -EINVAL. */

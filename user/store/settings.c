@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/version.h"
@@ -79,6 +80,49 @@ int store_record_tool(const struct store *store, MDB_txn *txn)
 	return mdb_put(txn, store->meta_db, &key, &value, 0);
 }
 
+/* ---- where it is in use ---- */
+
+struct home {
+	char boot_id[STORE_BOOT_ID_BYTES];
+	__u64 namespace, device, inode; /* the network namespace; the file of the store, which a copy does not share */
+};
+
+static const char home_name[] = "home";
+
+static bool find_home(const struct store *store, struct home *home)
+{
+	struct stat namespace, file;
+	int fd;
+
+	if (stat("/proc/thread-self/ns/net", &namespace) || mdb_env_get_fd(store->env, &fd) || fstat(fd, &file))
+		return false;
+	*home = (struct home){ .namespace = namespace.st_ino, .device = file.st_dev, .inode = file.st_ino };
+	memcpy(home->boot_id, store->clock.boot_id, sizeof(home->boot_id));
+	return *home->boot_id;
+}
+
+enum store_home store_read_home(const struct store *store, MDB_txn *txn)
+{
+	MDB_val key = { strlen(home_name), (void *)home_name }, value;
+	struct home here, there;
+
+	if (!find_home(store, &here) || mdb_get(txn, store->meta_db, &key, &value) || value.mv_size != sizeof(there))
+		return STORE_HOME_NEW;
+	memcpy(&there, value.mv_data, sizeof(there));
+	if (!memcmp(&here, &there, sizeof(here)))
+		return STORE_HOME_HERE;
+	there.namespace = here.namespace;
+	return memcmp(&here, &there, sizeof(here)) ? STORE_HOME_NEW : STORE_HOME_ELSEWHERE;
+}
+
+int store_record_home(const struct store *store, MDB_txn *txn)
+{
+	struct home here = {};
+	MDB_val key = { strlen(home_name), (void *)home_name }, value = { sizeof(here), &here };
+
+	return find_home(store, &here) ? mdb_put(txn, store->meta_db, &key, &value, 0) : 0;
+}
+
 int store_meta_create(struct store *store, MDB_txn *txn)
 {
 	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
@@ -98,6 +142,8 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 /* ---- settings ---- */
 
 const struct store_settings store_settings_default = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
+const struct store_settings store_settings_kept = { { [0 ... OUTCOME_POLICIES - 1] = STORE_SETTING_KEPT },
+						    STORE_SETTING_KEPT };
 
 static struct store_settings settings_of(const struct store_meta *meta)
 {
@@ -144,22 +190,29 @@ int store_undone_settings(struct store *store, struct store_settings *settings)
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
-	const struct store_settings before = settings_of(&store->meta);
-	struct store_settings old = undone_settings_of(&store->meta);
-	const __u8 *a = (const __u8 *)&before, *b = (const __u8 *)settings;
+	struct store_settings now = settings_of(&store->meta), undone = undone_settings_of(&store->meta);
+	const bool has_undone = store->makes_pending || store_has_earlier_pending(store);
+	__u32 bits = STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
 
-	/* The pending change keeps the first old value. A later transaction's change of a setting outlasts the undo. */
-	if (store->makes_pending || store_has_earlier_pending(store)) {
-		store->meta.flags &= 0xff;
-		store->meta.flags |= STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
-		for (size_t i = 0; i < sizeof(old); i++)
-			store->meta.flags |= (!store->makes_pending && a[i] != b[i] ? b[i] : ((__u8 *)&old)[i])
-					     << (8 + i);
+	/* The pending change keeps the first old value. What a later transaction sets outlasts the undo. */
+	for (size_t i = 0; i < sizeof(now); i++) {
+		const __u8 wanted = ((const __u8 *)settings)[i];
+		__u8 *present = (__u8 *)&now + i, *old = (__u8 *)&undone + i;
+
+		if (wanted != STORE_SETTING_KEPT) {
+			const __u8 later = store->makes_pending ? *old : wanted;
+
+			store->is_changed |= *present != wanted || (has_undone && *old != later);
+			*present = wanted;
+			*old = later;
+		}
+		bits |= *old << (8 + i);
 	}
-	store->is_changed |= memcmp(&before, settings, sizeof(before)) != 0;
-	store->meta.settings = *settings;
+	if (has_undone)
+		store->meta.flags = (store->meta.flags & 0xff) | bits;
+	store->meta.settings = now;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;
-	if (settings->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS)
+	if (now.policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS)
 		store->meta.flags |= STORE_META_PASSES_HEADERS;
 	return 0;
 }

@@ -26,6 +26,7 @@ static const struct {
 	{ "lists", offsetof(struct store, lists_db), 3 },
 	{ "undo_lists", offsetof(struct store, undo_lists_db), 3 },
 	{ "added", offsetof(struct store, added_db), 0 },
+	{ "undo_added", offsetof(struct store, undo_added_db), 0 },
 	{ "rates", offsetof(struct store, rates_db), 0 },
 	{ "feeds", offsetof(struct store, feeds_db), 0 },
 };
@@ -130,18 +131,39 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
-/* From now on older versions refuse to write. On a full disk the next process tries this again. */
-static void record_tool(struct store *store)
+/* Writes one entry of database "meta". */
+static int record(struct store *store, int (*write)(const struct store *store, MDB_txn *txn))
 {
 	MDB_txn *txn;
+	int status = mdb_txn_begin(store->env, NULL, 0, &txn);
 
-	if (mdb_txn_begin(store->env, NULL, 0, &txn))
-		return;
-	if (store_record_tool(store, txn))
+	if (status)
+		return environment_error(status);
+	status = write(store, txn);
+	if (status)
 		mdb_txn_abort(txn);
-	else if (!mdb_txn_commit(txn))
-		return;
-	environment_give_back(store->env);
+	else
+		status = mdb_txn_commit(txn);
+	if (status)
+		environment_give_back(store->env);
+	return environment_write_error(store->env, status);
+}
+
+enum store_home store_home(struct store *store)
+{
+	enum store_home home = STORE_HOME_NEW;
+	MDB_txn *txn;
+
+	if (store_view_begin(store, &txn))
+		return home;
+	home = store_read_home(store, txn);
+	store_read_end(store);
+	return home;
+}
+
+int store_take_home(struct store *store)
+{
+	return record(store, store_record_home);
 }
 
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
@@ -161,8 +183,9 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 		error = store_dir_lock(dir_fd, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
+	/* From now on older versions refuse to write. On a full disk the next process tries this again. */
 	if (!error && mode != STORE_READ && mode != STORE_TRIAL && new->tool < store_this_tool())
-		record_tool(new);
+		record(new, store_record_tool);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (error) {
@@ -261,7 +284,7 @@ int store_begin(struct store *store)
 	waiting_end();
 	if (status)
 		return environment_error(status);
-	store->is_changed = store->has_new_shape = false;
+	store->is_changed = store->has_new_shape = store->has_undone_rates = false;
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++)
 		if (!databases[i].schema)

@@ -3,7 +3,7 @@
  * The durable rules: every rule, in an LMDB environment in its own directory. The kernel's tables are filled from
  * it. Only the files of store/ know LMDB. The store knows rules, but no tables.
  *
- * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules" (encoded
+ * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change, where it is in use), "rules" (encoded
  * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct
  * rule_shape -> number of keys, and the shape that packets are looked up by: the "probed" shape), "deadlines"
  * (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
@@ -54,8 +54,9 @@ struct store_settings {
 	__u8 is_monitor_only;
 };
 
-/* The settings of a new store. */
-extern const struct store_settings store_settings_default;
+/* The settings of a new store; and those that change nothing: see store_set_settings(). */
+#define STORE_SETTING_KEPT 0xff
+extern const struct store_settings store_settings_default, store_settings_kept;
 
 /* A named list of rules. It is imported again when it changes, or fed rule by rule, or both. */
 struct store_list {
@@ -115,6 +116,14 @@ enum store_mode {
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
+
+/*
+ * Where the filters of the store run: the network namespace in which somebody last opened it to write, in this boot, as
+ * long as its file is no copy. STORE_HOME_NEW: nobody has noted one yet. store_take_home() notes this one; 0; -errno.
+ */
+enum store_home { STORE_HOME_NEW, STORE_HOME_HERE, STORE_HOME_ELSEWHERE };
+enum store_home store_home(struct store *store);
+int store_take_home(struct store *store);
 
 /* Deletes the files and the directory. An open store stays usable; others cannot open it any more. */
 void store_unlink(const char *dir);
@@ -226,8 +235,8 @@ int store_feed_put(struct store *store, const char *list, const struct store_fee
 int store_feed_forget(struct store *store, const char *list);
 
 /*
- * Who added a rule by hand, and when: known of rules of `add` and `batch`, until the operator is no owner any more. A
- * restored rule has none. store_addition_put() is for within a transaction. store_addition(): 0; -ENOENT; other
+ * Who added a rule by hand, and when: known of rules of `add` and `batch`, until the operator is no owner any more. The
+ * undo of a pending change brings it back. A restored rule has none. store_addition_put() is for within a transaction. store_addition(): 0; -ENOENT; other
  * -errno.
  */
 struct store_addition {
@@ -278,9 +287,10 @@ int store_check(struct store *store);
 
 /*
  * store_each_rate(): like store_each(), for each rule with a rate, without timeout, comment and owners. store_rates(),
- * within a transaction: how many there are, with those that the undo of the pending change would bring back.
+ * within a transaction: how many there are, with those that the undo of the pending change would bring back. *count may
+ * be too high, but not above `enough`.
  */
-int store_rates(struct store *store, size_t *count);
+int store_rates(struct store *store, size_t enough, size_t *count);
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
 int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
@@ -301,7 +311,10 @@ bool store_has_new_shape(const struct store *store);
 int store_settings(struct store *store, struct store_settings *settings);
 /* As if the pending change were undone. */
 int store_undone_settings(struct store *store, struct store_settings *settings);
-/* Within a transaction. */
+/*
+ * Within a transaction: sets all but STORE_SETTING_KEPT. What is set while the change of an earlier transaction is pending
+ * outlasts its undo, even if it was set already.
+ */
 int store_set_settings(struct store *store, const struct store_settings *settings);
 
 /*

@@ -200,7 +200,7 @@ static void draw_present(uint64_t *seed, struct present *present)
 static bool is_as_wanted(const struct rule *present, const struct rule *wanted)
 {
 	const struct rule_owners *owners = &present->owners;
-	const bool is_own = (owners->permanent | owners->timed) == LIST;
+	const bool is_own = !(rule_owners_now(present) & ~LIST); /* others whose time is over count for nothing */
 
 	if (present->timeout_ms < 0 || wanted->rate < present->rate ||
 	    (is_own && (strcmp(present->comment, wanted->comment) || wanted->rate != present->rate)))

@@ -190,12 +190,12 @@ STORE_TEST(test_rates)
 
 	rates_are(f, NULL, NULL);
 	begin(f);
-	assert_int_equal(store_rates(f->store, &count), 0);
+	assert_int_equal(store_rates(f->store, 0, &count), 0);
 	assert_int_equal(count, 0);
 	assert_int_equal(put(f, "192.0.2.1 rate 1000/s comment kept"), 0);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
 	assert_int_equal(put(f, "proto udp rate 8Mbit/s timeout 1h"), 0);
-	assert_int_equal(store_rates(f->store, &count), 0);
+	assert_int_equal(store_rates(f->store, 0, &count), 0);
 	assert_int_equal(count, 2);
 	rates_are(f, "src 192.0.2.1 rate 1000/s", "proto udp rate 8Mbit/s");
 	end(f);

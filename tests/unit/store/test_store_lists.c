@@ -313,12 +313,108 @@ TIME_TEST(test_lists_are_undone)
 	reopen(f, STORE_WRITE);
 	undo(f);
 	after = lists_of(f);
-	assert_true(after.list[a].is_edited); /* it was deleted rule by rule; no harm comes of it */
-	after.list[a].is_edited = false;
 	assert_memory_equal(&before, &after, sizeof(before));
 	is_of(f, "192.0.2.1", BIT(a) | BIT(b), 0);
 	is_of(f, "192.0.2.2", BIT(a), 0);
 	assert_false(has(f, "192.0.2.3"));
+}
+
+static void is_list(struct fixture *f, const char *name, __u64 rules, bool is_edited)
+{
+	const struct store_list list = lists_of(f).list[number_of(f, name)];
+
+	assert_string_equal(list.source, name);
+	assert_int_not_equal(list.imported_s, 0);
+	assert_int_equal(list.rules, rules);
+	assert_int_equal(list.is_edited, is_edited);
+}
+
+static unsigned int add_to_list(struct fixture *f, const char *name, const char *text)
+{
+	unsigned int number;
+
+	assert_int_equal(store_list_open(f->store, name, NULL, &number), 0);
+	assert_int_equal(put_as(f, text, 0, number), 0);
+	return number;
+}
+
+/* What the pending change edits is not edited after its undo; what somebody edits meanwhile is. */
+TIME_TEST(test_an_undo_and_who_edited_a_list)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
+	unsigned int number[6];
+
+	begin(f);
+	for (int i = 0; i < 6; i++) {
+		number[i] = open_list(f, names[i]);
+		assert_int_equal(put_as(f, "192.0.2.1", 0, number[i]), i ? STORE_NEW_OWNER : 0);
+	}
+	end(f);
+	begin_pending(f, CLOCK_HOUR);
+	add_to_list(f, "a", "192.0.2.2");
+	add_to_list(f, "b", "192.0.2.3");
+	open_list(f, "c"); /* an import */
+	give_up(f, "192.0.2.1", number[3]);
+	assert_int_equal(store_list_delete(f->store, number[3]), 0);
+	open_list(f, "e");
+	give_up(f, "192.0.2.1", number[4]);
+	give_up(f, "192.0.2.1", number[5]);
+	end(f);
+	begin(f);
+	add_to_list(f, "b", "192.0.2.4");
+	give_up(f, "192.0.2.1", number[2]);
+	assert_int_equal(add_to_list(f, "d", "192.0.2.5"), number[3]);
+	/* The list gives up a rule that only the undo would bring back. */
+	assert_int_equal(give_up(f, "192.0.2.1", number[4]), STORE_NO_SUCH_RULE);
+	end(f);
+	is_list(f, "e", 0, false);
+	undo(f);
+	is_list(f, "a", 1, false);
+	is_list(f, "b", 2, true);
+	is_list(f, "c", 0, true);
+	is_list(f, "d", 2, true);
+	is_list(f, "e", 0, true);
+	is_list(f, "f", 1, false);
+	/* All rules go while a change waits. */
+	begin_pending(f, CLOCK_HOUR);
+	open_list(f, "f");
+	end(f);
+	begin(f);
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	undo(f);
+	is_list(f, "f", 0, true);
+}
+
+/* Who has ended counts for nothing: not for the rate, nor for the comment. */
+TIME_TEST(test_an_owner_who_has_ended)
+{
+	unsigned int a;
+
+	for (int pending = 0; pending < 2; pending++) {
+		const char *rated = pending ? "198.51.100.1 rate 10/s" : "192.0.2.1 rate 10/s";
+		const char *named = pending ? "198.51.100.2 comment old" : "192.0.2.2 comment old";
+
+		begin(f);
+		a = open_list(f, "a");
+		assert_int_equal(put_as(f, rated, CLOCK_SECOND, a), 0);
+		assert_int_equal(put_as(f, named, CLOCK_SECOND, a), 0);
+		end(f);
+		if (pending) {
+			begin_pending(f, CLOCK_HOUR);
+			assert_int_equal(store_clear(f->store), 0);
+			end(f);
+		}
+		clock_advance(CLOCK_SECOND);
+		begin(f);
+		put(f, pending ? "198.51.100.1 rate 99/s" : "192.0.2.1 rate 99/s");
+		put(f, pending ? "198.51.100.2" : "192.0.2.2");
+		end(f);
+		if (pending)
+			undo(f);
+		assert_int_equal(get(f, rated).rate, 99);
+		assert_string_equal(get(f, named).comment, "");
+	}
 }
 
 /* An undo does not bring rules back to a list deleted meanwhile, nor delete a list that got rules since. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A pending change: what the store keeps of the rules that it touches, and for how long. */
-#include "unit/clock_fixture.h"
+#include "unit/lists_fixture.h"
 
 #define RUNS 60
 #define RULES 200 /* numbers that rules are drawn from */
@@ -216,7 +216,7 @@ static size_t rates_with_undo(struct fixture *f)
 	size_t count;
 
 	begin(f);
-	assert_int_equal(store_rates(f->store, &count), 0);
+	assert_int_equal(store_rates(f->store, 0, &count), 0);
 	store_abort(f->store);
 	return count;
 }
@@ -254,6 +254,118 @@ TIME_TEST(test_rates_that_the_undo_would_bring_back)
 	add(f, "192.0.2.5 rate 1/s");
 	add(f, "192.0.2.1 rate 1/s");
 	assert_int_equal(rates_with_undo(f), 4);
+}
+
+/* The whole undo is read once in a transaction: what changes then is added, until there may be too much. */
+TIME_TEST(test_the_undo_is_read_once_for_rates)
+{
+	size_t count;
+
+	add(f, "192.0.2.1 rate 1/s");
+	add(f, "192.0.2.2 rate 1/s");
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_rates(f->store, SIZE_MAX, &count), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(put(f, "192.0.2.1 rate 1/s"), 0);
+	assert_int_equal(store_rates(f->store, SIZE_MAX, &count), 0);
+	assert_int_equal(count, 3);
+	assert_int_equal(store_rates(f->store, 2, &count), 0);
+	assert_int_equal(count, 2);
+	/* Only the list of the rule is gone, so the undo brings it back. */
+	assert_int_equal(del(f, "192.0.2.1 rate 1/s"), 0);
+	assert_int_equal(store_rates(f->store, SIZE_MAX, &count), 0);
+	assert_int_equal(count, 1);
+	end(f);
+}
+
+static void is_added_by(struct fixture *f, const char *text, __u32 user)
+{
+	const struct rule rule = rule_of(text);
+	struct store_addition addition;
+
+	assert_int_equal(store_addition(f->store, &rule, &addition), user ? 0 : -ENOENT);
+	if (user)
+		assert_int_equal(addition.user, user);
+}
+
+static void add_by(struct fixture *f, const char *text, __u32 user)
+{
+	const struct rule rule = rule_of(text);
+
+	put(f, text);
+	assert_int_equal(store_addition_put(f->store, &rule, &(struct store_addition){ 1, user, 0 }), 0);
+}
+
+/* Rules 1 to 6 are by user 1; user 2 makes the change that waits; user 3 comes later; nobody is noted for an import. */
+TIME_TEST(test_who_added_a_rule)
+{
+	const struct rule sixth = rule_of("192.0.2.6");
+
+	for (int undoes = 0; undoes < 2; undoes++) {
+		begin(f);
+		assert_int_equal(store_clear(f->store), 0);
+		for (char rule[] = "192.0.2.1"; rule[8] <= '6'; rule[8]++)
+			add_by(f, rule, 1);
+		end(f);
+		begin_pending(f, CLOCK_HOUR);
+		for (char rule[] = "192.0.2.1"; rule[8] <= '6'; rule[8]++)
+			assert_int_equal(del(f, rule), 0);
+		add_by(f, "192.0.2.2", 2);
+		add_by(f, "192.0.2.9", 2);
+		end(f);
+		begin(f);
+		add_by(f, "192.0.2.3", 3);
+		assert_int_equal(del(f, "192.0.2.4"), STORE_NO_SUCH_RULE);
+		put(f, "192.0.2.5");
+		assert_int_equal(give_up_rule(f->store, &sixth, STORE_BY_HAND), STORE_NO_SUCH_RULE);
+		put(f, "192.0.2.6");
+		end(f);
+		if (undoes) {
+			undo(f);
+		} else {
+			begin(f);
+			assert_int_equal(store_forget_pending(f->store), 0);
+			end(f);
+		}
+		begin(f); /* an import, which keeps the rules that are there */
+		for (char rule[] = "192.0.2.1"; rule[8] <= '9'; rule[8]++)
+			put(f, rule);
+		end(f);
+		is_added_by(f, "192.0.2.1", undoes ? 1 : 0);
+		is_added_by(f, "192.0.2.2", undoes ? 1 : 2);
+		is_added_by(f, "192.0.2.3", 3);
+		is_added_by(f, "192.0.2.4", 0);
+		is_added_by(f, "192.0.2.5", undoes ? 1 : 0);
+		is_added_by(f, "192.0.2.6", 0);
+		is_added_by(f, "192.0.2.9", undoes ? 0 : 2);
+	}
+}
+
+/* Settings that are set again while a change waits outlast its undo; others do not. */
+TIME_TEST(test_settings_that_are_set_again)
+{
+	struct store_settings all, again = store_settings_kept;
+
+	memset(&all, VERDICT_DROP, sizeof(all));
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(store_set_settings(f->store, &all), 0);
+	end(f);
+	again.policy[OUTCOME_MALFORMED] = VERDICT_DROP;
+	again.is_monitor_only = true;
+	for (int i = 0; i < 2; i++) {
+		begin(f);
+		assert_int_equal(store_set_settings(f->store, &again), 0);
+		assert_int_equal(store_is_changed(f->store), !i);
+		end(f);
+	}
+	undo(f);
+	assert_int_equal(store_settings(f->store, &all), 0);
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		assert_int_equal(all.policy[i] == VERDICT_DROP, i == OUTCOME_MALFORMED || i == OUTCOME_TOO_MANY_HEADERS);
+	assert_true(all.is_monitor_only);
 }
 
 TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
@@ -459,17 +571,6 @@ static void copy_all(struct fixture *f, struct copy *copy)
 	assert_int_equal(store_each(f->store, copy_rule, copy), 0);
 }
 
-/* Puts rules back during the visit, as change/ does. */
-static int put_back(const struct rule *rule, bool is_back, void *context)
-{
-	struct fixture *f = context;
-	int error = is_back ? put_rule(f->store, rule) : del_rule(f->store, rule);
-
-	if (error)
-		assert_int_equal(error, is_back ? 0 : STORE_NO_SUCH_RULE);
-	return 0;
-}
-
 static void equal(const struct copy *a, const struct copy *b)
 {
 	char text[2][RULE_TEXT_BYTES];
@@ -496,10 +597,7 @@ TIME_TEST(test_an_undo_restores_rules_and_counts)
 		change_random(f);
 		end(f);
 
-		begin(f);
-		assert_int_equal(store_undo_each(f->store, put_back, f), 0);
-		assert_int_equal(store_forget_pending(f->store), 0);
-		end(f);
+		undo(f);
 		nothing_pends(f);
 		copy_all(f, after);
 		equal(before, after);
