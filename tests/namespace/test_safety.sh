@@ -614,4 +614,16 @@ test_wrong_usage() {
 	END
 }
 
+# A store belongs to the network namespace of its filter, until the filter is gone. `$TX` is another namespace.
+test_another_network_namespace() {
+	xc load vrx >/dev/null
+	assert_status 3 in_tx "$TOOL" --state "$STATE/store" load vtx
+	assert_status 3 in_tx "$TOOL" --state "$STATE/store" add 192.0.2.9
+	xc add 192.0.2.1 >/dev/null || fail "the namespace of the filter is refused"
+	xc unload vrx >/dev/null
+	in_tx "$TOOL" --state "$STATE/store" load vtx >/dev/null || fail "refused, though no filter runs"
+	assert_status 3 xc add 192.0.2.2
+	in_tx "$TOOL" unload vtx >/dev/null
+}
+
 run_tests "$0" "$@"
