@@ -41,6 +41,21 @@ test_words_of_rules() {
 	assert_verdict drop 198.51.100.255 203.0.113.127 2001:db8::ff pass 203.0.113.128 2001:db8::100
 }
 
+test_chosen_by_action_or_state() {
+	answers 0 allow 22/tcp -- 'lets every source pass'
+	answers 0 add 192.0.2.1 comment "scan" -- '^added: src 192.0.2.1 comment "scan"$'
+	printf '%s\n' 'add comment "never" 192.0.2.2 state new list feed' >"$STATE/lines"
+	assert_prints added xc batch "$STATE/lines"
+	assert_prints 'proto tcp dport 22 action pass' xc list action pass
+	assert_prints 'src 192.0.2.2 state new comment "never"' xc list state new
+	answers 0 list 192.0.2.1 state new -- '^src 192.0.2.1 comment "scan"$'
+	answers 1 delete list office -- "no list 'office'"
+	answers 2 load vrx,lo -- 'write several with spaces'
+	echo 192.0.2.1 >"$STATE/lines"
+	assert_status 0 xc import "$STATE/lines" --name office
+	assert_error 'the name of a list is --list NAME'
+}
+
 # A range is one change: if it must not be made, none of its rules is there.
 test_several_rules() {
 	xc load vrx >/dev/null 2>&1
@@ -368,6 +383,15 @@ test_advice() {
 		add country CN|write \[list CN\] with preset = country and country = CN into the configuration, then xdp-cuckoo refresh CN
 		ban RU|with preset = country and country = RU into the configuration
 		add AS64496|write \[list as64496\] with preset = asn and asn = 64496 into the configuration, then xdp-cuckoo refresh as64496
+		add 192.0.2.1 comment never allow|comment "never allow"
+		add 192.0.2.1 comment never list feed|'list' follows the comment
+		add 203.0.113.5/8|the network is 203.0.0.0/8: write that
+		import x --ttl 1d|with import, takes --timeout TIME
+		import x --allow|with import, takes --action pass
+		-a 192.0.2.1|xdp-cuckoo add ADDRESS action pass
+		-d 192.0.2.1|xdp-cuckoo add ADDRESS;
+		decisions list|add ADDRESS timeout
+		list action allow|drop, pass or monitor
 		add asn 64496|with preset = asn and asn = 64496 into the configuration
 	END
 }

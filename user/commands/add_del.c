@@ -270,6 +270,9 @@ static enum command_status run_add(const struct invocation *invocation)
 	if (status != STATUS_DONE)
 		return status;
 	note_rules(&rules);
+	if (rules.rule->action == RULE_PASS && !rules.rule->src_len)
+		output_note("'%s' lets every source pass, also those that lists block; for one of them name its src",
+			    rule_format(rules.rule, text));
 	if (guard_is_elsewhere(rules.rule))
 		output_note(GUARD_ELSEWHERE, rule_format(rules.rule, text));
 	/* One note of each kind is enough. */
@@ -297,6 +300,8 @@ static enum command_status run_del(const struct invocation *invocation)
 	enum command_status status;
 	struct rules rules;
 
+	if (has_word && !command_is_list(invocation, list))
+		return command_fail(STATUS_NO, "no list '%s'; see xdp-cuckoo%s lists", list, name);
 	if (invocation->count == 1 + has_word && command_is_list(invocation, list))
 		return command_fail(STATUS_USAGE,
 				    "'%s' is a list; to delete its rules: xdp-cuckoo%s flush %s; to delete it, too: "

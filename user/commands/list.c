@@ -25,6 +25,7 @@ struct printing {
 	bool shows_counts;
 	enum list_sort { SORT_NONE, SORT_PACKETS, SORT_BYTES, SORT_END } sort;
 	const char *search;
+	const char *action;    /* of the rules; NULL: any */
 	__u64 limit;           /* of rules; 0: all */
 	struct sorted *sorted; /* room for 2 * limit */
 	size_t sorted_count;
@@ -106,7 +107,12 @@ static int visit_rule(const struct rule *rule, void *context)
 
 	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
-	if (printing->query && !rule_overlaps(rule, printing->query))
+	if (printing->action && strcasecmp(printing->action, rule_action_name(rule->action)))
+		return 0;
+	/* `list state new` names no packets. */
+	if (printing->query && (!rule_overlaps(rule, printing->query) ||
+				(printing->query->fields == RULE_NEW && printing->query->family == FLOW_NO_FAMILY &&
+				 !(rule->fields & RULE_NEW))))
 		return 0;
 	if (printing->search && !strcasestr(rule->comment, printing->search))
 		return 0;
@@ -138,6 +144,7 @@ static enum command_status read_operands(const struct invocation *invocation, st
 	const char *name = invocation->count == 1 + has_set ? invocation->operands[has_set] : "";
 	const unsigned int number = *name ? store_lists_find(&printing->lists, name) : 0;
 	const struct command *command;
+	enum rule_action ignored;
 
 	if (number)
 		printing->list = number;
@@ -152,6 +159,12 @@ static enum command_status read_operands(const struct invocation *invocation, st
 				    "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
 				    "rules, xdp-cuckoo status shows the interfaces",
 				    invocation->operands[has_set]);
+	}
+	if (invocation->count == 2 && !strcasecmp(invocation->operands[0], "action")) {
+		printing->action = invocation->operands[1];
+		return rule_action_parse(printing->action, &ignored) ?
+			       command_fail_choices("action", printing->action, "drop|pass|monitor") :
+			       STATUS_DONE;
 	}
 	printing->query = query;
 	return command_read_rule(invocation, query, NULL);

@@ -65,8 +65,9 @@ void command_report_session(struct session *session)
 	if (session->is_dry_run)
 		return;
 	if (!session->filters_count)
-		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", session->name,
-			    session_name_option(session->name));
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE%s", session->name,
+			    session_name_option(session->name),
+			    *session_name_option(session->name) ? "; the name of a list is --list NAME" : "");
 	command_report_found(session);
 }
 

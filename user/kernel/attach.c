@@ -133,7 +133,7 @@ int kernel_no_interface_reason(const char *name, struct reason *reason)
 
 	interfaces_names(offer_name, &suggest);
 	return reason_set(reason, -ENODEV, "there is no interface '%s' here%s", name,
-			  suggest_text(&suggest, "ip link", text));
+			  strchr(name, ',') ? "; write several with spaces" : suggest_text(&suggest, "ip link", text));
 }
 
 struct kernel_attachment kernel_attachment_of(const struct interface *interface)

@@ -299,7 +299,8 @@ void list_write_csv(FILE *to, const struct rule *rule)
 		for (size_t k = 0; k + 1 < count; k += 2)
 			if (!strcmp(words[k], columns[i].keyword))
 				/* A rule has no quotes, so none need doubling. */
-				fprintf(to, strpbrk(words[k + 1], ", ") ? "\"%s\"" : "%s", words[k + 1]);
+				fprintf(to, strpbrk(words[k + 1], ", ") ? "\"%s\"" : "%s",
+					words[k + 1] + (*words[k + 1] == '"'));
 	}
 	fputc('\n', to);
 }

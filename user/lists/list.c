@@ -57,11 +57,17 @@ int list_report(struct list_input *list, void (*report)(struct list_input *list,
 
 void list_row_add(struct list_row *row, const char *keyword, const char *value)
 {
+	/* A comment stays the last: without quotes, what follows it could be a part of it. */
+	const size_t last = row->count && !strcmp(row->words[row->count - 2], "comment") ? 2 : 0;
+	const char **at = row->words + row->count - last;
+
 	row->is_cut |= row->count + 2 > RULE_WORDS_MAX;
 	if (row->is_cut)
 		return;
-	row->words[row->count++] = keyword;
-	row->words[row->count++] = value;
+	memmove(at + 2, at, last * sizeof(*at));
+	at[0] = keyword;
+	at[1] = value;
+	row->count += 2;
 }
 
 void list_row_print(struct list_row *row, const char *keyword, const char *format, ...)

@@ -85,6 +85,8 @@ static const char *keyword_of_expression(struct nft_set *set, const json_t *expr
 
 	json_unpack((json_t *)expression, "{s:{s:s, s:s}}", "payload", "protocol", &protocol, "field", &field);
 	json_unpack((json_t *)expression, "{s:{s:s}}", "meta", "key", &key);
+	if (!strncmp(protocol, "ip", 2))
+		set->columns.family = protocol[2] == '6' ? 6 : 4;
 	if (!strcmp(protocol, "icmpv6"))
 		set->icmp = LIST_ICMPV6_TYPE;
 	snprintf(name, sizeof(name), "%s %s", *key ? "meta" : protocol, *key ? key : field);
@@ -212,8 +214,7 @@ static const char *add_part(struct nft_set *set, struct list_row *row, const cha
 	static const char *const units[] = { "bytes", "kbytes", "mbytes" };
 	json_t *left = json_object_get(part, "left"), *payload = json_object_get(left, "payload");
 	const json_t *first = json_object_iter_value(json_object_iter(left)); /* of payload, meta or ct */
-	const char *protocol = json_string_value(json_object_get(payload, "protocol")), *unit = "packets";
-	const char *op = "", *per = "", *keyword, *name;
+	const char *op = "", *per = "", *unit = "packets", *keyword, *name;
 	unsigned int bytes = 0;
 	json_int_t rate = 0;
 
@@ -237,8 +238,6 @@ static const char *add_part(struct nft_set *set, struct list_row *row, const cha
 	    add_value(set, row, keyword, json_object_get(part, "right")))
 		return name ? name : what;
 	set->columns.keyword[set->columns.count++] = keyword;
-	if (protocol && !strncmp(protocol, "ip", 2))
-		set->columns.family = protocol[2] == '6' ? 6 : 4;
 	return NULL;
 }
 
@@ -404,6 +403,8 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 		set = *known;
 	} else {
 		set.columns.action = in->list->action;
+		if (!set.columns.family && !strncmp(set.family, "ip", 2))
+			set.columns.family = set.family[2] == '6' ? 6 : 4;
 		list_columns_take_name(&set.columns, set.name, '_');
 		list_note(in->list, "set '%s %s %s': %s", set.family, set.table, set.name,
 			  list_columns_format(&set.columns, columns));

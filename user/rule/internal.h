@@ -5,7 +5,7 @@
 
 #include "rule/rule.h"
 
-#define RULE_PHRASE_BYTES 2048
+#define RULE_PHRASE_BYTES RULE_LINE_BYTES
 
 /* The words of a rule as keyword, value, keyword, value, ... Values may mean several: "80-443", "tcp,udp". */
 struct rule_phrase {

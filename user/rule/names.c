@@ -88,7 +88,8 @@ bool rule_is_icmp(const struct rule *rule)
 #define SERVICES "/etc/services"
 
 struct service {
-	__u16 port;
+	__u16 port; /* 0: protocols have different ones */
+	__u8 proto; /* 0: any */
 	const char *name;
 	char copy[]; /* that `name` points to, except in a service to search */
 };
@@ -96,21 +97,26 @@ struct service {
 static pthread_once_t services_once = PTHREAD_ONCE_INIT;
 static void *services; /* a tree: see tsearch(3) */
 
-static int compare_names(const void *a, const void *b)
+static int compare_services(const void *a, const void *b)
 {
-	return strcasecmp(((const struct service *)a)->name, ((const struct service *)b)->name);
+	const struct service *x = a, *y = b;
+
+	return x->proto != y->proto ? x->proto - y->proto : strcasecmp(x->name, y->name);
 }
 
-/* The first port of a name counts. Without memory the name is not known. */
-static void add_service(const char *name, __u16 port)
+/* The first port of a name and a protocol counts. Without memory the name is not known. */
+static void add_service(const char *name, __u8 proto, __u16 port)
 {
 	struct service *service = malloc(sizeof(*service) + strlen(name) + 1), **found = NULL;
 
 	if (service) {
 		service->port = port;
+		service->proto = proto;
 		service->name = strcpy(service->copy, name);
-		found = tsearch(service, &services, compare_names);
+		found = tsearch(service, &services, compare_services);
 	}
+	if (found && !proto && (*found)->port != port)
+		(*found)->port = 0;
 	if (!found || *found != service)
 		free(service);
 }
@@ -123,31 +129,37 @@ static void read_services(void)
 
 	/* "https  443/tcp  alias ...  # comment" */
 	while (file && getline(&line, &room, file) > 0) {
-		char *rest = NULL, *name, *number;
+		char *rest = NULL, *name, *number, protocol[16];
 		unsigned int port;
+		__u8 proto;
 
 		line[strcspn(line, "#\n")] = '\0';
 		name = strtok_r(line, " \t", &rest);
 		number = strtok_r(NULL, " \t", &rest);
-		if (!number || sscanf(number, "%u/", &port) != 1 || port > 65535)
+		if (!number || sscanf(number, "%u/%15s", &port, protocol) != 2 || port > 65535 ||
+		    !rule_protocol_number(protocol, &proto) || !rule_has_ports(proto))
 			continue;
-		for (; name; name = strtok_r(NULL, " \t", &rest))
-			add_service(name, port);
+		for (; name; name = strtok_r(NULL, " \t", &rest)) {
+			add_service(name, proto, port);
+			add_service(name, 0, port);
+		}
 	}
 	free(line);
 	if (file)
 		fclose(file);
 }
 
-bool rule_service_port(const char *name, __u16 *port)
+bool rule_service_port(const char *name, __u8 proto, __u16 *port)
 {
-	const struct service wanted = { .name = name }, *const * found;
+	const struct service wanted = { .name = name, .proto = proto }, *const * found;
 
 	if (!isalpha((unsigned char)*name))
 		return false;
 	pthread_once(&services_once, read_services);
-	found = tfind(&wanted, &services, compare_names);
+	found = tfind(&wanted, &services, compare_services);
+	if (!found && proto)
+		return rule_service_port(name, 0, port);
 	if (found)
 		*port = (*found)->port;
-	return found;
+	return found && *port;
 }

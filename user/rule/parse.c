@@ -13,13 +13,14 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 
-#define MASKED_MIN_IPV4 8 /* the shortest prefix whose host bits are cleared */
-#define MASKED_MIN_IPV6 7
+#define MASKED_MIN_IPV4 16 /* the shortest prefix whose host bits are cleared */
+#define MASKED_MIN_IPV6 32
 #define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
 
 struct parser {
 	struct rule *rule;
 	struct rule_masked *masked; /* NULL: host bits are refused */
+	__u8 proto;                 /* of the phrase: services are named for a protocol; 0: any */
 	struct reason *reason;
 };
 
@@ -127,16 +128,17 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 		return 0;
 	*address = rule_network(address, length);
 	/*
-	 * Nobody means a quarter of all addresses by 192.0.2.0/2: that is a typing error, or the end of a file that is cut.
-	 * To Cisco, 192.0.2.1 0.0.0.0 is a host. People write fd00::/7 for fc00::/7.
+	 * Nobody means 16 million addresses by 192.0.2.5/8: that is a wrong key, or the end of a file that is cut. To
+	 * Cisco, 192.0.2.1 0.0.0.0 is a host.
 	 */
 	if (parser->masked && length >= (family == FLOW_IPV4 ? MASKED_MIN_IPV4 : MASKED_MIN_IPV6)) {
 		if (!parser->masked->count++)
 			strcpy(parser->masked->first, value);
 		return 0;
 	}
-	return fail(parser, "'%s' has host bits set; the network is %s", value,
-		    rule_prefix_format(family, address, length, text));
+	return fail(parser, "'%s' has host bits set; the network is %s%s", value,
+		    rule_prefix_format(family, address, length, text),
+		    parser->masked ? ": write that, if you mean so many addresses" : "");
 }
 
 static int parse_proto(struct parser *parser, const struct keyword *keyword, const char *value)
@@ -262,7 +264,7 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != keyword->kind)
 		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
-	if (is_port && rule_service_port(value, &service))
+	if (is_port && rule_service_port(value, parser->proto, &service))
 		number = service;
 	else if (is_port && strchr(value, '/') && isdigit((unsigned char)value[strlen(value) - 1])) {
 		unsigned int bits;
@@ -354,6 +356,7 @@ static int parse_timeout(struct parser *parser, const struct keyword *keyword, c
 
 static int parse_comment(struct parser *parser, const struct keyword *keyword, const char *value)
 {
+	value += *value == '"';
 	if (strlen(value) >= RULE_COMMENT_BYTES)
 		return fail(parser, "'%s %.20s...': a comment has at most 255 bytes", keyword->word, value);
 	if (!rule_is_plain(value))
@@ -452,6 +455,9 @@ int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action,
 	memset(rule, 0, sizeof(*rule));
 	rule->family = FLOW_NO_FAMILY;
 	rule->action = action;
+	for (size_t i = 0; i < phrase->count; i += 2)
+		if (!strcmp(phrase->words[i], "proto") && phrase->words[i + 1])
+			rule_protocol_number(phrase->words[i + 1], &parser.proto);
 	for (size_t i = 0; i < phrase->count; i += 2) {
 		const struct keyword *keyword = find_keyword(phrase->words[i]);
 		const unsigned int bit = 1U << (keyword - keywords);
@@ -485,6 +491,7 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 
 	for (*count = 0; text[strspn(text, space)]; ++*count) {
 		char *word = text + strspn(text, space), *end;
+		const bool is_comment = *word == '"' && *count && rule_is_comment(words[*count - 1]);
 
 		end = *word == '"' ? strchr(++word, '"') : word + strcspn(word, space);
 		if (!end)
@@ -492,8 +499,8 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 		text = *end ? end + 1 : end;
 		*end = '\0';
 		if (*count == RULE_WORDS_MAX)
-			return reason_set(reason, -EINVAL, "'%s': too many words for a rule", word);
-		words[*count] = word;
+			return reason_set(reason, -EINVAL, "'%.80s': too many words for a rule", word);
+		words[*count] = word - is_comment;
 	}
 	return 0;
 }

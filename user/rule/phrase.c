@@ -17,6 +17,10 @@ struct phrase_reading {
 	const char *const *words;
 	size_t count, next;
 	const char *port; /* what "port" means: dport, or after ufw's "from" sport; NULL: nothing, in a file */
+	const char *all;  /* all addresses of the family that nft's ip or ip6 means; NULL: neither came */
+	const char *list; /* the last one that join() made, */
+	size_t list_end;  /* and its end in phrase->text */
+	bool may_list;    /* an address without a keyword came: another one makes a list */
 	bool is_of_file;  /* "A,B" and "A B" could be columns of anything */
 	struct reason *reason;
 };
@@ -34,15 +38,25 @@ static const struct synonym {
 	{ "protocol|l4proto|nexthdr", "proto", NULL },
 	{ "source-port|src-port", "sport", NULL },
 	{ "destination-port|dst-port", "dport", NULL },
-	{ "ttl|bantime|expires|for|duration", "timeout", NULL },
+	{ "bantime|expires|for|duration", "timeout", NULL },
 	{ "reason", "comment", NULL },
 	{ "drop|deny|block|ban", "action", "drop" },
 	{ "pass|allow|accept|permit|nomatch", "action", "pass" },
 	{ "monitor", "action", "monitor" },
 };
 
-/* nft and tcpdump write these around the fields; they mean nothing here. */
-static const char *const fillers[] = { "counter", "and", "{", "}", "ip", "ip6", "th", "ct" };
+/* nft and tcpdump write these around the fields, some only before fields that are the same here. */
+static const struct {
+	const char *words, *before; /* NULL: anything */
+	const char *all;            /* addresses of the family that the rule is for */
+} fillers[] = {
+	{ "counter|and|{|}", NULL, NULL },
+	{ "ip", "saddr|daddr|protocol|length|src|dst|proto", "0.0.0.0/0" },
+	{ "ip6", "saddr|daddr|nexthdr|src|dst|proto", "::/0" },
+	{ "th", "sport|dport", NULL },
+	{ "meta", "l4proto", NULL },
+	{ "ct", "state", NULL },
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -54,6 +68,11 @@ static const struct synonym *find_synonym(const char *word)
 	return NULL;
 }
 
+bool rule_is_comment(const char *word)
+{
+	return suggest_has("comment|reason", word, strlen(word), false);
+}
+
 const char *rule_keyword_of(const char *word)
 {
 	const struct synonym *synonym = find_synonym(word);
@@ -61,24 +80,33 @@ const char *rule_keyword_of(const char *word)
 	return rule_keyword(word) ? rule_keyword(word) : synonym && !synonym->value ? synonym->keyword : NULL;
 }
 
-static bool is_filler(const struct phrase_reading *reading, const char *word)
+static const char *next_word(const struct phrase_reading *reading)
 {
-	const char *next = reading->next < reading->count ? reading->words[reading->next] : "";
-
-	for (size_t i = 0; i < COUNT(fillers); i++)
-		if (!strcmp(fillers[i], word))
-			/* "ip saddr", "th dport" */
-			return !isalpha((unsigned char)*word) || !strcmp(word, "counter") || !strcmp(word, "and") ||
-			       rule_keyword_of(next);
-	return false;
+	return reading->next < reading->count ? reading->words[reading->next] : "";
 }
 
-/* Numbers are no protocols here: "443" alone could be a port. */
+/* 1: the word is a filler, and now read. 0: it is none, or not before this field. */
+static int read_filler(struct phrase_reading *reading, const char *word)
+{
+	const char *next = next_word(reading);
+	size_t i = 0;
+
+	while (i < COUNT(fillers) && !suggest_has(fillers[i].words, word, strlen(word), false))
+		i++;
+	if (i == COUNT(fillers) || (fillers[i].before && !suggest_has(fillers[i].before, next, strlen(next), false)))
+		return 0;
+	if (fillers[i].all && reading->all && fillers[i].all != reading->all)
+		return fail(reading, "'%s %s': a packet is IPv4 or IPv6; write a rule for each", word, next);
+	reading->all = fillers[i].all ? fillers[i].all : reading->all;
+	return 1;
+}
+
+/* Numbers are no protocols here: "443" alone could be a port. Nor is "ipv6", which rather means the family. */
 static bool is_protocol(const char *word)
 {
 	__u8 number;
 
-	return isalpha((unsigned char)*word) && rule_protocol_number(word, &number);
+	return isalpha((unsigned char)*word) && strcasecmp(word, "ipv6") && rule_protocol_number(word, &number);
 }
 
 static bool is_address(const char *word)
@@ -91,11 +119,11 @@ bool rule_is_word(const char *word)
 	bool is_filler = false;
 
 	for (size_t i = 0; i < COUNT(fillers); i++)
-		is_filler |= !strcmp(fillers[i], word);
+		is_filler |= suggest_has(fillers[i].words, word, strlen(word), true);
 	return is_filler || rule_keyword(word) || find_synonym(word) || is_protocol(word) || is_address(word);
 }
 
-static bool is_port(const char *word)
+static bool is_port(const char *word, __u8 proto)
 {
 	const struct synonym *synonym = find_synonym(word);
 	char first[SERVICE_BYTES];
@@ -105,7 +133,7 @@ static bool is_port(const char *word)
 		return !strpbrk(word, ".:/");
 	/* "https,ssh" */
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(word, ","), word);
-	return !rule_keyword(word) && !synonym && !is_protocol(word) && rule_service_port(first, &number);
+	return !rule_keyword(word) && !synonym && !is_protocol(word) && rule_service_port(first, proto, &number);
 }
 
 /* ---- the phrase ---- */
@@ -113,9 +141,15 @@ static bool is_port(const char *word)
 static int add(struct phrase_reading *reading, const char *keyword, const char *value)
 {
 	struct rule_phrase *phrase = reading->phrase;
+	const char *next = next_word(reading);
 
 	if (phrase->count + 2 > RULE_WORDS_MAX)
 		return fail(reading, "'%.80s': too many words for a rule", value ? value : keyword);
+	if (value && *next && !strcmp(keyword, "comment") && rule_is_open_comment(value))
+		return fail(reading,
+			    "'%.40s' follows the comment '%.40s'; quote a comment of several words: comment "
+			    "\"%.40s %.40s\"; one of a single word comes last",
+			    next, value, value, next);
 	phrase->words[phrase->count++] = keyword;
 	phrase->words[phrase->count++] = value;
 	return 0;
@@ -143,29 +177,56 @@ static int add_part(struct phrase_reading *reading, const char *keyword, const c
 	return value ? add(reading, keyword, value) : -EINVAL;
 }
 
+/* The value that the phrase has for this keyword; NULL: none. */
+static const char **find_value(struct rule_phrase *phrase, const char *keyword)
+{
+	for (size_t i = 0; i < phrase->count; i += 2)
+		if (!strcmp(phrase->words[i], keyword))
+			return &phrase->words[i + 1];
+	return NULL;
+}
+
+/* Makes "value,text" of *value; only "text" if that is NULL. Each text costs its length once. 0; -EINVAL. */
+static int join(struct phrase_reading *reading, const char **value, char separator, const char *text, size_t length)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	const bool is_first = !*value;
+	char *added;
+
+	if (!is_first && (*value != reading->list || reading->list_end != phrase->used))
+		*value = keep(reading, *value, strlen(*value));
+	added = is_first || *value ? keep(reading, text, length) : NULL;
+	if (!added)
+		return -EINVAL;
+	if (is_first)
+		*value = added;
+	else
+		added[-1] = separator;
+	reading->list = *value;
+	reading->list_end = phrase->used;
+	return 0;
+}
+
 /* An address without a keyword: the source. More of them make a list: "A,B". */
 static int add_source(struct phrase_reading *reading, const char *word)
 {
 	struct rule_phrase *phrase = reading->phrase;
-	char *list;
+	const char **value = find_value(phrase, "src");
 
-	for (size_t i = 0; i < phrase->count; i += 2) {
-		const char *before = phrase->words[i + 1];
-
-		if (strcmp(phrase->words[i], "src"))
-			continue;
-		if (!strncmp(word, "255.", 4))
-			return fail(reading, "'%s' is a netmask: write %s/%s", word, before, word);
-		if (reading->is_of_file)
-			return fail(reading, "'src %s': src is given twice; write a rule for each", word);
-		list = keep(reading, before, strlen(before));
-		if (!list || !keep(reading, word, strlen(word)))
-			return -EINVAL;
-		list[strlen(before)] = ',';
-		phrase->words[i + 1] = list;
-		return 0;
+	if (find_value(phrase, "dst"))
+		return fail(reading, "'%.80s' after a dst: write src %.80s, or for several destinations dst A,B", word,
+			    word);
+	if (!value) {
+		reading->may_list = true;
+		return add(reading, "src", word);
 	}
-	return add(reading, "src", word);
+	if (*value && !strncmp(word, "255.", 4))
+		return fail(reading, "'%s' is a netmask: write %s/%s", word, *value, word);
+	if (!strncmp(word, "0.", 2) && !strchr(word, '/'))
+		return fail(reading, "'%s' is the mask of a Cisco router: write ADDRESS/LENGTH", word);
+	if (reading->is_of_file || !reading->may_list)
+		return fail(reading, "'src %.80s': src is given twice; write a rule for each", word);
+	return join(reading, value, ',', word, strlen(word));
 }
 
 /* ---- words ---- */
@@ -173,8 +234,7 @@ static int add_source(struct phrase_reading *reading, const char *word)
 /* nft writes lists as "{ 80, 443 }", in several words. */
 static int add_braced(struct phrase_reading *reading, const char *keyword)
 {
-	struct rule_phrase *phrase = reading->phrase;
-	const char *value = phrase->text + phrase->used, *after = NULL;
+	const char *value = NULL, *after = NULL;
 
 	while (reading->next < reading->count && !after) {
 		const char *word = reading->words[reading->next++];
@@ -184,14 +244,10 @@ static int add_braced(struct phrase_reading *reading, const char *keyword)
 		after = start[length] ? start + length + 1 : NULL;
 		while (length && start[length - 1] == ',')
 			length--;
-		if (!length)
-			continue;
-		if (phrase->text + phrase->used != value)
-			phrase->text[phrase->used - 1] = ',';
-		if (!keep(reading, start, length))
+		if (length && join(reading, &value, ',', start, length))
 			return -EINVAL;
 	}
-	if (phrase->text + phrase->used == value)
+	if (!value)
 		return fail(reading, "'%s {': no value before the '}'", keyword);
 	if (!after)
 		return fail(reading, "'%s {': a '}' is missing", keyword);
@@ -204,18 +260,12 @@ static int add_braced(struct phrase_reading *reading, const char *keyword)
 static int add_end_of_range(struct phrase_reading *reading)
 {
 	struct rule_phrase *phrase = reading->phrase;
-	const char *first = phrase->count ? phrase->words[phrase->count - 1] : NULL, *last;
-	char *range;
+	const char **value = phrase->count ? &phrase->words[phrase->count - 1] : NULL, *last = next_word(reading);
 
-	if (!first || !is_address(first) || strpbrk(first, ",-/") || reading->next == reading->count)
+	if (!value || !*value || !is_address(*value) || strpbrk(*value, ",-/") || !*last)
 		return 1;
-	last = reading->words[reading->next++];
-	range = keep(reading, first, strlen(first));
-	if (!range || !keep(reading, last, strlen(last)))
-		return -EINVAL;
-	range[strlen(first)] = '-';
-	phrase->words[phrase->count - 1] = range;
-	return 0;
+	reading->next++;
+	return join(reading, value, '-', last, strlen(last));
 }
 
 /* `keyword` is not the word itself where that is a synonym. */
@@ -227,7 +277,8 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 	if (reading->next == reading->count)
 		return add(reading, keyword, NULL);
 	value = reading->words[reading->next];
-	if (*value == '{' && strcmp(keyword, "comment"))
+	/* In nft, flags in braces are all flags that a packet has. */
+	if (*value == '{' && strcmp(keyword, "comment") && strcmp(keyword, "flags"))
 		return add_braced(reading, keyword);
 	reading->next++;
 	/* tcpdump's "src port 53" */
@@ -242,7 +293,7 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 		return add(reading, keyword, synonym && synonym->value ? synonym->value : value);
 	}
 	/* ufw's "from any" names no address. */
-	if (takes_address && (!strcmp(value, "any") || !strcmp(value, "anywhere")))
+	if (takes_address && !reading->all && (!strcmp(value, "any") || !strcmp(value, "anywhere")))
 		return 0;
 	return add(reading, keyword, value);
 }
@@ -275,41 +326,50 @@ static int add_port(struct phrase_reading *reading, const char *word, size_t len
 /* ipset writes "192.0.2.1,tcp:443,198.51.100.7" for source, port and destination; "A,B" are two sources. */
 static int add_element(struct phrase_reading *reading, const char *word)
 {
-	bool has_port = false;
-	int error = 0;
+	const char *port = strchr(word, ',') + 1, *dst = strchrnul(port, ',');
+	const size_t length = dst - port, digits = strspn(port, "0123456789-");
+	const char *src;
+	int error;
 
 	if (reading->is_of_file)
 		return fail(reading,
 			    "'%.80s': write a rule on each line, or name the columns in the first line: src,dport,...",
 			    word);
-	for (const char *part = word; !error && *part; part += *part == ',') {
-		const size_t length = strcspn(part, ","), digits = strspn(part, "0123456789-");
-
-		if (digits == length) {
-			error = add(reading, "proto", "tcp");
-			if (!error)
-				error = add_part(reading, "dport", part, length);
-			has_port = true;
-		} else {
-			error = add_port(reading, part, length);
-			has_port |= !error;
-		}
-		if (error > 0) {
-			const char *address = keep(reading, part, length);
-
-			error = !address ? -EINVAL :
-				has_port ? add(reading, "dst", address) :
-					   add_source(reading, address);
-		}
-		part += length;
+	if (length && digits == length) {
+		error = add(reading, "proto", "tcp");
+		error = error ? error : add_part(reading, "dport", port, length);
+	} else {
+		error = add_port(reading, port, length);
 	}
-	return error;
+	if (error)
+		return error > 0 ? add_source(reading, word) : error;
+	reading->may_list = false; /* one address has this port, not those before it */
+	src = keep(reading, word, port - 1 - word);
+	error = src ? add_source(reading, src) : -EINVAL;
+	reading->may_list = false;
+	return error || !*dst ? error : add(reading, "dst", dst + 1);
+}
+
+/* Refuses fields of nft that are other ones here. 0; -EINVAL. */
+static int refuse_field(struct phrase_reading *reading, const char *protocol, const char *field)
+{
+	const char *value = reading->next + 1 < reading->count ? reading->words[reading->next + 1] : "";
+
+	if (!strcasecmp(protocol, "udp") && !strcasecmp(field, "length"))
+		return fail(reading,
+			    "'udp length' is without the IP header; write proto udp length N, of the whole packet");
+	if (!strcasecmp(protocol, "tcp") && !strcasecmp(field, "flags") && strpbrk(value, ",{") && !strchr(value, '/'))
+		return fail(reading,
+			    "'tcp flags %.40s': for all of them write flags syn,ack/syn,ack; for any of them, "
+			    "as in nft, a rule for each",
+			    value);
+	return 0;
 }
 
 static int read_word(struct phrase_reading *reading, const char *word)
 {
 	const struct synonym *synonym;
-	const char *equals = strchr(word, '=');
+	const char *equals = strchr(word, '='), *next = next_word(reading);
 	__u8 number;
 	int error;
 
@@ -319,6 +379,10 @@ static int read_word(struct phrase_reading *reading, const char *word)
 	synonym = find_synonym(word);
 	if (!strcasecmp(word, "port") && reading->port)
 		return add_next(reading, reading->port);
+	if (!strcasecmp(word, "to") && find_value(reading->phrase, "src") &&
+	    (!reading->port || strcmp(reading->port, "sport")))
+		return fail(reading, "'to %.80s': write a destination as dst %.80s, or from A to B; a range is A-B",
+			    next, next);
 	if (synonym && !strcasecmp(word, "from"))
 		reading->port = "sport";
 	if (synonym && !strcasecmp(word, "to"))
@@ -326,16 +390,19 @@ static int read_word(struct phrase_reading *reading, const char *word)
 	if (synonym)
 		return synonym->value ? add(reading, synonym->keyword, synonym->value) :
 					add_next(reading, synonym->keyword);
-	if (is_filler(reading, word))
-		return 0;
+	error = read_filler(reading, word);
+	if (error)
+		return error > 0 ? 0 : error;
 	if (!strcmp(word, "-") && (error = add_end_of_range(reading)) <= 0)
 		return error;
 	if (is_protocol(word)) {
 		/* "tcp", "tcp 443", "tcp https" */
 		const bool has_port = rule_protocol_number(word, &number) && rule_has_ports(number) &&
-				      reading->next < reading->count && is_port(reading->words[reading->next]);
+				      is_port(next, number);
 
-		error = add(reading, "proto", word);
+		error = refuse_field(reading, word, next);
+		if (!error)
+			error = add(reading, "proto", word);
 		return error || !has_port ? error : add(reading, "dport", reading->words[reading->next++]);
 	}
 	if (equals) {
@@ -374,5 +441,8 @@ int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_
 
 		error = rule_keyword(word) ? add_next(&reading, rule_keyword(word)) : read_word(&reading, word);
 	}
+	/* An address of the other family does not go with these. */
+	if (!error && reading.all && (!find_value(phrase, "src") || !find_value(phrase, "dst")))
+		error = add(&reading, find_value(phrase, "src") ? "dst" : "src", reading.all);
 	return error;
 }

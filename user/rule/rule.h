@@ -19,7 +19,8 @@
 #define RULE_COMMENT_BYTES 256        /* with the final 0 */
 #define RULE_ENCODED_BYTES 56         /* longest result of rule_encode() */
 #define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
-#define RULE_WORDS_MAX 32             /* in the text of one rule */
+#define RULE_WORDS_MAX 1056           /* in a text that means several rules: RULE_EACH_MAX addresses, and fields */
+#define RULE_LINE_BYTES 49152         /* of such a text */
 #define RULE_PREFIX_BYTES 50          /* longest text of an address with a prefix length */
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
@@ -126,13 +127,14 @@ int rule_parse_words(const char *const *words, size_t count, struct rule *rule, 
 int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 
 /*
- * rule_split() cuts `text` in place into words. -EINVAL: too many words, or a quote that is not closed.
+ * rule_split() cuts `text` in place into words. A quoted comment keeps its first quote: it ends there for sure. -EINVAL:
+ * too many words, or a quote that is not closed.
  * rule_words_split() does so with a copy; also -EINVAL: the text is too long. 0.
  */
 struct rule_words {
 	const char *word[RULE_WORDS_MAX];
 	size_t count;
-	char text[2 * RULE_TEXT_BYTES]; /* a canonical text fits, with room for white space */
+	char text[RULE_LINE_BYTES];
 };
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
 int rule_words_split(struct rule_words *words, const char *text, struct reason *reason);
@@ -173,11 +175,20 @@ void rules_free(struct rules *rules);
 /* The keyword that a word means, for example src for saddr; NULL: none. */
 const char *rule_keyword_of(const char *word);
 
+/* Whether the word after this one is a comment. */
+bool rule_is_comment(const char *word);
+
+/* Whether no quotes show that a comment ends where this word ends. */
+static inline bool rule_is_open_comment(const char *comment)
+{
+	return !strpbrk(comment, " \t\"");
+}
+
 /* Whether a rule may start with this word, so that it cannot be the name of a list. */
 bool rule_is_word(const char *word);
 
-/* Sets the port of a service in /etc/services. false: there is none of this name. */
-bool rule_service_port(const char *name, __u16 *port);
+/* Sets the port of a service in /etc/services. `proto` 0: any. false: none has this name, or several with other ports. */
+bool rule_service_port(const char *name, __u8 proto, __u16 *port);
 
 /* Keyword number `index`. *value: its kind of value, or choices joined by '|'. NULL after the last. */
 const char *rule_word(size_t index, const char **value);

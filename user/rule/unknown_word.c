@@ -25,10 +25,14 @@ static const struct advice strangers[] = {
 	  "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
 	{ "in", "is no field of a rule, which holds in both directions; leave it out" },
 	{ "out", "is no field of a rule, which holds in both directions: load the filter with --outgoing" },
+	{ "ip|ip6|ipv4|ipv6",
+	  "is no field of a rule: an address shows its family, and src ::/0 is all of IPv6; of the header only addresses, "
+	  "protocol and length (of the whole packet) are compared; IPv6 in IPv4 is proto ipv6" },
+	{ "ttl|hoplimit", "is no field of a rule: hops are not compared; a rule ends by: timeout TIME" },
+	{ "per|each", "is not possible: a rate is for all packets of a rule, not for each source" },
 	{ "mac", "is no field of a rule: rules match IP addresses" },
 	{ "limit", "is no field of a rule: write rate 1000/s, and packets above the rate are dropped" },
-	{ "log", "is no field of a rule: xdp-cuckoo monitor shows what rules drop, or would drop" },
-	{ "trace", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+	{ "log|trace", "is no field of a rule: xdp-cuckoo monitor shows what rules drop, or would drop" },
 	{ "not|!|except", "is not possible: write what to drop, and rules with action pass for what must pass" },
 	{ "fragments|frag",
 	  "is not a word of a rule: write fragment any; what later fragments do that no rule matches says xdp-cuckoo policy" },
@@ -42,8 +46,7 @@ static const struct advice strangers[] = {
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
 	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
 	{ "until", "is no field of a rule: write timeout TIME, from now on, or expires 2026-12-01T00:00Z" },
-	{ "hour|hours|minutes", "is not a word of a rule: a time is one word, like 1h30m" },
-	{ "days", "is not a word of a rule: a time is one word, like 2d" },
+	{ "hour|hours|minutes|days", "is not a word of a rule: a time is one word, like 1h30m or 2d" },
 };
 
 static int number_reason(const struct rule_phrase *phrase, const char *word, struct reason *reason)
@@ -100,10 +103,6 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 	__u16 port;
 	char text[SUGGEST_TEXT_BYTES], fields[128] = "";
 
-	if (phrase->count && !strcmp(phrase->words[phrase->count - 2], "comment"))
-		return fail(reason,
-			    "'%.80s' is not a word of a rule; quote a comment of several words: comment \"%.40s %.40s\"",
-			    word, phrase->words[phrase->count - 1], word);
 	if (advice)
 		return fail(reason, "'%s' %s", word, advice);
 	if (has_section(word, next, reason))
@@ -112,7 +111,7 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 		return fail(reason, "'%.80s' is not a word of a rule; words of a rule have no dashes: %.40s", word,
 			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
 									word + strspn(word, "-"));
-	if (rule_service_port(word, &port))
+	if (rule_service_port(word, 0, &port))
 		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
 			    word);
 	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/random.h"
 #include "unit/rule_fixture.h"
 
 #define LINE_BYTES 4096
@@ -65,6 +66,37 @@ static const struct {
 	/* host bits */
 	{ "192.0.2.1/24", "src 192.0.2.0/24" },
 	{ "2001:db8::1/32", "src 2001:db8::/32" },
+	{ "203.0.113.5/16", "src 203.0.0.0/16" },
+	{ "comment \"drop it\" 192.0.2.1", "src 192.0.2.1 comment \"drop it\"" },
+	/* the family */
+	{ "ip6 nexthdr tcp dport 22", "proto tcp src ::/0 dport 22" },
+	{ "meta l4proto tcp th dport 22", "proto tcp dport 22" },
+	{ "ip length 100", "src 0.0.0.0/0 length 100" },
+	{ "ip6 saddr 192.0.2.1", "is IPv6, but the rule's other address is not" },
+	{ "ip protocol tcp ip6 saddr ::1", "write a rule for each" },
+	{ "ip saddr any", "'any' is not an IPv4" },
+	{ "ip6 length 100", "'ip6' is no field" },
+	{ "ipv6 2001:db8::1", "proto ipv6" },
+	/* a comment without quotes */
+	{ "192.0.2.1 comment never allow", "quote a comment of several words: comment \"never allow\"" },
+	{ "192.0.2.1 comment=never allow", "'allow' follows the comment" },
+	{ "192.0.2.1 reason abuse tcp 22", "'tcp' follows the comment" },
+	/* other meanings elsewhere */
+	{ "ip saddr 192.0.2.1 ip ttl 64 drop", "'ip' is no field" },
+	{ "192.0.2.1 ttl 64", "a rule ends by: timeout TIME" },
+	{ "udp length 100", "without the IP header" },
+	{ "tcp flags syn,ack", "flags syn,ack/syn,ack" },
+	{ "tcp flags { syn }", "as in nft" },
+	{ "192.0.2.1 to 192.0.2.9", "a range is A-B" },
+	{ "dst 192.0.2.1 192.0.2.2", "write src 192.0.2.2, or for several destinations" },
+	{ "192.0.2.0 0.0.0.255", "write ADDRESS/LENGTH" },
+	{ "tcp:80,192.0.2.1", "'tcp:80' is not an IPv4 or IPv6 address" },
+	{ "192.0.2.1,192.0.2.2,tcp:80", "'tcp:80' is not an IPv4 or IPv6 address" },
+	{ "192.0.2.9 192.0.2.1,tcp:80", "src is given twice" },
+	{ "192.0.2.1,tcp:80 192.0.2.9", "src is given twice" },
+	{ "src 192.0.2.1 192.0.2.9", "src is given twice" },
+	{ "203.0.113.5/8", "the network is 203.0.0.0/8" },
+	{ "192.0.2.1 rate 9/s per ip", "not for each source" },
 	/* several rules */
 	{ "192.0.2.1 192.0.2.2", "src 192.0.2.1, src 192.0.2.2" },
 	{ "192.0.2.1,192.0.2.2 udp 53", "proto udp src 192.0.2.1 dport 53, proto udp src 192.0.2.2 dport 53" },
@@ -151,6 +183,9 @@ TEST(test_service_names)
 	assert_string_equal(rules_of("udp sport domain", result), "proto udp sport 53");
 	assert_string_equal(rules_of("dport ssh,http-alt", result), "dport 22, dport 8080");
 	assert_non_null(strstr(rules_of("dport nosuch-service", result), "or a name in /etc/services"));
+	/* 1/ddp, and 4/ddp beside 7/tcp and 7/udp */
+	assert_non_null(strstr(rules_of("dport rtmp", result), "or a name in /etc/services"));
+	assert_string_equal(rules_of("udp echo", result), "proto udp dport 7");
 }
 
 /* The file is read once, not for each word: a long list may name a service in each line. */
@@ -162,11 +197,11 @@ TEST(test_services_are_read_once)
 
 	if (access("/etc/services", R_OK))
 		skip();
-	assert_true(rule_service_port("https", &port));
+	assert_true(rule_service_port("https", 0, &port));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, files.rlim_max }), 0);
 	rules_of("tcp DOMAIN", result);
-	assert_false(rule_service_port("nosuch-service", &port));
+	assert_false(rule_service_port("nosuch-service", 0, &port));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
 	assert_string_equal(result, "proto tcp dport 53");
 }
@@ -195,6 +230,29 @@ TEST(test_words_of_a_file)
 	assert_int_equal(count, 4);
 }
 
+/* As many rules as help says, with the longest addresses, in separate words or in one. */
+TEST(test_many_addresses)
+{
+	static char text[RULE_LINE_BYTES];
+	struct reason reason;
+	struct rule_words words;
+	struct rules rules;
+
+	for (int has_commas = 0; has_commas < 2; has_commas++) {
+		char *end = text;
+
+		for (int i = 0; i < RULE_EACH_MAX; i++)
+			end += sprintf(end, "2001:db8:1111:2222:3333:4444:%04x:5555/128%s", i, has_commas ? "," : " ");
+		end[-1] = ' ';
+		strcpy(end, "proto tcp");
+		assert_int_equal(rule_words_split(&words, text, &reason), 0);
+		assert_int_equal(words.count, has_commas ? 3 : RULE_EACH_MAX + 2);
+		assert_int_equal(rules_parse(&rules, words.word, words.count, true, &reason), 0);
+		assert_int_equal(rules.count, RULE_EACH_MAX);
+		rules_free(&rules);
+	}
+}
+
 /* A strict reader refuses host bits; any other counts them, and keeps the first as written. */
 TEST(test_host_bits)
 {
@@ -212,11 +270,11 @@ TEST(test_host_bits)
 	assert_int_equal(count, 1);
 }
 
-/* An address with a length of 0, or a very short one, is a mistake: it would mean every address, or a quarter of them. */
+/* An address with a short length is a mistake: it would mean millions of addresses. */
 TEST(test_no_host_bits_with_short_lengths)
 {
-	static const char *const wrong[] = { "192.0.2.1/0", "192.0.2.1/0.0.0.0", "2001:db8::/0", "192.0.2.0/2",
-					     "192.0.2.0/7", "2001:db8::/3",      "2001:db8::/6" },
+	static const char *const wrong[] = { "192.0.2.1/0",  "192.0.2.1/0.0.0.0", "2001:db8::/0", "192.0.2.0/2",
+					     "192.0.2.0/15", "2001:db8::/3",      "2001:db8::/28" },
 				 *fine = "0.0.0.0/0";
 	struct reason reason;
 	int count = 0;
@@ -226,6 +284,120 @@ TEST(test_no_host_bits_with_short_lengths)
 		assert_int_equal(rule_each(&each, &wrong[i], 1, &reason), -22);
 	assert_int_equal(rule_each(&each, &fine, 1, &reason), 0);
 	assert_int_equal(count, 1);
+}
+
+/* ---- sequences of words ---- */
+
+/* What words of nft, ufw and ipset say of a packet, by their manuals. 0: nothing. `is_other`: what no rule can say. */
+static const struct said {
+	const char *words;
+	int family, proto, src, dst, sport, dport, flags, length; /* flags: any of them */
+	bool is_other;
+} said[] = {
+	{ .words = "ip saddr 192.0.2.1", .family = 4, .src = 1 },
+	{ .words = "from 192.0.2.2", .family = 4, .src = 2 },
+	{ .words = "192.0.2.1,tcp:22", .family = 4, .src = 1, .proto = 6, .dport = 22 },
+	{ .words = "192.0.2.2,53,192.0.2.1", .family = 4, .src = 2, .dst = 1, .proto = 6, .dport = 53 },
+	{ .words = "ip daddr 192.0.2.2", .family = 4, .dst = 2 },
+	{ .words = "ip6 saddr 2001:db8::1", .family = 6, .src = 1 },
+	{ .words = "ip6 daddr 2001:db8::2", .family = 6, .dst = 2 },
+	{ .words = "ip protocol tcp", .family = 4, .proto = 6 },
+	{ .words = "ip6 nexthdr udp", .family = 6, .proto = 17 },
+	{ .words = "meta l4proto tcp", .proto = 6 },
+	{ .words = "ip length 100", .family = 4, .length = 100 },
+	{ .words = "ip6 length 60", .is_other = true },
+	{ .words = "udp length 80", .is_other = true },
+	{ .words = "tcp dport 22", .proto = 6, .dport = 22 },
+	{ .words = "udp sport domain", .proto = 17, .sport = 53 },
+	{ .words = "th sport 53", .sport = 53 },
+	{ .words = "22/tcp", .proto = 6, .dport = 22 },
+	{ .words = "tcp flags syn", .proto = 6, .flags = 2 },
+	{ .words = "tcp flags syn,ack", .proto = 6, .flags = 0x12 },
+	{ .words = "tcp flags { syn, ack }", .is_other = true },
+	{ .words = "ip ttl 64", .is_other = true },
+	{ .words = "ip6 hoplimit 1", .is_other = true },
+	{ .words = "ip dscp 0", .is_other = true },
+	{ .words = "ct state established", .is_other = true },
+	{ .words = "tcp dport != 22", .is_other = true },
+	{ .words = "comment never udp", .is_other = true },
+	{ .words = "comment \"allow tcp 22\"" },
+	{ .words = "counter" },
+	{ .words = "ip", .is_other = true },
+	{ .words = "ipv6", .is_other = true },
+};
+
+static struct flow random_packet(uint64_t *seed)
+{
+	static const char *const addresses[2][2] = { { "192.0.2.1", "192.0.2.2" }, { "2001:db8::1", "2001:db8::2" } };
+	static const __u16 ports[] = { 22, 53, 80 }, lengths[] = { 60, 80, 100 };
+	static const __u8 flags[] = { 0x02, 0x10, 0x12, 0x01 };
+	struct flow flow = { .family = random_below(seed, 2),
+			     .proto = random_below(seed, 2) ? 6 : 17,
+			     .port_kind = FLOW_PORTS,
+			     .fragment = FLOW_FRAGMENT_NO,
+			     .sport = htons(ports[random_below(seed, 3)]),
+			     .dport = htons(ports[random_below(seed, 3)]),
+			     .length = lengths[random_below(seed, 3)] };
+
+	rule_address_parse(addresses[flow.family][random_below(seed, 2)], &flow.src);
+	rule_address_parse(addresses[flow.family][random_below(seed, 2)], &flow.dst);
+	flow.tcp_flags = flow.proto == 6 ? FLOW_TCP_READ | flags[random_below(seed, 4)] : 0;
+	return flow;
+}
+
+static bool says(const struct said *what, const struct flow *flow)
+{
+	const int last = flow->family == FLOW_IPV4 ? 3 : 15;
+
+	return (!what->family || what->family == (flow->family == FLOW_IPV4 ? 4 : 6)) &&
+	       (!what->proto || what->proto == flow->proto) && (!what->src || what->src == flow->src.byte[last]) &&
+	       (!what->dst || what->dst == flow->dst.byte[last]) &&
+	       (!what->sport || what->sport == ntohs(flow->sport)) &&
+	       (!what->dport || what->dport == ntohs(flow->dport)) && (!what->flags || what->flags & flow->tcp_flags) &&
+	       (!what->length || what->length == flow->length);
+}
+
+/* Whatever is taken matches the packets that all of the words say, each as in its own tool. */
+TEST(test_sequences_of_words)
+{
+	uint64_t seed = seed_of_run();
+	size_t taken = 0;
+
+	for (int round = 0; round < 20000; round++) {
+		const struct said *chosen[4];
+		const size_t count = 1 + random_below(&seed, 4);
+		char text[LINE_BYTES] = "";
+		bool is_other = false;
+		struct reason reason;
+		struct rule_words words;
+		struct rules rules;
+
+		for (size_t i = 0; i < count; i++) {
+			chosen[i] = &said[random_below(&seed, COUNT(said))];
+			is_other |= chosen[i]->is_other;
+			sprintf(text + strlen(text), "%s ", chosen[i]->words);
+		}
+		if (rule_words_split(&words, text, &reason) ||
+		    rules_parse(&rules, words.word, words.count, false, &reason))
+			continue;
+		taken++;
+		if (is_other)
+			fail_msg("'%s' is taken", text);
+		for (int k = 0; k < 50; k++) {
+			const struct flow flow = random_packet(&seed);
+			const struct rule packet = rule_of_packet(&flow);
+			bool is_said = true, is_covered = false;
+
+			for (size_t i = 0; i < count; i++)
+				is_said &= says(chosen[i], &flow);
+			for (size_t i = 0; i < rules.count; i++)
+				is_covered |= rule_covers(&rules.rule[i], &packet);
+			if (is_said != is_covered)
+				fail_msg("'%s' %s a packet", text, is_said ? "misses" : "takes");
+		}
+		rules_free(&rules);
+	}
+	assert_true(taken > 1000);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -40,7 +40,7 @@ static const struct good_text good[] = {
 	{ "proto icmp dst ::FFFF:c000:200/120", "proto icmp dst 192.0.2.0/24", 1 },
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
 	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
-	{ "comment x 192.0.2.1 timeout 1h action pass", "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
+	{ "comment \"x\" 192.0.2.1 timeout 1h action pass", "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
 	{ "192.0.2.1 rate 1000/s", "src 192.0.2.1 rate 1000/s", 1 },
 	{ "rate 10k/s proto udp dport 53", "proto udp dport 53 rate 10000/s", 2 },
 	{ "192.0.2.1 rate 1M/second timeout 1h action monitor comment x",

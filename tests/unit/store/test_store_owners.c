@@ -261,13 +261,13 @@ TIME_TEST(test_a_comment_of_older_versions)
 /* The comment of the first owner, as long as the rule has an owner. */
 TIME_TEST(test_the_comment_of_the_first_owner_counts)
 {
-	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
+	struct rule rule = rule_of("192.0.2.1 timeout 1h comment first");
 	unsigned int list;
 
 	begin(f);
 	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
 	assert_int_equal(put_rule_for(f->store, &rule, STORE_BY_HAND), 0);
-	rule = rule_of("192.0.2.1 comment second timeout 2h");
+	rule = rule_of("192.0.2.1 timeout 2h comment second");
 	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_END);
 	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
 	assert_int_equal(give_up_rule(f->store, &rule, STORE_BY_HAND), STORE_STILL_WANTED);
@@ -279,8 +279,8 @@ TIME_TEST(test_the_comment_of_the_first_owner_counts)
 /* While a change is pending, too: what is left after its undo has the comment of the first owner. */
 TIME_TEST(test_the_undo_keeps_the_comment_of_the_first_owner)
 {
-	const struct rule first = rule_of("192.0.2.1 comment first timeout 1h"),
-			  later = rule_of("192.0.2.1 comment second timeout 2h");
+	const struct rule first = rule_of("192.0.2.1 timeout 1h comment first"),
+			  later = rule_of("192.0.2.1 timeout 2h comment second");
 	unsigned int list, other;
 
 	begin(f);
