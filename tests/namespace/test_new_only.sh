@@ -158,6 +158,21 @@ test_test_says_what_it_assumes() {
 	done
 }
 
+# What no packet can match is not added; del and files, which may be older, still name it.
+test_never() {
+	for rule in '10.99.0.1 flags ack' '10.99.0.1 proto icmp type 0' '10.99.0.1 flags syn,ack/syn,ack'; do
+		case_begin "$rule"
+		# shellcheck disable=SC2086 # one word an argument
+		assert_fails 2 'state new: packets with this .* begin nothing' xc add $rule state new
+	done
+	assert_fails 2 'an IPv6 packet has at least 40 bytes' xc add 2001:db8::1 length 0-39
+	assert_status 0 xc add 2001:db8::1 length 0-40
+	echo '10.99.0.1 flags ack' >"$STATE/list"
+	assert_fails 2 'such packets begin nothing, and the list is new-only' xc import "$STATE/list" --new-only
+	assert_status 0 xc add 10.99.0.1 proto udp rate 10/s --list L
+	assert_notes "the rate stays that of the rule's other owners" xc add 10.99.0.1 proto udp rate 20/s
+}
+
 test_whole_lists() {
 	assert_status 0 xc load vrx
 	printf '%s\n' 203.0.113.0/24 198.51.100.7 '192.0.2.1 action pass' '2001:db8::/32 proto udp' >"$STATE/list"
@@ -176,7 +191,7 @@ test_whole_lists() {
 	# Later fragments begin nothing. The rule costs only itself.
 	printf '%s\n' '203.0.113.50 fragment later' 203.0.113.51 >"$STATE/later"
 	assert_status 2 xc import "$STATE/later" --list later --new-only --replace
-	assert_error ":1: fragment later: such a packet begins nothing"
+	assert_error ":1: such packets begin nothing"
 	assert_equal 'src 203.0.113.51 state new' "$(xc list later)" "rules"
 	xc lists delete later >/dev/null
 	# By configuration, and back from a backup.

@@ -13,6 +13,7 @@ struct rule_change {
 	const char *list; /* the owner of the rule; NULL: by hand for `add`, all owners for `del` */
 	bool is_refused;  /* already there; no such rule */
 	bool is_updated;  /* already there, with another end or another owner */
+	bool keeps_rate;  /* another owner has it with another rate */
 	__u64 had;        /* the owners that had the deleted rule, as bits; 0: not known */
 	json_t *left_to;  /* owners that keep the rule that the list gave up; NULL: it is deleted */
 };
@@ -32,6 +33,7 @@ static int add(struct session *session, struct rule_change *change, struct reaso
 	/* The message shows the stored rule, and the rate that other owners make it keep. */
 	stored = change->rule;
 	if ((change->is_refused || change->rule.fields & RULE_RATE) && !store_get(session->store, &stored)) {
+		change->keeps_rate = stored.rate != change->rule.rate && change->rule.fields & RULE_RATE;
 		change->rule.rate = stored.rate;
 		change->rule = change->is_refused ? stored : change->rule;
 	}
@@ -231,6 +233,9 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	}
 	error = command_close_change(&change, error, &reason);
 	rule_format(&outcome.last.rule, text);
+	if (!error && outcome.last.keeps_rate)
+		output_note("the rate stays that of the rule's other owners: xdp-cuckoo%s list --json names them",
+			    session_name_option(session->name));
 	if (is_refused) {
 		if (list)
 			return command_fail(STATUS_NO,
@@ -264,11 +269,16 @@ static enum command_status run_add(const struct invocation *invocation)
 	const char *list, *said = NULL;
 	enum command_status status;
 	char text[RULE_TEXT_BYTES];
+	struct reason reason;
 	struct rules rules;
 
 	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;
+	if (command_check_sense(&rules, &reason)) {
+		rules_free(&rules);
+		return command_fail(STATUS_USAGE, "%s", reason.text);
+	}
 	note_rules(&rules);
 	if (rules.rule->action == RULE_PASS && !rules.rule->src_len)
 		output_note("'%s' lets every source pass, also those that lists block; for one of them name its src",

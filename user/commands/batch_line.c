@@ -102,10 +102,13 @@ int batch_line_parse(const char *text, const char *list, bool is_strict, struct 
 	if (!error)
 		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
 	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
-	if (error || request->verb != BATCH_TEST || request->rules.count == 1)
-		return error;
-	error = reason_set(reason, -EINVAL, "these words mean %zu rules; test one at a time", request->rules.count);
-	rules_free(&request->rules);
+	if (!error && request->verb == BATCH_ADD)
+		error = command_check_sense(&request->rules, reason);
+	else if (!error && request->verb == BATCH_TEST && request->rules.count != 1)
+		error = reason_set(reason, -EINVAL, "these words mean %zu rules; test one at a time",
+				   request->rules.count);
+	if (error)
+		rules_free(&request->rules);
 	return error;
 }
 

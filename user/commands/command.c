@@ -16,6 +16,8 @@
 #include "kernel/interfaces.h"
 #include "base/suggest.h"
 
+#define IPV6_HEADER_BYTES 40
+
 enum command_status command_status_of(int error)
 {
 	switch (-error) {
@@ -226,6 +228,26 @@ int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *
 	if (list)
 		words->count = kept;
 	return rules_parse(rules, word, words->count, is_strict, reason);
+}
+
+/* Stored rules, files and `del` may have such rules, which older versions took. */
+int command_check_sense(const struct rules *rules, struct reason *reason)
+{
+	const struct rule *rule = rules->rule;
+	bool is_long = false, may_begin = false;
+
+	for (size_t i = 0; i < rules->count; i++) {
+		rule = &rules->rule[i];
+		is_long |= rule->family != FLOW_IPV6 || !rule->details.length_bits ||
+			   (rule->length | 0xffff >> rule->details.length_bits) >= IPV6_HEADER_BYTES;
+		may_begin |= !(rule->fields & RULE_NEW) || rule_may_begin(rule);
+	}
+	if (!is_long)
+		return reason_set(reason, -EINVAL, "length: an IPv6 packet has at least 40 bytes");
+	return may_begin ? 0 :
+			   reason_set(reason, -EINVAL,
+				      "state new: packets with this %s begin nothing; leave out one of the two",
+				      rule->port_kind == FLOW_ICMP ? "ICMP type" : "flag");
 }
 
 bool command_is_list(const struct invocation *invocation, const char *name)

@@ -189,6 +189,9 @@ enum command_status command_read_rule(const struct invocation *invocation, struc
 int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
 			struct reason *reason);
 
+/* Whether some packet can match one of the rules that are to be added; -EINVAL with the reason. */
+int command_check_sense(const struct rules *rules, struct reason *reason);
+
 /* Whether this cannot be a word of a rule, and the store has a list of that name. */
 bool command_is_list(const struct invocation *invocation, const char *name);
 

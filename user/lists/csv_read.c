@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lists/internal.h"
+#include "base/suggest.h"
 
 #define COLUMNS_MAX 512 /* of a file */
 #define COLUMN_NAMES_MAX 12
@@ -31,9 +32,20 @@ static const struct {
 	{ "length", { "packet_length" } },
 	{ "state", {} },
 	{ "rate", { "rate_limit" } },
-	{ "action", {} },
-	{ "timeout", { "ttl" } },
+	{ "action", { "verdict" } },
+	{ "timeout",
+	  { "ttl", "expires", "expires_at", "expires_in", "expiry", "expiration", "expire", "valid_until", "until",
+	    "duration", "bantime", "ban_time" } },
 	{ "comment", {} },
+};
+
+/*
+ * No rule can say these, and without them a rule would mean more packets: a row says nothing there, or that
+ * it does not apply. */
+static const char *const foreign[] = {
+	"interface", "iface", "in_interface", "out_interface", "vlan", "dscp", "tos",	 "mark",
+	"not",	     "negate", "invert",	   "netmask",	    "mask", "masklen", "prefix_length", "prefix_len",
+	"end_ip",    "ip_end", "last_ip",	   "ip_to",	    "range_end", "disabled", "enabled",
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -41,7 +53,7 @@ static const struct {
 struct csv {
 	struct list_input *list;
 	char separator;                    /* a comma, or a semicolon, as where a comma divides a number */
-	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
+	const char *keywords[COLUMNS_MAX]; /* or a foreign name; NULL: the column is ignored */
 	size_t count;
 	bool needs_address; /* each row must have one */
 	bool is_bad;        /* the quotes of the last record */
@@ -121,6 +133,14 @@ static const char *keyword_of(const char *name)
 	return NULL;
 }
 
+static const char *foreign_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (is_name(name, foreign[i]))
+			return foreign[i];
+	return NULL;
+}
+
 static bool is_address(const char *keyword)
 {
 	return keyword && (!strcmp(keyword, "src") || !strcmp(keyword, "dst"));
@@ -176,6 +196,15 @@ static int take_record(struct csv *csv, char *rest)
 		keyword = csv->keywords[column++];
 		if (!keyword || !*field)
 			continue;
+		if (foreign_of(keyword)) {
+			if (!suggest_has(strcmp(keyword, "enabled") ? "any|no|false|0" : "yes|true|1", field,
+					 strlen(field), false))
+				return list_refuse(csv->list, "%s '%.40s': no rule can say this", keyword, field);
+			continue;
+		}
+		/* Seconds since 1970 would be a timeout of decades. */
+		if (!strcmp(keyword, "timeout") && strlen(field) > 9 && strspn(field, "0123456789") == strlen(field))
+			return list_refuse(csv->list, "timeout '%.40s': write a moment as 2026-12-01T00:00Z", field);
 		has_address |= is_address(keyword);
 		if (!strcmp(keyword, "timeout") && !strcmp(field, "0"))
 			row.is_permanent = true;
@@ -183,7 +212,8 @@ static int take_record(struct csv *csv, char *rest)
 			list_row_add(&row, keyword, field);
 	}
 	for (; column < csv->count; column++)
-		if (csv->keywords[column] && !strstr("timeout comment", csv->keywords[column]))
+		if (csv->keywords[column] && !strstr("timeout comment", csv->keywords[column]) &&
+		    !foreign_of(csv->keywords[column]))
 			return list_refuse(csv->list, "fewer fields than the heading has: no %s; is the line cut?",
 					   csv->keywords[column]);
 	if (csv->needs_address && !has_address)
@@ -248,22 +278,23 @@ int list_read_csv(struct list_input *list)
 		return got;
 	csv.separator = separator_of(line);
 	while ((field = next_field(&line, csv.separator, &is_bad))) {
-		const char *keyword = keyword_of(field);
+		const char *keyword = keyword_of(field), *meaning = keyword ? keyword : foreign_of(field);
 
 		if (csv.count == COLUMNS_MAX)
 			return list_refuse(list, "more than 512 columns");
-		csv.keywords[csv.count++] = keyword;
+		csv.keywords[csv.count++] = meaning;
 		has_flow |= names_a_flow(keyword);
 		has_address |= is_address(keyword);
 		own += is_address(keyword) && !strcasecmp(field, keyword);
-		if (!keyword && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
+		if (!meaning && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
 			sprintf(ignored + strlen(ignored), "%s%s", *ignored ? ", " : "", field);
 	}
 	if (*ignored)
 		list_note(list, "columns that are not used: %s", ignored);
 	if (!has_flow)
-		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, type, "
-					 "code, action, timeout, comment; none of them is there");
+		return list_refuse(list, "the first line must name the columns: proto, src, sport, dst, dport, type, "
+					 "code, flags, fragment, length, state, rate, action, timeout, comment; "
+					 "none that names packets is there");
 	/* Files of `export` have both columns, src and dst. There, two empty fields mean any address. */
 	csv.needs_address = has_address && own < 2;
 	while (!error && (got = list_next(list, reader_line)) > 0) {

@@ -15,7 +15,7 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 
-#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack|hashlimit"
+#define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack|hashlimit|length"
 
 /* Packets that may not reach the lines after `line`. */
 struct passed {
@@ -61,6 +61,7 @@ static const struct {
 	{ "--reject-with", "answer" },        { "-j|--jump|-g|--goto", "target" },
 	{ "-i|--in-interface", "interface" }, { "--state|--ctstate", "state" },
 	{ "--tcp-flags", "flags" },           { "--hashlimit-above", "above" },
+	{ "--length", "length" },             { "-f|--fragment", "fragment" },
 	{ "--hashlimit-name", "limit" },      { "--hashlimit-burst|--hashlimit-htable-expire", "answer" },
 };
 
@@ -83,7 +84,7 @@ static void add_match(struct line *line, const char *keyword, char *value)
 
 	line->has_flow |= strcmp(keyword, "comment") != 0;
 	line->has_address |= !strcmp(keyword, "src") || !strcmp(keyword, "dst");
-	if (strstr(keyword, "port"))
+	if (strstr(keyword, "port") || !strcmp(keyword, "length"))
 		for (char *c = value; *c; c++)
 			*c = *c == ':' ? '-' : *c;
 	if (!strcmp(keyword, "proto") && list_protocol(value, protocol)) {
@@ -123,7 +124,12 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 		for (size_t k = 0; k < COUNT(options); k++)
 			if (suggest_has(options[k].options, word, strlen(word), true))
 				keyword = options[k].keyword;
-		value = keyword && i + 1 < count ? (char *)words[++i] : NULL;
+		if (keyword && !strcmp(keyword, "fragment") && !line->unfit && !line->row.is_limited) {
+			list_row_add(&line->row, keyword, "later");
+			line->has_flow = true;
+			continue;
+		}
+		value = keyword && strcmp(keyword, "fragment") && i + 1 < count ? (char *)words[++i] : NULL;
 		if (!line->unfit && !line->row.is_limited &&
 		    ((value && !strcmp(keyword, "flags") && i + 1 < count) || !strcmp(word, "--syn"))) {
 			list_row_print(&line->row, "flags", "%s/%s", value ? words[++i] : "syn",

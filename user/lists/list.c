@@ -136,9 +136,8 @@ static int take(const struct rule *rule, void *context)
 	if (!timed.timeout_ms && !taking->row->is_permanent)
 		timed.timeout_ms = taking->list->timeout_ms;
 	if (taking->list->is_new_only && timed.action != RULE_PASS) {
-		if (timed.fragment == FLOW_FRAGMENT_LATER)
-			return list_refuse(taking->list,
-					   "fragment later: such a packet begins nothing, and the list is new-only");
+		if (!rule_may_begin(&timed))
+			return list_refuse(taking->list, "such packets begin nothing, and the list is new-only");
 		timed.fields |= RULE_NEW;
 	}
 	return taking->list->take(taking->list, &timed);

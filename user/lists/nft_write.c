@@ -71,6 +71,8 @@ static bool kind_of(const struct rule *rule, struct list_kind *kind, void *conte
 				       "is left out: a set of nft has no rate; nft has it in rules: limit rate over" :
 			       rule->fields & RULE_NEW ?
 				       "is left out: a set of nft has no state; nft has it in rules: ct state new" :
+			       rule->details.sport_free || rule->details.dport_free ?
+				       "is left out: no set of nft is written with blocks of ports" :
 				       "is left out: nft has flags, fragments and lengths in rules, not in sets",
 			       writing->losses->context);
 		return false;
