@@ -52,6 +52,32 @@ test_a_shrink_by_the_log_is_held_until_it_is_accepted() {
 	wait_for "the report" reported 'level'
 }
 
+# One publish of many entries is held as a whole. `publish accept` reaches the host without a pause or a jitter.
+test_a_held_publish_is_all_or_nothing() {
+	fleet
+	sed -i 's/^resync-jitter.*/resync-jitter = 5m/' "$FLEET_CONF"
+	follow_start
+	seq 1 3003 | awk '{ printf "add 10.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	tail -n 3000 "$STATE/lines" | sed 's/^add/del/' >"$STATE/most"
+	assert_status 0 publish batch "$STATE/most" --list bad
+	wait_for "the follower to stop" followed 'would drop 3000 of 3003 rules; .* with 3003 rules'
+	assert_equal 3003 "$(xc list --list bad | wc -l)" "rules that are held"
+	start=$(date +%s%3N)
+	assert_status 0 publish accept bad
+	wait_level
+	note "accepted after $(($(date +%s%3N) - start)) ms"
+	assert_same_rules
+	case_begin "accepted before it is published"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	follow_kill
+	follow_start
+	assert_status 0 publish accept bad
+	assert_status 0 publish batch "$STATE/most" --list bad --wait 100
+	assert_same_rules
+	! followed 'would drop' || fail "it was held"
+}
+
 # The backup lacks few rules: max-shrink alone would let it pass.
 test_a_list_edited_while_nobody_follows() {
 	fleet

@@ -309,6 +309,12 @@ static enum command_status publish_accept(struct publishing *publishing)
 	if (!error)
 		error = connection_ask(&broker.connection, NULL, &reason, "HSET xc:%s:accept %s %lld", fleet, list,
 				       (long long)(broker_now_ms(&broker) + ACCEPT_S * 1000LL));
+	/* Hosts hear of it at once. Without the right to write ctl, those that refuse the list look within 5 s. */
+	if (!error) {
+		error = connection_ask(&broker.connection, NULL, &reason, "XADD xc:%s:ctl MAXLEN 100 * accept %s",
+				       fleet, list);
+		error = error == -EREMOTEIO ? 0 : error;
+	}
 	broker_close(&broker);
 	if (error)
 		return fleet_fail(error, &reason);

@@ -11,7 +11,6 @@
 #include "fleet/apply.h"
 
 #define SHRINK_MS 3600000
-#define SHRINK_MIN 100    /* deleted rules that are never too many for changes by the log */
 #define ENDS_NEAR_MS 1000 /* ends that differ by less are the same: clocks are measured to a few ms */
 
 /* ---- one change ---- */
@@ -137,13 +136,13 @@ static int check_changed(const struct apply *apply, struct session *session, str
 		if ((__s64)list->rules > list->shrunk_of)
 			list->shrunk_of = list->rules;
 		shrunk = list->shrunk + (__s64)list->rules - (__s64)rules;
-		if (shrunk > SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
+		if (shrunk > FOLLOW_SHRINK_MIN && shrunk * 100 > list->shrunk_of * apply->options->shrink_max &&
 		    !fleet_is_staged(list->name) && !is_accepted(apply, list))
 			return reason_set(reason, -EBADE,
-					  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as it is; "
-					  "if that is meant: xdp-cuckoo%s publish accept %s",
+					  "list '%s': the changes of an hour would drop %lld of %lld rules; the list stays as "
+					  "it is, with %llu rules; if that is meant: xdp-cuckoo%s publish accept %s",
 					  list->name, (long long)shrunk, (long long)list->shrunk_of,
-					  session_name_option(apply->fleet), list->name);
+					  (unsigned long long)list->rules, session_name_option(apply->fleet), list->name);
 	}
 	for (size_t i = 0; i < apply->count; i++)
 		all += &apply->lists[i] != list ? apply->lists[i].rules : 0;

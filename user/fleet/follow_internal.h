@@ -14,6 +14,7 @@
 
 #define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
 #define FOLLOW_BYTES_MAX (128 << 10)
+#define FOLLOW_SHRINK_MIN 100 /* deleted rules that are never too many for changes by the log */
 #define FOLLOW_LINES_MORE (128 * FLEET_ENTRY_LINES) /* that may come between two flushes besides max-rules */
 
 enum follow_kind {

@@ -42,6 +42,10 @@ struct log_reader {
 	__s64 checked_ms, clock_ms, panic_ms;
 	__s64 next_read_ms; /* the logs are not read before: see log_read_streams() */
 	__s64 stopped_ms;   /* since when the applier follows only panic; 0: it follows all */
+	size_t pending, deleted; /* lines that were sent since the last flush; those of them that delete a rule */
+	__s64 first_ms;          /* when the first of them was sent */
+	__s64 settled_ms;        /* they are not flushed before: more deletions may come; see note_lines() */
+	bool has_accept; /* ctl says that a publisher has accepted something */
 	bool is_awaited;    /* a publisher waits for the report of what was read */
 	bool has_progress;  /* this connection has served */
 	struct report report;

@@ -11,6 +11,9 @@
 #define BLOCK_MS 5000 /* less than CONNECTION_TIMEOUT_MS */
 #define BLOCK_ONCE_MS 50
 #define ENTRIES_AT_ONCE 64 /* of all lists together, but at least two of each. Panic never waits behind more */
+#define SETTLE_MS 1000
+#define SETTLE_MAX_MS 10000
+#define PENDING_MAX 1000000
 #define READS_IN_MS 10 /* all hosts together read so often in a ms; one that has much to catch up on reads at once */
 
 static enum log_end take_panic(struct log_reader *reader, const redisReply *entries, struct reason *reason)
@@ -26,10 +29,34 @@ static enum log_end take_panic(struct log_reader *reader, const redisReply *entr
 		snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", id);
 		name = codec_text_of(entry->element[1], 0);
 		value = codec_text_of(entry->element[1], 1);
+		reader->has_accept |= name && !strcmp(name, "accept");
 		if (name && value && !strcmp(name, "panic"))
 			end = log_tell(reader, FOLLOW_PANIC, !strcmp(value, "on"), "");
 	}
 	return end;
+}
+
+/*
+ * A publisher sends a large change as many entries. If hosts may refuse what it deletes, they refuse all of it or nothing:
+ * so the entries become one change, once no more have come for a while.
+ */
+static void note_lines(struct log_reader *reader, const struct log_entry *entry)
+{
+	const __u64 most = reader->start->options->rules_max;
+	const char *end = entry->rules + entry->rules_bytes;
+	const __s64 now_ms = fleet_now_ms();
+
+	if (!reader->pending)
+		reader->first_ms = now_ms;
+	for (const char *line = entry->rules; line && line < end; line = memchr(line, '\n', end - line)) {
+		line += *line == '\n';
+		reader->pending++;
+		reader->deleted += line < end && *line == '-';
+	}
+	reader->settled_ms = reader->deleted <= FOLLOW_SHRINK_MIN || reader->pending >= (most ? most : PENDING_MAX) ?
+				     0 :
+			     now_ms + SETTLE_MS < reader->first_ms + SETTLE_MAX_MS ? now_ms + SETTLE_MS :
+										     reader->first_ms + SETTLE_MAX_MS;
 }
 
 static enum log_end take_entries(struct log_reader *reader, size_t i, const redisReply *entries)
@@ -61,6 +88,7 @@ static enum log_end take_entries(struct log_reader *reader, size_t i, const redi
 		}
 		list->at = entry.at;
 		reader->is_awaited |= entry.is_awaited;
+		note_lines(reader, &entry);
 		end = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
 	}
 	return end;
@@ -127,6 +155,8 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 	for (size_t i = 0; i < reader->count; i++)
 		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < block_ms)
 			block_ms = reader->lists[i].due_ms - now_ms;
+	if (reader->settled_ms > now_ms && reader->settled_ms - now_ms < block_ms)
+		block_ms = reader->settled_ms - now_ms;
 	if (reader->report.due_ms && reader->report.due_ms - now_ms < block_ms)
 		block_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
 	snprintf(block, sizeof(block), "%lld", (long long)block_ms);

@@ -235,12 +235,18 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	until_ms = until ? atoll(until) : 0;
 	list->is_leaving = reader->start->options->is_staged && codec_text_of(reply, 1);
 	codec_free(reply);
-	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted ||
-	    (!list->is_refused && list->state != FOLLOW_WIPED && !reader->start->is_once))
+	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
 		return LOG_GOES_ON;
-	list->is_accepted = true;
-	if (!reader->start->is_once)
-		list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+	if (list->is_refused || list->state == FOLLOW_WIPED || reader->start->is_once) {
+		list->is_accepted = true;
+		list->due_ms = 0;
+		/* Not all hosts read the whole list at once; the log they may. */
+		if (!reader->start->is_once && list->plan)
+			list->due_ms =
+				fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+	} else if (!reader->has_accept) {
+		return LOG_GOES_ON;
+	}
 	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
 }
 
@@ -264,9 +270,11 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	 * publisher has accepted that. Other lists need it only if it may matter to them.
 	 */
 	for (size_t i = 0; i < reader->count && !end; i++)
-		if (reader->start->is_once || reader->lists[i].is_refused || reader->lists[i].state == FOLLOW_WIPED ||
+		if (reader->start->is_once || reader->has_accept || reader->lists[i].is_refused ||
+		    reader->lists[i].state == FOLLOW_WIPED ||
 		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
 			end = look_at_accept(reader, i, reason);
+	reader->has_accept = false;
 	if (end)
 		return end;
 	error = connection_put(&broker->connection, META_COMMAND, reader->start->fleet);
@@ -316,6 +324,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 	struct follow_message answer;
 	enum log_end end = log_tell(reader, FOLLOW_FLUSH, 0, "");
 
+	reader->pending = reader->deleted = reader->settled_ms = 0;
 	if (end || follow_receive(reader->fd, &answer, reader->text))
 		return LOG_NO_APPLIER;
 	if (answer.kind != FOLLOW_STOP)
@@ -377,6 +386,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 	reader->clock_ms = fleet_now_ms();
 	reader->stopped_ms = 0;
 	reader->has_progress = false;
+	reader->pending = reader->deleted = reader->settled_ms = 0;
 	report_begin(&reader->report, reader->start->options);
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
@@ -400,9 +410,10 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 			}
 		if (!end)
 			end = log_read_streams(reader, !has_read, reason);
-		if (!end && (reader->start->is_once || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
+		if (!end && (reader->start->is_once || reader->has_accept ||
+			     fleet_now_ms() - reader->checked_ms >= CHECK_MS))
 			end = check(reader, reason);
-		if (!end)
+		if (!end && fleet_now_ms() >= reader->settled_ms)
 			end = sync_with_applier(reader, reason);
 		reader->has_progress |= !end && !reader->stopped_ms;
 	}
