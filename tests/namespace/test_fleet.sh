@@ -513,6 +513,18 @@ test_kinds_of_rule_that_have_no_room() {
 	assert_equal 65 "$(xc list | wc -l)" "rules"
 }
 
+# A publisher leaves rates to the other rules of the host.
+test_rates_are_left() {
+	fleet
+	follow_start
+	seq 1 1100 | awk '{ printf "add 10.0.%d.%d rate 9/s\n", $1 / 256, $1 % 256 }' >"$STATE/lines"
+	assert_status 1 publish batch "$STATE/lines" --list bad --wait 100
+	assert_error 'h1: refuses rules: .*the fleet leaves room for others'
+	assert_equal 960 "$(xc list --list bad | wc -l)" "rates of the fleet"
+	assert_status 0 xc add 192.0.2.1 rate 9/s
+	assert_status 0 publish add 10.0.0.1 rate 8/s --list bad --wait 100
+}
+
 # What a publisher of one list writes, by the rights of the man page, does not stop the other list; nor a new host.
 test_garbage_in_one_list() {
 	fleet

@@ -11,9 +11,29 @@
 #include "fleet/apply.h"
 
 #define SHRINK_MS 3600000
+#define RATES_MAX (ABI_RATES_MAX - 64) /* with those of other rules; as for flows of BGP */
 #define ENDS_NEAR_MS 1000 /* ends that differ by less are the same: clocks are measured to a few ms */
 
 /* ---- one change ---- */
+
+/* The last rates are for other rules, so that no publisher takes all. -E2BIG. */
+static int check_rate(struct session *session, const struct rule *rule, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule present = *rule;
+	size_t rates = 0;
+	int error;
+
+	if (!(rule->fields & RULE_RATE) || !store_get(session->store, &present))
+		return 0;
+	error = store_rates(session->store, &rates);
+	if (error)
+		return store_unread_reason(error, reason);
+	return rates < RATES_MAX ? 0 :
+				   reason_set(reason, -E2BIG,
+					      "'%s': %zu rules have a rate, and the fleet leaves room for others",
+					      rule_format(rule, text), rates);
+}
 
 /*
  * change_add() cannot give a permanent rule a timeout or another comment, nor take a comment away. So the list first
@@ -25,8 +45,10 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 	enum store_added added = STORE_UNCHANGED;
 	struct rule present = *rule;
 	enum store_deleted deleted;
-	int error = 0;
+	int error = check_rate(session, rule, reason);
 
+	if (error)
+		return error;
 	if (!store_has_earlier_pending(session->store)) {
 		bool is_same_comment;
 
