@@ -26,7 +26,7 @@ static int check_rate(struct session *session, const struct rule *rule, struct r
 
 	if (!(rule->fields & RULE_RATE) || !store_get(session->store, &present))
 		return 0;
-	error = store_rates(session->store, &rates);
+	error = store_rates(session->store, RATES_MAX - 1, &rates);
 	if (error)
 		return store_unread_reason(error, reason);
 	return rates < RATES_MAX ? 0 :
