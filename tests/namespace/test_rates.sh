@@ -6,13 +6,8 @@
 
 FLOW='proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' # frames of 58 bytes
 
-# flood SECONDS [SENDERS [FLOW]]: as fast as it goes, on processor 0 from vtx, or with SENDERS 2 also on processor 1 from
-# vtx2. Prints how many packets passed in a second, without those that an idle bucket has saved up.
-flood() {
-	flood_once 1 "${2:-1}" "${3:-$FLOW}" >/dev/null
-	flood_once "$1" "${2:-1}" "${3:-$FLOW}"
-}
-
+# flood_once SECONDS [SENDERS [FLOW]]: as fast as it goes, on processor 0 from vtx, or with SENDERS 2 also on processor 1
+# from vtx2. Prints how many packets passed in a second.
 flood_once() {
 	echo "drop shared ${3:-$FLOW}" >"$STATE/flow"
 	python3 - "$1" "${2:-1}" "$HELPERS/traffic" "$TX" "$RX" "$STATE/flow" <<-'END'
@@ -30,20 +25,27 @@ flood_once() {
 	END
 }
 
-# is_near WANTED SEEN WHAT: within 5 %.
+# is_near WANTED WHAT [SENDERS [FLOW]]: never more passes, without what an idle bucket has saved up. Where other work
+# kept the processor from the senders, less does: they try again, and that alone is no failure. What a bucket gives to a
+# sender that never pauses is tested without a clock in unit/packets. Sets $seen.
 is_near() {
-	{ [ "$2" -ge $(($1 * 95 / 100)) ] && [ "$2" -le $(($1 * 105 / 100)) ]; } || fail "$3: $2 packets a second, not $1"
+	flood_once 1 "${3:-1}" "${4:-$FLOW}" >/dev/null
+	for _ in 1 2 3; do
+		seen=$(flood_once 2 "${3:-1}" "${4:-$FLOW}")
+		[ "$seen" -gt 0 ] && [ "$seen" -le $(($1 * 105 / 100)) ] || fail "$2: $seen packets a second, not $1"
+		[ "$seen" -lt $(($1 * 95 / 100)) ] || return 0
+	done
+	echo "# $2: $seen packets a second of $1: the senders lacked a processor"
 }
 
 test_packets_and_bits() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 rate 2000/s >/dev/null
-	seen=$(flood 4)
-	is_near 2000 "$seen" packets
+	is_near 2000 packets
+	packets=$seen
 	assert_shows '^updated: src 192.0.2.1 rate 4640kbit/s$' xc add 192.0.2.1 rate 4640kbit/s # 580,000 bytes
-	bits=$(flood 4)
-	is_near 10000 "$bits" bits
-	note "2000/s: $seen; 4640 kbit/s: $bits frames of 58 bytes"
+	is_near 10000 bits
+	note "2000/s: $packets; 4640 kbit/s: $seen frames of 58 bytes"
 	# What passed is not counted as dropped.
 	xc stats --reset >/dev/null
 	echo "drop it $FLOW" | traffic --json --repeat 100000 >"$STATE/sent" || :
@@ -58,11 +60,10 @@ test_two_processors() {
 	second_pair
 	xc load vrx vrx2 >/dev/null
 	xc add 192.0.2.1 rate 20000/s >/dev/null
-	both=$(flood 4 2)
-	is_near 20000 "$both" both
-	one=$(flood 3)
-	is_near 20000 "$one" 'one alone'
-	note "20000/s on two processors: $both; on one: $one"
+	is_near 20000 both 2
+	both=$seen
+	is_near 20000 'one alone'
+	note "20000/s on two processors: $both; on one: $seen"
 }
 
 # Pass rules, drop rules, rates, monitor rules; a packet must be within each rate that matches it.
@@ -70,8 +71,7 @@ test_the_order() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.0/24 rate 100000/s >/dev/null
 	xc add 192.0.2.1 rate 500/s >/dev/null
-	seen=$(flood 3)
-	is_near 500 "$seen" 'the lower rate'
+	is_near 500 'the lower rate'
 	xc add proto udp dport 2 >/dev/null
 	assert_equal 0 "$(flood_once 1)" 'beside a drop rule'
 	xc add proto udp sport 1 action pass >/dev/null
@@ -89,10 +89,8 @@ test_the_order() {
 	xc flush >/dev/null
 	xc add proto udp dport 2 rate 1000/s >/dev/null
 	xc add proto udp src 0.0.0.0/0 dport 2 rate 300/s >/dev/null
-	seen=$(flood 3)
-	is_near 300 "$seen" 'two rules of one key'
-	seen=$(flood 3 1 'proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 2')
-	is_near 1000 "$seen" IPv6
+	is_near 300 'two rules of one key'
+	is_near 1000 IPv6 1 'proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 2'
 }
 
 test_a_monitor_rule_with_a_rate() {
@@ -110,7 +108,7 @@ test_kinds_of_tables() {
 		# shellcheck disable=SC2086 # words
 		xc load vrx $options >/dev/null 2>&1 || fail "cannot load"
 		xc add 192.0.2.1 rate 1000/s >/dev/null 2>&1 || : # it is there from the kind before
-		is_near 1000 "$(flood 3)" "$options"
+		is_near 1000 "$options"
 		flows pass 192.0.2.2 2001:db8::1 | traffic || fail "another flow is dropped"
 		xc unload vrx >/dev/null
 	done
@@ -120,12 +118,12 @@ test_kinds_of_tables() {
 test_rates_stay() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 rate 1000/s comment kept >/dev/null
-	is_near 1000 "$(flood 3)" 'at first'
+	is_near 1000 'at first'
 	for command in 'resize 100000' 'resize 2000000' 'load vrx' 'expire' 'check'; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		xc $command >/dev/null 2>&1 || fail "status $?"
-		is_near 1000 "$(flood 3)" "$command"
+		is_near 1000 "$command"
 	done
 	case_begin 'undo'
 	xc add 192.0.2.1 rate 5/s --confirm 4s >/dev/null 2>&1
@@ -133,7 +131,7 @@ test_rates_stay() {
 	[ "$(flood_once 1)" -lt 50 ] || fail "the new rate is not in force"
 	await 'xc list | grep -q 1000/s' 'sleep 0.3'
 	assert_shows '^src 192.0.2.1 rate 1000/s comment "kept"$' xc list
-	is_near 1000 "$(flood 3)" undone
+	is_near 1000 undone
 	case_begin 'undo of a new rule'
 	xc add 192.0.2.2 rate 5/s --confirm 1s >/dev/null 2>&1
 	await '! xc list | grep -q 192.0.2.2' 'sleep 0.3'
@@ -141,7 +139,7 @@ test_rates_stay() {
 	case_begin 'unload and load'
 	xc unload vrx >/dev/null
 	xc load vrx >/dev/null
-	is_near 1000 "$(flood 3)" 'loaded again'
+	is_near 1000 'loaded again'
 	xc del 192.0.2.1 rate 1/s >/dev/null
 	assert_verdict pass 192.0.2.1
 }
