@@ -59,10 +59,12 @@ static __always_inline void sample_send(packet_context *ctx, struct abi_sampling
 	sample->bytes = bytes;
 	sample->outcome = outcome;
 	sample->verdict = verdict;
-	if (sample_copy(ctx, sample, bytes, verdict))
+	if (sample_copy(ctx, sample, bytes, verdict)) {
 		bpf_ringbuf_submit(sample, 0);
-	else
-		bpf_ringbuf_discard(sample, 0);
+		return;
+	}
+	sampling->lost++;
+	bpf_ringbuf_discard(sample, 0);
 }
 
 /* Called only if there is a lease. `verdict`: with marks, see include/sample.h. */

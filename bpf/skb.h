@@ -58,14 +58,56 @@ static __always_inline void skb_walk_ip(struct parse_walk *walk)
 	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn_ip, walk, 0);
 }
 
-#define PACKET_RESULT_SHIFT 8
+/*
+ * For counters and rates. Of an skb that a virtual machine has sent, the kernel does not know the number. Reads are volatile,
+ * because verifiers accept no address in the context that was chosen by a condition.
+ */
+static __always_inline __u64 packet_count(const struct __sk_buff *skb)
+{
+	const __u32 known = *(const volatile __u32 *)&skb->gso_segs, size = *(const volatile __u32 *)&skb->gso_size;
 
-/* These two return enum parse_result. */
+	if (known || !size)
+		return known ? known : 1;
+	return (*(const volatile __u32 *)&skb->len + size - 1) / size;
+}
+
+/* The kernel knows how many bytes a sent skb will be on the wire, with the headers of each packet. */
+static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
+{
+	const __u32 sent = *(const volatile __u32 *)&skb->wire_len, bytes = *(const volatile __u32 *)&skb->len;
+
+	return packet_is_sent(kind) && sent > bytes ? sent : bytes;
+}
+
+/*
+ * The length that rules compare, if an skb of `length` bytes from its IP header on is several packets: that of each
+ * packet but the last. The bytes on the wire tell how long their headers are. Of a received one nothing tells that, so
+ * it is the length of the last packet.
+ */
+static __always_inline __u16 skb_length(const struct __sk_buff *skb, __u32 length)
+{
+	const __u32 more = packet_count(skb) - 1, size = *(const volatile __u32 *)&skb->gso_size;
+	const __u32 bytes = *(const volatile __u32 *)&skb->len;
+	const __u32 headers = packet_bytes(skb, PACKET_IS_SENT) - bytes;
+	__u32 each = length - more * size;
+
+	if (!size || !more)
+		return length;
+	if (headers)
+		each = size + headers / more - (length < PARSE_LENGTH_MAX ? bytes - length : ETH_HLEN);
+	return each < length ? each : length;
+}
+
+#define PACKET_RESULT_SHIFT 8
+#define PACKET_LACKS_FLAGS (1 << 16) /* a TCP packet whose flags were not found */
+
+/* These two return the family, enum parse_result, and PACKET_LACKS_FLAGS. */
 RARE_FUNCTION int skb_key(struct __sk_buff *skb, struct flow_key *key)
 {
 	struct flow flow;
 	enum parse_result result = parse_buffers(skb, skb->len, skb_load, skb_walk, &flow);
 
+	flow.length = skb_length(skb, flow.length);
 	if (key && flow.family != FLOW_NO_FAMILY)
 		flow_pack(&flow, key);
 	return flow.family | result << PACKET_RESULT_SHIFT;
@@ -76,9 +118,11 @@ RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
 	struct flow flow;
 	enum parse_result result = parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, &flow);
 
+	flow.length = skb_length(skb, flow.length);
 	if (key && flow.family != FLOW_NO_FAMILY)
 		flow_pack(&flow, key);
-	return flow.family | result << PACKET_RESULT_SHIFT;
+	return flow.family | result << PACKET_RESULT_SHIFT |
+	       (flow.proto == IPPROTO_TCP && !flow.tcp_flags ? PACKET_LACKS_FLAGS : 0);
 }
 
 static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
@@ -89,26 +133,31 @@ static __always_inline int packet_parse(const void *data, const void *end, int k
 static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind, enum abi_outcome result,
 					   const struct flow *flow)
 {
-	return kind & PACKET_IS_IP || result == OUTCOME_TOO_MANY_HEADERS ||
+	return kind & PACKET_IS_IP || skb->gso_size || result == OUTCOME_TOO_MANY_HEADERS ||
 	       ((result == OUTCOME_TRUNCATED || (flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
 		skb->len > skb->data_end - skb->data);
 }
 
+/* Moves the start of the packet to where skb_load_ip() reads, if it is not there. Not 0: nothing has moved. */
+static __always_inline long skb_pull(struct __sk_buff *skb)
+{
+	if (skb->len <= skb->data_end - skb->data)
+		return 1;
+	return bpf_skb_pull_data(skb, skb->len < PARSE_OFFSET_MASK ? skb->len : PARSE_OFFSET_MASK);
+}
+
 static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct flow_key *key)
 {
-	return kind & PACKET_IS_IP ? skb_key_ip(skb, key) : skb_key(skb, key);
-}
+	__u32 found, result;
 
-/* For rates, in the same way as for the counters: an skb may be several packets, but has their header once. */
-static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
-{
-	(void)kind;
-	return skb->len;
-}
-
-static __always_inline __u64 packet_count(const struct __sk_buff *skb)
-{
-	return skb->gso_segs ?: 1;
+	if (!(kind & PACKET_IS_IP))
+		return skb_key(skb, key);
+	found = skb_key_ip(skb, key);
+	result = found >> PACKET_RESULT_SHIFT & 0xff;
+	if ((found & PACKET_LACKS_FLAGS || result == PARSE_TRUNCATED || result == PARSE_TOO_MANY_HEADERS) &&
+	    !skb_pull(skb))
+		found = skb_key_ip(skb, key);
+	return found & ~PACKET_LACKS_FLAGS;
 }
 
 static __always_inline __u32 packet_ifindex(const struct __sk_buff *skb)
@@ -131,7 +180,9 @@ static __always_inline long packet_sample(struct __sk_buff *skb, struct abi_samp
 	*ethernet = (struct parse_ethernet){ .ethertype = skb->protocol };
 	sample->bytes += sizeof(*ethernet);
 	sample->captured = bytes + sizeof(*ethernet);
-	return bpf_skb_load_bytes_relative(skb, 0, sample->frame + sizeof(*ethernet), bytes, BPF_HDR_START_NET);
+	if (!skb_load_ip(skb, 0, ethernet + 1, bytes))
+		return 0;
+	return skb_pull(skb) || skb_load_ip(skb, 0, ethernet + 1, bytes);
 }
 
 #endif

@@ -13,10 +13,7 @@
 
 #include <linux/pkt_cls.h>
 
-/*
- * An skb that a driver will split (GSO), or that the kernel has merged (GRO), counts as its packets. The bytes are
- * those of the skb, which has the headers once.
- */
+/* An skb that a driver will split (GSO), or that the kernel has merged (GRO), counts as its packets. */
 static __always_inline int filter(struct __sk_buff *skb, int kind)
 {
 	const void *data = (const void *)(long)skb->data;
@@ -25,16 +22,16 @@ static __always_inline int filter(struct __sk_buff *skb, int kind)
 	struct abi_counter *counters =
 		maps_counters(abi_counter_row(skb->ifindex) + (kind & PACKET_IS_SENT ? ABI_COUNTER_SENT : 0));
 	__u32 number = verdict.outcome * VERDICTS + verdict.verdict;
-	__u32 packets = skb->gso_segs ?: 1;
+	const __u64 packets = packet_count(skb), bytes = packet_bytes(skb, kind);
 
 	if (verdict.listener)
 		sample_packet(skb, verdict.outcome, verdict.verdict | kind, skb->len);
 	if (counters && number < ABI_COUNTERS) {
 		counters[number].packets += packets;
-		counters[number].bytes += skb->len;
+		counters[number].bytes += bytes;
 	}
 	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
-		count_rule(verdict.slot, packets, skb->len);
+		count_rule(verdict.slot, packets, bytes);
 	return verdict.verdict == VERDICT_DROP ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 

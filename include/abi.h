@@ -70,7 +70,7 @@ enum abi_outcome {
 	OUTCOME_NOT_IP,           /* neither IPv4 nor IPv6, after any VLAN tags and PPPoE */
 	OUTCOME_TRUNCATED,        /* the frame, or the packet by IP's length, ends inside a header */
 	OUTCOME_MALFORMED,        /* a header contradicts itself */
-	OUTCOME_TOO_MANY_HEADERS, /* more than parse_packet.h reads, or the first fragment lacks some */
+	OUTCOME_TOO_MANY_HEADERS, /* more than parse_packet.h reads, or the first fragment lacks some or TCP flags */
 	OUTCOME_UNSETTLED,        /* entries moved during every try of a look-up */
 	OUTCOME_POLICIES,
 	OUTCOME_DROP_RULE = OUTCOME_POLICIES,

@@ -181,16 +181,23 @@ struct parse_extension {
 typedef struct parse_extension parse_extension_header PARSE_ANYWHERE;
 
 #define PARSE_TCP_FLAGS_BYTE 13
+#define PARSE_TCP_FIRST_UNITS 16 /* the units of a first fragment that have the flags */
 
 /*
- * Reads the flags of a TCP header. A sender can cut the first fragment before the flags (RFC 3128). Then they stay 0.
+ * Reads the flags of a TCP header. If a whole packet lacks them, they stay 0: Linux drops it. A sender can cut the first
+ * fragment before the flags (RFC 3128), and Linux delivers what it joins. Of such a fragment Linux takes whole units of
+ * 8 bytes only, so flags in the last unit may be others than those that count.
  */
-FLOW_INLINE void parse_tcp_flags(const struct parse_cursor *at, struct flow *flow)
+FLOW_INLINE enum parse_result parse_tcp_flags(const struct parse_cursor *at, struct flow *flow)
 {
 	const __u8 *header = parse_peek(at, PARSE_TCP_FLAGS_BYTE + 1);
+	const __u32 is_first = flow->fragment == FLOW_FRAGMENT_FIRST;
 
-	if (header && parse_has(at, PARSE_TCP_FLAGS_BYTE + 1))
+	if (header && parse_has(at, is_first ? PARSE_TCP_FIRST_UNITS : PARSE_TCP_FLAGS_BYTE + 1))
 		flow->tcp_flags = FLOW_TCP_READ | header[PARSE_TCP_FLAGS_BYTE];
+	else if (is_first)
+		return PARSE_TOO_MANY_HEADERS;
+	return PARSE_OK;
 }
 
 /* TCP, UDP, UDP-Lite, SCTP and DCCP all start with the ports. ICMP starts with type and code. */
@@ -209,9 +216,7 @@ FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, str
 		flow->sport = port[0];
 		flow->dport = port[1];
 		flow->port_kind = FLOW_PORTS;
-		if (flow->proto == IPPROTO_TCP)
-			parse_tcp_flags(at, flow);
-		return PARSE_OK;
+		return flow->proto == IPPROTO_TCP ? parse_tcp_flags(at, flow) : PARSE_OK;
 	}
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6: {
@@ -244,8 +249,8 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->src.v4 = ip->saddr;
 	flow->dst.v4 = ip->daddr;
 	flow->proto = ip->protocol;
-	flow->length = total_bytes ? total_bytes : PARSE_LENGTH_MAX;
 	/* Length 0 means that the frame's end decides: BIG TCP joins segments to more than the field can hold. */
+	flow->length = total_bytes ? total_bytes : PARSE_LENGTH_MAX;
 	if (total_bytes && total_bytes < header_bytes)
 		return PARSE_MALFORMED;
 	flow->fragment = FLOW_FRAGMENT_LATER;
@@ -413,10 +418,14 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	__builtin_memcpy(&flow->dst, &ip->daddr, sizeof(flow->dst));
 	flow->proto = ip->nexthdr;
 	at->offset += sizeof(*ip);
-	/* Length 0 means that the frame's end decides: a jumbogram (RFC 2675), or BIG TCP as in IPv4. */
-	flow->length = PARSE_LENGTH_MAX;
+	/*
+	 * Length 0: the frame's end decides where options say so, in a jumbogram (RFC 2675), or for BIG TCP as in IPv4.
+	 * Otherwise the packet has no payload.
+	 */
+	flow->length = ip->nexthdr == IPPROTO_HOPOPTS ? PARSE_LENGTH_MAX : sizeof(*ip);
 	if (ip->payload_len) {
 		at->limit = at->offset + bpf_ntohs(ip->payload_len);
+		flow->length = PARSE_LENGTH_MAX;
 		if (bpf_ntohs(ip->payload_len) < PARSE_LENGTH_MAX - sizeof(*ip))
 			flow->length = bpf_ntohs(ip->payload_len) + sizeof(*ip);
 	}

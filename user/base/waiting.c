@@ -2,11 +2,12 @@
 #include "base/waiting.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <stdint.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <linux/bpf.h>
 #include <linux/membarrier.h>
 
 static const struct waiting_watcher *watcher;
@@ -62,26 +63,40 @@ const char *waiting_name(void)
 
 /* ---- grace periods ---- */
 
+static int bpf_call(enum bpf_cmd command, union bpf_attr *attr)
+{
+	const int result = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+
+	return result < 0 ? -errno : result;
+}
+
 /*
- * MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. Then this task runs on each
- * CPU in turn: when a CPU runs it, the earlier softirq work of that CPU is over. It may not be allowed to run on every CPU.
+ * MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. But every kernel does the
+ * same before an update of a map of maps returns: maybe_wait_bpf_programs(). So this updates one that nobody uses.
  */
 int grace_wait(void)
 {
-	cpu_set_t allowed, one;
-	int error = 0;
+	union bpf_attr inner = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1 };
+	union bpf_attr outer = { .map_type = BPF_MAP_TYPE_ARRAY_OF_MAPS, .key_size = 4, .value_size = 4, .max_entries = 1 };
+	union bpf_attr update = {};
+	const __u32 zero = 0;
+	int value, map, error;
 
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		return 0;
-	if ((errno != EINVAL && errno != ENOSYS) || sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	for (int cpu = 0; cpu < CPU_SETSIZE && !error; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed))
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		error = sched_setaffinity(0, sizeof(one), &one) ? -errno : 0;
-	}
-	sched_setaffinity(0, sizeof(allowed), &allowed);
+	value = bpf_call(BPF_MAP_CREATE, &inner);
+	if (value < 0)
+		return value;
+	outer.inner_map_fd = value;
+	map = bpf_call(BPF_MAP_CREATE, &outer);
+	update.map_fd = map;
+	update.key = (__u64)(uintptr_t)&zero;
+	update.value = (__u64)(uintptr_t)&value;
+	error = map < 0 ? map : bpf_call(BPF_MAP_UPDATE_ELEM, &update);
+	if (map >= 0)
+		close(map);
+	close(value);
 	return error;
 }

@@ -246,11 +246,13 @@ SCENE_TEST(test_groups)
 	}
 }
 
-/* A packet that will be cut counts as so many packets, each counter in the row of its direction. */
+/*
+ * A packet that will be cut counts as so many packets, each counter in the row of its direction, and the bytes that it will
+ * have on the wire. A rule compares the length of each of them.
+ */
 SCENE_TEST(test_gso)
 {
-	const struct rule rule = parse_rule("proto tcp");
-	struct __sk_buff context = { .gso_segs = 7, .gso_size = 100 };
+	struct __sk_buff context = { .gso_segs = 7, .gso_size = 10 };
 	size_t packet = 0;
 
 	while (packets[packet].flow.proto != IPPROTO_TCP || !is_ip_packet(&frames[packet], frames[packet].length))
@@ -262,6 +264,12 @@ SCENE_TEST(test_gso)
 		struct abi_counter before[ABI_COUNTERS], after[ABI_COUNTERS];
 		const int dropped = OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP;
 
+		struct rule rule = parse_rule("proto tcp length 30");
+
+		/* A received packet has no length on the wire: nothing tells how long the headers of its parts are. */
+		context.wire_len = frames[packet].length + (program == IP ? 0 : 6 * (IP_OFFSET + 20));
+		if (program == IP)
+			rule = parse_rule("proto tcp");
 		scene_set_up(scene);
 		raw_filter_add(&scene->filter, &rule);
 		memset(&scene->filter.table.memory.counter[scene->filter.slot[0]], 0, sizeof(struct abi_counter));
@@ -271,7 +279,7 @@ SCENE_TEST(test_gso)
 		check(opts.retval == TC_ACT_SHOT, raw_filter_tc_names[program], "returned", opts.retval);
 		check(after[dropped].packets - before[dropped].packets == 7, raw_filter_tc_names[program], "packets",
 		      after[dropped].packets - before[dropped].packets);
-		check(after[dropped].bytes - before[dropped].bytes == frames[packet].length,
+		check(after[dropped].bytes - before[dropped].bytes == context.wire_len,
 		      raw_filter_tc_names[program], "bytes", after[dropped].bytes - before[dropped].bytes);
 		check(scene->filter.table.memory.counter[scene->filter.slot[0]].packets == 7 ||
 			      scene->filter.table.memory.counter[scene->filter.slot[1]].packets == 7,
