@@ -146,6 +146,7 @@ test_up_and_down() {
 	up 0
 	assert_verdict drop 203.0.113.5 pass 203.0.113.1 drop 203.0.113.2
 	assert_notes "the list 'b' is not in the configuration, and stays" xc up "$STATE/conf"
+	assert_error "the policy 'malformed drop' stays, though the file does not name it"
 	assert_equal 'malformed drop' "$(xc policy | awk '$1 == "malformed" { print $1, $2 }')" "policy"
 	assert_status 0 xc down --on-stop "$STATE/conf"
 	assert_verdict drop 203.0.113.5

@@ -1213,7 +1213,7 @@ test_mistakes_have_a_clear_line() {
 	printf '192.0.2.9\n' >"$STATE/list"
 	assert_status 0 xc import --list bad "$STATE/list"
 	assert_status 3 xc follow --once --config "$FLEET_CONF"
-	assert_error "list 'bad' of this host comes from .*, not from the fleet; .* xdp-cuckoo lists delete bad"
+	assert_error "list 'bad' of this host comes from .*, not from the fleet; it stays as it is; to follow the fleet's, end what feeds it"
 	printf '%s\n' '[fleet]' "broker = $BROKER:1" 'lists = bad' 'ca = /nonexistent' >"$FLEET_CONF"
 	assert_status 3 xc fleet status --config "$FLEET_CONF"
 	assert_error "ca = '/nonexistent': No such file"

@@ -6,8 +6,9 @@
 
 DASHBOARD=user/integrations/grafana/xdp-cuckoo.json
 ALERTS=user/integrations/prometheus/alerts.yml
-# Families that it does not show. An alert compares this one with xdp_cuckoo_interface_info.
-LEFT_OUT='xdp_cuckoo_interface_configured
+# Families that it does not show: only alerts are about them.
+LEFT_OUT='xdp_cuckoo_configuration_wrong
+xdp_cuckoo_interface_configured
 '
 
 dashboard() {

@@ -12,7 +12,7 @@ test_panic() {
 	assert_shows 'panic: +yes' xc panic
 	expect pass
 	assert_equal 3 "$(counted panic passed)" "counted as such: two, and the frame behind them"
-	assert_status 0 xc status --verbose
+	assert_status 1 xc status --verbose
 	assert_error "note: the filter 'default' on vrx: PANIC: passes everything; xdp-cuckoo panic off ends it"
 	assert_output 'effect: +PANIC'
 	assert_notes 'PANIC' xc stats
@@ -39,7 +39,8 @@ test_panic_of_names() {
 	expect pass
 	assert_status 0 xc panic off
 	expect drop
-	assert_notes "'web' on vrx2: PANIC" xc status
+	assert_status 1 xc status
+	assert_error "'web' on vrx2: PANIC"
 	assert_status 0 xc panic off --all
 	assert_status 0 xc status --verbose
 	assert_equal '' "$(grep PANIC "$STATE/err")" "filters in panic"

@@ -48,7 +48,7 @@ test_an_interface_that_the_configuration_names() {
 	}
 	assert_status 1 xc_configured status
 	assert_error 'no filter runs, though the configuration names interfaces; to load it: xdp-cuckoo up$'
-	assert_equal '{name="default",interface="vrx",direction="received"} 1 {name="default",interface="vrx2",direction="received"} 1 ' \
+	assert_equal '{name="default",interface="vrx",direction="received"} 1 {name="default",interface="vrx2",direction="received"} 1 {name="default",interface="absent0",direction="received"} 1 ' \
 		"$(configured)" "metrics"
 	if ip -n "$RX" link property add dev vrx2 altname other2 2>/dev/null; then
 		printf '%s\n' '[filter]' 'interfaces = vrx vrx2 other2' >"$STATE/etc/xdp-cuckoo/default.conf"
@@ -60,15 +60,30 @@ test_an_interface_that_the_configuration_names() {
 	assert_status 1 xc_configured status
 	assert_output '^effect: +filters, but NOT all that its configuration names$'
 	assert_error "the filter is not on 'vrx2', which its configuration names; to load it there: xdp-cuckoo load vrx2"
-	! grep -q absent0 "$STATE/err" || fail "it names an interface that does not exist"
+	assert_error "there is no interface '[a-z0-9]*', which the configuration names"
 	xc load vrx2 >/dev/null
+	assert_status 1 xc_configured status
+	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 0 xc_configured status
+	xc monitor-only on >/dev/null
+	assert_status 1 xc_configured status
+	assert_status 0 xc_configured up
+	assert_error 'monitor-only is off now'
+	assert_status 0 xc_configured status
+	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' '[crowdsec]' 'key-file = /nonexistent' '[list url]' 'preset = spamhaus-drop' >"$STATE/etc/xdp-cuckoo/default.conf"
+	assert_status 1 xc_configured status
+	assert_output '^not fed: +url: never; crowdsec: never$'
+	xc_configured metrics | grep -qF 'xdp_cuckoo_list_not_fed{name="default",list="crowdsec"} 1' || fail "no metric"
+	assert_status 3 xc_configured crowdsec
+	assert_status 1 xc status
+	xc lists delete crowdsec >/dev/null
+	xc lists delete url >/dev/null
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = yes' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 1 xc_configured status
 	assert_error "the filter is not on 'vrx' in both directions, .* xdp-cuckoo load vrx --outgoing$"
 	configured | grep -qF '{name="default",interface="vrx2",direction="sent"} 1' || fail "the metrics lack a direction"
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = perhaps' >"$STATE/etc/xdp-cuckoo/default.conf"
-	assert_status 0 xc_configured status
+	assert_status 1 xc_configured status
 	assert_error 'not compared with the configuration, which has mistakes: xdp-cuckoo check-config$'
 	xc unload --all >/dev/null
 	assert_status 1 xc_configured status

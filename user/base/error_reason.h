@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-#define REASON_BYTES 512
+#define REASON_BYTES 2048
 
 struct reason {
 	char text[REASON_BYTES];

@@ -32,6 +32,7 @@
 #include <linux/types.h>
 
 #include "base/error_reason.h"
+#include "host/host.h"
 #include "rule/rule.h"
 #include "store/store.h"
 #include "filter/filter.h"
@@ -69,6 +70,7 @@ struct session {
 	struct change *change;
 	struct change_undone undone;
 	struct reason limited;        /* the change has put a flow of the guard under a rate; or "" */
+	struct reason voided;         /* the change has a pass rule that voids lists; or "" */
 	__u64 kept_rates;             /* rules with a rate that the owner gave up, and that others want */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
@@ -289,6 +291,9 @@ enum query_decision {
 /* "blocked", ... */
 extern const char *const query_decision_words[QUERY_DECISIONS];
 
+/* Whether a pass rule lets through all that the drop rule would block. */
+bool query_is_passed(struct store *store, const struct rule *drop, struct rule *pass);
+
 struct query_finding {
 	enum query_decision decision;
 	bool is_listed;   /* query_test() has found `rule` */
@@ -311,16 +316,26 @@ int query_find_part(struct store *store, const struct rule *asked, enum query_pa
 
 /*
  * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends.
+ * Packets to this host do not count if a permanent rule lets somebody in: see guard_lets_in(), unless a list blocks them.
  * Within a change, a flow counts only if it is blocked sooner than by the rules from before the change. It also checks
  * what an undo of the pending change would leave, because the undo may remove pass rules.
  */
 int change_check_guard(struct session *session, struct reason *reason);
+
+/*
+ * Finds a pass rule that lets everybody, or half of all addresses, reach an address of this host, by TCP, UDP or any protocol:
+ * drop rules of other sources have no effect there. 0; -ENOENT; another -errno.
+ */
+#define CHANGE_VOID /* the rule */ \
+	"'%s' passes everybody's packets to this host: drop rules and lists have no effect on them; pass one source, or one port"
+int change_find_void(struct store *store, const struct guard *guard, struct rule *rule);
 
 #define LEFT_OUT_PREFIX_MIN 7 /* lists have fc00::/7 and 10.0.0.0/8, which hold addresses of hosts */
 
 struct change_left_out {
 	__u64 count;
 	struct reason why; /* the first rule, and what it would block */
+	struct guard_advice advice;
 };
 
 /*

@@ -70,6 +70,7 @@ struct flow_was_blocked {
 struct change {
 	struct pending_keys keys;             /* the added ones enter the tables when the change is allowed */
 	struct flow_was_blocked *was_blocked; /* for each flow of the guard */
+	bool was_void;                        /* change_find_void() */
 	__u64 steps;                          /* rules that the change has added or deleted so far */
 	struct shape_list shapes;             /* as committed */
 };

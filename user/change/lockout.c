@@ -9,11 +9,59 @@
 #include "change/internal.h"
 #include "host/host.h"
 
+struct door_search {
+	const struct rule *packets;
+	bool is_found;
+};
+
+static int find_door(const struct rule *rule, void *context)
+{
+	struct door_search *search = context;
+
+	search->is_found = rule->action == RULE_PASS && !rule->timeout_ms && guard_lets_in(rule) &&
+			   rule_overlaps(rule, search->packets);
+	return search->is_found;
+}
+
+/* Whether the operator, who blocks packets to this host, keeps a way in: to the address, if the rule names it. */
+static int has_door(struct session *session, const struct rule *flow, const struct query_block *block, bool *has)
+{
+	const bool is_named = block->by == QUERY_RULE && block->rule.dst_len;
+	const struct rule to_any = { .family = flow->family };
+	struct door_search search = { .packets = is_named ? flow : &to_any };
+	struct shape_list shapes;
+	bool may_be = false;
+	int error = store_shapes(session->store, &shapes);
+
+	for (size_t i = 0; !error && i < shapes.count; i++)
+		may_be |= shapes.entry[i].shape.action == RULE_PASS && shapes.entry[i].shape.fields & RULE_DPORT;
+	if (may_be)
+		error = store_each(session->store, find_door, &search);
+	*has = search.is_found;
+	return error < 0 ? error : 0;
+}
+
+/* What blocks a flow of the guard, as things are or as if the pending change were undone. 0; -errno. */
+static int flow_blocks(struct session *session, const struct rule *flow, bool is_undone, struct query_block *block)
+{
+	int error = (is_undone ? query_blocks_undone : query_blocks)(session->store, flow, block);
+	bool is_open = false;
+
+	/* A list must not close the host, and the door may be what is undone. */
+	if (!error && block->by != QUERY_NOTHING && !flow->src_len && session->owner == STORE_BY_HAND &&
+	    !store_has_earlier_pending(session->store))
+		error = has_door(session, flow, block, &is_open);
+	if (is_open)
+		*block = (struct query_block){ .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
+	return error;
+}
+
 int change_record_blocked(struct session *session)
 {
 	const struct guard *guard = session->guard;
 	struct flow_was_blocked *was;
 	struct query_block block;
+	struct rule rule;
 	int error = 0;
 
 	if (!guard)
@@ -22,32 +70,57 @@ int change_record_blocked(struct session *session)
 	session->change->was_blocked = was;
 	if (!was)
 		return -ENOMEM;
+	session->change->was_void = !change_find_void(session->store, guard, &rule);
 	for (size_t i = 0; i < guard->count && !error; i++) {
-		error = query_blocks(session->store, &guard->flows[i].flow, &block);
+		error = flow_blocks(session, &guard->flows[i].flow, false, &block);
 		was[i].now_ms = block.in_ms;
 		was[i].rate = block.rate;
 		if (!error)
-			error = query_blocks_undone(session->store, &guard->flows[i].flow, &block);
+			error = flow_blocks(session, &guard->flows[i].flow, true, &block);
 		was[i].undone_ms = block.in_ms;
 	}
 	return error;
 }
 
+int change_find_void(struct store *store, const struct guard *guard, struct rule *rule)
+{
+	static const __u8 protocols[] = { 0, IPPROTO_TCP, IPPROTO_UDP };
+	struct shape_list shapes;
+	bool may_be = false;
+	int error = store_shapes(store, &shapes);
+
+	for (size_t i = 0; !error && i < shapes.count; i++) {
+		const struct rule_shape *shape = &shapes.entry[i].shape;
+
+		may_be |= shape->action == RULE_PASS && shape->src_len <= 1 &&
+			  !(shape->fields & ~(RULE_PROTO | RULE_NEW));
+	}
+	for (size_t i = 0; may_be && i < 6 * guard->count && !error; i++) {
+		struct rule packets = guard->flows[i / 6].flow;
+
+		if (packets.src_len)
+			continue;
+		packets.src_len = 1;
+		packets.src.byte[0] = i & 1 ? 0x80 : 0;
+		packets.proto = protocols[i / 2 % 3];
+		packets.fields |= packets.proto ? RULE_PROTO : 0;
+		error = query_test(store, &packets, rule);
+		if (!error && rule->action == RULE_PASS)
+			return 0;
+		error = error == -ENOENT ? 0 : error;
+	}
+	return error ? error : -ENOENT;
+}
+
 static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
-		       bool is_undone, struct reason *reason)
+		       bool is_undone, const struct guard_advice *advice, struct reason *reason)
 {
 	const char *option = session_name_option(session->name);
 	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
 	const char *separator = *insist ? ", or " : "";
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
-	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "";
-	struct rule pass = rule_without_details(&flow->flow);
+	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "", commands[GUARD_ADVICE_BYTES];
 
-	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
-	if (pass.fields == (RULE_PROTO | RULE_SPORT) && pass.port_kind == FLOW_PORTS && pass.sport == htons(53)) {
-		pass.fields = RULE_SPORT;
-		pass.proto = 0;
-	}
 	if (block->by == QUERY_RULE) {
 		block->rule.comment[0] = '\0';
 		snprintf(who, sizeof(who), "'%s'", rule_format(&block->rule, text));
@@ -61,9 +134,8 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 				  "nothing was changed; %s%sfirst: xdp-cuckoo%s confirm",
 				  who, flow->what, block->in_ms ? " and a pass rule has ended" : "", insist, separator,
 				  option);
-	return reason_set(reason, -ECANCELED,
-			  "%s would block %s%s; nothing was changed; %s%sfirst: xdp-cuckoo%s add %s action pass", who,
-			  flow->what, when, insist, separator, option, rule_format(&pass, text));
+	return reason_set(reason, -ECANCELED, "%s would block %s%s; nothing was changed; %s%sfirst: %s", who, flow->what,
+			  when, insist, separator, guard_advice_text(advice, option, commands));
 }
 
 /*
@@ -77,7 +149,7 @@ static int newly_blocks(struct session *session, size_t flow, struct query_block
 						    session->change->was_blocked[flow] :
 						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS, 0 };
 	char text[RULE_RATE_BYTES];
-	int error = query_blocks(session->store, query, block);
+	int error = flow_blocks(session, query, false, block);
 
 	if (!error && block->rate && block->rate != was.rate)
 		reason_set(&session->limited, 0, "a rate of %s now limits %s", rule_rate_format(block->rate, text),
@@ -85,26 +157,42 @@ static int newly_blocks(struct session *session, size_t flow, struct query_block
 	*is_undone = block->in_ms >= was.now_ms;
 	if (error || !*is_undone)
 		return error;
-	error = query_blocks_undone(session->store, query, block);
+	error = flow_blocks(session, query, true, block);
 	if (block->in_ms >= was.undone_ms)
 		block->by = QUERY_NOTHING;
 	return error;
 }
 
+/* The message names the first flow, and what keeps all. */
 int change_check_guard(struct session *session, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
-	struct query_block block;
-	bool is_undone;
+	const struct guard_flow *refused = NULL;
+	struct guard_advice advice = {};
+	struct query_block first, block;
+	bool first_is_undone, is_undone;
+	struct rule rule;
+	char text[RULE_TEXT_BYTES];
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
 		const int error = newly_blocks(session, i, &block, &is_undone);
 
 		if (error)
 			return store_unread_reason(error, reason);
-		if (block.by != QUERY_NOTHING)
-			return say_refused(session, &guard->flows[i], &block, is_undone, reason);
+		if (block.by == QUERY_NOTHING)
+			continue;
+		guard_advise(&advice, &guard->flows[i]);
+		/* Only a confirm helps against an undo, so that comes last. */
+		if (refused && (!first_is_undone || is_undone))
+			continue;
+		refused = &guard->flows[i];
+		first = block;
+		first_is_undone = is_undone;
 	}
+	if (refused)
+		return say_refused(session, refused, &first, first_is_undone, &advice, reason);
+	if (guard && session->change && !session->change->was_void && !change_find_void(session->store, guard, &rule))
+		reason_set(&session->voided, 0, CHANGE_VOID, rule_format(&rule, text));
 	return 0;
 }
 
@@ -131,6 +219,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 			if (!left_out->count++)
 				reason_set(&left_out->why, 0, "'%s' would block %s", rule_format(&block.rule, text),
 					   guard->flows[i].what);
+			guard_advise(&left_out->advice, &guard->flows[i]);
 		}
 		if (error)
 			return store_unread_reason(error, reason);

@@ -77,6 +77,14 @@ int query_test_owned(struct store *store, unsigned int owner, const struct rule 
 	return find_rule(store, 1ULL << owner, &query, rule);
 }
 
+bool query_is_passed(struct store *store, const struct rule *drop, struct rule *pass)
+{
+	struct rule packets = *drop;
+
+	packets.fields &= ~RULE_RATE;
+	return drop->action != RULE_PASS && !query_test(store, &packets, pass) && pass->action == RULE_PASS;
+}
+
 static void assume_new(struct rule *query)
 {
 	query->fields |= rule_may_begin(query) ? RULE_NEW : 0;

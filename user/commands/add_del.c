@@ -96,8 +96,7 @@ static void note_lists(struct store *store, __u64 had)
 			text_append(text, sizeof(text), "%s%s", *text ? ", " : "", lists.list[i].name);
 	if (*text)
 		output_note("these lists had it: %s; the next import of a list brings it back if it is still in it; to "
-			    "delete it from one list only: --list NAME; to let it pass permanently, add a pass rule "
-			    "(action pass)",
+			    "delete it from one list only: --list NAME",
 			    text);
 }
 
@@ -106,6 +105,7 @@ struct outcome {
 	size_t done, updated, given_up, refused;
 	__u64 had; /* the owners that had the deleted rules, as bits */
 	struct rule_change last;
+	char passed_by[RULE_TEXT_BYTES]; /* the pass rule that makes the last rule useless; or "" */
 };
 
 /*
@@ -142,7 +142,7 @@ static int change_all(struct session *session, const struct rules *rules, const 
  */
 static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
 {
-	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
+	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES], advice[2 * RULE_TEXT_BYTES];
 	struct rule network, pass = rule_without_details(rule);
 	struct query_finding found = {};
 
@@ -154,10 +154,8 @@ static const char *advise_network(struct session *session, const struct rule *ru
 		if (network.fields & RULE_RATE)
 			snprintf(text, 3 * RULE_TEXT_BYTES, ", but '%s' limits it", rule_format(&network, covering));
 		else if (network.action == RULE_DROP)
-			snprintf(text, 3 * RULE_TEXT_BYTES,
-				 ", but '%s' blocks it; to let it pass: xdp-cuckoo%s add %s action pass",
-				 rule_format(&network, covering), session_name_option(session->name),
-				 rule_format(&pass, match));
+			snprintf(text, 3 * RULE_TEXT_BYTES, ", but '%s' blocks it%s", rule_format(&network, covering),
+				 command_pass_advice(session->name, &pass, advice));
 	} else if (!query_find_part(session->store, rule, QUERY_BEGINNING, &found) && found.has_part) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
 			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
@@ -174,12 +172,12 @@ static void print_outcome(const struct invocation *invocation, const struct rule
 	json_t *answer;
 
 	if (rules->count == 1) {
-		answer = json_pack("{s:s, s:s*, s:o*}",
+		answer = json_pack("{s:s, s:s*, s:o*, s:s*}",
 				   outcome->last.left_to ? "given_up" :
 				   outcome->updated      ? "updated" :
 							   done,
 				   rule_format(&outcome->last.rule, text), "list", list, "left_to",
-				   outcome->last.left_to);
+				   outcome->last.left_to, "passed_by", *outcome->passed_by ? outcome->passed_by : NULL);
 		output_print(command_note_dry_run(invocation, answer));
 		return;
 	}
@@ -201,6 +199,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	struct session *session = &change.session;
 	struct outcome outcome = {};
 	struct store_feed feed;
+	struct rule pass;
 	struct reason reason;
 	bool is_refused;
 	int error = command_open_change(invocation, true, &change, &reason);
@@ -225,6 +224,9 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		command_report_rebuilds(session);
 		if (make == add)
 			note_compact(session, rules->rule);
+		if (make == add && query_is_passed(session->store, &outcome.last.rule, &pass))
+			output_note("'%s' passes these packets: the rule drops none of them",
+				    rule_format(&pass, outcome.passed_by));
 		note_lists(session->store, outcome.had);
 		if (list && !store_feed(session->store, list, &feed))
 			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "

@@ -130,6 +130,8 @@ static int change(struct batch_line *line, struct session *session, const struct
 	enum batch_answer best = BATCH_NO_SUCH_RULE, what;
 	enum store_deleted deleted;
 	enum store_added added;
+	char text[RULE_TEXT_BYTES];
+	struct rule pass;
 	int error = is_added ? change_open_list(session, list, NULL, reason) : change_find_list(session, list, reason);
 
 	/* A list that does not exist has no rule. */
@@ -153,7 +155,8 @@ static int change(struct batch_line *line, struct session *session, const struct
 							       BATCH_NO_SUCH_RULE;
 		best = what < best ? what : best;
 	}
-	answer(line, best, NULL);
+	answer(line, best,
+	       is_added && query_is_passed(session->store, request->rules.rule, &pass) ? rule_format(&pass, text) : NULL);
 	return 0;
 }
 
@@ -197,17 +200,19 @@ void batch_line_print(const struct batch_line *line, const char *name)
 	const char *said = line->answer < BATCH_TESTED ? answers[line->answer].text :
 							 query_decision_words[line->answer - BATCH_TESTED];
 	const char *detail = line->detail ? line->detail : "";
+	const bool is_passed = line->answer <= BATCH_ALREADY_THERE; /* if it has a detail */
 	char text[RULE_TEXT_BYTES + REASON_BYTES];
 	json_t *row = NULL;
 
 	if (line->answer == BATCH_ERROR)
 		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, line->number, detail);
 	else
-		snprintf(text, sizeof(text), "%s%s%s", said, line->detail ? " by " : "", detail);
+		snprintf(text, sizeof(text), "%s%s%s", said, !line->detail ? "" : is_passed ? ", but passed by " : " by ", detail);
 	if (output_is_json() && line->answer == BATCH_ERROR)
 		row = json_pack("{s:I, s:o}", "line", line->number, said, output_string(detail));
 	else if (output_is_json())
-		row = json_pack("{s:I, s:s, s:s*}", "line", line->number, "answer", said, "rule", line->detail);
+		row = json_pack("{s:I, s:s, s:s*}", "line", line->number, "answer", said, is_passed ? "passed_by" : "rule",
+				line->detail);
 	output_answer(row, text);
 }
 

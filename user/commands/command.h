@@ -277,6 +277,9 @@ enum command_status command_write_metrics(const char *path, json_t *metrics);
 const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
 			    char text[COMMAND_NOT_FED_BYTES]);
 
+/* "; to let it pass: ..." for packets of one source; "": a rule for them would pass everybody's. Returns `text`. */
+const char *command_pass_advice(const char *name, const struct rule *packets, char text[2 * RULE_TEXT_BYTES]);
+
 /* How to allow what is refused of a list of the configuration: see struct guard. */
 #define LIST_INSIST "write force = yes in its section"
 
@@ -314,8 +317,8 @@ struct command_imported {
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
 			struct command_imported *imported, struct reason *reason);
 
-/* Makes a list by URL, which counts as not fed until `refresh` has fetched it. */
-int command_expect_list(const struct invocation *invocation, const struct config_list *list, struct reason *reason);
+/* Makes the lists that the sources of the configuration are to feed, which count as not fed until then. */
+int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason);
 
 /* What `import` takes, and `restore` too. */
 #define IMPORT_USAGE \

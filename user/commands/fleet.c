@@ -368,7 +368,9 @@ static enum command_status run_follow(const struct invocation *invocation)
 	if (status != STATUS_DONE)
 		return status;
 	follow.options = &config->fleet;
-	error = follow_run(&follow, &reason);
+	error = command_expect_lists(invocation, config, &reason);
+	if (!error)
+		error = follow_run(&follow, &reason);
 	config_close(config);
 	if (error == -EBADE)
 		return command_fail(STATUS_NO, "%s", reason.text);

@@ -97,6 +97,9 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 	if (!options->list)
 		status = command_fail(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
+	else if (!invocation->is_printed && !invocation->list_name &&
+		 (error = command_expect_lists(invocation, config, &reason)))
+		status = command_fail_because(error, &reason);
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
 	if (status == STATUS_DONE)
@@ -295,6 +298,8 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 		error = reason_set(
 			&reason, -EINVAL,
 			"the configuration has no section [crowdsec] with key-file = /PATH; see xdp-cuckoo.conf(5)");
+	if (!error && !keeper.list)
+		error = command_expect_lists(invocation, config, &reason);
 	if (!error)
 		error = crowdsec_open(&start, options, &reason);
 	if (!error) {

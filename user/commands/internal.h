@@ -41,9 +41,12 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 
 /* ---- status_ineffective.c ---- */
 
-/* Notes what the filter at `at` does not filter. Returns why most packets of an interface are not filtered; NULL: they are. */
+/*
+ * Notes what the filter at `at` does not filter. Returns why most packets of an interface are not filtered; NULL: they are.
+ * *is_off: all pass, by a panic or a monitor-only for which no configuration asks.
+ */
 const char *status_ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
-			       const struct store_info *info);
+			       const struct store_info *info, bool *is_off);
 
 /* Notes which cards lose packets. The filters were listed some 200 ms ago. */
 void status_report_losses(const struct kernel_filter *filters, size_t count);

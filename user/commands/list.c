@@ -181,13 +181,13 @@ static enum list_sort sort_of(const char *word)
 /* Names the network rule that blocks an address without a rule of its own. */
 static void note_network(const char *name, struct store *store, const struct rule *query)
 {
-	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
+	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES], advice[2 * RULE_TEXT_BYTES];
 	struct rule rule;
 
 	if (store && !query_test(store, query, &rule) && rule_blocks(&rule) && rule_covers(&rule, query) &&
 	    !rule_covers(query, &rule))
-		output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo%s add %s action pass",
-			    rule_format(&rule, network), rule_format(query, text), session_name_option(name), text);
+		output_note("'%s' blocks '%s'%s", rule_format(&rule, network), rule_format(query, text),
+			    command_pass_advice(name, query, advice));
 }
 
 static enum command_status print_all(const char *name, struct printing *printing, struct store *store)
@@ -354,6 +354,7 @@ static enum command_status show_lists(const struct invocation *invocation)
 		store_close(store);
 		store_unread_reason(error, &reason);
 	}
+	config_expect(invocation->name, &view.lists);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		view.has_silent |= store_list_silent_s(&view.lists.list[i], &view.feeds.feed[i]) != 0;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)

@@ -37,7 +37,7 @@ static int load_one(const struct invocation *invocation, struct session *session
 
 		if (!adds_outgoing || is_other)
 			output_note("'%s' runs the filter '%s' already%s", interface, session->name,
-				    is_other ? "; unload it to change the mode" : "");
+				    is_other ? "; only unload and load change its mode, and nothing is filtered in between" : "");
 	} else {
 		filter = &session->filters->kernel;
 		error = kernel_attach(filter, interface, mode, reason);
@@ -86,7 +86,7 @@ static int check_running(const struct invocation *invocation, const struct sessi
 					  session->name);
 	return reason_set(reason, -EINVAL,
 			  "the filter '%s' runs with another --compact, --fingerprint, "
-			  "--no-counters or --no-spare; unload it to change them",
+			  "--no-counters or --no-spare; only unload and load change them, and nothing is filtered in between",
 			  session->name);
 }
 
@@ -108,8 +108,7 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 	if (watchdog->attachments)
 		return 0;
 	return reason_set(reason, -EINVAL,
-			  "the filter runs there already, so --confirm has nothing to undo: unload it first, or leave "
-			  "--confirm out");
+			  "the filter runs there already, so --confirm has nothing to undo: leave it out");
 }
 
 /*

@@ -66,15 +66,15 @@ static int open_to_write(const struct refresh *refresh, struct store **store, st
 }
 
 /* Makes the list if there is none yet, and notes how old its rules may become. After an error the store is closed. */
-static int expect(struct store *store, const struct invocation *invocation, const struct config_list *list,
+static int expect(struct store *store, const struct invocation *invocation, const char *list, __s64 stale_s,
 		  struct reason *reason)
 {
 	struct session session = { .store = store };
 	unsigned int number;
-	int error = store_list_open(store, list->name, NULL, &number);
+	int error = store_list_open(store, list, NULL, &number);
 
 	if (!error) {
-		store_list_expect(store, number, feed_stale_s(list));
+		store_list_expect(store, number, stale_s);
 		return 0;
 	}
 	if (error != -EUSERS)
@@ -85,22 +85,38 @@ static int expect(struct store *store, const struct invocation *invocation, cons
 	return error;
 }
 
-int command_expect_list(const struct invocation *invocation, const struct config_list *list, struct reason *reason)
+int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const struct refresh refresh = { .invocation = invocation };
-	struct store_feed feed;
+	struct store_lists lists;
 	struct store *store;
-	int error = open_to_write(&refresh, &store, reason);
+	struct reason why;
+	const char *name;
+	__s64 stale_s;
+	int error;
 
-	if (!error)
-		error = expect(store, invocation, list, reason);
+	if (!config_source(config, 0, &stale_s))
+		return 0;
+	error = open_to_write(&refresh, &store, reason);
 	if (error)
 		return error;
+	error = store_lists(store, &lists);
+	if (error)
+		return close_written(store, error, reason);
+	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
+		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
+
+		error = list->stale_s || list->imported_s ? 0 : expect(store, invocation, name, stale_s, &why);
+		if (error)
+			return reason_set(reason, error, "list '%s': %s", name, why.text);
+	}
 	/* By its feed `refresh` finds a list that the configuration no longer has. */
-	error = store_feed(store, list->name, &feed);
-	feed.config = feed_config_hash(list);
-	if (error == -ENOENT)
-		error = store_feed_put(store, list->name, &feed);
+	for (size_t i = 0; i < config->lists_count && !error; i++) {
+		struct store_feed feed = { .config = feed_config_hash(&config->list[i]) };
+
+		if (config->list[i].url && store_feed(store, config->list[i].name, &(struct store_feed){}) == -ENOENT)
+			error = store_feed_put(store, config->list[i].name, &feed);
+	}
 	return close_written(store, error, reason);
 }
 
@@ -118,7 +134,7 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 		return error;
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
-	error = expect(store, refresh->invocation, refresh->list, reason);
+	error = expect(store, refresh->invocation, refresh->list->name, feed_stale_s(refresh->list), reason);
 	return error ? error : close_written(store, store_feed_put(store, refresh->list->name, &feed), reason);
 }
 
@@ -246,7 +262,7 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 	json_t *row = json_pack("{s:s, s:s, s:I}", "list", name, "result",
 				message->outcome == FEED_FETCHED ? "fetched" : "not modified", "rules",
 				(json_int_t)refresh->stored.rules);
-	char line[512];
+	char line[512], commands[GUARD_ADVICE_BYTES];
 
 	if (message->outcome == FEED_UNMODIFIED) {
 		snprintf(line, sizeof(line), "%s%s: not modified; %llu rules", dry, name,
@@ -266,10 +282,12 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 		output_warning("list '%s': %u bad line%s left out; the first: %s", name, message->bad_lines,
 			       message->bad_lines == 1 ? "" : "s", message->first_bad);
 	if (left_out->count)
-		output_warning("list '%s': left out %llu rule%s: %s; to have it, add a pass rule for these packets",
-			       name, (unsigned long long)left_out->count,
+		output_warning("list '%s': left out %llu rule%s: %s; to have it, first: %s", name,
+			       (unsigned long long)left_out->count,
 			       left_out->count == 1 ? "" : "s that would lock this host out; the first",
-			       left_out->why.text);
+			       left_out->why.text,
+			       guard_advice_text(&left_out->advice, session_name_option(refresh->invocation->name),
+						 commands));
 }
 
 /* -EINTR: the import was interrupted. */

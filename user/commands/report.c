@@ -8,6 +8,7 @@
 #include "change/change.h"
 #include "filter/filter.h"
 #include "io/output.h"
+#include "base/advice.h"
 #include "base/clock.h"
 
 #define BLOCKED_REPORTED_MAX 8
@@ -80,6 +81,8 @@ void command_report_rebuilds(const struct session *session)
 		[FILTER_AT_ONCE] = NULL,
 	};
 
+	if (session->voided.text[0])
+		output_warning("%s", session->voided.text);
 	if (session->limited.text[0])
 		output_note("%s: packets above it are dropped", session->limited.text);
 	if (session->kept_rates)
@@ -232,7 +235,7 @@ void command_fit_mtu(struct session *session)
 
 int command_report_blocked(const struct session *session, struct reason *reason)
 {
-	const char *reported[BLOCKED_REPORTED_MAX];
+	const char *reported[BLOCKED_REPORTED_MAX], *const option = session_name_option(session->name);
 	size_t count = 0;
 	struct guard guard;
 	int error = guard_open(&guard, reason);
@@ -241,10 +244,10 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		output_note("%s", guard.missing.text);
 	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
 		const struct guard_flow *flow = &guard.flows[i];
-		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
+		char blocker_text[RULE_TEXT_BYTES], commands[GUARD_ADVICE_BYTES];
 		char time[RULE_TIME_BYTES];
+		struct guard_advice advice = {};
 		bool is_reported = false;
-		const struct rule pass = rule_without_details(&flow->flow);
 		struct query_block block;
 
 		for (size_t k = 0; k < count; k++)
@@ -255,14 +258,26 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 		if (block.by == QUERY_NOTHING || is_reported)
 			continue;
 		reported[count++] = flow->what;
-		output_note("%s blocks %s%s%s; to keep it: xdp-cuckoo%s add %s action pass",
+		guard_advise(&advice, flow);
+		output_note("%s blocks %s%s%s; to keep it: %s",
 			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
 			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",
-			    block.in_ms ? rule_time_format(block.in_ms, time) : "", session_name_option(session->name),
-			    rule_format(&pass, flow_text));
+			    block.in_ms ? rule_time_format(block.in_ms, time) : "",
+			    guard_advice_text(&advice, option, commands));
 	}
 	guard_close(&guard);
 	return error;
+}
+
+const char *command_pass_advice(const char *name, const struct rule *packets, char text[2 * RULE_TEXT_BYTES])
+{
+	char rule[RULE_TEXT_BYTES];
+
+	*text = '\0';
+	if (packets->src_len >= 8)
+		snprintf(text, 2 * RULE_TEXT_BYTES, "; to let it pass: " ADVICE_PASS, session_name_option(name),
+			 rule_format(packets, rule));
+	return text;
 }
 
 void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms)

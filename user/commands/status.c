@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commands/internal.h"
+#include "config/config.h"
 #include "filter/filter.h"
 #include "counters/counters.h"
 #include "io/output.h"
@@ -150,6 +151,7 @@ struct stored {
 	enum store_home home;
 	struct store_settings settings;
 	struct store_pending pending;
+	struct reason voided; /* a pass rule voids its drop rules; or "" */
 	struct shape_list shapes;
 	struct store_lists lists;
 	struct store_feeds feeds;
@@ -192,6 +194,8 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	}
 	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed,
 						 "flows", flows, "sessions_down", down));
+	if (*stored->voided.text)
+		json_object_set_new(status, "voided", output_string(stored->voided.text));
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
 				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
@@ -284,7 +288,7 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 /* What --verbose shows in full. Takes `status`. */
 static json_t *brief(json_t *status)
 {
-	static const char *const copied[] = { "not_seen", "not_fed", "failed_fetches", "flows", "sessions_down" };
+	static const char *const copied[] = { "not_seen", "voided", "not_fed", "failed_fetches", "flows", "sessions_down" };
 	const json_t *running = json_object_get(status, "running");
 	const char *name = text_of(status, "name");
 	json_t *lines = json_pack("{s:s}", "name", name);
@@ -331,6 +335,7 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 		struct abi_counter counters[ABI_COUNTERS];
 		struct tally tally = {};
 		const char *why;
+		bool is_off;
 
 		error = filter->is_other_version ? 0 : tally_add(&tally, filter, reason);
 		if (error) {
@@ -350,11 +355,11 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 					    attachment.interface);
 		}
 		*sees_own |= !strcmp(filter->config->name, invocation->name);
-		why = status_ineffective(filters, count, i, &tally, info);
+		why = status_ineffective(filters, count, i, &tally, info, &is_off);
 		if (!why && stored->home == STORE_HOME_ELSEWHERE && filter->config->generation != info->generation &&
 		    !memcmp(filter->config->store_id, info->id, sizeof(info->id)))
 			why = "filters by OLD rules: those of the store change in another network namespace";
-		*is_any_ineffective |= why || run_is_confirm_late(filter);
+		*is_any_ineffective |= why || is_off || run_is_confirm_late(filter);
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);
 	}
@@ -370,6 +375,8 @@ static enum command_status run_status(const struct invocation *invocation)
 	struct stored stored = { .settings = store_settings_default };
 	struct store *store;
 	struct reason reason;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
 	bool sees_own = false, is_partial;
 	int error = command_open_store(invocation, &store, &reason);
 
@@ -385,10 +392,13 @@ static enum command_status run_status(const struct invocation *invocation)
 			error = store_shapes(store, &stored.shapes);
 		if (!error)
 			error = store_feeds(store, &stored.lists, &stored.feeds);
+		if (!error && !guard_open(&guard, &reason) && !change_find_void(store, &guard, &rule))
+			reason_set(&stored.voided, 0, CHANGE_VOID, rule_format(&rule, text));
 		store_close(store);
 		store_unread_reason(error, &reason);
 	}
 
+	config_expect(invocation->name, &stored.lists);
 	if (!error)
 		error = add_filters(invocation, &stored, running, &sees_own, &is_any_ineffective, &reason);
 	/* A program that cannot be seen, on another interface, most likely belongs to somebody else. */
@@ -404,9 +414,9 @@ static enum command_status run_status(const struct invocation *invocation)
 	if (is_partial)
 		json_object_set_new(status, "not_seen", output_string(reason.text));
 	json_object_set_new(status, "running", running);
-	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed"));
+	is_any_ineffective |= json_array_size(json_object_get(status, "not_fed")) || *stored.voided.text;
 	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
-	if (invocation->is_verbose && !guard_open(&guard, &reason) && *guard.missing.text)
+	if (invocation->is_verbose && *guard.missing.text)
 		output_note("%s", guard.missing.text);
 	guard_close(&guard);
 	if (error)

@@ -25,7 +25,7 @@ static void ignore_mistake(const char *text)
  * Whether the configuration of the filter names interfaces that are there, but where it is not, or only in one direction:
  * another tool may have taken it off. Notes each.
  */
-static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
+static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, size_t at, bool *wants_monitor_only)
 {
 	const struct kernel_filter *filter = &filters[at];
 	struct config *config;
@@ -33,12 +33,14 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 	bool lacks = false;
 	const int error = config_open(NULL, filter->config->name, ignore_mistake, &config, &reason);
 
+	/* Without a configuration, the operator asked for it. */
+	*wants_monitor_only = error ? error == -ENOENT || error == -EACCES : config->load.is_monitor_only;
 	if (error) {
 		if (error != -ENOENT && error != -EACCES)
 			output_note("interfaces are not compared with the configuration, which has mistakes: xdp-cuckoo%s "
 				    "check-config",
 				    session_name_option(filter->config->name));
-		return false;
+		return error != -ENOENT && error != -EACCES;
 	}
 	for (size_t i = 0; i < config->interfaces_count; i++) {
 		const int index = interfaces_index(config->interfaces[i]);
@@ -46,6 +48,10 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 
 		while (k < filter->attachments_count && filter->attachments[k].ifindex != index)
 			k++;
+		if (!index) {
+			lacks = true;
+			output_note("there is no interface '%s', which the configuration names", config->interfaces[i]);
+		}
 		/* lost_interfaces() names an interface that was loaded. */
 		if (!index || kernel_has_lost_interface(filters, count, at, index))
 			continue;
@@ -101,7 +107,7 @@ bool status_is_missing(const char *name)
 	if (error == -ENOENT || error == -EACCES)
 		return false;
 	for (size_t i = 0; !error && i < config->interfaces_count; i++)
-		there += interfaces_index(config->interfaces[i]) &&
+		there += !interfaces_index(config->interfaces[i]) ||
 			 !kernel_may_be_unseen(interfaces_index(config->interfaces[i]));
 	config_close(config);
 	if (error)
@@ -113,10 +119,11 @@ bool status_is_missing(const char *name)
 }
 
 const char *status_ineffective(const struct kernel_filter *filters, size_t count, size_t at, const struct tally *tally,
-			       const struct store_info *info)
+			       const struct store_info *info, bool *is_off)
 {
 	const struct kernel_filter *filter = &filters[at];
 	const char *why = command_report_bypass(filter) ? "NOT FILTERING: packets do not reach it" : NULL;
+	bool wants_monitor_only;
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		struct kernel_attachment lost = filter->attachments[i];
@@ -133,8 +140,9 @@ const char *status_ineffective(const struct kernel_filter *filters, size_t count
 	}
 	if (lost_interfaces(filters, count, at) && !why && run_is_filtering(filter))
 		why = "filters, but NOT on all interfaces that it was loaded on";
-	if (lacks_interfaces(filters, count, at) && !why && run_is_filtering(filter))
+	if (lacks_interfaces(filters, count, at, &wants_monitor_only) && !why && run_is_filtering(filter))
 		why = "filters, but NOT all that its configuration names";
+	*is_off = filter->config->run & ABI_RUN_PANIC || (filter->config->run & ABI_RUN_MONITOR && !wants_monitor_only);
 	for (unsigned int row = 0; row < ABI_COUNTER_SENT && info->rules; row++) {
 		struct abi_counter counters[ABI_COUNTERS], ip = {}, other = {};
 

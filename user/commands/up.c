@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "lists/import.h"
 #include "io/output.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #include "kernel/interfaces.h"
 
@@ -54,6 +55,27 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 	json_array_append_new(up->interfaces, row);
 }
 
+/* What the file does not say has its default, except policies: one more packet must not pass unasked. All is told. */
+static int bring_settings(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	struct store_settings settings, wanted = store_settings_kept;
+	int error = store_unread_reason(store_settings(up->session.store, &settings), reason);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		if (config->has_policy[i])
+			wanted.policy[i] = config->policy[i];
+		else if (settings.policy[i] != store_settings_default.policy[i] && !up->is_again)
+			output_note("the policy '%s %s' stays, though the file does not name it", outcome_words[i].name,
+				    verdict_words[settings.policy[i]].name);
+	if (settings.is_monitor_only && !config->load.is_monitor_only)
+		output_note("monitor-only is off now: the file does not say monitor-only = yes");
+	wanted.is_monitor_only = config->load.is_monitor_only;
+	return change_settings(&up->session, &wanted, 0, reason);
+}
+
 /* Filters sent packets too, or no more, as the file says. `was_there`: received ones were filtered already. */
 static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
 {
@@ -70,6 +92,7 @@ static int bring_outgoing(struct up *up, const char *interface, bool was_there, 
 		    !kernel_detach(filter, &filter->attachments[filter->attachments_count - 1], &ignored))
 			filter->attachments_count--;
 	} else if (!up->config->load.is_outgoing && outgoing) {
+		output_note("'%s' filters sent packets no more: the file does not say outgoing = yes", interface);
 		error = kernel_detach(sender, outgoing, reason);
 		if (!error)
 			*outgoing = sender->attachments[--sender->attachments_count];
@@ -159,7 +182,6 @@ static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
 	const struct abi_options options = table_options_of(&config->load);
-	struct store_settings settings = store_settings_kept;
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
@@ -178,13 +200,7 @@ static int bring_all(struct up *up, struct reason *reason)
 		if (run_is_confirm_late(&up->session.filters[i].kernel))
 			note_failure(up, STATUS_SYSTEM);
 	}
-	/* The policies and monitor-only, if the file names them. */
-	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
-		if (config->has_policy[i])
-			settings.policy[i] = config->policy[i];
-	if (config->has_monitor_only)
-		settings.is_monitor_only = config->load.is_monitor_only;
-	error = change_settings(&up->session, &settings, 0, reason);
+	error = bring_settings(up, reason);
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
 	session_start(&up->session);
@@ -235,9 +251,21 @@ static struct import_options list_import(const struct invocation *invocation, co
 					.least_percent = 100 - list->shrink_max };
 }
 
-/* Reads the stored lists, and notes those that the file does not have. */
+/* Whether the file says what feeds the list; or commands do, as those of fail2ban. */
+static bool is_fed(const struct config *config, const struct store_list *list)
+{
+	bool is_fed = list->is_edited || (!list->imported_s && !list->stale_s) || config_has_source(config, list->name);
+
+	for (size_t i = 0; i < config->lists_count && !is_fed; i++)
+		is_fed = !strcmp(config->list[i].name, list->name);
+	return is_fed;
+}
+
+/* Reads the stored lists, and notes those that the file does not have. Nothing but
+ * `refresh` has fed one that has a URL. */
 static void read_lists(struct up *up, struct store_lists *lists)
 {
+	struct store_feeds feeds = {};
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(up->invocation, &store, &reason);
@@ -245,20 +273,18 @@ static void read_lists(struct up *up, struct store_lists *lists)
 	*lists = (struct store_lists){};
 	if (!error && store)
 		error = store_unread_reason(store_lists(store, lists), &reason);
+	if (!error && store)
+		error = store_unread_reason(store_feeds(store, lists, &feeds), &reason);
 	store_close(store);
 	if (error)
 		note_failure(up, command_fail_because(error, &reason));
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		size_t k = 0;
-
-		while (k < up->config->lists_count && strcmp(up->config->list[k].name, lists->list[i].name))
-			k++;
-		if (lists->list[i].name[0] && k == up->config->lists_count)
-			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo%s lists delete %s "
-				    "deletes it",
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (*lists->list[i].name && !is_fed(up->config, &lists->list[i]))
+			output_note(feeds.feed[i].config || !lists->list[i].imported_s ?
+					    "the list '%s' is not in the configuration, and stays; to delete it: " ADVICE_DELETE_LIST :
+					    "the list '%s' is not in the configuration, and stays",
 				    lists->list[i].name, session_name_option(up->invocation->name),
 				    lists->list[i].name);
-	}
 }
 
 /* Imports the file of a list. `refresh` fetches one by URL: the network may not be there yet, so its rules stay as they are. */
@@ -277,7 +303,6 @@ static int bring_list(struct up *up, const struct config_list *list, const struc
 			output_note("the list '%s' was not fetched yet; run xdp-cuckoo%s refresh, or start the timer "
 				    "xdp-cuckoo-fetch@%s.timer",
 				    list->name, session_name_option(up->invocation->name), up->invocation->name);
-			error = command_expect_list(up->invocation, list, reason);
 		}
 	} else {
 		error = config_check_list_file(list, reason);
@@ -310,6 +335,10 @@ static int bring_up(struct up *up, struct reason *reason)
 	error = bring_all(up, reason);
 	if (error)
 		return error;
+	error = command_expect_lists(up->invocation, config, reason);
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+	error = 0;
 	read_lists(up, &stored);
 	for (size_t i = 0; i < config->lists_count && !error; i++)
 		error = bring_list(up, &config->list[i], &stored, reason);

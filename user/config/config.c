@@ -382,6 +382,60 @@ static void check_whole(struct config_reading *reading)
 			      "[flowspec] and [crowdsec] keep the same list, %s", config->crowdsec.list);
 }
 
+#define SILENT_S 60 /* such a source says something every few seconds */
+
+const char *config_source(const struct config *config, size_t index, __s64 *stale_s)
+{
+	const char *const services[] = { config->crowdsec.list, config->flowspec.list };
+
+	for (size_t i = 0; i < config->lists_count; i++) {
+		*stale_s = 3 * config->list[i].every_ms / 1000;
+		if (config->list[i].url && !index--)
+			return config->list[i].name;
+	}
+	*stale_s = SILENT_S;
+	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
+		if (services[i] && !index--)
+			return services[i];
+	return index < config->fleet.lists_count ? config->fleet.lists[index] : NULL;
+}
+
+bool config_has_source(const struct config *config, const char *list)
+{
+	const char *name;
+	__s64 stale_s;
+
+	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++)
+		if (!strcmp(name, list))
+			return true;
+	return false;
+}
+
+static void ignore_mistake(const char *text)
+{
+	(void)text;
+}
+
+void config_expect(const char *name, struct store_lists *lists)
+{
+	struct reason ignored;
+	struct config *config;
+	const char *source;
+	__s64 stale_s;
+
+	if (config_open(NULL, name, ignore_mistake, &config, &ignored))
+		return;
+	for (size_t i = 0, k = 1; (source = config_source(config, i, &stale_s)); i++) {
+		while (k < STORE_LISTS_MAX && *lists->list[k].name)
+			k++;
+		if (!store_lists_find(lists, source) && !*lists->list[k].name) {
+			snprintf(lists->list[k].name, ABI_NAME_BYTES, "%s", source);
+			lists->list[k].stale_s = stale_s;
+		}
+	}
+	config_close(config);
+}
+
 /* The file tells root what to do, so nobody else may be able to write to it. */
 static int check_file(FILE *file, const char *path, struct reason *reason)
 {

@@ -222,7 +222,6 @@ struct config_list {
 
 struct config {
 	struct load_options load;
-	bool has_monitor_only; /* the file sets load.is_monitor_only */
 	bool detaches_on_stop;
 	__s64 wait_ms; /* for interfaces that do not exist yet */
 	char *interfaces[CONFIG_INTERFACES_MAX];
@@ -247,6 +246,18 @@ struct config {
 int config_open(const char *path, const char *name, void (*report)(const char *text), struct config **config,
 		struct reason *reason);
 void config_close(struct config *config);
+
+/*
+ * Number `index` of the lists that a source is to feed: by URL, of [crowdsec], [flowspec] and [fleet]. NULL: there are no more.
+ * *stale_s: how long its source may be silent until that source itself says so.
+ */
+const char *config_source(const struct config *config, size_t index, __s64 *stale_s);
+
+/* Whether one of these has the name. */
+bool config_has_source(const struct config *config, const char *list);
+
+/* Adds the lists of the configuration of this name that were never fed. They have no rules yet. */
+void config_expect(const char *name, struct store_lists *lists);
 
 /* Refuses a list in a FIFO, since a service must not wait for a writer. 0; -EINVAL with the reason. */
 int config_check_list_file(const struct config_list *list, struct reason *reason);

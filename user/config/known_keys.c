@@ -269,7 +269,6 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	const char *words[2];
 	size_t count;
 
-	config->has_monitor_only |= to == &config->load.is_monitor_only;
 	if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
 		config->list[config->lists_count - 1].has_new_only = true;
 	switch (key->kind) {

@@ -250,7 +250,7 @@ static int check_sha256(const struct fetching *fetching, const struct http_page 
 
 static void fill(char *to, size_t room, const char *text)
 {
-	snprintf(to, room, "%s", text);
+	snprintf(to, room, "%.*s", (int)room - 1, text);
 	text_clean(to);
 	text_make_utf8(to);
 }

@@ -219,7 +219,7 @@ int filter_other_store_reason(const struct kernel_filter *kernel, struct reason 
 {
 	return reason_set(reason, -ESTALE,
 			  "the filter '%s' on %s is filled from another store; give the --state it was "
-			  "loaded with, or unload it first",
+			  "loaded with",
 			  kernel->config->name, kernel->attachments[0].interface);
 }
 

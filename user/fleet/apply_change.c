@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/advice.h"
 #include "fleet/apply.h"
 
 #define SHRINK_MS 3600000
@@ -81,9 +82,8 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	error = store_list_open(session->store, list->name, source, &session->owner);
 	if (error == -EUSERS)
 		return reason_set(reason, error,
-				  "list '%s': there are %d lists already; delete one: xdp-cuckoo%s lists delete "
-				  "NAME",
-				  list->name, STORE_LISTS_MAX, session_name_option(apply->name));
+				  "list '%s': there are %d lists already; delete one: " ADVICE_DELETE_LIST, list->name,
+				  STORE_LISTS_MAX, session_name_option(apply->name), "NAME");
 	if (!error)
 		store_list_expect(session->store, session->owner, apply->stale_s);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
@@ -358,12 +358,13 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 	const bool was_taken = list->is_taken;
 	struct apply_source source = {};
 
-	list->is_taken = number && !apply_read_source(apply, from, &source);
+	/* `up` makes a list that was never fed. */
+	list->is_taken = number && (*from || lists->list[number].rules) && !apply_read_source(apply, from, &source);
 	if (list->is_taken) {
 		reason_set(&list->why, 0,
 			   "list '%s' of this host comes from %s, not from the fleet; it stays as it is; to follow the "
-			   "fleet's: xdp-cuckoo%s lists delete %s",
-			   list->name, *from ? from : "commands", session_name_option(apply->name), list->name);
+			   "fleet's, end what feeds it, and delete it",
+			   list->name, *from ? from : "commands");
 		*reason = list->why;
 		return -EEXIST;
 	}

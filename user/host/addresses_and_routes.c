@@ -124,6 +124,7 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 	if (!found || (header->ifa_family != AF_INET && header->ifa_family != AF_INET6))
 		return MNL_CB_OK;
 	address = address_of(header->ifa_family == AF_INET ? FLOW_IPV4 : FLOW_IPV6, mnl_attr_get_payload(found));
+	address.length = header->ifa_prefixlen;
 	if (host_is_loopback(&address) || !add_address(own, &address))
 		return MNL_CB_OK;
 	errno = ENOMEM;

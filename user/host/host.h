@@ -14,8 +14,9 @@
 #include "flow.h"
 
 struct guard_flow {
-	struct rule flow; /* for query_test() */
-	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
+	struct rule flow;   /* for query_test() */
+	struct rule keeper; /* the narrowest rule that lets it pass, at the next login too; no source: there is none */
+	char what[96];      /* what a rule would block, for example "the default gateway 192.0.2.1" */
 };
 
 struct guard {
@@ -25,12 +26,31 @@ struct guard {
 	const char *insist;    /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
+/* The rules that messages advise to pass. No rule passes packets from everybody: that would void every list. */
+#define GUARD_ADVICE_MAX 16
+struct guard_advice {
+	struct rule keeper[GUARD_ADVICE_MAX];
+	size_t count;
+	const struct guard_flow *own; /* packets to an address of this host; NULL: they are not blocked */
+};
+
+/* Adds what keeps the flow, unless another rule keeps it. */
+void guard_advise(struct guard_advice *advice, const struct guard_flow *flow);
+
+/* Whether a pass rule lets somebody begin connections to a service, so that a host is reached that drops the rest. */
+bool guard_lets_in(const struct rule *pass);
+
+/* The commands, on one line to paste. `option`: of session_name_option(). Returns `text`. */
+#define GUARD_ADVICE_BYTES 1200
+const char *guard_advice_text(const struct guard_advice *advice, const char *option, char text[GUARD_ADVICE_BYTES]);
+
 /*
- * Collects these flows of this network namespace: the connection of the SSH session of this process; packets from the
+ * Collects these flows of this network namespace: the connection of the SSH session of this process, and the next login from
+ * there; packets from the
  * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the brokers of
- * the fleet, see host_find_brokers(); neighbour discovery of IPv6 gateways and of these peers on the link; packets from and to
- * this host's addresses, except 127.0.0.0/8 and ::1. What cannot be found is left out. 0; -ENOMEM. guard_close() accepts a
- * zeroed struct.
+ * the fleet, see host_find_brokers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
+ * together; DHCPv6 and router advertisements; packets from and to this host's addresses, except 127.0.0.0/8 and ::1. What
+ * cannot be found is left out. 0; -ENOMEM. guard_close() accepts a zeroed struct.
  */
 int guard_open(struct guard *guard, struct reason *reason);
 void guard_close(struct guard *guard);
@@ -63,6 +83,7 @@ struct host_address {
 	enum flow_family family;
 	union flow_addr bytes; /* the rest is 0 */
 	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
+	__u8 length;           /* of the prefix on the link of an address of this host */
 };
 
 struct host_addresses {

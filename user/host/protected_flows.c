@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The flows by which this host is reached; and addresses that a rule seldom means to block. */
+#include "base/advice.h"
 #include "base/memory.h"
+#include "base/safe_text.h"
 #include "host/host.h"
 
 #include <arpa/inet.h>
@@ -31,6 +33,88 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 	return flow;
 }
 
+static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
+
+/*
+ * All that messages advise to pass:
+ * - packets to this host: nothing, since its lists must go on holding there;
+ * - discovery, advertisements, DHCPv6 and gateways on the link: fe80::/10, which no router forwards;
+ * - a connection that the peer begins: the peer and the service, from any port;
+ * - the rest: the source, and its type of ICMPv6 or the port of its service.
+ */
+static struct rule keeper_of(const struct rule *flow)
+{
+	struct rule keeper = rule_without_details(flow);
+	const struct host_address src = { flow->family, .bytes = flow->src };
+
+	if (!flow->src_len)
+		return (struct rule){};
+	if (host_is_link_local(&src) && keeper.proto != IPPROTO_TCP) {
+		keeper = flow_of(&link_local, NULL);
+		keeper.src_len = 10;
+	} else if (flow->fields & RULE_NEW) {
+		keeper.fields &= ~RULE_SPORT;
+		keeper.sport = 0;
+	} else {
+		keeper.dst_len = 0;
+		keeper.dst = (union flow_addr){};
+		keeper.fields &= ~RULE_DPORT;
+		keeper.dport = 0;
+	}
+	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
+	if (keeper.port_kind == FLOW_PORTS && keeper.sport == htons(53)) {
+		keeper.fields = RULE_SPORT;
+		keeper.proto = 0;
+	}
+	return keeper;
+}
+
+bool guard_lets_in(const struct rule *pass)
+{
+	return pass->fields & RULE_DPORT && !(pass->fields & (RULE_SPORT | RULE_DETAILS)) && pass->proto == IPPROTO_TCP &&
+	       pass->dport != htons(HOST_BGP_PORT);
+}
+
+void guard_advise(struct guard_advice *advice, const struct guard_flow *flow)
+{
+	size_t kept = 0;
+
+	if (!flow->keeper.src_len) {
+		advice->own = flow;
+		return;
+	}
+	for (size_t i = 0; i < advice->count; i++)
+		if (rule_covers(&advice->keeper[i], &flow->keeper))
+			return;
+	for (size_t i = 0; i < advice->count; i++)
+		if (!rule_covers(&flow->keeper, &advice->keeper[i]))
+			advice->keeper[kept++] = advice->keeper[i];
+	advice->count = kept;
+	if (kept < GUARD_ADVICE_MAX)
+		advice->keeper[advice->count++] = flow->keeper;
+}
+
+/* Without a session to keep, only the operator knows who must come in. */
+const char *guard_advice_text(const struct guard_advice *advice, const char *option, char text[GUARD_ADVICE_BYTES])
+{
+	struct rule own;
+	char rule[RULE_TEXT_BYTES];
+	bool lets_in = false;
+
+	*text = '\0';
+	for (size_t i = 0; i < advice->count; i++) {
+		text_append(text, GUARD_ADVICE_BYTES, "%s" ADVICE_PASS, i ? " && " : "", option,
+			    rule_format(&advice->keeper[i], rule));
+		lets_in |= guard_lets_in(&advice->keeper[i]);
+	}
+	if (advice->own && !lets_in) {
+		own = rule_without_details(&advice->own->flow);
+		text_append(text, GUARD_ADVICE_BYTES, "%s" ADVICE_LET_IN, *text ? " && " : "", option,
+			    rule_format(&own, rule));
+	}
+	return text;
+}
+
 /* Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are whole. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
@@ -42,6 +126,7 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	added = &guard->flows[guard->count++];
 	added->flow = *flow;
+	added->keeper = keeper_of(flow);
 	if (!(flow->fields & RULE_DETAILS)) {
 		added->flow.fields |= RULE_DETAILS;
 		added->flow.details.fragment_mask = FLOW_FRAGMENT_MASK;
@@ -106,7 +191,6 @@ static int guard_solicitations(struct guard *guard, const struct host_address *n
 static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
 			   const struct host_address *own)
 {
-	static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
 	const struct rule answer = discovery_flow(neighbour, own, ND_NEIGHBOR_ADVERT);
 	char what[64];
 	int error;
@@ -127,9 +211,37 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 
 /* ---- gateways, name servers, connections ---- */
 
+static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
+
+/* What an address of this host needs of the neighbours on its link together: no list may have all of them. */
+static int guard_link(struct guard *guard, const struct host_address *own)
+{
+	const struct host_address link = { FLOW_IPV6, .bytes = rule_network(&own->bytes, own->length) };
+	static const char what[] = "neighbour discovery on the link of";
+	struct rule flow = discovery_flow(&link, own, ND_NEIGHBOR_ADVERT);
+	int error;
+
+	if (own->family != FLOW_IPV6 || own->length == 128)
+		return 0;
+	flow.src_len = own->length;
+	error = add_flow(guard, &flow, what, own);
+	if (!error)
+		error = guard_solicitations(guard, own, what, &link, own->length, own);
+	if (error || !host_is_link_local(own))
+		return error;
+	flow = discovery_flow(&link, &all_nodes, ND_ROUTER_ADVERT);
+	flow.src_len = own->length;
+	error = add_flow(guard, &flow, "router advertisements on the link of", own);
+	flow.dst = own->bytes;
+	flow.proto = IPPROTO_UDP;
+	flow.port_kind = FLOW_PORTS;
+	flow.sport = htons(547);
+	flow.dport = htons(546);
+	return error ? error : add_flow(guard, &flow, "DHCPv6 on the link of", own);
+}
+
 static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
-	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
 	static const char name[] = "the default gateway";
 	struct rule flow = flow_of(gateway, own);
 	int error = add_flow(guard, &flow, name, gateway);
@@ -220,6 +332,11 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
 	flow.sport = connection->peer_port;
 	flow.dport = connection->own_port;
 	error = guard_connection(guard, &flow, what, &connection->peer);
+	if (!error && peer_begins) {
+		flow = keeper_of(&flow);
+		flow.fields |= RULE_NEW;
+		error = add_flow(guard, &flow, what, &connection->peer);
+	}
 	if (error || connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
 		return error;
 	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
@@ -307,6 +424,8 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = guard_servers(guard, &bgp_servers, "the BGP session with", "the BGP peer", &own);
 	if (!error)
 		error = guard_servers(guard, &brokers, "the fleet's broker", "the fleet's broker", &own);
+	for (size_t i = 0; i < own.count && i < ADDRESSES_PAIRED_MAX && !error; i++)
+		error = guard_link(guard, &own.address[i]);
 	for (size_t i = 0; i < own.count && !error; i++) {
 		const struct host_address *address = &own.address[i];
 		const struct rule from = flow_of(address, NULL);

@@ -36,28 +36,52 @@ static const char *why_not_native(int error, struct reason *why)
 	return why->text;
 }
 
+/* Another filter of this tool is there, under its own name. */
+static bool has_other_filter(const char *interface, char name[ABI_NAME_BYTES])
+{
+	struct kernel_filter *filters = NULL;
+	struct reason ignored;
+	bool has = false;
+	size_t count = 0;
+
+	kernel_find_filters((struct kernel_wish){ .takes_other_versions = true, .keeps_pins = true }, &filters, &count,
+			    &ignored);
+	for (size_t i = 0; i < count && !has; i++)
+		for (size_t k = 0; k < filters[i].attachments_count && !has; k++) {
+			has = filters[i].attachments[k].ifindex == interfaces_index(interface);
+			snprintf(name, ABI_NAME_BYTES, "%s", filters[i].config->name);
+		}
+	kernel_filters_free(filters, count);
+	return has;
+}
+
 /* A driver's error means neither bad input nor a full table, as commands would think: it becomes -EIO. */
 static int refuse_attach(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	struct reason why;
+	char name[ABI_NAME_BYTES];
 
 	if (kernel_says_above())
 		return kernel_refuse_in_words(reason, error, "cannot attach to ", interface);
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at; see "
-				  "xdp-cuckoo status with that before you take it off (ip link set dev %s xdp off)",
-				  interface, interface);
+				  "xdp-cuckoo status with that",
+				  interface);
 	if (mode >= INTERFACE_XDP_MODES && (error == -EBUSY || error == -EEXIST))
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs a filter of another --name at tc, or an ingress qdisc or a filter of priority 1 is "
 				  "in the way; see xdp-cuckoo status and tc filter show dev %s egress",
 				  interface, interface);
+	if ((error == -EBUSY || error == -EEXIST) && has_other_filter(interface, name))
+		return reason_set(reason, -EBUSY,
+				  "'%s' runs another XDP program, the filter '%s': an interface has one filter, which may have "
+				  "many lists (--list NAME)",
+				  interface, name);
 	if (error == -EBUSY || error == -EEXIST)
 		return reason_set(reason, -EBUSY,
-				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "
-				  "status); take it off first (ip link set dev %s "
-				  "xdp off) or put both behind one dispatcher with xdp-loader",
+				  "'%s' runs another XDP program (ip link show dev %s says which); put both behind one "
+				  "dispatcher with xdp-loader, or have its own tool take it off",
 				  interface, interface);
 	if (mode == INTERFACE_NATIVE && is_unsupported(error) && error != -EACCES)
 		return reason_set(reason, error == -EOPNOTSUPP ? error : -EIO,

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
+#include "base/advice.h"
 #include "kernel/internal.h"
 
 /* The layout that a map of each name must have. Other programs may use the names by chance or on purpose. */
@@ -109,8 +110,7 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 int kernel_unknown_version_reason(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
-			  "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip link "
-			  "set dev %s xdp off) and load it again",
+			  "the filter on '%s' is of another version of xdp-cuckoo; take it off and load it: " ADVICE_RELOAD, interface,
 			  interface, interface);
 }
 
@@ -228,8 +228,8 @@ int kernel_open_config(struct kernel_filter *filter, const char *interface, stru
 		return KERNEL_USABLE;
 	reason_set(reason, 0,
 		   "the filter on '%s' is damaged: its config and its maps do not match; "
-		   "take it off (ip link set dev %s xdp off) and load it again",
-		   interface, interface);
+		   "replace it: " ADVICE_RELOAD,
+		   interface, interface, interface);
 	return KERNEL_UNUSABLE;
 }
 

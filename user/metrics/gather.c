@@ -26,9 +26,12 @@ struct group {
 	const struct kernel_filter *first;
 };
 
+#define STORED_MAX 64 /* names that a configuration or a store has, besides those of running filters */
+
 struct groups {
 	const struct kernel_filter *filters;
 	size_t filters_count;
+	char stored[STORED_MAX][ABI_NAME_BYTES];
 	struct group *group;
 	size_t count;
 };
@@ -43,7 +46,7 @@ static int gather(struct groups *groups, struct reason *reason)
 {
 	int error = 0;
 
-	groups->group = calloc(groups->filters_count + 1, sizeof(*groups->group));
+	groups->group = calloc(groups->filters_count + 1 + STORED_MAX, sizeof(*groups->group));
 	if (!groups->group)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	for (size_t i = 0; i < groups->filters_count && !error; i++) {
@@ -230,12 +233,14 @@ static void ignore_mistake(const char *text)
 	(void)text;
 }
 
-static void add_configuration(json_t *family, const char *name)
+static void add_configuration(json_t *family, json_t *wrong, const char *name)
 {
 	struct reason ignored;
 	struct config *config;
+	const int error = config_open(NULL, name, ignore_mistake, &config, &ignored);
 
-	if (config_open(NULL, name, ignore_mistake, &config, &ignored))
+	metrics_sample(wrong, json_pack("{s:s}", "name", name), error != 0);
+	if (error)
 		return;
 	for (size_t i = 0; i < config->interfaces_count; i++) {
 		const int index = interfaces_index(config->interfaces[i]);
@@ -243,9 +248,10 @@ static void add_configuration(json_t *family, const char *name)
 		size_t k = 0;
 
 		/* The configuration may say another name of the interface, or both. A sample may not be there twice. */
-		while (k < i && interfaces_index(config->interfaces[k]) != index)
+		while (k < i && (!index || interfaces_index(config->interfaces[k]) != index))
 			k++;
-		if (k < i || !index || !if_indextoname(index, interface) || kernel_may_be_unseen(index))
+		snprintf(interface, sizeof(interface), "%s", config->interfaces[i]);
+		if (k < i || (index && (!if_indextoname(index, interface) || kernel_may_be_unseen(index))))
 			continue;
 		interface_clean_name(interface);
 		metrics_sample(family,
@@ -266,7 +272,9 @@ static void add_configured(json_t *metrics)
 {
 	json_t *family =
 		metrics_family(metrics, "xdp_cuckoo_interface_configured", METRIC_GAUGE,
-			       "1 for each interface and direction that a configuration names and that is there.");
+			       "1 for each interface and direction that a configuration names, there or not.");
+	json_t *wrong = metrics_family(metrics, "xdp_cuckoo_configuration_wrong", METRIC_GAUGE,
+				       "1: the configuration has mistakes; see xdp-cuckoo check-config.");
 	glob_t files = {};
 
 	glob(CONFIG_DIR "/*.conf", 0, NULL, &files);
@@ -276,7 +284,7 @@ static void add_configured(json_t *metrics)
 
 		snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(".conf")), file);
 		if (session_is_name(name))
-			add_configuration(family, name);
+			add_configuration(family, wrong, name);
 	}
 	globfree(&files);
 }
@@ -443,7 +451,33 @@ static void add_lists(json_t *const families[LIST_METRICS], const struct group *
 	}
 }
 
-/* Reads the store of each name. A filter without a store has no samples here. */
+/* Adds a group for each name with a configuration or a store, whose filter does not run. */
+static void add_stored(struct groups *groups, const char *state)
+{
+	char pattern[PATH_MAX];
+	glob_t files = {};
+	size_t count = 0;
+
+	glob(CONFIG_DIR "/*.conf", 0, NULL, &files);
+	snprintf(pattern, sizeof(pattern), "%s/*", state ? state : SESSION_STATE_DEFAULT);
+	glob(pattern, GLOB_APPEND, NULL, &files);
+	for (size_t i = 0; i < files.gl_pathc && count < STORED_MAX; i++) {
+		const char *file = strrchr(files.gl_pathv[i], '/') + 1, *end = strstr(file, ".conf");
+		char *name = groups->stored[count];
+		size_t k = 0;
+
+		snprintf(name, ABI_NAME_BYTES, "%.*s", end ? (int)(end - file) : ABI_NAME_BYTES - 1, file);
+		while (k < groups->count && strcmp(groups->group[k].name, name))
+			k++;
+		if (k < groups->count || !session_is_name(name))
+			continue;
+		groups->group[groups->count++].name = name;
+		count++;
+	}
+	globfree(&files);
+}
+
+/* Reads the store of each name. A name without a store has only the lists of its configuration. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
 	json_t *readable = metrics_family(metrics, "xdp_cuckoo_store_readable", METRIC_GAUGE,
@@ -467,15 +501,23 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			error = store_summary_read(dir, group->name, &summary, &reason);
 		else
 			reason_set(&reason, error, "the name of the state directory is too long");
-		if (error == -ENOENT)
+		if (error == -ENOENT) {
+			summary = (struct store_summary){};
+			config_expect(group->name, &summary.lists);
+			add_lists(families, group, &summary);
 			continue;
-		metrics_sample(readable, label(group), !error);
+		}
+		if (group->first || error)
+			metrics_sample(readable, label(group), !error);
 		if (error && !*unread->text)
 			reason_set(unread, error, "no rules of '%s': %s", group->name, reason.text);
 		if (error)
 			continue;
-		metrics_sample(rules, label(group), summary.info.rules);
-		metrics_sample(timed, label(group), summary.info.timed);
+		if (group->first) {
+			metrics_sample(rules, label(group), summary.info.rules);
+			metrics_sample(timed, label(group), summary.info.timed);
+		}
+		config_expect(group->name, &summary.lists);
 		add_lists(families, group, &summary);
 	}
 }
@@ -505,11 +547,12 @@ int metrics_gather(const char *state, json_t **metrics, struct reason *unread, s
 		add_interfaces(*metrics, &groups);
 		add_configured(*metrics);
 		add_tables(*metrics, &groups);
-		add_rules(*metrics, &groups, state, unread);
 		add_counters(*metrics, &groups);
 		add_interface_counters(*metrics, &groups);
 		add_bypasses(*metrics, &groups);
 		add_families(*metrics, &groups);
+		add_stored(&groups, state);
+		add_rules(*metrics, &groups, state, unread);
 		error = metrics_end();
 		if (error) {
 			json_decref(*metrics);

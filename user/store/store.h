@@ -70,7 +70,7 @@ struct store_list {
 
 #define STORE_ETAG_BYTES 160
 #define STORE_MODIFIED_BYTES 64
-#define STORE_WHY_BYTES REASON_BYTES
+#define STORE_WHY_BYTES 512
 
 /* What is known of the fetches of a list by URL. Times are seconds of the wall clock; 0: never. All 0: no feed. */
 struct store_feed {

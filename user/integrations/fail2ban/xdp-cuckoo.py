@@ -124,8 +124,11 @@ class XdpCuckooAction(ActionBase):
             self.run("batch", "-", "--list", self.list, lines="".join(lines))
 
     def ban(self, aInfo):
-        self.run("batch", "-", "--list", self.list,
-                 lines="".join(self.lines(aInfo["ip"], aInfo["time"], aInfo["bantime"])))
+        done = self.run("batch", "-", "--list", self.list,
+                        lines="".join(self.lines(aInfo["ip"], aInfo["time"], aInfo["bantime"])))
+        for line in done.splitlines():
+            if "passed" in line:
+                self._logSys.warning("xdp-cuckoo: the ban of %s drops nothing: %s", aInfo["ip"], line)
 
     prolong = ban
 
