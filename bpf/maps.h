@@ -84,7 +84,7 @@ struct {
 	__type(value, struct abi_rates);
 } xc_rates SEC(".maps");
 
-/* One element for each bucket of xc_rates. */
+/* One element for each meter of xc_rates. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, ABI_RATES);

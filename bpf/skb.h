@@ -13,18 +13,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "parse_packet.h"
-#include "sample.h"
-
 typedef struct __sk_buff packet_context;
-
-/* What a program knows of all its packets. A constant at every call. */
-enum packet_kind {
-	PACKET_IS_SENT = ABI_SAMPLE_SENT,
-	PACKET_IS_IP = ABI_SAMPLE_IP, /* it starts with its IP header */
-};
-
-#define packet_is_sent(kind) ((kind)&PACKET_IS_SENT)
 
 static __always_inline long skb_load(void *skb, __u32 offset, void *to, __u32 bytes)
 {
@@ -76,7 +65,7 @@ static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
 {
 	const __u32 sent = *(const volatile __u32 *)&skb->wire_len, bytes = *(const volatile __u32 *)&skb->len;
 
-	return packet_is_sent(kind) && sent > bytes ? sent : bytes;
+	return kind & PACKET_IS_SENT && sent > bytes ? sent : bytes;
 }
 
 /*
@@ -98,7 +87,6 @@ static __always_inline __u16 skb_length(const struct __sk_buff *skb, __u32 lengt
 	return each < length ? each : length;
 }
 
-#define PACKET_RESULT_SHIFT 8
 #define PACKET_LACKS_FLAGS (1 << 16) /* a TCP packet whose flags were not found */
 
 /* These two return the family, enum parse_result, and PACKET_LACKS_FLAGS. */
@@ -108,9 +96,7 @@ RARE_FUNCTION int skb_key(struct __sk_buff *skb, struct flow_key *key)
 	enum parse_result result = parse_buffers(skb, skb->len, skb_load, skb_walk, &flow);
 
 	flow.length = skb_length(skb, flow.length);
-	if (key && flow.family != FLOW_NO_FAMILY)
-		flow_pack(&flow, key);
-	return flow.family | result << PACKET_RESULT_SHIFT;
+	return packet_pack(&flow, result, key);
 }
 
 RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
@@ -119,9 +105,7 @@ RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
 	enum parse_result result = parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, &flow);
 
 	flow.length = skb_length(skb, flow.length);
-	if (key && flow.family != FLOW_NO_FAMILY)
-		flow_pack(&flow, key);
-	return flow.family | result << PACKET_RESULT_SHIFT |
+	return packet_pack(&flow, result, key) |
 	       (flow.proto == IPPROTO_TCP && !flow.tcp_flags ? PACKET_LACKS_FLAGS : 0);
 }
 

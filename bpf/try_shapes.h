@@ -55,16 +55,16 @@ FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const str
 					const struct flow_key *flow, enum flow_family family)
 {
 	return (struct hash_input){
-		.secret = &table->secret, .word = flow->word, .mask = shape->mask, .last = shape->tag, .family = family
+		.secret = &table->secret, .word = flow->word, .mask = shape->mask, .last = shape->id, .family = family
 	};
 }
 
 /* `otherwise`: the outcome without this shape. */
 static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 otherwise)
 {
-	if (shape->tag & ABI_TAG_MONITOR)
+	if (shape->id & ABI_SHAPE_MONITOR)
 		return otherwise | SHAPE_MONITORED;
-	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
+	return shape->id & ABI_SHAPE_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
 }
 
 /* A search of one flow among the shapes of its family. */
@@ -90,7 +90,7 @@ static __always_inline int shape_agrees(struct shape_search *search, const struc
 
 	if (meters == RATE_EXCEEDED)
 		return 0;
-	if (shape->tag & ABI_TAG_MONITOR)
+	if (shape->id & ABI_SHAPE_MONITOR)
 		meters += ((meters >> RATE_COUNT_SHIFT) - (before >> RATE_COUNT_SHIFT)) << RATE_TRIALS_SHIFT;
 	search->meters = meters;
 	return 1;
@@ -114,10 +114,10 @@ static __always_inline struct shape_match shape_answer(struct shape_search *sear
 static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
 				      const struct abi_shape *shape, __u64 hash, __u32 slot)
 {
-	if (packet_is_sent(search->kind) || !(shape->tag & ABI_TAG_NEW) ||
+	if (search->kind & PACKET_IS_SENT || !(shape->id & ABI_SHAPE_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
 		/* Within the rate the next shapes decide. */
-		if (shape->tag & ABI_TAG_RATE && shape_agrees(search, shape, hash))
+		if (shape->id & ABI_SHAPE_RATE && shape_agrees(search, shape, hash))
 			return 0;
 		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
@@ -244,7 +244,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 		/* The shortcut may be that of a rule with `state new`, which does not match every packet. */
 		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT &&
 		    (!READ_ONCE(list->new_only) ||
-		     (!packet_is_sent(kind) && new_only_surely_begins(family, flow, otherwise)))) {
+		     (!(kind & PACKET_IS_SENT) && new_only_surely_begins(family, flow, otherwise)))) {
 			/* Under a flood few packets are counted by rule, and only these need to know their rule. */
 			if (xc_options.has_counts)
 				drawn = count_draw();
@@ -256,7 +256,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 		}
 		place = abi_shape_place(candidates);
 	}
-	if (READ_ONCE(list->new_only) && (packet_is_sent(kind) || new_only_continues(family, flow, otherwise))) {
+	if (READ_ONCE(list->new_only) && ((kind & PACKET_IS_SENT) || new_only_continues(family, flow, otherwise))) {
 		candidates &= ~READ_ONCE(list->new_only);
 		place = abi_shape_place(candidates);
 	}

@@ -20,7 +20,7 @@ static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, c
 {
 	__u64 *last = &search->flow.word[flow_key_last(family)], *details = &search->flow.word[FLOW_KEY_DETAILS];
 
-	if (packet_is_sent(kind) && !flow_exchange(family, &search->flow))
+	if (kind & PACKET_IS_SENT && !flow_exchange(family, &search->flow))
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
 	/*
 	 * On each path through the parser the verifier knows another result, and other values in two words of the key:
@@ -42,7 +42,7 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 							  const void *data, const void *end, int kind)
 {
 	struct shape_search search;
-	struct flow flow;
+	struct flow flow = {}; /* or some compilers read, where paths meet, what only one of them has written */
 	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
 	__u32 family = flow.family;
 

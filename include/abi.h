@@ -207,7 +207,7 @@ struct abi_table {
 	__u64 used;         /* slots filled */
 	__u64 plan;         /* the number of the plan in the store by which the table was filled: rule/shapes.h */
 	__u64 longest_path; /* moves of the worst insert */
-	__u32 rates;        /* keys that have a bucket */
+	__u32 rates;        /* keys that have a meter */
 	/* Programs read this for packets that match a rule with a rate: see struct abi_rates. */
 	__u32 first_rate_line;
 	__u64 reserved2[7];

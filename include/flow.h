@@ -64,11 +64,11 @@ struct flow {
 /*
  * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6: word[0..1] =
  * src, word[2..3] = dst. The last word: bits 0-15 sport, 16-31 dport (wire order), 32-39 protocol, 40-41 port kind,
- * from bit 42 on the tag of the shape. In a flow the tag is 0.
+ * from bit 42 on the id of the shape. In a flow the id is 0.
  *
  * Keys of few shapes have one more word, the details: bits 0-8 TCP flags and FLOW_TCP_READ, 9-10 fragment, 16-31
  * length. Its upper half says how the shape compares details. In a flow all bits of that half are set, so after the
- * mask of the shape only the shape's own bits are left. The tag has FLOW_KEY_HAS_DETAILS if the key has this word.
+ * mask of the shape only the shape's own bits are left. The id has FLOW_KEY_HAS_DETAILS if the key has this word.
  */
 #define FLOW_KEY_WORDS_IPV4 2
 #define FLOW_KEY_WORDS_IPV6 5
@@ -80,13 +80,13 @@ struct flow {
 #define FLOW_KEY_HAS_DETAILS (1ULL << FLOW_KEY_HAS_DETAILS_SHIFT)
 #define FLOW_KEY_PROTO_SHIFT 32
 #define FLOW_KEY_KIND_SHIFT 40
-#define FLOW_KEY_TAG_SHIFT 42
+#define FLOW_KEY_SHAPE_SHIFT 42
 
 struct flow_key {
 	__u64 word[FLOW_KEY_WORDS_MAX];
 };
 
-/* The index of the last word, which has ports, protocol and tag. */
+/* The index of the last word, which has ports, protocol and the shape's id. */
 FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 {
 	return (family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6) - 1;

@@ -50,7 +50,7 @@ struct hash_value {
 	__u64 hash, tag;
 };
 
-/* Word i is word[i] & mask[i]. `last`, a shape's tag, is or-ed into the last word. That says if there are details. */
+/* Word i is word[i] & mask[i]. `last`, a shape's id, is or-ed into the last word. That says if there are details. */
 struct hash_input {
 	const struct hash_secret *secret;
 	const __u64 *word, *mask;
@@ -71,7 +71,7 @@ FLOW_INLINE __u64 hash_word(const struct hash_input *input, unsigned int i)
 	return (input->word[i] & input->mask[i]) | last;
 }
 
-/* On the host `word` may be a whole key, which has the shape's tag already. Then `last` may be 0. */
+/* On the host `word` may be a whole key, which has the shape's id already. Then `last` may be 0. */
 FLOW_INLINE int hash_has_details(const struct hash_input *input)
 {
 #ifdef __bpf__

@@ -39,30 +39,30 @@
 #define ABI_HINTS(shift) (FLOW_FAMILIES * ABI_HINT_INDEXES(shift)) /* of one table */
 
 /*
- * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. The tag and the upper half of the
- * details (flow.h) identify the shape, so keys of different shapes are never equal. The tag of hash.h is another.
+ * Word i of a key is word i of the flow & mask[i]. The id goes into the last word. The id and the upper half of the
+ * details (flow.h) say which shape it is, so keys of different shapes are never equal.
  */
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
-	__u64 tag;
+	__u64 id;
 	__u64 hint; /* one hint bit, or ABI_HINT_ALWAYS */
 };
 
 /*
- * The bits of a tag. If the shape has no protocol, the tag has 255 in the place of the protocol; so no rule
+ * The bits of an id. If the shape has no protocol, the id has 255 in the place of the protocol; so no rule
  * may name protocol 255, which is reserved. The two prefix lengths are one number, src * (bits + 1) + dst,
  * where `bits` is 32 or 128. This takes 11 bits in IPv4 and 15 in IPv6.
  */
-#define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
-#define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT)          /* the shape of pass rules */
-#define ABI_TAG_MONITOR (1ULL << (FLOW_KEY_TAG_SHIFT + 1)) /* the shape of monitor rules */
-#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
-#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
-#define ABI_TAG_NEW (1ULL << (FLOW_KEY_TAG_SHIFT + 4)) /* the shape of rules with `state new` */
-#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 5)
-#define ABI_TAG_LENGTHS_BITS 15
-#define ABI_TAG_RATE \
-	(1ULL << (ABI_TAG_LENGTHS_SHIFT + ABI_TAG_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
+#define ABI_SHAPE_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
+#define ABI_SHAPE_PASS (1ULL << FLOW_KEY_SHAPE_SHIFT)          /* the shape of pass rules */
+#define ABI_SHAPE_MONITOR (1ULL << (FLOW_KEY_SHAPE_SHIFT + 1)) /* the shape of monitor rules */
+#define ABI_SHAPE_SPORT (1ULL << (FLOW_KEY_SHAPE_SHIFT + 2))
+#define ABI_SHAPE_DPORT (1ULL << (FLOW_KEY_SHAPE_SHIFT + 3))
+#define ABI_SHAPE_NEW (1ULL << (FLOW_KEY_SHAPE_SHIFT + 4)) /* the shape of rules with `state new` */
+#define ABI_SHAPE_LENGTHS_SHIFT (FLOW_KEY_SHAPE_SHIFT + 5)
+#define ABI_SHAPE_LENGTHS_BITS 15
+#define ABI_SHAPE_RATE \
+	(1ULL << (ABI_SHAPE_LENGTHS_SHIFT + ABI_SHAPE_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
 
 /* The upper half of the details (flow.h) in the mask of a shape. */
 #define ABI_DETAILS_FLAGS_SHIFT 32    /* the mask of the TCP flags */

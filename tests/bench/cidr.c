@@ -275,7 +275,7 @@ static unsigned int probes_of(const struct raw_filter *filter, __be32 source)
 		probes++;
 		for (unsigned int k = 0; k < FLOW_KEY_WORDS_MAX; k++)
 			key.key.word[k] = packet.key.word[k] & shape->mask[k];
-		key.key.word[flow_key_last(FLOW_IPV4)] |= shape->tag;
+		key.key.word[flow_key_last(FLOW_IPV4)] |= shape->id;
 		value = rule_hash(&key, &abi_active(filter->config)->secret);
 		if (table_find(&filter->table, &value, NULL))
 			break;

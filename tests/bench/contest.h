@@ -114,7 +114,7 @@ static inline void contest_hint(struct contender *contender, __u32 rules)
 
 		rule_shape_compile(&key.shape, &compiled);
 		for (__u32 s = 0; s < list->count; s++)
-			if (abi_shape_at(list, s)->tag == compiled.tag)
+			if (abi_shape_at(list, s)->id == compiled.id)
 				hints_mark(hints, &key, abi_shape_at(list, s)->hint);
 	}
 	list->reads_hints = hints_pay(hints, list, family);
@@ -158,7 +158,7 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 		if (kind->rival == RIVAL_HASH_SHAPES)
 			raw_filter_add_shape(&contender->filter, &key.shape);
 		else
-			key.key.word[flow_key_last(kind->family)] &= (1ULL << FLOW_KEY_TAG_SHIFT) - 1;
+			key.key.word[flow_key_last(kind->family)] &= (1ULL << FLOW_KEY_SHAPE_SHIFT) - 1;
 		rival_put(&filling, &key.key);
 	}
 	rival_end(&filling);

@@ -181,7 +181,7 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 		if (i >= READ_ONCE(list->count))
 			break;
 		word[0] = key->word[0] & shape->mask[0];
-		word[1] = (key->word[1] & shape->mask[1]) | shape->tag;
+		word[1] = (key->word[1] & shape->mask[1]) | shape->id;
 		if (bpf_map_lookup_elem(&lookup_hash, word))
 			return 1;
 	}

@@ -345,7 +345,7 @@ static void print_hot_model(const struct company company[CONTEST_MAX])
 static __u64 hash_counted(const struct contender *contender)
 {
 	const struct rule_key key = contest_key(contender->kind, 0);
-	const __u64 word[LOOKUP_KEY_WORDS] = { key.key.word[0], key.key.word[1] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1) };
+	const __u64 word[LOOKUP_KEY_WORDS] = { key.key.word[0], key.key.word[1] & ((1ULL << FLOW_KEY_SHAPE_SHIFT) - 1) };
 	struct lookup_count count;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(packet_path_map(&contender->filter, rival_maps[RIVAL_HASH_COUNTED])), word,

@@ -86,7 +86,7 @@ static void make_keys(struct bench *bench, struct table_entry *entries, const st
 
 		entries[i].key = rule_hash(&key, secret);
 		bench->keys[i][0] = key.key.word[0];
-		bench->keys[i][1] = key.key.word[1] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1);
+		bench->keys[i][1] = key.key.word[1] & ((1ULL << FLOW_KEY_SHAPE_SHIFT) - 1);
 	}
 }
 

@@ -23,7 +23,7 @@ static void check_keys(const struct rule *rule)
 		rule_shape_compile(&keys[i].shape, &compiled);
 		shape = rule_shape_of_compiled(&compiled, keys[i].shape.family);
 		fuzz_check(!memcmp(&shape, &keys[i].shape, sizeof(shape)), "tag %llx",
-			   (unsigned long long)compiled.tag);
+			   (unsigned long long)compiled.id);
 		/* A flow that names as much is matched by the rule itself. */
 		generals = rule_under_shape(&expected, &shape, general);
 		fuzz_check(generals > 0 && fuzz_same_flows(&general[0], &expected), "%zu", generals);

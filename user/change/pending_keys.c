@@ -54,7 +54,7 @@ bool pending_keys_next(const struct pending_keys *keys, enum rule_action action,
 	memcpy(added->key.key.word, words->word + added->at, (count - 2) * sizeof(__u64));
 	added->key.key.word[FLOW_KEY_DETAILS] = words->word[added->at + count - 2];
 	added->key.shape =
-		rule_shape_of_tag(added->key.key.word[count - 3], added->key.key.word[FLOW_KEY_DETAILS], added->family);
+		rule_shape_of_id(added->key.key.word[count - 3], added->key.key.word[FLOW_KEY_DETAILS], added->family);
 	added->timeout_ms = words->word[added->at + count - 1];
 	added->at += count;
 	return true;

@@ -189,11 +189,11 @@ void hints_compile(struct abi_shape_list *list, enum flow_family family, bool ha
 		const struct abi_shape *shape = abi_shape_at(list, i);
 		const struct rule_shape what = rule_shape_of_compiled(shape, family);
 
-		if (shape->tag & ABI_TAG_PASS)
+		if (shape->id & ABI_SHAPE_PASS)
 			list->passing |= 1ULL << i;
-		if (shape->tag & ABI_TAG_NEW)
+		if (shape->id & ABI_SHAPE_NEW)
 			list->new_only |= 1ULL << i;
-		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what, shift)))
+		if (shape->id & ABI_SHAPE_PASS || (has_counts && hints_can_shorten(&what, shift)))
 			list->behind_shortcut |= 1ULL << i;
 		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)
 			if (shape->hint & (hint | ABI_HINT_ALWAYS))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Gives each rule with a rate its bucket, and each key of such a rule a place that leads to the bucket: see
- * include/rate.h. Both tables of a filter share the buckets, so a rule keeps its bucket when its table is exchanged.
+ * Gives each rule with a rate its meter, and each key of such a rule a place that leads to the meter: see
+ * include/rate.h. Both tables of a filter share the meters, so a rule keeps its meter when its table is exchanged.
  * Places change while packets use the table: a key without a place matches nothing.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* A key that must have a place. */
 struct wanted_place {
-	__u64 hash, id; /* of the key under the table's secret; of the bucket: see struct abi_rate */
+	__u64 hash, id; /* of the key under the table's secret; of the meter: see struct abi_rate */
 	__u64 rate;
 	bool has_place;
 };
@@ -27,8 +27,8 @@ struct wanted_places {
 };
 
 /*
- * The id of the bucket is a hash of the rule and its rate: a rule with another rate gets another bucket. The id of the
- * store is random, so that nobody can announce a rule that shares the bucket of another.
+ * The id of the meter is a hash of the rule and its rate: a rule with another rate gets another meter. The id of the
+ * store is random, so that nobody can announce a rule that shares the meter of another.
  */
 static int want_rule(const struct rule *rule, void *context)
 {
@@ -80,7 +80,7 @@ static struct wanted_place *find_wanted(const struct wanted_places *wanted, __u6
 	return NULL;
 }
 
-/* A packet that comes in between reads a number of another key, and once pays from the bucket of that. */
+/* A packet that comes in between reads a number of another key, and once pays from the meter of that. */
 static void set_place(struct abi_rate_line *line, unsigned int place, __u64 hash, unsigned int number)
 {
 	if (hash)
@@ -88,8 +88,8 @@ static void set_place(struct abi_rate_line *line, unsigned int place, __u64 hash
 	__atomic_store_n(&line->hash[place], hash, __ATOMIC_RELEASE);
 }
 
-/* The bucket with this id among those in use, or else a free one, which it fills. ABI_RATES: all are in use. */
-static unsigned int choose_bucket(struct abi_rates *rates, bool is_used[ABI_RATES], const struct wanted_place *wanted)
+/* The meter with this id among those in use, or else a free one, which it fills. ABI_RATES: all are in use. */
+static unsigned int choose_meter(struct abi_rates *rates, bool is_used[ABI_RATES], const struct wanted_place *wanted)
 {
 	const double jiffies = ticks_jiffies(), unit = 1 << ABI_RATE_SHIFT;
 	const bool is_bits = wanted->rate & RULE_RATE_BITS;
@@ -206,8 +206,8 @@ static bool make_room(struct places *places, unsigned int number, unsigned int d
 
 /*
  * Looks at all places: sets has_place of those that exist, and ABI_RATE_SHARED of shared keys. A place whose rule is not
- * wanted any more, as one with the old rate of a rule, leads to another bucket of its key from one moment to the next.
- * `removes`: others are freed. -ENOSPC: there is no bucket.
+ * wanted any more, as one with the old rate of a rule, leads to another meter of its key from one moment to the next.
+ * `removes`: others are freed. -ENOSPC: there is no meter.
  */
 static int check_places(struct abi_rates *rates, struct places *places, bool is_used[ABI_RATES],
 			const struct wanted_places *wanted, bool removes)
@@ -226,7 +226,7 @@ static int check_places(struct abi_rates *rates, struct places *places, bool is_
 		is_twice = found && found->has_place && !removes && !is_second_round;
 		if (!found && is_second_round) {
 			found = find_wanted(wanted, line->hash[place], 0, &is_shared);
-			number = found ? choose_bucket(rates, is_used, found) : 0;
+			number = found ? choose_meter(rates, is_used, found) : 0;
 		}
 		if (number == ABI_RATES)
 			return -ENOSPC;
@@ -256,7 +256,7 @@ static int add_places(struct abi_rates *rates, struct places *places, bool is_us
 
 			if (place->has_place)
 				continue;
-			number = choose_bucket(rates, is_used, place);
+			number = choose_meter(rates, is_used, place);
 			if (number == ABI_RATES)
 				return -ENOSPC;
 			find_wanted(wanted, place->hash, place->id, &is_shared);
@@ -292,7 +292,7 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 	if (wanted.count)
 		qsort(wanted.place, wanted.count, sizeof(*wanted.place), compare_places);
 	places.lines = &rates->line[table->first_rate_line];
-	/* Places of a table that no packet uses would keep buckets of rules that are gone. */
+	/* Places of a table that no packet uses would keep meters of rules that are gone. */
 	if (filter->shares_maps)
 		memset(places.lines, 0, ABI_RATE_LINES * sizeof(*places.lines));
 	else if (!filter->successor && filter->kernel.config->settled == filter->kernel.config->active)

@@ -128,7 +128,7 @@ static bool may_have(struct sharing *sharing, const struct abi_shape *compiled, 
 
 	for (unsigned int i = 0; i <= last; i++)
 		word[i] = key->key.word[i] & compiled->mask[i];
-	word[last] |= compiled->tag;
+	word[last] |= compiled->id;
 	word[FLOW_KEY_DETAILS] = (key->key.word[FLOW_KEY_DETAILS] | ~0ULL << 32) & compiled->mask[FLOW_KEY_DETAILS];
 	hash = hash_of_words(word, key->shape.family);
 	return *word_of(sharing, hash) >> hash % 64 & *word_of(sharing, hash >> 32) >> (hash >> 32) % 64 & 1;

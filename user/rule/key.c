@@ -7,15 +7,15 @@
 
 #include "rule/rule.h"
 
-static __u64 shape_tag(const struct rule_shape *shape)
+static __u64 shape_id(const struct rule_shape *shape)
 {
 	__u64 lengths = shape->src_len * (rule_address_bits(shape->family) + 1) + shape->dst_len;
 
-	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->action == RULE_MONITOR ? ABI_TAG_MONITOR : 0) |
-	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
-	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | (shape->fields & RULE_NEW ? ABI_TAG_NEW : 0) |
-	       (shape->fields & RULE_RATE ? ABI_TAG_RATE : 0) |
-	       (shape->fields & RULE_DETAILS ? FLOW_KEY_HAS_DETAILS : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
+	return (shape->action == RULE_PASS ? ABI_SHAPE_PASS : 0) | (shape->action == RULE_MONITOR ? ABI_SHAPE_MONITOR : 0) |
+	       (shape->fields & RULE_PROTO ? 0 : ABI_SHAPE_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_SHAPE_SPORT : 0) |
+	       (shape->fields & RULE_DPORT ? ABI_SHAPE_DPORT : 0) | (shape->fields & RULE_NEW ? ABI_SHAPE_NEW : 0) |
+	       (shape->fields & RULE_RATE ? ABI_SHAPE_RATE : 0) |
+	       (shape->fields & RULE_DETAILS ? FLOW_KEY_HAS_DETAILS : 0) | lengths << ABI_SHAPE_LENGTHS_SHIFT;
 }
 
 /* A mask of the upper `length` bits of a port or a length. */
@@ -37,23 +37,23 @@ static __u64 details_mask(const struct rule_details *details)
 	       (__u64)details->dport_free << ABI_DETAILS_DPORT_SHIFT;
 }
 
-struct rule_shape rule_shape_of_tag(__u64 tag, __u64 details, enum flow_family family)
+struct rule_shape rule_shape_of_id(__u64 id, __u64 details, enum flow_family family)
 {
-	__u64 lengths = tag >> ABI_TAG_LENGTHS_SHIFT & ((1 << ABI_TAG_LENGTHS_BITS) - 1);
+	__u64 lengths = id >> ABI_SHAPE_LENGTHS_SHIFT & ((1 << ABI_SHAPE_LENGTHS_BITS) - 1);
 	unsigned int each = rule_address_bits(family) + 1;
 
-	if (!(tag & FLOW_KEY_HAS_DETAILS))
+	if (!(id & FLOW_KEY_HAS_DETAILS))
 		details = 0;
 	return (struct rule_shape){ .family = family,
-				    .action = tag & ABI_TAG_PASS    ? RULE_PASS :
-					      tag & ABI_TAG_MONITOR ? RULE_MONITOR :
+				    .action = id & ABI_SHAPE_PASS    ? RULE_PASS :
+					      id & ABI_SHAPE_MONITOR ? RULE_MONITOR :
 								      RULE_DROP,
-				    .fields = ((tag & ABI_TAG_NO_PROTO) == ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
-					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
-					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0) |
-					      (tag & ABI_TAG_NEW ? RULE_NEW : 0) |
-					      (tag & ABI_TAG_RATE ? RULE_RATE : 0) |
-					      (tag & FLOW_KEY_HAS_DETAILS ? RULE_DETAILS : 0),
+				    .fields = ((id & ABI_SHAPE_NO_PROTO) == ABI_SHAPE_NO_PROTO ? 0 : RULE_PROTO) |
+					      (id & ABI_SHAPE_SPORT ? RULE_SPORT : 0) |
+					      (id & ABI_SHAPE_DPORT ? RULE_DPORT : 0) |
+					      (id & ABI_SHAPE_NEW ? RULE_NEW : 0) |
+					      (id & ABI_SHAPE_RATE ? RULE_RATE : 0) |
+					      (id & FLOW_KEY_HAS_DETAILS ? RULE_DETAILS : 0),
 				    .details = { .flags_mask = details >> ABI_DETAILS_FLAGS_SHIFT,
 						 .fragment_mask = details >> ABI_DETAILS_FRAGMENT_SHIFT & 3,
 						 .length_bits = details >> ABI_DETAILS_LENGTH_SHIFT & 31,
@@ -70,7 +70,7 @@ static void fill_key(struct rule_key *key, const struct flow *flow)
 
 	key->key = (struct flow_key){};
 	flow_pack(flow, &key->key);
-	key->key.word[flow_key_last(shape->family)] |= shape_tag(shape);
+	key->key.word[flow_key_last(shape->family)] |= shape_id(shape);
 	key->key.word[FLOW_KEY_DETAILS] &= details_mask(&shape->details);
 }
 
@@ -148,7 +148,7 @@ void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compil
 	flow_pack(&mask, &key);
 	key.word[FLOW_KEY_DETAILS] = details_mask(&shape->details);
 	memcpy(compiled->mask, key.word, sizeof(compiled->mask));
-	compiled->tag = shape_tag(shape);
+	compiled->id = shape_id(shape);
 }
 
 union flow_addr rule_network(const union flow_addr *address, unsigned int length)
@@ -331,7 +331,7 @@ bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
 {
 	const struct rule_details *a = &from->details, *b = &to->details;
 
-	/* A rate has its bucket at one key: see struct abi_rates. */
+	/* A rate has its meter at one key: see struct abi_rates. */
 	if (from->fields & RULE_RATE)
 		return !memcmp(from, to, sizeof(*from));
 	/* A rule without a prefix must not expand: a rule about ports alone would get 2^32 keys. */

@@ -360,13 +360,13 @@ struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret
 /* Makes the form of a shape that the packet path uses. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
 
-/* The shape that a tag and the details mean: of a compiled shape, or the last word and the details of a key. */
-struct rule_shape rule_shape_of_tag(__u64 tag, __u64 details, enum flow_family family);
+/* The shape that an id and the details mean: of a compiled shape, or the last word and the details of a key. */
+struct rule_shape rule_shape_of_id(__u64 id, __u64 details, enum flow_family family);
 
 /* The shape that rule_shape_compile() compiled. */
 static inline struct rule_shape rule_shape_of_compiled(const struct abi_shape *shape, enum flow_family family)
 {
-	return rule_shape_of_tag(shape->tag, shape->mask[FLOW_KEY_DETAILS], family);
+	return rule_shape_of_id(shape->id, shape->mask[FLOW_KEY_DETAILS], family);
 }
 
 /*

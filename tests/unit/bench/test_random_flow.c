@@ -83,7 +83,7 @@ static void key_matches(const struct rule_key *key, const struct flow *flow)
 	rule_shape_compile(&key->shape, &shape);
 	flow_pack(flow, &packed);
 	for (size_t i = 0; i <= last; i++)
-		assert_int_equal((packed.word[i] & shape.mask[i]) | (i == last ? shape.tag : 0), key->key.word[i]);
+		assert_int_equal((packed.word[i] & shape.mask[i]) | (i == last ? shape.id : 0), key->key.word[i]);
 }
 
 static bool same_rule(const struct rule *a, const struct rule *b)

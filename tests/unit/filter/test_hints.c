@@ -107,7 +107,7 @@ static bool can_match(const struct rule_key *key, const struct flow_key *flow)
 
 	rule_shape_compile(&key->shape, &shape);
 	for (unsigned int i = 0; i <= last; i++)
-		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.tag : 0)) == key->key.word[i];
+		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.id : 0)) == key->key.word[i];
 	return is_equal;
 }
 
@@ -279,7 +279,7 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 		struct abi_shape *shape = &list.shape[abi_shape_place(1ULL << i)];
 
 		shape->hint = hint[i];
-		shape->tag = i < passing ? ABI_TAG_PASS : 0;
+		shape->id = i < passing ? ABI_SHAPE_PASS : 0;
 	}
 	hints_compile(&list, FLOW_IPV4, false, 16);
 	return list;

@@ -58,7 +58,7 @@ static struct rule_key key_of_flow(const struct flow *flow, const struct rule_sh
 	flow_pack(flow, &key.key);
 	for (unsigned int i = 0; i < FLOW_KEY_WORDS_MAX; i++)
 		key.key.word[i] &= compiled.mask[i];
-	key.key.word[flow_key_last(shape->family)] |= compiled.tag;
+	key.key.word[flow_key_last(shape->family)] |= compiled.id;
 	return key;
 }
 

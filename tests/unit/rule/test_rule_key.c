@@ -8,7 +8,7 @@ static void masked_key(const struct flow *flow, const struct abi_shape *shape, s
 	flow_pack(flow, key);
 	for (unsigned int i = 0; i <= flow_key_last(flow->family); i++)
 		key->word[i] &= shape->mask[i];
-	key->word[flow_key_last(flow->family)] |= shape->tag;
+	key->word[flow_key_last(flow->family)] |= shape->id;
 }
 
 static bool keys_match(const struct rule *rule, const struct flow *flow)

@@ -126,7 +126,7 @@ TEST(test_pauses)
 	}
 }
 
-/* A bucket that is new, or was idle, gives its burst at once, also where the earnings since boot have wrapped. */
+/* A meter that is new, or was idle, gives its burst at once, also where the earnings since boot have wrapped. */
 static void check_full(struct simulation *s, __u64 at, const char *what)
 {
 	const __u64 cost = s->rate.burst / 5;
@@ -200,7 +200,7 @@ static void *race_once(void *context)
 	return NULL;
 }
 
-/* Processors that race for the last token, or for that of a bucket that was idle, pay for each packet that passes. */
+/* Processors that race for the last token, or for that of a meter that was idle, pay for each packet that passes. */
 TEST(test_a_race_for_the_last_token)
 {
 	struct simulation s = simulate(12500000000, true, 100); /* 100 Gbit/s */
@@ -228,7 +228,7 @@ TEST(test_a_race_for_the_last_token)
 	pthread_barrier_destroy(&race.start);
 }
 
-/* A flood does not make processors write the bucket more often than 16 times in a jiffy and once each. */
+/* A flood does not make processors write the meter more often than 16 times in a jiffy and once each. */
 TEST(test_writes)
 {
 	struct simulation s = simulate(1000000, false, 1000);
