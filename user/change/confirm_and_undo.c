@@ -130,7 +130,7 @@ static int undo_rule(const struct rule *rule, bool is_back, void *context)
 	return 0;
 }
 
-int change_undo(struct session *session, struct reason *reason)
+static int undo(struct session *session, struct reason *reason)
 {
 	struct undo_visit undoing = { session, reason };
 	int error = change_begin(session, reason);
@@ -147,6 +147,21 @@ int change_undo(struct session *session, struct reason *reason)
 	error = change_end(session, error, reason);
 	if (!error)
 		confirm_filters(session);
+	return error;
+}
+
+/* The guard and the notes of who adds are for rules that an operator gives now. These are those of before. */
+int change_undo(struct session *session, struct reason *reason)
+{
+	const struct guard *guard = session->guard;
+	const bool notes_adder = session->notes_adder;
+	int error;
+
+	session->guard = NULL;
+	session->notes_adder = false;
+	error = undo(session, reason);
+	session->guard = guard;
+	session->notes_adder = notes_adder;
 	return error;
 }
 
