@@ -15,7 +15,8 @@ struct verdict {
 
 /* The caller has packed the flow. */
 static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, const struct abi_config *config,
-							  enum flow_family family, enum abi_outcome result, int kind,
+							  const struct abi_table *table, enum flow_family family,
+							  enum abi_outcome result, int kind,
 							  struct shape_search *search)
 {
 	__u64 *last = &search->flow.word[flow_key_last(family)], *details = &search->flow.word[FLOW_KEY_DETAILS];
@@ -30,7 +31,7 @@ static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, c
 	result = hide_from_verifier(&config->zero, result);
 	*details = hide_from_verifier(&config->zero, *details);
 	*last = hide_from_verifier(&config->zero, *last);
-	return try_shapes(ctx, config, abi_active(config), family, result, kind, search);
+	return try_shapes(ctx, config, table, family, result, kind, search);
 }
 
 /*
@@ -39,7 +40,8 @@ static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, c
  * exchanged pass. `kind`: enum packet_kind.
  */
 static __always_inline struct shape_match verdict_outcome(packet_context *ctx, const struct abi_config *config,
-							  const void *data, const void *end, int kind)
+							  const struct abi_table *table, const void *data,
+							  const void *end, int kind)
 {
 	struct shape_search search;
 	struct flow flow = {}; /* or some compilers read, where paths meet, what only one of them has written */
@@ -55,9 +57,9 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 		flow_pack(&flow, &search.flow);
 	}
 	if (family == FLOW_IPV4)
-		return verdict_of_flow(ctx, config, FLOW_IPV4, result, kind, &search);
+		return verdict_of_flow(ctx, config, table, FLOW_IPV4, result, kind, &search);
 	if (family == FLOW_IPV6)
-		return verdict_of_flow(ctx, config, FLOW_IPV6, result, kind, &search);
+		return verdict_of_flow(ctx, config, table, FLOW_IPV6, result, kind, &search);
 	return (struct shape_match){ result, LOOKUP_NO_SLOT };
 }
 
@@ -98,20 +100,18 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 	return (struct verdict){ match.outcome, VERDICT_PASS, match.slot, 0 };
 }
 
-/* Clears SHAPE_MONITORED. It also bounds the index of policy[] for the verifier of Linux 6.1. */
+/* Clears SHAPE_MONITORED. */
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
 /*
- * No rule decides: the policy does. If a monitor rule has matched, it gives the verdict (would drop) only if the policy
+ * No rule decides: the policy of the same table does. If a monitor rule has matched, it gives the verdict (would drop) only if the policy
  * passes the packet.
  */
-static __always_inline struct verdict verdict_policy(const struct abi_config *config, struct shape_match match)
+static __always_inline struct verdict verdict_policy(const struct abi_config *config, const struct abi_table *table,
+						     struct shape_match match)
 {
-	__u32 at = match.outcome;
-
-	barrier_var(at); /* compilers that know the bound would remove the mask */
-	if (config->policy[at & VERDICT_POLICY_MASK] == VERDICT_DROP)
+	if (abi_policy(table, match.outcome & VERDICT_POLICY_MASK) == VERDICT_DROP)
 		return verdict_drop(config, (struct shape_match){ match.outcome & ~SHAPE_MONITORED, LOOKUP_NO_SLOT });
 	if (match.outcome & SHAPE_MONITORED)
 		return (struct verdict){ OUTCOME_MONITOR_RULE, VERDICT_WOULD_DROP, match.slot,
@@ -124,6 +124,7 @@ static __always_inline struct verdict verdict_of(packet_context *ctx, const void
 {
 	const struct abi_config *config = maps_config();
 	struct shape_match match = { OUTCOME_NOT_SET_UP, LOOKUP_NO_SLOT };
+	const struct abi_table *table;
 
 	if (!config)
 		return verdict_pass(match);
@@ -132,12 +133,13 @@ static __always_inline struct verdict verdict_of(packet_context *ctx, const void
 		if (match.outcome != OUTCOMES)
 			return verdict_pass(match);
 	}
-	match = verdict_outcome(ctx, config, data, end, kind);
+	table = abi_active(config);
+	match = verdict_outcome(ctx, config, table, data, end, kind);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return verdict_drop(config, match);
 	if (match.outcome == OUTCOME_PASS_RULE)
 		return verdict_pass(match);
-	return verdict_policy(config, match);
+	return verdict_policy(config, table, match);
 }
 
 #endif

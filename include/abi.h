@@ -196,7 +196,9 @@ struct abi_table {
 	struct bucket_geometry geometry;
 	__u32 first_bucket, first_slot; /* of the table, in the maps */
 	__u32 epoch;                    /* the tick from which ends count: see abi_record() */
-	__u32 hint_shift;               /* see shape.h; 0: the table is not laid out */
+	__u8 hint_shift;                /* see shape.h; 0: the table is not laid out */
+	__u8 drops;                     /* the policies that drop, as bits: they change together with the rules */
+	__u16 reserved1;
 	__u64 sequence; /* incremented when an entry moves, and by some deletes: table/publish_order.h */
 	__u64 shapes_active[FLOW_FAMILIES]; /* which of a family's two lists is in use: 0 or 1 */
 	__u32 first_hint[FLOW_FAMILIES];    /* in the map */
@@ -228,12 +230,12 @@ struct abi_config {
 	__u64 listener; /* its lease; 0: there is no listener. See sample.h */
 	__u64 active;   /* the number of table exchanges; the lowest bit is the table that packets use */
 	struct bucket_geometry geometry;
-	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
-	__u8 asks_conntrack;           /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
-	__u64 zero;                    /* always 0, unknown to the verifier: see hide_from_verifier() */
-	__u32 run;                     /* enum abi_run bits; ABI_RUN_SET_UP is written last */
-	__u32 confirm_by;              /* a tick, with ABI_RUN_UNCONFIRMED */
-	struct abi_options options;    /* a copy of the program's, for the tool */
+	__u8 reserved1[7];
+	__u8 asks_conntrack;        /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
+	__u64 zero;                 /* always 0, unknown to the verifier: see hide_from_verifier() */
+	__u32 run;                  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
+	__u32 confirm_by;           /* a tick, with ABI_RUN_UNCONFIRMED */
+	struct abi_options options; /* a copy of the program's, for the tool */
 	/* For the tool only, in another cache line: programs read the line before for every packet. */
 	__u64 store_id[2]; /* of the store that filled the table */
 	__u64 generation;  /* of the store when it filled the table, or ABI_GENERATION_DIRTY */
@@ -264,6 +266,12 @@ FLOW_INLINE const struct abi_table *abi_active(const struct abi_config *config)
 FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *table, enum flow_family family)
 {
 	return &table->shapes[family][*(const volatile __u64 *)&table->shapes_active[family] & 1];
+}
+
+/* The policy for packets of this outcome. */
+FLOW_INLINE enum abi_verdict abi_policy(const struct abi_table *table, __u32 outcome)
+{
+	return *(const volatile __u8 *)&table->drops >> outcome & 1 ? VERDICT_DROP : VERDICT_PASS;
 }
 
 /* The part that all versions have in common. */

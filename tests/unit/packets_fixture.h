@@ -216,7 +216,7 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 		return OUTCOME_PASS_RULE;
 	if (scene_has_match(scene, flow, result, RULE_DROP))
 		outcome = OUTCOME_DROP_RULE;
-	if (outcome == OUTCOME_DROP_RULE || config->policy[result] == VERDICT_DROP)
+	if (outcome == OUTCOME_DROP_RULE || abi_policy(abi_active(config), result) == VERDICT_DROP)
 		*verdict = config->run & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP;
 	else if (scene_has_match(scene, flow, result, RULE_MONITOR)) {
 		outcome = OUTCOME_MONITOR_RULE;

@@ -65,7 +65,7 @@ static __u64 counted(const struct scene *scene, const struct abi_counter *counte
 	if (outcome == OUTCOME_DROP_RULE)
 		verdict = VERDICT_DROP;
 	else if (outcome < OUTCOME_POLICIES)
-		verdict = scene->filter->config->policy[outcome];
+		verdict = abi_policy(abi_active(scene->filter->config), outcome);
 	return counters[outcome * VERDICTS + verdict].packets;
 }
 

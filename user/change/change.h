@@ -11,9 +11,10 @@
  *
  * The order of a change; commit.c follows it:
  * - No key enters a table before the change is complete and the guard has allowed it.
- * - Added keys enter every table before the store commits. Deleted keys leave the tables after the commit. Shapes
- *   are published last: packets are looked up by a new shape only when its keys are in the table. So a crash can
- *   leave extra keys in a table, but no key of a committed rule is missing.
+ * - New shapes are published and added keys enter every table before the store commits. After the commit the policies
+ *   change, then deleted keys leave the tables, then old shapes. So a packet meets old and new rules together until the
+ *   first key leaves, and each verdict changes at most once. A crash can leave extra keys in a table, but no key of a
+ *   committed rule is missing. Signals that end the process wait for the end of the change.
  * - Pass rules and their shapes enter before drop rules, and leave after them. So a packet that a pass rule
  *   protects is never dropped in between.
  * - A table has the generation ABI_GENERATION_DIRTY from its first change until it is equal to the store again. A
@@ -21,7 +22,8 @@
  *
  * A table is not changed in place if the added keys do not fit, if the change must take effect at once, or if the
  * store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a new table is filled with the
- * future content of the store before the commit. It takes the old table's place after the commit.
+ * future content of the store before the commit. It takes the old table's place after the commit, and its policies come
+ * with it. A table that must be repaired is replaced, too: nothing tells which of its entries are of pass rules.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H

@@ -7,6 +7,8 @@
  * during a change.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "change/internal.h"
@@ -28,11 +30,14 @@ void change_forget(struct session *session)
 /* Store and tables become what they were before the change. */
 void change_abort(struct session *session)
 {
+	struct reason ignored;
+
 	store_abort(session->store);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		filter_change_undo(session, &session->filters[i]);
 		if (session->confirm_ms)
 			filter_confirm(&session->filters[i]);
+		filter_configure(&session->filters[i], session->store, &ignored);
 	}
 	session->confirm_ms = 0;
 	change_forget(session);
@@ -118,7 +123,10 @@ static int prepare(struct session *session, struct reason *reason)
 	}
 	if (error)
 		return store_unread_reason(error, reason);
-	error = entries_insert(session, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		error = filter_begin_monitor_only(&session->filters[i], session->store, reason);
+	if (!error)
+		error = entries_insert(session, reason);
 	if (error)
 		return error;
 	error = store_info(session->store, &info);
@@ -161,10 +169,43 @@ static int finish(struct session *session, struct reason *reason)
 
 /* ---- the whole ---- */
 
+/*
+ * A signal that ends this process waits until tables and store are equal again: else keys of a rule that is not stored
+ * would stay until the next command.
+ */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t ending;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	sigaddset(&ending, SIGQUIT);
+	pthread_sigmask(SIG_BLOCK, &ending, before);
+}
+
+/*
+ * The change is stored, but a table is not equal to the store. A change that waits for `confirm` is undone. If that fails,
+ * confirm_ms makes the caller start the watchdog.
+ */
+static int say_unfinished(struct session *session, __s64 confirm_ms, int error, struct reason *reason)
+{
+	const struct reason why = *reason;
+	struct reason ignored;
+	const bool is_undone = confirm_ms && !change_undo(session, &ignored);
+
+	session->confirm_ms = is_undone ? 0 : confirm_ms;
+	return reason_set(reason, error, "%.400s; %s", why.text,
+			  is_undone ? "the change is undone" :
+				      "the rules are stored, and the next change repairs the filter");
+}
+
 int change_commit(struct session *session, struct reason *reason)
 {
 	const bool is_changed = store_is_changed(session->store);
 	const __s64 confirm_ms = session->confirm_ms;
+	sigset_t before;
 	int error = change_check_guard(session, reason);
 
 	if (!error && session->is_dry_run)
@@ -173,6 +214,7 @@ int change_commit(struct session *session, struct reason *reason)
 		change_abort(session);
 		return error;
 	}
+	hold_signals(&before);
 	error = change_extend_deadline(session, reason);
 	if (!error)
 		error = prepare(session, reason);
@@ -185,27 +227,16 @@ int change_commit(struct session *session, struct reason *reason)
 	}
 	if (error) {
 		change_abort(session);
-		return error;
+	} else {
+		if (is_changed) {
+			error = finish(session, reason);
+			change_start_pending(session);
+		}
+		change_forget(session);
+		error = error ? say_unfinished(session, confirm_ms, error, reason) : 0;
 	}
-	if (is_changed) {
-		error = finish(session, reason);
-		change_start_pending(session);
-	}
-	change_forget(session);
-	/*
-	 * A change that waits for `confirm` is undone. If that fails, confirm_ms makes the caller start the watchdog.
-	 */
-	if (error) {
-		const struct reason why = *reason;
-		struct reason ignored;
-		const bool is_undone = confirm_ms && !change_undo(session, &ignored);
-
-		session->confirm_ms = is_undone ? 0 : confirm_ms;
-		return reason_set(reason, error, "%.400s; %s", why.text,
-				  is_undone ? "the change is undone" :
-					      "the rules are stored, and the next change repairs the filter");
-	}
-	return 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
 }
 
 int change_end(struct session *session, int error, struct reason *reason)

@@ -8,9 +8,10 @@
  * tables keep the end in ticks.
  *
  * No key enters a table while rules are still added or deleted. A change that is refused or interrupted until then has
- * affected no packet. (After that, filter_change_undo() repairs the table.) Then, before the commit, the added keys
- * enter. After the commit the keys without rules leave. A pass rule keeps packets from drop rules. So pass keys enter
- * before drop keys and leave after drop keys: a packet that passes before and after the change also passes in between.
+ * affected no packet. (After that, filter_change_undo() repairs the table.) Then, before the commit, the new shapes are
+ * published and the added keys enter. After the commit the policies change, and the keys without rules leave. So until the
+ * first key leaves, a packet meets the rules of before and of after together. A pass rule keeps packets from drop rules. So
+ * pass keys enter before drop keys and leave after drop keys: no verdict changes twice.
  *
  * All this is true while filter->way is FILTER_KEY_BY_KEY or FILTER_KEYS_IN (filter_change.c). With the other ways the
  * table is filled from the store.
@@ -67,8 +68,7 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 
 int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason)
 {
-	const bool has_new_end = is_added && key->shape.action == RULE_PASS;
-	int error = pending_keys_touch(&session->change->keys, key, has_new_end);
+	int error = pending_keys_touch(&session->change->keys, key, is_added);
 
 	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
@@ -118,55 +118,77 @@ static int insert_action(struct session *session, struct filter *filter, enum ru
 	return 0;
 }
 
-/* Gives the entry of a key another end. 0; -ENOENT: the table lacks the key; other -errno with the reason. */
+/*
+ * Gives the entry of a key another end, see filter_set_end(). 0; -ENOENT: the table lacks the key; other -errno with the
+ * reason.
+ */
 static int set_end(struct session *session, struct filter *filter, const struct rule_key *key, __s64 timeout_ms,
-		   struct reason *reason)
+		   bool *is_done, struct reason *reason)
 {
 	__u32 tick;
 	int error = filter_tick(session->store, timeout_ms, &tick, reason);
 
 	if (error)
 		return error;
-	error = filter_set_end(filter, key, tick);
+	error = filter_set_end(filter, key, tick, is_done);
 	return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
 }
 
 /*
- * Puts the added keys into one table. Touched keys of pass rules get their new ends before a drop rule enters. If a
- * step finds that it needs a new table, the other steps are left out.
+ * Publishes the new shapes beside the old ones, and gives new rates their meters. If there is no room for both, the filter
+ * gets a new table. If it can get none, the new shapes come after the commit.
+ */
+static int publish_new(struct session *session, struct filter *filter, struct reason *reason)
+{
+	int error = filter_publish_shapes(filter, session->store, true, reason);
+
+	if (!error && session->change->keys.has_rates)
+		error = filter_sync_rates(filter, session->store, true, false, reason);
+	if ((error == -E2BIG || error == -ENOSPC) && filter_can_build_successor(filter, table_slots(&filter->table))) {
+		filter_change_replace(filter, FILTER_AT_ONCE);
+		return 0;
+	}
+	return error == -E2BIG ? 0 : error;
+}
+
+/*
+ * Puts the added keys into one table, and gives touched keys later ends. If a step finds that it needs a new table, the
+ * other steps are left out.
  */
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
-	const struct pending_keys *keys = &session->change->keys;
-	bool has_only_keys = !keys->has_new_ends;
+	static const enum rule_action order[] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
+	struct pending_keys *keys = &session->change->keys;
 	struct key_rules state;
 	int error;
 
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
-	error = insert_action(session, filter, RULE_PASS, reason);
-	for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY && !error; i++) {
-		const struct rule_key *key = &keys->touched[i].key;
+	error = publish_new(session, filter, reason);
+	for (size_t step = 0; step < RULE_ACTIONS && !error; step++) {
+		/* A packet may have looked for pass rules already. */
+		if (order[step] == RULE_DROP && pending_keys_next(keys, RULE_PASS, &(struct added_key){}) &&
+		    pending_keys_next(keys, RULE_DROP, &(struct added_key){}))
+			error = filter_wait_for_packets(filter, reason);
+		if (!error)
+			error = insert_action(session, filter, order[step], reason);
+		for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY && !error; i++) {
+			struct touched_key *touched = &keys->touched[i];
+			bool is_done = true;
 
-		if (!keys->touched[i].has_new_end)
-			continue;
-		error = key_rules(session->store, store_shape_list(session->store), key, &state);
-		if (error)
-			return store_unread_reason(error, reason);
-		if (state.rules)
-			error = set_end(session, filter, key, state.timeout_ms, reason);
-		/* entries_settle() reports a key that the table lacks. */
-		error = error == -ENOENT ? 0 : error;
+			if (!touched->has_new_end || touched->key.shape.action != order[step])
+				continue;
+			error = key_rules(session->store, store_shape_list(session->store), &touched->key, &state);
+			if (error)
+				return store_unread_reason(error, reason);
+			if (state.rules)
+				error = set_end(session, filter, &touched->key, state.timeout_ms, &is_done, reason);
+			touched->is_done &= state.rules && is_done && !error;
+			/* entries_settle() reports a key that the table lacks. */
+			error = error == -ENOENT ? 0 : error;
+		}
 	}
-	if (!error && filter->way == FILTER_KEY_BY_KEY && filter_has_pass_shapes_to_publish(filter)) {
-		has_only_keys = false;
-		error = filter_publish_pass_shapes(filter, reason);
-	}
-	if (!error)
-		error = insert_action(session, filter, RULE_DROP, reason);
-	if (!error)
-		error = insert_action(session, filter, RULE_MONITOR, reason);
 	/* If nothing but added keys has changed, an abort need not refill the table: it deletes these keys. */
-	if (!error && filter->way == FILTER_KEY_BY_KEY && has_only_keys)
+	if (!error && filter->way == FILTER_KEY_BY_KEY && !keys->has_new_ends)
 		filter_change_keys_in(filter);
 	return error;
 }
@@ -196,6 +218,8 @@ int entries_insert(struct session *session, struct reason *reason)
 	}
 	if (!keys->added_count && !keys->has_new_ends)
 		return 0;
+	for (size_t i = 0; i < keys->touched_count; i++)
+		keys->touched[i].is_done = keys->touched[i].has_new_end;
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].way == FILTER_KEY_BY_KEY)
 			error = insert_all(session, &session->filters[i], reason);
@@ -215,7 +239,7 @@ int entries_take_back(const struct session *session, struct filter *filter)
 			if (!is_absent(session, &added.key))
 				error = filter_delete(filter, &added.key);
 	}
-	return error;
+	return error ? error : filter_publish_shapes(filter, session->store, false, &(struct reason){});
 }
 
 /* ---- after the commit ---- */
@@ -223,19 +247,29 @@ int entries_take_back(const struct session *session, struct filter *filter)
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
+	bool must_wait = keys->added_count || keys->has_new_ends;
 	struct key_rules state;
+	int error = filter_publish_shapes(filter, session->store, true, reason);
 
-	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS; action++)
+	if (error == -E2BIG)
+		error = filter_publish_shapes(filter, session->store, false, reason);
+	if (!error)
+		error = filter_set_policies(filter, session->store, reason);
+	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS && !error; action++)
 		for (size_t i = 0; i < keys->touched_count; i++) {
 			const struct rule_key *key = &keys->touched[i].key;
-			int error;
 
-			if (key->shape.action != action || keys->touched[i].is_absent)
+			if (key->shape.action != action || keys->touched[i].is_absent || keys->touched[i].is_done)
 				continue;
+			/* A packet that began before a key came must not find that an old one is gone. */
+			error = must_wait ? filter_wait_for_packets(filter, reason) : 0;
+			must_wait = false;
+			if (error)
+				return error;
 			error = key_rules(session->store, &session->change->shapes, key, &state);
 			if (error)
 				return store_unread_reason(error, reason);
-			error = state.rules ? set_end(session, filter, key, state.timeout_ms, reason) :
+			error = state.rules ? set_end(session, filter, key, state.timeout_ms, NULL, reason) :
 					      filter_delete(filter, key);
 			if (error == -ENOENT)
 				return reason_set(reason, error,
@@ -244,5 +278,5 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 			if (error)
 				return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
 		}
-	return filter_publish_shapes(filter, session->store, reason);
+	return error ? error : filter_publish_shapes(filter, session->store, false, reason);
 }

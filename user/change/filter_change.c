@@ -60,7 +60,7 @@ int filter_change_finish(struct session *session, struct filter *filter, struct 
 	case FILTER_REPLACE:
 		return filter_switch(filter, reason);
 	case FILTER_REFILL:
-		return filter_fill(filter, session->store, NULL, reason);
+		return filter_refill(filter, session->store, reason);
 	default:
 		return entries_settle(session, filter, reason);
 	}
@@ -77,5 +77,5 @@ void filter_change_undo(struct session *session, struct filter *filter)
 	if (filter->way == FILTER_KEYS_IN && !entries_take_back(session, filter))
 		filter_set_generation(filter, info.generation);
 	else
-		filter_fill(filter, session->store, NULL, &ignored);
+		filter_refill(filter, session->store, &ignored);
 }

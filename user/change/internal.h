@@ -17,7 +17,8 @@
  */
 struct touched_key {
 	struct rule_key key;
-	bool has_new_end; /* of a pass rule: it gets the end before any drop key enters */
+	bool has_new_end; /* it got a rule or another end: it gets a later end before the commit */
+	bool is_done;     /* all tables have that end: nothing is left to do after the commit */
 	bool is_absent;   /* an added key whose rules were deleted again: it enters no table */
 };
 
@@ -31,6 +32,7 @@ struct pending_keys {
 	struct touched_key *touched; /* in the order of touching */
 	size_t touched_count, touched_room;
 	bool has_new_ends; /* of any touched key */
+	bool has_rates;    /* any key, of the added and the touched ones, is of a rule with a rate */
 	__u32 *place;      /* open addressing: an index into `touched` + 1, or 0 */
 	size_t places;     /* a power of two */
 };
@@ -102,16 +104,16 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason);
 
 /*
- * entries_insert() puts the held keys into all tables before the commit, those of pass rules first: no
- * packet is dropped that was passed before the change and is passed after it. entries_take_back() deletes them again
- * from a table in which nothing else has changed. Not 0: some are left.
+ * entries_insert() publishes the new shapes and puts the held keys into all tables before the commit, those of pass
+ * rules first: no packet is dropped that was passed before the change and is passed after it. entries_take_back()
+ * deletes them again from a table in which nothing else has changed. Not 0: some are left.
  */
 int entries_insert(struct session *session, struct reason *reason);
 int entries_take_back(const struct session *session, struct filter *filter);
 
 /*
- * After the commit: deletes the keys that no rule needs from a table, those of drop rules before those of pass rules.
- * Publishes shapes.
+ * After the commit: sets the policies, and deletes the keys that no rule needs from a table, those of drop rules before
+ * those of pass rules. Then takes the old shapes away.
  */
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
 

@@ -34,6 +34,7 @@ int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s6
 	words->used += count;
 	words->word[words->used - 2] = key->key.word[FLOW_KEY_DETAILS];
 	words->word[words->used - 1] = timeout_ms;
+	keys->has_rates |= (key->shape.fields & RULE_RATE) != 0;
 	keys->added_count++;
 	return 0;
 }
@@ -119,6 +120,7 @@ int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bo
 	}
 	keys->touched[keys->place[at] - 1].has_new_end |= has_new_end;
 	keys->has_new_ends |= has_new_end;
+	keys->has_rates |= (key->shape.fields & RULE_RATE) != 0;
 	return 0;
 }
 

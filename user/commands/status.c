@@ -12,12 +12,12 @@
 #include "counters/counters.h"
 #include "io/output.h"
 
-static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
+static json_t *dropping_policies(__u8 drops)
 {
 	json_t *names = json_array();
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		if (policy[outcome] == VERDICT_DROP)
+		if (drops >> outcome & 1)
 			json_array_append_new(names, json_string(outcome_words[outcome].name));
 	return names;
 }
@@ -136,7 +136,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 						 held, "one_direction_on", half));
 	if (filter->is_other_version)
 		return status;
-	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));
+	json_object_set_new(status, "policies_that_drop", dropping_policies(abi_active(config)->drops));
 	json_object_set_new(status, "asks_connection_tracking", json_boolean(config->asks_conntrack));
 	add_table(status, filter, counters);
 	add_probes(status, filter);
@@ -166,8 +166,8 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
 				   stored->info.rules, "timed_rules", stored->info.timed, "generation",
 				   stored->info.generation, "monitor_only", stored->settings.is_monitor_only,
-				   "policies_that_drop", dropping_policies(stored->settings.policy), "kinds_of_rule",
-				   kinds);
+				   "policies_that_drop", dropping_policies(filter_drops(&stored->settings)),
+				   "kinds_of_rule", kinds);
 
 	for (size_t i = 0; i < stored->shapes.count; i++) {
 		const struct shape_list_entry *entry = &stored->shapes.entry[i];

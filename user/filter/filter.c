@@ -354,7 +354,7 @@ int filter_delete(struct filter *filter, const struct rule_key *key)
 	return table_delete(&filter->table, &value);
 }
 
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick)
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later)
 {
 	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
 	int error;
@@ -363,7 +363,7 @@ int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick
 		return 0;
 	if (tick)
 		hints_clear_shortcuts(filter_hints(filter), key);
-	error = table_set_end(&filter->table, &value, filter_end(filter, tick));
+	error = table_set_end(&filter->table, &value, filter_end(filter, tick), is_later);
 	if (!error && !tick)
 		hints_set_shortcuts(filter_hints(filter), key);
 	return error;

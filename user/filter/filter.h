@@ -29,7 +29,7 @@ enum filter_state {
 enum filter_way {
 	FILTER_KEY_BY_KEY, /* added keys enter the table before the commit; deleted keys leave it afterwards */
 	FILTER_KEYS_IN,    /* the same; the added keys are in, and nothing else has changed yet */
-	FILTER_REFILL,     /* after the commit filter_fill() makes the table equal to the store */
+	FILTER_REFILL,     /* after the commit filter_refill() makes the table equal to the store */
 	FILTER_REPLACE,    /* a new table is made before the commit and takes over after the commit */
 };
 
@@ -120,8 +120,13 @@ void filter_start(struct filter *filter);
  */
 int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct store *store, struct reason *reason);
 
-/* Makes the table equal to the store in place, whatever it holds now. `difference` may be NULL. */
+/*
+ * Makes the table equal to the store, whatever it holds now. filter_refill() makes a new table, if one can be made: so all
+ * changes at once. filter_fill() works in place. It cannot tell which of the old entries are of pass rules. `difference`
+ * may be NULL.
+ */
 int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
+int filter_refill(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
  * The number of slots for a new table, when `keys` keys did not fit into this table. It is the present number if
@@ -163,7 +168,7 @@ void filter_drop_successor(struct filter *filter);
 void filter_forget_shapes(struct filter *filter);
 
 /*
- * Adds a key that ends at a tick (0: never). Packets find it when its shape is published. 0; -ENOSPC; -E2BIG:
+ * Adds a key that ends at a tick (0: never). Packets find it if its shape is published. 0; -ENOSPC; -E2BIG:
  * too many shapes in one change; -ENOMEM: see filter_unmapped_reason().
  */
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick);
@@ -180,16 +185,24 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
+ * With `is_later` it does so only if that is not before its present end, and says whether.
  * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason().
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick);
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later);
 
 /* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
 int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
 
+/* The policies that drop, as in struct abi_table; in force from now on in this filter's table. 0 or -errno. */
+__u8 filter_drops(const struct store_settings *settings);
+int filter_set_policies(struct filter *filter, struct store *store, struct reason *reason);
+
 /* Applies what the store has for running filters: policies, monitor-only, and an unconfirmed change. */
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason);
+
+/* Before a change that switches monitor-only on drops anything. */
+int filter_begin_monitor_only(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
  * Makes the filter pass every packet after `left_ms` milliseconds. filter_confirm() cancels it. So does
@@ -199,17 +212,21 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void filter_confirm(struct filter *filter);
 
-/* Tells the packet path which shapes the store's rules have, and whether to read hints. */
-int filter_publish_shapes(struct filter *filter, struct store *store, struct reason *reason);
+/*
+ * Tells the packet path which shapes the store's rules have, and whether to read hints. Then no packet uses the old lists.
+ * With `keeps`, the published shapes stay beside them, for keys that are still in the table. -E2BIG: with these, there are
+ * too many shapes; nothing has changed.
+ */
+int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 
 /*
- * Whether the table has keys of pass rules whose shape is not published yet, in a family that has drop rules.
- * A pass rule must take effect before the drop rules to which it is an exception.
+ * Gives the keys of all rules with a rate their meters, as the store has them. `has_rates`: whether there may be any.
+ * `removes`: the keys that the store does not have lose theirs. 0; -ENOSPC; -ENOMEM; an error of the store.
  */
-bool filter_has_pass_shapes_to_publish(const struct filter *filter);
+int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, bool removes, struct reason *reason);
 
-/* Publishes the shapes that filter_has_pass_shapes_to_publish() finds. The published shapes stay. 0 or -errno. */
-int filter_publish_pass_shapes(struct filter *filter, struct reason *reason);
+/* Waits until the look-ups that have begun are over. They may have missed a key that came during them. 0 or -errno. */
+int filter_wait_for_packets(const struct filter *filter, struct reason *reason);
 
 /* Copies the counts of struct table (used slots, moves) into the filter's config, for the next command and `status`. */
 void filter_save_counts(struct filter *filter);

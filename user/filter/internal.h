@@ -76,14 +76,6 @@ __u64 filter_all_slots(const struct kernel_filter *kernel);
 /* Whether so many keys fit into the table. */
 bool filter_holds(const struct filter *filter, __u64 keys);
 
-/* ---- rates.c ---- */
-
-/*
- * Gives the keys of all rules with a rate their meters, as the store has them. `has_rates`: whether there may be any. 0;
- * -ENOSPC; -ENOMEM; an error of the store.
- */
-int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, struct reason *reason);
-
 /* ---- filter.c ---- */
 
 /* Sets the reason: the filter belongs to another store. Returns -ESTALE. */

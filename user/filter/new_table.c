@@ -286,7 +286,9 @@ int filter_build_successor(struct filter *filter, struct store *store, const str
 	if (!error)
 		error = filter_build(new, &successor->entries, reason);
 	if (!error)
-		error = filter_publish_shapes(new, store, reason);
+		error = filter_publish_shapes(new, store, false, reason);
+	if (!error)
+		error = filter_set_policies(new, store, reason);
 	if (error)
 		filter_drop_successor(filter);
 	return error;

@@ -80,7 +80,7 @@ static struct wanted_place *find_wanted(const struct wanted_places *wanted, __u6
 	return NULL;
 }
 
-/* A packet that comes in between reads a number of another key, and once pays from the meter of that. */
+/* A free place keeps its number: a packet that has read the hash still pays from the meter of its key. */
 static void set_place(struct abi_rate_line *line, unsigned int place, __u64 hash, unsigned int number)
 {
 	if (hash)
@@ -272,7 +272,7 @@ static int add_places(struct abi_rates *rates, struct places *places, bool is_us
 	return left ? -ENOSPC : 0;
 }
 
-int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, struct reason *reason)
+int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, bool removes, struct reason *reason)
 {
 	const struct kernel_map *map = &filter->kernel.map[KERNEL_RATES];
 	struct abi_table *table = filter_abi_table(filter);
@@ -307,13 +307,13 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 	if (!error)
 		error = add_places(rates, &places, is_used, &wanted);
 	/* After an error a key whose new place is missing keeps its old one. */
-	if (!error)
+	if (!error && removes)
 		error = check_places(rates, &places, is_used, &wanted, true);
 	/*
 	 * The filter is slow to find any place but the first of a key's first line. Keys that found it taken, as by a rule that
 	 * is gone, move there.
 	 */
-	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES && !error; i++) {
+	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES && !error && removes; i++) {
 		const __u64 hash = places.lines[i / ABI_RATE_PLACES].hash[i % ABI_RATE_PLACES];
 		struct abi_rate_line *first = &places.lines[abi_rate_line_of(hash, 0)];
 

@@ -264,7 +264,8 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	if (error)
 		return error;
 	*entry = (struct table_entry){ .key = rule_hash(key, &filter_abi_table(filter)->secret),
-				       .end = filter_end(filter, tick) };
+				       .end = filter_end(filter, tick),
+				       .is_later = key->shape.action != RULE_PASS };
 	hints_mark(entries->hints, key, hint);
 	/* No packet reads these hints yet: either the table is being built, or the hints are a copy. */
 	if (!tick)

@@ -42,6 +42,42 @@ void filter_confirm(struct filter *filter)
 	filter->kernel.config->pending_id = 0;
 }
 
+__u8 filter_drops(const struct store_settings *settings)
+{
+	__u8 drops = 0;
+
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		drops |= (settings->policy[outcome] == VERDICT_DROP) << outcome;
+	return drops;
+}
+
+int filter_set_policies(struct filter *filter, struct store *store, struct reason *reason)
+{
+	struct store_settings settings;
+	int error = store_settings(store, &settings);
+
+	if (error)
+		return store_unread_reason(error, reason);
+	/* A packet that has missed a key which is there by now must not meet the new policy. */
+	if (filter_abi_table(filter)->drops != filter_drops(&settings))
+		error = filter_wait_for_packets(filter, reason);
+	if (!error)
+		__atomic_store_n(&filter_abi_table(filter)->drops, filter_drops(&settings), __ATOMIC_RELEASE);
+	return error;
+}
+
+int filter_begin_monitor_only(struct filter *filter, struct store *store, struct reason *reason)
+{
+	struct store_settings settings;
+	int error = store_settings(store, &settings);
+
+	if (error)
+		return store_unread_reason(error, reason);
+	if (settings.is_monitor_only)
+		set_run(filter->kernel.config, ABI_RUN_MONITOR, true);
+	return 0;
+}
+
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_config *config = filter->kernel.config;
@@ -55,7 +91,7 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 		error = store_pending(store, &pending);
 	if (error)
 		return store_unread_reason(error, reason);
-	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	error = filter_set_policies(filter, store, reason);
 	/*
 	 * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without
 	 * /proc, the kernel's default.
@@ -69,6 +105,11 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 		fclose(file);
 	config->ephemeral_first = first;
 	config->ephemeral_last = last;
+	/* A packet that has found a rule which is gone by now would be dropped. */
+	if (!error && config->run & ABI_RUN_MONITOR && !settings.is_monitor_only)
+		error = filter_wait_for_packets(filter, reason);
+	if (error)
+		return error;
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_REPLACING, false); /* left by a tool that died */
 	if (pending.id)

@@ -12,7 +12,8 @@
 /*
  * Makes the table equal to the store in place. The wanted hints are collected separately. The hints in use
  * get the bits of new entries before these are in the table, and keep the bits of old entries until these are
- * gone. Any entry may go, so shortcuts are cleared first. They are set last.
+ * gone. Any entry may go, so shortcuts are cleared first. They are set last. If there is room, the new entries
+ * come before the old ones go.
  */
 static int reconcile(struct filter *filter, struct store *store, struct table_difference *difference,
 		     struct reason *reason)
@@ -20,6 +21,7 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	const struct hints in_use = filter_hints(filter);
 	__u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
 	struct filter_entries entries;
+	struct table_difference before = {};
 	int error;
 
 	if (!wanted)
@@ -31,7 +33,16 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	if (!error) {
 		hints_clear_all_shortcuts(in_use);
 		hints_add(in_use, wanted);
+		if (!table_add_missing(&filter->table, entries.entry, entries.count, &before) && before.added)
+			error = filter_wait_for_packets(filter, reason);
+	}
+	if (!error)
+		error = filter_set_policies(filter, store, reason);
+	if (!error) {
 		error = table_reconcile(&filter->table, entries.entry, entries.count, difference);
+		difference->added += before.added;
+		difference->kept -= before.added;
+		difference->retimed += before.retimed;
 		if (error == -ENOSPC)
 			filter_full_reason(filter, entries.count, reason);
 		else if (error)
@@ -55,14 +66,19 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 		return store_unread_reason(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
-	 * Entries are deleted in no order: a pass rule may go before a drop rule. So if all go, the empty list of shapes
-	 * is published first.
+	 * Old entries are deleted in no order: a pass rule may go before a drop rule. So if all go, the policies and the
+	 * empty list of shapes come first. If the new shapes have no room beside the old ones, they come last.
 	 */
-	error = info.rules ? 0 : filter_publish_shapes(filter, store, reason);
+	if (!info.rules)
+		error = filter_set_policies(filter, store, reason);
 	if (!error)
+		error = filter_publish_shapes(filter, store, info.rules, reason);
+	if (!error && info.rules)
+		error = filter_sync_rates(filter, store, true, false, reason);
+	if (!error || error == -E2BIG || error == -ENOSPC)
 		error = reconcile(filter, store, difference ? difference : &ignored, reason);
 	if (!error)
-		error = filter_publish_shapes(filter, store, reason);
+		error = filter_publish_shapes(filter, store, false, reason);
 	if (error)
 		return error;
 	filter_abi_table(filter)->plan = info.plan;
@@ -70,12 +86,24 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 	return 0;
 }
 
-static int grow(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
+int filter_refill(struct filter *filter, struct store *store, struct reason *reason)
 {
-	int error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, info->keys), reason);
+	struct store_info info;
+	int error = store_info(store, &info);
+	__u64 slots;
 
+	if (error)
+		return store_unread_reason(error, reason);
+	slots = filter_slots_to_grow_to(filter, info.keys);
+	error = info.rules && filter_can_build_successor(filter, slots) ?
+			filter_rebuild(filter, store, NULL, slots, reason) :
+			-ENOMEM;
+	if (error == -ENOMEM)
+		error = filter_fill(filter, store, NULL, reason);
+	if (error == -ENOSPC)
+		error = filter_rebuild(filter, store, NULL, slots, reason);
 	if (!error)
-		filter->kernel.config->generation = info->generation;
+		filter->kernel.config->generation = info.generation;
 	return error;
 }
 
@@ -115,13 +143,17 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	error = filter_configure(filter, store, reason);
 	if (error)
 		return error;
-	if (!filter_holds(filter, info->keys))
-		return grow(filter, store, info, reason);
+	if (!filter_holds(filter, info->keys)) {
+		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, info->keys), reason);
+		if (!error)
+			filter->kernel.config->generation = info->generation;
+		return error;
+	}
 	error = filter_entries_open(&entries, filter, store, NULL, true, reason);
 	if (!error)
 		error = filter_build(filter, &entries, reason);
 	if (!error)
-		error = filter_publish_shapes(filter, store, reason);
+		error = filter_publish_shapes(filter, store, false, reason);
 	filter_entries_close(&entries);
 	if (!error)
 		config->generation = info->generation;
@@ -160,21 +192,8 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 		return filter_other_store_reason(&filter->kernel, reason);
 	filter->state = config->generation == info.generation ? FILTER_UP_TO_DATE : FILTER_REPAIRED;
 	filter->table.used = filter_abi_table(filter)->used;
-	if (filter->state == FILTER_REPAIRED) {
-		/*
-		 * In place, an entry of an old plan (rule/shapes.h: probed_as) would go before the entries that
-		 * replace it come. So under another plan a new table is made, if one can be.
-		 */
-		const bool is_other_plan = filter_abi_table(filter)->plan != info.plan;
-		const __u64 slots = filter_slots_to_grow_to(filter, info.keys);
-
-		/* As if there were no room. */
-		error = is_other_plan && filter_can_build_successor(filter, slots) ?
-				-ENOSPC :
-				filter_fill(filter, store, NULL, reason);
-		if (error == -ENOSPC)
-			error = grow(filter, store, &info, reason);
-	}
+	if (filter->state == FILTER_REPAIRED)
+		error = filter_refill(filter, store, reason);
 	return error ? error : filter_configure(filter, store, reason);
 }
 

@@ -188,6 +188,29 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 	return error;
 }
 
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count,
+		      struct table_difference *difference)
+{
+	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept));
+	int error = kept ? table_reach_all(table) : -ENOMEM;
+	size_t missing;
+
+	*difference = (struct table_difference){};
+	if (!error) {
+		table->used = table_count(table);
+		missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
+		error = table->used + missing > table_slots(table) * TABLE_LOAD_PERCENT / 100 ? -ENOSPC : 0;
+		for (__u32 later = 0; later < 2 && !error; later++)
+			for (size_t i = 0; i < missing && !error; i++)
+				error = entries[i].is_later == later ?
+						table_insert(table, &entries[i].key, entries[i].end) :
+						0;
+		difference->added = error ? 0 : missing;
+	}
+	free(kept);
+	return error;
+}
+
 int table_reconcile(struct table *table, struct table_entry *entries, size_t count, struct table_difference *difference)
 {
 	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* the claimed slots */

@@ -134,11 +134,12 @@ bool table_find(const struct table *table, const struct hash_value *key, __u32 *
 	return TABLE_CALL(find, table, key, slot);
 }
 
-int table_set_end(struct table *table, const struct hash_value *key, __u32 end)
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_later)
 {
 	const struct bucket_layout layout = core_exact();
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
+	__u32 present;
 	int error;
 
 	error = table->memory.record ? core_reach_pair(table, layout, &pair) : table_reach_buckets(table);
@@ -148,7 +149,11 @@ int table_set_end(struct table *table, const struct hash_value *key, __u32 end)
 		return table_find(table, key, NULL) ? 0 : -ENOENT;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
-	__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);
+	present = abi_record_end(*table_record(table, layout, place));
+	if (is_later)
+		*is_later = !end || (present && end >= present);
+	if (!is_later || *is_later)
+		__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);
 	return 0;
 }
 

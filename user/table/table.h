@@ -32,7 +32,7 @@ struct table_search; /* the queue of one path search */
 struct table_entry {
 	struct hash_value key;
 	__u32 end;
-	__u32 reserved;
+	__u32 is_later; /* 1: table_add_missing() inserts it after the others */
 };
 
 /* The memory of a table. The caller owns it, and readers read it. */
@@ -107,8 +107,11 @@ __u64 table_count(const struct table *table);
  */
 int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
-/* Sets the end of the key's entry, in an exact table. Readers see the old or the new end. 0; -ENOENT; -ENOMEM. */
-int table_set_end(struct table *table, const struct hash_value *key, __u32 end);
+/*
+ * Sets the end of the key's entry, in an exact table; with `is_later` only if it does not end sooner then, and says
+ * whether. Readers see the old or the new end. 0; -ENOENT; -ENOMEM.
+ */
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_later);
 
 /* Removes an entry of the key, which must have been inserted. 0; -ENOENT; -ENOMEM: nothing has changed. */
 int table_delete(struct table *table, const struct hash_value *key);
@@ -129,6 +132,13 @@ struct table_difference {
 	__u64 added, removed, kept;
 	__u64 retimed; /* of the kept entries, those that got another end */
 };
+
+/*
+ * Inserts the entries that a live table lacks, and deletes none. 0; -ENOMEM; -ENOSPC: the table gets too full with the
+ * entries that it has beside. After an error some may be inserted. The order of `entries` changes.
+ */
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count,
+		      struct table_difference *difference);
 
 /*
  * Makes the table hold exactly `entries`, each as often as it occurs, by the fewest changes. Entries that stay keep

@@ -54,7 +54,7 @@ GROUP_TEST(test_policies)
 {
 	for (size_t outcome = 0; outcome < OUTCOME_POLICIES; outcome++) {
 		scene_set_up(scene);
-		scene->filter.config->policy[outcome] = VERDICT_DROP;
+		scene->filter.config->table[0].drops = 1U << outcome;
 		scene_check_all(scene);
 	}
 }
@@ -70,8 +70,7 @@ GROUP_TEST(test_ways_to_run)
 		for (size_t i = 0; i < COUNT(confirm_by); i++) {
 			scene_set_up(scene);
 			scene_add(scene, &rule);
-			scene->filter.config->policy[OUTCOME_LATER_FRAGMENT] = VERDICT_DROP;
-			scene->filter.config->policy[OUTCOME_NOT_IP] = VERDICT_DROP;
+			scene->filter.config->table[0].drops = 1U << OUTCOME_LATER_FRAGMENT | 1U << OUTCOME_NOT_IP;
 			scene->filter.config->run = run;
 			scene->filter.config->confirm_by = confirm_by[i];
 			scene_check_all(scene);
@@ -161,7 +160,7 @@ GROUP_TEST(test_pass_beats_drop)
 		if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_PASS, &pass))
 			continue;
 		scene_set_up(scene);
-		memset(scene->filter.config->policy, VERDICT_DROP, OUTCOME_POLICIES);
+		scene->filter.config->table[0].drops = ~0;
 		rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &drop);
 		scene_add(scene, &drop);
 		if (rule_from_flow(&packets[i].flow, &rule_kind_5_tuple, RULE_DROP, &narrow))
@@ -182,8 +181,7 @@ GROUP_TEST(test_monitor_decides_last)
 			continue;
 		for (int has_policy = 0; has_policy < 2; has_policy++) {
 			scene_set_up(scene);
-			memset(scene->filter.config->policy, has_policy ? VERDICT_DROP : VERDICT_PASS,
-			       OUTCOME_POLICIES);
+			scene->filter.config->table[0].drops = -has_policy;
 			scene_add(scene, &monitor);
 			scene_check(scene, i);
 			if (rule_from_flow(&packets[i].flow, &rule_kind_5_tuple, RULE_DROP, &narrow))

@@ -120,7 +120,7 @@ SCENE_TEST(test_policies)
 {
 	for (size_t outcome = 0; outcome < OUTCOME_POLICIES; outcome++) {
 		scene_set_up(scene);
-		scene->filter.config->policy[outcome] = VERDICT_DROP;
+		scene->filter.config->table[0].drops = 1U << outcome;
 		check_all(scene);
 	}
 }

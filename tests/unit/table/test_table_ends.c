@@ -64,10 +64,10 @@ TEST(test_set_end)
 		assert_int_equal(table_insert(&f.table, &key, 100 + i), 0);
 	}
 	absent = (struct hash_value){ key.hash, (__u64)KEYS << ABI_END_BITS };
-	assert_int_equal(table_set_end(&f.table, &absent, 1), -ENOENT);
+	assert_int_equal(table_set_end(&f.table, &absent, 1, NULL), -ENOENT);
 	for (__u64 set = 0; set < KEYS; set++) {
 		key.tag = set << ABI_END_BITS;
-		assert_int_equal(table_set_end(&f.table, &key, 200 + set), 0);
+		assert_int_equal(table_set_end(&f.table, &key, 200 + set, NULL), 0);
 		for (__u64 i = 0; i < KEYS; i++) {
 			key.tag = i << ABI_END_BITS;
 			assert_int_equal(end_of(&f.table, &key), (i > set ? 100 : 200) + i);
@@ -87,9 +87,9 @@ TEST(test_compact_tables_know_no_ends)
 		if (table_kinds[k].options.is_exact)
 			continue;
 		fixture_open(&f, &table_kinds[k], 1 << 10);
-		assert_int_equal(table_set_end(&f.table, &key, 7), -ENOENT);
+		assert_int_equal(table_set_end(&f.table, &key, 7, NULL), -ENOENT);
 		assert_int_equal(table_insert(&f.table, &key, 7), 0);
-		assert_int_equal(table_set_end(&f.table, &key, 8), 0);
+		assert_int_equal(table_set_end(&f.table, &key, 8, NULL), 0);
 		assert_holds(&f, &(struct table_entry){ .key = key }, 1);
 		fixture_close(&f);
 	}
@@ -194,7 +194,7 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 				 0);
 	assert_int_equal(table_insert(&churn.table, &key, 0), 0);
 	for (size_t i = 0; i < COUNT(moments); i++) {
-		assert_int_equal(table_set_end(&churn.table, &key, moments[i].end), 0);
+		assert_int_equal(table_set_end(&churn.table, &key, moments[i].end, NULL), 0);
 		for (size_t e = 0; e < COUNT(epochs); e++) {
 			churn.config.table[0].epoch = epochs[e];
 			churn_tick = epochs[e] + moments[i].tick;
@@ -217,8 +217,8 @@ static void change_end(struct churn *churn)
 {
 	const struct hash_value key = churn_key(churn->hash[0]);
 
-	churn->lost += !!table_set_end(&churn->table, &key, TICK + 1);
-	churn->lost += !!table_set_end(&churn->table, &key, 0);
+	churn->lost += !!table_set_end(&churn->table, &key, TICK + 1, NULL);
+	churn->lost += !!table_set_end(&churn->table, &key, 0, NULL);
 }
 
 /* The same in two steps. After the first step the record has no tag. */

@@ -115,7 +115,7 @@ TEST(test_a_key_needs_few_parts)
 		unmap(&lazy, 2);
 		assert_int_equal(table_insert(table, &entry[i].key, 7), 0);
 		unmap(&lazy, 2);
-		assert_int_equal(table_set_end(table, &entry[i].key, 8), 0);
+		assert_int_equal(table_set_end(table, &entry[i].key, 8, NULL), 0);
 		unmap(&lazy, 2);
 		assert_int_equal(table_delete(table, &entry[i].key), 0);
 		assert_int_equal(table_delete(table, &entry[i].key), -ENOENT);
@@ -166,7 +166,7 @@ TEST(test_failures_change_nothing)
 		most = needed > most ? needed : most;
 		assert_int_equal(table->used, i + 1);
 		unmap(&lazy, 2);
-		assert_int_equal(table_set_end(table, &entry[i].key, 9), 0);
+		assert_int_equal(table_set_end(table, &entry[i].key, 9, NULL), 0);
 	}
 	assert_in_range(most, 4, 64);
 	remember(&lazy);
@@ -261,7 +261,7 @@ TEST(test_a_part_that_cannot_be_mapped)
 	f.table.reach = note_reach;
 	calls = calls_allowed = 0;
 	assert_int_equal(insert(&f, &entry[1]), -ENOMEM);
-	assert_int_equal(table_set_end(&f.table, &entry[0].key, 9), -ENOMEM);
+	assert_int_equal(table_set_end(&f.table, &entry[0].key, 9, NULL), -ENOMEM);
 	assert_int_equal(table_delete(&f.table, &entry[0].key), -ENOMEM);
 	f.table.reach = NULL;
 	assert_holds(&f, entry, 1);
