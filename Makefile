@@ -129,7 +129,16 @@ $(BUILD)/help.h: $(sort $(wildcard user/commands/help/*.txt))
 		echo "{ \"$$(basename $$text .txt)\","; $(embed) $$text; echo '},'; done > $@
 
 $(BUILD)/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
-$(BUILD)/user/commands/help.o: $(BUILD)/help.h
+$(BUILD)/user/commands/help.o: $(BUILD)/help.h $(BUILD)/commit.h
+
+# The commit of a clone; "" in a tarball, so that each build of it is the same. Where root may not read the clone of
+# another user, what that user has built stays.
+$(BUILD)/commit.h: FORCE
+	@mkdir -p $(@D)
+	$(Q)commit=$$([ ! -e .git ] || git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null); \
+	[ -z "$$commit" -a -e .git -a -e $@ ] || echo "#define COMMIT \"$$commit\"" | cmp -s - $@ || \
+		echo "#define COMMIT \"$$commit\"" >$@
+FORCE:
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)

@@ -76,7 +76,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.answer(200, listed, Content_Length=12)
             self.close_connection = True
         elif path == "304":
-            self.answer(304)
+            self.answer(304, Location=here + "/list")
         elif path == "429":
             self.answer(429, Retry_After=7200)
         elif path == "503":

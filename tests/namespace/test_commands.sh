@@ -273,6 +273,7 @@ test_import_shows_its_progress_on_a_terminal() {
 	awk 'BEGIN { for (i = 0; i < 200000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/list"
 	assert_status 0 in_rx env TERM=linux script -qec "$TOOL --state $STATE/terminal import $STATE/list" /dev/null
 	assert_output '\[#+ +\] +[0-9]+ %, [0-9]+, [0-9]+/s, [0-9]+ s left'
+	! tr '\r' '\n' <"$STATE/out" | grep '/s' | grep -v "^$(printf '\033')\[K" || fail "a line is not cleared"
 	assert_status 0 in_rx "$TOOL" --state "$STATE/pipe" import "$STATE/list"
 	assert_equal 0 "$(grep -c '#' "$STATE/err")" "bars on a pipe"
 }
@@ -434,6 +435,7 @@ test_help_and_version() {
 	assert_status 2 xc
 	assert_status 0 xc --help
 	assert_status 0 xc version
+	commit=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null) && assert_output "^commit: +${commit%-dirty}"
 	cp "$STATE/out" "$STATE/version"
 	assert_status 0 xc --version
 	cmp "$STATE/version" "$STATE/out" || fail "--version is not version"

@@ -87,7 +87,8 @@ test_decisions_become_rules() {
 		'3 Range 203.0.113.7/24 59m0.5s lists firehol' '4 Ip 192.0.2.67 1h0m0s crowdsec x' '5 Ip 192.0.2.68 1h crowdsec x' \
 		'6 Ip 192.0.2.69 1h cscli x captcha' '7 Country FR 1h cscli x' '8 AS 64496 1h cscli x' '9 Ip 192.0.2.70 -5s CAPI x' \
 		'10 Ip 192.0.2.1234 1h CAPI x' '11 Range 0.0.0.0/1 1h CAPI x' '12 Ip 192.0.2.71,192.0.2.72 1h CAPI x' \
-		'13 Ip 192.0.2.73 soon CAPI x' '14 Ip 10.99.0.2 1h CAPI x' '15 Range 192.0.2.71-192.0.2.72 1h CAPI x'
+		'13 Ip 192.0.2.73 soon CAPI x' '16 Ip 192.0.2.74 nanh CAPI x' '17 Ip 192.0.2.75 1e400h CAPI x' \
+		'18 Ip 192.0.2.76 0x10h CAPI x' '19 Ip 192.0.2.77 1.5.5h CAPI x' '14 Ip 10.99.0.2 1h CAPI x' '15 Range 192.0.2.71-192.0.2.72 1h CAPI x'
 	bouncer_start
 	await '192.0.2.66 192.0.2.67 192.0.2.68 2001:db8::66 203.0.113.0/24'
 	assert_verdict drop 192.0.2.66 192.0.2.67 2001:db8::66 203.0.113.9 pass 192.0.2.69 192.0.2.70 192.0.2.71
@@ -97,10 +98,10 @@ test_decisions_become_rules() {
 	assert_output '^src 203.0.113.0/24 timeout 5[89]m([0-9]+s)? comment "crowdsec lists:firehol firehol"$'
 	for what in '1 decisions are no rules: type captcha' '1 decisions are no rules: scope Country' \
 		'1 decisions are no rules: scope AS' '1 decisions are no rules: shorter than min-prefix' \
-		'4 decisions are no rules: unreadable' 'would block'; do
+		'8 decisions are no rules: unreadable' 'would block'; do
 		wait_for "the note '$what'" grep -q "$what" "$NOTES"
 	done
-	assert_shows '^crowdsec +5 .*crowdsec: 7 decisions, 4 left out, 4 unreadable$' xc lists
+	assert_shows '^crowdsec +5 .*crowdsec: 7 decisions, 4 left out, 8 unreadable$' xc lists
 	case_begin "what is taken back"
 	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x'
 	await '192.0.2.68 192.0.2.80 2001:db8::66'

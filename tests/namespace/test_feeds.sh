@@ -280,6 +280,9 @@ test_rules_that_would_lock_out_are_left_out() {
 	printf '%s\n' 203.0.113.1 10.99.0.2 >"$STATE/www/list"
 	configure list 'force = yes'
 	assert_shows '^feed: added 1, removed 1; 2 rules$' refresh feed
+	configure empty 'force = yes'
+	assert_fails 3 'lost more than max-shrink' refresh feed
+	assert_shows '^feed: added 0, removed 2; 0 rules$' refresh feed --force
 }
 
 # A list that would block a large part of the Internet is refused, whatever its lines look like.

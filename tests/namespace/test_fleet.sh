@@ -17,6 +17,7 @@ test_published_rules_reach_the_packets() {
 	assert_prints 'src 192.0.2.1
 src 192.0.2.2 timeout 1h comment "a b"' xc list --list bad
 	assert_status 0 publish del 192.0.2.1 --list bad --wait 100
+	assert_status 1 publish del 192.0.2.1 --list bad
 	passed 192.0.2.1 || fail "the packet is dropped after the deletion"
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
 	assert_output '^h1 +level +1 '

@@ -70,7 +70,7 @@ test_several_rules() {
 	answers 2 add 10.99.0.1-10.99.0.3 -- 'nothing was changed'
 	[ "$(xc list | grep -c 10.99.0)" -eq 0 ] || fail "a part of the refused range is there"
 	answers 2 add sport 1-65535 dport 1-65535 -- '3600 rules; one line may have at most 1024'
-	answers 0 add dport 1-65535 -- 'added rules: 60'
+	answers 0 add dport 1-65535 --force -- 'added rules: 60'
 	answers 2 test 192.0.2.1 192.0.2.2 -- 'these words mean 2 rules'
 }
 
@@ -177,7 +177,7 @@ test_a_destination_elsewhere() {
 
 test_names_of_commands() {
 	answers 0 attach dev vrx -m skb -- 'vrx'
-	answers 0 load vrx -m native -- "runs the filter 'default' already; unload it to change the mode"
+	answers 0 load vrx -m native -- "runs the filter 'default' already; only unload and load change its mode"
 	answers 2 load vrx --confirm 1m -- '--confirm has nothing to undo'
 	answers 2 load vrx xdpgeneric -- '--mode generic'
 	answers 0 ls -j -- '^\['

@@ -177,6 +177,7 @@ test_what_is_told() {
 	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :
 	[ "$(xc --json list --counters 192.0.2.1 | sed -n 's/.*"src 192.0.2.1".*"packets": \([0-9]*\),.*/\1/p')" -gt 4000 ] ||
 		fail "what is above the rate is not counted by rule"
+	assert_shows ' src 192.0.2.1 rate 10/s *$' xc stats --by rule
 	xc monitor --seconds 2 >"$STATE/seen" 2>/dev/null &
 	sleep 1
 	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :

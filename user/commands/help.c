@@ -13,6 +13,7 @@
 #include "lists/list.h"
 #include "io/output.h"
 #include "base/version.h"
+#include "commit.h"
 #include "io/whole_file.h"
 
 extern const struct command command_add, command_import;
@@ -202,8 +203,8 @@ static enum command_status run_help(const struct invocation *invocation)
 static enum command_status run_version(const struct invocation *invocation)
 {
 	(void)invocation;
-	output_print(json_pack("{s:s, s:i, s:i}", "xdp-cuckoo", VERSION, "table_version", ABI_VERSION, "store_schema",
-			       STORE_SCHEMA));
+	output_print(json_pack("{s:s, s:s*, s:i, s:i}", "xdp-cuckoo", VERSION, "commit", *COMMIT ? COMMIT : NULL,
+			       "table_version", ABI_VERSION, "store_schema", STORE_SCHEMA));
 	return STATUS_DONE;
 }
 

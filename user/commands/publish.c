@@ -140,6 +140,8 @@ static enum command_status publish_rules(struct publishing *publishing)
 			error = publisher_put(&publishing->publisher, &rules.rule[i], is_added, &reason);
 		if (status == STATUS_DONE)
 			status = error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
+		if (status == STATUS_DONE && !is_added && !publishing->publisher.changed)
+			status = STATUS_NO;
 	}
 	rules_free(&rules);
 	return status;

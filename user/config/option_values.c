@@ -10,7 +10,7 @@
 const char *const value_must_be[VALUE_KINDS] = {
 	[VALUE_SWITCH] = "yes or no",
 	[VALUE_OPPOSITE] = "yes or no",
-	[VALUE_TIME] = "a time like 30s, 15m, 1h30m or 2d, and at least a second",
+	[VALUE_TIME] = "a time like 30s, 15m, 1h30m, 2d or 1y, from a second to 68 years",
 	[VALUE_MODE] = "auto, native or skb",
 	[VALUE_COUNT] = "a number of rules, 1 or more",
 	[VALUE_TABLE] = "exact or compact",

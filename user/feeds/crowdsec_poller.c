@@ -56,18 +56,21 @@ static bool read_duration(const char *text, __s64 *ms)
 	static const char *const units[] = { "h", "m", "s", "ms", "\302\265s", "us", "ns", NULL };
 	static const double unit_ms[] = { 3.6e6, 6e4, 1e3, 1, 1e-3, 1e-3, 1e-6 };
 	const char *c = text + (*text == '-');
-	double sum = 0, number;
-	char unit[4];
+	char number[32], unit[4], *end;
+	double sum = 0;
 	int used;
 
-	while (sscanf(c, "%lf%3[^0-9.]%n", &number, unit, &used) == 2) {
+	/* Not %lf, which also takes nan, 1e400 and 0x10. */
+	while (sscanf(c, "%31[0-9.]%3[^0-9.]%n", number, unit, &used) == 2) {
 		size_t i = 0;
 
 		while (units[i] && strcmp(unit, units[i]))
 			i++;
 		if (!units[i])
 			return false;
-		sum += number * unit_ms[i];
+		sum += strtod(number, &end) * unit_ms[i];
+		if (*end)
+			return false;
 		c += used;
 	}
 	sum = sum < RULE_TIMEOUT_MAX_S * 1000.0 ? sum : RULE_TIMEOUT_MAX_S * 1000.0;

@@ -44,12 +44,12 @@ const char *fetch_find_sha256(const char *text)
 }
 
 /* Refuses archives and web pages, by their first bytes. */
-static int check_kind(const char *bytes, size_t count, struct reason *reason)
+static int check_kind(const char *bytes, size_t count, bool may_be_empty, struct reason *reason)
 {
 	const char *text;
 
-	if (!bytes || !count)
-		return reason_set(reason, -EINVAL, "it is empty");
+	if (!count)
+		return may_be_empty ? 0 : reason_set(reason, -EINVAL, "it is empty; if it may be: force = yes");
 	text = text_behind_mark(bytes);
 	text += strspn(text, " \t\r\n");
 	if (count > 4 && !memcmp(bytes, "PK", 2))
@@ -133,7 +133,7 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 				   .note = ignore,
 				   .go_on = go_on,
 				   .context = reading };
-	int error = check_kind(bytes, count, reason);
+	int error = check_kind(bytes, count, config->is_forced, reason);
 
 	if (error)
 		return error;

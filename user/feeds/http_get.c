@@ -321,7 +321,7 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 			return say_transfer(transfer, code, reason);
 		lib.curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
 		lib.curl_easy_getinfo(transfer->curl, CURLINFO_REDIRECT_URL, &url);
-		if (!url)
+		if (!url || status == 304)
 			break;
 		if (redirects == HTTP_REDIRECTS_MAX)
 			return reason_set(reason, -EPROTO, "it redirects more than %d times", HTTP_REDIRECTS_MAX);

@@ -470,13 +470,12 @@ void output_progress(const char *what, __u64 count, double fraction, double seco
 	if (output.is_json || output.is_quiet || !terminal_is_able(stderr) || seconds <= 0)
 		return;
 	output.has_progress = true;
-	fprintf(stderr, "\r%s ", what);
+	fprintf(stderr, "\r\033[K%s ", what);
 	if (fraction > 0)
 		fprintf(stderr, "[%.*s%*s] %3.0f %%, ", done, bar, width - done, "", 100 * fraction);
 	fprintf(stderr, "%llu, %.0f/s", (unsigned long long)count, count / seconds);
 	if (fraction > 0)
 		fprintf(stderr, ", %.0f s left", seconds * (1 - fraction) / fraction);
-	fputs("   ", stderr);
 }
 
 void output_progress_end(void)

@@ -178,11 +178,12 @@ bool list_is_csv_heading(const char *line)
 
 static int take_record(struct csv *csv, char *rest)
 {
-	struct list_row row = { .count = 0 };
 	size_t column = 0;
 	bool has_address = false;
+	struct list_row row;
 	char *field;
 
+	list_row_clear(&row);
 	csv->is_bad = false;
 	while ((field = next_field(&rest, csv->separator, &csv->is_bad))) {
 		const char *keyword;

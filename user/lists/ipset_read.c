@@ -240,11 +240,12 @@ static int add_columns(struct list_input *list, struct list_row *row, const stru
 
 static int read_add(struct ipset_list *in)
 {
-	struct list_row row = { .count = 0 };
 	const char *name = in->words_count > 1 ? in->words[1] : "", *timeout;
 	struct ipset *set = NULL;
 	enum rule_action action;
+	struct list_row row;
 
+	list_row_clear(&row);
 	/* An element usually belongs to the last set. */
 	for (size_t i = in->count; i-- > 0 && !set;)
 		if (!strcmp(in->sets[i].name, name))

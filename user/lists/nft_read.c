@@ -250,11 +250,12 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 	const char *name = "", *comment = NULL, *what, *unfit = NULL;
 	struct nft_set set = { .icmp = LIST_ICMP_TYPE };
 	bool drops = false, decides = false, is_over;
-	struct list_row row = { .count = 0 };
+	struct list_row row;
 	json_t *parts, *part, *value, *limit = NULL;
 	json_int_t handle = 0;
 	size_t i;
 
+	list_row_clear(&row);
 	if (json_unpack((json_t *)rule, "{s:s, s:o, s?I, s?s}", "chain", &name, "expr", &parts, "handle", &handle,
 			"comment", &comment))
 		return 0;
@@ -329,8 +330,9 @@ static int read_elements(struct nft_list *in, const struct nft_set *set, const s
 		const json_t *expires = json_object_get(element, "expires");
 		const json_t *timeout = expires ? expires : json_object_get(element, "timeout");
 		const json_int_t seconds = timeout ? json_integer_value(timeout) : set->timeout_s;
-		struct list_row row = { .count = 0 };
+		struct list_row row;
 
+		list_row_clear(&row);
 		in->list->reader.number = span->line;
 		if (!value) {
 			list_refuse(in->list, "'%.*s' is not JSON", shown_bytes(span), span->at);

@@ -25,7 +25,7 @@ int list_read_text(struct list_input *list)
 	int got, error = 0;
 
 	while (!error && (got = list_next(list, reader_next)) > 0) {
-		row.is_permanent = row.is_limited = row.is_cut = false;
+		list_row_clear(&row);
 		if (inet_pton(AF_INET, list->reader.line, &rule.src.v4) == 1)
 			error = list->take(list, &rule);
 		else if (rule_split(list->reader.line, row.words, &row.count, &reason))
@@ -47,8 +47,9 @@ void list_write_text(FILE *to, const struct rule *rule)
 
 static int take_network(struct list_input *list, const char *network, const char *number)
 {
-	struct list_row row = {};
+	struct list_row row;
 
+	list_row_clear(&row);
 	list_row_add(&row, "src", network);
 	if (number && *number)
 		list_row_add(&row, "comment", number);

@@ -211,7 +211,7 @@ const char *rule_rate_format(__u64 rate, char text[RULE_RATE_BYTES])
 static const struct {
 	char name;
 	__u32 seconds;
-} units[] = { { 'w', 604800 }, { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
+} units[] = { { 'y', 31536000 }, { 'w', 604800 }, { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
 
 #define UNITS (sizeof(units) / sizeof(units[0]))
 
@@ -269,7 +269,8 @@ const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES])
 	__u64 seconds = ms > 0 ? (ms + 999) / 1000 : 0;
 
 	*text = '\0';
-	for (size_t i = 0; i < UNITS; i++) {
+	/* Weeks are enough: older versions know no years. */
+	for (size_t i = 1; i < UNITS; i++) {
 		__u64 number = seconds / units[i].seconds;
 
 		seconds %= units[i].seconds;

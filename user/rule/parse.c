@@ -349,7 +349,7 @@ static int parse_timeout(struct parser *parser, const struct keyword *keyword, c
 			    "'%s %s': must be a time of at least a second; for a rule that stays, leave the timeout out",
 			    keyword->word, value);
 	return fail(parser,
-		    "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second, or a moment like "
+		    "'%s %s': must be a time like 30s, 15m, 1h30m, 2d or 1y, from a second to 68 years, or a moment like "
 		    "2026-12-01T00:00Z",
 		    keyword->word, value);
 }
