@@ -8,8 +8,9 @@ outgoing.py serve PORT: takes connections, reads them to their end, prints their
 outgoing.py push DESTINATION PORT BYTES: connects and sends so many bytes; prints how many seconds it took.
 outgoing.py receive PORT: prints "came" for each datagram.
 outgoing.py detach IFACE: takes the first program off its egress, of tcx or of clsact, as another tool would.
-outgoing.py tun NAME ADDRESS...: makes the interface; for each line "LINE = hexadecimal" of standard input a packet comes from
-    it; for each line "read", prints how many packets have been sent to it. Ends with its input.
+outgoing.py tun NAME ADDRESS...: makes the interface; for each line of hexadecimal of standard input a packet comes from it,
+    for "N hexadecimal" one of which the driver leaves only N bytes in the first buffer, as it may where a packet is larger than a
+    page; for each line "read", prints how many packets have been sent to it. Ends with its input.
 """
 import ctypes
 import errno
@@ -21,7 +22,7 @@ import sys
 import time
 
 IP_RECVERR, IPV6_RECVERR = 11, 25
-TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454ca, 1, 0x1000
+TUNSETIFF, IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x400454ca, 1, 0x1000, 0x4000
 
 
 def family(destination):
@@ -112,7 +113,7 @@ def detach(name):
 
 def tun(name, *addresses):
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TUN | IFF_NO_PI))
+    fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TUN | IFF_NO_PI | IFF_VNET_HDR))
     for address in addresses:
         os.system(f"ip address add {address} dev {name} nodad")
     os.system(f"ip link set {name} up")
@@ -129,7 +130,8 @@ def tun(name, *addresses):
             print(count, flush=True)
             count = 0
         else:
-            os.write(fd, bytes.fromhex(line))
+            *linear, packet = line.split()
+            os.write(fd, struct.pack("BBHHHH", 0, 0, int(linear[0]) if linear else 0, 0, 0, 0) + bytes.fromhex(packet))
 
 
 if __name__ == "__main__":

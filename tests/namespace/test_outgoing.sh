@@ -620,6 +620,11 @@ udp_in_hex() {
 	printf '4500001c00000000401100000a5800010a58000204d2%04x00080000\n' "$1"
 }
 
+# large_udp_in_hex FIRST PORT: the same with 4 bytes of options and 8,176 of data; only FIRST bytes are in the first buffer.
+large_udp_in_hex() {
+	printf '%d 4600201000000000401100000a5800010a5800020101010104d2%04x1ff80000%016352d\n' "$1" "$2" 0
+}
+
 test_tun() {
 	[ -c /dev/net/tun ] || skip "no /dev/net/tun"
 	mkfifo "$STATE/in"
@@ -645,6 +650,14 @@ test_tun() {
 	udp_in_hex 5403 >&7
 	wait_for 'the packets' eval '[ "$(direction received dropped)" = 1 ] && [ "$(direction received passed)" -ge 1 ]'
 	assert_equal 1 "$(direction sent dropped)" "sent packets dropped"
+	passed=$(direction received passed)
+	# No address, or no port, in the first buffer. Linux delivers such packets, and the monitor shows them.
+	xc monitor --count 3 >"$STATE/lines" 2>&1 &
+	monitor=$!
+	wait_for 'lines' eval 'for first in 1 20 24; do large_udp_in_hex $first 5400 >&7; done; sleep 0.1; ! kill -0 $monitor 2>/dev/null'
+	assert_equal 3 "$(grep -c ' vtun proto udp src 10.88.0.1 sport 1234 dst 10.88.0.2 dport 5400 .* dropped by rule' "$STATE/lines")" \
+		"large packets that were shown"
+	assert_equal "$passed" "$(direction received passed)" "received packets passed"
 	# A sample of a packet without an Ethernet header reads as the others do.
 	xc monitor --count 1 >"$STATE/lines" 2>&1 &
 	monitor=$!
