@@ -47,6 +47,9 @@ $(BUILD)/verify/%-tc.bpf.o: bpf/xdp_cuckoo_tc.bpf.c
 $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
+# Its kernel is in memory: its own functions come before those of user/kernel/.
+$(BUILD)/tests/unit/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
+
 # Each test program is one file, linked with everything of the tool but main().
 $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	@mkdir -p $(@D)

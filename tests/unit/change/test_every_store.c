@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * No packet meets a mixture: after every single store of a change to the maps, the packet path judges a panel of frames. A
+ * frame that passes before and after the change never drops meanwhile, nor the other way round. The changes are drawn by a
+ * seed: SEED, EVERY_STORE_SEEDS and EVERY_STORE_CHANGES say which and how many.
+ */
+#include "unit/test.h"
+
+#ifndef __x86_64__
+TEST(test_every_store)
+{
+	fprintf(stderr, "skipped: single steps need x86-64\n");
+	skip();
+}
+
+TEST_MAIN(NULL, NULL)
+#else
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <net/if.h>
+
+#include "change/change.h"
+#include "change/internal.h"
+#include "steps/every_store.h"
+
+#define NAME "default"
+#define FRAMES 48
+#define FRAME_BYTES 96
+#define BURST 12 /* frames that use up what a meter of 10/s has */
+
+static char state_dir[] = "/dev/shm/xdp-cuckoo-test.XXXXXX";
+
+/* ---- the panel ---- */
+
+struct frame {
+	__u8 *bytes;
+	size_t length;
+	char text[200];
+	int verdict[MEMORY_INTERFACES]; /* the last one */
+	int way[MEMORY_INTERFACES];     /* to fewer drops: 1; to more: -1; 0: it has not changed */
+};
+
+static struct frame panel[FRAMES];
+static __u8 *panel_memory;
+static size_t panel_count;
+static uint64_t judged;
+static char failure[512];
+static const char *change_text = "";
+
+/* A burst shows a rate, too: 0: all drop; 2: all pass. */
+static int judge_frame(const struct frame *frame)
+{
+	int passed = 0;
+
+	for (int i = 0; i < BURST; i++) {
+		passed += path_judge(frame->bytes, frame->length).verdict != VERDICT_DROP;
+		if (!path_used_count)
+			return passed ? 2 : 0;
+	}
+	path_put_back();
+	return passed == 0 ? 0 : passed == BURST ? 2 : 1;
+}
+
+static void judge_panel(uintptr_t address)
+{
+	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++) {
+		if (!memory_path(interface))
+			continue;
+		for (size_t i = 0; i < panel_count; i++) {
+			struct frame *frame = &panel[i];
+			int verdict = judge_frame(frame);
+			bool is_back;
+
+			judged++;
+			if (verdict == frame->verdict[interface])
+				continue;
+			/* From pass over a rate to drop is one way: of these packets, some drop early. */
+			is_back = frame->way[interface] &&
+				  (verdict > frame->verdict[interface]) != (frame->way[interface] > 0);
+			frame->way[interface] = verdict > frame->verdict[interface] ? 1 : -1;
+			frame->verdict[interface] = verdict;
+			if (!is_back || *failure)
+				continue;
+			snprintf(failure, sizeof(failure),
+				 "store %llu at %#lx: %s goes back to an earlier fate (%d) in: %s",
+				 (unsigned long long)every_store.stores, address - (uintptr_t)memory.start, frame->text,
+				 verdict, change_text);
+		}
+	}
+}
+
+static void panel_begin(void)
+{
+	*failure = '\0';
+	for (size_t i = 0; i < panel_count; i++)
+		for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++) {
+			panel[i].way[interface] = 0;
+			if (memory_path(interface))
+				panel[i].verdict[interface] = judge_frame(&panel[i]);
+		}
+}
+
+static void add_frame(const char *src, const char *dst, __u16 sport, __u16 dport, bool is_tcp)
+{
+	struct frame *frame = &panel[panel_count];
+	__u8 *at = panel_memory + panel_count++ * FRAME_BYTES;
+	struct ethhdr *ethernet = (void *)at;
+	const bool is_ipv6 = strchr(src, ':');
+	__be16 *ports;
+
+	memset(at, 0, FRAME_BYTES);
+	frame->bytes = at;
+	at += sizeof(*ethernet);
+	if (is_ipv6) {
+		struct ipv6hdr *ip = (void *)at;
+
+		ethernet->h_proto = htons(ETH_P_IPV6);
+		ip->version = 6;
+		ip->nexthdr = is_tcp ? IPPROTO_TCP : IPPROTO_UDP;
+		ip->payload_len = htons(20);
+		inet_pton(AF_INET6, src, &ip->saddr);
+		inet_pton(AF_INET6, dst, &ip->daddr);
+		at += sizeof(*ip);
+	} else {
+		struct iphdr *ip = (void *)at;
+
+		ethernet->h_proto = htons(ETH_P_IP);
+		*ip = (struct iphdr){
+			.version = 4, .ihl = 5, .tot_len = htons(40), .protocol = is_tcp ? IPPROTO_TCP : IPPROTO_UDP
+		};
+		inet_pton(AF_INET, src, &ip->saddr);
+		inet_pton(AF_INET, dst, &ip->daddr);
+		at += sizeof(*ip);
+	}
+	ports = (void *)at;
+	ports[0] = htons(sport);
+	ports[1] = htons(dport);
+	at[13] = is_tcp ? FLOW_TCP_SYN : 0;
+	at[12] = 0x50;
+	frame->length = at + 20 - frame->bytes;
+	snprintf(frame->text, sizeof(frame->text), "%s %s -> %s:%u", is_tcp ? "tcp" : "udp", src, dst, dport);
+}
+
+static const char *const sources4[] = { "10.77.0.1", "10.77.0.2", "10.77.0.129", "10.77.1.1", "10.78.0.1", "192.0.2.9" };
+static const char *const sources6[] = { "2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db9::1" };
+
+static void fill_panel(void)
+{
+	if (!panel_memory)
+		panel_memory = mmap(NULL, FRAMES * FRAME_BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	panel_count = 0;
+	for (size_t i = 0; i < COUNT(sources4); i++) {
+		add_frame(sources4[i], "198.51.100.7", 1111, 53, false);
+		add_frame(sources4[i], "198.51.100.7", 1111, 22, true);
+		add_frame(sources4[i], "198.51.100.8", 2222, 80, true);
+	}
+	for (size_t i = 0; i < COUNT(sources6); i++) {
+		add_frame(sources6[i], "2001:db8:f::7", 1111, 53, false);
+		add_frame(sources6[i], "2001:db8:f::8", 2222, 80, true);
+	}
+}
+
+/* ---- a filter ---- */
+
+static void open_session(struct session *session)
+{
+	struct reason reason;
+
+	if (session_open(session, state_dir, NAME, &reason))
+		fail_msg("%s", reason.text);
+}
+
+static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int interfaces)
+{
+	struct abi_options options = {
+		.format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact, .is_alone = !has_room
+	};
+	struct reason reason, unseen;
+	struct session session;
+	struct filter *filter;
+	char command[64];
+
+	memory_reset(seed);
+	snprintf(command, sizeof(command), "rm -rf %s/%s", state_dir, NAME);
+	if (system(command))
+		abort();
+	if (session_open_to_load(&session, state_dir, NAME, false, &unseen, &reason) ||
+	    session_load(&session, &options, 900, &filter, &reason))
+		fail_msg("%s", reason.text);
+	for (unsigned int i = 0; i < interfaces; i++)
+		memory_attach(&filter->kernel, i, false);
+	session_start(&session);
+	session_close(&session);
+}
+
+/*
+ * ---- changes: lines of words ----
+ *
+ * add RULE, del RULE, policy NAME VERDICT, monitor-only on|off, clear, more N, fewer N (unrelated addresses), at-once,
+ * pending, which makes the change wait for `confirm`; and alone: undo, confirm.
+ */
+
+static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
+{
+	int error = 0;
+
+	for (unsigned int i = 0; i < count && !error; i++) {
+		struct rule rule;
+		enum store_added added;
+		enum store_deleted deleted;
+		char text[64];
+
+		snprintf(text, sizeof(text), "10.99.%u.%u", i / 256, i % 256);
+		error = rule_parse(text, &rule, reason);
+		if (!error)
+			error = is_add ? change_add(session, &rule, &added, reason) :
+					 change_del(session, &rule, &deleted, reason);
+	}
+	return error;
+}
+
+static int set(struct session *session, const char *name, const char *value)
+{
+	struct store_settings settings;
+
+	store_settings(session->store, &settings);
+	if (!strcmp(name, "monitor-only"))
+		settings.is_monitor_only = !strcmp(value, "on");
+	else
+		settings.policy[!strcmp(name, "no-rule") ? OUTCOME_NO_RULE : OUTCOME_NOT_IP] =
+			strcmp(value, "drop") ? VERDICT_PASS : VERDICT_DROP;
+	return store_set_settings(session->store, &settings);
+}
+
+static int do_line(struct session *session, const char *line, struct reason *reason)
+{
+	char verb[16], first[16] = "", second[16] = "";
+	struct rule rule;
+	enum store_added added;
+	enum store_deleted deleted;
+	int error;
+
+	sscanf(line, "%15s %15s %15s", verb, first, second);
+	if (!strcmp(verb, "policy") || !strcmp(verb, "monitor-only"))
+		return *second ? set(session, first, second) : set(session, verb, first);
+	if (!strcmp(verb, "clear"))
+		return change_clear(session, reason);
+	if (!strcmp(verb, "more") || !strcmp(verb, "fewer"))
+		return bulk(session, *verb == 'm', atoi(first), reason);
+	if (!strcmp(verb, "pending"))
+		return change_set_pending(session, 60000, reason);
+	if (!strcmp(verb, "at-once")) {
+		change_at_once(session);
+		return 0;
+	}
+	error = rule_parse(line + 4, &rule, reason);
+	if (error)
+		return error;
+	return !strcmp(verb, "add") ? change_add(session, &rule, &added, reason) :
+				      change_del(session, &rule, &deleted, reason);
+}
+
+static int do_lines(struct session *session, const char *const *lines, size_t count, struct reason *reason)
+{
+	bool was_waiting;
+	int error;
+
+	if (!strcmp(lines[0], "undo"))
+		return change_undo(session, reason);
+	if (!strcmp(lines[0], "confirm"))
+		return change_confirm(session, &was_waiting, reason);
+	error = change_begin(session, reason);
+	if (error)
+		return error;
+	for (size_t i = 0; i < count && !error; i++)
+		error = do_line(session, lines[i], reason);
+	return change_end(session, error, reason);
+}
+
+/* One change, each of whose stores is judged. */
+static int judged_change(const char *const *lines, size_t count)
+{
+	struct reason reason = {};
+	struct session session;
+	int error;
+
+	open_session(&session);
+	panel_begin();
+	every_store_begin(judge_panel);
+	error = do_lines(&session, lines, count, &reason);
+	every_store_end();
+	session_close(&session);
+	return error;
+}
+
+static void plain_change(const char *const *lines, size_t count)
+{
+	struct reason reason = {};
+	struct session session;
+
+	open_session(&session);
+	if (do_lines(&session, lines, count, &reason))
+		fail_msg("%s", reason.text);
+	session_close(&session);
+}
+
+#define LINES(...) (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ }))
+
+/* ---- the tests ---- */
+
+/* A planted store is found. */
+TEST(test_a_planted_store_is_found)
+{
+	volatile __u32 *run;
+
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.1"));
+	memory_path(0);
+	run = &path.config->run;
+	panel_begin();
+	every_store_begin(judge_panel);
+	*run = 0;
+	*run = ABI_RUN_SET_UP;
+	every_store_end();
+	assert_true(every_store.stores >= 2);
+	assert_string_not_equal(failure, "");
+}
+
+TEST(test_narrower_prefixes_in_place_of_a_wider_one)
+{
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.0/24", "add 10.99.0.1", "add 10.99.0.2"));
+	change_text = "a /24 becomes two /25";
+	assert_int_equal(judged_change(LINES("del 10.77.0.0/24", "add 10.77.0.0/25", "add 10.77.0.128/25",
+					     "del 10.99.0.1", "del 10.99.0.2")),
+			 0);
+	print_message("# %llu stores, %llu verdicts\n", (unsigned long long)every_store.stores,
+		      (unsigned long long)judged);
+	assert_string_equal(failure, "");
+}
+
+static const char *const rules[] = {
+	"10.77.0.1",
+	"10.77.0.2",
+	"10.77.0.0/24",
+	"10.77.0.0/25",
+	"10.77.0.128/25",
+	"10.76.0.0/14",
+	"10.77.0.0/16",
+	"10.77.0.1 action pass",
+	"10.77.0.0/24 action pass",
+	"10.77.0.0/25 action pass",
+	"10.77.0.1 action monitor",
+	"10.77.0.0/24 proto udp dport 53",
+	"proto udp dport 53",
+	"proto tcp dport 22",
+	"proto tcp dport 80",
+	"proto udp dport 53 action pass",
+	"dst 198.51.100.7",
+	"dst 198.51.100.8 action pass",
+	"dst 198.51.100.0/24",
+	"10.77.0.0/24 proto udp rate 10/s",
+	"10.77.0.1 rate 10/s",
+	"proto udp dport 53 rate 10/s",
+	"proto tcp rate 10/s",
+	"proto tcp state new",
+	"10.77.0.0/24 state new",
+	"10.77.0.1 state new",
+	"proto tcp flags syn/syn,ack",
+	"2001:db8::/32",
+	"2001:db8::/48",
+	"2001:db8::1",
+	"2001:db8::1 action pass",
+	"2001:db8::/33",
+	"2001:db8::/31",
+	"2001:db8::/32 proto udp dport 53",
+	"10.77.0.1 timeout 1h",
+	"10.77.0.0/24 timeout 1h",
+	"10.77.0.1 action pass timeout 1h",
+	"proto udp",
+	"proto udp action pass",
+	"10.64.0.0/10",
+	"10.77.0.0/23",
+	"10.77.0.0/22",
+};
+
+static const char *const others[] = {
+	"policy no-rule drop",
+	"policy no-rule pass",
+	"monitor-only on",
+	"monitor-only off",
+	"clear",
+	"more 20",
+	"fewer 20",
+	"more 400",
+	"fewer 400",
+	"at-once",
+	"at-once",
+};
+
+/* `is_waiting`: a change waits for `confirm`. */
+static void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
+{
+	*count = 0;
+	if (is_waiting && !random_below(seed, 3)) {
+		lines[(*count)++] = random_below(seed, 3) ? "undo" : "confirm";
+		return;
+	}
+	if (!is_waiting && !random_below(seed, 3))
+		lines[(*count)++] = "pending";
+	if (!random_below(seed, 3))
+		lines[(*count)++] = others[random_below(seed, COUNT(others))];
+	for (size_t rules_left = 1 + random_below(seed, 5); rules_left; rules_left--) {
+		snprintf(text[*count], sizeof(text[0]), "%s %s", random_below(seed, 2) ? "add" : "del",
+			 rules[random_below(seed, COUNT(rules))]);
+		lines[*count] = text[*count];
+		++*count;
+	}
+}
+
+static void run_seed(uint64_t seed)
+{
+	const uint64_t changes = environment_number("EVERY_STORE_CHANGES", 12);
+	uint64_t random = seed;
+	static char shown[2048];
+	bool is_waiting = false;
+
+	fill_panel();
+	load(random_below(&random, 4), random_below(&random, 4), seed, 1 + random_below(&random, 2));
+	for (uint64_t i = 0; i < changes; i++) {
+		char text[8][128];
+		const char *lines[8];
+		size_t count, used = 0;
+		int error;
+
+		draw_change(&random, is_waiting, text, lines, &count);
+		for (size_t k = 0; k < count && used < sizeof(shown); k++)
+			used += snprintf(shown + used, sizeof(shown) - used, "%s; ", lines[k]);
+		change_text = shown;
+		error = judged_change(lines, count);
+		if (!error)
+			is_waiting = !strcmp(lines[0], "pending") ||
+				     (is_waiting && strcmp(lines[0], "undo") && strcmp(lines[0], "confirm"));
+		if (*failure)
+			fail_msg("seed %llu, change %llu (%d): %s", (unsigned long long)seed, (unsigned long long)i,
+				 error, failure);
+	}
+}
+
+TEST(test_drawn_changes)
+{
+	const uint64_t first = seed_of_run(), seeds = environment_number("EVERY_STORE_SEEDS", 12);
+
+	every_store.stores = judged = 0;
+	for (uint64_t seed = first; seed < first + seeds; seed++)
+		run_seed(seed);
+	print_message("# %llu stores, %llu verdicts\n", (unsigned long long)every_store.stores,
+		      (unsigned long long)judged);
+}
+
+static int setup_all(void **state)
+{
+	(void)state;
+	return mkdtemp(state_dir) ? 0 : -1;
+}
+
+static int teardown_all(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", state_dir);
+	return system(command);
+}
+
+TEST_MAIN(setup_all, teardown_all)
+#endif
