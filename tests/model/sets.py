@@ -51,8 +51,8 @@ def within(rng, one, flow, is_sent):
     if one.family and one.family != family:
         return None
     flow = flow._replace(src=put(one.src, flow.src), dst=put(one.dst, flow.dst))
-    if is_sent and not one.dst[1] and rng.random() < 0.1:
-        flow = flow._replace(dst=MULTICAST[family][0] + 5)
+    if is_sent and one.dst[1] < MULTICAST[family][1] and rules.has_in(family, MULTICAST[family], flow.dst):
+        return None
     proto = one.proto if one.proto is not None else flow.proto
     if one.kind == "ports" and proto not in rules.PORTS or one.kind == "icmp" and proto not in rules.ICMP:
         proto = rng.choice(rules.PORTS) if one.kind == "ports" else {4: 1, 6: 58}[family]

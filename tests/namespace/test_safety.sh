@@ -624,6 +624,12 @@ test_another_network_namespace() {
 	xc unload vrx >/dev/null
 	in_tx "$TOOL" --state "$STATE/store" load vtx >/dev/null || fail "refused, though no filter runs"
 	assert_status 3 xc add 192.0.2.2
+	# A copy is another store, wherever the filter of the first one runs; but the filter goes on with a copy in its place.
+	cp -r "$STATE/store" "$STATE/copy"
+	in_rx "$TOOL" --state "$STATE/copy" add 192.0.2.3 >/dev/null 2>&1 || fail "a copy is refused"
+	"$TOOL" --state "$STATE/copy" add 192.0.2.4 >/dev/null 2>&1 || fail "a copy is refused in a third namespace"
+	cp -r "$STATE/store" "$STATE/moved"
+	in_tx "$TOOL" --state "$STATE/moved" add 192.0.2.4 >/dev/null || fail "the filter goes not on with a copy"
 	in_tx "$TOOL" unload vtx >/dev/null
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Questions about rules and running filters. They change nothing. */
 #include <errno.h>
+#include <string.h>
 
 #include "change/change.h"
 #include "filter/hints.h"
@@ -102,33 +103,20 @@ static struct rule query_of(const struct rule *set, enum query_packets packets)
 	return query;
 }
 
-/* The packets as they are looked up: a set, and three if flow_exchange() leaves some of the sent packets as they are. */
-#define SETS_MAX 4
-
-static size_t looked_up(const struct rule *asked, enum query_packets packets, struct rule sets[SETS_MAX])
+static struct rule looked_up(const struct rule *asked, enum query_packets packets)
 {
-	static const struct rule unexchanged[] = {
-		{ .family = FLOW_IPV4, .dst = { .byte = { 224 } }, .dst_len = 4 },
-		{ .family = FLOW_IPV4, .dst = { .byte = { 255, 255, 255, 255 } }, .dst_len = 32 },
-		{ .family = FLOW_IPV6, .dst = { .byte = { 255 } }, .dst_len = 8 },
-	};
-	size_t count = 1;
+	struct rule set = *asked;
 
-	*sets = *asked;
-	if (packets != QUERY_SENT)
-		return count;
-	rule_exchange(sets);
-	for (size_t i = 0; i < sizeof(unexchanged) / sizeof(*unexchanged); i++)
-		count += rule_intersect(&unexchanged[i], asked, &sets[count]);
-	return count;
+	if (packets == QUERY_SENT)
+		rule_exchange(&set);
+	return set;
 }
 
 struct rule query_looked_up(const struct rule *asked, enum query_packets packets)
 {
-	struct rule sets[SETS_MAX];
+	const struct rule set = looked_up(asked, packets);
 
-	looked_up(asked, packets, sets);
-	return query_of(sets, packets);
+	return query_of(&set, packets);
 }
 
 const char *const query_decision_words[QUERY_DECISIONS] = {
@@ -218,70 +206,46 @@ static unsigned int place_of(const struct rule *set, const struct rule_shape *sh
 	return 8 + width + 8 + width + 8;
 }
 
-/* Reads no place twice. */
-static int find_in_set(struct part_search *search)
-{
-	const struct rule *set = search->set;
-	struct rule first = { .family = FLOW_NO_FAMILY }, other;
-	struct shape_list shapes;
-	int error = store_shapes(search->store, &shapes);
-
-	if (!error)
-		error = store_each_under(search->store, &first, 8, try_part, search);
-	for (size_t i = 0; !error && i < shapes.count; i++) {
-		const struct rule_shape *shape = &shapes.entry[i].shape;
-		unsigned int bits = place_of(set, shape, &first);
-
-		if (!is_wanted(search, shape->action, shape->fields) ||
-		    (set->family != FLOW_NO_FAMILY && set->family != shape->family))
-			continue;
-		for (size_t k = 0; bits && k < i; k++)
-			if (is_wanted(search, shapes.entry[k].shape.action, shapes.entry[k].shape.fields) &&
-			    place_of(set, &shapes.entry[k].shape, &other) == bits &&
-			    other.family == first.family && other.src_len == first.src_len &&
-			    other.dst_len == first.dst_len)
-				bits = 0;
-		if (bits)
-			error = store_each_under(search->store, &first, bits, try_part, search);
-	}
-	return error;
-}
-
-/* In `finding`, as the operator asks: a part of the packets, if there is one. 0; -errno. */
-static int find_part(struct store *store, const struct rule *sets, size_t count, enum query_packets packets,
-		     bool wants_pass, struct query_finding *finding)
+/* In `finding`, as the operator asks: a part of the packets, if there is one. Reads no place twice. 0; -errno. */
+static int find_part(struct store *store, const struct rule *asked, enum query_packets packets, bool wants_pass,
+		     struct query_finding *finding)
 {
 	const bool is_assumed = wants_pass && finding->is_listed && finding->rule.fields & RULE_NEW;
-	int error = 0;
+	const struct rule set = is_assumed ? query_looked_up(asked, packets) : looked_up(asked, packets);
+	struct part_search search = { store, &set, packets, wants_pass, finding };
+	struct rule first = { .family = FLOW_NO_FAMILY }, other;
+	struct shape_list shapes;
+	int error = store_shapes(store, &shapes);
 
-	for (size_t i = 0; !error && !finding->has_part && i < count; i++) {
-		const struct rule set = is_assumed ? query_of(&sets[i], packets) : sets[i];
-		struct part_search search = { store, &set, packets, wants_pass, finding };
-		struct query_finding of_set;
+	if (!error)
+		error = store_each_under(store, &first, 8, try_part, &search);
+	for (size_t i = 0; !error && i < shapes.count; i++) {
+		const struct rule_shape *shape = &shapes.entry[i].shape;
+		unsigned int bits = place_of(&set, shape, &first);
 
-		error = i ? decide(store, &set, packets, &of_set) : 0;
-		if (!error && i && (of_set.decision < QUERY_BLOCKED) == wants_pass) {
-			finding->has_part = true;
-			finding->part = set;
-			finding->part_rule = of_set.is_listed ? of_set.rule : (struct rule){};
-		} else if (!error) {
-			error = find_in_set(&search);
-		}
-		if (finding->has_part && packets == QUERY_SENT && !i)
-			rule_exchange(&finding->part);
+		if (!is_wanted(&search, shape->action, shape->fields) ||
+		    (set.family != FLOW_NO_FAMILY && set.family != shape->family))
+			continue;
+		for (size_t k = 0; bits && k < i; k++)
+			if (is_wanted(&search, shapes.entry[k].shape.action, shapes.entry[k].shape.fields) &&
+			    place_of(&set, &shapes.entry[k].shape, &other) == bits && !memcmp(&first, &other, sizeof(first)))
+				bits = 0;
+		if (bits)
+			error = store_each_under(store, &first, bits, try_part, &search);
 	}
+	if (finding->has_part && packets == QUERY_SENT)
+		rule_exchange(&finding->part);
 	return finding->has_part ? 0 : error;
 }
 
 int query_decide(struct store *store, const struct rule *asked, enum query_packets packets,
 		 struct query_finding *finding)
 {
-	struct rule sets[SETS_MAX];
-	const size_t count = looked_up(asked, packets, sets);
-	int error = decide(store, sets, packets, finding);
+	const struct rule set = looked_up(asked, packets);
+	int error = decide(store, &set, packets, finding);
 
 	if (!error && finding->decision >= QUERY_BLOCKED)
-		error = find_part(store, sets, count, packets, true, finding);
+		error = find_part(store, asked, packets, true, finding);
 	if (finding->has_part)
 		finding->decision = QUERY_PARTLY;
 	return error;
@@ -290,10 +254,7 @@ int query_decide(struct store *store, const struct rule *asked, enum query_packe
 int query_find_part(struct store *store, const struct rule *asked, enum query_packets packets,
 		    struct query_finding *finding)
 {
-	struct rule sets[SETS_MAX];
-	const size_t count = looked_up(asked, packets, sets);
-
-	return find_part(store, sets, count, packets, false, finding);
+	return find_part(store, asked, packets, false, finding);
 }
 
 struct block_search {

@@ -262,8 +262,9 @@ static int check_home(struct session *session, const char *dir, const struct ker
 		      struct reason *reason)
 {
 	const enum store_home home = store_home(session->store);
+	bool is_in_use = false;
 	struct store_info info;
-	int error = store_unread_reason(store_info(session->store, &info), reason);
+	int error = home == STORE_HOME_HERE ? 0 : store_unread_reason(store_info(session->store, &info), reason);
 
 	if (error || home == STORE_HOME_HERE)
 		return error;
@@ -275,7 +276,9 @@ static int check_home(struct session *session, const char *dir, const struct ker
 					  dir);
 		usleep(50000);
 	}
-	store_take_home(session->store); /* on a full disk the next command tries this again */
+	for (size_t i = 0; i < count; i++)
+		is_in_use |= !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
+	store_take_home(session->store, is_in_use);
 	return 0;
 }
 

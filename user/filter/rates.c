@@ -119,8 +119,7 @@ static unsigned int choose_meter(struct abi_rates *rates, bool is_used[ABI_RATES
 
 /* ---- places ---- */
 
-/* 1,024 rules, while the filter also has the keys of 1,024 others, fill 4,096 of 6,144 places. */
-#define PLACE_DEPTH 3
+/* 1,024 rules, while the filter also has the keys of 1,024 others, fill 4,096 of 6,144 places. That takes 3 rounds. */
 #define PLACE_ROUNDS 16
 
 /* The places of one table. */
@@ -177,30 +176,23 @@ static void end_moves(struct places *places)
 	memset(places->leaves, 0, sizeof(places->leaves));
 }
 
-/*
- * As in a cuckoo filter, the keys of a full line give room in their other lines, at most `depth` lines away. It may be the
- * room for a key that must move next. False: there is none.
- */
-static bool make_room(struct places *places, unsigned int number, unsigned int depth)
+/* As in a cuckoo filter, a key of a full line moves to its other line. False: all those are full, too. */
+static bool make_room(struct places *places, unsigned int number)
 {
 	const struct abi_rate_line *line = &places->lines[number];
-	const bool *leaves = &places->leaves[number * ABI_RATE_PLACES];
 
-	if (free_place(line) < ABI_RATE_PLACES || memchr(leaves, true, ABI_RATE_PLACES))
+	if (free_place(line) < ABI_RATE_PLACES || memchr(&places->leaves[number * ABI_RATE_PLACES], true, ABI_RATE_PLACES))
 		return true;
-	for (unsigned int is_deep = 0; is_deep < 2 && depth; is_deep++)
-		for (unsigned int i = 0; i < ABI_RATE_PLACES; i++) {
-			const unsigned int other = abi_rate_line_of(line->hash[i], 0) ^
-						   abi_rate_line_of(line->hash[i], 1) ^ number;
-			const unsigned int place = free_place(&places->lines[other]);
+	for (unsigned int i = 0; i < ABI_RATE_PLACES; i++) {
+		const unsigned int other =
+			abi_rate_line_of(line->hash[i], 0) ^ abi_rate_line_of(line->hash[i], 1) ^ number;
+		const unsigned int place = free_place(&places->lines[other]);
 
-			if (is_deep && make_room(places, other, depth - 1))
-				return true;
-			if (is_deep || place == ABI_RATE_PLACES)
-				continue;
-			begin_move(places, number * ABI_RATE_PLACES + i, &places->lines[other], place);
-			return true;
-		}
+		if (place == ABI_RATE_PLACES)
+			continue;
+		begin_move(places, number * ABI_RATE_PLACES + i, &places->lines[other], place);
+		return true;
+	}
 	return false;
 }
 
@@ -263,8 +255,8 @@ static int add_places(struct abi_rates *rates, struct places *places, bool is_us
 			place->has_place = add_place(places->lines, place->hash,
 						     number | (is_shared ? ABI_RATE_SHARED : 0));
 			left += !place->has_place;
-			if (!place->has_place && !make_room(places, abi_rate_line_of(place->hash, 0), PLACE_DEPTH) &&
-			    !make_room(places, abi_rate_line_of(place->hash, 1), PLACE_DEPTH))
+			if (!place->has_place && !make_room(places, abi_rate_line_of(place->hash, 0)) &&
+			    !make_room(places, abi_rate_line_of(place->hash, 1)))
 				return -ENOSPC;
 		}
 		end_moves(places);

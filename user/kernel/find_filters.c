@@ -27,7 +27,6 @@
 
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
-#define COMMON_NAME_LENGTH (sizeof("xdp_cuckoo") - 1) /* of all programs of a filter */
 
 struct filter_search {
 	const char *must_see;          /* see struct kernel_wish */
@@ -89,16 +88,28 @@ static int add_filter(struct filter_search *search, struct kernel_filter *filter
 	return kernel_add_attachment(&search->filters[search->count++], &attachment);
 }
 
+/* Closes the program, which stays open until its maps are open: they may end with it. As kernel_open_maps(). */
+static int open_filter(int fd, struct bpf_prog_info *info, struct kernel_filter *filter)
+{
+	__u32 ids[MAPS_OF_A_PROGRAM_MAX], length = sizeof(*info);
+	int found;
+
+	*info = (struct bpf_prog_info){ .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
+	found = bpf_obj_get_info_by_fd(fd, info, &length);
+	if (!found)
+		found = kernel_open_maps(ids, MIN(info->nr_map_ids, MAPS_OF_A_PROGRAM_MAX), filter);
+	close(fd);
+	return found;
+}
+
 /*
  * Looks at one program. Returns 1 if it uses the maps of a filter, 0 if not, or -errno. An unusable filter is no error:
  * it must not hide the others.
  */
 static int inspect_program(struct filter_search *search, __u32 prog_id)
 {
-	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
-	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
-	__u32 length = sizeof(info);
 	const char *interface = search->interface->name;
+	struct bpf_prog_info info;
 	struct kernel_filter filter = {};
 	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), found;
 	bool is_filter;
@@ -111,11 +122,7 @@ static int inspect_program(struct filter_search *search, __u32 prog_id)
 		return kernel_pins_refuse(search->reason, fd);
 	if (fd < 0)
 		return kernel_refuse(search->reason, fd, "cannot look at the XDP program on ", interface);
-	found = bpf_obj_get_info_by_fd(fd, &info, &length);
-	if (!found)
-		found = kernel_open_maps(ids, MIN(info.nr_map_ids, MAPS_OF_A_PROGRAM_MAX), &filter);
-	/* The program stays open until its maps are open: they may end with it. */
-	close(fd);
+	found = open_filter(fd, &info, &filter);
 	is_filter = filter.map[KERNEL_CONFIG].fd || filter.is_other_version;
 	if (found < 0)
 		found = kernel_refuse(search->reason, found, "cannot look at the maps of the XDP program on ",
@@ -217,23 +224,17 @@ bool kernel_runs_elsewhere(const __u64 store_id[2], const struct kernel_filter *
 
 	kernel_catch_messages();
 	while (!is_elsewhere && !bpf_prog_get_next_id(id, &id)) {
-		__u32 ids[MAPS_OF_A_PROGRAM_MAX];
-		struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
-		__u32 length = sizeof(info);
 		const int fd = bpf_prog_get_fd_by_id(id);
 		struct kernel_filter filter = {};
+		struct bpf_prog_info info;
 		struct reason ignored;
 
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && !strncmp(info.name, name_of_frags, COMMON_NAME_LENGTH) &&
-		    !kernel_open_maps(ids, MIN(info.nr_map_ids, MAPS_OF_A_PROGRAM_MAX), &filter) &&
+		if (fd >= 0 && !open_filter(fd, &info, &filter) && filter.map[KERNEL_CONFIG].fd &&
 		    kernel_open_config(&filter, "", &ignored) >= 0 && filter.config)
 			is_elsewhere = filter.config->magic && !memcmp(filter.config->store_id, store_id, 2 * sizeof(*store_id));
 		for (size_t i = 0; i < count; i++)
 			is_elsewhere &= filters[i].map[KERNEL_CONFIG].id != filter.map[KERNEL_CONFIG].id;
 		kernel_close(&filter);
-		close(fd);
 	}
 	return is_elsewhere;
 }

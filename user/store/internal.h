@@ -115,12 +115,15 @@ struct store {
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
 	bool is_expiring;   /* an ended rule is deleted */
-	/* What store_undo_count_rates() has counted, or more; see store_rates(). */
-	bool has_undone_rates;
-	size_t undone_rates;
+	/* At most so many rules have a rate, now or after the undo; see store_rates(). */
+	size_t rates_most;
+	bool has_exact_rates;
 };
 
 /* ---- store.c ---- */
+
+/* Writes an entry of database "meta" in a transaction of its own. On a full disk the next process tries it again. */
+void store_record(struct store *store, const char *name, const void *entry, size_t bytes);
 
 /* Begins reading: in the open transaction, or in a view of the last commit until store_read_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
@@ -232,10 +235,7 @@ void open_once_end(struct open_once *opened);
  */
 __u32 store_tool(const struct store *store, MDB_txn *txn);
 __u32 store_this_tool(void);
-int store_record_tool(const struct store *store, MDB_txn *txn); /* an LMDB status */
-
-enum store_home store_read_home(const struct store *store, MDB_txn *txn);
-int store_record_home(const struct store *store, MDB_txn *txn); /* an LMDB status */
+void store_record_tool(struct store *store);
 
 int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta);
@@ -283,12 +283,8 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner);
 int store_undo_del(struct store *store, const MDB_val *key);
 
-/*
- * Sets store->undone_rates: how many rules with a rate only the undo of the pending change would bring back. It reads the
- * whole undo. store_undo_del_rate(): one more, if the undo brings this rule back, which is deleted now.
- */
+/* Adds to store->rates_most the rules with a rate that only the undo of the pending change would bring back. */
 int store_undo_count_rates(struct store *store);
-int store_undo_del_rate(struct store *store, const MDB_val *key);
 int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */

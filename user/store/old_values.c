@@ -181,6 +181,7 @@ int store_undo_del(struct store *store, const MDB_val *key)
 
 	if (found <= 0)
 		return found;
+	store->has_exact_rates = false;
 	store_lists_edit(store, store_owners_all(&old.owners));
 	return store_pair_del(store, store->undo_db, key);
 }
@@ -255,7 +256,7 @@ static int replace_entry(const struct store_pair *entry, void *context)
 
 int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted)
 {
-	store->has_undone_rates = false;
+	store->has_exact_rates = false;
 	if (is_alone || !store_has_earlier_pending(store))
 		return store_undo_clear(store);
 	return store_pairs_each(store->write, store->undo_db, replace_entry,
@@ -278,26 +279,15 @@ static int count_undone_rate(const struct store_pair *entry, void *context)
 	if (error || !(rule.fields & RULE_RATE))
 		return error;
 	error = environment_error(mdb_get(store->write, store->rates_db, (MDB_val *)&entry->key, &value));
-	store->undone_rates += error == -ENOENT;
+	store->rates_most += error == -ENOENT;
 	return error == -ENOENT ? 0 : error;
 }
 
 int store_undo_count_rates(struct store *store)
 {
-	store->undone_rates = 0;
-	store->has_undone_rates = true;
 	return store_has_earlier_pending(store) ?
 		       store_pairs_each(store->write, store->undo_db, count_undone_rate, store) :
 		       0;
-}
-
-int store_undo_del_rate(struct store *store, const MDB_val *key)
-{
-	struct old_rule old;
-	const int found = old_rule_find(store, key, &old);
-
-	store->undone_rates += found > 0 && store_owners_all(&old.owners);
-	return found < 0 ? found : 0;
 }
 
 int store_get_undone(struct store *store, struct rule *rule)

@@ -115,6 +115,8 @@ static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
 {
 	MDB_val value = { sizeof(rate), &rate };
 
+	store->rates_most += rate != 0;
+	store->has_exact_rates = false;
 	return rate ? store_pair_put(store, store->rates_db, key, &value, 0) :
 		      store_pair_del(store, store->rates_db, key);
 }
@@ -122,12 +124,17 @@ static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
 int store_rates(struct store *store, size_t enough, size_t *count)
 {
 	MDB_stat rates = {};
-	int error = environment_error(mdb_stat(store->write, store->rates_db, &rates));
+	int error = 0;
 
-	/* The whole undo is read once, and again only if what was counted since then may be too much. */
-	if (!error && (!store->has_undone_rates || rates.ms_entries + store->undone_rates > enough))
-		error = store_undo_count_rates(store);
-	*count = rates.ms_entries + store->undone_rates;
+	/* The whole undo is read once, and again only if what has changed since then may be too much. */
+	if (!store->has_exact_rates && store->rates_most > enough) {
+		error = environment_error(mdb_stat(store->write, store->rates_db, &rates));
+		store->rates_most = rates.ms_entries;
+		store->has_exact_rates = true;
+		if (!error)
+			error = store_undo_count_rates(store);
+	}
+	*count = store->rates_most;
 	return error;
 }
 
@@ -318,8 +325,6 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 		error = store_pair_del(store, store->rules_db, key);
 	if (!error && rule->fields & RULE_RATE)
 		error = record_rate(store, key, 0);
-	if (!error && rule->fields & RULE_RATE)
-		error = store_undo_del_rate(store, key);
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
@@ -396,9 +401,10 @@ int store_clear(struct store *store)
 	MDB_stat rules;
 	int error = store_undo_clear(store);
 
+	store->has_exact_rates = false;
 	if (!error)
 		error = environment_error(mdb_stat(store->write, store->rules_db, &rules));
-	if (error || !rules.ms_entries)
+	if (error || (!rules.ms_entries && !store_has_earlier_pending(store)))
 		return error;
 	if (store->makes_pending)
 		error = store_each(store, keep_for_undo, store);

@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "store/internal.h"
 
-static const char meta_name[] = "store", tool_name[] = "tool";
+static const char meta_name[] = "store", tool_name[] = "tool", home_name[] = "home";
 
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
 {
@@ -72,22 +72,22 @@ __u32 store_this_tool(void)
 	return major << 16 | minor << 8 | patch;
 }
 
-int store_record_tool(const struct store *store, MDB_txn *txn)
+void store_record_tool(struct store *store)
 {
-	__u32 tool = store_this_tool();
-	MDB_val key = { strlen(tool_name), (void *)tool_name }, value = { sizeof(tool), &tool };
+	const __u32 tool = store_this_tool();
 
-	return mdb_put(txn, store->meta_db, &key, &value, 0);
+	store_record(store, tool_name, &tool, sizeof(tool));
 }
 
 /* ---- where it is in use ---- */
 
 struct home {
-	char boot_id[STORE_BOOT_ID_BYTES];
-	__u64 namespace, device, inode; /* the network namespace; the file of the store, which a copy does not share */
+	__u64 namespace; /* the network namespace */
+	struct {
+		char boot_id[STORE_BOOT_ID_BYTES];
+		__u64 device, inode;
+	} file; /* of the store, which a copy does not share */
 };
-
-static const char home_name[] = "home";
 
 static bool find_home(const struct store *store, struct home *home)
 {
@@ -96,37 +96,44 @@ static bool find_home(const struct store *store, struct home *home)
 
 	if (stat("/proc/thread-self/ns/net", &namespace) || mdb_env_get_fd(store->env, &fd) || fstat(fd, &file))
 		return false;
-	*home = (struct home){ .namespace = namespace.st_ino, .device = file.st_dev, .inode = file.st_ino };
-	memcpy(home->boot_id, store->clock.boot_id, sizeof(home->boot_id));
-	return *home->boot_id;
+	*home = (struct home){ namespace.st_ino, { .device = file.st_dev, .inode = file.st_ino } };
+	memcpy(home->file.boot_id, store->clock.boot_id, sizeof(home->file.boot_id));
+	return *home->file.boot_id;
 }
 
-enum store_home store_read_home(const struct store *store, MDB_txn *txn)
+enum store_home store_home(struct store *store)
 {
-	MDB_val key = { strlen(home_name), (void *)home_name }, value;
+	const MDB_val key = { strlen(home_name), (void *)home_name };
 	struct home here, there;
 
-	if (!find_home(store, &here) || mdb_get(txn, store->meta_db, &key, &value) || value.mv_size != sizeof(there))
+	if (!find_home(store, &here) || store_late_get(store, "meta", &key, &there, sizeof(there)) ||
+	    memcmp(&here.file, &there.file, sizeof(here.file)))
 		return STORE_HOME_NEW;
-	memcpy(&there, value.mv_data, sizeof(there));
-	if (!memcmp(&here, &there, sizeof(here)))
-		return STORE_HOME_HERE;
-	there.namespace = here.namespace;
-	return memcmp(&here, &there, sizeof(here)) ? STORE_HOME_NEW : STORE_HOME_ELSEWHERE;
+	return here.namespace == there.namespace ? STORE_HOME_HERE : STORE_HOME_ELSEWHERE;
 }
 
-int store_record_home(const struct store *store, MDB_txn *txn)
+void store_take_home(struct store *store, bool is_in_use)
 {
-	struct home here = {};
-	MDB_val key = { strlen(home_name), (void *)home_name }, value = { sizeof(here), &here };
+	const MDB_val key = { strlen(home_name), (void *)home_name };
+	struct home here, there;
+	struct store_meta meta;
+	MDB_txn *txn;
 
-	return find_home(store, &here) ? mdb_put(txn, store->meta_db, &key, &value, 0) : 0;
+	if (!find_home(store, &here))
+		return;
+	if (!is_in_use && !store_late_get(store, "meta", &key, &there, sizeof(there)) &&
+	    (here.file.device != there.file.device || here.file.inode != there.file.inode) &&
+	    !store_meta_view(store, &txn, &meta)) {
+		store_read_end(store);
+		if (meta.schema == STORE_SCHEMA && !random_draw(meta.id, sizeof(meta.id)))
+			store_record(store, meta_name, &meta, sizeof(meta));
+	}
+	store_record(store, home_name, &here, sizeof(here));
 }
 
 int store_meta_create(struct store *store, MDB_txn *txn)
 {
 	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
-	int status;
 
 	if (random_draw(meta.id, sizeof(meta.id)))
 		return EIO;
@@ -135,8 +142,7 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 	if (store_clock_set(&store->clock, &meta))
 		return EIO;
 	store_clock_record(&store->clock, &meta);
-	status = store_meta_save(store, txn, &meta);
-	return status ? status : store_record_tool(store, txn);
+	return store_meta_save(store, txn, &meta);
 }
 
 /* ---- settings ---- */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,39 +132,18 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
-/* Writes one entry of database "meta". */
-static int record(struct store *store, int (*write)(const struct store *store, MDB_txn *txn))
+void store_record(struct store *store, const char *name, const void *entry, size_t bytes)
 {
+	MDB_val key = { strlen(name), (void *)name }, value = { bytes, (void *)entry };
 	MDB_txn *txn;
-	int status = mdb_txn_begin(store->env, NULL, 0, &txn);
 
-	if (status)
-		return environment_error(status);
-	status = write(store, txn);
-	if (status)
+	if (mdb_txn_begin(store->env, NULL, 0, &txn))
+		return;
+	if (mdb_put(txn, store->meta_db, &key, &value, 0))
 		mdb_txn_abort(txn);
-	else
-		status = mdb_txn_commit(txn);
-	if (status)
-		environment_give_back(store->env);
-	return environment_write_error(store->env, status);
-}
-
-enum store_home store_home(struct store *store)
-{
-	enum store_home home = STORE_HOME_NEW;
-	MDB_txn *txn;
-
-	if (store_view_begin(store, &txn))
-		return home;
-	home = store_read_home(store, txn);
-	store_read_end(store);
-	return home;
-}
-
-int store_take_home(struct store *store)
-{
-	return record(store, store_record_home);
+	else if (!mdb_txn_commit(txn))
+		return;
+	environment_give_back(store->env);
 }
 
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
@@ -183,9 +163,9 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 		error = store_dir_lock(dir_fd, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
-	/* From now on older versions refuse to write. On a full disk the next process tries this again. */
+	/* From now on older versions refuse to write. */
 	if (!error && mode != STORE_READ && mode != STORE_TRIAL && new->tool < store_this_tool())
-		record(new, store_record_tool);
+		store_record_tool(new);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (error) {
@@ -284,7 +264,8 @@ int store_begin(struct store *store)
 	waiting_end();
 	if (status)
 		return environment_error(status);
-	store->is_changed = store->has_new_shape = store->has_undone_rates = false;
+	store->is_changed = store->has_new_shape = store->has_exact_rates = false;
+	store->rates_most = SIZE_MAX / 2;
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++)
 		if (!databases[i].schema)

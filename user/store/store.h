@@ -119,11 +119,12 @@ void store_close(struct store *store);
 
 /*
  * Where the filters of the store run: the network namespace in which somebody last opened it to write, in this boot, as
- * long as its file is no copy. STORE_HOME_NEW: nobody has noted one yet. store_take_home() notes this one; 0; -errno.
+ * long as its file is no copy. STORE_HOME_NEW: nobody has noted one yet. store_take_home() notes this one,
+ * and gives a copy an id of its own, unless a filter uses it here: the filter of the first store is none of the copy.
  */
 enum store_home { STORE_HOME_NEW, STORE_HOME_HERE, STORE_HOME_ELSEWHERE };
 enum store_home store_home(struct store *store);
-int store_take_home(struct store *store);
+void store_take_home(struct store *store, bool is_in_use);
 
 /* Deletes the files and the directory. An open store stays usable; others cannot open it any more. */
 void store_unlink(const char *dir);

@@ -384,6 +384,19 @@ TIME_TEST(test_an_undo_and_who_edited_a_list)
 	end(f);
 	undo(f);
 	is_list(f, "f", 0, true);
+	/* Again, where the pending change has taken them all already. */
+	begin(f);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, open_list(f, "f")), 0);
+	end(f);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	is_list(f, "f", 0, true);
+	begin(f);
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	undo(f);
+	is_list(f, "f", 0, true);
 }
 
 /* Who has ended counts for nothing: not for the rate, nor for the comment. */
