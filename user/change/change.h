@@ -101,9 +101,9 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
  *
  * This process is the only writer until session_close(). session_close() also accepts a zeroed struct, and a struct
  * that failed to open. 0; -errno with the reason. -EPERM: no filter of the name was found, but there is a program
- * that this process may not inspect.
+ * that this process may not inspect. -EADDRINUSE: the store's filter runs in another network namespace.
  *
- * session_try_open() returns -EBUSY instead of waiting for another writer. session_open_to_load() is for callers
+ * session_try_open() does not wait: -EBUSY: another writer is at work. session_open_to_load() is for callers
  * that load a filter: for them the -EPERM above is no error. They get its reason in *unseen, or "" if there was no
  * such error. Filters that another loader has loaded still pass everything, until session_start(). With is_on_trial,
  * filters of another version are an error (-EINVAL), because nothing could undo their replacement.

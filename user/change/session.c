@@ -258,9 +258,10 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
  * A change reaches only the filters of this network namespace. So a store belongs to the namespace in which its filters
  * run, until they are gone. -EADDRINUSE: they run in another one.
  */
-static int check_home(struct session *session, const char *dir, const struct kernel_filter *filters, size_t count,
-		      struct reason *reason)
+static int check_home(struct session *session, enum store_mode mode, const char *dir,
+		      const struct kernel_filter *filters, size_t count, struct reason *reason)
 {
+	const int tries = mode == STORE_TRY ? 0 : LEAVING_TRIES;
 	const enum store_home home = store_home(session->store);
 	bool is_in_use = false;
 	struct store_info info;
@@ -269,7 +270,7 @@ static int check_home(struct session *session, const char *dir, const struct ker
 	if (error || home == STORE_HOME_HERE)
 		return error;
 	for (int i = 0; home == STORE_HOME_ELSEWHERE && kernel_runs_elsewhere(info.id, filters, count); i++) {
-		if (i == LEAVING_TRIES)
+		if (i == tries)
 			return reason_set(reason, -EADDRINUSE,
 					  "the filter with the rules in %s runs in another network namespace, which this "
 					  "command does not reach: run it there, or use another --name or --state here",
@@ -313,7 +314,7 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 			error = kernel_seen_error(seen);
 	}
 	if (!error)
-		error = check_home(session, dir, filters, count, reason);
+		error = check_home(session, mode, dir, filters, count, reason);
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);
 	if (!error)

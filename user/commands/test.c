@@ -16,7 +16,6 @@ struct finding {
 	struct query_finding part, later; /* of the part that a rule blocks, and of later fragments */
 	json_t *lists;                    /* the lists that have the rule that decides */
 	bool has_later;          /* a policy lets later fragments fare otherwise */
-	bool has_timed;          /* the store has rules with a timeout */
 	bool has_outgoing;       /* a running filter also filters sent packets */
 	bool is_known;           /* this process may look at the running filters */
 	size_t count;            /* running filters */
@@ -48,7 +47,6 @@ static int ask_later(struct store *store, struct finding *finding)
 static int ask_store(struct store *store, struct finding *finding)
 {
 	struct query_finding *found = &finding->store;
-	struct store_info info = {};
 	struct store_lists lists; /* in a damaged store, an answer without lists is no answer */
 	int error = query_decide(store, finding->asked, finding->packets, found);
 
@@ -62,9 +60,6 @@ static int ask_store(struct store *store, struct finding *finding)
 		error = query_find_part(store, finding->asked, finding->packets, found);
 	if (!error && found->decision < QUERY_PASSED && found->has_part)
 		error = query_decide(store, &found->part, finding->packets, &finding->part);
-	if (!error)
-		error = store_info(store, &info);
-	finding->has_timed = info.timed;
 	return error;
 }
 
@@ -117,10 +112,8 @@ static const char *running_text(const struct finding *finding)
 		return "lacks the rule; the next change repairs it";
 	if (!finding->store.is_listed && finding->matching && !finding->is_compact)
 		return "matches, though no rule does; if it still does in a second, xdp-cuckoo check repairs it";
-	if (!finding->store.is_listed && finding->matching && finding->has_timed)
-		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
 	if (!finding->store.is_listed && finding->matching)
-		return "false positive: matches, though no rule does";
+		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
 	if (finding->run & ABI_RUN_UNCONFIRMED)
 		return "agrees, but passes everything unless it is confirmed in time";
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
