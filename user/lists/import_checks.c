@@ -32,11 +32,12 @@ int import_compare(struct import *import, struct session *session, struct reason
 
 /*
  * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones.
- * Public IPv6 is 2000::/3. The numbers are IPv4 addresses, or the first halves of IPv6 addresses.
+ * IPv6 is public where IANA has given it to a registry, of which hosts have addresses. The numbers are IPv4 addresses, or
+ * the first halves of IPv6 addresses.
  */
 static const struct range {
 	__u64 first, last;
-} not_public[FLOW_FAMILIES][9] = {
+} not_public[FLOW_FAMILIES][10] = {
 	[FLOW_IPV4] = { { 0x00000000, 0x00ffffff },
 			{ 0x0a000000, 0x0affffff },
 			{ 0x64400000, 0x647fffff },
@@ -46,7 +47,16 @@ static const struct range {
 			{ 0xc0a80000, 0xc0a8ffff },
 			{ 0xc6120000, 0xc613ffff },
 			{ 0xe0000000, 0xffffffff } },
-	[FLOW_IPV6] = { { 0, (1ULL << 61) - 1 }, { 1ULL << 62, ~0ULL } },
+	[FLOW_IPV6] = { { 0, 0x2000ffffffffffff }, /* 2001::/16, 2003::/18 */
+			{ 0x2002000000000000, 0x2002ffffffffffff },
+			{ 0x2003400000000000, 0x23ffffffffffffff }, /* 2400::/11 */
+			{ 0x2420000000000000, 0x25ffffffffffffff }, /* 2600::/12, 2610::/23, 2620::/23, 2630::/12 */
+			{ 0x2610020000000000, 0x261fffffffffffff },
+			{ 0x2620020000000000, 0x262fffffffffffff },
+			{ 0x2640000000000000, 0x27ffffffffffffff }, /* 2800::/12 */
+			{ 0x2810000000000000, 0x29ffffffffffffff }, /* 2a00::/11 */
+			{ 0x2a20000000000000, 0x2bffffffffffffff }, /* 2c00::/12 */
+			{ 0x2c10000000000000, ~0ULL } },
 };
 
 #define RANGES (sizeof(not_public[0]) / sizeof(not_public[0][0]))
@@ -94,6 +104,10 @@ static int check_kinds(const struct rule_set *set, struct reason *reason)
 				   kinds_max);
 }
 
+/* One line of a list with up to so much max-space has at most so much of the public addresses: an IPv4 /9, an IPv6 /18. */
+#define SPACE_OF_LINES 5
+#define LINE_PERCENT_MAX 0.25
+
 /*
  * One pass. In a sorted set, the rules of a family without a source come first, sorted by destination. The others are
  * sorted by source. A prefix is either within the one counted before, or behind it.
@@ -101,7 +115,9 @@ static int check_kinds(const struct rule_set *set, struct reason *reason)
 int list_check_share(const struct rule_set *set, unsigned int space_max, struct reason *reason)
 {
 	static const char *const names[] = { [FLOW_IPV4] = "IPv4", [FLOW_IPV6] = "IPv6" };
-	double covered[2 * FLOW_FAMILIES] = {};
+	double covered[2 * FLOW_FAMILIES] = {}, line, most = 0;
+	const double all[] = { count_public(FLOW_IPV4, 0, ~0U), count_public(FLOW_IPV6, 0, ~0ULL) };
+	char widest[RULE_TEXT_BYTES];
 	unsigned int before = 0;
 	__u64 next = 0;
 
@@ -120,19 +136,28 @@ int list_check_share(const struct rule_set *set, unsigned int space_max, struct 
 		last = first | (length < width ? ~0ULL >> (64 - width + length) : 0);
 		if (kind == before && first < next)
 			continue;
-		covered[kind] += count_public(rule.family, first, last);
+		line = count_public(rule.family, first, last);
+		covered[kind] += line;
+		if (100 * line / all[rule.family] > most) {
+			most = 100 * line / all[rule.family];
+			rule_format(&rule, widest);
+		}
 		before = kind;
 		next = last + 1;
 	}
 	for (unsigned int kind = 0; kind < 2 * FLOW_FAMILIES; kind++) {
-		const double share =
-			100 * covered[kind] / count_public(kind / 2, 0, kind / 2 == FLOW_IPV4 ? ~0U : ~0ULL);
+		const double share = 100 * covered[kind] / all[kind / 2];
 
 		if (share > space_max)
 			return reason_set(reason, -EINVAL,
 					  "it covers %.3g%% of the public %s addresses, more than max-space = %u%%",
 					  share, names[kind / 2], space_max);
 	}
+	if (most > LINE_PERCENT_MAX && space_max <= SPACE_OF_LINES)
+		return reason_set(reason, -EINVAL,
+				  "'%s' alone is %.3g%% of the public addresses, and one line may have %g%% unless "
+				  "max-space is above %d%%",
+				  widest, most, LINE_PERCENT_MAX, SPACE_OF_LINES);
 	return check_kinds(set, reason);
 }
 

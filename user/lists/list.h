@@ -70,7 +70,7 @@ const char *list_unfit(const struct list_limits *limits, const struct rule *rule
 
 /*
  * Whether a sorted set may be a list among others. 0; -EINVAL: its rules cover more than `space_max` percent of the public
- * addresses of a family, or other lists would find no room for their kinds of rule or rates.
+ * addresses of a family, or one of them covers a large part; or other lists would find no room for their kinds of rule or rates.
  */
 int list_check_share(const struct rule_set *set, unsigned int space_max, struct reason *reason);
 
