@@ -897,6 +897,7 @@ sessions_are() {
 
 # `gobgp neighbor` among the packets.
 test_sessions_are_seen() {
+	STALE_S=60 # each line comes once
 	config 'own-prefixes = 198.51.100.0/24' 'max-flows-peer = 50'
 	xc load vrx >/dev/null
 	mkfifo "$STATE/feed"
@@ -1167,6 +1168,56 @@ test_gobgp_announces() {
 	wait "$PIPE" || :
 	sleep "$((LEASE_S + 1))"
 	judge pass 198.51.100.1 || fail "blocked after the stale time"
+}
+
+# fed ANSWER: whether the metrics and status say that GoBGP is silent: 0 no, 1 yes.
+fed() {
+	xc metrics | grep -q "^xdp_cuckoo_list_not_fed{name=\"default\",list=\"flowspec\"} $1\$" || return 1
+	status=0
+	xc status >"$STATE/status" || status=$?
+	[ "$(grep -cE '^not fed: *flowspec: (never|for )' "$STATE/status")" -eq "$1" ] && [ "$status" -ge "$1" ]
+}
+
+# A process that starts again and again says nothing of its source.
+test_a_dead_gobgp_is_seen() {
+	needs_gobgp
+	STALE_S=8
+	config
+	xc load vrx >/dev/null
+	mkdir "$STATE/bin"
+	ln -s "$GOBGP/gobgpd" "$STATE/bin"
+	GOBGP_REAL=$GOBGP
+	GOBGP=$STATE/bin
+	printf '#!/bin/sh\n[ "$1" != neighbor ] || echo "Peer AS Up/Down State |#Received Accepted"\n' >"$GOBGP/gobgp"
+	chmod +x "$GOBGP/gobgp"
+	serve_gobgp
+	nsenter --net="/run/netns/$RX" sh -c 'while sleep 0.5; do "$@"; done' sh "$TOOL" --state "$STATE/store" \
+		flowspec "$STATE/gobgp" --config "$STATE/flowspec.conf" >/dev/null 2>"$STATE/follow.err" &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	WAIT_LOG=$STATE/follow.err
+	case_begin "a monitor that ends at once, beside a table of peers"
+	wait_for "the start" fed 1
+	sleep 6
+	fed 1 || fail "$(cat "$STATE/status")"
+	case_begin "gobgpd was never started"
+	ln -sf "$GOBGP_REAL/gobgp" "$GOBGP/gobgp"
+	sleep 4
+	fed 1 || fail "$(cat "$STATE/status")"
+	case_begin "it has no flow"
+	local_begin
+	wait_for "the source" fed 0
+	case_begin "it is killed"
+	kill -9 "$LOCAL"
+	wait_for "the silence" fed 1
+	sleep 3
+	fed 1 || fail "fed by a restart: $(cat "$STATE/status")"
+	case_begin "it hangs"
+	local_begin
+	wait_for "the source" fed 0
+	kill -STOP "$LOCAL"
+	wait_for "the silence" fed 1
+	kill -CONT "$LOCAL"
+	wait_for "the source" fed 0
 }
 
 # peer_begin COUNT [RATE]: a router that is not gobgpd.

@@ -34,6 +34,12 @@ struct translator {
 	FILE *to;
 	__s64 renewed_ms, sent_ms, period_ms, reported_ms, peers_ms;
 	bool is_reported; /* nothing has changed since the last report */
+	/*
+	 * GoBGP has said a route, or a table of peers after an earlier one: ever, and since the last status. A pipe cannot show
+	 * that it is silent. Before, nothing is sent: that a process starts says nothing of its source.
+	 */
+	bool is_heard, has_said;
+	__u64 tables;     /* of peers */
 	__u64 notes;      /* since the last renewal */
 	__u64 unreadable; /* lines and routes */
 	bool has_packets; /* each packet of standard input is one write of gobgp */
@@ -82,14 +88,18 @@ static int send_lines(struct translator *translator)
 {
 	const struct announced *announced = &translator->announced;
 	char status[STATUS_BYTES];
-	int error = announced_take_waiting(&translator->announced, translator->to);
 	const __s64 now = now_ms();
+	int error;
 
+	if (!translator->is_heard)
+		return 0;
+	error = announced_take_waiting(&translator->announced, translator->to);
 	snprintf(status, sizeof(status), TRANSLATOR_STATUS,
 		 (unsigned long long)(announced->accepted_count + announced->refused_count),
 		 (unsigned long long)announced->refused_count, (unsigned long long)translator->unreadable);
-	if (strcmp(translator->told, status))
+	if (translator->has_said && strcmp(translator->told, status))
 		fprintf(translator->to, "%s\n", strcpy(translator->told, status));
+	translator->has_said = !translator->has_packets;
 	if (now >= report_at_ms(translator)) {
 		translator->announced.is_peers_table_old = now - translator->peers_ms > PEERS_OLD_MS;
 		translator->is_reported = true;
@@ -112,7 +122,7 @@ static void renew(struct translator *translator)
 	translator->notes = 0;
 	translator->renewed_ms = now_ms();
 	announced_renew(&translator->announced, translator->to);
-	/* Sends the counts too: even without a flow, they show that the reader is alive. */
+	/* Sends the counts too: even without a flow, they show that the source is alive. */
 	*translator->told = '\0';
 	translator->is_reported = false;
 }
@@ -128,9 +138,11 @@ static int take_route(struct translator *translator, const char *text)
 
 	if (error == -EBADMSG)
 		count_unreadable(translator, &reason);
-	else if (!error && route.key)
+	else
+		translator->is_heard = translator->has_said = true;
+	if (!error && route.key)
 		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
-	translator->is_reported = false;
+	translator->is_reported &= error != 0;
 	if (is_refused)
 		note(translator, "refused flow ", route.name, route.why.text);
 	route_close(&route);
@@ -153,7 +165,7 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 		if (got > 0)
 			error = take_route(translator, translator->stream.route);
 		/* One line may have a million routes. */
-		if (!error && now_ms() - translator->renewed_ms >= translator->period_ms)
+		if (!error && translator->has_said && now_ms() - translator->renewed_ms >= translator->period_ms)
 			renew(translator);
 	}
 	return error;
@@ -178,6 +190,9 @@ static int take_input(struct translator *translator, char *bytes, size_t length)
 	if (!session_read(bytes, clock_ms(CLOCK_REALTIME) / 1000, &told))
 		return take_route(translator, bytes);
 	translator->peers_ms = now_ms();
+	/* Beside a monitor that ends at once, at most one table comes. */
+	if (!*told.address && translator->tables++)
+		translator->is_heard = translator->has_said = true;
 	error = announced_take_session(&translator->announced, &told);
 	translator->is_reported &= !error;
 	return error < 0 ? error : 0;
@@ -199,16 +214,20 @@ static int run(struct translator *translator, struct reason *reason)
 
 	while (got && !error) {
 		const __s64 now = now_ms(), renewal_ms = translator->renewed_ms + translator->period_ms - now;
-		const __s64 report_ms = report_at_ms(translator) - now, left_ms = MIN(renewal_ms, report_ms);
+		/* To the socket GoBGP says something every five seconds, unless it is dead or hangs. */
+		const bool waits = renewal_ms <= 0 && translator->has_packets;
+		const __s64 left_ms = MIN(waits ? translator->period_ms : renewal_ms, report_at_ms(translator) - now);
 
 		got = 1;
-		if (renewal_ms <= 0)
+		if (renewal_ms <= 0 && !waits)
 			renew(translator);
 		if (has_input(left_ms <= 0 ? 0 : left_ms)) {
 			got = read(STDIN_FILENO, bytes, READ_BYTES);
 			if (got > 0)
 				error = take_input(translator, bytes, got);
-			else if (got < 0 && errno != EINTR && errno != EAGAIN)
+			if (waits && translator->has_said)
+				renew(translator);
+			if (got < 0 && errno != EINTR && errno != EAGAIN)
 				error = reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
 		}
 		if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
@@ -230,6 +249,7 @@ void translator_run(const void *context, int out)
 	struct translator translator = {
 		.start = start,
 		.renewed_ms = now_ms(),
+		.is_reported = true,
 		.period_ms = stale_ms / RENEWALS > RENEWAL_MIN_MS ? stale_ms / RENEWALS : RENEWAL_MIN_MS,
 		.to = fdopen(dup(out), "w"),
 	};
