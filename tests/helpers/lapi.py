@@ -5,7 +5,7 @@ CrowdSec's local API as a bouncer sees it, which also misbehaves: python3 lapi.p
 DIR/decisions has a line for each decision: ID SCOPE VALUE DURATION ORIGIN SCENARIO [TYPE]. As the real one does, it
 remembers what it has sent: without startup=true it sends what is new since the last answer, and what is not there any
 more, also if that answer was lost on its way. DIR/mode says how it misbehaves: 500, 403, 503, garbage, cut, nothing,
-other, hang, lost. DIR/log has a line for each request; DIR/metrics each report, unless DIR/mode is 404.
+other, hang, lost, miss (never tells of the first new one). DIR/log has a line for each request; DIR/metrics each report, unless DIR/mode is 404.
 """
 import http.server
 import json
@@ -81,6 +81,8 @@ class Lapi(http.server.BaseHTTPRequestHandler):
         deleted = [dict(decision, duration="-1s") for number, decision in sent.items() if number not in present]
         sent.clear()
         sent.update(present)
+        if read("mode").strip() == "miss" and not is_whole:
+            new = new[1:]
         body = json.dumps({"new": new or None, "deleted": deleted or None}).encode()
         mode = read("mode").strip()
         if mode == "garbage":

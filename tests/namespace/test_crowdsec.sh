@@ -134,6 +134,24 @@ test_a_start_makes_the_list_equal() {
 	assert_equal 0 "$(xc list | wc -l)" "rules"
 }
 
+# Among many changes the local API may lose one.
+test_a_lost_decision_comes_with_the_whole_list() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	bouncer_start
+	await '192.0.2.66'
+	mode miss
+	seq 2 1500 | awk '{ print $1, "Ip", "198.19." int($1 / 250) "." $1 % 250, "1h", "cscli", "x" }' >"$STATE/lapi/decisions.new"
+	mv "$STATE/lapi/decisions.new" "$STATE/lapi/decisions"
+	wait_for "all of them" sh -c "[ \"\$('$TOOL' --state '$STATE/store' list --list crowdsec | wc -l)\" -eq 1499 ]"
+	assert_verdict drop 198.19.0.2 198.19.5.249 pass 192.0.2.66
+	grep -q 'told of 1 addresses, and of the end of 0, only in its whole list' "$NOTES" || fail "$(cat "$NOTES")"
+	assert_equal 2 "$(requests whole)" "whole lists"
+	bouncer_stop
+}
+
 # The later end counts. When one decision is taken back, the other one stays.
 test_two_decisions_for_one_address() {
 	lapi

@@ -97,11 +97,12 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 	if (!options->list)
 		status = command_fail(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
-	else if (!invocation->is_printed && !invocation->list_name &&
-		 (error = command_expect_lists(invocation, config, &reason)))
-		status = command_fail_because(error, &reason);
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
+	/* A full disk may have room later. */
+	if (options->list && !invocation->is_printed && !invocation->list_name &&
+	    command_expect_lists(invocation, config, &reason))
+		command_warn_reader(reason.text);
 	if (status == STATUS_DONE)
 		status = invocation->is_printed ? print_flows(options) : keep_flows(invocation, options);
 	config_close(config);
@@ -298,8 +299,8 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 		error = reason_set(
 			&reason, -EINVAL,
 			"the configuration has no section [crowdsec] with key-file = /PATH; see xdp-cuckoo.conf(5)");
-	if (!error && !keeper.list)
-		error = command_expect_lists(invocation, config, &reason);
+	if (!error && !keeper.list && command_expect_lists(invocation, config, &reason))
+		command_warn_reader(reason.text);
 	if (!error)
 		error = crowdsec_open(&start, options, &reason);
 	if (!error) {

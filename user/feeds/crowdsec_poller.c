@@ -24,6 +24,7 @@
 #define ANSWER_BYTES (256 << 20)
 #define WAIT_MAX_MS 60000 /* after an error, unless `every` is longer */
 #define WHOLE_MS 3600000  /* between two answers with all decisions */
+#define LARGE 1000        /* changes in an answer: the LAPI may lose some when so many come at once */
 #define COUNTS_MS 10000   /* until the keeper answers */
 #define COUNTS_BYTES 65536
 #define ALIVE_POLLS 3 /* a status is sent at least so often while the LAPI answers */
@@ -43,6 +44,7 @@ struct poller {
 	unsigned long long decisions;
 	__s64 now_ms, whole_ms, alive_ms, report_ms;
 	bool needs_whole, sends_all, takes_no_report;
+	bool is_in_doubt; /* the last answer was LARGE */
 	time_t started;
 	unsigned int failures;
 	struct reason failure; /* that was noted last */
@@ -238,6 +240,24 @@ static void send_status(struct poller *poller)
 	poller->alive_ms = poller->now_ms;
 }
 
+/* Compares what is known with what was known before a whole answer. Tells of a difference. */
+static void note_differences(struct poller *poller, json_t *before)
+{
+	size_t missed = 0, gone = 0;
+	struct reason text;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(poller->values, key, value) missed += !json_object_get(before, key);
+	json_object_foreach(before, key, value) gone += !json_object_get(poller->values, key) &&
+							json_integer_value(json_array_get(value, 0)) > poller->now_ms;
+	poller->is_in_doubt = missed + gone >= LARGE;
+	if (!poller->whole_ms || poller->failures || !(missed + gone))
+		return;
+	reason_set(&text, 0, "the LAPI has told of %zu addresses, and of the end of %zu, only in its whole list", missed, gone);
+	poller->start->note(text.text);
+}
+
 static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole, struct reason *reason)
 {
 	json_error_t wrong;
@@ -257,12 +277,16 @@ static int take_answer(struct poller *poller, const struct http_page *page, bool
 	}
 	if (is_whole) {
 		/* Replaces what is known by the answer, and has the keeper do the same with the list. */
-		json_object_clear(poller->values);
+		json_t *before = poller->values;
+
+		poller->values = json_object();
 		json_object_clear(poller->left_out);
 		json_object_clear(poller->beyond);
 		poller->decisions = 0;
 		poller->sends_all = true;
 		json_array_foreach(added, i, value) take_decision(poller, value, true);
+		note_differences(poller, before);
+		json_decref(before);
 		send_status(poller);
 		fputs("# all\n", poller->to);
 		json_object_foreach(poller->values, key, value) send_value(poller, key, value);
@@ -274,6 +298,7 @@ static int take_answer(struct poller *poller, const struct http_page *page, bool
 			poller->start->note(text.text);
 		}
 	} else {
+		poller->is_in_doubt = json_array_size(added) + json_array_size(ended) >= LARGE;
 		json_array_foreach(added, i, value) take_decision(poller, value, true);
 		json_array_foreach(ended, i, value) take_decision(poller, value, false);
 		if (json_array_size(added) || json_array_size(ended) ||
@@ -403,8 +428,9 @@ static __s64 step(struct poller *poller)
 	http_free(&page);
 	/* Decisions that were left out become rules once there is room for all of them. */
 	poller->needs_whole =
-		error || (json_object_size(poller->beyond) &&
-			  json_object_size(poller->values) + json_object_size(poller->beyond) <= options->rules_max);
+		error || poller->is_in_doubt ||
+		(json_object_size(poller->beyond) &&
+			 json_object_size(poller->values) + json_object_size(poller->beyond) <= options->rules_max);
 	if (!error) {
 		poller->whole_ms = is_whole ? poller->now_ms : poller->whole_ms;
 		if (poller->failures)
