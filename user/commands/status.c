@@ -335,7 +335,7 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 		struct abi_counter counters[ABI_COUNTERS];
 		struct tally tally = {};
 		const char *why;
-		bool is_off;
+		bool is_off, is_own;
 
 		error = filter->is_other_version ? 0 : tally_add(&tally, filter, reason);
 		if (error) {
@@ -354,12 +354,13 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 					    "have no effect",
 					    attachment.interface);
 		}
-		*sees_own |= !strcmp(filter->config->name, invocation->name);
+		is_own = !strcmp(filter->config->name, invocation->name);
+		*sees_own |= is_own;
 		why = status_ineffective(filters, count, i, &tally, info, &is_off);
 		if (!why && stored->home == STORE_HOME_ELSEWHERE && filter->config->generation != info->generation &&
 		    !memcmp(filter->config->store_id, info->id, sizeof(info->id)))
 			why = "filters by OLD rules: those of the store change in another network namespace";
-		*is_any_ineffective |= why || is_off || run_is_confirm_late(filter);
+		*is_any_ineffective |= why || (is_off && is_own) || run_is_confirm_late(filter);
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);
 	}
