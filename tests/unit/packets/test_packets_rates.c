@@ -123,6 +123,59 @@ SCENE_TEST(test_who_pays)
 	}
 }
 
+/* Two rules have one key, which matches packets of both directions: each pays for what passes, and for nothing else. */
+static void check_two_meters(struct scene *scene, size_t packet)
+{
+	static struct abi_rates rates;
+	const int map = bpf_object__find_map_fd_by_name(scene->filter.object, ABI_RATES_MAP);
+	const struct rule rule = parse_rule("src 0.0.0.0/0 proto udp rate 1/s");
+	struct abi_rate_line *line;
+	struct rule_key keys[RULE_KEYS_MAX];
+	const __u32 zero = 0;
+	__u64 hash, passed = 0;
+
+	scene_set_up(scene);
+	scene_add(scene, &rule);
+	rule_keys(&rule, keys);
+	hash = rule_hash(&keys[0], &scene->filter.config->table[0].secret).hash;
+	memset(&rates, 0, sizeof(rates));
+	line = &rates.line[abi_rate_line_of(hash, 0)];
+	for (__u64 i = 0; i < 2; i++) {
+		line->hash[i] = hash;
+		line->number[i] = (9 + i) | ABI_RATE_SHARED;
+		rates.rate[9 + i] = (struct abi_rate){ .burst = (7 - 4 * i) << ABI_RATE_SHIFT,
+						       .spent = -((7 - 4 * i) << ABI_RATE_SHIFT),
+						       .each_packet = 1 << ABI_RATE_SHIFT };
+	}
+	assert_int_equal(bpf_map_update_elem(map, &zero, &rates, BPF_ANY), 0);
+	for (int n = 0; n < 20; n++)
+		passed += raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length).verdict ==
+			  VERDICT_PASS;
+	check(passed == 3, "two meters", "passed", passed);
+	assert_int_equal(bpf_map_lookup_elem(map, &zero, &rates), 0);
+	for (size_t i = 0; i < 2; i++) {
+		const __u64 paid = (rates.rate[9 + i].spent + rates.rate[9 + i].burst) >> ABI_RATE_SHIFT;
+
+		check(paid == 3, "two meters", "paid", paid);
+	}
+}
+
+SCENE_TEST(test_two_meters_of_one_key)
+{
+	static struct scene sent;
+	size_t packet = 0;
+
+	while (packets[packet].flow.proto != IPPROTO_UDP || packets[packet].flow.family != FLOW_IPV4 ||
+	       packets[packet].result != PARSE_OK)
+		packet++;
+	check_two_meters(scene, packet);
+	assert_int_equal(raw_filter_open(XDP_CUCKOO_BUILD "/xdp_cuckoo_tc.bpf.o", &scene->filter.options,
+					 table_geometry(1024), &sent.filter),
+			 0);
+	check_two_meters(&sent, packet);
+	raw_filter_close(&sent.filter);
+}
+
 int main(void)
 {
 	build_frames();

@@ -140,6 +140,20 @@ static bool check_plain(const struct packet_frame *frame, size_t length, const c
 	return is_plain;
 }
 
+/* Only with hop-by-hop options may a packet of payload length 0 be longer than its header. */
+FRAME_TEST(test_host_no_payload)
+{
+	for (size_t i = 0; i < PACKETS; i++) {
+		const __u8 *ip = frames[i].byte + ETH_HLEN;
+		struct flow flow;
+
+		if (ip[-2] != 0x86 || ip[-1] != 0xdd || ip[0] >> 4 != 6 || ip[4] || ip[5])
+			continue;
+		parse_copy(&frames[i], frames[i].length, &flow);
+		check(flow.length == (ip[6] ? 40 : 65535), packets[i].name, "length", flow.length);
+	}
+}
+
 /* Every packet with random bytes changed, some of them cut. */
 FRAME_TEST(test_host_plain_frames)
 {
