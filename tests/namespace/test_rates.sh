@@ -6,39 +6,45 @@
 
 FLOW='proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' # frames of 58 bytes
 
-# flood_once SECONDS [SENDERS [FLOW]]: as fast as it goes, on processor 0 from vtx, or with SENDERS 2 also on processor 1
-# from vtx2. Prints how many packets passed in a second.
-flood_once() {
+# flood WANTED [SENDERS [FLOW]]: for a second, as fast as it goes, on processor 0 from vtx, or with SENDERS 2 also on
+# processor 1 from vtx2. Prints how many packets passed. Fails where more did than WANTED a second allows by the kernel's
+# own ticks, or less than a rate saves up, which no pause of the senders makes less. What a meter gives from tick to tick is
+# tested in unit/packets.
+flood() {
 	echo "drop shared ${3:-$FLOW}" >"$STATE/flow"
+	sleep 0.3 # a pause of 100 ms at least fills the meter
 	python3 - "$1" "${2:-1}" "$HELPERS/traffic" "$TX" "$RX" "$STATE/flow" <<-'END'
-		import json, subprocess, sys, time
-		seconds, senders, traffic, tx, rx, flow = sys.argv[1:]
-		begin = time.monotonic()
+		import json, re, subprocess, sys, time
+		wanted, senders, (traffic, tx, rx, flow) = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+		def ticks():
+		    return int(re.search(r"^jiffies: (\d+)", open("/proc/timer_list").read(), re.M).group(1))
+		begin, first = time.monotonic(), ticks()
 		running = [subprocess.Popen(["taskset", "-c", str(i), traffic, "--from", f"{tx}:vtx{i + 1 if i else ''}",
 		                             "--to", f"{rx}:vrx{i + 1 if i else ''}", "--json", "--endless"], stdin=open(flow),
-		                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for i in range(int(senders))]
-		time.sleep(float(seconds))
+		                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for i in range(senders)]
+		time.sleep(1)
 		for sender in running:
 		    sender.terminate()
-		passed = [json.loads(sender.communicate()[0])["total"]["passed"] for sender in running]
-		print(round(sum(passed) / (time.monotonic() - begin)))
+		total = [json.loads(sender.communicate()[0])["total"] for sender in running]
+		sent, passed = (sum(one[key] for one in total) for key in ("sent", "passed"))
+		lasted, seconds = ticks() - first, time.monotonic() - begin
+		hz = min((100, 250, 300, 1000), key=lambda hz: abs(lasted / seconds / hz - 1))
+		burst = wanted and max(wanted / 10, 5)
+		# Each processor may have a packet or a sixteenth of a tick's tokens too much.
+		slack = wanted and senders * (2 + wanted / hz / 16)
+		most, least = burst + wanted * (lasted + 1) / hz + slack, min(sent, burst - slack)
+		print(passed)
+		sys.exit(not least <= passed <= most)
 	END
 }
 
-# is_near WANTED WHAT [SENDERS [FLOW]]: never more passes, without what an idle bucket has saved up. Where other work
-# kept the processor from the senders, less does: they try again, and that alone is no failure. What a bucket gives to a
-# sender that never pauses is tested without a clock in unit/packets. Sets $seen.
+# is_near WANTED WHAT [SENDERS [FLOW]]: sets $seen.
 is_near() {
-	flood_once 1 "${3:-1}" "${4:-$FLOW}" >/dev/null
-	for _ in 1 2 3; do
-		seen=$(flood_once 2 "${3:-1}" "${4:-$FLOW}")
-		[ "$seen" -gt 0 ] && [ "$seen" -le $(($1 * 105 / 100)) ] || fail "$2: $seen packets a second, not $1"
-		[ "$seen" -lt $(($1 * 95 / 100)) ] || return 0
-	done
-	echo "# $2: $seen packets a second of $1: the senders lacked a processor"
+	seen=$(flood "$1" "${3:-1}" "${4:-$FLOW}") || fail "$2: $seen packets in a second, not $1"
 }
 
 test_packets_and_bits() {
+	silence # no packet but these is counted
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 rate 2000/s >/dev/null
 	is_near 2000 packets
@@ -73,7 +79,7 @@ test_the_order() {
 	xc add 192.0.2.1 rate 500/s >/dev/null
 	is_near 500 'the lower rate'
 	xc add proto udp dport 2 >/dev/null
-	assert_equal 0 "$(flood_once 1)" 'beside a drop rule'
+	is_near 0 'beside a drop rule'
 	xc add proto udp sport 1 action pass >/dev/null
 	assert_verdict pass 192.0.2.1
 	echo "pass it $FLOW" | traffic --repeat 20000 || fail "a rate came before a pass rule"
@@ -81,8 +87,8 @@ test_the_order() {
 	xc del proto udp dport 2 >/dev/null
 	xc add proto udp dport 2 action monitor >/dev/null
 	xc stats --reset >/dev/null
-	flood_once 1 >/dev/null
-	[ "$(counted monitor-rule would_drop)" -ge 400 ] || fail "what is within the rate does not go on to the monitor rule"
+	is_near 500 'beside a monitor rule'
+	assert_equal "$seen" "$(counted monitor-rule would_drop)" 'what is within the rate goes on to the monitor rule'
 	[ "$(counted drop-rule dropped)" -gt 0 ] || fail "nothing is dropped before the monitor rule"
 	xc del proto udp dport 2 action monitor >/dev/null
 	# One bucket for both families; and a key with two rules, each with its rate.
@@ -96,8 +102,8 @@ test_the_order() {
 test_a_monitor_rule_with_a_rate() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 rate 1000/s action monitor >/dev/null
-	echo "pass it $FLOW" | traffic --repeat 50000 || fail "a monitor rule drops"
-	[ "$(counted monitor-rule would_drop)" -gt 30000 ] || fail "it counts too few"
+	await '[ "$(counted monitor-rule would_drop)" -gt 0 ]' \
+		'echo "pass it $FLOW" | traffic --repeat 50000 >/dev/null || fail "a monitor rule drops"'
 	[ "$(counted no-rule passed)" -ge 100 ] || fail "packets within the rate count as would-drop"
 }
 
@@ -126,9 +132,9 @@ test_rates_stay() {
 		is_near 1000 "$command"
 	done
 	case_begin 'undo'
-	xc add 192.0.2.1 rate 5/s --confirm 4s >/dev/null 2>&1
+	xc add 192.0.2.1 rate 5/s --confirm 20s >/dev/null 2>&1
 	assert_shows '^src 192.0.2.1 rate 5/s comment "kept"$' xc list
-	[ "$(flood_once 1)" -lt 50 ] || fail "the new rate is not in force"
+	is_near 5 'the new rate'
 	await 'xc list | grep -q 1000/s' 'sleep 0.3'
 	assert_shows '^src 192.0.2.1 rate 1000/s comment "kept"$' xc list
 	is_near 1000 undone
@@ -178,9 +184,8 @@ test_what_is_told() {
 	[ "$(xc --json list --counters 192.0.2.1 | sed -n 's/.*"src 192.0.2.1".*"packets": \([0-9]*\),.*/\1/p')" -gt 4000 ] ||
 		fail "what is above the rate is not counted by rule"
 	assert_shows ' src 192.0.2.1 rate 10/s *$' xc stats --by rule
-	xc monitor --seconds 2 >"$STATE/seen" 2>/dev/null &
-	sleep 1
-	echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :
+	xc monitor --count 1 >"$STATE/seen" 2>/dev/null &
+	await '[ -s "$STATE/seen" ]' 'echo "drop it $FLOW" | traffic --repeat 5000 >/dev/null 2>&1 || :'
 	wait $!
 	grep -q 'src 192.0.2.1 rate 10/s' "$STATE/seen" || fail "monitor names another rule: $(head -3 "$STATE/seen")"
 }
@@ -274,8 +279,10 @@ test_many_rates() {
 		# shellcheck disable=SC2086 # words
 		xc $command >/dev/null || fail "status $?"
 		sleep 6 # every bucket is full
+		begin=$(date +%s)
 		passed=$(traffic --repeat 60 --json <"$STATE/flows" 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
-		{ [ "$passed" -ge 5120 ] && [ "$passed" -le 12000 ]; } || fail "$passed passed, not 5 for each of 1024 rules"
+		most=$((3 * 5120 + 3072 * ($(date +%s) - begin))) # 5, what a second may have more, and 3 a second on average
+		{ [ "$passed" -ge 5120 ] && [ "$passed" -le "$most" ]; } || fail "$passed passed, not 5 for each of 1024 rules"
 	done
 	note "$passed of 61440 passed"
 	# All go; then as many others come, by turns.
@@ -285,9 +292,10 @@ test_many_rates() {
 		flows pass 198.18.0.1 198.18.3.255 | traffic || fail "a rate is left"
 		awk -v round="$round" 'BEGIN { for (i = 0; i < 1024; i++) print "add 10." round "." int(i / 256) "." i % 256 " rate 5/s" }' |
 			xc batch >/dev/null || fail "cannot add"
+		begin=$(date +%s)
 		passed=$(echo "drop it proto udp src 10.$round.3.255 dst 198.51.100.9 sport 1 dport 2" |
 			traffic --repeat 1000 --json 2>/dev/null | sed -n 's/.*"total".*"passed":\([0-9]*\),.*/\1/p')
-		{ [ "$passed" -ge 5 ] && [ "$passed" -le 50 ]; } || fail "$passed passed"
+		{ [ "$passed" -ge 5 ] && [ "$passed" -le $((50 + 5 * ($(date +%s) - begin))) ]; } || fail "$passed passed"
 	done
 }
 
