@@ -102,6 +102,23 @@ static void warn_waiting(const char *text)
 	output_warning("%s", text);
 }
 
+/* An undo after a failed change is a change within a change. */
+static void hold_signals(bool is_held)
+{
+	static unsigned int depth;
+	static sigset_t before;
+	sigset_t ending;
+
+	if (is_held ? depth++ : --depth)
+		return;
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	sigaddset(&ending, SIGQUIT);
+	sigprocmask(is_held ? SIG_BLOCK : SIG_SETMASK, is_held ? &ending : &before, is_held ? &before : NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error }, ignore = { .sa_handler = SIG_IGN };
@@ -110,6 +127,7 @@ int main(int argc, char **argv)
 	size_t used = 0;
 	int status, error, fd;
 
+	change_hold_signals = hold_signals;
 	/* If descriptor 0, 1 or 2 is closed, the store would get its number, and output would go into the store. */
 	do
 		fd = open("/dev/null", O_RDWR);

@@ -46,7 +46,7 @@ test_a_config_of_nonsense() {
 		case_begin "$what"
 		assert_status 0 xc load vrx
 		in_rx "$HELPERS/foreign" config "$what" || fail "no filter"
-		is_refused 'is damaged: .* take it off'
+		is_refused 'is damaged: .* replace it'
 		ip -n "$RX" link set dev vrx xdp off
 	done
 }

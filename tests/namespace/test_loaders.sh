@@ -345,14 +345,14 @@ test_a_filter_that_cannot_be_used_is_named() {
 	assert_fails 3 "the filter on 'vrx' is damaged" xc add 192.0.2.1
 	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1
-	assert_error "this does not reach every filter 'default': the filter on 'vrx' is damaged: .*; take it off"
+	assert_error "this does not reach every filter 'default': the filter on 'vrx' is damaged: .*; replace it"
 	assert_fails 3 "the filter on 'vrx' is damaged" xc status
 	verdict_on 2 drop
 	veth "$TX" vtx3 "$RX" vrx3
 	in_rx ip link set dev vrx3 xdp obj "$OBJECT" sec xdp
 	assert_notes "adopted the filter on vrx3 as 'other'" xc --name other add 192.0.2.1
 	assert_equal 0 "$(grep -c 'does not reach' "$STATE/err")" "words about the filter of another name"
-	assert_fails 3 "the filter on 'vrx' is damaged: .*; take it off" xc down
+	assert_fails 3 "the filter on 'vrx' is damaged: .*; replace it" xc down
 	assert_output '^unloaded: +vrx2$'
 }
 

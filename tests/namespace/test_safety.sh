@@ -606,7 +606,7 @@ test_wrong_usage() {
 		2|write pass or drop after it|policy malformed
 		2|too many words|policy malformed drop now
 		2|too many words|confirm now
-		2|at least a second|load vrx --confirm 0
+		2|from a second|load vrx --confirm 0
 		2|must be at most 1d|load vrx --confirm 2d
 		2|'soon': must be a time|load vrx --confirm soon
 		2|does not take the option|test 192.0.2.1 --force

@@ -151,6 +151,12 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
  * the calls within the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.
  */
 int change_begin(struct session *session, struct reason *reason);
+/*
+ * Called with true before tables and store change, and with false when they are equal again: signals that end the process
+ * wait meanwhile, or keys of a rule that is not stored would stay until the next command. NULL in the library.
+ */
+extern void (*change_hold_signals)(bool is_held);
+
 int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
 int change_end(struct session *session, int error, struct reason *reason);

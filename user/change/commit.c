@@ -7,8 +7,6 @@
  * during a change.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "change/internal.h"
@@ -169,20 +167,12 @@ static int finish(struct session *session, struct reason *reason)
 
 /* ---- the whole ---- */
 
-/*
- * A signal that ends this process waits until tables and store are equal again: else keys of a rule that is not stored
- * would stay until the next command.
- */
-static void hold_signals(sigset_t *before)
-{
-	sigset_t ending;
+void (*change_hold_signals)(bool is_held);
 
-	sigemptyset(&ending);
-	sigaddset(&ending, SIGINT);
-	sigaddset(&ending, SIGTERM);
-	sigaddset(&ending, SIGHUP);
-	sigaddset(&ending, SIGQUIT);
-	pthread_sigmask(SIG_BLOCK, &ending, before);
+static void hold_signals(bool is_held)
+{
+	if (change_hold_signals)
+		change_hold_signals(is_held);
 }
 
 /*
@@ -205,7 +195,6 @@ int change_commit(struct session *session, struct reason *reason)
 {
 	const bool is_changed = store_is_changed(session->store);
 	const __s64 confirm_ms = session->confirm_ms;
-	sigset_t before;
 	int error = change_check_guard(session, reason);
 
 	if (!error && session->is_dry_run)
@@ -214,7 +203,7 @@ int change_commit(struct session *session, struct reason *reason)
 		change_abort(session);
 		return error;
 	}
-	hold_signals(&before);
+	hold_signals(true);
 	error = change_extend_deadline(session, reason);
 	if (!error)
 		error = prepare(session, reason);
@@ -235,7 +224,7 @@ int change_commit(struct session *session, struct reason *reason)
 		change_forget(session);
 		error = error ? say_unfinished(session, confirm_ms, error, reason) : 0;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	hold_signals(false);
 	return error;
 }
 

@@ -368,9 +368,10 @@ static enum command_status run_follow(const struct invocation *invocation)
 	if (status != STATUS_DONE)
 		return status;
 	follow.options = &config->fleet;
-	error = command_expect_lists(invocation, config, &reason);
-	if (!error)
-		error = follow_run(&follow, &reason);
+	/* A full disk keeps nothing from what follows. */
+	if (command_expect_lists(invocation, config, &reason))
+		command_warn_reader(reason.text);
+	error = follow_run(&follow, &reason);
 	config_close(config);
 	if (error == -EBADE)
 		return command_fail(STATUS_NO, "%s", reason.text);
