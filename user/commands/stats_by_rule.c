@@ -155,12 +155,15 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 			json_object_set_new(row, "rules", json_integer(entry->rules));
 			json_object_set_new(row, "source", json_string(rule.src_len ? text + strlen("src ") : "any"));
 		} else {
+			json_t *comment;
+
 			/* It is there: the store is read as it was at the start. */
 			store_get(store, &rule);
-			json_object_set_new(row, "comment", json_string(rule.comment));
+			comment = json_string(rule.comment);
 			*rule.comment = '\0';
 			rule.timeout_ms = 0;
 			json_object_set_new(row, "rule", json_string(rule_format(&rule, text)));
+			json_object_set_new(row, "comment", comment);
 		}
 	}
 	free(ranking.entry);
