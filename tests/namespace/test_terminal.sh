@@ -48,7 +48,7 @@ test_colours_on_a_terminal() {
 	assert_status 2 on_terminal 200 stauts
 	assert_output "^${RED}xdp-cuckoo:$ESCAPE\\[0m no command"
 	xc panic >/dev/null
-	assert_status 0 on_terminal 200 status
+	assert_status 1 on_terminal 200 status
 	assert_output "^${YELLOW}note:$ESCAPE\\[0m the filter"
 	assert_output "effect: +${RED}PANIC"
 	assert_shows "^${BOLD}Rules:" on_terminal 80 help
