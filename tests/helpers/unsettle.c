@@ -13,7 +13,7 @@
 #include "kernel/kernel.h"
 
 #define CACHE_LINE_WORDS 8
-#define LONGEST_S 300
+#define LONGEST_S 600
 
 int main(void)
 {
