@@ -203,7 +203,8 @@ def content(layer):
     return layer.original if layer and layer.name != "Padding" else b""
 
 
-def say_transport(said, proto, layer):
+def say_transport(said, proto, layer, first_fragment=None):
+    """first_fragment: how many bytes of it stand behind the headers, by IP's length."""
     data = content(layer)
     first = second = "-"
     if proto in PORTS:
@@ -219,7 +220,11 @@ def say_transport(said, proto, layer):
         first, second = field(layer, "type"), field(layer, "code")
         if first is None or second is None:
             first, second = data[0], data[1]
-    return said._replace(proto=str(proto), first=str(first), second=str(second))
+    said = said._replace(proto=str(proto), first=str(first), second=str(second))
+    # Linux takes whole units of 8 bytes of a first fragment, and the flags of TCP are in the second.
+    if proto == TCP and first_fragment is not None and (first_fragment < 16 or len(data) < 14):
+        return said._replace(result="too-many-headers")
+    return said
 
 
 def say_ipv4(scapy, layer, data):
@@ -240,7 +245,8 @@ def say_ipv4(scapy, layer, data):
         return said._replace(result="truncated")
     if layer.frag:
         return said._replace(result="later-fragment")
-    return say_transport(said, layer.proto, layer.payload)
+    by_ip = layer.len - head if layer.len else len(content(layer.payload))
+    return say_transport(said, layer.proto, layer.payload, by_ip if layer.flags.MF else None)
 
 
 def extension_bytes(kind, data):
@@ -259,7 +265,7 @@ def say_ipv6(scapy, layer, data):
     said = Said("ok", "6", layer.src, layer.dst, "-", "-", "-")
     if layer.plen == 0:
         raise NoOpinion("jumbogram")
-    kind, layer, is_first_fragment = layer.nh, layer.payload, False
+    left, kind, layer, is_first_fragment = layer.plen, layer.nh, layer.payload, False
     for _ in range(EXTENSIONS_MAX):
         if kind not in EXTENSIONS:
             break
@@ -272,10 +278,11 @@ def say_ipv6(scapy, layer, data):
         if kind == FRAGMENT and layer.offset:
             return said._replace(result="later-fragment", proto=str(layer.nh))
         is_first_fragment |= kind == FRAGMENT and layer.m
+        left -= extension_bytes(kind, data)
         kind, layer = layer.nh, layer.payload
     if kind in EXTENSIONS:
         return said._replace(result="too-many-headers", proto=str(kind))
-    said = say_transport(said, kind, layer)
+    said = say_transport(said, kind, layer, left if is_first_fragment else None)
     return cut_off(said, is_first_fragment) if said.result == "truncated" else said
 
 
