@@ -78,32 +78,47 @@ __attribute__((noinline)) __u32 rate_search(__u32 first_line, __u64 hash, __u64 
 }
 
 /*
- * `first_line`: of the table that has the key. For a key without a meter returns `meters`. Few paths are inline, because
- * the verifier follows each of them through all further shapes.
+ * The usual place of a meter: the first one of the first line. Returns -1 if it is not there, or has to be asked itself.
+ * Few paths are inline, because the verifier follows each of them through all further shapes.
  */
-static __always_inline __u32 rate_ask(packet_context *ctx, int kind, __u32 first_line, __u64 hash, __u32 meters)
+static __always_inline __s64 rate_ask_first(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
+{
+	const struct abi_rates *rates = maps_rates();
+	const struct abi_rate_line *line;
+	const struct abi_rate *rate;
+	struct abi_rate_credit *credit;
+	__u32 number;
+	int asked;
+
+	if (!rates)
+		return -1;
+	line = rate_line(rates, first_line, hash, 0);
+	number = READ_ONCE(line->number[0]);
+	if (READ_ONCE(line->hash[0]) != hash || number & ABI_RATE_SHARED)
+		return -1;
+	credit = maps_rate_credit(number);
+	if (!credit)
+		return -1;
+	rate = &rates->rate[number & (ABI_RATES - 1)];
+	asked = abi_rate_ask(rate, credit, bpf_jiffies64(), abi_rate_cost(rate, bytes, packets));
+	if (asked < 0)
+		return -1;
+	if (!asked)
+		return RATE_EXCEEDED;
+	return rate_agreed(meters, number, credit);
+}
+
+/*
+ * `first_line`: of the table that has the key. For a key without a meter returns `meters`. `is_often`: a constant; the
+ * usual place is looked at without a call.
+ */
+static __always_inline __u32 rate_ask(packet_context *ctx, int kind, __u32 first_line, __u64 hash, __u32 meters,
+				      int is_often)
 {
 	const __u64 bytes = packet_bytes(ctx, kind), packets = packet_count(ctx);
-	const struct abi_rates *rates = maps_rates();
+	const __s64 first = is_often ? rate_ask_first(first_line, hash, bytes, packets, meters) : -1;
 
-	if (rates) {
-		const struct abi_rate_line *line = rate_line(rates, first_line, hash, 0);
-		const __u32 number = READ_ONCE(line->number[0]);
-
-		if (READ_ONCE(line->hash[0]) == hash && !(number & ABI_RATE_SHARED)) {
-			const struct abi_rate *rate = &rates->rate[number & (ABI_RATES - 1)];
-			struct abi_rate_credit *credit = maps_rate_credit(number);
-			const int asked = credit ? abi_rate_ask(rate, credit, bpf_jiffies64(),
-								abi_rate_cost(rate, bytes, packets)) :
-						   -1;
-
-			if (!asked)
-				return RATE_EXCEEDED;
-			if (credit && asked > 0)
-				return rate_agreed(meters, number, credit);
-		}
-	}
-	return rate_search(first_line, hash, bytes, packets, meters);
+	return first >= 0 ? (__u32)first : rate_search(first_line, hash, bytes, packets, meters);
 }
 
 struct rate_bill {

@@ -82,11 +82,13 @@ struct shape_search {
 	struct flow_key flow;
 };
 
-/* Whether the meters of the key agree that the packet passes. */
-static __always_inline int shape_agrees(struct shape_search *search, const struct abi_shape *shape, __u64 hash)
+/* Whether the meters of the key agree that the packet passes. `is_often`: see rate_ask(). */
+static __always_inline int shape_agrees(struct shape_search *search, const struct abi_shape *shape, __u64 hash,
+					int is_often)
 {
 	const __u32 before = search->meters;
-	__u32 meters = rate_ask(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash, before);
+	__u32 meters = rate_ask(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash, before,
+				 is_often);
 
 	if (meters == RATE_EXCEEDED)
 		return 0;
@@ -112,12 +114,12 @@ static __always_inline struct shape_match shape_answer(struct shape_search *sear
 
 /* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
 static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
-				      const struct abi_shape *shape, __u64 hash, __u32 slot)
+				      const struct abi_shape *shape, __u64 hash, __u32 slot, int is_often)
 {
 	if (search->kind & PACKET_IS_SENT || !(shape->id & ABI_SHAPE_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
 		/* Within the rate the next shapes decide. */
-		if (shape->id & ABI_SHAPE_RATE && shape_agrees(search, shape, hash))
+		if (shape->id & ABI_SHAPE_RATE && shape_agrees(search, shape, hash, is_often))
 			return 0;
 		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
@@ -152,7 +154,7 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 	hash = hash_of(&input);
 	answer = lookup_key(search->table, hash, &input);
 	if (answer.result == LOOKUP_HIT) {
-		if (shape_hits(search, family, shape, hash, answer.slot))
+		if (shape_hits(search, family, shape, hash, answer.slot, family == FLOW_IPV4))
 			return 1;
 		*place = abi_shape_place(search->candidates);
 	}
@@ -198,7 +200,7 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 		search->tries = hide_from_verifier(&search->table->zero, 0);
 		search->candidates =
 			hide_from_verifier(&search->table->zero, search->candidates & (search->candidates - 1));
-		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, hash, answer.slot);
+		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, hash, answer.slot, 0);
 	}
 	search->candidates = hide_from_verifier(&search->table->zero, search->candidates);
 	return !search->candidates;
@@ -214,6 +216,18 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
 {
 	(void)call;
 	return try_some_shapes(search, FLOW_IPV6);
+}
+
+static __always_inline void try_all_shapes(struct shape_search *search, enum flow_family family, __u64 place)
+{
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SHAPES_INLINE; i++)
+		if (try_next_shape(search, family, &place))
+			return;
+	if (!search->candidates)
+		return;
+	search->candidates = hide_from_verifier(&search->table->zero, search->candidates);
+	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
 }
 
 /*
@@ -272,14 +286,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 	search->kind = kind;
 	search->tries = hide_from_verifier(&config->zero, 0);
 	search->meters = hide_from_verifier(&config->zero, 0);
-#pragma clang loop unroll(disable)
-	for (int i = 0; i < SHAPES_INLINE; i++)
-		if (try_next_shape(search, family, &place))
-			return shape_answer(search);
-	if (!search->candidates)
-		return shape_answer(search);
-	search->candidates = hide_from_verifier(&config->zero, search->candidates);
-	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
+	try_all_shapes(search, family, place);
 	return shape_answer(search);
 }
 

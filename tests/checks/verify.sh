@@ -8,12 +8,12 @@ cd "$(dirname "$0")/../.."
 
 # The most that one program may have. The kernel allows 1,000,000 processed and 512 bytes of stack.
 BUDGET_COMPILED=${BUDGET_COMPILED:-7200}     # instructions in the object, with the functions it calls
-BUDGET_XLATED=${BUDGET_XLATED:-6200}         # instructions that run: without what a kind of table has not
+BUDGET_XLATED=${BUDGET_XLATED:-6000}         # instructions that run: without what a kind of table has not
 BUDGET_PROCESSED=${BUDGET_PROCESSED:-130000} # instructions that the verifier looked at
 BUDGET_STACK=${BUDGET_STACK:-512}            # bytes, with the deepest function it calls
 # The same for programs at tc, which have no variants for buffers, but exchange addresses.
-BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-7800}
-BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6800}
+BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-7500}
+BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6400}
 BUDGET_TC_PROCESSED=${BUDGET_TC_PROCESSED:-130000}
 
 CLANGS='clang-14 clang-16 clang-19' # where none of these is, clang
