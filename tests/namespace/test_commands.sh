@@ -79,7 +79,7 @@ test_test_tells_false_positives() {
 	while read -r _ _ flow; do
 		# shellcheck disable=SC2086 # words
 		assert_status 1 xc test $flow
-		assert_output 'running filter: false positive'
+		assert_output 'running filter: matches, though no rule does: a false positive'
 	done <"$STATE/wrong"
 	assert_shows 'running filter: agrees' xc test 10.0.0.1
 	xc unload vrx >/dev/null

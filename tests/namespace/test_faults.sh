@@ -340,7 +340,8 @@ test_a_damaged_rule_does_not_disarm_the_guard() {
 	block_one
 	assert_status 0 xc add 198.51.102.201 action pass comment damaged
 	cp "$STATE/store/default/data.mdb" "$STATE/sound"
-	sed -i 's/damaged/\xff\xff\xff\xff\xff\xff\xff/' "$STATE/store/default/data.mdb"
+	# In the same file: the tool takes another one for a copy, and notes that.
+	sed 's/damaged/\xff\xff\xff\xff\xff\xff\xff/' "$STATE/sound" | dd of="$STATE/store/default/data.mdb" conv=notrunc status=none
 	refused 3 'data.mdb is damaged' xc list
 	refused 3 'data.mdb is damaged' env SSH_CONNECTION='198.51.102.200 50000 192.0.2.9 22' \
 		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" add 198.51.102.200

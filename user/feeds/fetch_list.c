@@ -49,7 +49,7 @@ static int check_kind(const char *bytes, size_t count, bool may_be_empty, struct
 	const char *text;
 
 	if (!count)
-		return may_be_empty ? 0 : reason_set(reason, -EINVAL, "it is empty; if it may be: force = yes");
+		return may_be_empty ? 0 : reason_set(reason, -EINVAL, "it is empty");
 	text = text_behind_mark(bytes);
 	text += strspn(text, " \t\r\n");
 	if (count > 4 && !memcmp(bytes, "PK", 2))

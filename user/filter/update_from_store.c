@@ -98,7 +98,8 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
 	error = info.rules && filter_can_build_successor(filter, slots) ?
 			filter_rebuild(filter, store, NULL, slots, reason) :
 			-ENOMEM;
-	if (error == -ENOMEM)
+	/* Without memory for a second table, or without the right to read the kernel's clock, this one is changed in place. */
+	if (error)
 		error = filter_fill(filter, store, NULL, reason);
 	if (error == -ENOSPC)
 		error = filter_rebuild(filter, store, NULL, slots, reason);
