@@ -95,7 +95,7 @@ def follow(course):
 # ---- where no filter is seen, another version, another loader ----
 
 def away(course):
-    """Commands that do not see the filter: the next that does makes it equal. Perhaps it is another version's then."""
+    """Commands in another network namespace do not reach the filter, so they are refused. Perhaps it is another version's."""
     if not course.model.table:
         return
     rng = course.rng
@@ -106,20 +106,11 @@ def away(course):
         course.counts = None
     for _ in range(rng.randint(0, 3)):
         step = rng.choice((add, delete, batch, importing, delete_list, flush, expire))(course)
-        step.is_away = True
-        course.do(step)
-    if rng.random() < 0.4:
-        count = rng.randint(1000, 2500)
-        many = [rules.rule(family=4, src=((100 << 24 | 64 << 16) + number, 32)) for number in range(count)]
-        step = Step(["import", course.file("".join(rules.canonical(rule) + "\n" for rule in many)), "--list", "many"],
-                    lambda model: model.take_in("many", [(rule, None, "") for rule in many], model.end_of, False) or 0)
-        course.universe.pool += rng.sample(many, 2)
-        step.is_away = True
+        step.is_away, step.check = True, None
+        step.apply = lambda model: (2, 3)
         course.do(step)
     course.do(Step(["check"], lambda model: (0, 1)))
     course.check_verdicts(100)
-    if "many" in course.model.lists:
-        course.do(Step(["lists", "delete", "many", "--force"], list_deletion("many")))
 
 
 def relink(course):

@@ -155,4 +155,7 @@ def spell(rng, one, timeout_s=None, comment=""):
     if comment:
         pairs.append(["comment", '"%s"' % comment])
     rng.shuffle(pairs)
+    for before, pair in zip(pairs, pairs[1:]):
+        if before[0] == "dst" and len(pair) == 1:  # there it would look like a second destination
+            pair.insert(0, "src")
     return rng.choice((" ", " ", "  ", "\t")).join(word for pair in pairs for word in pair)

@@ -48,19 +48,21 @@ static inline void watch_program(struct watch *watch, const char *out)
 	watch->program = program;
 }
 
-/* `stats` has status 1 where no filter runs. */
+/* `stats` has status 1 where no filter runs, and `status` in a panic. */
 static inline void watch_look(struct watch *watch, const char *command, bool is_json)
 {
 	struct changer *changer = watch->changer;
 	struct tool_run run;
+	bool is_panic;
 
 	tool_run(changer->place, (const char *[]){ command, is_json ? "--json" : NULL, NULL }, NULL, 0, &run);
 	changes_count_run(changer, &run);
-	if (run.status > 1 || (run.status == 1 && strcmp(command, "stats") != 0))
+	is_panic = run.status == 1 && !strcmp(command, "status") && strstr(run.out, "PANIC: ");
+	if (run.status > 1 || (run.status == 1 && !is_panic && strcmp(command, "stats") != 0))
 		changes_failed(changer, command, &run);
-	else if (is_json && run.status == 0)
+	else if (is_json && (run.status == 0 || is_panic))
 		watch_json(watch, command, run.out);
-	if (run.status == 0 && !strcmp(command, "status"))
+	if ((run.status == 0 || is_panic) && !strcmp(command, "status"))
 		watch_program(watch, run.out);
 	if (run.status == 0 && (!strcmp(command, "list") || !strcmp(command, "export")))
 		watch_groups(watch, run.out);
