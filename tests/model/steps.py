@@ -75,7 +75,7 @@ def add(course):
         out = seen.out + seen.err
         if seen.status == 1:
             return None if "already there" in out and rules.canonical(rule) in out else "the answer"
-        return None if re.search(r"^(added|updated): %s( timeout .*| comment .*)?$" % re.escape(rules.canonical(rule)), out, re.M) else "the answer"
+        return None if re.search(r"^(added|updated): +%s( timeout .*| comment .*)?$" % re.escape(rules.canonical(rule)), out, re.M) else "the answer"
     return Step(["add"] + words(text, rng) + of_list(owner) + force(course), apply, check)
 
 

@@ -213,7 +213,7 @@ static int add_source(struct phrase_reading *reading, const char *word)
 	struct rule_phrase *phrase = reading->phrase;
 	const char **value = find_value(phrase, "src");
 
-	if (find_value(phrase, "dst"))
+	if (phrase->count && !strcmp(phrase->words[phrase->count - 2], "dst"))
 		return fail(reading, "'%.80s' after a dst: write src %.80s, or for several destinations dst A,B", word,
 			    word);
 	if (!value) {
