@@ -188,7 +188,7 @@ static int finish_rules(struct reading *reading, struct reason *reason)
 				  (unsigned long long)rules->bad_lines, rules->bad_lines == 1 ? "" : "s", rules->count,
 				  list->is_strict ? ", and strict = yes" : ": it is no list", rules->first_bad.text);
 	if (!rules->count && !list->is_forced)
-		return reason_set(reason, -EINVAL, "it holds no rule; if it may be empty: force = yes");
+		return reason_set(reason, -EINVAL, "it holds no rule");
 	return 0;
 }
 
