@@ -49,6 +49,7 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 
 # Its kernel is in memory: its own functions come before those of user/kernel/.
 $(BUILD)/tests/unit/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
+$(BUILD)/tests/unit/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Each test program is one file, linked with everything of the tool but main().
 $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)

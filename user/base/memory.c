@@ -48,6 +48,14 @@ int array_grow(void *array, size_t count, size_t each)
 	return 0;
 }
 
+void memory_free(void *variable)
+{
+	void *memory;
+
+	memcpy(&memory, variable, sizeof(memory));
+	free(memory);
+}
+
 int random_draw(void *bytes, size_t count)
 {
 	/* getrandom() may return after 256 bytes. */

@@ -24,6 +24,11 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
  */
 int array_grow(void *array, size_t count, size_t each);
 
+/* A variable that a function closes, or free() frees, where its block ends. Set it where it is declared. */
+#define CLOSED_BY(function) __attribute__((cleanup(function)))
+#define FREED CLOSED_BY(memory_free)
+void memory_free(void *variable);
+
 /* Fills with random bytes from the kernel; waits until it has some. 0; -errno. */
 int random_draw(void *bytes, size_t count);
 

@@ -6,59 +6,126 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "change/internal.h"
 #include "host/host.h"
 
-struct door_search {
-	const struct rule *packets;
-	bool is_found;
+/* ---- doors: rules that let somebody in for good, so that the operator may block the rest ---- */
+
+/* Which addresses of this host have a door. The store is read once, however many addresses are blocked. */
+struct doors {
+	bool is_read, is_any[FLOW_FAMILIES]; /* to some address of the family */
+	const struct rule **own;             /* packets to this host, by family and address */
+	int *more; /* doors of own[i], less those of own[i - 1]; when all are read: doors of own[i] */
+	size_t count;
 };
 
-static int find_door(const struct rule *rule, void *context)
+static void doors_close(struct doors *doors)
 {
-	struct door_search *search = context;
-
-	search->is_found = rule->action == RULE_PASS && !rule->timeout_ms && guard_lets_in(rule) &&
-			   rule_overlaps(rule, search->packets);
-	return search->is_found;
+	free(doors->own);
+	free(doors->more);
 }
 
-/* Whether the operator, who blocks packets to this host, keeps a way in: to the address, if the rule names it. */
-static int has_door(struct session *session, const struct rule *flow, const struct query_block *block, bool *has)
+/* How many of `own` sort before the prefix, or with `includes` also those in it. */
+static size_t own_before(const struct doors *doors, enum flow_family family, const union flow_addr *prefix,
+			 unsigned int length, bool includes)
 {
-	const bool is_named = block->by == QUERY_RULE && block->rule.dst_len;
-	const struct rule to_any = { .family = flow->family };
-	struct door_search search = { .packets = is_named ? flow : &to_any };
+	size_t from = 0, to = doors->count;
+
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+		const struct rule *own = doors->own[middle];
+		const union flow_addr network = rule_network(&own->dst, length);
+		const int order = own->family != family ? (int)own->family - (int)family :
+							  memcmp(&network, prefix, sizeof(network));
+
+		if (order < includes)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static int note_door(const struct rule *rule, void *context)
+{
+	struct doors *doors = context;
+
+	if (rule->action != RULE_PASS || rule->timeout_ms || !guard_lets_in(rule))
+		return 0;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		if (rule->family != FLOW_NO_FAMILY && rule->family != family)
+			continue;
+		doors->is_any[family] = true;
+		doors->more[own_before(doors, family, &rule->dst, rule->dst_len, false)]++;
+		doors->more[own_before(doors, family, &rule->dst, rule->dst_len, true)]--;
+	}
+	return 0;
+}
+
+static int compare_own(const void *left, const void *right)
+{
+	const struct rule *a = *(const struct rule *const *)left, *b = *(const struct rule *const *)right;
+
+	return a->family != b->family ? (int)a->family - (int)b->family : memcmp(&a->dst, &b->dst, sizeof(a->dst));
+}
+
+/* 0; -ENOMEM; other -errno: the store cannot be read. */
+static int doors_read(struct doors *doors, const struct session *session)
+{
+	const struct guard *guard = session->guard;
 	struct shape_list shapes;
 	bool may_be = false;
 	int error = store_shapes(session->store, &shapes);
 
+	doors->is_read = true;
+	doors->own = calloc(guard->count, sizeof(*doors->own));
+	doors->more = calloc(guard->count + 1, sizeof(*doors->more));
+	if (!doors->own || !doors->more)
+		return -ENOMEM;
+	for (size_t i = 0; i < guard->count; i++)
+		if (!guard->flows[i].flow.src_len)
+			doors->own[doors->count++] = &guard->flows[i].flow;
+	qsort(doors->own, doors->count, sizeof(*doors->own), compare_own);
 	for (size_t i = 0; !error && i < shapes.count; i++)
 		may_be |= shapes.entry[i].shape.action == RULE_PASS && shapes.entry[i].shape.fields & RULE_DPORT;
 	if (may_be)
-		error = store_each(session->store, find_door, &search);
-	*has = search.is_found;
-	return error < 0 ? error : 0;
+		error = store_each(session->store, note_door, doors);
+	for (size_t i = 1; i < doors->count; i++)
+		doors->more[i] += doors->more[i - 1];
+	return error;
+}
+
+/* Whether the operator, who blocks packets to this host, keeps a way in: to the address, if the rule names it. */
+static bool has_door(const struct doors *doors, const struct rule *flow, const struct query_block *block)
+{
+	if (block->by != QUERY_RULE || !block->rule.dst_len)
+		return doors->is_any[flow->family];
+	return doors->more[own_before(doors, flow->family, &flow->dst, flow->dst_len, false)];
 }
 
 /* What blocks a flow of the guard, as things are or as if the pending change were undone. 0; -errno. */
-static int flow_blocks(struct session *session, const struct rule *flow, bool is_undone, struct query_block *block)
+static int flow_blocks(struct session *session, struct doors *doors, const struct rule *flow, bool is_undone,
+		       struct query_block *block)
 {
 	int error = (is_undone ? query_blocks_undone : query_blocks)(session->store, flow, block);
-	bool is_open = false;
 
 	/* A list must not close the host, and the door may be what is undone. */
-	if (!error && block->by != QUERY_NOTHING && !flow->src_len && session->owner == STORE_BY_HAND &&
-	    !store_has_earlier_pending(session->store))
-		error = has_door(session, flow, block, &is_open);
-	if (is_open)
+	if (error || block->by == QUERY_NOTHING || flow->src_len || session->owner != STORE_BY_HAND ||
+	    store_has_earlier_pending(session->store))
+		return error;
+	error = doors->is_read ? 0 : doors_read(doors, session);
+	if (!error && has_door(doors, flow, block))
 		*block = (struct query_block){ .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
 	return error;
 }
 
+/* ---- what is blocked ---- */
+
 int change_record_blocked(struct session *session)
 {
 	const struct guard *guard = session->guard;
+	CLOSED_BY(doors_close) struct doors doors = {};
 	struct flow_was_blocked *was;
 	struct query_block block;
 	struct rule rule;
@@ -72,11 +139,11 @@ int change_record_blocked(struct session *session)
 		return -ENOMEM;
 	session->change->was_void = !change_find_void(session->store, guard, &rule);
 	for (size_t i = 0; i < guard->count && !error; i++) {
-		error = flow_blocks(session, &guard->flows[i].flow, false, &block);
+		error = flow_blocks(session, &doors, &guard->flows[i].flow, false, &block);
 		was[i].now_ms = block.in_ms;
 		was[i].rate = block.rate;
 		if (!error)
-			error = flow_blocks(session, &guard->flows[i].flow, true, &block);
+			error = flow_blocks(session, &doors, &guard->flows[i].flow, true, &block);
 		was[i].undone_ms = block.in_ms;
 	}
 	return error;
@@ -134,22 +201,23 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 				  "nothing was changed; %s%sfirst: xdp-cuckoo%s confirm",
 				  who, flow->what, block->in_ms ? " and a pass rule has ended" : "", insist, separator,
 				  option);
-	return reason_set(reason, -ECANCELED, "%s would block %s%s; nothing was changed; %s%sfirst: %s", who, flow->what,
-			  when, insist, separator, guard_advice_text(advice, option, commands));
+	return reason_set(reason, -ECANCELED, "%s would block %s%s; nothing was changed; %s%sfirst: %s", who,
+			  flow->what, when, insist, separator, guard_advice_text(advice, option, commands));
 }
 
 /*
  * Finds what blocks flow number `flow` of the guard sooner than before the change. *is_undone: only if the pending
  * change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
  */
-static int newly_blocks(struct session *session, size_t flow, struct query_block *block, bool *is_undone)
+static int newly_blocks(struct session *session, struct doors *doors, size_t flow, struct query_block *block,
+			bool *is_undone)
 {
 	const struct rule *query = &session->guard->flows[flow].flow;
 	const struct flow_was_blocked was = session->change ?
 						    session->change->was_blocked[flow] :
 						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS, 0 };
 	char text[RULE_RATE_BYTES];
-	int error = flow_blocks(session, query, false, block);
+	int error = flow_blocks(session, doors, query, false, block);
 
 	if (!error && block->rate && block->rate != was.rate)
 		reason_set(&session->limited, 0, "a rate of %s now limits %s", rule_rate_format(block->rate, text),
@@ -157,7 +225,7 @@ static int newly_blocks(struct session *session, size_t flow, struct query_block
 	*is_undone = block->in_ms >= was.now_ms;
 	if (error || !*is_undone)
 		return error;
-	error = flow_blocks(session, query, true, block);
+	error = flow_blocks(session, doors, query, true, block);
 	if (block->in_ms >= was.undone_ms)
 		block->by = QUERY_NOTHING;
 	return error;
@@ -168,6 +236,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
 	const struct guard_flow *refused = NULL;
+	CLOSED_BY(doors_close) struct doors doors = {};
 	struct guard_advice advice = {};
 	struct query_block first, block;
 	bool first_is_undone, is_undone;
@@ -175,7 +244,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 	char text[RULE_TEXT_BYTES];
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		const int error = newly_blocks(session, i, &block, &is_undone);
+		const int error = newly_blocks(session, &doors, i, &block, &is_undone);
 
 		if (error)
 			return store_unread_reason(error, reason);
@@ -202,6 +271,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
+	CLOSED_BY(doors_close) struct doors doors = {};
 	char text[RULE_TEXT_BYTES];
 	enum store_deleted deleted;
 	struct query_block block;
@@ -210,7 +280,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
 		/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
-		while (!(error = newly_blocks(session, i, &block, &is_undone)) && block.by == QUERY_RULE &&
+		while (!(error = newly_blocks(session, &doors, i, &block, &is_undone)) && block.by == QUERY_RULE &&
 		       (block.rule.src_len >= LEFT_OUT_PREFIX_MIN || block.rule.dst_len >= LEFT_OUT_PREFIX_MIN)) {
 			error = change_give_up(session, &block.rule, &deleted, reason);
 			if (error || deleted == STORE_NO_SUCH_RULE)
