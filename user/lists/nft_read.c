@@ -35,7 +35,8 @@ struct nft_set {
 /* A chain that arriving packets go through. */
 struct nft_chain {
 	char id[8 + 2 * NAME_BYTES]; /* family, table, name */
-	bool decides;                /* a rule that is not read has decided about packets */
+	bool decides;                /* a rule that is not read has decided about packets, */
+	bool passes;                 /* or one of any kind has done more than to drop them */
 };
 
 struct nft_list {
@@ -44,6 +45,9 @@ struct nft_list {
 	size_t count;
 	struct nft_chain *chains;
 	size_t chains_count;
+	json_t *dropped; /* by "FAMILY TABLE NAME": sets of which a rule surely drops the sources */
+	bool has_chains; /* else the text has only sets, and each is meant */
+	bool is_unsure;  /* the order of the rules, or whether they hold, is not known */
 };
 
 /* ---- sets ---- */
@@ -241,6 +245,51 @@ static const char *add_part(struct nft_set *set, struct list_row *row, const cha
 	return NULL;
 }
 
+/* The set of which the part matches the sources, whatever else their packets are; NULL: it matches something else. */
+static const char *set_of_sources(const json_t *match)
+{
+	const char *op, *protocol, *field, *right;
+
+	return !json_unpack((json_t *)match, "{s:s, s:{s:{s:s, s:s}}, s:s}", "op", &op, "left", "payload", "protocol",
+			    &protocol, "field", &field, "right", &right) &&
+			       !strcmp(op, "==") && !strncmp(protocol, "ip", 2) && !strcmp(field, "saddr") && *right == '@' ?
+		       right + 1 :
+		       NULL;
+}
+
+/*
+ * Notes the set of a rule that drops all packets of its sources. Before it only rules may come that drop: after an accept or a
+ * jump, it does not see all packets.
+ */
+static void note_dropped_set(struct nft_list *in, struct nft_chain *chain, const json_t *parts)
+{
+	static const char harmless[] = "counter|log|drop|reject";
+	const char *what, *set = NULL, *found;
+	bool drops = false, is_plain = true, passes = false;
+	char id[sizeof(chain->id)];
+	json_t *part, *value;
+	size_t i;
+
+	json_array_foreach(parts, i, part)
+	{
+		json_object_foreach(part, what, value)
+		{
+			const bool is_harmless = suggest_has(harmless, what, strlen(what), true);
+
+			found = !set && !strcmp(what, "match") ? set_of_sources(value) : NULL;
+			set = found ? found : set;
+			is_plain &= found || is_harmless;
+			passes |= !is_harmless && strcmp(what, "match") && strcmp(what, "limit");
+			drops |= !strcmp(what, "drop") || !strcmp(what, "reject");
+		}
+	}
+	if (set && drops && is_plain && !chain->passes) {
+		snprintf(id, sizeof(id), "%.*s %s", (int)(strrchr(chain->id, ' ') - chain->id), chain->id, set);
+		json_object_set_new(in->dropped, id, json_true());
+	}
+	chain->passes |= passes;
+}
+
 /*
  * Reads a rule that drops or rejects what is above a limit. In nft the rules before it decide first, and packets that they drop
  * do not count. So no rule that decides may come before it, apart from other such rules.
@@ -277,6 +326,8 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 				return 0;
 		}
 	}
+	if (chain)
+		note_dropped_set(in, chain, parts);
 	is_over = drops && json_is_true(json_object_get(limit, "inv"));
 	/* A rule decides if it may end the way of a packet: the rules behind it do not see all packets. */
 	if (chain && (!is_over || unfit))
@@ -363,7 +414,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	struct json_walk walk = { .rest = *span, .open = '{' };
 	struct json_span elements = {};
 	struct nft_set set = {}, *known;
-	char columns[LIST_COLUMNS_BYTES];
+	char columns[LIST_COLUMNS_BYTES], id[sizeof(((struct nft_chain *)0)->id)];
 	bool is_fit = false;
 	int got, error;
 
@@ -396,6 +447,13 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	if (!list_choose_set(in->list, set.name))
 		return 0;
 	known = find_set(in, &set);
+	snprintf(id, sizeof(id), "%s %s %s", set.family, set.table, set.name);
+	if (!in->list->set && in->has_chains && (in->is_unsure || !json_object_get(in->dropped, id)))
+		return !is_new ? 0 :
+				 list_note(in->list,
+					   "set '%s' is left out: no rule at ingress, prerouting or input surely drops "
+					   "all packets of its sources; if it is meant: --set %s",
+					   id, set.name);
 	if (!is_new && !known)
 		return list_refuse(in->list, "elements of set '%s', but its type was not given before", set.name);
 	if (is_new && !is_fit)
@@ -419,15 +477,16 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 
 static int read_chain_or_rule(struct nft_list *in, const struct json_span *span, bool is_chain)
 {
-	const char *family, *table, *name, *hook = "";
+	const char *family, *table, *name, *hook = "", *type = "";
 	json_t *value = json_walk_value(span);
 	struct nft_chain *chain = NULL;
 	char id[sizeof(chain->id)];
 	int error = 0;
 
 	in->list->reader.number = span->line;
-	if (!json_unpack(value, "{s:s, s:s, s:s, s?s}", "family", &family, "table", &table, is_chain ? "name" : "chain",
-			 &name, "hook", &hook)) {
+	in->has_chains = true;
+	if (!json_unpack(value, "{s:s, s:s, s:s, s?s, s?s}", "family", &family, "table", &table,
+			 is_chain ? "name" : "chain", &name, "hook", &hook, "type", &type)) {
 		snprintf(id, sizeof(id), "%s %s %s", family, table, name);
 		for (size_t i = 0; i < in->chains_count; i++)
 			chain = strcmp(in->chains[i].id, id) ? chain : &in->chains[i];
@@ -438,6 +497,7 @@ static int read_chain_or_rule(struct nft_list *in, const struct json_span *span,
 			if (!error) {
 				chain = &in->chains[in->chains_count++];
 				chain->decides = false;
+				chain->passes = strcmp(type, "filter"); /* nat sees only the first packet */
 				strcpy(chain->id, id);
 			}
 		}
@@ -446,23 +506,33 @@ static int read_chain_or_rule(struct nft_list *in, const struct json_span *span,
 	return error;
 }
 
-/* Commands do not nest. So a file cannot make this reader recurse deeper. */
-static int read_object(struct nft_list *in, const struct json_span *span, bool is_in_command)
+/*
+ * Reads a set or its elements, or else a chain, a rule, or what makes these unsure. Commands do not nest. So a file cannot make
+ * this reader recurse deeper.
+ */
+static int read_object(struct nft_list *in, const struct json_span *span, bool is_about_sets, bool is_in_command)
 {
+	static const char others[] = "insert|replace|delete|destroy|flush|rename";
 	struct json_walk walk = { .rest = *span, .open = '{' };
 	int got = 0, error = 0;
 
 	while (!error && (got = json_walk_next(&walk)) > 0) {
+		const size_t length = walk.value.end - walk.value.at;
+
 		if (!strcmp(walk.key, "set") || !strcmp(walk.key, "element"))
-			error = read_set(in, &walk.value, *walk.key == 's');
-		else if (!in->list->set && (!strcmp(walk.key, "chain") || !strcmp(walk.key, "rule")))
-			error = read_chain_or_rule(in, &walk.value, *walk.key == 'c');
-		else if (!strcmp(walk.key, "map"))
-			list_note(in->list, "maps are not read, only sets");
+			error = is_about_sets ? read_set(in, &walk.value, *walk.key == 's') : 0;
 		else if (!is_in_command && (!strcmp(walk.key, "add") || !strcmp(walk.key, "create")))
-			error = read_object(in, &walk.value, true);
+			error = read_object(in, &walk.value, is_about_sets, true);
+		else if (is_about_sets && !strcmp(walk.key, "map"))
+			list_note(in->list, "maps are not read, only sets");
+		else if (!is_about_sets && !in->list->set && (!strcmp(walk.key, "chain") || !strcmp(walk.key, "rule")))
+			error = read_chain_or_rule(in, &walk.value, *walk.key == 'c');
+		else if (!is_about_sets)
+			in->is_unsure |= suggest_has(others, walk.key, strlen(walk.key), true) ||
+					 (!strcmp(walk.key, "table") && memmem(walk.value.at, length, "dormant", 7));
 	}
-	return end_walk(in, &walk, got, error);
+	/* The text is walked twice. What is wrong with it is said once. */
+	return is_about_sets ? end_walk(in, &walk, got, error) : error;
 }
 
 /* Reads one JSON document from the front of the text. */
@@ -476,9 +546,12 @@ static int read_document(struct nft_list *in, struct json_span *text)
 		if (strcmp(walk.key, "nftables"))
 			continue;
 		is_nft = true;
-		objects = (struct json_walk){ .rest = walk.value, .open = '[' };
-		while (!error && (got = json_walk_next(&objects)) > 0)
-			error = read_object(in, &objects.value, false);
+		/* nft writes a set before the rules that use it. */
+		for (int is_about_sets = 0; is_about_sets < 2 && !error; is_about_sets++) {
+			objects = (struct json_walk){ .rest = walk.value, .open = '[' };
+			while (!error && (got = json_walk_next(&objects)) > 0)
+				error = read_object(in, &objects.value, is_about_sets, false);
+		}
 		error = end_walk(in, &objects, got, error);
 	}
 	error = end_walk(in, &walk, got, error);
@@ -492,7 +565,7 @@ static int read_document(struct nft_list *in, struct json_span *text)
 
 int list_read_nft(struct list_input *list)
 {
-	struct nft_list in = { .list = list };
+	struct nft_list in = { .list = list, .dropped = json_object() };
 	struct json_span span = { .line = list->reader.is_kept ? list->reader.number : 1 };
 	size_t length;
 	char *text;
@@ -516,6 +589,7 @@ int list_read_nft(struct list_input *list)
 	while (!error && span.at < span.end);
 	free(in.sets);
 	free(in.chains);
+	json_decref(in.dropped);
 	free(text);
 	/* Bad JSON has been refused. */
 	return error == -EBADMSG ? 0 : error;

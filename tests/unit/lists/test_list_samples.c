@@ -2,7 +2,7 @@
 /*
  * Reads lists of other tools. Each tests/lists/NAME.list must give the rules in NAME.rules, and refuse the
  * lines that are listed there after a !. The format is found from the content. WRITE=1 writes the .rules
- * files, for review. ipset.save, nft.set, nft.ruleset and the limits are real output of ipset 7.17, nftables 1.0.6 and
+ * files, for review. ipset.save, nft.set, nft.ruleset, nft.dropped and the limits are real output of ipset 7.17, nftables 1.0.6 and
  * iptables 1.8.9.
  */
 #include <dirent.h>
