@@ -135,6 +135,35 @@ test_brokers_are_guarded() {
 	refuses "10.99.0.77|the fleet's broker 10.99.0.77"
 }
 
+# Of lists by URL and of CrowdSec the configuration has addresses; a fetch tells those of names, and the list that it brings
+# does not block them.
+test_servers_of_feeds_are_guarded() {
+	host
+	configure_fleet '[list near]' 'url = https://10.97.0.8/a http://u:p@10.97.0.9:8080/b' '[list named]' 'url = http://lists.example.org:8088/list' \
+		'[crowdsec]' 'url = https://[2001:db9::8]/' 'key-file = /x' '[other]' 'url = http://10.97.0.10/'
+	echo '10.99.0.1 lists.example.org' >>"$STATE/etc/hosts"
+	for rule in '10.97.0.8|near' 'proto tcp sport 443|near' '10.97.0.9 proto tcp sport 8080|near' '2001:db9::/32 proto tcp|crowdsec'; do
+		refuses "${rule%|*}|the server of the list '${rule#*|}', .*"
+	done
+	for rule in '10.97.0.8 proto tcp sport 80' 10.97.0.10 10.99.0.1; do
+		allows "$rule"
+	done
+	mkdir "$STATE/www"
+	printf '10.99.0.1\n203.0.113.7\n' >"$STATE/www/list"
+	nsenter --net="/run/netns/$TX" python3 -m http.server -d "$STATE/www" 8088 >/dev/null 2>&1 &
+	on_exit "kill $!; wait $!"
+	wait_for 'the server' in_tx python3 -c 'import socket; socket.create_connection(("10.99.0.1", 8088))'
+	printf '%s\n' '[filter]' 'interfaces = vrx' '[list named]' 'url = http://lists.example.org:8088/list' >"$STATE/conf"
+	assert_status 0 xc_host refresh --config "$STATE/conf"
+	assert_error "left out 1 rule: '.*10.99.0.1' would block the server of the list 'named', 10.99.0.1; to have it, first: xdp-cuckoo add proto tcp src 10.99.0.1 sport 8088 action pass"
+	assert_shows 'src 203.0.113.7$' xc_host list --list named
+	assert_fails 2 "would block the server of the list 'named', 10.99.0.1" xc_host add 10.99.0.1
+	case_begin "packets that are sent"
+	assert_status 0 xc load vrx --outgoing
+	assert_fails 2 "would block the server of the list 'named', 10.99.0.1" xc_host add proto tcp src 10.99.0.1 flags syn/syn,ack
+	assert_fails 2 "would block the server of the list 'named', 10.99.0.1" xc_host add proto tcp src 10.99.0.1 sport 8088 length 52
+}
+
 test_bgp_peers_are_guarded() {
 	host
 	allows 10.99.0.1

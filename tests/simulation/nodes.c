@@ -46,7 +46,7 @@ void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, s
 			     struct host_filter *found);
 bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on);
 int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason);
-int __wrap_guard_open(struct guard *guard, struct reason *reason);
+int __wrap_guard_open(struct guard *guard, const char *state, struct reason *reason);
 int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
 			      const void *context, size_t memory, struct reason *reason);
 void __wrap_unprivileged_stop(struct unprivileged *process);
@@ -93,10 +93,11 @@ int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *
 }
 
 /* Each host has a gateway of its own. */
-int __wrap_guard_open(struct guard *guard, struct reason *reason)
+int __wrap_guard_open(struct guard *guard, const char *state, struct reason *reason)
 {
 	char text[64];
 
+	(void)state;
 	*guard = (struct guard){ .flows = calloc(1, sizeof(*guard->flows)), .count = 1 };
 	snprintf(text, sizeof(text), "src 10.0.9.%u", current->node->number);
 	snprintf(guard->flows[0].what, sizeof(guard->flows[0].what), "the gateway 10.0.9.%u", current->node->number);

@@ -41,7 +41,7 @@
 #include "rule/rule_set.h"
 
 #define SESSION_NAME_DEFAULT "default"
-#define SESSION_STATE_DEFAULT "/var/lib/xdp-cuckoo"
+#define SESSION_STATE_DEFAULT HOST_STATE_DIR
 
 struct change;    /* the keys of the current change */
 struct rule_diff; /* see below */

@@ -379,7 +379,7 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 
 	*session = (struct session){};
 	*guard = (struct guard){};
-	error = invocation->is_forced ? 0 : guard_open(guard, reason);
+	error = invocation->is_forced ? 0 : guard_open(guard, invocation->state, reason);
 	if (!error)
 		error = invocation->is_dry_run ?
 				session_open_dry_run(session, invocation->state, invocation->name, reason) :

@@ -304,7 +304,7 @@ const char *command_format_name(const struct abi_options *options);
  * Reports stored rules that block this host, its gateways or its operator, before a command puts them in
  * force. Such rules exist after --force, on another host, or when addresses changed. -ENOMEM.
  */
-int command_report_blocked(const struct session *session, struct reason *reason);
+int command_report_blocked(const struct session *session, const char *state, struct reason *reason);
 
 struct command_imported {
 	json_t *answer; /* owned by the caller; it may exist even if the import failed */

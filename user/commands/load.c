@@ -225,7 +225,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 
 	if (!error) {
 		command_report_undone(&session);
-		error = command_report_blocked(&session, reason);
+		error = command_report_blocked(&session, invocation->state, reason);
 	}
 	is_first = !session.filters_count;
 	if (!error)

@@ -296,6 +296,7 @@ static int end(struct refresh *refresh, enum command_status *status)
 	struct feed_message message;
 	struct reason reason;
 	json_t *answer = NULL;
+	char dir[PATH_MAX];
 	int text, error = 0;
 
 	fetch_end(&refresh->fetch, &message, &text);
@@ -303,6 +304,13 @@ static int end(struct refresh *refresh, enum command_status *status)
 		*status = fail(refresh, STATUS_SYSTEM, message.why, message.retry_after_s);
 		return 0;
 	}
+	/* By this the guard knows them, also for the rules that they have just sent. */
+	if (!refresh->invocation->is_dry_run && session_state_dir(refresh->invocation->state, refresh->invocation->name,
+								   dir, sizeof(dir)) == 0)
+		error = host_note_servers(dir, refresh->list->name, message.servers);
+	if (error)
+		output_warning("list '%s': cannot note its servers: %s", refresh->list->name, strerror(-error));
+	error = 0;
 	if (message.outcome == FEED_FETCHED)
 		error = import_text(refresh, text, &answer, &reason);
 	if (text >= 0)

@@ -233,12 +233,12 @@ void command_fit_mtu(struct session *session)
 	}
 }
 
-int command_report_blocked(const struct session *session, struct reason *reason)
+int command_report_blocked(const struct session *session, const char *state, struct reason *reason)
 {
 	const char *reported[BLOCKED_REPORTED_MAX], *const option = session_name_option(session->name);
 	size_t count = 0;
 	struct guard guard;
-	int error = guard_open(&guard, reason);
+	int error = guard_open(&guard, state, reason);
 
 	if (*guard.missing.text)
 		output_note("%s", guard.missing.text);

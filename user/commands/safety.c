@@ -111,7 +111,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_session(&session);
-		error = is_on ? 0 : command_report_blocked(&session, &reason);
+		error = is_on ? 0 : command_report_blocked(&session, invocation->state, &reason);
 	}
 	if (!error)
 		error = change_set_monitor_only(&session, is_on, &reason);

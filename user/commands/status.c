@@ -393,7 +393,7 @@ static enum command_status run_status(const struct invocation *invocation)
 			error = store_shapes(store, &stored.shapes);
 		if (!error)
 			error = store_feeds(store, &stored.lists, &stored.feeds);
-		if (!error && !guard_open(&guard, &reason) && !change_find_void(store, &guard, &rule))
+		if (!error && !guard_open(&guard, invocation->state, &reason) && !change_find_void(store, &guard, &rule))
 			reason_set(&stored.voided, 0, CHANGE_VOID, rule_format(&rule, text));
 		store_close(store);
 		store_unread_reason(error, &reason);

@@ -205,7 +205,7 @@ static int bring_all(struct up *up, struct reason *reason)
 		note_failure(up, command_fail_because(error, reason));
 	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
-	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
+	error = up->is_again ? 0 : command_report_blocked(&up->session, up->invocation->state, reason);
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
 	error = 0;

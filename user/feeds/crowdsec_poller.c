@@ -236,6 +236,8 @@ static void send_status(struct poller *poller)
 	json_t *count;
 
 	json_object_foreach(poller->left_out, why, count) left_out += json_integer_value(count);
+	if (*http_servers())
+		fprintf(poller->to, KEEPER_SERVERS "%s\n", http_servers());
 	fprintf(poller->to, CROWDSEC_STATUS "\n", poller->decisions, left_out - unreadable, unreadable);
 	poller->alive_ms = poller->now_ms;
 }

@@ -29,6 +29,7 @@ bool feed_message_is_sound(struct feed_message *message)
 	       (message->outcome == FEED_FETCHED || !message->bytes) &&
 	       text_is_safe(message->etag, sizeof(message->etag)) &&
 	       text_is_safe(message->modified, sizeof(message->modified)) &&
+	       text_is_safe(message->servers, sizeof(message->servers)) &&
 	       text_is_safe(message->why, sizeof(message->why)) &&
 	       text_is_safe(message->first_bad, sizeof(message->first_bad)) &&
 	       (message->outcome == FEED_FAILED) == (*message->why != '\0');

@@ -317,6 +317,7 @@ static void run(const void *context, int fd)
 	if (!error && !page.is_unmodified)
 		error = finish_rules(&reading, &reason);
 	message.retry_after_s = page.retry_after_s;
+	strcpy(message.servers, http_servers());
 	if (error) {
 		fill(message.why, sizeof(message.why), reason.text);
 	} else {

@@ -109,6 +109,26 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
+static char servers[HOST_SERVERS_BYTES];
+
+const char *http_servers(void)
+{
+	return servers;
+}
+
+/* If there are too many, those from before are forgotten. A server at a socket has no address. */
+static void note_server(const char *address, int port)
+{
+	char server[INET6_ADDRSTRLEN + 16];
+
+	snprintf(server, sizeof(server), "%s %d ", address, port);
+	if (!*address || strspn(address, "0123456789abcdefABCDEF.:") != strlen(address) || strstr(servers, server))
+		return;
+	if (strlen(servers) + strlen(server) >= sizeof(servers))
+		*servers = '\0';
+	strcat(servers, server);
+}
+
 /* Called before each request, also after a redirect: open_socket() is not called if a connection is used again. */
 static int check_request(void *context, char *to, char *from, int to_port, int from_port)
 {
@@ -116,7 +136,7 @@ static int check_request(void *context, char *to, char *from, int to_port, int f
 	const bool was_secure = transfer->is_secure;
 	char *url = NULL;
 
-	(void)from, (void)to_port, (void)from_port;
+	(void)from, (void)from_port;
 	lib.curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
 	transfer->is_secure = url && !strncasecmp(url, "https:", 6);
 	transfer->is_downgraded = was_secure && !transfer->is_secure;
@@ -124,6 +144,7 @@ static int check_request(void *context, char *to, char *from, int to_port, int f
 		return CURL_PREREQFUNC_ABORT;
 	transfer->is_public |= !transfer->has_asked && !special_of(to);
 	transfer->has_asked = true;
+	note_server(to, to_port);
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -44,6 +44,10 @@ struct http_page {
 
 /* 0; -ENOENT: the server answers 404; -errno; with a reason that does not name the URL. */
 int http_get(const struct http_get *get, struct http_page *page, struct reason *reason);
+
+/* "ADDRESS PORT ADDRESS PORT ...": the servers that this process has asked, or proxies. Names are resolved by then. */
+const char *http_servers(void);
+
 void http_free(struct http_page *page);
 
 #endif

@@ -220,7 +220,7 @@ void apply_begin(struct apply_list *list)
 static int open_session(struct apply *apply, struct guard *guard, struct reason *reason)
 {
 	struct session *session = &apply->session;
-	int error = guard_open(guard, reason);
+	int error = guard_open(guard, apply->state, reason);
 
 	if (error)
 		return error;

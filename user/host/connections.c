@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* TCP connections that this host needs: its SSH session, its BGP sessions, the brokers of its fleet. */
+/* TCP connections that this host needs: its SSH session, its BGP sessions, the servers that feed it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <libmnl/libmnl.h>
@@ -18,6 +21,7 @@
 #include "base/memory.h"
 #include "base/safe_text.h"
 #include "host/host.h"
+#include "io/whole_file.h"
 #include "kernel/interfaces.h"
 
 #define ANCESTORS_MAX 64
@@ -228,10 +232,10 @@ static int add_connection(struct host_connections *list, const struct host_conne
  * Adds the broker, if its address is known without asking anybody, and this host's connections to it. If it has a name,
  * these are all connections to its port: asking a name server may take long, and tell nothing during an attack.
  */
-static int add_broker(const char *where, struct host_connections *brokers)
+static int add_broker(const char *where, struct host_connections *servers)
 {
 	struct host_connections found = {};
-	struct host_connection broker = {};
+	struct host_connection broker = { .what = "the fleet's broker" };
 	struct search everywhere = {};
 	char host[HOST_WHERE_BYTES], port[8];
 	bool has_address;
@@ -243,39 +247,120 @@ static int add_broker(const char *where, struct host_connections *brokers)
 	has_address = host_read_address(host, &broker.peer);
 	if (has_address && host_is_loopback(&broker.peer))
 		return 0;
-	error = has_address ? add_connection(brokers, &broker) : 0;
+	error = has_address ? add_connection(servers, &broker) : 0;
 	if (!error)
 		error = search_sockets(&everywhere, &found, ntohs(broker.peer_port));
 	error = error == -ENOMEM ? error : 0;
-	for (size_t i = 0; i < found.count && !error; i++)
+	for (size_t i = 0; i < found.count && !error; i++) {
+		strcpy(found.connection[i].what, broker.what);
 		if (!has_address || host_is_same(&found.connection[i].peer, &broker.peer))
-			error = add_connection(brokers, &found.connection[i]);
+			error = add_connection(servers, &found.connection[i]);
+	}
 	free(found.connection);
 	return error;
 }
 
-/* Reads `broker` and `report` of the section [fleet]. What config/ refuses is left out. */
-static int read_configuration(const char *path, struct host_connections *brokers)
+/* ---- servers of lists by URL, and of CrowdSec ---- */
+
+/* Adds a server, if `address` is one, and not of this host. */
+static int add_server(const char *address, unsigned int port, const char *list, struct host_connections *servers)
+{
+	struct host_connection server = { .peer_port = htons(port) };
+
+	if (!host_read_address(address, &server.peer) || host_is_loopback(&server.peer) || !port || port > 65535 ||
+	    servers->count >= CONNECTIONS_MAX)
+		return 0;
+	snprintf(server.what, sizeof(server.what), "the server of the list '%s',", list);
+	return add_connection(servers, &server);
+}
+
+/* Adds the server of "https://HOST:PORT/...", if HOST is an address. */
+static int add_url(const char *url, const char *list, struct host_connections *servers)
+{
+	const char *where = strstr(url, "://"), *user;
+	char text[HOST_WHERE_BYTES], host[HOST_WHERE_BYTES], port[8];
+
+	if (!where)
+		return 0;
+	where += strlen("://");
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(where, "/?#"), where);
+	user = strrchr(text, '@');
+	where = user ? user + 1 : text;
+	if (host_split(where, host, port))
+		return 0;
+	/* A URL without a port has that of its scheme. */
+	if (!strchr(*where == '[' ? where + strcspn(where, "]") : where, ':'))
+		strcpy(port, strncmp(url, "https", 5) ? "80" : "443");
+	return add_server(host, atoi(port), list, servers);
+}
+
+#define SERVERS_FILE "servers-"
+
+int host_note_servers(const char *dir, const char *list, const char *servers)
+{
+	struct whole_file file = {};
+	char path[PATH_MAX];
+	int error;
+
+	if (snprintf(path, sizeof(path), "%s/" SERVERS_FILE "%s", dir, list) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	error = whole_file_open(&file, path);
+	if (error)
+		return error;
+	fprintf(file.to, "%s\n", servers);
+	return whole_file_close(&file, ferror(file.to) ? -EIO : 0);
+}
+
+/* `path`: of a file that host_note_servers() has written. */
+static int read_noted(const char *path, struct host_connections *servers)
+{
+	const char *list = strrchr(path, '/') + strlen("/" SERVERS_FILE);
+	char text[HOST_SERVERS_BYTES] = "", address[64];
+	FILE *file = fopen(path, "re");
+	unsigned int port;
+	struct stat stat;
+	int error = 0, used;
+
+	if (file && (fstat(fileno(file), &stat) || stat.st_mtime < time(NULL) - HOST_SERVERS_S ||
+		     !fgets(text, sizeof(text), file)))
+		*text = '\0';
+	if (file)
+		fclose(file);
+	for (const char *at = text; !error && sscanf(at, "%63s %5u%n", address, &port, &used) == 2; at += used)
+		error = add_server(address, port, list, servers);
+	return error;
+}
+
+/* ---- what the configuration and the state name ---- */
+
+/* Reads one file of the configuration. What config/ refuses is left out. */
+static int read_configuration(const char *path, struct host_connections *servers)
 {
 	/* Does not wait for the writer of a FIFO. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	bool is_fleet = false, is_first = true;
-	char *text = NULL, *word;
+	char section[64] = "", *text = NULL, *word;
+	const char *list;
+	bool is_first = true;
 	size_t room = 0;
 	int error = 0;
 
 	while (file && !error && getline(&text, &room, file) > 0) {
 		struct ini_line line = ini_line_parse(is_first ? (char *)text_behind_mark(text) : text);
+		bool is_broker, is_url;
 
 		is_first = false;
 		if (line.kind == INI_SECTION)
-			is_fleet = !strcmp(line.name, "fleet");
-		if (!is_fleet || line.kind != INI_KEY || (strcmp(line.name, "broker") && strcmp(line.name, "report")))
+			snprintf(section, sizeof(section), "%s", line.name);
+		if (line.kind != INI_KEY)
 			continue;
-		while (!error && (word = strsep(&line.value, ", \t")))
+		list = !strncmp(section, "list ", 5) ? section + 5 + strspn(section + 5, " ") : section;
+		is_broker = !strcmp(section, "fleet") && (!strcmp(line.name, "broker") || !strcmp(line.name, "report"));
+		is_url = (list != section || !strcmp(section, "crowdsec")) &&
+			 (!strcmp(line.name, "url") || !strcmp(line.name, "sha256-url"));
+		while ((is_broker || is_url) && !error && (word = strsep(&line.value, ", \t")))
 			if (*word)
-				error = add_broker(word, brokers);
+				error = is_url ? add_url(word, list, servers) : add_broker(word, servers);
 	}
 	free(text);
 	if (file)
@@ -290,15 +375,28 @@ void host_also_read(const char *path)
 	also_read = path;
 }
 
-int host_find_brokers(struct host_connections *brokers)
+/* Reads each file whose path fits the pattern of glob(3). */
+static int read_each(const char *pattern, int (*read)(const char *path, struct host_connections *servers),
+		     struct host_connections *servers)
 {
 	glob_t files = {};
-	int error = glob(HOST_CONFIG_DIR "/*.conf", 0, NULL, &files) == GLOB_NOSPACE ? -ENOMEM : 0;
+	int error = glob(pattern, 0, NULL, &files) == GLOB_NOSPACE ? -ENOMEM : 0;
 
 	for (size_t i = 0; i < files.gl_pathc && !error; i++)
-		error = read_configuration(files.gl_pathv[i], brokers);
-	if (also_read && !error)
-		error = read_configuration(also_read, brokers);
+		error = read(files.gl_pathv[i], servers);
 	globfree(&files);
+	return error;
+}
+
+int host_find_servers(const char *state, struct host_connections *servers)
+{
+	char noted[PATH_MAX];
+	int error = read_each(HOST_CONFIG_DIR "/*.conf", read_configuration, servers);
+
+	if (also_read && !error)
+		error = read_configuration(also_read, servers);
+	if (!error && snprintf(noted, sizeof(noted), "%s/*/" SERVERS_FILE "*", state ? state : HOST_STATE_DIR) <
+			      (int)sizeof(noted))
+		error = read_each(noted, read_noted, servers);
 	return error;
 }

@@ -47,12 +47,13 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
 /*
  * Collects these flows of this network namespace: the connection of the SSH session of this process, and the next login from
  * there; packets from the
- * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the brokers of
- * the fleet, see host_find_brokers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
+ * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the servers that
+ * feed it, see host_find_servers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
  * together; DHCPv6 and router advertisements; packets from and to this host's addresses, except 127.0.0.0/8 and ::1. What
- * cannot be found is left out. 0; -ENOMEM. guard_close() accepts a zeroed struct.
+ * cannot be found is left out. `state`: where host_note_servers() has written; NULL: HOST_STATE_DIR. 0; -ENOMEM.
+ * guard_close() accepts a zeroed struct.
  */
-int guard_open(struct guard *guard, struct reason *reason);
+int guard_open(struct guard *guard, const char *state, struct reason *reason);
 void guard_close(struct guard *guard);
 
 /* Whether the rule may change what happens to one of the flows. */
@@ -95,6 +96,7 @@ struct host_addresses {
 struct host_connection {
 	struct host_address peer, own;
 	__be16 peer_port, own_port;
+	char what[64]; /* the peer is, for example "the fleet's broker"; "": not known */
 };
 
 struct host_connections {
@@ -147,6 +149,7 @@ bool host_find_ssh(struct host_connection *ssh);
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers);
 
 #define HOST_CONFIG_DIR "/etc/xdp-cuckoo"
+#define HOST_STATE_DIR "/var/lib/xdp-cuckoo"
 #define HOST_BROKER_PORT 6379 /* of Redis, where the configuration names no port */
 #define HOST_WHERE_BYTES 256
 
@@ -154,11 +157,21 @@ int host_find_bgp(struct host_connections *peers, struct host_connections *serve
 int host_split(const char *where, char host[HOST_WHERE_BYTES], char port[8]);
 
 /*
- * Adds the brokers that files *.conf in HOST_CONFIG_DIR name by address (own_port 0), and connections of this host to these;
- * if a broker has a name, all connections to its port. No name is looked up. 0; -ENOMEM.
+ * Adds the servers that files *.conf in HOST_CONFIG_DIR name by address (own_port 0): brokers, and those of lists by URL and of
+ * CrowdSec; connections of this host to these brokers; if a broker has a name, all connections to its port; and the servers
+ * that host_note_servers() has written in the last HOST_SERVERS_S. No name is looked up. 0; -ENOMEM.
  * host_also_read(): from now on also those of this file. The path is not copied.
  */
 void host_also_read(const char *path);
-int host_find_brokers(struct host_connections *brokers);
+int host_find_servers(const char *state, struct host_connections *servers);
+
+#define HOST_SERVERS_S (30 * 86400)
+#define HOST_SERVERS_BYTES 512
+
+/*
+ * Notes which servers feed the list: "ADDRESS PORT ADDRESS PORT ...", as they were asked last. `dir`: of the store, below
+ * `state` of guard_open(). 0; -errno.
+ */
+int host_note_servers(const char *dir, const char *list, const char *servers);
 
 #endif

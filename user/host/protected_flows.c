@@ -350,13 +350,15 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
  * next connection has another port. Without one (own_port 0), adds the packets of a future connection to any address of
  * this host.
  */
-static int guard_servers(struct guard *guard, const struct host_connections *servers, const char *what,
-			 const char *name, const struct host_addresses *own)
+static int guard_servers(struct guard *guard, const struct host_connections *servers, bool is_bgp,
+			 const struct host_addresses *own)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < servers->count && !error; i++) {
 		const struct host_connection *server = &servers->connection[i];
+		const char *what = is_bgp ? "the BGP session with" : server->what;
+		const char *name = is_bgp ? "the BGP peer" : server->what;
 		const size_t ends = server->own_port ? 0 : own->count;
 
 		for (size_t k = 0; k <= ends && k <= ADDRESSES_PAIRED_MAX && !error; k++) {
@@ -380,10 +382,10 @@ static int guard_servers(struct guard *guard, const struct host_connections *ser
 	return error;
 }
 
-int guard_open(struct guard *guard, struct reason *reason)
+int guard_open(struct guard *guard, const char *state, struct reason *reason)
 {
-	struct host_addresses own = {}, gateways = {}, servers = {};
-	struct host_connections bgp = {}, bgp_servers = {}, brokers = {};
+	struct host_addresses own = {}, gateways = {}, name_servers = {};
+	struct host_connections bgp = {}, bgp_servers = {}, servers = {};
 	struct host_connection ssh;
 	bool has_more_routes = false;
 	int error;
@@ -393,7 +395,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 	if (!error)
 		error = host_find_gateways(&gateways, &has_more_routes);
 	if (!error)
-		error = host_find_name_servers(&servers);
+		error = host_find_name_servers(&name_servers);
 	if (!error)
 		error = host_find_bgp(&bgp, &bgp_servers);
 	/* The functions before host_find_bgp() fail only for want of memory. */
@@ -410,20 +412,20 @@ int guard_open(struct guard *guard, struct reason *reason)
 			 "does not use now",
 			 *guard->missing.text ? "; " : "");
 	if (!error)
-		error = host_find_brokers(&brokers);
+		error = host_find_servers(state, &servers);
 	/* First those that an operator would miss soonest. */
 	if (!error && host_find_ssh(&ssh))
 		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", &own);
 	if (!error)
 		error = guard_peers(guard, &gateways, &own, guard_gateway);
 	if (!error)
-		error = guard_peers(guard, &servers, &own, guard_name_server);
+		error = guard_peers(guard, &name_servers, &own, guard_name_server);
 	for (size_t i = 0; i < bgp.count && !error; i++)
 		error = guard_session(guard, &bgp.connection[i], true, "the BGP session with", "the BGP peer", &own);
 	if (!error)
-		error = guard_servers(guard, &bgp_servers, "the BGP session with", "the BGP peer", &own);
+		error = guard_servers(guard, &bgp_servers, true, &own);
 	if (!error)
-		error = guard_servers(guard, &brokers, "the fleet's broker", "the fleet's broker", &own);
+		error = guard_servers(guard, &servers, false, &own);
 	for (size_t i = 0; i < own.count && i < ADDRESSES_PAIRED_MAX && !error; i++)
 		error = guard_link(guard, &own.address[i]);
 	for (size_t i = 0; i < own.count && !error; i++) {
@@ -438,10 +440,10 @@ int guard_open(struct guard *guard, struct reason *reason)
 	}
 	free(own.address);
 	free(gateways.address);
-	free(servers.address);
+	free(name_servers.address);
 	free(bgp.connection);
 	free(bgp_servers.connection);
-	free(brokers.connection);
+	free(servers.connection);
 	if (!error)
 		return 0;
 	guard_close(guard);

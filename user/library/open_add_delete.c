@@ -69,7 +69,7 @@ int public_open_session(struct xdp_cuckoo_filter *filter)
 	int error = public_check_files(&filter->reason);
 
 	if (!error && has_guard)
-		error = guard_open(&filter->guard, &filter->reason);
+		error = guard_open(&filter->guard, filter->state, &filter->reason);
 	if (!error)
 		error = (filter->flags & XDP_CUCKOO_NO_WAIT ?
 				 session_try_open :

@@ -50,6 +50,7 @@ struct keeping {
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
+	char servers[HOST_SERVERS_BYTES], noted[HOST_SERVERS_BYTES]; /* that feed the list; as host_note_servers() has them */
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
@@ -227,6 +228,24 @@ static void forget_report(struct keeping *keeping)
 	keeping->has_report = false;
 }
 
+/* The guard shall know them before the lines that they sent are applied. */
+static void note_servers(struct keeping *keeping)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	char dir[PATH_MAX];
+	struct reason reason;
+	int error = strcmp(keeping->servers, keeping->noted) ?
+			    session_state_dir(keeper->state, keeper->name, dir, sizeof(dir)) :
+			    -EALREADY;
+
+	error = error ? error : host_note_servers(dir, keeper->list, keeping->servers);
+	if (!error)
+		strcpy(keeping->noted, keeping->servers);
+	else if (error != -EALREADY && error != -ENOENT) /* the first change makes the directory */
+		reason_set(&reason, error, "cannot note the servers of the list: %s", strerror(-error)),
+			add_note(keeping, &reason);
+}
+
 static void apply_group(struct keeping *keeping)
 {
 	const struct list_keeper *keeper = keeping->keeper;
@@ -234,7 +253,10 @@ static void apply_group(struct keeping *keeping)
 	struct reason reason;
 	bool is_failed;
 	char *flows = NULL;
-	int error = guard_open(&keeping->guard, &reason);
+	int error;
+
+	note_servers(keeping);
+	error = guard_open(&keeping->guard, keeper->state, &reason);
 
 	keeping->guard.insist = "";
 	keeping->session = (struct session){};
@@ -317,6 +339,8 @@ static void take_line(struct keeping *keeping, size_t text)
 			fprintf(keeping->report, "%s\n", of_report);
 	} else if (!strcmp(line, "# counts")) {
 		keeping->is_asked = true;
+	} else if (!strncmp(line, KEEPER_SERVERS, strlen(KEEPER_SERVERS))) {
+		snprintf(keeping->servers, sizeof(keeping->servers), "%s", line + strlen(KEEPER_SERVERS));
 	} else if (keeper->take_status(line, keeping->source)) {
 		return;
 	} else if ((strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole) &&

@@ -7,6 +7,7 @@
  *   del RULE			the list has it no more
  *   # all			the lines `add` up to the line `# end` are the whole list. It replaces the present one.
  *   # end
+ *   # servers ADDRESS PORT ...	which feed the list: see host_note_servers(); before a status
  *   # counts			asks the keeper to answer: see struct list_keeper
  *   #:...			of a report on flows, up to "#:end": see lists/flow_report.h
  *   # ...			for take_status(); it also shows that the reader is alive
@@ -21,6 +22,7 @@
 #include "change/change.h"
 
 #define KEEPER_WANTS_ALL '!'
+#define KEEPER_SERVERS "# servers "
 
 struct list_keeper {
 	const char *state, *name; /* of the filter: see session_open() */

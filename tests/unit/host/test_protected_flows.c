@@ -91,7 +91,7 @@ static struct guard open_guard(void)
 	struct guard guard;
 	struct reason reason;
 
-	assert_int_equal(guard_open(&guard, &reason), 0);
+	assert_int_equal(guard_open(&guard, NULL, &reason), 0);
 	return guard;
 }
 
@@ -585,7 +585,7 @@ static int show_flows(void)
 	struct reason reason;
 	struct guard guard;
 
-	if (guard_open(&guard, &reason))
+	if (guard_open(&guard, NULL, &reason))
 		return 1;
 	for (size_t i = 0; i < guard.count; i++) {
 		char text[RULE_TEXT_BYTES];
