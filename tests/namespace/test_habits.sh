@@ -338,7 +338,7 @@ test_advice() {
 		monitor-only=on|did you mean 'monitor-only'
 		unbann 192.0.2.1|did you mean 'unban'
 		delete 3|rules have no numbers
-		allow ssh|tcp ssh
+		allow ssh|a port is dport ssh
 		add file list.netset|xdp-cuckoo import FILE
 		add list.netset|xdp-cuckoo import FILE
 		add !192.0.2.1|action pass
@@ -390,6 +390,7 @@ test_advice() {
 		import x --allow|with import, takes --action pass
 		-a 192.0.2.1|xdp-cuckoo add ADDRESS action pass
 		-d 192.0.2.1|xdp-cuckoo add ADDRESS;
+		-td 192.0.2.1 600|xdp-cuckoo add ADDRESS timeout TIME
 		decisions list|add ADDRESS timeout
 		list action allow|drop, pass or monitor
 		add asn 64496|with preset = asn and asn = 64496 into the configuration

@@ -121,6 +121,10 @@ test_bad_lines() {
 	assert_equal 20 "$(grep -c 'not a word of a rule' "$STATE/err")" "bad lines named"
 	assert_error 'many: 80 more bad lines$'
 	assert_equal 3 "$(xc list | wc -l)" "rules"
+	case_begin 'a ; inside of a word is no comment'
+	printf '192.0.2.1;192.0.2.2\n192.0.2.3;dport=22\n192.0.2.4; x\n192.0.2.5;\n; x\n' >"$STATE/list"
+	assert_status 2 xc import "$STATE/list" --replace --force
+	assert_equal 'src 192.0.2.4 src 192.0.2.5' "$(xc list | xargs)" "rules"
 }
 
 # Some tools read 010 as 8, others as 10: every format refuses it.

@@ -181,6 +181,8 @@ static const struct advice foreign_options[] = {
 	{ "p", "words of a rule have no dashes: proto tcp; what no rule matches: xdp-cuckoo policy" },
 	{ "f", "a file is named without an option: xdp-cuckoo import FILE; to insist write --force" },
 	{ "a", "to let pass: xdp-cuckoo add ADDRESS action pass; write --all, with unload; list shows everything" },
+	{ "td", "write the command: xdp-cuckoo add ADDRESS timeout TIME" },
+	{ "ta", "write the command: xdp-cuckoo add ADDRESS action pass timeout TIME" },
 	{ "dr|ar|tr", "write the command: xdp-cuckoo del ADDRESS" },
 	{ "ttl|bantime|duration|expire|expires",
 	  "a list, with import, takes --timeout TIME; a rule is written without dashes: timeout TIME" },

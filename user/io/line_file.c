@@ -102,6 +102,13 @@ int reader_line(struct reader *reader)
 	return reader->is_cut ? -EMSGSIZE : 1;
 }
 
+/* "192.0.2.1;192.0.2.2" and "192.0.2.1;dport=22" have no comment: something would be lost without a word. */
+static bool begins_comment(const char *line, const char *at)
+{
+	return *at == '#' || (*at == ';' && (at == line || isspace((unsigned char)at[-1]) || !at[1] ||
+					     isspace((unsigned char)at[1])));
+}
+
 int reader_next(struct reader *reader)
 {
 	int got;
@@ -110,7 +117,7 @@ int reader_next(struct reader *reader)
 		char *start = reader->line, *end = start;
 		bool is_quoted = false;
 
-		for (; *end && (is_quoted || (*end != '#' && *end != ';')); end++)
+		for (; *end && (is_quoted || !begins_comment(reader->line, end)); end++)
 			is_quoted ^= *end == '"';
 		while (start < end && isspace((unsigned char)*start))
 			start++;

@@ -33,6 +33,9 @@ int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_
 int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action, struct rule *rule,
 		      struct rule_masked *masked, struct reason *reason);
 
+/* The protocol that the phrase names; 0: none, or several. */
+__u8 rule_phrase_protocol(const struct rule_phrase *phrase);
+
 /* The keyword that the word is, in small letters or capitals; NULL: none. */
 const char *rule_keyword(const char *word);
 

@@ -53,7 +53,7 @@ bool rule_protocol_number(const char *word, __u8 *number)
 {
 	unsigned long value;
 
-	for (size_t i = 0; i < PROTOCOLS; i++)
+	for (size_t i = 0; i < PROTOCOLS && !isdigit((unsigned char)*word); i++)
 		if (!strcasecmp(protocols[i].name, word)) {
 			*number = protocols[i].number;
 			return true;
@@ -157,8 +157,6 @@ bool rule_service_port(const char *name, __u8 proto, __u16 *port)
 		return false;
 	pthread_once(&services_once, read_services);
 	found = tfind(&wanted, &services, compare_services);
-	if (!found && proto)
-		return rule_service_port(name, 0, port);
 	if (found)
 		*port = (*found)->port;
 	return found && *port;

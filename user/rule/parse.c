@@ -20,7 +20,7 @@
 struct parser {
 	struct rule *rule;
 	struct rule_masked *masked; /* NULL: host bits are refused */
-	__u8 proto;                 /* of the phrase: services are named for a protocol; 0: any */
+	const struct rule_phrase *phrase;
 	struct reason *reason;
 };
 
@@ -251,6 +251,22 @@ static int parse_fragment(struct parser *parser, const struct keyword *keyword, 
 		    value);
 }
 
+/* 1: the value is the name of a service of the rule's protocol, or of any if the rule has none. 0: it is no name. -EINVAL. */
+static int parse_service(struct parser *parser, const struct keyword *keyword, const char *value, unsigned long *number)
+{
+	const __u8 proto = isalpha((unsigned char)*value) ? rule_phrase_protocol(parser->phrase) : 0;
+	__u16 port;
+
+	if (!rule_service_port(value, proto, &port)) {
+		if (!proto || !rule_service_port(value, 0, &port))
+			return 0;
+		return fail(parser, "'%s %s': in /etc/services it is no service of this protocol; write %s %u",
+			    keyword->word, value, keyword->word, port);
+	}
+	*number = port;
+	return 1;
+}
+
 /* A port and an ICMP type or code use the same member, so a rule must not have both. */
 static int parse_port(struct parser *parser, const struct keyword *keyword, const char *value)
 {
@@ -260,29 +276,31 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 	__u8 *free = keyword->is_dst ? &rule->details.dport_free : &rule->details.sport_free;
 	unsigned long max = is_port ? 65535 : 255;
 	unsigned long number;
-	__u16 service;
+	int is_service;
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != keyword->kind)
 		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
-	if (is_port && rule_service_port(value, parser->proto, &service))
-		number = service;
-	else if (is_port && strchr(value, '/') && isdigit((unsigned char)value[strlen(value) - 1])) {
+	is_service = is_port ? parse_service(parser, keyword, value, &number) : 0;
+	if (is_service < 0)
+		return is_service;
+	if (!is_service && is_port && strchr(value, '/') && isdigit((unsigned char)value[strlen(value) - 1])) {
 		unsigned int bits;
 
 		if (parse_block(parser, keyword, value, &number, &bits))
 			return -EINVAL;
 		*free = RULE_PORT_BITS - bits;
-	} else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,"))
+	} else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,")) {
 		return fail(parser,
 			    "'%s %s': these are several, and one rule has one; add takes several, and so does a list file",
 			    word, value);
-	else if (rule_number_parse(value, max, &number))
+	} else if (!is_service && rule_number_parse(value, max, &number)) {
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
 			    is_port && strchr(value, ':')   ? "; a range is written like 80-90" :
 			    !is_port && strchr(value, '/')  ? "; write type N code N" :
 			    !isalpha((unsigned char)*value) ? "" :
 			    is_port                         ? ", or a name in /etc/services" :
 							      "; ping is type 8, in IPv6 type 128");
+	}
 	rule->port_kind = keyword->kind;
 	rule->fields |= keyword->is_dst ? RULE_DPORT : RULE_SPORT;
 	*(keyword->is_dst ? &rule->dport : &rule->sport) = htons(number);
@@ -449,15 +467,12 @@ static int check_whole(struct parser *parser)
 int rule_phrase_parse(const struct rule_phrase *phrase, enum rule_action action, struct rule *rule,
 		      struct rule_masked *masked, struct reason *reason)
 {
-	struct parser parser = { .rule = rule, .masked = masked, .reason = reason };
+	struct parser parser = { .rule = rule, .masked = masked, .phrase = phrase, .reason = reason };
 	unsigned int seen = 0; /* bit i is set once keywords[i] was read */
 
 	memset(rule, 0, sizeof(*rule));
 	rule->family = FLOW_NO_FAMILY;
 	rule->action = action;
-	for (size_t i = 0; i < phrase->count; i += 2)
-		if (!strcmp(phrase->words[i], "proto") && phrase->words[i + 1])
-			rule_protocol_number(phrase->words[i + 1], &parser.proto);
 	for (size_t i = 0; i < phrase->count; i += 2) {
 		const struct keyword *keyword = find_keyword(phrase->words[i]);
 		const unsigned int bit = 1U << (keyword - keywords);

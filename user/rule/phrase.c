@@ -41,7 +41,7 @@ static const struct synonym {
 	{ "bantime|expires|for|duration", "timeout", NULL },
 	{ "reason", "comment", NULL },
 	{ "drop|deny|block|ban", "action", "drop" },
-	{ "pass|allow|accept|permit|nomatch", "action", "pass" },
+	{ "pass|allow|accept|permit", "action", "pass" },
 	{ "monitor", "action", "monitor" },
 };
 
@@ -50,7 +50,7 @@ static const struct {
 	const char *words, *before; /* NULL: anything */
 	const char *all;            /* addresses of the family that the rule is for */
 } fillers[] = {
-	{ "counter|and|{|}", NULL, NULL },
+	{ "counter|and", NULL, NULL },
 	{ "ip", "saddr|daddr|protocol|length|src|dst|proto", "0.0.0.0/0" },
 	{ "ip6", "saddr|daddr|nexthdr|src|dst|proto", "::/0" },
 	{ "th", "sport|dport", NULL },
@@ -133,7 +133,8 @@ static bool is_port(const char *word, __u8 proto)
 		return !strpbrk(word, ".:/");
 	/* "https,ssh" */
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(word, ","), word);
-	return !rule_keyword(word) && !synonym && !is_protocol(word) && rule_service_port(first, proto, &number);
+	return !rule_keyword(word) && !synonym && !is_protocol(word) && 
+	       (rule_service_port(first, proto, &number) || rule_service_port(first, 0, &number));
 }
 
 /* ---- the phrase ---- */
@@ -177,13 +178,21 @@ static int add_part(struct phrase_reading *reading, const char *keyword, const c
 	return value ? add(reading, keyword, value) : -EINVAL;
 }
 
-/* The value that the phrase has for this keyword; NULL: none. */
-static const char **find_value(struct rule_phrase *phrase, const char *keyword)
+/* Where the phrase has the value for this keyword; NULL: nowhere. */
+static const char **find_value(const struct rule_phrase *phrase, const char *keyword)
 {
 	for (size_t i = 0; i < phrase->count; i += 2)
 		if (!strcmp(phrase->words[i], keyword))
-			return &phrase->words[i + 1];
+			return (const char **)&phrase->words[i + 1];
 	return NULL;
+}
+
+__u8 rule_phrase_protocol(const struct rule_phrase *phrase)
+{
+	const char **value = find_value(phrase, "proto");
+	__u8 number;
+
+	return value && *value && rule_protocol_number(*value, &number) ? number : 0;
 }
 
 /* Makes "value,text" of *value; only "text" if that is NULL. Each text costs its length once. 0; -EINVAL. */
@@ -280,6 +289,11 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 	/* In nft, flags in braces are all flags that a packet has. */
 	if (*value == '{' && strcmp(keyword, "comment") && strcmp(keyword, "flags"))
 		return add_braced(reading, keyword);
+	if (ispunct((unsigned char)*value) && strchr("!<>=&^", *value) && strcmp(keyword, "comment"))
+		return fail(reading,
+			    "'%s %.40s': a rule has no such signs: write the value alone, or ranges, 0-21,23-65535 for all "
+			    "but 22",
+			    keyword, value);
 	reading->next++;
 	/* tcpdump's "src port 53" */
 	if (takes_address && !strcasecmp(value, "port"))
@@ -390,11 +404,6 @@ static int read_word(struct phrase_reading *reading, const char *word)
 	if (synonym)
 		return synonym->value ? add(reading, synonym->keyword, synonym->value) :
 					add_next(reading, synonym->keyword);
-	error = read_filler(reading, word);
-	if (error)
-		return error > 0 ? 0 : error;
-	if (!strcmp(word, "-") && (error = add_end_of_range(reading)) <= 0)
-		return error;
 	if (is_protocol(word)) {
 		/* "tcp", "tcp 443", "tcp https" */
 		const bool has_port = rule_protocol_number(word, &number) && rule_has_ports(number) &&
@@ -405,6 +414,11 @@ static int read_word(struct phrase_reading *reading, const char *word)
 			error = add(reading, "proto", word);
 		return error || !has_port ? error : add(reading, "dport", reading->words[reading->next++]);
 	}
+	error = read_filler(reading, word);
+	if (error)
+		return error > 0 ? 0 : error;
+	if (!strcmp(word, "-") && (error = add_end_of_range(reading)) <= 0)
+		return error;
 	if (equals) {
 		const char *name = keep(reading, word, equals - word);
 		const char *keyword = name ? rule_keyword_of(name) : NULL;

@@ -16,10 +16,14 @@
 static const struct advice strangers[] = {
 	{ "port", "is the sender's or the receiver's: write sport or dport" },
 	{ "tcp/udp|tcp,udp", "is not a word of a rule: both protocols are written proto tcp,udp" },
-	{ "ports", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
+	{ "ports|portrange", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
+	{ "or", "is not a word of a rule: several values are written A,B; for other fields write a rule for each" },
+	{ "netmask|mask", "is not a word of a rule: write ADDRESS/MASK" },
+	{ "{|}", "belongs behind the name of a field: src { ADDRESS, ADDRESS }" },
+	{ "nomatch", "is no field of a rule: what passes in spite of all lists has action pass" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
 	{ "syn", "is not a word of a rule: write flags syn/syn,ack, or for packets that begin something state new" },
-	{ "ct",
+	{ "ct|established|related|keep",
 	  "is no field of a rule: each packet is judged alone, without its connection; for packets that begin something write state new" },
 	{ "iif|iifname|dev|on",
 	  "is no field of a rule: leave out the interface, a rule holds on all of xdp-cuckoo load" },
@@ -46,19 +50,15 @@ static const struct advice strangers[] = {
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
 	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
 	{ "until", "is no field of a rule: write timeout TIME, from now on, or expires 2026-12-01T00:00Z" },
-	{ "hour|hours|minutes|days", "is not a word of a rule: a time is one word, like 1h30m or 2d" },
+	{ "day|days|hour|hours|minute|minutes|second|seconds", "is not a word of a rule: a time is one word, like 1h30m or 2d" },
 };
 
 static int number_reason(const struct rule_phrase *phrase, const char *word, struct reason *reason)
 {
-	bool is_about_icmp = false;
+	const __u8 proto = rule_phrase_protocol(phrase);
+	const bool is_about_icmp = proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6;
 	__s64 time_ms;
-	__u8 number;
 
-	for (size_t i = 0; i < phrase->count; i += 2)
-		if (!strcmp(phrase->words[i], "proto") && phrase->words[i + 1] &&
-		    rule_protocol_number(phrase->words[i + 1], &number))
-			is_about_icmp = number == IPPROTO_ICMP || number == IPPROTO_ICMPV6;
 	if (word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
 		return fail(reason, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
 	if (strchr(word, '/'))
@@ -112,8 +112,7 @@ int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, cons
 			    rule_keyword_of(word + strspn(word, "-")) ? rule_keyword_of(word + strspn(word, "-")) :
 									word + strspn(word, "-"));
 	if (rule_service_port(word, 0, &port))
-		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s, or tcp %.80s", word, word,
-			    word);
+		return fail(reason, "'%.80s' is not a word of a rule; a port is dport %.80s", word, word);
 	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
 	if (isalpha((unsigned char)*word) && !phrase->count && next)
 		return fail(reason,
