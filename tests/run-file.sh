@@ -12,7 +12,8 @@ trap 'rm -f "$log"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# summarise FILE STATUS SECONDS: reads TAP with other lines between; those before a failure or a skip are about it.
+# summarise FILE STATUS SECONDS: reads TAP with other lines between; those before a failure are about it,
+# the last one before a skip may be its reason.
 # Writes "passed failed skipped", and then what the reader wants to see.
 summarise() {
 	awk -v file="$1" -v status="$2" -v seconds="$3" -v limit="$LIMIT_S" '
@@ -21,9 +22,19 @@ summarise() {
 	/^[0-9]+\.\.[0-9]+$/ { next }
 	/^(not )?ok .*# SKIP/ {
 		skipped++
-		sub(/^(not )?ok [0-9]* *(- )?/, ""); sub(/# SKIP */, "")
-		say("skipped " $0)
-		show_other(); others = 0
+		sub(/^(not )?ok [0-9]* *(- )?/, "")
+		name = why = $0
+		sub(/ *# SKIP.*/, "", name); sub(/.*# SKIP */, "", why)
+		if (name == "") { # cmocka has the name behind it, and no reason
+			name = why
+			why = other[others]
+		}
+		sub(/^skipped: /, "", why)
+		if (!count_of[why]++) {
+			first[why] = name
+			reason[++reasons] = why
+		}
+		others = 0
 		next
 	}
 	/^ok .* # / { say(substr($0, 4)) }
@@ -34,6 +45,10 @@ summarise() {
 	detail && /^# / { say($0); detail = !/ error: /; next }
 	{ detail = 0; other[++others] = $0 }
 	END {
+		for (i = 1; i <= reasons; i++) {
+			more = count_of[reason[i]] - 1
+			say("skipped " first[reason[i]] (more ? " and " more " more" : "") ": " reason[i])
+		}
 		if (status && !failed || !(passed + failed + skipped)) {
 			failed++
 			show_other()

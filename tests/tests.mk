@@ -51,11 +51,17 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 $(BUILD)/tests/unit/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
 $(BUILD)/tests/unit/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
-# Each test program is one file, linked with everything of the tool but main().
-$(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
+# The tool without main(). A program gets those objects of it that it uses.
+ENGINE := $(BUILD)/tests/engine.a
+$(ENGINE): $(ENGINE_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsT $@ $^
+
+# Each test program is one file.
+$(BUILD)/tests/%: tests/%.c $(ENGINE) $(OBJECT)
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
-		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) \
+		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE) $(LDFLAGS) $(LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
 # The appliers of its followers are functions of its own.
@@ -145,6 +151,10 @@ test: packages ## install what is missing, build, run every test
 	$(Q)sh tests/packages/install.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/run.sh
+
+# No root, no network, and no package beyond those of the build and cmocka. `make test` runs all of it, too.
+check: ## the tests that need no root, in a minute: unit tests, and every store of drawn changes judged
+	$(Q)sh tests/check.sh
 
 test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds \
 	$(FAULTY_TOOL) $(FAULTS) $(SIMULATION)
@@ -265,5 +275,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/checks/verify.sh
 
-.PHONY: packages test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
+.PHONY: packages check test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model test-simulation plots test-seeds

@@ -3,6 +3,8 @@
 # The folders of user/ include only lower layers, and the check of that finds a wrong include.
 . tests/lib.sh
 
+NEEDS_ROOT=no
+
 test_every_include_is_of_a_lower_layer() {
 	assert_status 0 sh tests/layers.sh
 }

@@ -21,6 +21,7 @@ TEST_MAIN(NULL, NULL)
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <net/if.h>
+#include <time.h>
 
 #include "change/change.h"
 #include "change/internal.h"
@@ -462,6 +463,15 @@ TEST(test_drawn_changes)
 		run_seed(seed);
 	print_message("# %llu stores, %llu verdicts\n", (unsigned long long)every_store.stores,
 		      (unsigned long long)judged);
+}
+
+/* Others at each run. */
+TEST(test_fresh_changes)
+{
+	const uint64_t seed = environment_number("SEED", time(NULL) * 1000003ULL + getpid());
+
+	print_message("# SEED=%llu\n", (unsigned long long)seed);
+	run_seed(seed);
 }
 
 static int setup_all(void **state)

@@ -215,6 +215,7 @@ static int child_reads_only(struct fixture *f)
 
 STORE_TEST(test_reads_without_permission_to_write)
 {
+	needs_root();
 	add(f, "192.0.2.1");
 	close_store(f);
 	assert_int_equal(chmod(f->top, 0755), 0);

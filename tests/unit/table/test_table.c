@@ -298,7 +298,7 @@ static struct table_entry *unlike_entries(const struct table *table, __u64 seed,
 /* Fills and empties the table in turns. A compact table has many entries more than once. */
 static void change_at_random(const struct table_kind *kind, __u64 seed)
 {
-	enum { KEYS = 1500, STEPS = 300000, TURN = 4000 };
+	enum { KEYS = 1500, STEPS = 60000, TURN = 4000 };
 	struct table_entry *entry, held[1024];
 	unsigned int times[KEYS] = {};
 	struct fixture f;
