@@ -107,6 +107,11 @@ text() {
 	printf '2026-11-24T13:21:09Z [%s] %s via fictitious aspath [65001] attrs [{Origin: i} %s]\n' "${3:-ROUTE}" "$1" "$2"
 }
 
+# flags ADDRESS OPERATORS: a flow with TCP flags, as gobgp -j prints it.
+flags() {
+	printf '{"nlri":{"value":[{"type":1,"value":{"prefix":"%s/32"}},{"type":9,"value":[%s]}]},"attrs":[{"type":16,"value":[{"type":128,"subtype":6,"value":"discard","rate":0}]}]}' "$@"
+}
+
 test_gobgps_text() {
 	config
 	drop='{Extcomms: [discard]}'
@@ -118,6 +123,10 @@ test_gobgps_text() {
 		text '[destination: 198.51.100.3/32][protocol: ==ospf ==94]' "{Extcomms: [valid], [rate: -1.000000], [100], [65000:0]} {Extcomms: [9]}"
 		text '[destination: 198.51.100.4/32]' '{Extcomms: [3377699720527872]}'
 		text '[destination: 198.51.100.14/32][tcp-flags: =S&!A SA][packet-length: <16][fragment: !is-fragment]' "$drop"
+		# Text lacks flags above cwr, so a flow with flags comes by JSON, in pieces of lines.
+		text '[destination: 198.51.100.20/32][tcp-flags: =S]' "$drop"
+		printf 'J[%s,\nJ%s]\n' "$(flags 198.51.100.14 '{"op":1,"value":2},{"op":66,"value":16},{"op":128,"value":18}]},{"type":10,"value":[{"op":132,"value":16}]},{"type":12,"value":[{"op":130,"value":2}')" \
+			"$(flags 198.51.100.20 '{"op":145,"value":258}')"
 		text '[destination: 198.51.100.15/32][protocol: ==tcp][destination-port: >=79&!=80&<=81]' "$drop"
 		text '[destination: 198.51.100.5/32]' '{Extcomms: [discard(as: 65001)], [action: terminal-sample]}'
 		text '198.51.100.66/32' '{Communities: 65001:1, blackhole}'
@@ -178,8 +187,9 @@ test_gobgps_text() {
 		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for two rates, not for a drop
 		[action: sample]|refused flow destination 198.51.100.10/32: it asks for the action sample or terminal, not for a drop
 		/64/32]|refused flow destination 2001:db8:1::/64 offset 32: destination: a rule cannot match a prefix with an offset
-		[tcp-flags: =X]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: no values
-		[tcp-flags: =S&!S]|refused flow destination 198.51.100.11/32 tcp-flags =S&!S: tcp-flags: no packet has such flags
+		[tcp-flags: =X]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: GoBGP's text does not say all of them
+		100.20/|refused flow destination 198.51.100.20/32 tcp-flags =S: tcp-flags: GoBGP's text does not say all of them
+		"value":258|refused flow destination 198.51.100.20/32 tcp-flags =S0x100: tcp-flags: a rule knows only the flags from fin to cwr
 		[fragment: =]|refused flow destination 198.51.100.11/32 fragment =: fragment: a value without bits; whole packets are
 		last-fragment|refused flow destination 198.51.100.11/32 fragment last-fragment: fragment: a rule knows neither the last fragment
 		>65535|refused flow destination 198.51.100.11/32 destination-port >65535: destination-port: no packet has such a value

@@ -216,17 +216,52 @@ static int read_blackhole(struct route *route, const json_t *json, const json_t 
 	return error == -ENOMEM ? error : 0;
 }
 
+/*
+ * What gobgp itself tells flows apart by: it compares their texts, which lack TCP flags above cwr, and how long the values
+ * are. If another flow of the same text follows, gobgp does not withdraw the first.
+ */
+static char *key_of(const json_t *components)
+{
+	json_t *copy = json_deep_copy(components), *component, *item;
+	size_t i, k;
+	char *key;
+
+	json_array_foreach(copy, i, component)
+	{
+		const int type = byte_of(component, "type");
+
+		if (type > 0)
+			json_object_set_new(component, "type", json_integer(type));
+		if (json_is_object(json_object_get(component, "value")))
+			json_object_set_new(component, "offset", json_integer(byte_of(component, "offset")));
+		json_array_foreach(json_object_get(component, "value"), k, item)
+		{
+			const double number = json_number_value(json_object_get(item, "value"));
+			const __s64 value = number > 0 && number < INT32_MAX ? number : INT32_MAX;
+
+			json_object_set_new(item, "op", json_integer(byte_of(item, "op") & 0x47)); /* of these, text */
+			json_object_set_new(item, "value", json_integer(type == TCP_FLAGS ? value & 0xff : value));
+		}
+	}
+	key = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	json_decref(copy);
+	return key;
+}
+
 static int read_flow(struct route *route, const json_t *json, const json_t *nlri,
 		     const struct flowspec_options *options)
 {
 	const json_t *components = json_object_get(nlri, "value");
 	struct reason no_rules = {};
+	json_t *component;
 	struct rule rule;
 	__u64 rate;
 	int error;
+	size_t i;
 
+	json_array_foreach(components, i, component) route->has_flags |= byte_of(component, "type") == TCP_FLAGS;
 	flow_name(components, route->name, sizeof(route->name));
-	route->key = json_dumps(components, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	route->key = key_of(components);
 	if (!route->key)
 		return -ENOMEM;
 	route->is_drop = is_drop(route, json, &rate);

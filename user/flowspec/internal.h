@@ -121,11 +121,13 @@ enum route_kind {
 struct route {
 	enum route_kind kind;
 	bool is_withdrawn;
+	bool has_flags;             /* the flow names TCP flags */
 	bool is_drop;               /* the route asks for a drop or a rate, and `rules` has it */
 	char *key;                  /* two routes with the same key announce the same flow; NULL: of no concern */
 	char peer[FLOW_PEER_BYTES]; /* whose route it is; "": gobgp does not say */
 	char name[FLOW_NAME_BYTES]; /* of flow_name(), or "blackhole 192.0.2.1/32" */
 	struct rule_set rules;      /* that match the flow, sorted, without repetitions; empty: rules cannot match it */
+	bool waits_for_json;        /* it is text, which cannot say all of the flow */
 	enum refusal refusal;       /* why is_drop is false, */
 	struct reason why;          /* in words */
 };

@@ -15,6 +15,7 @@
 #include "flowspec/internal.h"
 
 #define READ_BYTES 65536
+#define PIECE 'J'     /* begins a packet with a piece of a line of JSON, and a line end */
 #define NOTES_MAX 10 /* refused flows and unreadable lines that are named between two renewals */
 #define RENEWALS 4   /* in each stale time */
 #define RENEWAL_MIN_MS 1000
@@ -43,6 +44,8 @@ struct translator {
 	__u64 notes;      /* since the last renewal */
 	__u64 unreadable; /* lines and routes */
 	bool has_packets; /* each packet of standard input is one write of gobgp */
+	bool has_json;    /* of these, packets of JSON came, */
+	bool lost_json;   /* and one was unreadable */
 	char told[STATUS_BYTES];
 };
 
@@ -129,21 +132,50 @@ static void renew(struct translator *translator)
 
 /* ---- input ---- */
 
+/*
+ * gobgp's text does not say all TCP flags: 0x102 looks like 0x2. So the service has it print JSON, too, for the flows with
+ * flags. Other flows are read from text, because JSON of an event fails as a whole. The text of a flow with flags makes only
+ * known that there is one; it ends one only if JSON may have missed that.
+ */
+static bool is_right_form(const struct translator *translator, struct route *route, bool is_json)
+{
+	if (!translator->has_packets || is_json == (route->has_flags && route->kind == ROUTE_FLOW))
+		return true;
+	if (is_json)
+		return false;
+	if (route->is_withdrawn)
+		return !translator->has_json || translator->lost_json;
+	if (node_find(&translator->announced.flows, route->key, strlen(route->key)))
+		return false;
+	rule_set_close(&route->rules); /* what an earlier run has left of it stays until JSON says more */
+	route->is_drop = false;
+	route->waits_for_json = true;
+	route->refusal = REFUSAL_VALUE;
+	reason_set(&route->why, 0, "tcp-flags: GoBGP's text does not say all of them, and its JSON has not come");
+	return true;
+}
+
 static int take_route(struct translator *translator, const char *text)
 {
 	struct reason reason;
 	struct route route;
 	bool is_refused = false;
-	int error = route_read(&route, text, translator->start->options, &reason);
+	int error;
+
+	/* Most routes may be of other families. */
+	route = (struct route){};
+	if (translator->has_packets && *text == '{' && !strstr(text, "\"type\":9,\"value\":["))
+		return 0;
+	error = route_read(&route, text, translator->start->options, &reason);
 
 	if (error == -EBADMSG)
 		count_unreadable(translator, &reason);
 	else
 		translator->is_heard = translator->has_said = true;
-	if (!error && route.key)
+	if (!error && route.key && is_right_form(translator, &route, *text == '{'))
 		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
 	translator->is_reported &= error != 0;
-	if (is_refused)
+	if (is_refused && !(route.waits_for_json && translator->has_json))
 		note(translator, "refused flow ", route.name, route.why.text);
 	route_close(&route);
 	return error == -EBADMSG ? 0 : error;
@@ -171,6 +203,19 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 	return error;
 }
 
+/* Between pieces of a line, as within a route, there is no line end. */
+static int take_piece(struct translator *translator, const char *bytes, size_t length)
+{
+	const __u64 unreadable = translator->unreadable;
+	int error = take_bytes(translator, bytes, length);
+
+	if (!error && !translator->stream.depth && !translator->stream.is_in_array)
+		error = take_bytes(translator, "\n", 1);
+	translator->has_json = true;
+	translator->lost_json |= translator->unreadable != unreadable;
+	return error;
+}
+
 /* Only a packet surely is what gobgp wrote of one route: see route_text_read(). Line ends within it mean nothing. */
 static int take_input(struct translator *translator, char *bytes, size_t length)
 {
@@ -180,6 +225,8 @@ static int take_input(struct translator *translator, char *bytes, size_t length)
 
 	if (!translator->has_packets || *bytes == '[' || *bytes == '{')
 		return take_bytes(translator, bytes, length);
+	if (*bytes == PIECE)
+		return take_piece(translator, bytes + 1, length - 2);
 	/* What is cut off could be another action of the route. */
 	if (length == READ_BYTES) {
 		reason_set(&reason, 0, "a route has more than %d bytes: %.100s", READ_BYTES - 1, bytes);
