@@ -71,8 +71,9 @@ static int bpf_call(enum bpf_cmd command, union bpf_attr *attr)
 }
 
 /*
- * MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. But every kernel does the
- * same before an update of a map of maps returns: maybe_wait_bpf_programs(). So this updates one that nobody uses.
+ * MEMBARRIER_CMD_GLOBAL is synchronize_rcu(): it waits for every look-up, also of a preempted virtual processor. Kernels
+ * with nohz_full CPUs refuse it, and so may a filter of system calls. But every kernel does the same before an update of
+ * a map of maps returns: maybe_wait_bpf_programs(). So this updates one that nobody uses.
  */
 int grace_wait(void)
 {
@@ -84,8 +85,6 @@ int grace_wait(void)
 
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
 	value = bpf_call(BPF_MAP_CREATE, &inner);
 	if (value < 0)
 		return value;

@@ -151,6 +151,42 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 	return error == -E2BIG ? 0 : error;
 }
 
+/* Gives touched keys of the action later ends. */
+static int set_later_ends(struct session *session, struct filter *filter, enum rule_action action,
+			  struct reason *reason)
+{
+	struct pending_keys *keys = &session->change->keys;
+	struct key_rules state;
+
+	for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY; i++) {
+		struct touched_key *touched = &keys->touched[i];
+		bool is_done = true;
+		int error;
+
+		if (!touched->has_new_end || touched->key.shape.action != action)
+			continue;
+		error = key_rules(session->store, store_shape_list(session->store), &touched->key, &state);
+		if (error)
+			return store_unread_reason(error, reason);
+		if (state.rules)
+			error = set_end(session, filter, &touched->key, state.timeout_ms, &is_done, reason);
+		touched->is_done &= state.rules && is_done && !error;
+		/* entries_settle() reports a key that the table lacks. */
+		if (error && error != -ENOENT)
+			return error;
+	}
+	return 0;
+}
+
+/* Whether keys of the action come, or end later. */
+static bool any_comes(const struct pending_keys *keys, enum rule_action action)
+{
+	for (size_t i = 0; i < keys->touched_count; i++)
+		if (keys->touched[i].has_new_end && keys->touched[i].key.shape.action == action)
+			return true;
+	return pending_keys_next(keys, action, &(struct added_key){});
+}
+
 /*
  * Puts the added keys into one table, and gives touched keys later ends. If a step finds that it needs a new table, the
  * other steps are left out.
@@ -158,34 +194,19 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
 	static const enum rule_action order[] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
-	struct pending_keys *keys = &session->change->keys;
-	struct key_rules state;
+	const struct pending_keys *keys = &session->change->keys;
 	int error;
 
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
 	error = publish_new(session, filter, reason);
 	for (size_t step = 0; step < RULE_ACTIONS && !error; step++) {
 		/* A packet may have looked for pass rules already. */
-		if (order[step] == RULE_DROP && pending_keys_next(keys, RULE_PASS, &(struct added_key){}) &&
-		    pending_keys_next(keys, RULE_DROP, &(struct added_key){}))
+		if (order[step] == RULE_DROP && any_comes(keys, RULE_PASS) && any_comes(keys, RULE_DROP))
 			error = filter_wait_for_packets(filter, reason);
 		if (!error)
 			error = insert_action(session, filter, order[step], reason);
-		for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY && !error; i++) {
-			struct touched_key *touched = &keys->touched[i];
-			bool is_done = true;
-
-			if (!touched->has_new_end || touched->key.shape.action != order[step])
-				continue;
-			error = key_rules(session->store, store_shape_list(session->store), &touched->key, &state);
-			if (error)
-				return store_unread_reason(error, reason);
-			if (state.rules)
-				error = set_end(session, filter, &touched->key, state.timeout_ms, &is_done, reason);
-			touched->is_done &= state.rules && is_done && !error;
-			/* entries_settle() reports a key that the table lacks. */
-			error = error == -ENOENT ? 0 : error;
-		}
+		if (!error)
+			error = set_later_ends(session, filter, order[step], reason);
 	}
 	/* If nothing but added keys has changed, an abort need not refill the table: it deletes these keys. */
 	if (!error && filter->way == FILTER_KEY_BY_KEY && !keys->has_new_ends)

@@ -346,6 +346,38 @@ TEST(test_narrower_prefixes_in_place_of_a_wider_one)
 	assert_string_equal(failure, "");
 }
 
+/* Grace periods before the first store after which 10.77.0.1 passes by a rule, and 10.77.0.2 drops. */
+static unsigned int graces_to_pass, graces_to_drop;
+
+static void judge_order(uintptr_t address)
+{
+	(void)address;
+	memory_path(0);
+	if (!graces_to_pass && path_judge(panel[0].bytes, panel[0].length).outcome == OUTCOME_PASS_RULE)
+		graces_to_pass = 1 + memory_graces;
+	if (!graces_to_drop && path_judge(panel[3].bytes, panel[3].length).verdict == VERDICT_DROP)
+		graces_to_drop = 1 + memory_graces;
+}
+
+/* A packet that has looked for pass rules before one came must not meet a drop rule that came with it. */
+TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
+{
+	struct reason reason;
+	struct session session;
+
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.1 action pass timeout 10s", "add 10.99.0.0/24"));
+	path_jiffies += 100 << ABI_TICK_SHIFT; /* its entry has ended */
+	open_session(&session);
+	every_store_begin(judge_order);
+	assert_int_equal(do_lines(&session, LINES("add 10.77.0.1 action pass timeout 1h", "add 10.77.0.0/24"), &reason),
+			 0);
+	every_store_end();
+	session_close(&session);
+	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
+}
+
 static const char *const rules[] = {
 	"10.77.0.1",
 	"10.77.0.2",
