@@ -40,11 +40,6 @@ struct store_meta {
 #define STORE_META_WALL_BEHIND 1
 /* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
-/*
- * The settings before the pending change are in bits 8 to 15. Bits 16 to 31 are the low bits of that change's number,
- * because an older version that ends a change leaves the old settings there.
- */
-#define STORE_META_OLD_SETTINGS 4
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
 _Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1, "meta layout");

@@ -160,18 +160,7 @@ static struct store_settings settings_of(const struct store_meta *meta)
 	return settings;
 }
 
-static struct store_settings undone_settings_of(const struct store_meta *meta)
-{
-	const bool has_old = meta->pending_id && meta->flags & STORE_META_OLD_SETTINGS &&
-			     meta->flags >> 16 == (meta->pending_id & 0xffff);
-	struct store_settings settings = settings_of(meta);
-
-	for (size_t i = 0; i < sizeof(settings) && has_old; i++)
-		((__u8 *)&settings)[i] = meta->flags >> (8 + i) & 1;
-	return settings;
-}
-
-static int read_settings(struct store *store, struct store_settings *settings, bool is_undone)
+int store_settings(struct store *store, struct store_settings *settings)
 {
 	struct store_meta meta;
 	MDB_txn *txn;
@@ -179,46 +168,64 @@ static int read_settings(struct store *store, struct store_settings *settings, b
 
 	if (error)
 		return error;
-	*settings = is_undone ? undone_settings_of(&meta) : settings_of(&meta);
+	*settings = settings_of(&meta);
 	store_read_end(store);
 	return 0;
 }
 
-int store_settings(struct store *store, struct store_settings *settings)
+/* An entry of database "meta". It counts while that change is pending. */
+struct undo_settings {
+	__u64 pending_id;
+	struct store_settings settings;
+};
+
+static MDB_val undo_name(void)
 {
-	return read_settings(store, settings, false);
+	return (MDB_val){ strlen("undo_settings"), "undo_settings" };
 }
 
 int store_undone_settings(struct store *store, struct store_settings *settings)
 {
-	return read_settings(store, settings, true);
+	const MDB_val key = undo_name();
+	struct store_pending pending;
+	struct undo_settings undo;
+	int error = store_settings(store, settings);
+
+	if (!error)
+		error = store_pending(store, &pending);
+	if (!error && pending.id)
+		error = store_late_get(store, "meta", &key, &undo, sizeof(undo));
+	if (!error && pending.id && undo.pending_id == pending.id)
+		*settings = undo.settings;
+	return error == -ENOENT ? 0 : error;
 }
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
-	struct store_settings now = settings_of(&store->meta), undone = undone_settings_of(&store->meta);
-	const bool has_undone = store->makes_pending || store_has_earlier_pending(store);
-	__u32 bits = STORE_META_OLD_SETTINGS | (store->meta.pending_id & 0xffff) << 16;
+	const bool has_undo = store->makes_pending || store_has_earlier_pending(store);
+	const MDB_val key = undo_name();
+	struct undo_settings undo = { .pending_id = store->meta.pending_id };
+	MDB_val value = { sizeof(undo), &undo };
+	struct store_settings now = settings_of(&store->meta);
+	int error = store_undone_settings(store, &undo.settings);
 
+	if (error)
+		return error;
 	/* The pending change keeps the first old value. What a later transaction sets outlasts the undo. */
 	for (size_t i = 0; i < sizeof(now); i++) {
 		const __u8 wanted = ((const __u8 *)settings)[i];
-		__u8 *present = (__u8 *)&now + i, *old = (__u8 *)&undone + i;
+		__u8 *present = (__u8 *)&now + i, *old = (__u8 *)&undo.settings + i;
+		const __u8 later = store->makes_pending ? *old : wanted;
 
-		if (wanted != STORE_SETTING_KEPT) {
-			const __u8 later = store->makes_pending ? *old : wanted;
-
-			store->is_changed |= *present != wanted || (has_undone && *old != later);
-			*present = wanted;
-			*old = later;
-		}
-		bits |= *old << (8 + i);
+		if (wanted == STORE_SETTING_KEPT)
+			continue;
+		store->is_changed |= *present != wanted || (has_undo && *old != later);
+		*present = wanted;
+		*old = later;
 	}
-	if (has_undone)
-		store->meta.flags = (store->meta.flags & 0xff) | bits;
 	store->meta.settings = now;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;
 	if (now.policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS)
 		store->meta.flags |= STORE_META_PASSES_HEADERS;
-	return 0;
+	return has_undo ? store_pair_put(store, store->meta_db, &key, &value, 0) : 0;
 }

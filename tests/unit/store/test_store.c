@@ -358,6 +358,27 @@ STORE_TEST(test_settings_are_kept)
 	holds(f, 4, 0, 0);
 }
 
+/* What a confirmed change had kept for its undo means nothing later, whatever number a change gets. */
+STORE_TEST(test_old_settings_end_with_their_change)
+{
+	struct store_settings undone;
+
+	begin_pending(f, 1000);
+	set_settings(f);
+	end(f);
+	assert_int_equal(store_undone_settings(f->store, &undone), 0);
+	assert_memory_equal(&undone, &store_settings_default, sizeof(undone));
+	begin(f);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+	begin(f);
+	f->store->meta.last_pending_id += 0xffff;
+	assert_int_equal(store_set_pending(f->store, 1000), 0);
+	end(f);
+	assert_int_equal(store_undone_settings(f->store, &undone), 0);
+	assert_memory_equal(&undone, &settings_of_test, sizeof(undone));
+}
+
 /* Older versions wrote 0 for the default and for an explicit "pass", which was the default then. */
 DIRECTORY_TEST(test_a_policy_that_an_older_version_wrote)
 {

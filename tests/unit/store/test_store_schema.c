@@ -133,7 +133,8 @@ static void holds_all(struct fixture *f, __u64 generation)
 
 static void has_length(MDB_txn *txn, MDB_val key, MDB_val value, void *context)
 {
-	static const char *const others[] = { "undo_shapes", "tool" }; /* of newer versions, in the database meta */
+	static const char *const others[] = { "undo_shapes", "undo_settings",
+					      "tool" }; /* of newer versions, in the database meta */
 
 	(void)txn;
 	for (size_t i = 0; i < COUNT(others); i++)
