@@ -311,11 +311,11 @@ test_a_list_covers_little_of_the_internet() {
 	{ echo 8.0.0.0/8; for i in 0 1 2 3; do seq -f "8.$i.%.0f.0/24" 0 255; done; } >"$STATE/www/large"
 	configure large 'max-space = 6%' 'max-grow = 100000%'
 	assert_shows '^feed: added 1025, removed 3; ' refresh feed
-	printf '%s\n' 10.98.0.0/16 172.20.0.0/14 240.0.0.0/4 198.18.0.0/15 100.64.0.0/10 fd12::/16 4000::/3 3fff::/16 2c00::/19 >"$STATE/www/large"
+	printf '%s\n' 10.98.0.0/16 172.20.0.0/14 240.0.0.0/4 198.18.0.0/15 100.64.0.0/10 fd12::/16 4000::/3 3fff::/16 2001:6000::/19 2001:c000::/18 2c00::/19 >"$STATE/www/large"
 	configure large 'max-space = 0%' 'max-shrink = 100%'
 	assert_fails 3 'it covers 0\.09[0-9]*% of the public IPv6 addresses' refresh feed
 	sed -i /2c00/d "$STATE/www/large"
-	assert_shows '^feed: added 8, removed 1025; ' refresh feed
+	assert_shows '^feed: added 10, removed 1025; ' refresh feed
 	# What is meant.
 	publish 1 2 3
 	echo 64.0.0.0/4 >>"$STATE/www/list"
@@ -339,6 +339,9 @@ test_lines_that_hold_for_too_much() {
 	sed -i '/\/0$/d' "$STATE/www/list"
 	assert_status 0 refresh feed
 	assert_shows '^dport 443$' xc list --list feed
+	seq -f '9.9.9.%.0f timeout 1s' 0 9 >"$STATE/www/ends"
+	configure ends
+	assert_fails 3 '10 bad lines and 0 rules: it is no list; the first: line 1: its timeout ends before the next fetch' refresh feed
 	# --force is about the whole, not about lines.
 	configure list
 	assert_notes '2 bad lines' refresh feed --force

@@ -87,7 +87,7 @@ test_each_row_of_the_table() {
 		destination 198.51.100.52/32: it asks for the action sample or terminal, not for a drop
 		destination 198.51.100.53/32: it asks for no action, not for a drop
 		destination 198.51.100.54/32: it asks for the action mark, not for a drop
-		dst 198.51.100.55 rate 1bit/s
+		destination 198.51.100.55/32: it asks for a rate below 1 bit or packet a second, not for a drop
 		unreadable
 		blackhole 198.51.100.80/28: it is not a route to one address
 		blackhole 203.0.113.66/32: its destination is in none of own-prefixes
@@ -133,8 +133,9 @@ test_gobgps_text() {
 		text '[destination: 198.51.100.16/32]' '{Extcomms: [rate: 1000.000000(as: 1)]}'
 		text '[destination: 198.51.100.17/32]' '{Extcomms: [rate: 0.000000]}'
 		text '[destination: 198.51.100.18/32]' '{Extcomms: [3377700785881088]}'
+		text '[destination: 198.51.100.21/32]' '{Extcomms: [3377704007106560]}'
 		text '[destination: 198.51.100.19/32]' '{Extcomms: [discard], [rate: 1000.000000]}'
-		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 2e15]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' \
+		for not in '[rate: NaN]' '[rate: +Inf]' '[rate: 2e15]' '[discard], [redirect: 65001:100]' '[discard], [remark: 10]' '[action: sample]' '[discard], [192.0.2.1:0]' '[discard], [2001:db8::1:0]' '[discard], [1]' \
 			'[3377701863817216]' '[rate: 1000.000000], [3377700785881088]' ''; do
 			text '[destination: 198.51.100.10/32]' "{Extcomms: $not}"
 		done
@@ -171,8 +172,9 @@ test_gobgps_text() {
 		add dst 198.51.100.5
 		add dst 198.51.100.66
 		add dst 198.51.100.16 rate 8kbit/s
-		add dst 198.51.100.17 rate 1bit/s
+		del dst 198.51.100.17
 		add dst 198.51.100.18 rate 1/s
+		add dst 198.51.100.21
 		add dst 198.51.100.19
 		del dst 198.51.100.1
 	END
@@ -185,6 +187,10 @@ test_gobgps_text() {
 		+Inf|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
 		[3377701863817216]|refused flow destination 198.51.100.10/32: it asks for a rate that is no number, not for a drop
 		[3377700785881088]|refused flow destination 198.51.100.10/32: it asks for two rates, not for a drop
+		192.0.2.1:0|refused flow destination 198.51.100.10/32: it asks for the action redirect to an address, not for a drop
+		db8::1:0|refused flow destination 198.51.100.10/32: it asks for the action redirect to an address, not for a drop
+		[discard], [1]|refused flow destination 198.51.100.10/32: it asks for the action redirect to an address, not for a drop
+		0.000000]|refused flow destination 198.51.100.17/32: it asks for a rate below 1 bit or packet a second, not for a drop
 		[action: sample]|refused flow destination 198.51.100.10/32: it asks for the action sample or terminal, not for a drop
 		/64/32]|refused flow destination 2001:db8:1::/64 offset 32: destination: a rule cannot match a prefix with an offset
 		[tcp-flags: =X]|refused flow destination 198.51.100.11/32 tcp-flags: tcp-flags: GoBGP's text does not say all of them

@@ -105,13 +105,17 @@ static int go_on(struct list_input *list)
 static int take(struct list_input *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
-	const char *unfit = list_unfit(&reading->config->limits, rule);
+	const struct config_list *config = reading->config;
+	const char *unfit = list_unfit(&config->limits, rule);
 
+	/* A list of such lines would be empty soon, although it has not shrunk. */
+	if (rule->timeout_ms && rule->timeout_ms != config->timeout_ms && rule->timeout_ms < config->every_ms)
+		unfit = "its timeout ends before the next fetch (every)";
 	if (unfit) {
 		refuse(list, unfit);
 		return 0;
 	}
-	if (reading->set.count >= 2 * reading->config->rules_max)
+	if (reading->set.count >= 2 * config->rules_max)
 		return -E2BIG;
 	return rule_set_add(&reading->set, rule);
 }

@@ -104,7 +104,9 @@ static void add_action(struct actions *actions, const json_t *community)
 {
 	const int type = byte_of(community, "type"), subtype = byte_of(community, "subtype");
 	const bool is_bytes = subtype == TRAFFIC_RATE;
-	const char *other = NULL;
+	/* draft-ietf-idr-flowspec-redirect-ip: 0x010c, 0x000c for IPv6, and 0x0800 before. */
+	const bool is_to_address = (type >= 0 && type <= 1 && subtype == 12) || (type == 8 && !subtype);
+	const char *other = is_to_address ? "the action redirect to an address" : NULL;
 	double rate, number;
 	__u64 wanted;
 
@@ -112,12 +114,14 @@ static void add_action(struct actions *actions, const json_t *community)
 	case TRAFFIC_RATE:
 	case TRAFFIC_PACKET_RATE:
 		rate = rate_of(community);
-		number = ceil(is_bytes ? 8 * rate : rate);
-		wanted = number <= RULE_RATE_MAX ? (__u64)number | (is_bytes ? RULE_RATE_BITS : 0) : 0;
+		number = is_bytes ? 8 * rate : rate;
+		wanted = number <= RULE_RATE_MAX ? (__u64)ceil(number) | (is_bytes ? RULE_RATE_BITS : 0) : 0;
 		if (rate == 0)
 			actions->is_drop = true;
 		else if (isnan(rate))
 			other = "a rate that is no number";
+		else if (number < 1)
+			other = "a rate below 1 bit or packet a second";
 		else if (!wanted)
 			other = "a rate above 10^12 bits or packets a second";
 		else if (actions->rate && actions->rate != wanted)

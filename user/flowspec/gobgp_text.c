@@ -127,7 +127,8 @@ static json_t *components(const char *at, const char *end)
 
 /*
  * Adds what a community asks for: "discard", "rate: 1000.000000(as: 1)", "redirect: 65001:100". gobgp does not know the
- * rate of packets (subtype 12), and prints the number that all its bytes but the type make.
+ * rate of packets (subtype 12), and prints the number that all its bytes but the type make. It prints a redirect to an address as
+ * such a number, or as it prints a route target of an address: neither is taken for anything else.
  */
 static void add_action(json_t *list, const char *text)
 {
@@ -140,9 +141,19 @@ static void add_action(json_t *list, const char *text)
 		{ "action: ", 7, 0 }, { "redirect: ", 8, 0 }, { "remark: ", 9, 0 },
 	};
 	const unsigned long long number = strtoull(text, NULL, 10);
-	double rate = flow_float(number);
-	int subtype = number >> 48 == 12 ? 12 : 0;
+	const size_t length = strcspn(text, "]");
+	double rate = flow_float(number) < 0 ? 0 : flow_float(number);
+	int subtype = number >> 48 == 12 ? 12 : 0, type = 0x80, colons = 0, dots = 0;
 	json_t *community;
+
+	for (size_t i = 0; i < length; i++) {
+		colons += text[i] == ':';
+		dots += text[i] == '.';
+	}
+	if (strspn(text, "0123456789abcdef.:") == length && (dots == 3 || colons > 1))
+		type = 1, subtype = 12;
+	else if (length == 1 && number <= 1)
+		type = 8;
 
 	for (size_t i = sizeof(actions) / sizeof(actions[0]); i-- > 0;)
 		if (!strncmp(text, actions[i].start, strlen(actions[i].start))) {
@@ -151,7 +162,7 @@ static void add_action(json_t *list, const char *text)
 			if (actions[i].rate > 0 && !(rate > DBL_MIN))
 				rate = DBL_MIN;
 		}
-	community = json_pack("{s:i, s:i}", "type", 0x80, "subtype", subtype);
+	community = json_pack("{s:i, s:i}", "type", type, "subtype", subtype);
 	json_object_set_new(community, "rate", json_real(rate)); /* none, if it is no number */
 	json_array_append_new(list, community);
 }

@@ -32,12 +32,13 @@ int import_compare(struct import *import, struct session *session, struct reason
 
 /*
  * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones.
- * IPv6 is public where IANA has given it to a registry, of which hosts have addresses. The numbers are IPv4 addresses, or
+ * IPv6 is public where IANA has given it to a registry, of which hosts have addresses (its ipv6-unicast-address-assignments of
+ * 2025-10-10). Single networks of IPv4 for documentation do not matter to a share. The numbers are IPv4 addresses, or
  * the first halves of IPv6 addresses.
  */
 static const struct range {
 	__u64 first, last;
-} not_public[FLOW_FAMILIES][10] = {
+} not_public[FLOW_FAMILIES][14] = {
 	[FLOW_IPV4] = { { 0x00000000, 0x00ffffff },
 			{ 0x0a000000, 0x0affffff },
 			{ 0x64400000, 0x647fffff },
@@ -47,8 +48,11 @@ static const struct range {
 			{ 0xc0a80000, 0xc0a8ffff },
 			{ 0xc6120000, 0xc613ffff },
 			{ 0xe0000000, 0xffffffff } },
-	[FLOW_IPV6] = { { 0, 0x2000ffffffffffff }, /* 2001::/16, 2003::/18 */
-			{ 0x2002000000000000, 0x2002ffffffffffff },
+	[FLOW_IPV6] = { { 0, 0x200101ffffffffff }, /* 2001:200::/23 to 2001:e00::/23 */
+			{ 0x2001100000000000, 0x200111ffffffffff },
+			{ 0x20014e0000000000, 0x20014fffffffffff }, /* 2001:5000::/20 */
+			{ 0x2001600000000000, 0x20017fffffffffff }, /* 2001:8000::/19 to 2001:b000::/20 */
+			{ 0x2001c00000000000, 0x2002ffffffffffff }, /* 2003::/18 */
 			{ 0x2003400000000000, 0x23ffffffffffffff }, /* 2400::/11 */
 			{ 0x2420000000000000, 0x25ffffffffffffff }, /* 2600::/12, 2610::/23, 2620::/23, 2630::/12 */
 			{ 0x2610020000000000, 0x261fffffffffffff },
