@@ -2,7 +2,7 @@
 # Sourced after tests/lib.sh: metrics to look at, in $STATE/metrics, and a filter that has some.
 # shellcheck shell=sh disable=SC2034 # the variables are for those who source this
 
-PROMTOOL=${PROMTOOL:-$BUILD/packages/prometheus/usr/bin/promtool}
+PROMTOOL=${PROMTOOL:-$(command -v promtool || echo "$BUILD/packages/prometheus/usr/bin/promtool")}
 
 needs_promtool() {
 	[ -x "$PROMTOOL" ] || skip "no promtool; make packages fetches it, with prometheus"

@@ -51,7 +51,7 @@ test_expressions_are_understood() {
 	assert_output "SUCCESS: $(grep -c '"expr"' "$STATE/rules.json") rules found"
 }
 
-# The alerts for Prometheus use existing metrics, and each fires when it should.
+# The alerts for Prometheus use existing metrics; each begins, lasts a day, and ends with its cause.
 test_alerts() {
 	read_metrics
 	{
@@ -61,6 +61,8 @@ test_alerts() {
 	grep -Eo '\bxdp_cuckoo_[a-z_]+' "$ALERTS" | sort -u >"$STATE/asked"
 	[ "$(wc -l <"$STATE/asked")" -ge 6 ] || fail "metrics not found"
 	assert_equal '' "$(comm -13 "$STATE/families" "$STATE/asked")" "metrics that the program does not have"
+	assert_equal "$(sed -n 's/.*alert: //p' "$ALERTS" | sort)" \
+		"$(sed -n 's/.*{alertname="\(.*\)"}.*/\1/p' tests/namespace/alerts.yml | sort)" "alerts that last a day"
 	needs_promtool
 	assert_status 0 "$PROMTOOL" check rules "$ALERTS"
 	sed "s,RULES,$PWD/$ALERTS," tests/namespace/alerts.yml >"$STATE/alerts.yml"
