@@ -85,6 +85,10 @@ test_a_useless_rule_is_told() {
 	xc add 203.0.113.0/24 action pass >/dev/null 2>&1
 	assert_notes "'src 203.0.113.0/24 action pass' passes these packets" xc add 203.0.113.9
 	assert_shows '"passed_by": "src 203.0.113.0/24 action pass"' xc --json add 203.0.113.8
+	assert_notes 'passes these packets: one of the rules drops none' xc add 203.0.113.9 198.51.100.9 udp
+	xc add 192.0.2.9 tcp dport 22 action pass >/dev/null 2>&1
+	assert_notes "'proto tcp src 192.0.2.9 dport 22 action pass' passes some of these packets" xc add 192.0.2.0/24
+	assert_shows '"passed_part_by": "proto tcp src 192.0.2.9' xc --json add 192.0.2.9
 	echo 'add 203.0.113.7' >"$STATE/lines"
 	assert_shows '^added, but passed by src 203.0.113.0/24 action pass$' xc batch "$STATE/lines"
 }

@@ -175,6 +175,22 @@ test_bans_and_unbans() {
 	assert_no_errors
 }
 
+# What a pass rule lets through of a ban stands in the log.
+test_bans_that_pass() {
+	configure
+	xc add 192.0.2.66 tcp dport 22 action pass >/dev/null 2>&1
+	server_start
+	attack ssh 192.0.2.66
+	attack all 192.0.2.66 192.0.2.68
+	wait_for "bans" is_banned sshd 192.0.2.66
+	wait_for "bans" is_banned all 192.0.2.66
+	wait_for "bans" is_banned all 192.0.2.68
+	wait_for "a warning" grep -q 'not all packets of 192.0.2.66 are dropped: passed by proto tcp src 192.0.2.66 dport 22' "$STATE/f2b.log"
+	wait_for "a warning" grep -q 'not all packets of 192.0.2.66 are dropped: partly blocked by src 192.0.2.66' "$STATE/f2b.log"
+	! grep -q 'packets of 192.0.2.68' "$STATE/f2b.log" || fail "a ban that drops all"
+	assert_no_errors
+}
+
 # Each jail has the address on its own ports.
 test_jails_do_not_unban_for_each_other() {
 	configure

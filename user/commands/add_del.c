@@ -105,7 +105,8 @@ struct outcome {
 	size_t done, updated, given_up, refused;
 	__u64 had; /* the owners that had the deleted rules, as bits */
 	struct rule_change last;
-	char passed_by[RULE_TEXT_BYTES]; /* the pass rule that makes the last rule useless; or "" */
+	char passed_by[RULE_TEXT_BYTES]; /* the pass rule that makes a rule useless, or a part of it; or "" */
+	bool is_part;
 };
 
 /*
@@ -164,6 +165,27 @@ static const char *advise_network(struct session *session, const struct rule *ru
 	return text;
 }
 
+/* Of several rules only whole ones: to look for a part may take a look at each pass rule. */
+static void note_passed(struct store *store, const struct rules *rules, struct outcome *outcome)
+{
+	struct query_finding found = {};
+	struct rule pass;
+
+	for (size_t i = 0; i < rules->count; i++)
+		if (query_is_passed(store, &rules->rule[i], &pass)) {
+			output_note("'%s' passes these packets: %s drops none of them",
+				    rule_format(&pass, outcome->passed_by),
+				    rules->count == 1 ? "the rule" : "one of the rules");
+			return;
+		}
+	if (rules->count > 1 || !rule_blocks(rules->rule) ||
+	    query_decide(store, rules->rule, QUERY_RECEIVED, &found) || found.decision != QUERY_PARTLY)
+		return;
+	outcome->is_part = true;
+	output_note("'%s' passes some of these packets: the rule drops only the others",
+		    rule_format(&found.part_rule, outcome->passed_by));
+}
+
 /* Shows the rule if there is one, and only numbers if there are several. Frees what `outcome` has. */
 static void print_outcome(const struct invocation *invocation, const struct rules *rules, const char *list,
 			  const char *done, const char *refused, struct outcome *outcome)
@@ -177,7 +199,8 @@ static void print_outcome(const struct invocation *invocation, const struct rule
 				   outcome->updated      ? "updated" :
 							   done,
 				   rule_format(&outcome->last.rule, text), "list", list, "left_to",
-				   outcome->last.left_to, "passed_by", *outcome->passed_by ? outcome->passed_by : NULL);
+				   outcome->last.left_to, outcome->is_part ? "passed_part_by" : "passed_by",
+				   *outcome->passed_by ? outcome->passed_by : NULL);
 		output_print(command_note_dry_run(invocation, answer));
 		return;
 	}
@@ -199,7 +222,6 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	struct session *session = &change.session;
 	struct outcome outcome = {};
 	struct store_feed feed;
-	struct rule pass;
 	struct reason reason;
 	bool is_refused;
 	int error = command_open_change(invocation, true, &change, &reason);
@@ -222,11 +244,10 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		advise_network(session, rules->rule, advice);
 	if (!error && !is_refused) {
 		command_report_rebuilds(session);
-		if (make == add)
+		if (make == add) {
 			note_compact(session, rules->rule);
-		if (make == add && query_is_passed(session->store, &outcome.last.rule, &pass))
-			output_note("'%s' passes these packets: the rule drops none of them",
-				    rule_format(&pass, outcome.passed_by));
+			note_passed(session->store, rules, &outcome);
+		}
 		note_lists(session->store, outcome.had);
 		if (list && !store_feed(session->store, list, &feed))
 			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "

@@ -130,7 +130,7 @@ static int change(struct batch_line *line, struct session *session, const struct
 	enum batch_answer best = BATCH_NO_SUCH_RULE, what;
 	enum store_deleted deleted;
 	enum store_added added;
-	char text[RULE_TEXT_BYTES];
+	char text[RULE_TEXT_BYTES] = "";
 	struct rule pass;
 	int error = is_added ? change_open_list(session, list, NULL, reason) : change_find_list(session, list, reason);
 
@@ -154,9 +154,10 @@ static int change(struct batch_line *line, struct session *session, const struct
 			       deleted == STORE_STILL_WANTED ? BATCH_LEFT_TO_OTHERS :
 							       BATCH_NO_SUCH_RULE;
 		best = what < best ? what : best;
+		if (is_added && !*text && query_is_passed(session->store, rule, &pass))
+			rule_format(&pass, text);
 	}
-	answer(line, best,
-	       is_added && query_is_passed(session->store, request->rules.rule, &pass) ? rule_format(&pass, text) : NULL);
+	answer(line, best, *text ? text : NULL);
 	return 0;
 }
 

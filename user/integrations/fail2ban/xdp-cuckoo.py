@@ -108,7 +108,7 @@ class XdpCuckooAction(ActionBase):
         """Lines for batch. A permanent ban (-1) has no timeout."""
         timeout = f"timeout {max(1, int(began + seconds - MyTime.time()))}" if seconds > 0 else ""
         for rule in self.rules(self.prefix(address)):
-            yield f'add {rule} {timeout} comment "fail2ban {self._jail.name}"\n'
+            yield f'add {rule} {timeout} list {self.list} comment "fail2ban {self._jail.name}"\n'
 
     def start(self):
         has_list = '"verdict"' in self.run("--json", "test", "192.0.2.1", "--list", self.list)
@@ -121,14 +121,14 @@ class XdpCuckooAction(ActionBase):
             if not self._jail.filter.inIgnoreIPList(ban.getID()):
                 lines.extend(self.lines(ban.getIP(), ban.getTime(), ban.getBanTime()))
         if lines:
-            self.run("batch", "-", "--list", self.list, lines="".join(lines))
+            self.run("batch", "-", lines="".join(lines))
 
     def ban(self, aInfo):
-        done = self.run("batch", "-", "--list", self.list,
-                        lines="".join(self.lines(aInfo["ip"], aInfo["time"], aInfo["bantime"])))
+        tests = (f"test {rule}\n" for rule in self.rules(self.prefix(aInfo["ip"])))
+        done = self.run("batch", "-", lines="".join([*self.lines(aInfo["ip"], aInfo["time"], aInfo["bantime"]), *tests]))
         for line in done.splitlines():
-            if "passed" in line:
-                self._logSys.warning("xdp-cuckoo: the ban of %s drops nothing: %s", aInfo["ip"], line)
+            if line.startswith(("passed", "partly")):
+                self._logSys.warning("xdp-cuckoo: not all packets of %s are dropped: %s", aInfo["ip"], line)
 
     prolong = ban
 
