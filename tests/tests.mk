@@ -64,9 +64,6 @@ $(BUILD)/tests/%: tests/%.c $(ENGINE) $(OBJECT)
 		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE) $(LDFLAGS) $(LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
-# The appliers of its followers are functions of its own.
-$(BUILD)/tests/helpers/fleet_load: private LDFLAGS += -pthread -Wl,--wrap=follow_send,--wrap=follow_receive
-
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
 	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(filter-out -pie,$(LDFLAGS)) -o $@

@@ -631,6 +631,62 @@ test_no_process_for_the_watchdog() {
 	expect drop
 }
 
+# A signal finds the rule stored and in force, or neither.
+test_a_signal_during_a_change() {
+	silence
+	xc load vrx >/dev/null
+	assert_status 0 faulty "FAULT_COUNT=$STATE/count" add 192.0.2.66
+	steps=$(awk '$1 ~ /[sd]/ { steps += $2 } END { print steps }' "$STATE/count")
+	# shellcheck disable=SC2016 # of the shell that runs it
+	export FAULT_RUN='kill -TERM $PPID'
+	for at in $(seq "$steps"); do
+		case_begin "step $at of $steps"
+		xc del 192.0.2.66 >/dev/null
+		run faulty FAULT_KINDS=sd "FAULT_AT=$at" add 192.0.2.66
+		if [ -n "$(xc list)" ]; then expect drop; else expect pass; fi
+	done
+}
+
+# at_each_store VERDICTS COMMAND...: before each store of the command the kernel is asked about packets of 192.0.2.66 and .67,
+# and always drops (D) or passes (P) them so. tests/unit/change/test_every_store.c goes through changes, without a kernel.
+at_each_store() {
+	store_verdicts=$1
+	shift
+	printf '#!/bin/sh\nexec "%s" vrx "%s" "%s" >>"%s"\n' "$HELPERS/verdicts" "$BLOCKED" "$OTHER" "$STATE/seen" >"$STATE/ask"
+	chmod +x "$STATE/ask"
+	: >"$STATE/seen"
+	assert_status 0 faulty FAULT_KINDS=snk FAULT_AT=1 FAULT_LASTS=1 "FAULT_RUN=$STATE/ask" "$@"
+	in_rx "$STATE/ask"
+	assert_equal "$store_verdicts" "$(sort -u "$STATE/seen" | xargs)" "verdicts during $*"
+}
+
+# A drop rule that has ended comes back while the rule goes that had the same packets meanwhile.
+test_a_rule_that_had_ended_comes_back() {
+	silence
+	xc load vrx >/dev/null
+	printf 'add 192.0.2.66 timeout 1s\nadd 192.0.2.0/26\nadd 192.0.2.64/26\n' | xc batch - >/dev/null
+	wait_for "its end" eval '! xc list 192.0.2.66/32 | grep -q "src 192.0.2.66 "'
+	printf 'del 192.0.2.64/26\nadd 192.0.2.66 timeout 1h\nadd 192.0.2.67\n' >"$STATE/lines"
+	at_each_store DD batch --strict "$STATE/lines"
+}
+
+# Killed at each of its last steps: neither what is left nor the repair by the next command shows a mixture.
+test_repair() {
+	silence
+	xc load vrx >/dev/null
+	set -- 'add 192.0.2.66' 'add 192.0.2.0/24' 'add 192.0.2.67 action pass' 'del 10.79.0.1' 'del 192.0.2.66 proto udp dport 2'
+	printf '%s\n' "$@" >"$STATE/old"
+	printf '%s\n' "$@" | sed 's/^del/ADD/; s/^add/del/; s/^ADD/add/' >"$STATE/new"
+	xc batch "$STATE/old" >/dev/null 2>&1 || :
+	steps=$(stores 0 batch --strict "$STATE/new")
+	for back in $(seq 0 2 32); do
+		xc batch "$STATE/old" >/dev/null 2>&1 || :
+		case_begin "killed $back stores before the end"
+		run faulty FAULT_KINDS=s "FAULT_AT=$((steps - back))" batch --strict "$STATE/new"
+		at_each_store DP expire
+	done
+}
+
 # The last that a failing disk takes may be the commit. The change is undone all the same.
 test_a_disk_that_fails_at_the_commit() {
 	block_one
