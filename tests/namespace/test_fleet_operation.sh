@@ -4,28 +4,6 @@
 . tests/lib.sh
 . tests/namespace/fleet.sh
 
-# server PORT [OPTION...]: another Redis beside the broker. Sets SERVER, its process.
-server() {
-	server_port=$1
-	shift
-	mkdir -p "$STATE/node$server_port"
-	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port "$server_port" --bind "$BROKER" --protected-mode no \
-		--save '' --appendonly yes --appendfsync always --dir "$STATE/node$server_port" --repl-diskless-sync-delay 0 "$@" \
-		>>"$STATE/servers.log" 2>&1 </dev/null &
-	SERVER=$!
-	on_exit "end $SERVER"
-	server_answers() {
-		redis -p "$server_port" PING
-	}
-	WAIT_LOG=$STATE/servers.log
-	wait_for "the server" server_answers
-	WAIT_LOG=$STATE/follow.log
-}
-
-linked() {
-	redis -p "$1" INFO replication | grep -q 'master_link_status:up'
-}
-
 # reported PATTERN: whether `fleet status` has such a line of the host.
 reported() {
 	run xc fleet status --config "$FLEET_CONF"
