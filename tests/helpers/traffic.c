@@ -14,7 +14,7 @@
 #include "wire.h"
 
 #define MARKER_INDEX UINT32_MAX
-#define MARKER_MS 2000
+#define MARKER_MS 30000
 #define MISMATCHES_SHOWN 10
 #define KIND_BYTES 24
 

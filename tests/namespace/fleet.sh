@@ -34,6 +34,26 @@ broker_start() {
 	wait_for "the broker" redis PING
 }
 
+# server PORT [OPTION...]: another Redis beside the broker, in $STATE/nodePORT. Sets SERVER, its process.
+server() {
+	server_port=$1
+	shift
+	mkdir -p "$STATE/node$server_port"
+	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port "$server_port" --bind "$BROKER" --protected-mode no \
+		--save '' --appendonly yes --appendfsync always --dir "$STATE/node$server_port" --repl-diskless-sync-delay 0 "$@" \
+		>>"$STATE/servers.log" 2>&1 </dev/null &
+	SERVER=$!
+	on_exit "end $SERVER"
+	WAIT_LOG=$STATE/servers.log
+	wait_for "the server" redis -p "$server_port" PING
+	WAIT_LOG=$STATE/follow.log
+}
+
+# linked PORT: whether it is a replica that has a master.
+linked() {
+	redis -p "$1" INFO replication | grep -q 'master_link_status:up'
+}
+
 broker_kill() {
 	end "$BROKER_PID"
 }
@@ -147,6 +167,17 @@ assert_same_rules() {
 # dropped SOURCE, passed SOURCE: what becomes of a packet.
 dropped() {
 	echo "drop $1 proto udp src $1 dst 198.18.0.1 sport 1 dport 2" | traffic >"$STATE/traffic" 2>&1
+}
+
+# ends_in_time [WHAT]: a rule of some seconds ends after them, and not an hour sooner or later, whatever is done meanwhile.
+ends_in_time() {
+	ends_s=$((3 * SLOWER))
+	ends_ms=$(($(now_ms) + 1000 * ends_s))
+	assert_status 0 publish add 192.0.2.1 timeout "${ends_s}s" --list bad --wait 100
+	dropped 192.0.2.1 || fail_by "$ends_ms" "the packet is not dropped"
+	eval "${1:-}"
+	wait_for "the end" passed 192.0.2.1
+	[ "$(now_ms)" -ge "$ends_ms" ] || fail "ended early"
 }
 
 passed() {

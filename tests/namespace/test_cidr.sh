@@ -271,7 +271,7 @@ test_prefixes_that_end() {
 	awk 'NR % 3' "$STATE/all" >"$STATE/stays"
 	awk 'NR % 2 { $0 = $0 " timeout 1d" } 1' "$STATE/stays" >"$STATE/list"
 	assert_status 0 xc import --force "$STATE/list"
-	awk 'NR % 3 == 0 { print $0 " timeout 5s" }' "$STATE/all" >"$STATE/list"
+	awk 'NR % 3 == 0 { print $0 " timeout 1s" }' "$STATE/all" >"$STATE/list"
 	assert_status 0 xc import --force "$STATE/list"
 	wait_for "those that end to have ended" is_as_listed "$STATE/stays"
 	assert_status 0 xc expire

@@ -72,6 +72,11 @@ requests() {
 	grep -c "$1" "$STATE/lapi/log" || :
 }
 
+# some_polls N: waits for so many.
+some_polls() {
+	wait_for "$1 polls" eval "[ \$(grep -c . '$STATE/lapi/log') -ge $(($(grep -c . "$STATE/lapi/log") + $1)) ]"
+}
+
 more_requests() {
 	[ "$(requests "$1")" -gt "$2" ]
 }
@@ -279,7 +284,7 @@ test_a_list_that_another_command_changes() {
 		: >"$NOTES"
 	done
 	wholes=$(requests whole)
-	sleep 5
+	some_polls 4
 	assert_equal "$wholes" "$(requests whole)" "whole answers when nobody changes it"
 	bouncer_stop
 }
@@ -413,7 +418,7 @@ test_not_fed() {
 	decide '1 Ip 192.0.2.66 1h cscli x'
 	bouncer_start
 	await 192.0.2.66
-	sleep 14
+	some_polls 14
 	assert_shows '^xdp_cuckoo_list_not_fed\{.*list="crowdsec"\} 0$' xc metrics -
 	mode 500
 	wait_for "word of it" sh -c "'$TOOL' --state '$STATE/store' lists | grep -q 'not fed'"
@@ -443,7 +448,7 @@ test_many_decisions() {
 	case_begin "the same decisions change nothing at the next start"
 	bouncer_start
 	wait_for "a start" more_requests whole 1
-	sleep 3
+	some_polls 3
 	bouncer_stop
 	assert_equal 100001 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc check

@@ -83,17 +83,18 @@ test_dry_run_and_confirm() {
 	done
 }
 
-# undone COMMAND...: --confirm 1s undoes it, and with `confirm` it stays.
+# undone COMMAND...: --confirm undoes it, and with `confirm` it stays.
 undone() {
 	case_begin "$*"
 	xc list >"$STATE/before" 2>/dev/null
 	xc policy >>"$STATE/before"
-	assert_status 0 xc "$@" --confirm 1s
+	assert_status 0 timed "$@" --confirm 30m
 	assert_error 'this is undone at [0-9:]{8} unless you type before: '
 	xc list >"$STATE/after" 2>/dev/null
 	xc policy >>"$STATE/after"
 	! cmp -s "$STATE/before" "$STATE/after" || fail "'$*' did nothing"
-	await '{ xc list 2>/dev/null; xc policy; } | cmp -s - "$STATE/before"'
+	time_is_over
+	{ xc list 2>/dev/null; xc policy; } | cmp -s - "$STATE/before" || fail "not as before"
 	assert_status 0 xc "$@" --confirm 1m
 	assert_status 0 xc confirm
 	{ xc list 2>/dev/null; xc policy; } | cmp -s - "$STATE/after" || fail "'$*': it did not stay"

@@ -254,18 +254,10 @@ test_a_failover_that_loses_entries() {
 	runs=${FAILOVERS:-1}
 	fleet 'replicas = 1'
 	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
-	server() {
-		nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh "$@" >>"$STATE/servers.log" 2>&1 </dev/null &
-		on_exit "end $!"
-	}
+	# node PORT OTHER: a server that follows the other, in $node_PORT.
 	node() {
-		mkdir -p "$STATE/node$1"
-		server --port "$1" --bind "$BROKER" --protected-mode no --save '' --appendonly yes --appendfsync always --dir \
-			"$STATE/node$1" --repl-diskless-sync-delay 0 --replicaof "$BROKER" "$2"
-		eval "node_$1=\$!"
-	}
-	linked() {
-		redis -p "$1" INFO replication | grep -q 'master_link_status:up'
+		server "$1" --replicaof "$BROKER" "$2"
+		eval "node_$1=\$SERVER"
 	}
 	replicated() {
 		redis -p "$1" ROLE | grep -q "^$BROKER"
@@ -281,7 +273,9 @@ test_a_failover_that_loses_entries() {
 	wait_for "replication" linked 6380
 	printf '%s\n' "port 26379" "bind $BROKER" "protected-mode no" "dir $STATE" "sentinel monitor m $BROKER 6379 1" \
 		"sentinel down-after-milliseconds m 1000" "sentinel failover-timeout m 2000" >"$STATE/sentinel.conf"
-	server "$STATE/sentinel.conf" --sentinel
+	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh "$STATE/sentinel.conf" --sentinel \
+		>>"$STATE/servers.log" 2>&1 </dev/null &
+	on_exit "end $!"
 	wait_for "the sentinel to know the replica" sh -c \
 		"nsenter --net=/run/netns/$TX redis-cli -h $BROKER -p 26379 SENTINEL REPLICAS m | grep -q ^6380"
 	master=6379
@@ -338,18 +332,10 @@ test_a_failover_that_loses_entries() {
 test_a_server_that_is_master_again() {
 	fleet
 	follow_start
-	mkdir -p "$STATE/node"
-	nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no --save '' \
-		--dir "$STATE/node" --repl-diskless-sync-delay 0 --replicaof "$BROKER" 6379 >>"$STATE/servers.log" 2>&1 </dev/null &
-	other=$!
-	on_exit "end $other"
-	linked() {
-		redis -p "$1" INFO replication | grep -q 'master_link_status:up'
-	}
+	server 6380 --replicaof "$BROKER" 6379
 	replica_has_it() {
 		[ "$(redis -p 6380 XLEN xc:default:L:bad:log)" = 2 ]
 	}
-	WAIT_LOG=$STATE/servers.log
 	wait_for "replication" linked 6380
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	wait_for "the replica to have it" replica_has_it
@@ -358,7 +344,7 @@ test_a_server_that_is_master_again() {
 	redis REPLICAOF "$BROKER" 6380 >/dev/null
 	wait_for "the other direction" linked 6379
 	redis REPLICAOF NO ONE >/dev/null
-	end "$other" # a slow follower has gone there
+	end "$SERVER" # a slow follower has gone there
 	assert_status 0 publish add 192.0.2.3 --list bad
 	WAIT_LOG=$STATE/follow.log
 	wait_for "the rule that has the place of another" dropped 192.0.2.3
@@ -405,13 +391,13 @@ test_a_publisher_that_waits() {
 	broker_kill
 	BROKER_SHIFT_S=3600
 	broker_start
-	echo 'add 192.0.2.4 timeout 1m' >&8
+	echo 'add 192.0.2.4 timeout 10m' >&8
 	WAIT_LOG=$STATE/batch.log
 	wait_for "the third rule" dropped 192.0.2.4
-	xc list --list bad | grep -Eq '^src 192\.0\.2\.4 timeout (1m|[345][0-9]s)$' || fail "$(xc list --list bad)"
+	xc list --list bad | grep -Eq '^src 192\.0\.2\.4 timeout (10m|[89]m[0-9]*s?)$' || fail "$(xc list --list bad)"
 	sleep 1.5
 	broker_kill
-	echo 'add 192.0.2.5 timeout 1m' >&8
+	echo 'add 192.0.2.5 timeout 10m' >&8
 	sleep 0.5 # nobody answers it
 	broker_start
 	BROKER_SHIFT_S=
@@ -478,25 +464,16 @@ test_a_broker_without_memory() {
 test_a_replica_that_lags_behind_an_epoch() {
 	fleet
 	assert_status 0 publish add 192.0.2.1 --list bad
-	cp -r "$STATE/broker" "$STATE/old"
-	mkdir -p "$STATE/replica"
+	cp -r "$STATE/broker" "$STATE/node6381"
 	broker_kill
 	broker_start
 	follow_start
 	assert_status 0 publish add 192.0.2.2 --list bad --wait 100
 	follow_kill
 	# A replica of a master with the old state has what a replica that lags has.
-	for options in "--port 6381 --dir $STATE/old" "--port 6380 --dir $STATE/replica --replicaof $BROKER 6381"; do
-		# shellcheck disable=SC2086 # several words
-		nsenter --net="/run/netns/$TX" bash tests/helpers/redis-server.sh --bind "$BROKER" --protected-mode no --save '' --appendonly \
-			yes --repl-diskless-sync-delay 0 $options >>"$STATE/servers.log" 2>&1 </dev/null &
-		on_exit "end $!"
-	done
-	linked() {
-		redis -p 6380 INFO replication | grep -q 'master_link_status:up'
-	}
-	WAIT_LOG=$STATE/servers.log
-	wait_for "replication" linked
+	server 6381
+	server 6380 --replicaof "$BROKER" 6381
+	wait_for "replication" linked 6380
 	sed -i "s/^broker = .*/broker = $BROKER:6380/" "$FLEET_CONF"
 	follow_start
 	wait_for "the follower to notice" followed 'restored'
@@ -570,10 +547,10 @@ test_a_link_that_is_down() {
 	! followed 'gap|diverged' || fail "that was no gap"
 }
 
-# The wall clock of the host is an hour off, or that of the broker goes 10 s back or forth: rules end when they should.
+# The wall clock of the host is an hour off, or that of the broker goes an hour back or forth: rules end when they should.
 test_clocks_do_not_matter() {
 	fleet
-	for shifts in '3600 0' '-3600 0' '0 10' '0 -10'; do
+	for shifts in '3600 0' '-3600 0' '0 3600' '0 -3600'; do
 		case_begin "clocks of host and broker shifted by $shifts s"
 		# shellcheck disable=SC2086 # two words
 		set -- $shifts
@@ -587,17 +564,8 @@ test_clocks_do_not_matter() {
 		FOLLOW_PID=$!
 		on_exit "end $FOLLOW_PID"
 		wait_for "the follower to be connected" followed 'follows the fleet'
-		assert_status 0 publish add 192.0.2.1 timeout 6s --list bad --wait 100
-		start=$(date +%s%3N)
-		dropped 192.0.2.1 || fail "the packet is not dropped"
 		# The broker's clock jumps while the rule runs.
-		broker_kill
-		broker_start
-		wait_for "the end" passed 192.0.2.1
-		took=$(($(date +%s%3N) - start))
-		if [ "$took" -le 4500 ] || [ "$took" -ge 10000 ]; then
-			fail "ended after $took ms"
-		fi
+		ends_in_time 'broker_kill; broker_start'
 		follow_kill
 	done
 }

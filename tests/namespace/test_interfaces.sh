@@ -158,7 +158,7 @@ test_one_interface_above_the_other() {
 		assert_status 0 xc down
 		assert_fails 2 "no interface 'nosuch0'" xc load vrx vup nosuch0
 		runs_none || fail "a load that failed stays"
-		assert_status 0 xc load vrx vup --confirm 5s
+		assert_status 0 xc load vrx vup --confirm 1s
 		wait_for "the end of the trial" runs_none
 		ip -n "$RX" link del vup
 	done

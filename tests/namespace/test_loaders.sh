@@ -185,11 +185,11 @@ test_load_adopts_what_another_tool_loaded() {
 test_what_another_tool_loaded_is_on_trial() {
 	xc add 192.0.2.1 >/dev/null 2>&1
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
-	assert_notes 'adopted the filter on vrx' xc load vrx --confirm 5s
+	assert_notes 'adopted the filter on vrx' timed load vrx --confirm 30m
 	assert_error 'confirm'
 	assert_verdict drop 192.0.2.1
-	wait_for "the end of the trial" passes
-	wait_for "its removal" sh -c "! ip -n $RX link show vrx | grep -q xdp"
+	time_is_over
+	assert_equal '' "$(program_id vrx)" "program"
 	assert_fails 1 'nothing waits' xc confirm
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc load vrx --confirm 1m
@@ -220,11 +220,12 @@ test_all_that_a_load_adopts_is_on_trial() {
 		in_rx bpftool net attach xdp pinned "$PIN" dev "vrx$i"
 	done
 	in_rx ip link set dev vrx9 xdp obj "$OBJECT" sec xdp
-	assert_status 0 xc load vrx10 --confirm 8s
+	assert_status 0 timed load vrx10 --confirm 30m
 	for i in '' 8 9 10; do
 		verdict_on "$i" drop
 	done
-	wait_for "the end of the trial" runs_none
+	time_is_over
+	runs_none || fail "it runs still"
 	assert_fails 1 'nothing waits' xc confirm
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	in_rx ip link set dev vrx9 xdp obj "$OBJECT" sec xdp

@@ -369,11 +369,9 @@ test_an_undone_load_leaves_the_other_direction() {
 	ip -n "$RX" link set dev vrx xdp off
 	assert_status 5 xc load vrx vbusy --outgoing
 	has_tc vrx || fail "an error has taken the program for sent packets off"
-	assert_status 0 xc load vrx --outgoing --confirm 2s
-	has_no_xdp() {
-		[ -z "$(program_id vrx)" ]
-	}
-	wait_for 'the end of the trial' has_no_xdp
+	assert_status 0 timed load vrx --outgoing --confirm 30m
+	time_is_over
+	[ -z "$(program_id vrx)" ] || fail "a program is at XDP"
 	has_tc vrx || fail "the end of the trial has taken the program for sent packets off"
 	assert_status 0 xc load vrx --outgoing
 	in_rx python3 tests/helpers/outgoing.py detach vrx
@@ -382,8 +380,9 @@ test_an_undone_load_leaves_the_other_direction() {
 	}
 	assert_status 5 xc load vrx vbusy --outgoing
 	is_half || fail "an error hides that a direction was lost"
-	assert_status 0 xc load vrx --outgoing --confirm 2s
-	wait_for 'the end of a trial that put back a lost direction' is_half
+	assert_status 0 timed load vrx --outgoing --confirm 30m
+	time_is_over
+	is_half || fail "the end of a trial that put back a lost direction hides that it was lost"
 }
 
 # Interfaces whose packets start with another header are refused.
@@ -396,14 +395,15 @@ test_other_headers() {
 # Not confirmed in time, the direction that is new goes, and the other stays.
 test_confirm() {
 	xc load vrx >/dev/null 2>&1
-	assert_status 0 xc load vrx --outgoing --confirm 2s
+	assert_status 0 timed load vrx --outgoing --confirm 30m
 	has_tc vrx || fail "no program is at tc"
-	wait_for 'the end of the trial' eval '! has_tc vrx'
+	time_is_over
+	! has_tc vrx || fail "a program is still at tc"
 	[ -n "$(program_id vrx)" ] || fail "no program is at XDP"
-	wait_for 'the rest' eval 'xc status | grep -q "^effect: *filters$"'
+	assert_shows '^effect: *filters$' xc status
 	xc unload vrx >/dev/null
-	assert_status 0 xc load vrx --outgoing --confirm 2s
-	wait_for 'the end of the second trial' eval '! has_tc vrx && [ -z "$(program_id vrx)" ]'
+	assert_status 0 timed load vrx --outgoing --confirm 30m
+	time_is_over
 	leaves_nothing
 }
 
@@ -472,9 +472,10 @@ test_load_of_two_filters() {
 		in_rx ip link set dev "$interface" xdp obj "$OBJECT" sec xdp
 		assert_status 0 xc load "$interface"
 	done
-	assert_status 0 xc load vrx vrx2 --outgoing --confirm 3s
+	assert_status 0 timed load vrx vrx2 --outgoing --confirm 30m
 	{ has_tc vrx && has_tc vrx2; } || fail "no program is at tc"
-	wait_for 'the end of the trial' no_tc
+	time_is_over
+	no_tc || fail "a program is still at tc"
 	{ [ -n "$(program_id vrx)" ] && [ -n "$(program_id vrx2)" ]; } || fail "a program at XDP has gone"
 }
 

@@ -110,8 +110,7 @@ test_another_version_as_a_user() {
 test_load_is_undone_as_a_user() {
 	bpf_dir
 	assert_status 0 xu load vrx --confirm 1s
-	sleep 3
-	assert_shows '^running: +none$' xu status
+	wait_for "the undo" eval 'xu status | grep -q "^running: *none$"'
 }
 
 # The file gives everybody who runs it the capabilities, so the kernel lets nobody look into the process.

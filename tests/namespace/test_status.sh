@@ -106,9 +106,9 @@ test_an_interface_that_another_tool_took_off() {
 	is_lost
 	assert_status 0 xc resize 1000000
 	is_lost
-	assert_status 0 xc load vrx2 --confirm 4s
+	assert_status 0 timed load vrx2 --confirm 30m
 	assert_status 0 xc status
-	wait_for 'the end of the trial' sh -c '! '"ip -n $RX"' link show dev vrx2 | grep -q xdp'
+	time_is_over
 	is_lost
 	assert_status 0 xc load vrx2
 	assert_status 0 xc status
