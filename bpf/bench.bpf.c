@@ -90,9 +90,9 @@ static __always_inline int begin_slice(struct bench_head *head)
 
 /*
  * Writes the next flow into the packet. Returns what to do with the packet (enum bench_program), or -1 if the list
- * or the frame is too short. A global function, so that the code after the call is verified only once.
+ * or the frame is too short.
  */
-__attribute__((noinline)) int bench_next(struct xdp_md *ctx)
+RARE_FUNCTION int bench_next(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct bench_head *head = data;
@@ -112,28 +112,24 @@ __attribute__((noinline)) int bench_next(struct xdp_md *ctx)
 static __always_inline void want_key(struct flow_key *key, enum flow_family family)
 {
 	for (unsigned int i = 0; i <= flow_key_last(family); i++)
-		barrier_var(key->word[i]);
+		hide_from_compiler(key->word[i]);
 }
 
-/*
- * The three things to measure. They are global functions, each at the cost of one call. In one function with
- * bench_next(), the verifier would check the filter three times as long as in xdp_cuckoo(), and give up with some
- * compilers.
- */
-__attribute__((noinline)) int bench_drop(struct xdp_md *ctx)
+/* The three things to measure, each at the cost of one call. */
+RARE_FUNCTION int bench_drop(struct xdp_md *ctx)
 {
 	return ctx ? XDP_DROP : XDP_ABORTED;
 }
 
 /* Counts as OUTCOME_NOT_SET_UP, because the filter itself does not count this outcome after set-up. */
-__attribute__((noinline)) int bench_parse(struct xdp_md *ctx)
+RARE_FUNCTION int bench_parse(struct xdp_md *ctx)
 {
 	const void *data = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	__u64 bytes = end - data;
 	struct flow_key key = {};
 	struct flow flow;
 
-	barrier_var(bytes);
+	hide_from_compiler(bytes);
 	if (parse_frame(data, end, &flow) != PARSE_OK)
 		return XDP_ABORTED;
 	flow_pack(&flow, &key);
@@ -144,7 +140,7 @@ __attribute__((noinline)) int bench_parse(struct xdp_md *ctx)
 	return count(ctx, verdict_pass((struct shape_match){ OUTCOME_NOT_SET_UP, 0 }), bytes);
 }
 
-__attribute__((noinline)) int bench_filter(struct xdp_md *ctx)
+RARE_FUNCTION int bench_filter(struct xdp_md *ctx)
 {
 	return filter_one_buffer(ctx);
 }

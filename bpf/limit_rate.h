@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Whether a packet is within the rates of the rules that it matches: see include/rate.h. What most packets need is
- * inline, because a call returns slowly on processors with mitigations for returns. The rest is global functions,
- * because the verifier checks these once.
+ * inline, because a call returns slowly on processors with mitigations for returns.
  */
 #ifndef XDP_CUCKOO_LIMIT_RATE_H
 #define XDP_CUCKOO_LIMIT_RATE_H
@@ -46,7 +45,7 @@ FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 	struct abi_rate_credit *credit;
 	__u32 place = i % ABI_RATE_PLACES, number;
 
-	barrier_var(place); /* the verifier does not know what a remainder can be */
+	hide_from_compiler(place);
 	if (!rates || place >= ABI_RATE_PLACES)
 		return 1;
 	line = rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES);
@@ -66,7 +65,7 @@ FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 }
 
 /* Asks every meter of the hash, wherever its place is. Returns `meters` with these, or RATE_EXCEEDED. */
-__attribute__((noinline)) __u32 rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
+RARE_FUNCTION __u32 rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
 {
 	struct rate_search search = { hash, bytes, packets, first_line, meters };
 	/* Both lines can be the same one. A meter is asked there once. */
@@ -77,10 +76,7 @@ __attribute__((noinline)) __u32 rate_search(__u32 first_line, __u64 hash, __u64 
 	return search.meters;
 }
 
-/*
- * The usual place of a meter: the first one of the first line. Returns -1 if it is not there, or has to be asked itself.
- * Few paths are inline, because the verifier follows each of them through all further shapes.
- */
+/* The usual place of a meter: the first one of the first line. Returns -1 if it is not there, or has to be asked itself. */
 static __always_inline __s64 rate_ask_first(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
 {
 	const struct abi_rates *rates = maps_rates();

@@ -13,10 +13,6 @@
  * match, then the sequence again. Each address depends on the loads of the step before: see lookup_after(). The record
  * of the first try needs no help, because its slot is computed from both buckets. tests/helpers/dependencies.py checks
  * this in the object code, tests/helpers/memory_order.py checks that it is enough.
- *
- * What the verifier needs: each outcome has its own return. If a variable kept the result for a later test, the
- * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global functions:
- * they are rare, and the verifier checks a global function only once.
  */
 #ifndef XDP_CUCKOO_LOOKUP_KEY_H
 #define XDP_CUCKOO_LOOKUP_KEY_H
@@ -24,10 +20,9 @@
 #include "abi.h"
 #include "bucket.h"
 #include "hash.h"
-#include "verifier.h"
 #include "maps.h"
+#include "verifier.h"
 
-#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define LOOKUP_SLOTS (2 * BUCKET_SLOTS) /* of the two buckets of a key */
 
 enum lookup_result {
@@ -54,7 +49,7 @@ struct lookup_view {
 /*
  * Returns 0, but computes it from `seen`, in a way that compilers cannot know. If you add it to an address, a load
  * from there comes after the load of `seen`. Call it before you compare `seen` with anything: after a comparison, a
- * compiler may use the equal value instead. The verifier knows that the result is 0.
+ * compiler may use the equal value instead.
  */
 FLOW_INLINE __u64 lookup_after(__u64 seen)
 {
@@ -70,7 +65,7 @@ FLOW_INLINE __u64 lookup_after(__u64 seen)
 #endif
 }
 
-/* Copies each member by itself: clang 14 would copy the struct byte by byte. */
+/* Copies each member by itself, not byte by byte. */
 FLOW_INLINE struct bucket_geometry lookup_geometry(const struct abi_table *table)
 {
 	return (struct bucket_geometry){ READ_ONCE(table->geometry.buckets), READ_ONCE(table->geometry.step_shift) };
@@ -209,7 +204,7 @@ FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, _
 		__u32 at, end;
 		__u32 slot;
 
-		HASH_KEEP(hash); /* computes the pair again, because the stack has no room to keep it */
+		hide_from_compiler(hash); /* computes the pair again, because the stack has no room to keep it */
 		pair = bucket_pair(hash, lookup_geometry(table), layout);
 		at = i < BUCKET_SLOTS ? pair.first : pair.second;
 		slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
@@ -239,7 +234,7 @@ FLOW_INLINE __u32 lookup_first_match(struct bucket_pair pair, __u64 first, __u64
 	__u64 order = (match & -match) * LOOKUP_ORDER >> 61;
 	__u32 step = pair.first ^ pair.second;
 
-	asm volatile("" : "+r"(order)); /* without this, some compilers branch on its lowest bit */
+	hide_from_compiler(order); /* else some branch on its lowest bit */
 	return (pair.second ^ (step & -(__u32)(order & 1))) * BUCKET_SLOTS + (order >> 1);
 }
 
@@ -251,10 +246,7 @@ FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
 	return (__u64)answer.result << 32 | answer.slot;
 }
 
-/*
- * One more try, which checks every matching slot. Returns the packed answer. These are two functions, because one for all
- * tables needs more stack.
- */
+/* One more try, which checks every matching slot. Returns the packed answer. One function for all tables needs more stack. */
 RARE_FUNCTION __u64 lookup_try_exact(const struct abi_table *table, __u64 hash, __u64 tag)
 {
 	return table ? lookup_pack(lookup_records(table, hash, tag)) : 0;
@@ -273,9 +265,7 @@ RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u6
 {
 	__u64 packed = 0, tries = 0;
 
-#ifdef __bpf__
-#pragma clang loop unroll(disable)
-#endif
+	KEEP_LOOP
 	while (tries < ABI_SEQUENCE_TRIES - 1) {
 		packed = xc_options.is_exact ? lookup_try_exact(table, hash, tag) : lookup_try_compact(table, hash);
 		tries++;

@@ -15,6 +15,7 @@
 
 #include "abi.h"
 #include "bucket.h"
+#include "verifier.h"
 
 const volatile struct abi_options xc_options = {
 	.format = BUCKET_16,
@@ -110,7 +111,7 @@ FLOW_INLINE const __u16 *maps_prefixes(void)
 {
 	const __u16 *prefixes = (const __u16 *)xc_prefixes;
 
-	barrier_var(prefixes);
+	hide_from_compiler(prefixes);
 	return prefixes;
 }
 
@@ -167,7 +168,7 @@ FLOW_INLINE void maps_touch_count(__u32 slot)
 		return;
 	counter = maps_count_of(slot);
 	if (counter)
-		(void)*(const volatile __u64 *)&counter->packets;
+		(void)READ_ONCE(counter->packets);
 }
 
 /* An element has eight hints, because elements of an array have at least 8 bytes. */

@@ -41,16 +41,26 @@ static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enu
 RARE_FUNCTION int multi_buffer_key(struct xdp_md *frame, struct flow_key *key)
 {
 	struct flow flow;
-	enum parse_result result =
-		parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, multi_buffer_walk, &flow);
 
-	return packet_pack(&flow, result, key);
+	if (!key)
+		return FLOW_NO_FAMILY;
+	return packet_pack(&flow,
+			   parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, multi_buffer_walk, key,
+					 0, &flow),
+			   key);
+}
+
+static __always_inline int packet_is_plain(const struct xdp_md *frame, const void *data, const void *end, int kind,
+					   struct flow *flow)
+{
+	(void)frame, (void)kind;
+	return parse_plain(data, end, flow);
 }
 
 static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
 {
 	(void)kind;
-	return parse_frame(data, end, flow);
+	return parse_any(data, end, flow);
 }
 
 static __always_inline int packet_has_more(const struct xdp_md *frame, int kind, enum abi_outcome result,

@@ -19,16 +19,17 @@ enum packet_kind {
 
 static __always_inline int packet_pack(const struct flow *flow, enum parse_result result, struct flow_key *key)
 {
-	if (key && flow->family != FLOW_NO_FAMILY)
+	if (flow->family != FLOW_NO_FAMILY)
 		flow_pack(flow, key);
 	return flow->family | result << PACKET_RESULT_SHIFT;
 }
 
 /*
  * multi_buffer.h and skb.h have the same functions:
+ *   packet_is_plain()  is parse_plain(), and true only if packet_gather() finds no more.
  *   packet_parse()     parses the data that the program can reach directly. Returns enum parse_result.
  *   packet_has_more()  says whether packet_gather() may find more.
- *   packet_gather()    parses all data, and fills a key.
+ *   packet_gather()    parses all data, and fills a key, in which it keeps headers meanwhile.
  *   packet_bytes()     for rates: in the same way as for the counters.
  *   packet_count()     how many packets it is, if the kernel handles several as one.
  *   packet_ifindex()   its interface.

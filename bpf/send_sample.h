@@ -30,16 +30,13 @@ static __always_inline int sample_pay(const struct abi_config *config, struct ab
 	return credit >= ABI_SAMPLE_PRICE;
 }
 
-/*
- * Copies the first bytes of the frame, from all its buffers. False: there is nothing to copy. Arithmetic keeps the
- * number between 1 and ABI_SAMPLE_BYTES, because Linux 6.1 learns no bound from a comparison with 0.
- */
+/* Copies the first bytes of the frame, from all its buffers. False: there is nothing to copy. */
 static __always_inline int sample_copy(packet_context *ctx, struct abi_sample *sample, __u32 bytes, __u32 verdict)
 {
 	if (bytes > ABI_SAMPLE_BYTES)
 		bytes = ABI_SAMPLE_BYTES;
 	bytes--;
-	barrier_var(bytes);
+	hide_from_compiler(bytes);
 	bytes = (bytes & (ABI_SAMPLE_BYTES - 1)) + 1;
 	sample->captured = bytes;
 	return !packet_sample(ctx, sample, bytes, verdict);

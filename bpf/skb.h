@@ -47,23 +47,20 @@ static __always_inline void skb_walk_ip(struct parse_walk *walk)
 	bpf_loop(PARSE_EXTENSION_HEADERS, skb_turn_ip, walk, 0);
 }
 
-/*
- * For counters and rates. Of an skb that a virtual machine has sent, the kernel does not know the number. Reads are volatile,
- * because verifiers accept no address in the context that was chosen by a condition.
- */
+/* For counters and rates. Of an skb that a virtual machine has sent, the kernel does not know the number. */
 static __always_inline __u64 packet_count(const struct __sk_buff *skb)
 {
-	const __u32 known = *(const volatile __u32 *)&skb->gso_segs, size = *(const volatile __u32 *)&skb->gso_size;
+	const __u32 known = READ_ONCE(skb->gso_segs), size = READ_ONCE(skb->gso_size);
 
 	if (known || !size)
 		return known ? known : 1;
-	return (*(const volatile __u32 *)&skb->len + size - 1) / size;
+	return (READ_ONCE(skb->len) + size - 1) / size;
 }
 
 /* The kernel knows how many bytes a sent skb will be on the wire, with the headers of each packet. */
 static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
 {
-	const __u32 sent = *(const volatile __u32 *)&skb->wire_len, bytes = *(const volatile __u32 *)&skb->len;
+	const __u32 sent = READ_ONCE(skb->wire_len), bytes = READ_ONCE(skb->len);
 
 	return kind & PACKET_IS_SENT && sent > bytes ? sent : bytes;
 }
@@ -75,8 +72,8 @@ static __always_inline __u64 packet_bytes(const struct __sk_buff *skb, int kind)
  */
 static __always_inline __u16 skb_length(const struct __sk_buff *skb, __u32 length)
 {
-	const __u32 more = packet_count(skb) - 1, size = *(const volatile __u32 *)&skb->gso_size;
-	const __u32 bytes = *(const volatile __u32 *)&skb->len;
+	const __u32 more = packet_count(skb) - 1, size = READ_ONCE(skb->gso_size);
+	const __u32 bytes = READ_ONCE(skb->len);
 	const __u32 headers = packet_bytes(skb, PACKET_IS_SENT) - bytes;
 	__u32 each = length - more * size;
 
@@ -89,29 +86,37 @@ static __always_inline __u16 skb_length(const struct __sk_buff *skb, __u32 lengt
 
 #define PACKET_LACKS_FLAGS (1 << 16) /* a TCP packet whose flags were not found */
 
-/* These two return the family, enum parse_result, and PACKET_LACKS_FLAGS. */
-RARE_FUNCTION int skb_key(struct __sk_buff *skb, struct flow_key *key)
+/* Returns what packet_gather() does, and PACKET_LACKS_FLAGS. */
+static __always_inline int skb_find(struct __sk_buff *skb, parse_load *load, parse_walk_all *walk, int is_ip,
+				    struct flow_key *key)
 {
 	struct flow flow;
-	enum parse_result result = parse_buffers(skb, skb->len, skb_load, skb_walk, &flow);
-
-	flow.length = skb_length(skb, flow.length);
-	return packet_pack(&flow, result, key);
-}
-
-RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
-{
-	struct flow flow;
-	enum parse_result result = parse_ip(skb, skb->len, skb_load_ip, skb_walk_ip, &flow);
+	enum parse_result result = parse_buffers(skb, skb->len, load, walk, key, is_ip, &flow);
 
 	flow.length = skb_length(skb, flow.length);
 	return packet_pack(&flow, result, key) |
 	       (flow.proto == IPPROTO_TCP && !flow.tcp_flags ? PACKET_LACKS_FLAGS : 0);
 }
 
+RARE_FUNCTION int skb_key(struct __sk_buff *skb, struct flow_key *key)
+{
+	return key ? skb_find(skb, skb_load, skb_walk, 0, key) : FLOW_NO_FAMILY;
+}
+
+RARE_FUNCTION int skb_key_ip(struct __sk_buff *skb, struct flow_key *key)
+{
+	return key ? skb_find(skb, skb_load_ip, skb_walk_ip, 1, key) : FLOW_NO_FAMILY;
+}
+
+static __always_inline int packet_is_plain(const struct __sk_buff *skb, const void *data, const void *end, int kind,
+					   struct flow *flow)
+{
+	return !(kind & PACKET_IS_IP) && !skb->gso_size && parse_plain(data, end, flow);
+}
+
 static __always_inline int packet_parse(const void *data, const void *end, int kind, struct flow *flow)
 {
-	return kind & PACKET_IS_IP ? PARSE_TRUNCATED : parse_frame(data, end, flow);
+	return kind & PACKET_IS_IP ? PARSE_TRUNCATED : parse_any(data, end, flow);
 }
 
 static __always_inline int packet_has_more(const struct __sk_buff *skb, int kind, enum abi_outcome result,
@@ -135,7 +140,7 @@ static __always_inline int packet_gather(struct __sk_buff *skb, int kind, struct
 	__u32 found, result;
 
 	if (!(kind & PACKET_IS_IP))
-		return skb_key(skb, key);
+		return skb_key(skb, key) & ~PACKET_LACKS_FLAGS;
 	found = skb_key_ip(skb, key);
 	result = found >> PACKET_RESULT_SHIFT & 0xff;
 	if ((found & PACKET_LACKS_FLAGS || result == PARSE_TRUNCATED || result == PARSE_TOO_MANY_HEADERS) &&

@@ -27,16 +27,6 @@ struct shape_match {
 	__u32 slot;    /* see struct lookup_answer */
 };
 
-/*
- * Returns the value unchanged, but hides it from the verifier. If the verifier knew the value, it would check all
- * shapes again for every path through the parser, and give up at its limit of a million instructions. A global
- * function hides a value too, but its return is slow on processors with mitigations for returns.
- */
-static __always_inline __u64 hide_from_verifier(const __u64 *zero, __u64 value)
-{
-	return value ^ READ_ONCE(*zero);
-}
-
 /* The hint of a flow, or a hint for all shapes if the table does not use hints. */
 static __always_inline __u32 read_hint(const struct abi_table *table, const struct abi_shape_list *list,
 				       enum flow_family family, const struct flow_key *flow)
@@ -69,16 +59,21 @@ static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 
 
 /* A search of one flow among the shapes of its family. */
 struct shape_search {
-	packet_context *ctx;
-	const struct abi_table *table;
-	const struct abi_shape_list *list;
-	__u64 candidates;         /* the shapes that are still to be looked up */
-	struct shape_match match; /* the answer, if no further shape hits */
-	__u32 drawn;              /* see count_draw(), or 0 */
-	__u32 meters;             /* see bpf/limit_rate.h */
-	__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
-	__u8 kind;                /* enum packet_kind */
-	__u8 tries;               /* unsettled ones, of the first candidate */
+	union {
+		struct flow parsed; /* until it is packed */
+		struct {
+			packet_context *ctx;
+			const struct abi_table *table;
+			const struct abi_shape_list *list;
+			__u64 candidates;         /* the shapes that are still to be looked up */
+			struct shape_match match; /* the answer, if no further shape hits */
+			__u32 drawn;              /* see count_draw(), or 0 */
+			__u32 meters;             /* see bpf/limit_rate.h */
+			__u8 unsettled;           /* the outcome after an unsettled look-up, if no shape hits */
+			__u8 kind;                /* enum packet_kind */
+			__u8 tries;               /* unsettled ones, of the first candidate */
+		};
+	};
 	struct flow_key flow;
 };
 
@@ -87,8 +82,8 @@ static __always_inline int shape_agrees(struct shape_search *search, const struc
 					int is_often)
 {
 	const __u32 before = search->meters;
-	__u32 meters = rate_ask(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash, before,
-				 is_often);
+	__u32 meters =
+		rate_ask(search->ctx, search->kind, READ_ONCE(search->table->first_rate_line), hash, before, is_often);
 
 	if (meters == RATE_EXCEEDED)
 		return 0;
@@ -98,13 +93,19 @@ static __always_inline int shape_agrees(struct shape_search *search, const struc
 	return 1;
 }
 
-/*
- * The search is over. The packet pays the meters that have agreed, unless a rule drops it. If a monitor rule would drop
- * it, it pays only those of drop rules.
- */
-static __always_inline struct shape_match shape_answer(struct shape_search *search)
+/* Two loads, because one load of what two stores wrote has to wait for them. */
+static __always_inline struct shape_match shape_answer(const struct shape_search *search)
 {
-	const struct shape_match match = search->match;
+	return (struct shape_match){ READ_ONCE(search->match.outcome), READ_ONCE(search->match.slot) };
+}
+
+/*
+ * The packet pays the meters that have agreed, unless a rule drops it. If a monitor rule would drop it, it pays only
+ * those of drop rules.
+ */
+static __always_inline struct shape_match shape_pays(struct shape_search *search)
+{
+	const struct shape_match match = shape_answer(search);
 	const __u32 paid = match.outcome & SHAPE_MONITORED ? ~0U : (1U << RATE_TRIALS_SHIFT) - 1;
 
 	if (search->meters && match.outcome != OUTCOME_DROP_RULE)
@@ -112,32 +113,38 @@ static __always_inline struct shape_match shape_answer(struct shape_search *sear
 	return match;
 }
 
-/* The shape has a key that matches the flow, in `slot`. Returns whether that is the answer. */
-static __always_inline int shape_hits(struct shape_search *search, enum flow_family family,
-				      const struct abi_shape *shape, __u64 hash, __u32 slot, int is_often)
+enum shape_result {
+	SHAPE_MISSES,
+	SHAPE_DECIDES,
+	SHAPE_AGREES, /* the packet is within the rate: the next shapes decide, and then it pays */
+};
+
+/* The shape has a key that matches the flow, in `slot`. */
+static __always_inline enum shape_result shape_hits(struct shape_search *search, enum flow_family family,
+						    const struct abi_shape *shape, __u64 hash, __u32 slot, int kind,
+						    int is_often)
 {
-	if (search->kind & PACKET_IS_SENT || !(shape->id & ABI_SHAPE_NEW) ||
+	if (kind & PACKET_IS_SENT || !(shape->id & ABI_SHAPE_NEW) ||
 	    !new_only_is_answer(search->ctx, family, &search->flow)) {
-		/* Within the rate the next shapes decide. */
 		if (shape->id & ABI_SHAPE_RATE && shape_agrees(search, shape, hash, is_often))
-			return 0;
+			return SHAPE_AGREES;
 		/* If the packet is not drawn to be counted, `drawn` is LOOKUP_NO_SLOT, all bits 1. */
 		search->match =
 			(struct shape_match){ shape_outcome(shape, search->match.outcome), slot | search->drawn };
-		return 1;
+		return SHAPE_DECIDES;
 	}
 	search->candidates &= ~READ_ONCE(search->list->new_only);
-	return 0;
+	return SHAPE_MISSES;
 }
 
-/* If the verifier of Linux 6.1 knew the outcome, it would check all further shapes again for it. */
 static __always_inline void shape_is_unsettled(struct shape_search *search)
 {
-	search->match.outcome = hide_from_verifier(&search->table->zero, search->unsettled);
+	search->match.outcome = hide_from_verifier(READ_ONCE(search->table->zero), search->unsettled);
 }
 
-/* Looks up the first of the candidates, which is list->shape[*place]. Returns whether the search is over. */
-static __always_inline int try_next_shape(struct shape_search *search, enum flow_family family, __u64 *place)
+/* Looks up the first of the candidates, which is list->shape[*place]. Without a candidate, what was found before decides. */
+static __always_inline enum shape_result try_next_shape(struct shape_search *search, enum flow_family family, int kind,
+							__u64 *place)
 {
 	const struct abi_shape *shape = &search->list->shape[*place];
 	struct lookup_answer answer;
@@ -145,45 +152,44 @@ static __always_inline int try_next_shape(struct shape_search *search, enum flow
 	__u64 hash;
 
 	if (!search->candidates)
-		return 1;
+		return SHAPE_DECIDES;
 	search->candidates &= search->candidates - 1;
 	*place = abi_shape_place(search->candidates);
-	/* Without this, compilers put this computation after the loop. Linux 6.1 rejects that: see older_kernels.py. */
-	barrier_var(*place);
+	hide_from_compiler(*place);
 	input = shape_key(search->table, shape, &search->flow, family);
 	hash = hash_of(&input);
 	answer = lookup_key(search->table, hash, &input);
 	if (answer.result == LOOKUP_HIT) {
-		if (shape_hits(search, family, shape, hash, answer.slot, family == FLOW_IPV4))
-			return 1;
+		const enum shape_result result =
+			shape_hits(search, family, shape, hash, answer.slot, kind, family == FLOW_IPV4);
+
+		if (result != SHAPE_MISSES)
+			return result;
 		*place = abi_shape_place(search->candidates);
 	}
 	if (answer.result == LOOKUP_UNSETTLED)
 		shape_is_unsettled(search);
-	return 0;
+	return SHAPE_MISSES;
 }
 
 /*
- * The first shapes are looked up inline, in a loop that the verifier follows turn by turn. For the others bpf_loop()
- * calls a function, which the verifier checks once. A call is slow on processors with mitigations for returns, so each
- * call tries several shapes. The function has little stack: it only skips shapes that surely miss. At the first shape
- * that may match, it calls lookup_once() and returns. If that look-up is unsettled, the next call begins with the same
- * shape.
+ * The first shapes are looked up inline. For the others, and for all behind a rate that the packet is within, bpf_loop()
+ * calls a function. A call is slow on processors with mitigations for returns, so each call tries several shapes. It
+ * only skips shapes that surely miss. At the first shape that may match, it calls lookup_once() and returns. If that
+ * look-up is unsettled, the next call begins with the same shape.
  */
 #define SHAPES_INLINE 8
 #define SHAPES_A_CALL 4
 /* Calls that only skip shapes, and calls that end with a look-up: each shape has at most ABI_SEQUENCE_TRIES of these. */
 #define SHAPES_CALLS ((ABI_SHAPES_MAX - SHAPES_INLINE) / SHAPES_A_CALL + ABI_SHAPES_MAX * ABI_SEQUENCE_TRIES)
 
-/* Hides `candidates` after a look-up: if the verifier knew its bounds, it would check the function again for each call. */
 static __always_inline long try_some_shapes(struct shape_search *search, enum flow_family family)
 {
-#pragma clang loop unroll(disable)
+	KEEP_LOOP
 	for (int i = 0; i < SHAPES_A_CALL && search->candidates; i++) {
 		const struct abi_shape *shape = &search->list->shape[abi_shape_place(search->candidates)];
 		struct hash_input input = shape_key(search->table, shape, &search->flow, family);
 		__u64 hash = hash_of(&input);
-
 		struct lookup_answer answer;
 
 		if (lookup_lacks(search->table, hash)) {
@@ -197,12 +203,13 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 				return 0;
 			shape_is_unsettled(search);
 		}
-		search->tries = hide_from_verifier(&search->table->zero, 0);
-		search->candidates =
-			hide_from_verifier(&search->table->zero, search->candidates & (search->candidates - 1));
-		return answer.result == LOOKUP_HIT && shape_hits(search, family, shape, hash, answer.slot, 0);
+		search->tries = hide_from_verifier(READ_ONCE(search->table->zero), 0);
+		search->candidates = hide_from_verifier(READ_ONCE(search->table->zero),
+							search->candidates & (search->candidates - 1));
+		return answer.result == LOOKUP_HIT &&
+		       shape_hits(search, family, shape, hash, answer.slot, search->kind, 0) == SHAPE_DECIDES;
 	}
-	search->candidates = hide_from_verifier(&search->table->zero, search->candidates);
+	search->candidates = hide_from_verifier(READ_ONCE(search->table->zero), search->candidates);
 	return !search->candidates;
 }
 
@@ -218,16 +225,23 @@ static long try_some_ipv6(__u32 call, struct shape_search *search)
 	return try_some_shapes(search, FLOW_IPV6);
 }
 
-static __always_inline void try_all_shapes(struct shape_search *search, enum flow_family family, __u64 place)
+static __always_inline struct shape_match try_all_shapes(struct shape_search *search, enum flow_family family, int kind,
+							 __u64 place)
 {
-#pragma clang loop unroll(disable)
-	for (int i = 0; i < SHAPES_INLINE; i++)
-		if (try_next_shape(search, family, &place))
-			return;
-	if (!search->candidates)
-		return;
-	search->candidates = hide_from_verifier(&search->table->zero, search->candidates);
-	bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
+	KEEP_LOOP
+	for (int i = 0; i < SHAPES_INLINE; i++) {
+		const enum shape_result result = try_next_shape(search, family, kind, &place);
+
+		if (result == SHAPE_DECIDES)
+			return shape_answer(search);
+		if (result == SHAPE_AGREES)
+			break;
+	}
+	if (search->candidates) {
+		search->candidates = hide_from_verifier(READ_ONCE(search->table->zero), search->candidates);
+		bpf_loop(SHAPES_CALLS, family == FLOW_IPV4 ? (void *)try_some_ipv4 : (void *)try_some_ipv6, search, 0);
+	}
+	return shape_pays(search);
 }
 
 /*
@@ -236,9 +250,9 @@ static __always_inline void try_all_shapes(struct shape_search *search, enum flo
  * looked up, and if none of them hits, the outcome is OUTCOME_DROP_RULE. `family` and `kind` are constants at every
  * call. Rules with `state new` are not for sent packets. The caller sets search->flow only.
  */
-static __always_inline struct shape_match try_shapes(packet_context *ctx, const struct abi_config *config,
-						     const struct abi_table *table, enum flow_family family,
-						     enum abi_outcome otherwise, int kind, struct shape_search *search)
+static __always_inline struct shape_match try_shapes(packet_context *ctx, __u64 zero, const struct abi_table *table,
+						     enum flow_family family, enum abi_outcome otherwise, int kind,
+						     struct shape_search *search)
 {
 	const struct flow_key *flow = &search->flow;
 	const struct abi_shape_list *list = abi_shapes(table, family);
@@ -266,7 +280,7 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 								READ_ONCE(list->behind_shortcut);
 			/* A drop rule matches this flow, so the packet is dropped even if a look-up is unsettled. */
 			unsettled = OUTCOME_DROP_RULE;
-			outcome = hide_from_verifier(&config->zero, unsettled);
+			outcome = hide_from_verifier(zero, unsettled);
 		}
 		place = abi_shape_place(candidates);
 	}
@@ -284,10 +298,9 @@ static __always_inline struct shape_match try_shapes(packet_context *ctx, const 
 	search->drawn = drawn;
 	search->unsettled = unsettled;
 	search->kind = kind;
-	search->tries = hide_from_verifier(&config->zero, 0);
-	search->meters = hide_from_verifier(&config->zero, 0);
-	try_all_shapes(search, family, place);
-	return shape_answer(search);
+	search->tries = zero;
+	search->meters = zero;
+	return try_all_shapes(search, family, kind, place);
 }
 
 #endif

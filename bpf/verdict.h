@@ -19,19 +19,16 @@ static __always_inline struct shape_match verdict_of_flow(packet_context *ctx, c
 							  enum abi_outcome result, int kind,
 							  struct shape_search *search)
 {
+	const __u64 zero = READ_ONCE(config->zero);
 	__u64 *last = &search->flow.word[flow_key_last(family)], *details = &search->flow.word[FLOW_KEY_DETAILS];
 
 	if (kind & PACKET_IS_SENT && !flow_exchange(family, &search->flow))
 		return (struct shape_match){ OUTCOME_PASS_RULE, LOOKUP_NO_SLOT };
-	/*
-	 * On each path through the parser the verifier knows another result, and other values in two words of the key:
-	 * protocol and kind of ports, and fragment and flags. They are hidden, or it would check all shapes once per
-	 * path.
-	 */
-	result = hide_from_verifier(&config->zero, result);
-	*details = hide_from_verifier(&config->zero, *details);
-	*last = hide_from_verifier(&config->zero, *last);
-	return try_shapes(ctx, config, table, family, result, kind, search);
+	/* What differs on each path through the parser: in the key, protocol and kind of ports, and fragment and flags. */
+	result = hide_from_verifier(zero, result);
+	*details = hide_from_verifier(zero, *details);
+	*last = hide_from_verifier(zero, *last);
+	return try_shapes(ctx, zero, table, family, result, kind, search);
 }
 
 /*
@@ -44,17 +41,24 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 							  const void *end, int kind)
 {
 	struct shape_search search;
-	struct flow flow = {}; /* or some compilers read, where paths meet, what only one of them has written */
-	enum abi_outcome result = (enum abi_outcome)packet_parse(data, end, kind, &flow);
-	__u32 family = flow.family;
+	struct flow plain;
+	enum abi_outcome result = OUTCOME_NO_RULE;
+	__u32 family = FLOW_IPV4;
 
-	if (packet_has_more(ctx, kind, result, &flow)) {
-		search.flow = (struct flow_key){};
-		family = packet_gather(ctx, kind, &search.flow);
-		result = (enum abi_outcome)(family >> PACKET_RESULT_SHIFT);
-		family &= (1 << PACKET_RESULT_SHIFT) - 1;
-	} else if (family != FLOW_NO_FAMILY) {
-		flow_pack(&flow, &search.flow);
+	if (packet_is_plain(ctx, data, end, kind, &plain)) {
+		flow_pack(&plain, &search.flow);
+	} else {
+		result = (enum abi_outcome)packet_parse(data, end, kind, &search.parsed);
+		keep_in_memory(search.parsed);
+		family = search.parsed.family;
+		if (packet_has_more(ctx, kind, result, &search.parsed)) {
+			search.flow = (struct flow_key){};
+			family = packet_gather(ctx, kind, &search.flow);
+			result = (enum abi_outcome)(family >> PACKET_RESULT_SHIFT);
+			family &= (1 << PACKET_RESULT_SHIFT) - 1;
+		} else if (family != FLOW_NO_FAMILY) {
+			flow_pack(&search.parsed, &search.flow);
+		}
 	}
 	if (family == FLOW_IPV4)
 		return verdict_of_flow(ctx, config, table, FLOW_IPV4, result, kind, &search);
@@ -65,8 +69,7 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
 
 /*
  * A filter is at rest if it was never set up, is in a panic, or was not confirmed in time. It then passes every packet.
- * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest. The function is
- * not inline, so that the common path keeps its registers.
+ * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest.
  */
 RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -81,10 +84,7 @@ RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
 	return OUTCOMES;
 }
 
-/*
- * Reads `run` a second time on purpose: a saved copy would be one more value for the verifier to follow. Packets that
- * pass do not need `listener`, so it is read here.
- */
+/* Packets that pass do not need `listener`, so it is read here. */
 static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct shape_match match)
 {
 	return (struct verdict){
@@ -105,8 +105,8 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
 /*
- * No rule decides: the policy of the same table does. If a monitor rule has matched, it gives the verdict (would drop) only if the policy
- * passes the packet.
+ * No rule decides: the policy of the same table does. If a monitor rule has matched, it gives the verdict (would drop)
+ * only if the policy passes the packet.
  */
 static __always_inline struct verdict verdict_policy(const struct abi_config *config, const struct abi_table *table,
 						     struct shape_match match)

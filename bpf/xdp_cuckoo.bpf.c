@@ -27,7 +27,7 @@ static __always_inline int count(const struct xdp_md *ctx, struct verdict verdic
 		counters[number].packets++;
 		counters[number].bytes += bytes;
 	}
-	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
+	if (xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
 		count_rule(verdict.slot, 1, bytes);
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
@@ -45,8 +45,7 @@ static __always_inline int filter_one_buffer(struct xdp_md *ctx)
 	const void *end = (const void *)(long)ctx->data_end;
 	__u64 bytes = end - data;
 
-	/* Computed early: if the packet pointers stayed live, the verifier could not prune. */
-	barrier_var(bytes);
+	hide_from_compiler(bytes);
 	return finish(ctx, verdict_of(ctx, data, end, 0), bytes);
 }
 

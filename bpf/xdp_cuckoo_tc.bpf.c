@@ -30,7 +30,7 @@ static __always_inline int filter(struct __sk_buff *skb, int kind)
 		counters[number].packets += packets;
 		counters[number].bytes += bytes;
 	}
-	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
+	if (xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
 		count_rule(verdict.slot, packets, bytes);
 	return verdict.verdict == VERDICT_DROP ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }

@@ -37,6 +37,7 @@
 #include "rate.h"
 #include "sample.h"
 #include "shape.h"
+#include "verifier.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
 #define ABI_VERSION 15
@@ -232,7 +233,7 @@ struct abi_config {
 	struct bucket_geometry geometry;
 	__u8 reserved1[7];
 	__u8 asks_conntrack;        /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
-	__u64 zero;                 /* always 0, unknown to the verifier: see hide_from_verifier() */
+	__u64 zero;                 /* always 0: see hide_from_verifier() */
 	__u32 run;                  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
 	__u32 confirm_by;           /* a tick, with ABI_RUN_UNCONFIRMED */
 	struct abi_options options; /* a copy of the program's, for the tool */
@@ -256,7 +257,7 @@ struct abi_config {
 
 FLOW_INLINE const struct abi_table *abi_active(const struct abi_config *config)
 {
-	return &config->table[*(const volatile __u64 *)&config->active % ABI_TABLES];
+	return &config->table[READ_ONCE(config->active) % ABI_TABLES];
 }
 
 /*
@@ -265,13 +266,13 @@ FLOW_INLINE const struct abi_table *abi_active(const struct abi_config *config)
  */
 FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *table, enum flow_family family)
 {
-	return &table->shapes[family][*(const volatile __u64 *)&table->shapes_active[family] & 1];
+	return &table->shapes[family][READ_ONCE(table->shapes_active[family]) & 1];
 }
 
 /* The policy for packets of this outcome. */
 FLOW_INLINE enum abi_verdict abi_policy(const struct abi_table *table, __u32 outcome)
 {
-	return *(const volatile __u8 *)&table->drops >> outcome & 1 ? VERDICT_DROP : VERDICT_PASS;
+	return READ_ONCE(table->drops) >> outcome & 1 ? VERDICT_DROP : VERDICT_PASS;
 }
 
 /* The part that all versions have in common. */

@@ -30,6 +30,7 @@
 #include <linux/types.h>
 
 #include "flow.h"
+#include "verifier.h"
 
 #define HASH_LANES 3 /* two for the hash, one for the tag */
 #define HASH_LANE_TAG 2
@@ -58,12 +59,6 @@ struct hash_input {
 	enum flow_family family;
 };
 
-/*
- * Hides the value of `x` from the compiler, and keeps the order of the code. Otherwise the compiler loads all factors
- * first and spills them, because BPF has only ten registers.
- */
-#define HASH_KEEP(x) __asm__ volatile("" : "+r"(x))
-
 FLOW_INLINE __u64 hash_word(const struct hash_input *input, unsigned int i)
 {
 	const __u64 last = i == flow_key_last(input->family) ? input->last : 0;
@@ -77,23 +72,17 @@ FLOW_INLINE int hash_has_details(const struct hash_input *input)
 #ifdef __bpf__
 	__u64 details = input->last;
 
-	/* If the verifier learned this bit of `last`, it would follow both values of it from here on. */
-	HASH_KEEP(details);
+	hide_from_compiler(details);
 	details >>= FLOW_KEY_HAS_DETAILS_SHIFT;
-	HASH_KEEP(details);
+	hide_from_compiler(details);
 	return details != 0;
 #else
 	return (hash_word(input, flow_key_last(input->family)) & FLOW_KEY_HAS_DETAILS) != 0;
 #endif
 }
 
-/* What the details add to a lane. Few keys have them, so BPF programs call a function. */
-#ifndef __bpf__
-FLOW_INLINE
-#else
-__attribute__((noinline))
-#endif
-__u64 hash_details(const struct hash_secret *secret, __u64 word, __u32 lane)
+/* What the details add to a lane. Few keys have them. */
+RARE_FUNCTION __u64 hash_details(const struct hash_secret *secret, __u64 word, __u32 lane)
 {
 	if (!secret || lane >= HASH_LANES)
 		return 0;
@@ -106,26 +95,27 @@ FLOW_INLINE __u64 hash_offset(const struct hash_secret *secret, enum flow_family
 	return family == FLOW_IPV4 ? secret->ipv4_offset[lane] : secret->ipv6_offset[lane];
 }
 
-/* The two lanes of the hash, the first in the upper half. `family` is a constant in BPF, so the loop unrolls. */
+/*
+ * The two lanes of the hash, the first in the upper half. It is computed in this order, because compilers would load all
+ * factors first, and have too few registers for them.
+ */
 FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 {
 	const struct hash_secret *secret = input->secret;
 	__u64 first, second;
 
-	HASH_KEEP(secret);
+	hide_from_compiler(secret);
 	first = hash_offset(secret, input->family, 0);
 	second = hash_offset(secret, input->family, 1);
-#ifdef __bpf__
-#pragma unroll
-#endif
+	NO_LOOP
 	for (unsigned int i = 0; i <= flow_key_last(input->family); i++) {
 		const volatile __u64 *factor = secret->factor[i][0];
 		__u64 word = hash_word(input, i), high = word >> 32;
 
 		first += (factor[0] + word) * (factor[1] + high);
-		HASH_KEEP(first);
+		hide_from_compiler(first);
 		second += (factor[2] + word) * (factor[3] + high);
-		HASH_KEEP(second);
+		hide_from_compiler(second);
 	}
 	if (hash_has_details(input)) {
 		first += hash_details(secret, hash_word(input, FLOW_KEY_DETAILS), 0);
@@ -158,18 +148,16 @@ FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 	struct hash_input again = *input;
 	__u64 lane;
 
-	HASH_KEEP(again.mask);
-	HASH_KEEP(secret);
+	hide_from_compiler(again.mask);
+	hide_from_compiler(secret);
 	lane = hash_offset(secret, again.family, HASH_LANE_TAG);
-#ifdef __bpf__
-#pragma unroll
-#endif
+	NO_LOOP
 	for (unsigned int i = 0; i <= flow_key_last(again.family); i++) {
 		const volatile __u64 *factor = secret->factor[i][HASH_LANE_TAG];
 		__u64 word = hash_word(&again, i), high = word >> 32;
 
 		lane += (factor[0] + word) * (factor[1] + high);
-		HASH_KEEP(lane);
+		hide_from_compiler(lane);
 	}
 	if (hash_has_details(&again))
 		lane += hash_details(secret, hash_word(&again, FLOW_KEY_DETAILS), HASH_LANE_TAG);

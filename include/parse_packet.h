@@ -2,9 +2,6 @@
 /*
  * Parses a frame into a flow. Uses no maps and no BPF helpers, so that the same code also runs in the tool, in unit
  * tests and under a fuzzer.
- *
- * The verifier checks the code behind a value that it does not know once. It checks the code again for each known
- * value, and in each turn of a loop. So parse_hide() hides some values from it.
  */
 #ifndef XDP_CUCKOO_PARSE_PACKET_H
 #define XDP_CUCKOO_PARSE_PACKET_H
@@ -18,13 +15,11 @@
 
 #include "abi.h"
 #include "flow.h"
+#include "verifier.h"
 
 #define PARSE_VLAN_TAGS 64
 #define PARSE_EXTENSION_HEADERS 182 /* the most that fit into 1500 bytes */
-/*
- * A program reads so many directly, and calls parse_buffers() for a frame that has more. Few frames have any, and each
- * turn of such a loop costs the verifier hundreds of steps.
- */
+/* A program reads so many directly, and calls parse_buffers() for a frame that has more. Few frames have any. */
 #ifdef __bpf__
 #define PARSE_VLAN_TAGS_DIRECT 4
 #define PARSE_EXTENSION_HEADERS_DIRECT 4
@@ -84,13 +79,6 @@ struct parse_cursor {
 
 #define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest header that is read at once */
 
-/* The verifier accepts only the pointer that was compared with the end, so compilers must not compute it again. */
-#ifdef __bpf__
-#define PARSE_KEEP(x) __asm__ volatile("" : "+r"(x))
-#else
-#define PARSE_KEEP(x)
-#endif
-
 /* Whether the frame has `bytes` more bytes. */
 FLOW_INLINE int parse_reaches(const struct parse_cursor *at, __u32 bytes)
 {
@@ -106,7 +94,7 @@ FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
 
 	if (at->load)
 		return at->load(at->frame, at->offset, at->header, bytes) ? 0 : at->header;
-	PARSE_KEEP(pos);
+	hide_from_compiler(pos);
 	return pos + bytes > at->end ? 0 : pos;
 }
 
@@ -115,22 +103,10 @@ FLOW_INLINE __u32 parse_frame_bytes(const struct parse_cursor *at)
 	return at->load ? at->frame_bytes : at->end - at->data;
 }
 
-/*
- * Returns the value unchanged, but hides it from the verifier, which cannot follow a detour over the frame's length.
- * So the verifier checks the following code once, not once for each value or each turn of a loop.
- */
-FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
-{
-	__u32 rest = parse_frame_bytes(at) - value;
-
-	__asm__("" : "+r"(rest));
-	return parse_frame_bytes(at) - rest;
-}
-
-/* Skips `bytes` bytes of the frame. 0 if the next header is too far away to be read. The verifier needs the mask. */
+/* Skips `bytes` bytes of the frame. 0 if the next header is too far away to be read. */
 FLOW_INLINE int parse_skip(struct parse_cursor *at, __u32 bytes)
 {
-	const __u32 offset = parse_hide(at, at->offset + bytes);
+	const __u32 offset = hide_behind(parse_frame_bytes(at), at->offset + bytes);
 
 	at->offset = offset & PARSE_OFFSET_MASK;
 	return offset <= PARSE_OFFSET_MASK;
@@ -325,7 +301,7 @@ FLOW_INLINE enum parse_result parse_behind_extensions(const struct parse_cursor 
 
 /*
  * What a walk along extension headers has found; `result` is that of the last one. The offset only grows, so one check
- * against IP's length here covers all headers. A check in the loop would stop the verifier from pruning.
+ * against IP's length here covers all headers.
  */
 FLOW_INLINE enum parse_result parse_walked(const struct parse_cursor *at, struct flow *flow, enum parse_result result)
 {
@@ -341,9 +317,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 {
 	enum parse_result result = PARSE_OK;
 
-#ifdef __bpf__
-#pragma clang loop unroll(disable)
-#endif
+	KEEP_LOOP
 	for (int i = 0; i < PARSE_EXTENSION_HEADERS_DIRECT && result == PARSE_OK; i++) {
 		if (!parse_is_extension(flow->proto))
 			return parse_behind_extensions(at, flow);
@@ -356,10 +330,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 	return parse_walked(at, flow, result);
 }
 
-/*
- * A walk whose turns are a function, which the verifier checks once, and not once for each header. A program may not keep
- * functions in memory, so this is not a whole cursor.
- */
+/* A walk whose turns are a function. A program may not keep functions in memory, so this is not a whole cursor. */
 struct parse_walk {
 	void *frame, *header;
 	struct flow *flow;
@@ -429,8 +400,8 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 		if (bpf_ntohs(ip->payload_len) < PARSE_LENGTH_MAX - sizeof(*ip))
 			flow->length = bpf_ntohs(ip->payload_len) + sizeof(*ip);
 	}
-	at->limit = parse_hide(at, at->limit);
-	at->more_fragments = parse_hide(at, 0);
+	at->limit = hide_behind(parse_frame_bytes(at), at->limit);
+	at->more_fragments = hide_behind(parse_frame_bytes(at), 0);
 	result = at->load ? parse_walk_extensions(at, flow) : parse_extensions(at, flow);
 	/*
 	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the same,
@@ -472,9 +443,7 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 		return PARSE_TRUNCATED;
 	ethertype = ethernet->ethertype;
 	at->offset = sizeof(*ethernet);
-#ifdef __bpf__
-#pragma clang loop unroll(disable)
-#endif
+	KEEP_LOOP
 	/* NOLINTNEXTLINE(bugprone-branch-clone) */
 	for (int i = 0; i < (at->load ? PARSE_VLAN_TAGS : PARSE_VLAN_TAGS_DIRECT); i++) {
 		const struct parse_vlan_tag *tag;
@@ -509,35 +478,25 @@ FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struc
 	return parse_ethernet(&at, flow);
 }
 
-/* The same for a frame of `bytes` bytes in several buffers. The first buffer may be empty. */
+/*
+ * The same for a frame of `bytes` bytes in several buffers, of which the first may be empty. `header` is room for
+ * PARSE_HEADER_BYTES. With `is_ip` the packet starts with its IP header, as interfaces without Ethernet headers have it.
+ */
 FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, parse_walk_all *walk,
-					    struct flow *flow)
+					    void *header, int is_ip, struct flow *flow)
 {
-	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
 	struct parse_cursor at = { .limit = PARSE_NO_LIMIT,
 				   .load = load,
 				   .walk = walk,
 				   .frame = frame,
 				   .frame_bytes = bytes,
 				   .header = header };
+	const __u8 *first;
 
-	return parse_ethernet(&at, flow);
-}
-
-/* The same for a packet that starts with its IP header, as interfaces without Ethernet headers have it. */
-FLOW_INLINE enum parse_result parse_ip(void *packet, __u32 bytes, parse_load *load, parse_walk_all *walk,
-				       struct flow *flow)
-{
-	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
-	struct parse_cursor at = { .limit = PARSE_NO_LIMIT,
-				   .load = load,
-				   .walk = walk,
-				   .frame = packet,
-				   .frame_bytes = bytes,
-				   .header = header };
-	const __u8 *first = parse_peek(&at, 1);
-
+	if (!is_ip)
+		return parse_ethernet(&at, flow);
 	*flow = (struct flow){ .family = FLOW_NO_FAMILY };
+	first = parse_peek(&at, 1);
 	if (!first)
 		return PARSE_TRUNCATED;
 	if (*first >> 4 == 4)

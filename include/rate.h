@@ -26,6 +26,7 @@
 #include <linux/types.h>
 
 #include "flow.h"
+#include "verifier.h"
 
 #define ABI_RATES_MAX 1024            /* rules with a rate */
 #define ABI_RATES (2 * ABI_RATES_MAX) /* meters: while rules are exchanged, both the old and the new ones need them */
@@ -78,7 +79,7 @@ FLOW_INLINE __u32 abi_rate_line_of(__u64 hash, __u32 which)
 	return hash >> 10 * which & (ABI_RATE_LINES - 1);
 }
 
-/* Tokens for packets of so many bytes in all. No branch: a path less for the verifier. */
+/* Tokens for packets of so many bytes in all. No branch, so one path. */
 FLOW_INLINE __u64 abi_rate_cost(const struct abi_rate *rate, __u64 bytes, __u64 packets)
 {
 	return bytes * rate->each_byte + packets * rate->each_packet;
@@ -99,7 +100,7 @@ FLOW_INLINE int abi_rate_ask(const struct abi_rate *rate, const struct abi_rate_
  */
 FLOW_INLINE __u64 abi_rate_used(const struct abi_rate *rate, __u64 spent, __u64 now)
 {
-	const __u64 used = spent + rate->burst - now * rate->refill, used_at = *(const volatile __u64 *)&rate->used_at;
+	const __u64 used = spent + rate->burst - now * rate->refill, used_at = READ_ONCE(rate->used_at);
 	const __u64 pause = now > used_at ? now - used_at : 0;
 
 	return used > rate->burst + ABI_RATE_DEBT || (pause >> 12) * (rate->refill >> 20) >> 30 ? 0 : used;
@@ -112,7 +113,7 @@ FLOW_INLINE int abi_rate_has(const struct abi_rate *rate, struct abi_rate_credit
 
 	if (asked >= 0)
 		return asked;
-	if (abi_rate_used(rate, *(const volatile __u64 *)&rate->spent, now) < rate->burst)
+	if (abi_rate_used(rate, READ_ONCE(rate->spent), now) < rate->burst)
 		return 1;
 	credit->empty_at = now;
 	return 0;
@@ -128,7 +129,7 @@ FLOW_INLINE void abi_rate_pay(struct abi_rate *rate, struct abi_rate_credit *cre
 		credit->held = held - cost;
 		return;
 	}
-	spent = *(volatile __u64 *)&rate->spent;
+	spent = READ_ONCE(rate->spent);
 	used = abi_rate_used(rate, spent, now);
 	full = now * rate->refill - rate->burst; /* `spent` of a full meter */
 	if (used < rate->burst && grant < rate->batch)

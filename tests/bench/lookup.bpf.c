@@ -143,7 +143,7 @@ static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
 {
 	__u64 bytes = ctx->data_end - ctx->data;
 
-	barrier_var(bytes);
+	hide_from_compiler(bytes);
 	return bytes;
 }
 
@@ -158,7 +158,7 @@ static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family f
 	    flow.family != family)
 		return -1;
 	flow_pack(&flow, key);
-	*last = hide_from_verifier(&config->zero, *last);
+	*last = hide_from_verifier(READ_ONCE(config->zero), *last);
 	return 0;
 }
 

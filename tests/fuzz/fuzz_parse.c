@@ -96,6 +96,7 @@ static void check_same(const char *way, const struct parsed *parsed, const struc
 static struct parsed parse(const uint8_t *data, size_t size)
 {
 	__u8 *room = malloc(size + PACKET_ALIGN), *frame = room + PACKET_ALIGN;
+	__u8 header[PARSE_HEADER_BYTES];
 	struct parsed parsed, plain, gathered;
 
 	memcpy(frame, data, size);
@@ -108,7 +109,8 @@ static struct parsed parse(const uint8_t *data, size_t size)
 			   "the short way differs, result %d", parsed.result);
 	plain.result = parse_frame(frame, frame + size, &plain.flow);
 	check_same("whichever way is shorter", &parsed, &plain);
-	gathered.result = parse_buffers(&(struct packet_bytes){ frame, size }, size, packet_load, packet_walk, &gathered.flow);
+	gathered.result = parse_buffers(&(struct packet_bytes){ frame, size }, size, packet_load, packet_walk, header, 0,
+					&gathered.flow);
 	check_same("several buffers", &parsed, &gathered);
 	free(room);
 	check_family(&parsed);

@@ -486,7 +486,7 @@ test_no_packet_gets_through_meanwhile() {
 # A different build of the program, as after an upgrade. The tool recognises it by the kernel's tag of its instructions.
 test_another_program_is_replaced() {
 	command -v clang >/dev/null || skip "no clang"
-	sed 's/^\(\t*\)barrier_var(bytes);/&\n\1bpf_ktime_get_ns();/' bpf/xdp_cuckoo.bpf.c >"$STATE/other.bpf.c"
+	sed 's/^\(\t*\)hide_from_compiler(bytes);/&\n\1bpf_ktime_get_ns();/' bpf/xdp_cuckoo.bpf.c >"$STATE/other.bpf.c"
 	! cmp -s bpf/xdp_cuckoo.bpf.c "$STATE/other.bpf.c" || fail "it is the same program"
 	clang -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Iinclude -Ibpf -idirafter "/usr/include/$(gcc -print-multiarch)" \
 		-c "$STATE/other.bpf.c" -o "$STATE/other.o"

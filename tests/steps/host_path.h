@@ -59,7 +59,6 @@ static struct abi_counter path_counters[ABI_COUNTERS];
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
-#define barrier_var(variable) asm volatile("" : "+r"(variable))
 
 static inline __u64 bpf_jiffies64(void)
 {

@@ -14,13 +14,14 @@ static enum parse_result parse_copy(const struct packet_frame *frame, size_t len
 	__u8 *room = malloc(PACKET_ALIGN + length), *copy = room + PACKET_ALIGN;
 	struct packet_bytes bytes = { copy, length };
 	enum parse_result result, gathered;
+	__u8 header[PARSE_HEADER_BYTES];
 	struct flow again;
 
 	memcpy(copy, frame->byte, length);
 	memset(flow, PACKET_FILLER, sizeof(*flow));
 	memset(&again, PACKET_FILLER, sizeof(again));
 	result = parse_frame(copy, copy + length, flow);
-	gathered = parse_buffers(&bytes, length, packet_load, packet_walk, &again);
+	gathered = parse_buffers(&bytes, length, packet_load, packet_walk, header, 0, &again);
 	free(room);
 	check(gathered == result && flow_equal(&again, flow) && again.tcp_flags == flow->tcp_flags, "several buffers",
 	      "parse result", gathered);
@@ -66,6 +67,7 @@ TEST(test_host_long_headers)
 		__u8 *last = frame + FIRST + (headers - 1) * HEADER;
 		const bool is_read = last + HEADER <= frame + PARSE_OFFSET_MASK;
 		struct packet_bytes bytes = { frame, BYTES };
+		__u8 header[PARSE_HEADER_BYTES];
 		struct flow flow;
 
 		last[0] = IPPROTO_UDP;
@@ -73,7 +75,7 @@ TEST(test_host_long_headers)
 		packet_put16(last + HEADER + 2, 53);
 		assert_int_equal(parse_frame(frame, frame + BYTES, &flow), is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
 		assert_int_equal(flow.dport, is_read ? bpf_htons(53) : 0);
-		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, packet_walk, &flow),
+		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, packet_walk, header, 0, &flow),
 				 is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
 		last[0] = IPPROTO_DSTOPTS;
 	}
