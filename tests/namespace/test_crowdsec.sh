@@ -112,8 +112,12 @@ test_decisions_become_rules() {
 	await '192.0.2.68 192.0.2.80 2001:db8::66'
 	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 192.0.2.80 2001:db8::66 pass 203.0.113.9
 	case_begin "a decision that ends without a word of the local API"
-	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x' '21 Ip 192.0.2.81 3s cscli x'
-	await '192.0.2.68 192.0.2.80 192.0.2.81 2001:db8::66'
+	end_ms=$(($(now_ms) + 3000 * SLOWER))
+	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x' \
+		"21 Ip 192.0.2.81 $((3 * SLOWER))s cscli x"
+	until is_listed '192.0.2.68 192.0.2.80 192.0.2.81 2001:db8::66'; do
+		[ "$(now_ms)" -lt "$end_ms" ] || fail_by 0 "its decision came too late"
+	done
 	await '192.0.2.68 192.0.2.80 2001:db8::66'
 	bouncer_stop
 	assert_equal '192.0.2.68 192.0.2.80 2001:db8::66' "$(listed)" "rules after the bouncer's end"

@@ -20,10 +20,14 @@ xc_at() {
 reboot_at() {
 	CLOCK_SHIFT_S=$1
 	shift
-	echo "00000000-0000-4000-8000-00000000000$BOOT" >"$STATE/boot_id"
+	if [ "$BOOT" != "${LAST_BOOT:-}" ]; then
+		LAST_BOOT=$BOOT
+		BOOT_SHIFT_S=-$(($(now_ms) / 1000 - 60))
+		echo "00000000-0000-4000-8000-00000000000$BOOT" >"$STATE/boot_id"
+	fi
 	in_rx unshare -m sh -c 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"' \
 		sh "$STATE/boot_id" env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" \
-		CLOCK_SHIFT_S="$CLOCK_SHIFT_S" BOOT_SHIFT_S="-$(($(now_ms) / 1000 - 60))" \
+		CLOCK_SHIFT_S="$CLOCK_SHIFT_S" BOOT_SHIFT_S="$BOOT_SHIFT_S" \
 		"$TOOL" --state "$STATE/store" "$@"
 }
 
