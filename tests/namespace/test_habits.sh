@@ -92,6 +92,9 @@ test_inside_a_network() {
 	# With another name the advice is for that name.
 	assert_status 0 xc --name web add 203.0.113.0/24
 	answers 0 --name web list 203.0.113.7 -- "to let it pass: xdp-cuckoo --name web add src 203.0.113.7 action pass"
+	answers 1 --name web del 203.0.114.7 -- 'xdp-cuckoo --name web list shows the rules'
+	answers 2 --name web flush 203.0.113.7 -- 'xdp-cuckoo --name web del 203.0.113.7'
+	answers 1 --name web list nosuch -- 'xdp-cuckoo --name web lists'
 	answers 1 --name web flush --list none -- 'xdp-cuckoo --name web flush deletes all rules'
 	answers 0 list 203.0.113.7 -- "'src 203.0.113.0/24' blocks 'src 203.0.113.7'; to let it pass: "
 	assert_equal 'src 203.0.113.0/24' "$(cat "$STATE/out")" "rules"

@@ -159,8 +159,9 @@ static const char *advise_network(struct session *session, const struct rule *ru
 				 command_pass_advice(session->name, &pass, advice));
 	} else if (!query_find_part(session->store, rule, QUERY_BEGINNING, &found) && found.has_part) {
 		snprintf(text, 3 * RULE_TEXT_BYTES,
-			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo list %s",
-			 rule_format(&found.part_rule, covering), rule_format(&pass, match));
+			 ", but '%s' blocks some of its packets; all such rules: xdp-cuckoo%s list %s",
+			 rule_format(&found.part_rule, covering), session_name_option(session->name),
+			 rule_format(&pass, match));
 	}
 	return text;
 }
@@ -200,7 +201,8 @@ static void print_outcome(const struct invocation *invocation, const struct rule
 							   done,
 				   rule_format(&outcome->last.rule, text), "list", list, "left_to",
 				   outcome->last.left_to, outcome->is_part ? "passed_part_by" : "passed_by",
-				   *outcome->passed_by ? outcome->passed_by : NULL);
+				   *outcome->passed_by && (output_is_json() || !outcome->is_part) ? outcome->passed_by :
+												     NULL);
 		output_print(command_note_dry_run(invocation, answer));
 		return;
 	}
@@ -258,13 +260,14 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	rule_format(&outcome.last.rule, text);
 	if (!error && outcome.last.keeps_rate)
 		output_note("the rate stays that of the rule's other owners: xdp-cuckoo%s list --json names them",
-			    session_name_option(session->name));
+			    session_name_option(invocation->name));
 	if (is_refused) {
 		if (list)
 			return command_fail(STATUS_NO,
-					    "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",
-					    refused, list, text, advice, list);
-		return command_fail(STATUS_NO, "%s: %s%s; xdp-cuckoo list shows the rules", refused, text, advice);
+					    "%s in the list '%s': %s%s; xdp-cuckoo%s list --list %s shows its rules",
+					    refused, list, text, advice, session_name_option(invocation->name), list);
+		return command_fail(STATUS_NO, "%s: %s%s; xdp-cuckoo%s list shows the rules", refused, text, advice,
+				    session_name_option(invocation->name));
 	}
 	if (error) {
 		json_decref(outcome.last.left_to);

@@ -240,9 +240,9 @@ static enum command_status run_export(const struct invocation *invocation)
 				    path, path);
 	if (invocation->count && command_is_list(invocation, path))
 		return command_fail(STATUS_USAGE,
-				    "export '%s': to print the list of this name: xdp-cuckoo export --list %s; a file of "
-				    "that name is ./%s",
-				    path, path, path);
+				    "export '%s': to print the list of this name: xdp-cuckoo%s export --list %s; a file "
+				    "of that name is ./%s",
+				    path, session_name_option(invocation->name), path, path);
 	if (!format && ending && (!strcmp(ending, ".json") || list_format_named(ending + 1) > LIST_TEXT))
 		return command_fail(STATUS_USAGE,
 				    "export '%s': which format? Write --format %s; rules as JSON are printed by: xdp-cuckoo "

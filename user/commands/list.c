@@ -156,9 +156,9 @@ static enum command_status read_operands(const struct invocation *invocation, st
 			return command_fail(STATUS_NO, "no list '%s'; write the command: xdp-cuckoo %s", name,
 					    command->name);
 		return command_fail(STATUS_NO,
-				    "no list '%s'; xdp-cuckoo lists shows the lists, xdp-cuckoo list prints all "
-				    "rules, xdp-cuckoo status shows the interfaces",
-				    invocation->operands[has_set]);
+				    "no list '%s'; xdp-cuckoo%s lists shows the lists, and list all rules; xdp-cuckoo "
+				    "status shows the interfaces",
+				    invocation->operands[has_set], session_name_option(invocation->name));
 	}
 	if (invocation->count == 2 && !strcasecmp(invocation->operands[0], "action")) {
 		printing->action = invocation->operands[1];
@@ -401,9 +401,9 @@ static enum command_status run_lists(const struct invocation *invocation)
 	if (command_find(verb) != &command_del)
 		return command_fail(
 			STATUS_USAGE,
-			"lists '%s': only the words delete, flows and presets may follow; to see rules: xdp-cuckoo list "
-			"NAME; to empty a list: xdp-cuckoo flush NAME",
-			verb);
+			"lists '%s': only the words delete, flows and presets may follow; to see rules: "
+			"xdp-cuckoo%s list NAME",
+			verb, session_name_option(invocation->name));
 	if (invocation->count < 2)
 		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	deletion.list_name = invocation->operands[1];

@@ -322,8 +322,8 @@ static enum command_status run_stats(const struct invocation *words)
 		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", copy.by);
 	if (interface && !interfaces_index(interface) && strpbrk(interface, ".:"))
 		return command_fail(STATUS_USAGE,
-				    "stats '%s': packets of a rule are printed by: xdp-cuckoo list %s --counters",
-				    interface, interface);
+				    "stats '%s': packets of a rule are printed by: xdp-cuckoo%s list %s --counters",
+				    interface, session_name_option(invocation->name), interface);
 	if (interface && !interfaces_index(interface)) {
 		kernel_no_interface_reason(interface, &reason);
 		return command_fail(STATUS_USAGE, "%s; " INSTEAD_INTERFACES, reason.text);

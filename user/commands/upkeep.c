@@ -199,8 +199,9 @@ static enum command_status run_flush(const struct invocation *invocation)
 	if (invocation->count && invocation->list_name)
 		return command_fail(STATUS_USAGE, "flush '%s': --list names another list", invocation->operands[0]);
 	if (invocation->count && strpbrk(invocation->operands[0], ".:/"))
-		return command_fail(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo del %s",
-				    invocation->operands[0], invocation->operands[0]);
+		return command_fail(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo%s del %s",
+				    invocation->operands[0], session_name_option(invocation->name),
+				    invocation->operands[0]);
 	if (invocation->count || invocation->list_name)
 		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
 	error = command_open_change(invocation, true, &change, &reason);
