@@ -2,7 +2,8 @@
 /*
  * No packet meets a mixture: after every single store of a change to the maps, the packet path judges a panel of frames. A
  * frame that passes before and after the change never drops meanwhile, nor the other way round. The changes are drawn by a
- * seed: SEED, EVERY_STORE_SEEDS and EVERY_STORE_CHANGES say which and how many.
+ * seed: SEED, EVERY_STORE_SEEDS and EVERY_STORE_CHANGES say which and how many. After a crash at any step, also of the disk, the
+ * next command, `load` after a reboot, and the undo that is due lead to the old rules or the new ones: EVERY_STORE_CRASH_AT.
  */
 #include "unit/test.h"
 
@@ -25,11 +26,13 @@ TEST_MAIN(NULL, NULL)
 
 #include "change/change.h"
 #include "change/internal.h"
-#include "steps/every_store.h"
+#include "unit/clock_fixture.h"
+#include "steps/crash.h"
 
 #define NAME "default"
 #define FRAMES 48
 #define FRAME_BYTES 96
+#define CONFIRM_MS 60000
 #define BURST 12 /* frames that use up what a meter of 10/s has */
 
 static char state_dir[] = "/dev/shm/xdp-cuckoo-test.XXXXXX";
@@ -50,6 +53,8 @@ static size_t panel_count;
 static uint64_t judged;
 static char failure[512];
 static const char *change_text = "";
+static char crash_dir[64];
+static uint64_t crashes;
 
 /* A burst shows a rate, too: 0: all drop; 2: all pass. */
 static int judge_frame(const struct frame *frame)
@@ -67,6 +72,7 @@ static int judge_frame(const struct frame *frame)
 
 static void judge_panel(uintptr_t address)
 {
+	crash_point();
 	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++) {
 		if (!memory_path(interface))
 			continue;
@@ -175,27 +181,51 @@ static void open_session(struct session *session)
 		fail_msg("%s", reason.text);
 }
 
-static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int interfaces)
+static struct {
+	struct abi_options options;
+	unsigned int interfaces;
+} loaded;
+
+/* Loads the rules of the store in `state`. False: see *reason. */
+static bool load_from(const char *state, __u64 capacity, struct reason *reason)
 {
-	struct abi_options options = {
-		.format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact, .is_alone = !has_room
-	};
-	struct reason reason, unseen;
+	struct reason unseen;
 	struct session session;
 	struct filter *filter;
-	char command[64];
 
-	memory_reset(seed);
-	snprintf(command, sizeof(command), "rm -rf %s/%s", state_dir, NAME);
-	if (system(command))
-		abort();
-	if (session_open_to_load(&session, state_dir, NAME, false, &unseen, &reason) ||
-	    session_load(&session, &options, 900, &filter, &reason))
-		fail_msg("%s", reason.text);
-	for (unsigned int i = 0; i < interfaces; i++)
+	if (session_open_to_load(&session, state, NAME, false, &unseen, reason) ||
+	    session_load(&session, &loaded.options, capacity, &filter, reason))
+		return false;
+	for (unsigned int i = 0; i < loaded.interfaces; i++)
 		memory_attach(&filter->kernel, i, false);
 	session_start(&session);
 	session_close(&session);
+	return true;
+}
+
+static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int interfaces)
+{
+	struct reason reason;
+	char command[64];
+
+	loaded.options = (struct abi_options){
+		.format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact, .is_alone = !has_room
+	};
+	loaded.interfaces = interfaces;
+	fake_clock = clock_start;
+	memory_reset(seed);
+	snprintf(command, sizeof(command), "rm -rf %s/*", state_dir);
+	if (system(command))
+		abort();
+	if (!load_from(state_dir, 900, &reason))
+		fail_msg("%s", reason.text);
+}
+
+/* Time passes for the store and for packets. */
+static void pass_time(__s64 ms)
+{
+	clock_advance(ms);
+	path_jiffies += ms * MEMORY_JIFFIES_A_S / 1000;
 }
 
 /*
@@ -253,7 +283,7 @@ static int do_line(struct session *session, const char *line, struct reason *rea
 	if (!strcmp(verb, "more") || !strcmp(verb, "fewer"))
 		return bulk(session, *verb == 'm', atoi(first), reason);
 	if (!strcmp(verb, "pending"))
-		return change_set_pending(session, 60000, reason);
+		return change_set_pending(session, CONFIRM_MS, reason);
 	if (!strcmp(verb, "at-once")) {
 		change_at_once(session);
 		return 0;
@@ -282,8 +312,120 @@ static int do_lines(struct session *session, const char *const *lines, size_t co
 	return change_end(session, error, reason);
 }
 
-/* One change, each of whose stores is judged. */
-static int judged_change(const char *const *lines, size_t count)
+/* ---- crashes ---- */
+
+static void note_fates(char fates[CRASH_FATES])
+{
+	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++)
+		for (size_t i = 0; i < panel_count && memory_path(interface); i++)
+			fates[interface * FRAMES + i] = judge_frame(&panel[i]);
+}
+
+static void note_met(uintptr_t address)
+{
+	char fates[CRASH_FATES] = {};
+
+	(void)address;
+	note_fates(fates);
+	for (size_t i = 0; i < CRASH_FATES; i++)
+		crash.seen->met[i] |= 1 << fates[i];
+}
+
+static void recover(enum crash_way way, struct crash_seen *seen, char fates[CRASH_FATES])
+{
+	static char state[sizeof(state_dir) + 8];
+	char later[CRASH_FATES] = {};
+	struct reason reason = {};
+	struct session session;
+	enum store_added added;
+	struct rule rule;
+	bool is_well;
+
+	snprintf(state, sizeof(state), "%s/crash", state_dir);
+	/* Of the steps of the repair itself, a few are judged: they are many. */
+	if (way == CRASH_NEXT && !(crash.step % 16))
+		every_store_begin(note_met);
+	if (way == CRASH_OVERDUE)
+		pass_time(2 * CONFIRM_MS);
+	if (way == CRASH_LOAD) {
+		clock_reboot(CONFIRM_MS / 4);
+		path_jiffies = 1 << 20;
+		memset(memory.interface, 0, sizeof(memory.interface));
+		memset(path_credits, 0, sizeof(path_credits));
+		is_well = load_from(state, 0, &reason);
+	} else {
+		is_well = !session_open(&session, state, NAME, &reason);
+	}
+	if (every_store.is_on)
+		every_store_end();
+	note_fates(fates);
+	if (is_well && way != CRASH_LOAD) {
+		is_well = !session.undone.error && !rule_parse("203.0.113.77", &rule, &reason) &&
+			  !change_begin(&session, &reason);
+		if (is_well)
+			is_well = !change_end(&session, change_add(&session, &rule, &added, &reason), &reason);
+		session_close(&session);
+		note_fates(later);
+		is_well = is_well && !memcmp(later, fates, sizeof(later));
+	}
+	if (!is_well && !*seen->error)
+		snprintf(seen->error, sizeof(seen->error), "step %llu, way %d: %.400s", (unsigned long long)crash.step,
+			 way, reason.text);
+}
+
+/* What becomes of the rules before the change; with crashes_end(), of those after it. */
+static void crashes_begin(uint64_t every)
+{
+	snprintf(crash.data, sizeof(crash.data), "%s/%s/data.mdb", state_dir, NAME);
+	snprintf(crash.synced, sizeof(crash.synced), "%s/synced.mdb", state_dir);
+	snprintf(crash.copy, sizeof(crash.copy), "%s/crash/%s", state_dir, NAME);
+	snprintf(crash_dir, sizeof(crash_dir), "%s/crash", state_dir);
+	mkdir(crash_dir, 0700);
+	mkdir(crash.copy, 0700);
+	crash.recover = recover;
+	crash_begin(every);
+	for (enum crash_way way = 0; way < CRASH_WAYS; way++)
+		crash_at(way);
+}
+
+static void crashes_end(void)
+{
+	static const char *const names[] = { "the next command", "load", "an undo" };
+	static struct crash_seen seen;
+	const struct crash_outcome *wanted = crash.seen->outcome;
+
+	crash.every = 0;
+	seen = *crash.seen;
+	crashes += seen.crashes;
+	crash.seen->count = 0;
+	crash.step = 1;
+	crash_copy_file(crash.data, crash.synced);
+	for (enum crash_way way = 0; way < CRASH_WAYS; way++)
+		crash_at(way);
+	if (*crash.seen->error && !*failure)
+		snprintf(failure, sizeof(failure), "%.300s in: %.200s", crash.seen->error, change_text);
+	for (size_t i = CRASH_WAYS; i < seen.count && !*failure; i++) {
+		const struct crash_outcome *outcome = &seen.outcome[i];
+		size_t at = 0;
+
+		if (!memcmp(outcome->fates, wanted[outcome->way].fates, CRASH_FATES))
+			continue;
+		while (outcome->fates[at] == wanted[outcome->way].fates[at])
+			at++;
+		snprintf(failure, sizeof(failure),
+			 "step %llu: after a crash, %s leaves neither the old rules nor the new: %s is %d, not %d, in: %s",
+			 (unsigned long long)outcome->step, names[outcome->way], panel[at % FRAMES].text,
+			 outcome->fates[at], wanted[outcome->way].fates[at], change_text);
+	}
+	for (size_t i = 0; i < CRASH_FATES && !*failure; i++)
+		if (seen.met[i] & ~(1 << seen.outcome[CRASH_NEXT].fates[i] | 1 << wanted[CRASH_NEXT].fates[i]))
+			snprintf(failure, sizeof(failure),
+				 "while the next command repairs the filter after a crash, %s fares otherwise (%#x) in: %s",
+				 panel[i % FRAMES].text, seen.met[i], change_text);
+}
+
+/* One change, each of whose stores is judged. `every`: with a crash at each of so many steps; 0: without. */
+static int judged_change(const char *const *lines, size_t count, uint64_t every)
 {
 	struct reason reason = {};
 	struct session session;
@@ -291,9 +433,13 @@ static int judged_change(const char *const *lines, size_t count)
 
 	open_session(&session);
 	panel_begin();
+	if (every)
+		crashes_begin(every);
 	every_store_begin(judge_panel);
 	error = do_lines(&session, lines, count, &reason);
 	every_store_end();
+	if (every)
+		crashes_end();
 	session_close(&session);
 	return error;
 }
@@ -339,7 +485,8 @@ TEST(test_narrower_prefixes_in_place_of_a_wider_one)
 	plain_change(LINES("add 10.77.0.0/24", "add 10.99.0.1", "add 10.99.0.2"));
 	change_text = "a /24 becomes two /25";
 	assert_int_equal(judged_change(LINES("del 10.77.0.0/24", "add 10.77.0.0/25", "add 10.77.0.128/25",
-					     "del 10.99.0.1", "del 10.99.0.2")),
+					     "del 10.99.0.1", "del 10.99.0.2"),
+				       0),
 			 0);
 	print_message("# %llu stores, %llu verdicts\n", (unsigned long long)every_store.stores,
 		      (unsigned long long)judged);
@@ -476,7 +623,7 @@ static void run_seed(uint64_t seed)
 		for (size_t k = 0; k < count && used < sizeof(shown); k++)
 			used += snprintf(shown + used, sizeof(shown) - used, "%s; ", lines[k]);
 		change_text = shown;
-		error = judged_change(lines, count);
+		error = judged_change(lines, count, environment_number("EVERY_STORE_CRASH_AT", 1999));
 		if (!error)
 			is_waiting = !strcmp(lines[0], "pending") ||
 				     (is_waiting && strcmp(lines[0], "undo") && strcmp(lines[0], "confirm"));
@@ -495,6 +642,30 @@ TEST(test_drawn_changes)
 		run_seed(seed);
 	print_message("# %llu stores, %llu verdicts\n", (unsigned long long)every_store.stores,
 		      (unsigned long long)judged);
+}
+
+static void crashed_change(const char *text, const char *const *lines, size_t count)
+{
+	change_text = text;
+	assert_int_equal(judged_change(lines, count, environment_number("EVERY_STORE_CRASH_AT", 41)), 0);
+	assert_string_equal(failure, "");
+}
+
+/* EVERY_STORE_CRASH_AT=1: at each step of these. */
+TEST(test_crashes)
+{
+	fill_panel();
+	for (int kind = 0; kind < 2; kind++) {
+		load(kind, kind, 1, 1 + kind);
+		crashed_change("four rules", LINES("add 10.77.0.0/24", "add 10.77.0.1 action pass", "add 10.99.0.1",
+						   "add proto udp dport 53 rate 10/s"));
+		crashed_change("a change to confirm",
+			       LINES("pending", "del 10.77.0.1 action pass", "add 10.77.0.128/25 action pass",
+				     "add 2001:db8::/32", "del 10.99.0.1", "add 10.77.0.2"));
+		crashed_change("a change while another waits", LINES("add dst 198.51.100.7", "policy no-rule drop"));
+		crashed_change("an undo", LINES("undo"));
+	}
+	print_message("# %llu crashes\n", (unsigned long long)crashes);
 }
 
 /* Others at each run. */
