@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "filter/internal.h"
 
 /*
@@ -19,9 +20,9 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		     struct reason *reason)
 {
 	const struct hints in_use = filter_hints(filter);
-	__u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
-	struct filter_entries entries;
-	struct table_difference before = {};
+	FREED __u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
+	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
+	struct table_difference before;
 	int error;
 
 	if (!wanted)
@@ -30,29 +31,26 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	entries.hints.byte = wanted;
 	if (!error)
 		error = filter_entries_collect(&entries, reason);
-	if (!error) {
-		hints_clear_all_shortcuts(in_use);
-		hints_add(in_use, wanted);
-		if (!table_add_missing(&filter->table, entries.entry, entries.count, &before) && before.added)
-			error = filter_wait_for_packets(filter, reason);
-	}
+	if (error)
+		return error;
+	hints_clear_all_shortcuts(in_use);
+	hints_add(in_use, wanted);
+	if (!table_add_missing(&filter->table, entries.entry, entries.count, &before) && before.added)
+		error = filter_wait_for_packets(filter, reason);
 	if (!error)
 		error = filter_set_policies(filter, store, reason);
-	if (!error) {
-		error = table_reconcile(&filter->table, entries.entry, entries.count, difference);
-		difference->added += before.added;
-		difference->kept -= before.added;
-		difference->retimed += before.retimed;
-		if (error == -ENOSPC)
-			filter_full_reason(filter, entries.count, reason);
-		else if (error)
-			reason_set(reason, error, "no memory to fill the table");
-	}
-	if (!error)
-		hints_replace(in_use, wanted);
-	filter_entries_close(&entries);
-	free(wanted);
-	return error;
+	if (error)
+		return error;
+	error = table_reconcile(&filter->table, entries.entry, entries.count, difference);
+	difference->added += before.added;
+	difference->kept -= before.added;
+	difference->retimed += before.retimed;
+	if (error == -ENOSPC)
+		return filter_full_reason(filter, entries.count, reason);
+	if (error)
+		return reason_set(reason, error, "no memory to fill the table");
+	hints_replace(in_use, wanted);
+	return 0;
 }
 
 int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason)
@@ -119,7 +117,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	const struct bucket_geometry whole = table_geometry(all);
 	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
 	struct abi_config *config = filter->kernel.config;
-	struct filter_entries entries;
+	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
 	int error = 0;
 
 	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
@@ -155,7 +153,6 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 		error = filter_build(filter, &entries, reason);
 	if (!error)
 		error = filter_publish_shapes(filter, store, false, reason);
-	filter_entries_close(&entries);
 	if (!error)
 		config->generation = info->generation;
 	return error;

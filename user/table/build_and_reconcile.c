@@ -2,6 +2,7 @@
 /* Changes many keys of a table in one call: table_build(), table_reconcile(). Maps the memory that they need. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "table/insert_delete.h"
 
 /*
@@ -188,45 +189,46 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 	return error;
 }
 
+/* claim_all() for the whole table, which it maps and counts. `kept`: the claimed slots; the caller frees them. */
+static int claim_entries(struct table *table, struct table_entry *entries, size_t count, __u64 **kept, size_t *missing,
+			 struct table_difference *difference)
+{
+	*difference = (struct table_difference){};
+	*kept = calloc(table_slots(table) / MARK_BITS, sizeof(**kept));
+	if (!*kept || table_reach_all(table))
+		return -ENOMEM;
+	table->used = table_count(table);
+	*missing = CORE_CALL(claim_all, table, entries, count, *kept, &difference->retimed);
+	return 0;
+}
+
 int table_add_missing(struct table *table, struct table_entry *entries, size_t count,
 		      struct table_difference *difference)
 {
-	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept));
-	int error = kept ? table_reach_all(table) : -ENOMEM;
+	FREED __u64 *kept = NULL;
 	size_t missing;
+	int error = claim_entries(table, entries, count, &kept, &missing, difference);
 
-	*difference = (struct table_difference){};
-	if (!error) {
-		table->used = table_count(table);
-		missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
-		error = table->used + missing > table_slots(table) * TABLE_LOAD_PERCENT / 100 ? -ENOSPC : 0;
-		for (__u32 later = 0; later < 2 && !error; later++)
-			for (size_t i = 0; i < missing && !error; i++)
-				error = entries[i].is_later == later ?
-						table_insert(table, &entries[i].key, entries[i].end) :
-						0;
-		difference->added = error ? 0 : missing;
-	}
-	free(kept);
+	if (!error && table->used + missing > table_slots(table) * TABLE_LOAD_PERCENT / 100)
+		error = -ENOSPC;
+	for (__u32 later = 0; later < 2; later++)
+		for (size_t i = 0; !error && i < missing; i++)
+			if (entries[i].is_later == later)
+				error = table_insert(table, &entries[i].key, entries[i].end);
+	difference->added = error ? 0 : missing;
 	return error;
 }
 
 int table_reconcile(struct table *table, struct table_entry *entries, size_t count, struct table_difference *difference)
 {
-	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* the claimed slots */
+	FREED __u64 *kept = NULL;
 	size_t missing;
-	int error = kept ? table_reach_all(table) : -ENOMEM;
+	int error = claim_entries(table, entries, count, &kept, &missing, difference);
 
-	*difference = (struct table_difference){};
-	if (error) {
-		free(kept);
+	if (error)
 		return error;
-	}
-	table->used = table_count(table);
-	missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
 	difference->kept = count - missing;
 	difference->removed = CORE_CALL(sweep, table, kept);
-	free(kept);
 	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
 }
 

@@ -4,31 +4,28 @@
 #include "bench/random.h"
 
 #define filter_sync_rates unused_here /* the library has it, too */
-#include "filter/rates.c"              /* for its static functions */
+#include "filter/rates.c"             /* for its static functions */
 
-#define KEYS (RULE_KEYS_MAX * ABI_RATES_MAX)
 #define TRIALS 200
 
 struct scene {
 	struct abi_rates rates;
-	struct places places;
-	bool is_used[ABI_RATES];
-	struct wanted_place wanted[KEYS];
+	struct filter filter;
+	struct sync sync;
 };
 
 /* Draws rules with two keys each; each fourth shares its keys with the rule before. */
 static void draw(struct scene *scene, uint64_t *seed)
 {
-	for (size_t i = 0; i < KEYS; i++) {
+	for (size_t i = 0; i < WANTED; i++) {
 		const bool is_shared = i % 8 >= 6;
 
-		scene->wanted[i] = (struct wanted_place){
-			.hash = is_shared ? scene->wanted[i - 2].hash : random_next(seed) | 1ULL << 63,
-			.id = i % RULE_KEYS_MAX ? scene->wanted[i - 1].id : random_next(seed) | 1,
+		scene->sync.wanted[i] = (struct wanted_place){
+			.hash = is_shared ? scene->sync.wanted[i - 2].hash : random_next(seed) | 1ULL << 63,
+			.id = i % RULE_KEYS_MAX ? scene->sync.wanted[i - 1].id : random_next(seed) | 1,
 			.rate = 10,
 		};
 	}
-	qsort(scene->wanted, KEYS, sizeof(*scene->wanted), compare_places);
 }
 
 static unsigned int times_found(const struct scene *scene, const struct wanted_place *wanted)
@@ -49,19 +46,21 @@ static unsigned int times_found(const struct scene *scene, const struct wanted_p
 
 static void settle(struct scene *scene)
 {
-	const struct wanted_places wanted = { .place = scene->wanted, .count = KEYS };
+	struct sync *sync = &scene->sync;
 
-	memset(scene->is_used, 0, sizeof(scene->is_used));
-	for (unsigned int i = 0; i < ABI_RATE_LINES * ABI_RATE_PLACES; i++)
+	memset(sync->is_used, 0, sizeof(sync->is_used));
+	for (unsigned int i = 0; i < PLACES; i++)
 		if (scene->rates.line[i / ABI_RATE_PLACES].hash[i % ABI_RATE_PLACES])
-			scene->is_used[scene->rates.line[i / ABI_RATE_PLACES].number[i % ABI_RATE_PLACES] % ABI_RATES] = true;
-	assert_int_equal(check_places(&scene->rates, &scene->places, scene->is_used, &wanted, false), 0);
-	assert_int_equal(add_places(&scene->rates, &scene->places, scene->is_used, &wanted), 0);
-	for (size_t i = 0; i < KEYS; i++)
-		assert_int_equal(times_found(scene, &scene->wanted[i]), 1);
-	assert_int_equal(check_places(&scene->rates, &scene->places, scene->is_used, &wanted, true), 0);
-	for (size_t i = 0; i < KEYS; i++)
-		assert_int_equal(times_found(scene, &scene->wanted[i]), 1);
+			sync->is_used[scene->rates.line[i / ABI_RATE_PLACES].number[i % ABI_RATE_PLACES] % ABI_RATES] =
+				true;
+	assert_int_equal(take_places(sync), 0);
+	assert_int_equal(add_places(sync), 0);
+	for (size_t i = 0; i < WANTED; i++)
+		assert_int_equal(times_found(scene, &scene->sync.wanted[i]), 1);
+	remove_places(sync);
+	end_moves(sync);
+	for (size_t i = 0; i < WANTED; i++)
+		assert_int_equal(times_found(scene, &scene->sync.wanted[i]), 1);
 }
 
 TEST(test_all_rates_fit_beside_as_many_others)
@@ -69,16 +68,19 @@ TEST(test_all_rates_fit_beside_as_many_others)
 	struct scene *scene = calloc(1, sizeof(*scene));
 	uint64_t seed = seed_of_run();
 
-	scene->places.lines = scene->rates.line;
+	scene->filter.shares_maps = true; /* no packets */
+	scene->sync = (struct sync){
+		.filter = &scene->filter, .count = WANTED, .rates = &scene->rates, .lines = scene->rates.line
+	};
 	for (int trial = 0; trial < TRIALS; trial++) {
 		if (trial % 2) /* the same rules with other rates */
-			for (size_t i = 0; i < KEYS; i++) {
-				scene->wanted[i].id ^= 1ULL << 40;
-				scene->wanted[i].has_place = false;
+			for (size_t i = 0; i < WANTED; i++) {
+				scene->sync.wanted[i].id ^= 1ULL << 40;
+				scene->sync.wanted[i].has_place = false;
 			}
 		else
 			draw(scene, &seed);
-		qsort(scene->wanted, KEYS, sizeof(*scene->wanted), compare_places);
+		sort_wanted(&scene->sync);
 		settle(scene);
 	}
 	free(scene);
