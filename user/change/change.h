@@ -354,7 +354,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 
 /*
  * What drops packets of these flows, now or when the pass rules that match them have ended: a drop rule that ends later,
- * or the policy `no-rule drop`, or nothing. query_blocks_undone(): as if the pending change were undone. 0; -errno.
+ * or the policy `no-rule drop`, or nothing. `is_undone`: as if the pending change were undone. 0; -errno.
  */
 #define QUERY_NEVER_MS INT64_MAX
 
@@ -365,8 +365,7 @@ struct query_block {
 	__u64 rate;       /* of a rule that limits them; 0: none does, or a permanent pass rule comes first */
 };
 
-int query_blocks(struct store *store, const struct rule *query, struct query_block *block);
-int query_blocks_undone(struct store *store, const struct rule *query, struct query_block *block);
+int query_blocks(struct store *store, const struct rule *query, bool is_undone, struct query_block *block);
 
 /* *has_rule: the running filter has every key of a stored rule, so that the rule's packets match. 0; -errno. */
 int query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule, bool *has_rule);

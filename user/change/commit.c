@@ -191,20 +191,13 @@ static int say_unfinished(struct session *session, __s64 confirm_ms, int error, 
 				      "the rules are stored, and the next change repairs the filter");
 }
 
-int change_commit(struct session *session, struct reason *reason)
+/* All that packets see. Signals are held. */
+static int carry_out(struct session *session, struct reason *reason)
 {
 	const bool is_changed = store_is_changed(session->store);
 	const __s64 confirm_ms = session->confirm_ms;
-	int error = change_check_guard(session, reason);
+	int error = change_extend_deadline(session, reason);
 
-	if (!error && session->is_dry_run)
-		error = store_unread_reason(store_info(session->store, &session->planned), reason);
-	if (error || session->is_dry_run) {
-		change_abort(session);
-		return error;
-	}
-	hold_signals(true);
-	error = change_extend_deadline(session, reason);
 	if (!error)
 		error = prepare(session, reason);
 	if (!error)
@@ -216,14 +209,28 @@ int change_commit(struct session *session, struct reason *reason)
 	}
 	if (error) {
 		change_abort(session);
-	} else {
-		if (is_changed) {
-			error = finish(session, reason);
-			change_start_pending(session);
-		}
-		change_forget(session);
-		error = error ? say_unfinished(session, confirm_ms, error, reason) : 0;
+		return error;
 	}
+	if (is_changed) {
+		error = finish(session, reason);
+		change_start_pending(session);
+	}
+	change_forget(session);
+	return error ? say_unfinished(session, confirm_ms, error, reason) : 0;
+}
+
+int change_commit(struct session *session, struct reason *reason)
+{
+	int error = change_check_guard(session, reason);
+
+	if (!error && session->is_dry_run)
+		error = store_unread_reason(store_info(session->store, &session->planned), reason);
+	if (error || session->is_dry_run) {
+		change_abort(session);
+		return error;
+	}
+	hold_signals(true);
+	error = carry_out(session, reason);
 	hold_signals(false);
 	return error;
 }

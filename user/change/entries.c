@@ -7,14 +7,8 @@
  * added. A touched key gains or loses a rule, or its end changes. A key ends when the last of its rules ends, and the
  * tables keep the end in ticks.
  *
- * No key enters a table while rules are still added or deleted. A change that is refused or interrupted until then has
- * affected no packet. (After that, filter_change_undo() repairs the table.) Then, before the commit, the new shapes are
- * published and the added keys enter. After the commit the policies change, and the keys without rules leave. So until the
- * first key leaves, a packet meets the rules of before and of after together. A pass rule keeps packets from drop rules. So
- * pass keys enter before drop keys and leave after drop keys: no verdict changes twice.
- *
- * All this is true while filter->way is FILTER_KEY_BY_KEY or FILTER_KEYS_IN (filter_change.c). With the other ways the
- * table is filled from the store.
+ * change.h says in what order keys enter and leave. This is for filters whose `way` is FILTER_KEY_BY_KEY or
+ * FILTER_KEYS_IN (filter_change.c): with the other ways the table is filled from the store.
  */
 #include <errno.h>
 

@@ -108,7 +108,7 @@ static bool has_door(const struct doors *doors, const struct rule *flow, const s
 static int flow_blocks(struct session *session, struct doors *doors, const struct rule *flow, bool is_undone,
 		       struct query_block *block)
 {
-	int error = (is_undone ? query_blocks_undone : query_blocks)(session->store, flow, block);
+	int error = query_blocks(session->store, flow, is_undone, block);
 
 	/* A list must not close the host, and the door may be what is undone. */
 	if (error || block->by == QUERY_NOTHING || flow->src_len || session->owner != STORE_BY_HAND ||

@@ -131,7 +131,8 @@ const char *const query_decision_words[QUERY_DECISIONS] = {
 };
 
 /* By the rules that match the whole set. */
-static int decide(struct store *store, const struct rule *set, enum query_packets packets, struct query_finding *finding)
+static int decide(struct store *store, const struct rule *set, enum query_packets packets,
+		  struct query_finding *finding)
 {
 	const bool is_later = set->fragment == FLOW_FRAGMENT_LATER;
 	const struct rule query = query_of(set, packets);
@@ -228,7 +229,8 @@ static int find_part(struct store *store, const struct rule *asked, enum query_p
 			continue;
 		for (size_t k = 0; bits && k < i; k++)
 			if (is_wanted(&search, shapes.entry[k].shape.action, shapes.entry[k].shape.fields) &&
-			    place_of(&set, &shapes.entry[k].shape, &other) == bits && !memcmp(&first, &other, sizeof(first)))
+			    place_of(&set, &shapes.entry[k].shape, &other) == bits &&
+			    !memcmp(&first, &other, sizeof(first)))
 				bits = 0;
 		if (bits)
 			error = store_each_under(store, &first, bits, try_part, &search);
@@ -278,9 +280,9 @@ static int note_end(const struct rule *rule, void *context)
 	return 0;
 }
 
-static int blocks(struct store *store, const struct rules_of *rules, const struct rule *query,
-		  struct query_block *block)
+int query_blocks(struct store *store, const struct rule *query, bool is_undone, struct query_block *block)
 {
+	const struct rules_of *rules = is_undone ? &undone : &now;
 	struct block_search search = { .block = block };
 	struct store_settings settings;
 	int error;
@@ -300,16 +302,6 @@ static int blocks(struct store *store, const struct rules_of *rules, const struc
 	if (block->by != QUERY_NOTHING)
 		block->in_ms = search.passed_ms;
 	return 0;
-}
-
-int query_blocks(struct store *store, const struct rule *query, struct query_block *block)
-{
-	return blocks(store, &now, query, block);
-}
-
-int query_blocks_undone(struct store *store, const struct rule *query, struct query_block *block)
-{
-	return blocks(store, &undone, query, block);
 }
 
 /* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */

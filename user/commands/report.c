@@ -252,7 +252,7 @@ int command_report_blocked(const struct session *session, const char *state, str
 
 		for (size_t k = 0; k < count; k++)
 			is_reported |= !strcmp(reported[k], flow->what);
-		error = store_unread_reason(query_blocks(session->store, &flow->flow, &block), reason);
+		error = store_unread_reason(query_blocks(session->store, &flow->flow, false, &block), reason);
 		if (error)
 			break;
 		if (block.by == QUERY_NOTHING || is_reported)

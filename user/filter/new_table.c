@@ -239,31 +239,26 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
-int filter_build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
-			   struct reason *reason)
+static int fill_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+			  struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
-	struct filter_successor *successor = calloc(1, sizeof(*successor));
-	struct filter *new = successor ? &successor->filter : NULL;
-	struct store_info info;
+	struct filter_entries *entries = &filter->successor->entries;
+	struct filter *new = &filter->successor->filter;
+	bool has_counts; /* of rules: the old table has them and the new table gets them */
 	struct shape_list shapes;
+	struct store_info info;
 	__u32 hint_shift;
-	bool needs_more_hints;
-	bool has_counts = false; /* of rules: the old table has them and the new table gets them */
 	int error = store_info(store, &info);
 
-	filter_drop_successor(filter);
-	filter->successor = successor;
-	if (!successor)
-		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (!error)
 		error = store_shapes(store, &shapes);
-	hint_shift = error ? 0 : hints_shift_for(&shapes);
-	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
-	needs_more_hints = hint_shift + 1 < filter_abi_table(filter)->hint_shift && !held;
 	if (error)
-		store_unread_reason(error, reason);
-	else if (!options && fits_into_maps(filter, slots) && !needs_more_hints)
+		return store_unread_reason(error, reason);
+	hint_shift = hints_shift_for(&shapes);
+	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
+	if (!options && fits_into_maps(filter, slots) &&
+	    (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
 		error = prepare_in_maps(filter, new, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
@@ -272,23 +267,33 @@ int filter_build_successor(struct filter *filter, struct store *store, const str
 	else
 		error = prepare_new_maps(filter, new, options ? options : &filter->kernel.options, slots, info.keys,
 					 hint_shift, reason);
-	if (!error) {
-		/* The change has read much of the store. Its pages would take memory while there are two tables. */
-		store_forget_pages(store);
-		filter_abi_table(new)->plan = info.plan;
-		has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
-			     filter->kernel.config->magic;
-		if (has_counts && filter_map_entries(filter))
-			error = filter_unmapped_reason(reason);
-	}
+	if (error)
+		return error;
+	/* The change has read much of the store. Its pages would take memory while there are two tables. */
+	store_forget_pages(store);
+	filter_abi_table(new)->plan = info.plan;
+	has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
+		     filter->kernel.config->magic;
+	if (has_counts && filter_map_entries(filter))
+		return filter_unmapped_reason(reason);
+	error = filter_entries_open(entries, new, store, has_counts ? filter : NULL, true, reason);
 	if (!error)
-		error = filter_entries_open(&successor->entries, new, store, has_counts ? filter : NULL, true, reason);
-	if (!error)
-		error = filter_build(new, &successor->entries, reason);
+		error = filter_build(new, entries, reason);
 	if (!error)
 		error = filter_publish_shapes(new, store, false, reason);
-	if (!error)
-		error = filter_set_policies(new, store, reason);
+	return error ? error : filter_set_policies(new, store, reason);
+}
+
+int filter_build_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
+			   struct reason *reason)
+{
+	int error;
+
+	filter_drop_successor(filter);
+	filter->successor = calloc(1, sizeof(*filter->successor));
+	if (!filter->successor)
+		return reason_set(reason, -ENOMEM, "no memory for a new table");
+	error = fill_successor(filter, store, options, slots, reason);
 	if (error)
 		filter_drop_successor(filter);
 	return error;

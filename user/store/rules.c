@@ -138,36 +138,6 @@ int store_rates(struct store *store, size_t enough, size_t *count)
 	return error;
 }
 
-int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
-{
-	MDB_val key = {}, value;
-	MDB_cursor *cursor;
-	struct rule rule;
-	MDB_txn *txn;
-	MDB_dbi db;
-	int error = store_view_begin(store, &txn), result = 0;
-
-	if (error)
-		return error;
-	error = environment_error(mdb_dbi_open(txn, "rates", 0, &db));
-	if (!error)
-		error = environment_error(mdb_cursor_open(txn, db, &cursor));
-	if (error) {
-		store_read_end(store);
-		return error == -ENOENT ? 0 : error;
-	}
-	while (!result && !(error = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))) {
-		error = rule_decode(key.mv_data, key.mv_size, &rule);
-		if (!error && value.mv_size == sizeof(rule.rate))
-			memcpy(&rule.rate, value.mv_data, sizeof(rule.rate));
-		result = error || !rule_is_canonical(&rule) || !rule_has_sound_rate(&rule) ? -EBADMSG :
-											     visit(&rule, context);
-	}
-	mdb_cursor_close(cursor);
-	store_read_end(store);
-	return result ? result : error == -ENOENT ? 0 : error;
-}
-
 int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
@@ -297,18 +267,16 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
 {
 	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
-	const struct store_owners owners =
-		store_owners_from_rule(store,
-				       &(struct rule_owners){ rule->owners.permanent & known,
-							      rule->owners.timed & known, rule->owners.timed_ms });
+	const struct rule_owners left = { rule->owners.permanent & known, rule->owners.timed & known,
+					  rule->owners.timed_ms };
+	const struct store_owners owners = store_owners_from_rule(store, &left);
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-
 	int error;
 
 	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
 	error = *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
-	return !error && store_owners_all(&owners) >> STORE_BY_HAND & 1 ? store_undo_addition(store, &key) : error;
+	return !error && store_owners_all(&owners) & 1ULL << STORE_BY_HAND ? store_undo_addition(store, &key) : error;
 }
 
 /* ---- deleting ---- */
@@ -398,6 +366,7 @@ static int keep_for_undo(const struct rule *rule, void *context)
 
 int store_clear(struct store *store)
 {
+	const MDB_dbi dropped[] = { store->rules_db, store->deadlines_db, store->rates_db, store->added_db };
 	MDB_stat rules;
 	int error = store_undo_clear(store);
 
@@ -408,14 +377,8 @@ int store_clear(struct store *store)
 		return error;
 	if (store->makes_pending)
 		error = store_each(store, keep_for_undo, store);
-	if (!error)
-		error = store_pairs_drop(store, store->rules_db);
-	if (!error)
-		error = store_pairs_drop(store, store->deadlines_db);
-	if (!error)
-		error = store_pairs_drop(store, store->rates_db);
-	if (!error)
-		error = store_pairs_drop(store, store->added_db);
+	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]) && !error; i++)
+		error = store_pairs_drop(store, dropped[i]);
 	if (error)
 		return error;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
@@ -473,6 +436,33 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 	if (result)
 		return result;
 	result = store_pairs_each(txn, store->rules_db, each_rule, &each);
+	store_read_end(store);
+	return result;
+}
+
+static int each_rate(const struct store_pair *entry, void *context)
+{
+	const struct each *each = context;
+	struct rule rule;
+	int error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
+
+	if (error || entry->value.mv_size != sizeof(rule.rate))
+		return -EBADMSG;
+	memcpy(&rule.rate, entry->value.mv_data, sizeof(rule.rate));
+	return rule_is_canonical(&rule) && rule_has_sound_rate(&rule) ? each->visit(&rule, each->context) : -EBADMSG;
+}
+
+int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	struct each each = { store, visit, context };
+	MDB_txn *txn;
+	MDB_dbi db;
+	int result = store_view_begin(store, &txn);
+
+	if (result)
+		return result;
+	result = environment_error(mdb_dbi_open(txn, "rates", 0, &db));
+	result = result == -ENOENT ? 0 : result ? result : store_pairs_each(txn, db, each_rate, &each);
 	store_read_end(store);
 	return result;
 }
