@@ -127,8 +127,8 @@ static json_t *components(const char *at, const char *end)
 
 /*
  * Adds what a community asks for: "discard", "rate: 1000.000000(as: 1)", "redirect: 65001:100". gobgp does not know the
- * rate of packets (subtype 12), and prints the number that all its bytes but the type make. It prints a redirect to an address as
- * such a number, or as it prints a route target of an address: neither is taken for anything else.
+ * rate of packets (subtype 12), and prints the number that all its bytes but the type make. It prints a redirect to an address as it
+ * prints a route target of an address: then neither is taken for the other.
  */
 static void add_action(json_t *list, const char *text)
 {
@@ -152,8 +152,6 @@ static void add_action(json_t *list, const char *text)
 	}
 	if (strspn(text, "0123456789abcdef.:") == length && (dots == 3 || colons > 1))
 		type = 1, subtype = 12;
-	else if (length == 1 && number <= 1)
-		type = 8;
 
 	for (size_t i = sizeof(actions) / sizeof(actions[0]); i-- > 0;)
 		if (!strncmp(text, actions[i].start, strlen(actions[i].start))) {

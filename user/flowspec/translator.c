@@ -203,15 +203,22 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 	return error;
 }
 
-/* Between pieces of a line, as within a route, there is no line end. */
+/*
+ * Between pieces of a line, as within a route, there is no line end. An empty line is an event that gobgp cannot print in JSON.
+ * Its text says of all routes but flows with flags what they are.
+ */
 static int take_piece(struct translator *translator, const char *bytes, size_t length)
 {
 	const __u64 unreadable = translator->unreadable;
 	int error = take_bytes(translator, bytes, length);
 
+	translator->has_json = true;
+	translator->lost_json |= !length;
+	if (!length)
+		return 0;
+
 	if (!error && !translator->stream.depth && !translator->stream.is_in_array)
 		error = take_bytes(translator, "\n", 1);
-	translator->has_json = true;
 	translator->lost_json |= translator->unreadable != unreadable;
 	return error;
 }
