@@ -145,6 +145,7 @@ later() {
 time_is_over() {
 	later
 	wait_for 'the end of the watchdog' eval '[ -z "$(watchdogs)" ]'
+	! xc status --verbose 2>&1 | grep -Eq 'unconfirmed( change:|: *yes)' || fail "it is not undone"
 }
 
 # write_list NAME N...: the file $STATE/NAME with the addresses 203.0.113.N.
