@@ -649,6 +649,8 @@ test_another_network_namespace() {
 	xc load vrx >/dev/null
 	assert_status 3 in_tx "$TOOL" --state "$STATE/store" load vtx
 	assert_status 3 in_tx "$TOOL" --state "$STATE/store" add 192.0.2.9
+	assert_notes 'only CAP_SYS_ADMIN sees it' in_tx setpriv --bounding-set=-sys_admin --inh-caps=-all \
+		"$TOOL" --state "$STATE/store" add 192.0.2.8
 	xc add 192.0.2.1 >/dev/null || fail "the namespace of the filter is refused"
 	xc unload vrx >/dev/null
 	in_tx "$TOOL" --state "$STATE/store" load vtx >/dev/null || fail "refused, though no filter runs"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/privileges.h"
 #include "base/waiting.h"
 #include "change/internal.h"
 
@@ -277,6 +278,9 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 					  dir);
 		usleep(50000);
 	}
+	if (home == STORE_HOME_ELSEWHERE && !privileges_has(CAP_SYS_ADMIN))
+		reason_set(&session->not_reached, 0,
+			   "one may run in the network namespace that had these rules before; only CAP_SYS_ADMIN sees it");
 	for (size_t i = 0; i < count; i++)
 		is_in_use |= !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
 	store_take_home(session->store, is_in_use);
