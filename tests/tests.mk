@@ -36,9 +36,20 @@ $(BUILD)/tests/%.bpf.o: tests/%.bpf.c
 	$(compile_bpf)
 
 # The object by another compiler, which the file is named after, also for arm64.
-$(BUILD)/verify/%.bpf.o $(BUILD)/verify/%-arm64.bpf.o $(BUILD)/verify/%-tc.bpf.o: override CLANG = $*
+$(BUILD)/verify/%.bpf.o $(BUILD)/verify/%-arm64.bpf.o $(BUILD)/verify/%-tc.bpf.o $(BUILD)/verify/%-conntrack.bpf.o \
+	$(BUILD)/verify/%-tc-conntrack.bpf.o $(BUILD)/verify/%-bench.bpf.o: override CLANG = $*
 $(BUILD)/verify/%-arm64.bpf.o: BPF_ARCH := arm64
 $(BUILD)/verify/%-arm64.bpf.o: bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
+$(BUILD)/verify/%-conntrack.bpf.o $(BUILD)/verify/%-tc-conntrack.bpf.o: BPF_CFLAGS += -DASKS_CONNTRACK
+$(BUILD)/verify/%-conntrack.bpf.o: bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
+$(BUILD)/verify/%-tc-conntrack.bpf.o: bpf/xdp_cuckoo_tc.bpf.c
+	$(compile_bpf)
+
+$(BUILD)/verify/%-bench.bpf.o: bpf/bench.bpf.c
 	$(compile_bpf)
 
 $(BUILD)/verify/%-tc.bpf.o: bpf/xdp_cuckoo_tc.bpf.c

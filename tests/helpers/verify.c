@@ -39,7 +39,7 @@ static char kernel_log[LOG_BYTES];
 struct cost {
 	unsigned int processed, peak_states;
 	unsigned long us;
-	char stack[64]; /* "main+callee+callee" */
+	char stack[128]; /* "main+callee+callee" */
 };
 
 static int read_cost(const char *log, struct cost *cost)
@@ -49,7 +49,7 @@ static int read_cost(const char *log, struct cost *cost)
 	const char *processed = time ? strstr(time, "\nprocessed ") : NULL;
 
 	if (!stack || !processed || sscanf(time, LOG_FIRST_FIGURE "%lu", &cost->us) != 1 ||
-	    sscanf(stack, "stack depth %63s", cost->stack) != 1 ||
+	    sscanf(stack, "stack depth %127s", cost->stack) != 1 ||
 	    sscanf(processed,
 		   "\nprocessed %u insns (limit %*u) max_states_per_insn %*u total_states %*u "
 		   "peak_states %u",
@@ -146,19 +146,19 @@ int main(int argc, char **argv)
 {
 	bool is_refused = false;
 	unsigned int count = 0;
+	struct bpf_object *object;
+	struct bpf_program *program;
 
 	if (argc != 2)
 		return fputs("usage: verify OBJECT\n", stderr), 2;
 	libbpf_set_print(NULL);
-	for (size_t table = 0; table < TABLES; table++) {
-		/* An object has the programs for XDP, or those for tc. */
-		for (size_t i = 0; i < RAW_FILTER_PROGRAMS + RAW_FILTER_TC_PROGRAMS; i++) {
-			const char *name = i < RAW_FILTER_PROGRAMS ? raw_filter_program_names[i] :
-								     raw_filter_tc_names[i - RAW_FILTER_PROGRAMS];
+	object = bpf_object__open_file(argv[1], NULL);
+	for (size_t table = 0; object && table < TABLES; table++) {
+		bpf_object__for_each_program(program, object)
+		{
+			const char *name = bpf_program__name(program);
 			const int result = verify(argv[1], table, name);
 
-			if (result == -ENOENT)
-				continue;
 			if (result < 0) {
 				fprintf(stderr, "verify: %s: %s, %s: %s\n", argv[1], tables[table].name, name,
 					strerror(-result));
@@ -168,6 +168,7 @@ int main(int argc, char **argv)
 			count++;
 		}
 	}
+	bpf_object__close(object);
 	if (!count)
 		return fputs("verify: the object has none of the programs\n", stderr), 2;
 	return is_refused;
