@@ -30,14 +30,6 @@ static __always_inline void multi_buffer_walk(struct parse_walk *walk)
 	bpf_loop(PARSE_EXTENSION_HEADERS, multi_buffer_turn, walk, 0);
 }
 
-/* Whether the other buffers may change `result` or the TCP flags, which come from the first buffer alone. */
-static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result,
-						 const struct flow *flow)
-{
-	return (result == OUTCOME_TRUNCATED || (flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
-	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
-}
-
 RARE_FUNCTION int multi_buffer_key(struct xdp_md *frame, struct flow_key *key)
 {
 	struct flow flow;
@@ -63,11 +55,14 @@ static __always_inline int packet_parse(const void *data, const void *end, int k
 	return parse_any(data, end, flow);
 }
 
-static __always_inline int packet_has_more(const struct xdp_md *frame, int kind, enum abi_outcome result,
+/* The other buffers may change `result` or the TCP flags, which come from the first buffer alone. */
+static __always_inline int packet_has_more(struct xdp_md *frame, int kind, enum abi_outcome result,
 					   const struct flow *flow)
 {
 	return result == OUTCOME_TOO_MANY_HEADERS ||
-	       (kind & PACKET_HAS_BUFFERS && multi_buffer_may_help(frame, result, flow));
+	       (kind & PACKET_HAS_BUFFERS &&
+		(result == OUTCOME_TRUNCATED || (flow->proto == IPPROTO_TCP && !flow->tcp_flags)) &&
+		bpf_xdp_get_buff_len(frame) > frame->data_end - frame->data);
 }
 
 static __always_inline int packet_gather(struct xdp_md *frame, int kind, struct flow_key *key)
