@@ -56,7 +56,7 @@ test_programs_for_tc() {
 	judge_within "$BUILD/xdp_cuckoo_tc.bpf.o" "$TC_PROGRAMS"
 	most=$(most_processed)
 	assert_status 1 env BUDGET_TC_PROCESSED=$((most - 1)) sh tests/checks/verify.sh "$BUILD/xdp_cuckoo_tc.bpf.o"
-	assert_error "^xdp_cuckoo_tc, [a-z0-9-]+, xdp_cuckoo_sent: processed $most, budget $((most - 1))\$"
+	assert_error "^xdp_cuckoo_tc, [a-z0-9-]+, xdp_cuckoo_[a-z]+: processed $most, budget $((most - 1))\$"
 	assert_status 1 env BUDGET_TC_COMPILED=101 BUDGET_TC_XLATED=102 sh tests/checks/verify.sh "$BUILD/xdp_cuckoo_tc.bpf.o"
 	assert_equal 36 "$(grep -cE ': (compiled [0-9]*, budget 101|xlated [0-9]*, budget 102)$' "$STATE/err")" "complaints"
 }
