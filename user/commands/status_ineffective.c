@@ -16,11 +16,6 @@
 #define NOT_IP_PACKETS_MIN 500
 #define LOST_SHARE 1000 /* one packet of so many; fewer losses are told only if they happen now */
 
-static void ignore_mistake(const char *text)
-{
-	(void)text;
-}
-
 /*
  * Whether the configuration of the filter names interfaces that are there, but where it is not, or only in one direction:
  * another tool may have taken it off. Notes each.
@@ -31,7 +26,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 	struct config *config;
 	struct reason reason;
 	bool lacks = false;
-	const int error = config_open(NULL, filter->config->name, ignore_mistake, &config, &reason);
+	const int error = config_open(NULL, filter->config->name, NULL, &config, &reason);
 
 	/* Without a configuration, the operator asked for it. */
 	*wants_monitor_only = error ? error == -ENOENT || error == -EACCES : config->load.is_monitor_only;
@@ -102,7 +97,7 @@ bool status_is_missing(const char *name)
 	size_t there = 0;
 	struct config *config;
 	struct reason reason;
-	const int error = config_open(NULL, name, ignore_mistake, &config, &reason);
+	const int error = config_open(NULL, name, NULL, &config, &reason);
 
 	if (error == -ENOENT || error == -EACCES)
 		return false;

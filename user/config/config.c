@@ -48,7 +48,8 @@ void config_refuse(struct config_reading *reading, unsigned int line, const char
 	else
 		snprintf(text, sizeof(text), "%.300s: %s", reading->path, what);
 	reading->is_refused = true;
-	reading->report(text);
+	if (reading->report)
+		reading->report(text);
 }
 
 char *config_copy(struct config_reading *reading, const char *text)
@@ -411,11 +412,6 @@ bool config_has_source(const struct config *config, const char *list)
 	return false;
 }
 
-static void ignore_mistake(const char *text)
-{
-	(void)text;
-}
-
 void config_expect(const char *name, struct store_lists *lists)
 {
 	struct reason ignored;
@@ -423,7 +419,7 @@ void config_expect(const char *name, struct store_lists *lists)
 	const char *source;
 	__s64 stale_s;
 
-	if (config_open(NULL, name, ignore_mistake, &config, &ignored))
+	if (config_open(NULL, name, NULL, &config, &ignored))
 		return;
 	for (size_t i = 0, k = 1; (source = config_source(config, i, &stale_s)); i++) {
 		while (k < STORE_LISTS_MAX && *lists->list[k].name)

@@ -239,8 +239,8 @@ struct config {
 };
 
 /*
- * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `report` for each mistake in the
- * file, with one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the
+ * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `report`, if not NULL, for each
+ * mistake, with one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the
  * file. Other -errno, with the reason. config_close() accepts NULL. *config is NULL after an error.
  */
 int config_open(const char *path, const char *name, void (*report)(const char *text), struct config **config,
