@@ -232,7 +232,8 @@ static void pass_time(__s64 ms)
  * ---- changes: lines of words ----
  *
  * add RULE, del RULE, policy NAME VERDICT, monitor-only on|off, clear, more N, fewer N (unrelated addresses), at-once,
- * pending, which makes the change wait for `confirm`; and alone: undo, confirm.
+ * pending, which makes the change wait for `confirm`; expire; list NAME, of which the rules are from there on, hand; give
+ * RULE, which the owner gives up; replace SEED, which gives the owner drawn rules and no others; alone: undo, confirm, wait MS.
  */
 
 static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
@@ -267,12 +268,41 @@ static int set(struct session *session, const char *name, const char *value)
 	return store_set_settings(session->store, &settings);
 }
 
+#define RULES 51
+static const char *const rules[RULES];
+
+static int replace(struct session *session, uint64_t seed, struct reason *reason)
+{
+	struct rule_set wanted = {};
+	struct rule_diff diff;
+	struct rule rule;
+	int error = 0;
+
+	for (int i = 0; i < 6 && !error; i++) {
+		error = rule_parse(rules[random_below(&seed, RULES)], &rule, reason);
+		if (!error)
+			error = rule_set_add(&wanted, &rule);
+	}
+	rule_set_sort(&wanted);
+	if (random_below(&seed, 2))
+		change_at_once(session);
+	rule_diff_begin(&diff, &wanted, 1ULL << session->owner, !random_below(&seed, 3));
+	if (!error)
+		error = change_compare(session, &diff, reason);
+	if (!error)
+		error = change_replace(session, &diff, NULL, NULL, reason);
+	rule_set_close(&wanted);
+	rule_diff_close(&diff);
+	return error;
+}
+
 static int do_line(struct session *session, const char *line, struct reason *reason)
 {
 	char verb[16], first[16] = "", second[16] = "";
 	struct rule rule;
 	enum store_added added;
 	enum store_deleted deleted;
+	__u64 expired;
 	int error;
 
 	sscanf(line, "%15s %15s %15s", verb, first, second);
@@ -284,13 +314,21 @@ static int do_line(struct session *session, const char *line, struct reason *rea
 		return bulk(session, *verb == 'm', atoi(first), reason);
 	if (!strcmp(verb, "pending"))
 		return change_set_pending(session, CONFIRM_MS, reason);
+	if (!strcmp(verb, "expire"))
+		return change_expire(session, &expired, reason);
+	if (!strcmp(verb, "list") || !strcmp(verb, "hand"))
+		return change_open_list(session, *first ? first : NULL, *first ? "drawn" : NULL, reason);
+	if (!strcmp(verb, "replace"))
+		return replace(session, atoi(first), reason);
 	if (!strcmp(verb, "at-once")) {
 		change_at_once(session);
 		return 0;
 	}
-	error = rule_parse(line + 4, &rule, reason);
+	error = rule_parse(line + strlen(verb) + 1, &rule, reason);
 	if (error)
 		return error;
+	if (!strcmp(verb, "give"))
+		return change_give_up(session, &rule, &deleted, reason);
 	return !strcmp(verb, "add") ? change_add(session, &rule, &added, reason) :
 				      change_del(session, &rule, &deleted, reason);
 }
@@ -431,6 +469,16 @@ static int judged_change(const char *const *lines, size_t count, uint64_t every)
 	struct session session;
 	int error;
 
+	if (!strncmp(lines[0], "wait", 4)) {
+		/* The command that comes then undoes what is due. */
+		pass_time(atoi(lines[0] + 5));
+		panel_begin();
+		every_store_begin(judge_panel);
+		open_session(&session);
+		every_store_end();
+		session_close(&session);
+		return 0;
+	}
 	open_session(&session);
 	panel_begin();
 	if (every)
@@ -525,7 +573,7 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
-static const char *const rules[] = {
+static const char *const rules[RULES] = {
 	"10.77.0.1",
 	"10.77.0.2",
 	"10.77.0.0/24",
@@ -568,6 +616,15 @@ static const char *const rules[] = {
 	"10.64.0.0/10",
 	"10.77.0.0/23",
 	"10.77.0.0/22",
+	"10.77.0.0/24 timeout 8s",
+	"10.77.0.1 timeout 3s",
+	"10.77.0.0/25 action pass timeout 5s",
+	"10.77.0.0/24 proto udp rate 20/s",
+	"proto udp dport 53 rate 2/s",
+	"10.77.0.0/25 rate 3/s timeout 5s",
+	"2001:db8::/32 rate 10/s",
+	"2001:db8::1 timeout 5s",
+	"proto udp length 20-100",
 };
 
 static const char *const others[] = {
@@ -582,12 +639,20 @@ static const char *const others[] = {
 	"fewer 400",
 	"at-once",
 	"at-once",
+	"expire",
+	"list a",
+	"list a",
+	"list b",
 };
 
 /* `is_waiting`: a change waits for `confirm`. */
 static void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
 {
 	*count = 0;
+	if (!random_below(seed, 8)) {
+		lines[(*count)++] = random_below(seed, 2) ? "wait 4000" : "wait 130000";
+		return;
+	}
 	if (is_waiting && !random_below(seed, 3)) {
 		lines[(*count)++] = random_below(seed, 3) ? "undo" : "confirm";
 		return;
@@ -597,8 +662,13 @@ static void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], cons
 	if (!random_below(seed, 3))
 		lines[(*count)++] = others[random_below(seed, COUNT(others))];
 	for (size_t rules_left = 1 + random_below(seed, 5); rules_left; rules_left--) {
-		snprintf(text[*count], sizeof(text[0]), "%s %s", random_below(seed, 2) ? "add" : "del",
-			 rules[random_below(seed, COUNT(rules))]);
+		static const char *const verbs[] = { "add", "add", "add", "del", "del", "give" };
+
+		if (random_below(seed, 12))
+			snprintf(text[*count], sizeof(text[0]), "%s %s", verbs[random_below(seed, COUNT(verbs))],
+				 rules[random_below(seed, RULES)]);
+		else
+			snprintf(text[*count], sizeof(text[0]), "replace %u", (unsigned int)random_below(seed, 100000));
 		lines[*count] = text[*count];
 		++*count;
 	}
