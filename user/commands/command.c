@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "change/change.h"
+#include "io/metrics_text.h"
 #include "io/output.h"
 #include "io/whole_file.h"
 #include "kernel/interfaces.h"
@@ -515,5 +516,25 @@ enum command_status command_end_change(const struct invocation *invocation, stru
 	status = command_answer(error, reason, command_note_dry_run(invocation, answer));
 	if (status == STATUS_DONE && change->watchdog.pending_id)
 		command_report_confirm(invocation, change->watchdog.deadline_ms);
+	return status;
+}
+
+static int write_metrics_text(FILE *to, void *metrics)
+{
+	metrics_write(to, metrics);
+	return 0;
+}
+
+enum command_status command_write_metrics(const char *path, json_t *metrics)
+{
+	enum command_status status = STATUS_DONE;
+
+	if (output_is_json() && whole_file_is_output(path)) {
+		output_document();
+		output_print(json_incref(metrics));
+	} else {
+		status = command_write_file(path, write_metrics_text, metrics);
+	}
+	json_decref(metrics);
 	return status;
 }

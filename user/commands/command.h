@@ -317,6 +317,14 @@ struct command_imported {
 int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
 			struct command_imported *imported, struct reason *reason);
 
+/* Opens the store, and begins a transaction. After an error the store is closed. -errno with the reason. */
+int command_write_store(const struct invocation *invocation, struct store **store, struct reason *reason);
+int command_close_written(struct store *store, int error, struct reason *reason);
+
+/* Makes the list if there is none yet, and notes how old its rules may become. After an error the store is closed. */
+int command_expect_list(struct store *store, const struct invocation *invocation, const char *list, __s64 stale_s,
+			struct reason *reason);
+
 /* Makes the lists that the sources of the configuration are to feed, which count as not fed until then. */
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason);
 

@@ -42,84 +42,6 @@ static __u32 random_number(void)
 
 /* ---- the store ---- */
 
-static int close_written(struct store *store, int error, struct reason *reason)
-{
-	if (!error)
-		error = store_commit(store);
-	store_close(store);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
-}
-
-static int open_to_write(const struct refresh *refresh, struct store **store, struct reason *reason)
-{
-	char dir[PATH_MAX];
-	int error = session_state_dir(refresh->invocation->state, refresh->invocation->name, dir, sizeof(dir));
-
-	*store = NULL;
-	if (error)
-		return reason_set(reason, error, "--state: the name is too long for a directory");
-	error = store_open(dir, STORE_WRITE, store, reason);
-	if (error)
-		return error;
-	error = store_begin(*store);
-	return error ? close_written(*store, error, reason) : 0;
-}
-
-/* Makes the list if there is none yet, and notes how old its rules may become. After an error the store is closed. */
-static int expect(struct store *store, const struct invocation *invocation, const char *list, __s64 stale_s,
-		  struct reason *reason)
-{
-	struct session session = { .store = store };
-	unsigned int number;
-	int error = store_list_open(store, list, NULL, &number);
-
-	if (!error) {
-		store_list_expect(store, number, stale_s);
-		return 0;
-	}
-	if (error != -EUSERS)
-		return close_written(store, error, reason);
-	snprintf(session.name, sizeof(session.name), "%s", invocation->name);
-	error = change_say_too_many_lists(&session, reason);
-	store_close(store);
-	return error;
-}
-
-int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
-{
-	const struct refresh refresh = { .invocation = invocation };
-	struct store_lists lists;
-	struct store *store;
-	struct reason why;
-	const char *name;
-	__s64 stale_s;
-	int error;
-
-	if (!config_source(config, 0, &stale_s))
-		return 0;
-	error = open_to_write(&refresh, &store, reason);
-	if (error)
-		return error;
-	error = store_lists(store, &lists);
-	if (error)
-		return close_written(store, error, reason);
-	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
-		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
-
-		error = list->stale_s || list->imported_s ? 0 : expect(store, invocation, name, stale_s, &why);
-		if (error)
-			return reason_set(reason, error, "list '%s': %s", name, why.text);
-	}
-	/* By its feed `refresh` finds a list that the configuration no longer has. */
-	for (size_t i = 0; i < config->lists_count && !error; i++) {
-		struct store_feed feed = { .config = feed_config_hash(&config->list[i]) };
-
-		if (config->list[i].url && store_feed(store, config->list[i].name, &(struct store_feed){}) == -ENOENT)
-			error = store_feed_put(store, config->list[i].name, &feed);
-	}
-	return close_written(store, error, reason);
-}
-
 /* Makes the list, so that `lists` shows one that was never fetched. A dry run notes nothing. */
 static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
 {
@@ -129,13 +51,13 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 
 	if (refresh->invocation->is_dry_run)
 		return 0;
-	error = open_to_write(refresh, &store, reason);
+	error = command_write_store(refresh->invocation, &store, reason);
 	if (error)
 		return error;
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
-	error = expect(store, refresh->invocation, refresh->list->name, feed_stale_s(refresh->list), reason);
-	return error ? error : close_written(store, store_feed_put(store, refresh->list->name, &feed), reason);
+	error = command_expect_list(store, refresh->invocation, refresh->list->name, feed_stale_s(refresh->list), reason);
+	return error ? error : command_close_written(store, store_feed_put(store, refresh->list->name, &feed), reason);
 }
 
 /* Takes back what start() has noted, unless another process has noted the end of a fetch since. */
@@ -144,14 +66,14 @@ static void take_back(const struct refresh *refresh)
 	struct store_feed now;
 	struct reason ignored;
 	struct store *store;
-	int error = refresh->invocation->is_dry_run ? -ECANCELED : open_to_write(refresh, &store, &ignored);
+	int error = refresh->invocation->is_dry_run ? -ECANCELED : command_write_store(refresh->invocation, &store, &ignored);
 
 	if (error)
 		return;
 	error = store_feed(store, refresh->list->name, &now);
 	if (!error && now.next_s == refresh->begun.next_s && !strcmp(now.why, refresh->begun.why))
 		error = store_feed_put(store, refresh->list->name, &refresh->feed);
-	close_written(store, error, &ignored);
+	command_close_written(store, error, &ignored);
 }
 
 /*
@@ -172,7 +94,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 
 	if (refresh->invocation->is_dry_run)
 		return 0;
-	error = open_to_write(refresh, &store, reason);
+	error = command_write_store(refresh->invocation, &store, reason);
 	if (error)
 		return error;
 	error = store_lists(store, &lists);
@@ -185,7 +107,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 			error = store_lists(store, &lists);
 	}
 	if (error)
-		return close_written(store, error, reason);
+		return command_close_written(store, error, reason);
 	number = store_lists_find(&lists, name);
 	refresh->stored = lists.list[number];
 	if (number)
@@ -201,7 +123,7 @@ static int note_fetched(struct refresh *refresh, const struct feed_message *mess
 		memcpy(feed->etag, message->etag, sizeof(feed->etag));
 	if (!is_unmodified || *message->modified)
 		memcpy(feed->modified, message->modified, sizeof(feed->modified));
-	return close_written(store, store_feed_put(store, name, feed), reason);
+	return command_close_written(store, store_feed_put(store, name, feed), reason);
 }
 
 /* ---- one list ---- */
@@ -468,7 +390,6 @@ static int find_others(struct store *store, const struct config *config, struct 
 /* Deletes what is noted about lists that the configuration does not fetch any more. */
 static int forget_others(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
-	const struct refresh refresh = { .invocation = invocation };
 	struct store_lists lists;
 	struct store *store;
 	__u64 others;
@@ -479,7 +400,7 @@ static int forget_others(const struct invocation *invocation, const struct confi
 	error = find_others(store, config, &lists, &others, reason);
 	store_close(store);
 	if (!error && others)
-		error = open_to_write(&refresh, &store, reason);
+		error = command_write_store(invocation, &store, reason);
 	if (error || !others)
 		return error;
 	/* Meanwhile another list may have got a number. */
@@ -493,7 +414,7 @@ static int forget_others(const struct invocation *invocation, const struct confi
 			store_list_expect(store, i, 0);
 			error = store_feed_forget(store, lists.list[i].name);
 		}
-	return close_written(store, error, reason);
+	return command_close_written(store, error, reason);
 }
 
 static enum command_status run_refresh(const struct invocation *invocation)

@@ -113,6 +113,10 @@ const struct list_preset *list_preset(size_t index);
 /* NULL: there is none of this name. */
 const struct list_preset *list_preset_named(const char *name);
 
+/* A hash of the URL and options of a list, which struct store_feed keeps. Never 0. */
+struct config_list;
+__u64 config_list_hash(const struct config_list *list);
+
 /* ---- [fleet]: how this host takes part in a fleet, see xdp-cuckoo-fleet(7) ---- */
 
 #define FLEET_BROKERS_MAX 8

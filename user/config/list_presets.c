@@ -143,3 +143,35 @@ bool url_is_same_server(const char *url, const char *other)
 
 	return !strncasecmp(url, other, length) && strchr("/?#", other[length]);
 }
+
+/* FNV-1a, 64 bits, including the final 0. */
+static __u64 hash_text(__u64 hash, const char *text)
+{
+	for (const char *c = text ? text : "";; c++) {
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+		if (!*c)
+			return hash;
+	}
+}
+
+__u64 config_list_hash(const struct config_list *list)
+{
+	__u64 hash = 0xcbf29ce484222325;
+	char numbers[128];
+
+	snprintf(numbers, sizeof(numbers), "%d %d %lld %d %d %llu %u %u %u", list->action, list->is_new_only,
+		 (long long)list->timeout_ms, list->is_strict, list->is_forced, (unsigned long long)list->rules_max,
+		 list->limits.space_max, list->limits.prefix_min[0], list->limits.prefix_min[1]);
+	hash = hash_text(hash, list->url);
+	if (list->country || list->asn)
+		hash = hash_text(hash, list->country ? list->country : list->asn);
+	if (list->header_file)
+		hash = hash_text(hash, list->header_file);
+	hash = hash_text(hash, list->format);
+	hash = hash_text(hash, list->set);
+	hash = hash_text(hash, list->sha256_url);
+	hash = hash_text(hash, list->pinned_key);
+	hash = hash_text(hash, list->ca);
+	hash = hash_text(hash, numbers);
+	return hash ? hash : 1;
+}

@@ -15,9 +15,6 @@
 #define FEED_RETRY_MIN_S 60
 #define FEED_RETRY_MAX_S (6 * 3600)
 
-/* A hash of the URL and options of a list, which struct store_feed keeps. Never 0. */
-__u64 feed_config_hash(const struct config_list *list);
-
 /*
  * The source of the list in the store and in messages: its countries, its autonomous systems, or its URLs up to '?'. The
  * rest of a URL may be secret.

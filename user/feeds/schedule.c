@@ -13,38 +13,6 @@ __s64 feed_stale_s(const struct config_list *list)
 	return 3 * list->every_ms / 1000;
 }
 
-/* FNV-1a, 64 bits, including the final 0. */
-static __u64 hash_text(__u64 hash, const char *text)
-{
-	for (const char *c = text ? text : "";; c++) {
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
-		if (!*c)
-			return hash;
-	}
-}
-
-__u64 feed_config_hash(const struct config_list *list)
-{
-	__u64 hash = 0xcbf29ce484222325;
-	char numbers[128];
-
-	snprintf(numbers, sizeof(numbers), "%d %d %lld %d %d %llu %u %u %u", list->action, list->is_new_only,
-		 (long long)list->timeout_ms, list->is_strict, list->is_forced, (unsigned long long)list->rules_max,
-		 list->limits.space_max, list->limits.prefix_min[0], list->limits.prefix_min[1]);
-	hash = hash_text(hash, list->url);
-	if (list->country || list->asn)
-		hash = hash_text(hash, list->country ? list->country : list->asn);
-	if (list->header_file)
-		hash = hash_text(hash, list->header_file);
-	hash = hash_text(hash, list->format);
-	hash = hash_text(hash, list->set);
-	hash = hash_text(hash, list->sha256_url);
-	hash = hash_text(hash, list->pinned_key);
-	hash = hash_text(hash, list->ca);
-	hash = hash_text(hash, numbers);
-	return hash ? hash : 1;
-}
-
 const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES])
 {
 	const char *words = list->country ? list->country : list->asn ? list->asn : list->url;
@@ -69,7 +37,7 @@ const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYT
 bool feed_is_due(const struct store_feed *feed, const struct config_list *list, __s64 now_s)
 {
 	/* The last try lies ahead: the clock has been set back. */
-	return feed->config != feed_config_hash(list) || now_s >= feed->next_s ||
+	return feed->config != config_list_hash(list) || now_s >= feed->next_s ||
 	       feed->tried_s > now_s + FEED_RETRY_MIN_S || feed->next_s > now_s + list->every_ms / 1000 + CLOCK_WRONG_S;
 }
 
@@ -78,7 +46,7 @@ __s64 feed_forbidden_s(const struct store_feed *feed, const struct config_list *
 	const __s64 least_s = list->preset ? list->preset->every_ms / 1000 : 0;
 	__s64 until_s = 0;
 
-	if (feed->config != feed_config_hash(list) || feed->tried_s > now_s)
+	if (feed->config != config_list_hash(list) || feed->tried_s > now_s)
 		return 0;
 	if (feed->fetched_s)
 		until_s = feed->fetched_s + least_s;
@@ -92,7 +60,7 @@ bool feed_is_level(const struct store_feed *feed, const struct config_list *list
 {
 	char source[CONFIG_URL_BYTES];
 
-	return feed->config == feed_config_hash(list) && !strcmp(feed_source(list, source), stored->source) &&
+	return feed->config == config_list_hash(list) && !strcmp(feed_source(list, source), stored->source) &&
 	       feed->imported_s && stored->imported_s == feed->imported_s && stored->rules == feed->rules &&
 	       !stored->is_edited &&
 	       (!list->timeout_ms || (now_s >= feed->imported_s && now_s - feed->imported_s < list->timeout_ms / 2000));
@@ -102,7 +70,7 @@ void feed_note_success(struct store_feed *feed, const struct config_list *list, 
 {
 	const __s64 every_s = list->every_ms / 1000;
 
-	feed->config = feed_config_hash(list);
+	feed->config = config_list_hash(list);
 	feed->tried_s = feed->fetched_s = now_s;
 	feed->next_s = now_s + every_s + random % (every_s / 10 + 1);
 	feed->wait_until_s = 0;
@@ -113,7 +81,7 @@ void feed_note_success(struct store_feed *feed, const struct config_list *list, 
 void feed_note_failure(struct store_feed *feed, const struct config_list *list, const char *why, __s64 retry_after_s,
 		       __s64 now_s, __u32 random)
 {
-	const __u64 hash = feed_config_hash(list);
+	const __u64 hash = config_list_hash(list);
 	__s64 wait_s = FEED_RETRY_MIN_S;
 
 	/* The URL has changed: forget what the old one answered. */

@@ -11,7 +11,7 @@
 #include "fleet/publisher.h"
 #include "base/clock.h"
 #include "change/change.h"
-#include "metrics/metrics.h"
+#include "io/metrics_text.h"
 
 #define KEYS_AT_ONCE 10000
 #define LOOKS_MAX 100000 /* so a billion keys */

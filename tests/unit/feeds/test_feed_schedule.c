@@ -69,7 +69,7 @@ TEST(test_the_server_need_not_send_what_is_here)
 	struct store_feed feed = { .imported_s = NOW_S, .rules = 3 };
 	struct config_list list = hourly;
 
-	feed.config = feed_config_hash(&list);
+	feed.config = config_list_hash(&list);
 	assert_true(feed_is_level(&feed, &list, &stored, NOW_S + 86400));
 	stored.rules = 2;
 	assert_false(feed_is_level(&feed, &list, &stored, NOW_S));
@@ -82,7 +82,7 @@ TEST(test_the_server_need_not_send_what_is_here)
 	strcpy(stored.source, "https://a/b");
 	/* Rules that end must start again in time. */
 	list.timeout_ms = HOUR_S * 1000LL;
-	feed.config = feed_config_hash(&list);
+	feed.config = config_list_hash(&list);
 	assert_true(feed_is_level(&feed, &list, &stored, NOW_S + 1700));
 	assert_false(feed_is_level(&feed, &list, &stored, NOW_S + 1800));
 	/* Their age is not known: the clock was ahead when they came. */

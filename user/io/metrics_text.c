@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* https://prometheus.io/docs/instrumenting/exposition_formats/ */
-#include "metrics/metrics.h"
+#include "io/metrics_text.h"
 
 #include <errno.h>
 #include <stdbool.h>
