@@ -64,7 +64,7 @@ TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
 LAYERS := $(shell sed 's/\#.*//' user/layers)
 LIBRARY_FOLDERS := $(patsubst %*,%,$(filter %*,$(LAYERS)))
-USER_SOURCES := user/main.c $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$(LAYERS))))
+USER_SOURCES := user/cli/command/command_main.c $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$(LAYERS))))
 USER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(USER_SOURCES))
 ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 LIBRARY_OBJECTS := $(foreach folder,$(LIBRARY_FOLDERS),$(filter $(BUILD)/user/$(folder)/%,$(USER_OBJECTS)))
@@ -91,7 +91,7 @@ BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuck
 # Debian's packages have another place for it.
 ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
 ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
-VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/base/version.h)
+VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/core/base/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.py
 
 all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
@@ -112,7 +112,7 @@ $(OBJECTS_CONNTRACK): $(BUILD)/%_conntrack.bpf.o: bpf/%.bpf.c
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(BUILD)/user/kernel/load_program.o $(BUILD)/user/kernel/bench_program.o: $(SKELETONS)
+$(BUILD)/user/core/kernel/load_program.o $(BUILD)/user/core/kernel/bench_program.o: $(SKELETONS)
 
 # A text as one C string.
 embed := sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/'
@@ -149,9 +149,9 @@ $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
 
 # It stays when it is closed: libbpf goes on calling what it prints by.
-$(SHARED): $(LIBRARY_OBJECTS) user/library/xdp-cuckoo.map
+$(SHARED): $(LIBRARY_OBJECTS) user/core/library/xdp-cuckoo.map
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(filter-out -pie,$(LDFLAGS)) -pthread -shared -Wl,--gc-sections -Wl,-soname,$(SONAME) \
-		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/library/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
+		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/core/library/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
 		$$($(PKG_CONFIG) --libs $(LIBRARY_NEEDS)) -o $@
 
 # One object, so that what is hidden can be local to it.
@@ -191,13 +191,13 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 user/integrations/prometheus/alerts.yml $(SHARE_DIR)/prometheus/alerts.yml
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.py $(FAIL2BAN_ACTION); fi
-	install -D -m 0644 user/library/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
+	install -D -m 0644 user/core/library/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
 	install -D -m 0644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libxdp-cuckoo.so
 	install -m 0644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's,@PREFIX@,$(PREFIX),; s,@LIBDIR@,$(LIBDIR),; s,@NEEDS@,$(LIBRARY_NEEDS),; s,@VERSION@,$(VERSION),' \
-		user/library/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
+		user/core/library/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; \
 		! command -v systemd-sysusers >/dev/null || systemd-sysusers $(SYSUSERS); fi
 

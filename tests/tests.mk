@@ -58,7 +58,7 @@ $(BUILD)/verify/%-tc.bpf.o: bpf/xdp_cuckoo_tc.bpf.c
 $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
-# Its kernel is in memory: its own functions come before those of user/kernel/.
+# Its kernel is in memory: its own functions come before those of user/core/kernel/.
 $(BUILD)/tests/unit/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
 $(BUILD)/tests/unit/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
@@ -85,7 +85,7 @@ FAULTY_TOOL := $(BUILD)/tests/fault/xdp-cuckoo
 FAULTY_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/tests/fault/%.o)
 FAULTS := $(BUILD)/tests/fault/faults
 
-$(BUILD)/tests/fault/user/kernel/load_program.o $(BUILD)/tests/fault/user/kernel/bench_program.o: $(SKELETONS)
+$(BUILD)/tests/fault/user/core/kernel/load_program.o $(BUILD)/tests/fault/user/core/kernel/bench_program.o: $(SKELETONS)
 $(BUILD)/tests/fault/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
 $(BUILD)/tests/fault/user/commands/help.o: $(BUILD)/help.h
 

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "commands/internal.h"
+#include "tool/internal.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
 

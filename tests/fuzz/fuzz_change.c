@@ -7,7 +7,7 @@
 
 #include "fuzz_dir.h"
 
-#include "commands/internal.h"
+#include "tool/internal.h"
 
 #define RULES_MAX 64
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "feeds/feeds.h"
+#include "feed/feeds.h"
 
 #define INPUT_MAX 65536 /* a socket holds it */
 #define DEADLINE_S 10

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "flowspec/internal.h"
+#include "feed/flowspec/internal.h"
 
 #define RULES_MAX 2000
 

@@ -22,15 +22,15 @@ export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:symbolize=0"
 sources() {
 	case $1 in
 	parse) echo include/parse_packet.h ;;
-	rule) echo user/rule/parse.c user/rule/format.c user/rule/protocol_names.c user/rule/encode.c user/rule/duration.c \
-		user/rule/key.c ;;
-	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;
-	store) echo user/store/*.c user/rule/shapes.c user/rule/validate.c ;;
-	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;
-	feed) echo user/feeds/feed_message.c user/base/safe_text.c ;;
-	flowspec) echo user/flowspec/*.c ;;
+	rule) echo user/core/rule/parse.c user/core/rule/format.c user/core/rule/protocol_names.c user/core/rule/encode.c user/core/rule/duration.c \
+		user/core/rule/key.c ;;
+	list) echo user/cli/lists/*.c user/cli/io/line_file.c user/cli/io/json_walk.c ;;
+	store) echo user/core/store/*.c user/core/rule/shapes.c user/core/rule/validate.c ;;
+	batch) echo user/cli/io/line_pipe.c user/tool/batch_line.c ;;
+	feed) echo user/feed/feed_message.c user/core/base/safe_text.c ;;
+	flowspec) echo user/feed/flowspec/*.c ;;
 	fleet) echo user/fleet/redis_codec.c user/fleet/fleet.c user/fleet/snapshot.c ;;
-	change) echo user/commands/batch_line.c user/change/commit.c user/change/rules.c user/store/rules.c ;;
+	change) echo user/tool/batch_line.c user/core/change/commit.c user/core/change/rules.c user/core/store/rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac
 }

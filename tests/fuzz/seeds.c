@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "feeds/feeds.h"
+#include "feed/feeds.h"
 #include "unit/packets.h"
 #include "rule/rule.h"
 #include "store/internal.h"

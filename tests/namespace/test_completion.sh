@@ -85,7 +85,7 @@ drop' policy later-fragment ''
 }
 
 test_words_of_rules_are_offered() {
-	assert_equal "$(sed -n '/ keywords\[\] = {/,/^};/p' user/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "')" \
+	assert_equal "$(sed -n '/ keywords\[\] = {/,/^};/p' user/core/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "')" \
 		"$(offers add '')" "words"
 	assert_offers 'src
 sport

@@ -13,9 +13,9 @@ test_a_wrong_include_is_named() {
 	mkdir "$STATE/tree"
 	cp -r user "$STATE/tree"
 	assert_status 0 sh tests/layers.sh "$STATE/tree"
-	echo '#include "commands/command.h"' >>"$STATE/tree/user/table/table.c"
+	echo '#include "commands/command.h"' >>"$STATE/tree/user/core/table/table.c"
 	assert_status 1 sh tests/layers.sh "$STATE/tree"
-	assert_output 'user/table/table.c includes commands/command.h'
+	assert_output 'user/core/table/table.c includes commands/command.h'
 }
 
 run_tests "$0" "$@"

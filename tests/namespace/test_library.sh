@@ -3,7 +3,7 @@
 # The library as others get it: what it exports and needs, built against by pkg-config alone, and at work.
 . tests/lib.sh
 
-HEADER=user/library/xdp-cuckoo.h
+HEADER=user/core/library/xdp-cuckoo.h
 SHARED=$BUILD/libxdp-cuckoo.so.1
 CC=${CC:-gcc}
 
@@ -41,7 +41,7 @@ detector() {
 test_it_exports_what_the_header_says_and_no_more() {
 	sed -n 's/^[a-z].*[ *]\(xdp_cuckoo_[a-z_]*\)(.*/\1/p' "$HEADER" | sort >"$STATE/header"
 	[ -s "$STATE/header" ] || fail "no function in $HEADER"
-	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/library/xdp-cuckoo.map | sort >"$STATE/map"
+	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/core/library/xdp-cuckoo.map | sort >"$STATE/map"
 	diff "$STATE/header" "$STATE/map" || fail "the version script has others than the header"
 	exported -D --defined-only "$SHARED" | diff "$STATE/header" - || fail "the library exports others"
 	exported --defined-only "$BUILD/libxdp-cuckoo.a" | diff "$STATE/header" - || fail "the archive shows others"
@@ -70,7 +70,7 @@ test_it_leaves_the_process_alone() {
 test_the_header_is_c_and_cxx() {
 	sed -n 's/^\(struct\|enum\) \([a-z_]*\).*/\2/p' "$HEADER" | sort -u >"$STATE/types"
 	[ -s "$STATE/types" ] || fail "no type in $HEADER"
-	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/library/xdp-cuckoo.map >"$STATE/functions"
+	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/core/library/xdp-cuckoo.map >"$STATE/functions"
 	assert_equal '' "$(comm -12 "$STATE/types" "$STATE/functions")" "types that are functions too"
 	echo '#include "xdp-cuckoo.h"' >"$STATE/header.c"
 	for standard in c99 c11 c17; do

@@ -52,7 +52,7 @@ test_texts_of_options_stay_together() {
 }
 
 test_options() {
-	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/commands/options.c | sort >"$STATE/program"
+	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/cli/command/options.c | sort >"$STATE/program"
 	options <"$PAGE" >"$STATE/page"
 	assert_same options
 }
@@ -76,13 +76,13 @@ test_options_are_known() {
 }
 
 test_exit_status() {
-	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/commands/command.h >"$STATE/program"
+	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/cli/command/command.h >"$STATE/program"
 	sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/ s/^\.B \([0-9]\)$/\1/p' "$PAGE" >"$STATE/page"
 	assert_same "exit status"
 }
 
 test_words_of_rules() {
-	sed -n '/ keywords\[\] = {/,/^};/p' user/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
+	sed -n '/ keywords\[\] = {/,/^};/p' user/core/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
 		sort >"$STATE/program"
 	sed -n '/^\.SH DESCRIPTION/,/^\.EX/p' "$RULES_PAGE" | grep '^\\fB' |
 		grep -Eo '\\fB[a-z]+' | sed 's/...//' | sort -u >"$STATE/page"
@@ -103,7 +103,7 @@ test_formats_of_lists() {
 
 # By section: SECTION KEY.
 test_keys_of_configurations() {
-	sed -n 's/^	{ SECTION_\([A-Z]*\), "\([a-z-]*\)".*/\1 \2/p' user/config/known_keys.c | tr '[:upper:]' '[:lower:]' |
+	sed -n 's/^	{ SECTION_\([A-Z]*\), "\([a-z-]*\)".*/\1 \2/p' user/cli/config/known_keys.c | tr '[:upper:]' '[:lower:]' |
 		sort >"$STATE/program"
 	awk '/^\.SS \[/ { section = $2; gsub(/[][]/, "", section) }
 		/^\.SH/ { section = "" }

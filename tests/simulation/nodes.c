@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/unprivileged.h"
-#include "commands/options.h"
+#include "command/options.h"
 #include "filter/filter.h"
 #include "fleet/apply.h"
 #include "fleet/follow_internal.h"

@@ -4,7 +4,7 @@
 # same bytes: the time in it is that of Debian's changelog. Run from the top of the tree.
 set -eu
 out=$1
-version=$(sed -n 's/^#define VERSION "\(.*\)"$/\1/p' user/base/version.h)
+version=$(sed -n 's/^#define VERSION "\(.*\)"$/\1/p' user/core/base/version.h)
 changelog=user/package/debian/changelog
 spec=user/package/rpm/xdp-cuckoo.spec
 

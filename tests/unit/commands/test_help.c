@@ -3,7 +3,7 @@
 #include <getopt.h>
 
 #include "unit/test.h"
-#include "commands/options.h"
+#include "command/options.h"
 #include "io/output.h"
 
 #define WORDS_MAX 32

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feeds/feeds.h"
+#include "feed/feeds.h"
 
 #define NOW_S 1800000000
 #define HOUR_S 3600

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* store_summary_read() reaps only its own children. */
 #include "unit/test.h"
-#include "metrics/metrics.h"
+#include "exporter/metrics.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

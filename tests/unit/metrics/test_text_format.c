@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* If any allocation of jansson fails, the metrics are complete or reported as incomplete. */
 #include "unit/test.h"
-#include "metrics/metrics.h"
+#include "exporter/metrics.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "unit/test.h"
-#include "monitor/pcapng.h"
+#include "watch/pcapng.h"
 
 #define SNAP_BYTES 64
 #define PACKETS 300 /* more than are written at once */

@@ -2,7 +2,7 @@
 /* The model of top, without a terminal: rates, order, history, rules, and their text. */
 #include "unit/test.h"
 #include "rule/rule.h"
-#include "top/top.h"
+#include "watch/top.h"
 
 #define CPUS 2
 #define DROPS (OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "unit/test.h"
-#include "top/top.h"
+#include "watch/top.h"
 
 #define WAITS_S 30 /* the child ends by itself, if a failed test leaves it */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The sources of a network: the heaviest are found, whatever number of others there is. */
 #include "unit/test.h"
-#include "top/top.h"
+#include "watch/top.h"
 
 static struct rule rule_of(const char *text)
 {

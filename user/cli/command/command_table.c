@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* All commands, in the order in which help shows them. */
+#include <string.h>
+
+#include "command/command.h"
+#include "base/suggest.h"
+
+/* clang-format off */
+#define COMMANDS(X) \
+	X(RUN, load) X(RUN, unload) X(LOOK, status) X(LOOK, stats) X(LOOK, top) X(RULES, add) X(RULES, del) \
+	X(RULES, test) X(RULES, list) X(RULES, flush) X(RULES, import) X(RULES, export) X(RULES, backup) \
+	X(RULES, restore) X(RULES, lists) X(RULES, refresh) X(RULES, batch) X(RULES, flowspec) \
+	X(RULES, crowdsec) X(RULES, expire) X(LOOK, monitor) X(RUN, policy) X(SAFETY, monitor_only) \
+	X(SAFETY, panic) X(SAFETY, confirm) X(FLEET, fleet) X(FLEET, publish) X(FLEET, follow) X(RUN, up) \
+	X(RUN, down) X(RUN, check_config) X(RUN, resize) X(RUN, object) X(LOOK, check) X(LOOK, bench) \
+	X(LOOK, metrics) X(LOOK, exporter) X(TOOL, help) X(TOOL, version) X(HIDDEN, complete)
+
+#define DECLARE(group, name) extern const struct command command_##name;
+#define ROW(group, name) { &command_##name, COMMAND_##group },
+COMMANDS(DECLARE)
+
+const struct command_row command_table[] = { COMMANDS(ROW) {} };
+/* clang-format on */
+
+/* What other tools call these commands. Each name means one command, with the same words after it. */
+static const struct {
+	const char *names, *command;
+	const char *word; /* comes before them; NULL: none */
+} aliases[] = {
+	{ "attach|start", "load", NULL },
+	{ "detach", "unload", NULL },
+	{ "insert|block|ban|deny|drop|banip", "add", NULL },
+	{ "rm|remove|delete|unblock|unban|unbanip", "del", NULL },
+	{ "show|ls|rules|banned|blocked", "list", NULL },
+	{ "get|query|lookup|check-ip", "test", NULL },
+	{ "save|dump", "export", NULL },
+	{ "clear", "flush", NULL },
+	{ "watch|log|logs", "monitor", NULL },
+	{ "info|filters|interfaces", "status", NULL },
+	{ "counters|stat", "stats", NULL },
+	{ "allow", "add", "pass" },
+	{ "policies", "policy", NULL },
+	{ "man", "help", NULL },
+	{ "destroy", "lists", "delete" },
+	{ "default", "policy", "no-rule" },
+};
+
+/* Words for which no single command is right, and what to type. */
+static const struct advice advices[] = {
+	{ "config", "to check /etc/xdp-cuckoo/default.conf: xdp-cuckoo check-config; to apply it: xdp-cuckoo up" },
+	{ "pass|accept|permit|whitelist|allowlist|trust",
+	  "write: xdp-cuckoo add ADDRESS action pass; for a file: import FILE --list NAME --action pass" },
+	{ "blacklist|blocklist|blackhole|nullroute",
+	  "write: xdp-cuckoo add ADDRESS; for a file: xdp-cuckoo import FILE --list NAME" },
+	{ "reject", "no answer is sent to a blocked packet; write: xdp-cuckoo add ADDRESS" },
+	{ "stop|disable|off|kill",
+	  "to pass everything at once: xdp-cuckoo panic; to take the filter off: xdp-cuckoo unload IFACE" },
+	{ "bypass",
+	  "to pass everything at once: xdp-cuckoo panic; to drop nothing and count: xdp-cuckoo monitor-only on" },
+	{ "dry-run", "to try an import write --dry-run; to drop nothing and count: xdp-cuckoo monitor-only on" },
+	{ "on|enable", "after panic: xdp-cuckoo panic off; on an interface: xdp-cuckoo load IFACE" },
+	{ "restart", "nothing needs a restart: changes are active at once; after an upgrade: xdp-cuckoo up" },
+	{ "reload|apply", "changes are active at once; to apply the configuration file: xdp-cuckoo up" },
+	{ "undo|rollback|revert|cancel",
+	  "only a change made with --confirm TIME can be undone; it undoes itself after TIME. Otherwise: xdp-cuckoo del RULE" },
+	{ "decisions|tempban",
+	  "write: xdp-cuckoo add ADDRESS timeout 1h, del or list; those of CrowdSec are read by: xdp-cuckoo crowdsec" },
+	{ "commit", "each change is stored and active at once; after --confirm TIME: xdp-cuckoo confirm" },
+	{ "reset", "to count from 0: xdp-cuckoo stats --reset; to delete all rules: xdp-cuckoo flush" },
+	{ "zero", "to count from 0: xdp-cuckoo stats --reset" },
+	{ "swap|replace", "an import replaces a list at once: xdp-cuckoo import FILE --list NAME --replace" },
+	{ "update|sync|fetch",
+	  "for a list from a file: xdp-cuckoo import FILE --list NAME --replace; by URL: xdp-cuckoo refresh" },
+	{ "rename", "import it under the new name, then: xdp-cuckoo lists delete NAME" },
+	{ "create|new", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
+	{ "capacity|grow|maxelem", "a table grows by itself; to set its size: xdp-cuckoo resize N" },
+	{ "find|search|why", "write: xdp-cuckoo test ADDRESS, or xdp-cuckoo list ADDRESS" },
+	{ "verify|repair|fsck", "write: xdp-cuckoo check, which also repairs tables" },
+	{ "cleanup|gc", "rules that have ended are deleted by: xdp-cuckoo expire" },
+	{ "tail|tcpdump|logging", "xdp-cuckoo monitor shows dropped packets as they happen" },
+	{ "count", "rules are counted by: xdp-cuckoo status, or lists; packets by: xdp-cuckoo stats" },
+	{ "dev", "write the command first: xdp-cuckoo status; load, stats and monitor take an interface" },
+	{ "set", "a rule: xdp-cuckoo add RULE; a setting: xdp-cuckoo policy, or the configuration file" },
+	{ "interface|link|net|prog", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
+	{ "map", "xdp-cuckoo status shows the tables; xdp-cuckoo list the rules" },
+	{ "ip", "write: xdp-cuckoo add ADDRESS, or xdp-cuckoo test ADDRESS" },
+	{ "port", "write: xdp-cuckoo add dport N, or xdp-cuckoo test dport N" },
+	{ "table", "write the command first: xdp-cuckoo list, add, del, flush" },
+	{ "permanent", "each change is stored at once: leave it out" },
+	{ "list-all", "write: xdp-cuckoo status, and xdp-cuckoo list" },
+	{ "panic-on", "write: xdp-cuckoo panic, which passes everything" },
+	{ "panic-off", "write: xdp-cuckoo panic off" },
+	{ "rule", "write the command first: xdp-cuckoo add RULE, or list, del, test" },
+	{ "limit", "packets above a rate are dropped by a rule with a rate: xdp-cuckoo add ADDRESS rate 1000/s" },
+	{ "ether", "rules match IP addresses, not Ethernet addresses; nft matches both" },
+	{ "poll", "write: xdp-cuckoo top, or xdp-cuckoo stats --interval 1s" },
+	{ "ping|is-active", "xdp-cuckoo status says whether packets reach the filter" },
+	{ "showconf", "rules and settings are printed by: xdp-cuckoo backup; the state by: xdp-cuckoo status" },
+	{ "setconf|syncconf", "write: xdp-cuckoo up [FILE]; for a list: xdp-cuckoo import FILE --list NAME --replace" },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (suggest_has(aliases[i].names, name, strlen(name), false))
+			name = aliases[i].command;
+	for (const struct command_row *row = command_table; row->command; row++)
+		if (!strcasecmp(row->command->name, name))
+			return row->command;
+	return NULL;
+}
+
+const char *command_aliases(size_t index, const char **command)
+{
+	if (index >= COUNT(aliases))
+		return NULL;
+	*command = aliases[index].command;
+	return aliases[index].names;
+}
+
+const char *command_alias_word(const char *name)
+{
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (suggest_has(aliases[i].names, name, strlen(name), false))
+			return aliases[i].word;
+	return NULL;
+}
+
+static const char *find_advice(const char *name)
+{
+	return advice_find(advices, COUNT(advices), name, strlen(name), false);
+}
+
+bool command_is_known(const char *name)
+{
+	return find_advice(name) || command_find(name);
+}
+
+enum command_status command_fail_unknown(const char *name)
+{
+	/* "panic=on" is near to panic. */
+	struct suggest suggest = suggest_for_part(name, strcspn(name, "="));
+	char text[SUGGEST_TEXT_BYTES];
+
+	if (find_advice(name))
+		return command_fail(STATUS_USAGE, "no command '%s'; %s", name, find_advice(name));
+	if (rule_keyword_of(name))
+		return command_fail(STATUS_USAGE,
+				    "no command '%s'; write: xdp-cuckoo add %s ..., or xdp-cuckoo test %s ...", name,
+				    name, name);
+	/* An address first is a question about it, or a rule without `add`. */
+	if (strpbrk(name, ".:"))
+		return command_fail(STATUS_USAGE,
+				    "'%.60s' is no command; write: xdp-cuckoo add %.60s, or xdp-cuckoo test %.60s",
+				    name, name, name);
+	for (const struct command_row *row = command_table; row->command; row++)
+		if (row->group != COMMAND_HIDDEN)
+			suggest_offer(&suggest, row->command->name);
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		suggest_offer_choices(&suggest, aliases[i].names);
+	return command_fail(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * help, version. Help is made from the tables of commands and options. It is prose, so it is printed here and
+ * not by io/output.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command/command.h"
+#include "command/options.h"
+#include "lists/list.h"
+#include "io/output.h"
+#include "base/version.h"
+#include "commit.h"
+#include "io/whole_file.h"
+
+extern const struct command command_add, command_import;
+
+static const char *const titles[COMMAND_HIDDEN] = {
+	[COMMAND_RUN] = "Run it:",
+	[COMMAND_RULES] = "Rules:",
+	[COMMAND_LOOK] = "See what it does:",
+	[COMMAND_SAFETY] = "Stay reachable:",
+	[COMMAND_FLEET] = "Many hosts:",
+	[COMMAND_TOOL] = "The tool:",
+};
+
+/* One row per file in help/, made by the build. A name that starts with _ is that of a part of the overview. */
+static const struct {
+	const char *name, *text;
+} texts[] = {
+#include "help.h"
+};
+
+static const char *text_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(texts[i].name, name))
+			return texts[i].text;
+	return "";
+}
+
+const char *command_help_text(const struct command *command)
+{
+	return text_named(command->name);
+}
+
+/* The help text, with the line "@" replaced by what .explain writes. The caller frees it. NULL: no memory. */
+static char *help_of(const struct command *command)
+{
+	const char *help = command_help_text(command), *at = command->explain ? strstr(help, "@\n") : NULL;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		return NULL;
+	fprintf(to, "%.*s", at ? (int)(at - help) : 0, help);
+	if (at)
+		command->explain(to);
+	fputs(at ? at + strlen("@\n") : help, to);
+	return fclose(to) ? NULL : text;
+}
+
+/* The usage, its lines broken before an option in brackets so that they fit 80 columns; the summary; the other names. */
+static void print_head(const struct command *command)
+{
+	const char *aliases, *name;
+	bool has_one = false;
+	size_t column = printf("usage: xdp-cuckoo %s", command->name);
+	const size_t indent = column;
+	const char *part = command->usage;
+
+	while (*part) {
+		const char *next = strstr(part + 1, " [");
+		size_t length = next ? (size_t)(next - part) : strlen(part);
+
+		if (column + 1 + length > 79 && column > indent)
+			column = printf("\n%*s", (int)indent, "") - 1;
+		/* A long choice of words goes on in the next line. */
+		for (const char *bar; column + 1 + length > 79 && (bar = memrchr(part, '|', 78 - column));) {
+			printf(" %.*s\n%*s", (int)(bar + 1 - part), part, (int)indent, "");
+			column = indent;
+			length -= bar + 1 - part;
+			part = bar + 1;
+		}
+		column += printf(" %.*s", (int)length, part);
+		part += length + (next != NULL);
+	}
+	printf("\n%s\n\n", command->summary);
+	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
+		if (strcmp(name, command->name))
+			continue;
+		printf("%s", has_one ? ", " : "Other names: ");
+		for (const char *c = aliases; *c; c++)
+			printf("%.*s", *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
+		has_one = true;
+	}
+	if (has_one)
+		printf("\n\n");
+}
+
+/* Breaks lines longer than 80 columns at a blank. The rest starts below the text after the first gap: a table. */
+static void print_wrapped(const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		const char *gap = memmem(text + 2, length > 2 ? length - 2 : 0, "  ", 2);
+		const size_t indent = gap ? gap - text + strspn(gap, " ") : 0;
+
+		for (size_t column = 0; column + length > 80; column = indent) {
+			size_t cut = 80 - column;
+
+			while (cut > 1 && text[cut] != ' ')
+				cut--;
+			printf("%.*s\n%*s", (int)cut, text, (int)indent, "");
+			text += cut + 1;
+			length -= cut + 1;
+		}
+		printf("%.*s\n", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
+static void print_all(void)
+{
+	char option[64];
+
+	fputs(text_named("_introduction"), stdout);
+	output_heading("First steps:");
+	fputs(text_named("_first-steps"), stdout);
+	for (enum command_group group = 0; group < COMMAND_HIDDEN; group++) {
+		putchar('\n');
+		output_heading(titles[group]);
+		for (const struct command_row *row = command_table; row->command; row++)
+			if (row->group == group)
+				printf("  %-13s %s\n", row->command->name, row->command->summary);
+	}
+	putchar('\n');
+	output_heading("Options of every command:");
+	for (const struct option_row *row = options_table; row->name; row++) {
+		snprintf(option, sizeof(option), "--%s%s%s%s%c", row->name, row->value ? " " : "",
+			 row->value ? row->value : "", row->letter ? ", -" : "", row->letter);
+		if (!row->bit)
+			printf("  %-13s %s\n", option, row->meaning);
+	}
+	fputs(text_named("_ending"), stdout);
+}
+
+static json_t *describe_command(const struct command *command)
+{
+	char *help = help_of(command);
+	json_t *options = json_array();
+	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
+					"summary", command->summary, "help", help ? help : "", "options", options);
+
+	for (const struct option_row *row = options_table; row->name; row++)
+		if (options_are_of(row, command))
+			json_array_append_new(options, json_pack("{s:s, s:s?, s:s}", "option", row->name, "value",
+								 row->value, "meaning", row->meaning));
+	free(help);
+	return description;
+}
+
+static enum command_status run_help(const struct invocation *invocation)
+{
+	const char *word = invocation->count ? invocation->operands[0] : NULL;
+	const struct command *command = NULL;
+	json_t *rows;
+	char *help;
+
+	/* Words of rules are explained by `add`, formats of lists by `import`. */
+	if (word)
+		command = !strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ?
+				  &command_add :
+			  list_format_named(word) ? &command_import :
+						    command_find(word);
+	if (word && !command)
+		return command_fail_unknown(word);
+	if (command && output_is_json()) {
+		output_print(describe_command(command));
+	} else if (command) {
+		help = help_of(command);
+		if (!help)
+			return command_fail(STATUS_FULL, "no memory for the help");
+		print_head(command);
+		print_wrapped(help + (*help == '\n'));
+		free(help);
+	} else if (output_is_json()) {
+		rows = json_array();
+		for (const struct command_row *row = command_table; row->command; row++)
+			if (row->group != COMMAND_HIDDEN)
+				json_array_append_new(rows, describe_command(row->command));
+		output_print(rows);
+	} else {
+		print_all();
+	}
+	return STATUS_DONE;
+}
+
+static enum command_status run_version(const struct invocation *invocation)
+{
+	(void)invocation;
+	output_print(json_pack("{s:s, s:s*, s:i, s:i}", "xdp-cuckoo", VERSION, "commit", *COMMIT ? COMMIT : NULL,
+			       "table_version", ABI_VERSION, "store_schema", STORE_SCHEMA));
+	return STATUS_DONE;
+}
+
+const struct command command_help = {
+	.name = "help",
+	.usage = "[COMMAND|rules]",
+	.summary = "explain the tool or a command",
+	.max = 1,
+	.run = run_help,
+};
+
+const struct command command_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "print the version of tool, table and store",
+	.run = run_version,
+};
+
+/* ---- object ---- */

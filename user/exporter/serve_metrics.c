@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "exporter/metrics.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/types.h>
+
+#include "base/clock.h"
+#include "base/unprivileged.h"
+#include "io/signals.h"
+
+#define FRESH_MS 1000          /* a reading that is not older also answers the next scrape */
+#define HANGS_MS 5000          /* the web process must take an answer within this time */
+#define ALIVE_MS 3000          /* the web process says so often that it runs */
+#define SILENT_MS 10000        /* a web process that says nothing for so long hangs */
+#define PAUSE_MS 100           /* after such a word the next is not read for so long: a flood of them costs little */
+#define WEB_MEMORY (256 << 20) /* libraries and, for each connection, a copy of the text */
+
+/* ---- the web process ---- */
+
+/* Its first message. */
+struct web_start {
+	int listen_error, serve_error;
+};
+
+/* Afterwards it sends bytes of these values. Only a question has an answer: this, and the text. */
+enum web_word { WEB_ASKS, WEB_IS_ALIVE };
+
+struct web_answer {
+	__u32 status; /* of HTTP */
+	size_t bytes;
+};
+
+struct web {
+	int fd;
+	__s64 answered_ms, alive_ms;
+	struct web_answer answer;
+	char *text;
+};
+
+/* Asks for the text of the metrics, at most once a second. */
+static void make_page(const char *path, void *context, struct http_page *page)
+{
+	static const char index_page[] = "<!DOCTYPE html><title>xdp-cuckoo</title><a href=\"/metrics\">/metrics</a>\n";
+	static const char nothing[] = "there is only /metrics here\n";
+	const char question = WEB_ASKS;
+	struct web *web = context;
+	size_t used = 0;
+	ssize_t got = 1;
+
+	if (!strcmp(path, "/")) {
+		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
+		return;
+	}
+	if (strcmp(path, "/metrics")) {
+		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
+		return;
+	}
+	if (clock_ms(CLOCK_MONOTONIC) - web->answered_ms >= FRESH_MS) {
+		free(web->text);
+		if (send(web->fd, &question, 1, MSG_NOSIGNAL) != 1 ||
+		    recv(web->fd, &web->answer, sizeof(web->answer), MSG_WAITALL) != sizeof(web->answer))
+			_exit(1);
+		web->text = malloc(web->answer.bytes + 1);
+		while (web->text && got > 0 && used < web->answer.bytes) {
+			got = recv(web->fd, web->text + used, web->answer.bytes - used, MSG_WAITALL);
+			used += got;
+		}
+		if (!web->text || got <= 0)
+			_exit(1);
+		web->answered_ms = clock_ms(CLOCK_MONOTONIC);
+	}
+	*page = (struct http_page){ web->answer.status,
+				    web->answer.status == 200 ? "text/plain; version=0.0.4; charset=utf-8" :
+								"text/plain",
+				    web->text, web->answer.bytes };
+}
+
+/* Runs between two waits for clients, so a server that hangs is silent. A process that does not listen is busy. */
+static void say_alive(void *context)
+{
+	const __s64 now_ms = clock_ms(CLOCK_MONOTONIC);
+	const char word = WEB_IS_ALIVE;
+	struct web *web = context;
+
+	if (now_ms - web->alive_ms < ALIVE_MS)
+		return;
+	web->alive_ms = now_ms;
+	send(web->fd, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void run_web(const void *context, int fd)
+{
+	const struct exporter *exporter = context;
+	const int listener = http_address_listen(&exporter->address);
+	struct web web = { .fd = fd, .answered_ms = -FRESH_MS };
+	struct web_start start = {};
+	struct http_server *server;
+
+	if (listener < 0)
+		start.listen_error = listener;
+	else
+		start.serve_error = http_server_open(listener, make_page, &web, &server);
+	if (send(fd, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) && !start.listen_error && !start.serve_error)
+		http_server_run(server, ALIVE_MS, say_alive);
+}
+
+/* ---- the process that reads filters ---- */
+
+struct serving {
+	const struct exporter *exporter;
+	struct signals signals;
+	struct unprivileged web;
+	__s64 listens_ms;   /* until then it does not listen to the web process */
+	struct reason said; /* the last failure to read filters or stores; "": none */
+};
+
+/* Waits for the web process, unless fd is -1. 1: it is ready; 0: not in this time; -EINTR: a signal. */
+static int await(const struct serving *serving, int fd, short events, __s64 wait_ms)
+{
+	struct pollfd files[] = { { .fd = serving->signals.fd, .events = POLLIN }, { .fd = fd, .events = events } };
+
+	if (poll(files, 2, wait_ms) < 0 || files[0].revents)
+		return -EINTR;
+	return files[1].revents != 0;
+}
+
+static int start_web(struct serving *serving, struct reason *reason)
+{
+	const struct exporter *exporter = serving->exporter;
+	struct web_start start = { .serve_error = -ECONNRESET };
+	int error = unprivileged_start(&serving->web, run_web, exporter, WEB_MEMORY, reason);
+
+	if (error)
+		return error;
+	error = await(serving, serving->web.fd, POLLIN, HANGS_MS);
+	if (error < 0)
+		return error;
+	if (recv(serving->web.fd, &start, sizeof(start), MSG_DONTWAIT) != sizeof(start))
+		start = (struct web_start){ .serve_error = -ETIMEDOUT };
+	error = start.listen_error;
+	if (error)
+		return reason_set(reason, error, "cannot listen on '%s': %s%s", exporter->where, strerror(-error),
+				  error == -EADDRINUSE    ? "; another process has that port" :
+				  error == -EADDRNOTAVAIL ? "; this host has no such address" :
+				  error == -EACCES        ? "; take a port from 1024 on" :
+							    "");
+	error = start.serve_error;
+	if (error == -ELIBACC)
+		return reason_set(reason, error,
+				  "cannot serve: no " HTTP_SERVER_LIBRARY " here; "
+				  "'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
+	return error ? reason_set(reason, error, "cannot serve: %s", strerror(-error)) : 0;
+}
+
+/* Makes the text. Notes a failure once, not again for each scrape. Returns the status of HTTP; *text: NULL: no memory. */
+static unsigned int make_text(struct serving *serving, char **text, size_t *bytes)
+{
+	struct reason unread, reason;
+	json_t *metrics;
+	bool is_short;
+	FILE *to;
+	int error = metrics_gather(serving->exporter->state, &metrics, &unread, &reason);
+	const char *failure = error ? reason.text : unread.text;
+
+	if (*failure && strcmp(failure, serving->said.text))
+		serving->exporter->note(failure);
+	reason_set(&serving->said, 0, "%s", failure);
+	*text = NULL;
+	to = open_memstream(text, bytes);
+	if (to && error)
+		fputs(failure, to);
+	else if (to)
+		metrics_write(to, metrics);
+	json_decref(metrics);
+	is_short = to && ferror(to);
+	if (to && (fclose(to) || is_short)) {
+		free(*text);
+		*text = NULL;
+	}
+	return error ? 503 : 200;
+}
+
+/* 0; -ETIMEDOUT: the web process does not take it; -EINTR: a signal; other -errno. */
+static int send_all(const struct serving *serving, const void *bytes, size_t count, __s64 deadline_ms)
+{
+	while (count) {
+		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
+		const int ready = await(serving, serving->web.fd, POLLOUT, left_ms > 0 ? left_ms : 0);
+		ssize_t sent;
+
+		if (ready <= 0)
+			return ready ? ready : -ETIMEDOUT;
+		sent = send(serving->web.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN)
+			return -errno;
+		bytes += sent > 0 ? sent : 0;
+		count -= sent > 0 ? sent : 0;
+	}
+	return 0;
+}
+
+/*
+ * Waits for a word of the web process, and answers a question. The web process may be hostile: however often it asks, this
+ * process reads the filters once a second. 0; -EINTR: a signal; other -errno: the web process is of no use any more.
+ */
+static int answer(struct serving *serving)
+{
+	__s64 rest_ms = serving->listens_ms - clock_ms(CLOCK_MONOTONIC);
+	struct web_answer head = {};
+	char word, *text;
+	size_t bytes;
+	int error = rest_ms > 0 ? await(serving, -1, 0, rest_ms) : 0;
+
+	if (!error)
+		error = await(serving, serving->web.fd, POLLIN, SILENT_MS);
+	if (error <= 0)
+		return error ? error : -ETIMEDOUT;
+	if (recv(serving->web.fd, &word, 1, MSG_DONTWAIT) != 1)
+		return -ECONNRESET;
+	if (word == WEB_IS_ALIVE) {
+		serving->listens_ms = clock_ms(CLOCK_MONOTONIC) + PAUSE_MS;
+		return 0;
+	}
+	head.status = make_text(serving, &text, &bytes);
+	head.bytes = text ? bytes : 0;
+	if (!text)
+		head.status = 503;
+	rest_ms = clock_ms(CLOCK_MONOTONIC) + HANGS_MS;
+	error = send_all(serving, &head, sizeof(head), rest_ms);
+	if (!error)
+		error = send_all(serving, text, head.bytes, rest_ms);
+	free(text);
+	serving->listens_ms = clock_ms(CLOCK_MONOTONIC) + FRESH_MS;
+	return error;
+}
+
+int exporter_run(const struct exporter *exporter, struct reason *reason)
+{
+	struct serving serving = { .exporter = exporter, .web.fd = -1 };
+	struct reason text;
+	int error = signals_take(&serving.signals);
+
+	if (error)
+		reason_set(reason, error, "cannot take signals");
+	else
+		error = start_web(&serving, reason);
+	if (!error) {
+		reason_set(&text, 0, "serving http://%s/metrics", exporter->where);
+		exporter->note(text.text);
+	}
+	while (!error) {
+		error = answer(&serving);
+		if (!error || error == -EINTR)
+			continue;
+		unprivileged_stop(&serving.web);
+		exporter->note(error == -ETIMEDOUT ? "the process that serves HTTP hangs; starts another one" :
+						     "the process that serves HTTP has ended; starts another one");
+		error = await(&serving, -1, 0, FRESH_MS);
+		if (!error)
+			error = start_web(&serving, reason);
+	}
+	unprivileged_stop(&serving.web);
+	signals_give_back(&serving.signals);
+	return error == -EINTR ? 0 : error;
+}

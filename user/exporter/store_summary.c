@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "exporter/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/unprivileged.h"
+
+#define READ_MS 5000
+#define HUNG_MAX 16
+
+/* Killed children that still hang in the kernel; 0: free place. */
+static pid_t hung[HUNG_MAX];
+
+struct answer {
+	int error;
+	struct store_summary summary;
+	struct reason reason;
+};
+
+__attribute__((noreturn)) static void bus_error(int signal_number)
+{
+	(void)signal_number;
+	_exit(1);
+}
+
+/*
+ * Runs in the child. A byte in the pipe says that the answer, in shared memory, is whole. The end of the process frees
+ * its memory.
+ */
+__attribute__((noreturn)) static void read_in_child(const char *dir, const char *name, struct answer *answer, int to)
+{
+	const struct sigaction on_bus_error = { .sa_handler = bus_error };
+	struct store_summary *summary = &answer->summary;
+	struct rule_counts counts = {};
+	struct reason ignored;
+	struct store *store;
+
+	/* The listening socket of the exporter is one of them. */
+	if (unprivileged_close_others(to))
+		_exit(1);
+	sigaction(SIGBUS, &on_bus_error, NULL);
+	sigaction(SIGSEGV, &on_bus_error, NULL);
+	answer->error = store_open(dir, STORE_READ, &store, &answer->reason);
+	if (!answer->error)
+		answer->error = store_in_force(store, &summary->info, &summary->lists);
+	if (!answer->error)
+		answer->error = store_feeds(store, &summary->lists, &summary->feeds);
+	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
+		summary->has_counts = !rule_counts_open(&counts, name, &ignored) &&
+				      !list_counts_read(store, &counts, &summary->counts);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !answer->error; i++)
+		if (*summary->lists.list[i].name &&
+		    flow_report_read(dir, &summary->lists.list[i], &summary->feeds.feed[i], &summary->flows[i], NULL))
+			summary->flows[i].second = 0;
+	if (answer->error && !*answer->reason.text)
+		store_unread_reason(answer->error, &answer->reason);
+	store_close(store);
+	_exit(write(to, "", 1) == 1 ? 0 : 1);
+}
+
+int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason)
+{
+	struct pollfd file = { .events = POLLIN };
+	pid_t child, *place = NULL;
+	struct answer *answer;
+	int ends[2], error;
+	char whole;
+
+	/* Reaps hung children that have ended, and no other children. */
+	for (pid_t *hangs = hung; hangs < hung + HUNG_MAX; hangs++) {
+		if (*hangs && waitpid(*hangs, NULL, WNOHANG))
+			*hangs = 0;
+		if (!*hangs)
+			place = hangs;
+	}
+	if (!place)
+		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs",
+				  HUNG_MAX);
+	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (answer == MAP_FAILED)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	if (pipe2(ends, O_CLOEXEC)) {
+		error = -errno;
+		munmap(answer, sizeof(*answer));
+		return reason_set(reason, error, "cannot make a pipe: %s", strerror(-error));
+	}
+	child = fork();
+	if (!child)
+		read_in_child(dir, name, answer, ends[1]);
+	error = child < 0 ? -errno : 0;
+	close(ends[1]);
+	file.fd = ends[0];
+	if (error) {
+		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
+	} else if (poll(&file, 1, READ_MS) <= 0) {
+		error = reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
+				   READ_MS / 1000);
+	} else if (read(ends[0], &whole, 1) != 1) {
+		error = reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
+	} else {
+		*reason = answer->reason;
+		error = answer->error;
+	}
+	close(ends[0]);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
+			*place = child;
+	}
+	*summary = answer->summary;
+	munmap(answer, sizeof(*answer));
+	return error;
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It
+ * writes lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. If
+ * the change fails, the group is halved until the line at fault is found: that line is left out and named, and the
+ * others are applied.
+ */
+#include "feed/list_keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/unprivileged.h"
+#include "host/host.h"
+#include "io/line_pipe.h"
+#include "lists/flow_report.h"
+
+#define GROUP_LINES 32768 /* at most in one change */
+#define GATHER_MS 20      /* to wait for more lines of the same change */
+#define GATHER_READS 20   /* the most reads for one change */
+#define NOTES_MAX 10      /* refused rules that are named per group */
+#define FAILURES_MAX 64   /* after so many failures in a row, -ENOSPC means a full disk, not a full table */
+#define ENDS_NEAR_MS 2000 /* when a whole list comes again, ends that differ by at most this stay as they are */
+#define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
+
+struct line {
+	size_t text; /* offset of the rule in feed.bytes */
+	bool is_added;
+};
+
+struct keeping {
+	const struct list_keeper *keeper;
+	struct line_pipe feed;
+	struct line *lines;
+	size_t count;
+	struct rule_set whole; /* the rules since `# all` */
+	bool takes_whole;      /* `# end` has not come yet */
+	bool has_whole;        /* `# end` came: `whole` is the list */
+	bool is_asked;         /* the reader waits for keeper->answer() */
+	FILE *report;          /* the report on flows, without the `#:` */
+	char *report_text;
+	size_t report_length, report_bytes;
+	bool has_report; /* `report` is complete */
+	bool is_full;    /* lines may be left of the last group */
+	struct session session;
+	struct guard guard;
+	char source[STORE_SOURCE_BYTES];
+	char servers[HOST_SERVERS_BYTES], noted[HOST_SERVERS_BYTES]; /* that feed the list; as host_note_servers() has them */
+	struct store_list left; /* the list after the last change; without a name: there was none */
+	/* Of this group: */
+	bool is_moved;                  /* another command has changed the list, as `restore` does */
+	bool is_short;                  /* a line found no room in the table or on the disk, and may find it later */
+	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
+	unsigned long long notes_count;
+	unsigned int failures; /* in a row */
+	int error; /* not 0: the rest of the group is left out. The reader sends it again: see apply_group(). */
+};
+
+/* ---- one change ---- */
+
+static void add_note(struct keeping *keeping, const struct reason *reason)
+{
+	if (keeping->notes_count++ < NOTES_MAX)
+		keeping->notes[keeping->notes_count - 1] = *reason;
+}
+
+static int read_rule(const struct keeping *keeping, const struct line *line, struct rule *rule, struct reason *reason)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	const char *text = keeping->feed.bytes + line->text;
+	int error = rule_parse(text, rule, reason);
+
+	if (error || !line->is_added)
+		return error;
+	if (rule->action != keeper->action || !rule->timeout_ms || !keeper->may_add(keeper->context, rule))
+		return reason_set(reason, -EPERM, "%s asks for a rule that it may not ask for: '%s'", keeper->reader,
+				  text);
+	return 0;
+}
+
+/* Opens the list. *list: as it is then. */
+static int open_list(struct keeping *keeping, struct store_list *list, struct reason *reason)
+{
+	const struct store_list *left = &keeping->left, *now;
+	const char *name = keeping->keeper->list;
+	struct store_lists lists;
+	int error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
+
+	if (error)
+		return error;
+	now = &lists.list[store_lists_find(&lists, name)];
+	/*
+	 * is_moved is only for readers that can send the whole list. FlowSpec's cannot, and renews all rules after a
+	 * quarter of stale_ms anyway.
+	 */
+	keeping->is_moved |=
+		*left->name && !keeping->has_whole && keeping->keeper->rules_max &&
+		(now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+	error = change_open_list(&keeping->session, name, keeping->source, reason);
+	if (!error)
+		error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
+	*list = lists.list[keeping->session.owner];
+	return error;
+}
+
+/*
+ * One change: the whole list, if there is one, without the rules that would lock this host out; else the lines from
+ * `first` to before `end`.
+ */
+static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
+{
+	struct session *session = &keeping->session;
+	struct change_left_out left_out = {};
+	struct store_list list;
+	struct rule_diff diff;
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	error = open_list(keeping, &list, reason);
+	if (!error)
+		store_list_expect(session->store, session->owner, keeping->keeper->stale_ms / 1000);
+	if (!error && keeping->has_whole) {
+		rule_set_sort(&keeping->whole);
+		rule_diff_begin(&diff, &keeping->whole, 1ULL << session->owner, false);
+		diff.near_ms = ENDS_NEAR_MS;
+		error = change_compare(session, &diff, reason);
+		if (!error)
+			error = change_replace(session, &diff, NULL, NULL, reason);
+		rule_diff_close(&diff);
+		if (!error)
+			error = change_give_up_blockers(session, &left_out, reason);
+		if (!error && left_out.count)
+			add_note(keeping, &left_out.why);
+	}
+	for (; first < end && !error; first++) {
+		enum store_deleted deleted;
+		enum store_added added;
+		struct rule rule;
+
+		error = read_rule(keeping, &keeping->lines[first], &rule, reason);
+		if (!error && keeping->lines[first].is_added)
+			error = change_add(session, &rule, &added, reason);
+		else if (!error)
+			error = change_give_up(session, &rule, &deleted, reason);
+	}
+	error = change_end(session, error, reason);
+	if (!error)
+		keeping->left = list;
+	return error;
+}
+
+/* ---- a group ---- */
+
+/* Whether the line may be refused because it would lock this host out. Such a line is applied alone. */
+static bool is_dangerous(const struct keeping *keeping, const struct line *line)
+{
+	struct reason ignored;
+	struct rule rule;
+
+	return line->is_added && !read_rule(keeping, line, &rule, &ignored) && guard_concerns(&keeping->guard, &rule);
+}
+
+/*
+ * Applies the lines as one change. If a line is at fault, applies each half alone, until only the lines at fault fail.
+ * Any other error would fail every change, so it ends the group.
+ */
+static void apply_range(struct keeping *keeping, size_t first, size_t end)
+{
+	const size_t middle = first + (end - first) / 2;
+	struct reason reason;
+	int error;
+
+	if (!keeping->error && line_pipe_wait(&keeping->feed, 0) == -EINTR)
+		keeping->error = -EINTR;
+	if (keeping->error)
+		return;
+	error = change_lines(keeping, first, end, &reason);
+	keeping->failures = error ? keeping->failures + 1 : 0;
+	if (!error)
+		return;
+	/*
+	 * A line is at fault if the guard refuses it (-ECANCELED), or if there is no room for its shape or rate
+	 * (-E2BIG) or for the rule itself (-ENOSPC).
+	 */
+	if (keeping->has_whole ||
+	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
+		keeping->error = error;
+	if (keeping->error || end - first <= 1) {
+		keeping->is_short |= error == -ENOSPC;
+		add_note(keeping, &reason);
+		return;
+	}
+	apply_range(keeping, first, middle);
+	apply_range(keeping, middle, end);
+}
+
+static void apply_lines(struct keeping *keeping)
+{
+	size_t first = 0;
+
+	for (size_t i = 0; i < keeping->count && !keeping->error; i++) {
+		if (!is_dangerous(keeping, &keeping->lines[i]))
+			continue;
+		if (first < i)
+			apply_range(keeping, first, i);
+		apply_range(keeping, i, i + 1);
+		first = i + 1;
+	}
+	/* A group without lines stores the source of the list and the time of the last message. */
+	if (first < keeping->count || !keeping->count)
+		apply_range(keeping, first, keeping->count);
+}
+
+static void forget_report(struct keeping *keeping)
+{
+	if (keeping->report)
+		fclose(keeping->report);
+	free(keeping->report_text);
+	keeping->report = NULL;
+	keeping->report_text = NULL;
+	keeping->report_bytes = 0;
+	keeping->has_report = false;
+}
+
+/* The guard shall know them before the lines that they sent are applied. */
+static void note_servers(struct keeping *keeping)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	char dir[PATH_MAX];
+	struct reason reason;
+	int error = strcmp(keeping->servers, keeping->noted) ?
+			    session_state_dir(keeper->state, keeper->name, dir, sizeof(dir)) :
+			    -EALREADY;
+
+	error = error ? error : host_note_servers(dir, keeper->list, keeping->servers);
+	if (!error)
+		strcpy(keeping->noted, keeping->servers);
+	else if (error != -EALREADY && error != -ENOENT) /* the first change makes the directory */
+		reason_set(&reason, error, "cannot note the servers of the list: %s", strerror(-error)),
+			add_note(keeping, &reason);
+}
+
+static void apply_group(struct keeping *keeping)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	struct flow_report report;
+	struct reason reason;
+	bool is_failed;
+	char *flows = NULL;
+	int error;
+
+	note_servers(keeping);
+	error = guard_open(&keeping->guard, keeper->state, &reason);
+
+	keeping->guard.insist = "";
+	keeping->session = (struct session){};
+	keeping->error = 0;
+	keeping->is_moved = keeping->is_short = false;
+	keeping->failures = 0;
+	if (!error)
+		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
+	keeping->session.guard = &keeping->guard;
+	/* The reader sends again what cannot be applied now: at its next renewal, or with the whole list. */
+	if (error)
+		add_note(keeping, &reason);
+	else
+		apply_lines(keeping);
+	if (keeping->is_moved) {
+		reason_set(&reason, 0, "another command has changed the list '%s', which now becomes whole again",
+			   keeper->list);
+		add_note(keeping, &reason);
+	}
+	is_failed = error || (keeping->error && keeping->error != -EINTR);
+	/* A hostile reader may take no answer, so this does not wait for it. */
+	if (is_failed || keeping->is_moved || keeping->is_short)
+		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!is_failed && keeping->is_asked && keeper->answer)
+		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
+	if (keeping->has_report && keeping->report && !error && !keeping->error && !fflush(keeping->report) &&
+	    flow_report_judge(keeping->report_text, &keeping->session, &keeping->guard, &report, &flows)) {
+		reason_set(&reason, -ENOMEM, "cannot write what is known of the flows: not enough memory");
+		add_note(keeping, &reason);
+		free(flows);
+		flows = NULL;
+	}
+	if (keeping->has_report)
+		forget_report(keeping);
+	if (keeping->has_whole)
+		rule_set_close(&keeping->whole);
+	keeping->is_asked = keeping->has_whole = false;
+	session_close(&keeping->session);
+	guard_close(&keeping->guard);
+	/*
+	 * The lock is released first: other commands do not wait for the disk. By then the store may have changed, so
+	 * the report has the time at which it was true.
+	 */
+	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
+		add_note(keeping, &reason);
+	free(flows);
+	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
+		keeper->note(keeping->notes[i].text);
+	if (keeping->notes_count > NOTES_MAX) {
+		reason_set(&reason, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
+		keeper->note(reason.text);
+	}
+}
+
+/* ---- lines ---- */
+
+/* Takes one line. A rule of a whole list goes into `whole`, not into lines[]: it waits for `# end`. */
+static void take_line(struct keeping *keeping, size_t text)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	const char *line = keeping->feed.bytes + text;
+	const struct line taken = { text + 4, *line == 'a' };
+	const char *const of_report = line + strlen(FLOW_REPORT_LINE);
+	struct reason reason;
+	struct rule rule;
+
+	if (!strcmp(line, "# all")) {
+		rule_set_close(&keeping->whole);
+		keeping->count = 0; /* the whole list includes what these lines change */
+		keeping->takes_whole = true;
+	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
+		keeping->takes_whole = false;
+		keeping->has_whole = true;
+	} else if (!strncmp(line, FLOW_REPORT_LINE, strlen(FLOW_REPORT_LINE)) && keeper->report_bytes) {
+		keeping->has_report = !strcmp(of_report, "end");
+		if (!keeping->report)
+			keeping->report = open_memstream(&keeping->report_text, &keeping->report_length);
+		keeping->report_bytes += strlen(of_report) + 1;
+		if (keeping->report && keeping->report_bytes <= keeper->report_bytes && !keeping->has_report)
+			fprintf(keeping->report, "%s\n", of_report);
+	} else if (!strcmp(line, "# counts")) {
+		keeping->is_asked = true;
+	} else if (!strncmp(line, KEEPER_SERVERS, strlen(KEEPER_SERVERS))) {
+		snprintf(keeping->servers, sizeof(keeping->servers), "%s", line + strlen(KEEPER_SERVERS));
+	} else if (keeper->take_status(line, keeping->source)) {
+		return;
+	} else if ((strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole) &&
+		    reason_set(&reason, -EINVAL, "%s sends nonsense", keeper->reader)) ||
+		   read_rule(keeping, &taken, &rule, &reason)) {
+		add_note(keeping, &reason);
+	} else if (!keeping->takes_whole) {
+		keeping->lines[keeping->count++] = taken;
+	} else if (keeping->whole.count >= keeper->rules_max || rule_set_add(&keeping->whole, &rule)) {
+		reason_set(&reason, -E2BIG, "more rules than max-rules, or not enough memory: '%s' is left out", line);
+		add_note(keeping, &reason);
+	}
+}
+
+/* Applies the lines at hand. 0; -ENODATA: the reader has ended; -EINTR: a signal. */
+static int step(struct keeping *keeping)
+{
+	const __s64 most_ms = keeping->keeper->stale_ms / 8;
+	struct line_pipe *feed = &keeping->feed;
+	struct pollfd signals = { .fd = feed->signals.fd, .events = POLLIN };
+	/* After a full group more lines may be at hand. Do not wait for others: perhaps none will come. */
+	const bool was_full = keeping->is_full;
+	int got = was_full ? 1 : line_pipe_wait(feed, -1);
+	bool has_lines = false;
+	struct timespec start, now;
+	__s64 rest_ms;
+	size_t text;
+
+	if (got < 0)
+		return got;
+	got = 0;
+	for (int i = 0; i < GATHER_READS && !was_full && !got && !feed->is_ended; i++) {
+		if (i && line_pipe_wait(feed, GATHER_MS) <= 0)
+			break;
+		got = line_pipe_read(feed);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	keeping->count = keeping->notes_count = 0;
+	/* A group ends after a whole list. It also ends after a report, which is about the lines before the report. */
+	while (!got && !keeping->has_whole && !keeping->has_report &&
+	       keeping->count + keeping->notes_count < GROUP_LINES) {
+		const int taken = line_pipe_next(feed, &text);
+
+		if (!taken)
+			break;
+		if (taken > 0)
+			take_line(keeping, text);
+		has_lines |= !keeping->takes_whole && (!keeping->report || keeping->has_report);
+	}
+	keeping->is_full = keeping->has_whole || keeping->has_report ||
+			   keeping->count + keeping->notes_count >= GROUP_LINES;
+	if (has_lines)
+		apply_group(keeping);
+	line_pipe_forget(feed);
+	if (got || keeping->error == -EINTR)
+		return got ? got : -EINTR;
+	if (feed->is_ended && !line_pipe_has_rest(feed))
+		return -ENODATA;
+	if (!has_lines)
+		return 0;
+	/*
+	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a
+	 * hostile reader gets half of the time at most, unless its groups take longer than that eighth.
+	 */
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	rest_ms = (now.tv_sec - start.tv_sec) * 1000LL + (now.tv_nsec - start.tv_nsec) / 1000000;
+	if (keeping->notes_count && rest_ms < REST_MS)
+		rest_ms = REST_MS;
+	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
+}
+
+int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
+{
+	struct keeping keeping = { .keeper = keeper, .feed.name = keeper->reader };
+	struct unprivileged process;
+	int error;
+
+	snprintf(keeping.source, sizeof(keeping.source), "%s", keeper->source);
+	keeping.lines = calloc(GROUP_LINES, sizeof(*keeping.lines));
+	if (!keeping.lines)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	error = unprivileged_start(&process, keeper->read, keeper->context, keeper->memory, reason);
+	keeping.feed.fd = process.fd;
+	if (!error && signals_take(&keeping.feed.signals))
+		error = reason_set(reason, -EAGAIN, "cannot take signals");
+	while (!error)
+		error = step(&keeping);
+	keeping.feed.fd = -1;
+	line_pipe_close(&keeping.feed);
+	unprivileged_stop(&process);
+	free(keeping.lines);
+	rule_set_close(&keeping.whole);
+	forget_report(&keeping);
+	return error == -EINTR ? 0 : error;
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* up: loads filter, policies and lists as a configuration file says. down, check-config. */
+#include <errno.h>
+#include <string.h>
+
+#include <net/if.h>
+#include <unistd.h>
+
+#include "command/command.h"
+#include "filter/filter.h"
+#include "config/config.h"
+#include "lists/import.h"
+#include "io/output.h"
+#include "base/advice.h"
+#include "base/clock.h"
+#include "kernel/interfaces.h"
+
+#define LOOK_MS 100 /* between two looks for missing interfaces */
+
+struct up {
+	const struct invocation *invocation;
+	const struct config *config;
+	struct session session;
+	bool is_last;               /* the last pass: missing interfaces are an error */
+	bool is_again;              /* a second pass, for interfaces that were missing in the first */
+	json_t *interfaces, *lists; /* the answer: what became of each */
+	size_t renewed;
+	struct watchdog watchdog;   /* of a change from before a reboot */
+	enum command_status status; /* of the first failure */
+};
+
+static void note_failure(struct up *up, enum command_status status)
+{
+	if (up->status == STATUS_DONE)
+		up->status = status;
+}
+
+static size_t count_existing(const struct config *config)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		count += interfaces_index(config->interfaces[i]) != 0;
+	return count;
+}
+
+static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
+{
+	json_t *row = json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter", done);
+
+	/* People who do not ask for it get no such column. */
+	if (up->config->load.is_outgoing || output_is_json())
+		json_object_set_new(row, "outgoing",
+				    json_boolean(session_attachment_on(&up->session, interface, true) != NULL));
+	json_array_append_new(up->interfaces, row);
+}
+
+/* What the file does not say has its default, except policies: one more packet must not pass unasked. All is told. */
+static int bring_settings(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	struct store_settings settings, wanted = store_settings_kept;
+	int error = store_unread_reason(store_settings(up->session.store, &settings), reason);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		if (config->has_policy[i])
+			wanted.policy[i] = config->policy[i];
+		else if (settings.policy[i] != store_settings_default.policy[i] && !up->is_again)
+			output_note("the policy '%s %s' stays, though the file does not name it", outcome_words[i].name,
+				    verdict_words[settings.policy[i]].name);
+	if (settings.is_monitor_only && !config->load.is_monitor_only)
+		output_note("monitor-only is off now: the file does not say monitor-only = yes");
+	wanted.is_monitor_only = config->load.is_monitor_only;
+	return change_settings(&up->session, &wanted, 0, reason);
+}
+
+/* Filters sent packets too, or no more, as the file says. `was_there`: received ones were filtered already. */
+static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
+{
+	struct kernel_attachment *received, *outgoing;
+	struct kernel_filter *filter = session_filter_on(&up->session, interface, false, &received);
+	struct kernel_filter *sender = session_filter_on(&up->session, interface, true, &outgoing);
+	struct reason ignored;
+	int error = 0;
+
+	if (up->config->load.is_outgoing && !outgoing) {
+		error = kernel_attach_outgoing(filter, interface, reason);
+		/* Undo the attachment for received packets, which is the last one. */
+		if (error && !was_there &&
+		    !kernel_detach(filter, &filter->attachments[filter->attachments_count - 1], &ignored))
+			filter->attachments_count--;
+	} else if (!up->config->load.is_outgoing && outgoing) {
+		output_note("'%s' filters sent packets no more: the file does not say outgoing = yes", interface);
+		error = kernel_detach(sender, outgoing, reason);
+		if (!error)
+			*outgoing = sender->attachments[--sender->attachments_count];
+	} else if (!up->config->load.is_outgoing) {
+		kernel_want_outgoing(filter, received, false);
+	}
+	return error;
+}
+
+static void bring_interface(struct up *up, const char *interface)
+{
+	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface, false);
+	const bool is_there = interfaces_index(interface), was_filtered = attachment;
+	struct reason reason;
+	int error = 0;
+
+	if (!is_there && !up->is_last)
+		return;
+	if (!is_there) {
+		note_failure(up, command_fail(STATUS_SYSTEM,
+					      "there is no interface '%s' here; see ip link; everything else is done",
+					      interface));
+	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
+		if (!was_filtered)
+			error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
+		if (!error)
+			error = bring_outgoing(up, interface, was_filtered, &reason);
+		if (error)
+			note_failure(up, command_fail_because(error, &reason));
+		attachment = session_attachment_on(&up->session, interface, false);
+	}
+	note_interface(up, attachment ? attachment->interface : interface,
+		       attachment ? interface_mode_name(attachment->mode) : "-",
+		       was_filtered ? "runs already" :
+		       attachment   ? "loaded" :
+		       is_there     ? "not loaded" :
+				      "not there");
+}
+
+static bool is_named(const struct config *config, const char *interface)
+{
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		if (interfaces_are_one(config->interfaces[i], interface))
+			return true;
+	return false;
+}
+
+/* Takes the filter off the interfaces that the file does not name, if at least one that it names has the filter. */
+static void leave_others(struct up *up, const struct kernel_filter *kernel)
+{
+	struct if_nameindex *there = if_nameindex();
+	bool is_any_filtered = false;
+
+	for (size_t i = 0; i < up->config->interfaces_count; i++)
+		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i], false) != NULL;
+	for (size_t i = 0; i < kernel->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &kernel->attachments[i];
+		const char *done = "taken off";
+		struct reason reason;
+		int error;
+
+		if (is_named(up->config, attachment->interface) || kernel_goes_with_another(kernel, attachment))
+			continue;
+		if (is_any_filtered) {
+			error = kernel_detach(kernel, attachment, &reason);
+			done = error ? "not taken off" : done;
+			if (error)
+				note_failure(up, command_fail_because(error, &reason));
+		} else {
+			done = "kept";
+			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
+				    "names has the filter",
+				    attachment->interface);
+		}
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), done);
+	}
+	/* What another tool has taken off is not missed any more if the file does not name it. */
+	for (const struct if_nameindex *i = there; i && i->if_index && is_any_filtered; i++)
+		if (kernel_has_lost_interface(kernel, 1, 0, (int)i->if_index) && !is_named(up->config, i->if_name))
+			kernel_want_received(kernel, (int)i->if_index, false);
+	if (there)
+		if_freenameindex(there);
+}
+
+/* Everything except the lists. -errno: nothing could be done. */
+static int bring_all(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	const struct abi_options options = table_options_of(&config->load);
+	struct filter *ignored;
+	struct reason unseen;
+	size_t renewed = 0;
+	bool is_first;
+	int error =
+		session_open_to_load(&up->session, up->invocation->state, up->invocation->name, false, &unseen, reason);
+
+	if (error)
+		return error;
+	if (*unseen.text)
+		output_note("%s", unseen.text);
+	json_array_clear(up->interfaces);
+	command_report_found(&up->session);
+	for (size_t i = 0; i < up->session.filters_count; i++) {
+		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
+		if (run_is_confirm_late(&up->session.filters[i].kernel))
+			note_failure(up, STATUS_SYSTEM);
+	}
+	error = bring_settings(up, reason);
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+	session_start(&up->session);
+	/* Now, because the policies of the file may block something too. */
+	error = up->is_again ? 0 : command_report_blocked(&up->session, up->invocation->state, reason);
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+	error = 0;
+	is_first = !up->session.filters_count;
+	if (up->session.filters_count)
+		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
+	else if (count_existing(config))
+		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
+	is_first &= !error && up->session.filters_count;
+	if (is_first)
+		watchdog_take_pending(&up->watchdog, up->session.store);
+	up->renewed += renewed;
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+	command_fit_mtu(&up->session);
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		bring_interface(up, config->interfaces[i]);
+	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)
+		leave_others(up, &up->session.filters[i].kernel);
+	command_report_rebuilds(&up->session);
+	session_close(&up->session);
+	if (is_first && up->watchdog.pending_id && (error = watchdog_start(&up->watchdog, reason)))
+		note_failure(up, command_fail_because(error, reason));
+	return 0;
+}
+
+/* As import --list NAME --replace. */
+static struct import_options list_import(const struct invocation *invocation, const struct config_list *list)
+{
+	return (struct import_options){ .name = invocation->name,
+					.state = invocation->state,
+					.list_name = list->name,
+					.list_format = list->format,
+					.set_name = list->set,
+					.action = list->action,
+					.is_new_only = list->is_new_only,
+					.timeout_ms = list->timeout_ms,
+					.is_strict = list->is_strict,
+					.is_forced = list->is_forced,
+					.insist = LIST_INSIST,
+					.is_replace = true,
+					.rules_max = list->rules_max,
+					.least_percent = 100 - list->shrink_max };
+}
+
+/* Whether the file says what feeds the list; or commands do, as those of fail2ban. */
+static bool is_fed(const struct config *config, const struct store_list *list)
+{
+	bool is_fed = list->is_edited || (!list->imported_s && !list->stale_s) || config_has_source(config, list->name);
+
+	for (size_t i = 0; i < config->lists_count && !is_fed; i++)
+		is_fed = !strcmp(config->list[i].name, list->name);
+	return is_fed;
+}
+
+/* Reads the stored lists, and notes those that the file does not have. Nothing but
+ * `refresh` has fed one that has a URL. */
+static void read_lists(struct up *up, struct store_lists *lists)
+{
+	struct store_feeds feeds = {};
+	struct reason reason;
+	struct store *store;
+	int error = command_open_store(up->invocation, &store, &reason);
+
+	*lists = (struct store_lists){};
+	if (!error && store)
+		error = store_unread_reason(store_lists(store, lists), &reason);
+	if (!error && store)
+		error = store_unread_reason(store_feeds(store, lists, &feeds), &reason);
+	store_close(store);
+	if (error)
+		note_failure(up, command_fail_because(error, &reason));
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (*lists->list[i].name && !is_fed(up->config, &lists->list[i]))
+			output_note(feeds.feed[i].config || !lists->list[i].imported_s ?
+					    "the list '%s' is not in the configuration, and stays; to delete it: " ADVICE_DELETE_LIST :
+					    "the list '%s' is not in the configuration, and stays",
+				    lists->list[i].name, session_name_option(up->invocation->name),
+				    lists->list[i].name);
+}
+
+/* Imports the file of a list. `refresh` fetches one by URL: the network may not be there yet, so its rules stay as they are. */
+static int bring_list(struct up *up, const struct config_list *list, const struct store_lists *stored,
+		      struct reason *reason)
+{
+	const struct import_options import = list_import(up->invocation, list);
+	struct command_imported result = {};
+	const char *done = "refreshed";
+	int error = 0;
+
+	if (list->url) {
+		done = "as last fetched";
+		if (!stored->list[store_lists_find(stored, list->name)].imported_s) {
+			done = "not fetched yet";
+			output_note("the list '%s' was not fetched yet; run xdp-cuckoo%s refresh, or start the timer "
+				    "xdp-cuckoo-fetch@%s.timer",
+				    list->name, session_name_option(up->invocation->name), up->invocation->name);
+		}
+	} else {
+		error = config_check_list_file(list, reason);
+		if (!error)
+			error = command_import_list(&import, &list->file, 1, &result, reason);
+	}
+	if (error) {
+		note_failure(up, command_fail(command_status_of(error), "list '%s': %s", list->name, reason->text));
+		done = "not refreshed";
+	} else if (result.bad_lines) {
+		note_failure(up, STATUS_USAGE);
+	}
+	if (error || !result.answer) {
+		json_decref(result.answer);
+		result.answer = json_object();
+	}
+	json_object_update_new(result.answer, json_pack("{s:s, s:s}", "result", done, "list", list->name));
+	json_array_append_new(up->lists, result.answer);
+	return error == -EINTR ? reason_set(reason, error, "interrupted: the rest was not done") : 0;
+}
+
+/* Filters the interfaces that exist, with all lists, before it waits for others. -EINTR: a signal came. */
+static int bring_up(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	struct store_lists stored;
+	int error;
+
+	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
+	error = bring_all(up, reason);
+	if (error)
+		return error;
+	error = command_expect_lists(up->invocation, config, reason);
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+	error = 0;
+	read_lists(up, &stored);
+	for (size_t i = 0; i < config->lists_count && !error; i++)
+		error = bring_list(up, &config->list[i], &stored, reason);
+	if (error || up->is_last)
+		return error;
+	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
+	     waited_ms += LOOK_MS)
+		clock_pause(LOOK_MS);
+	up->is_last = up->is_again = true;
+	return bring_all(up, reason);
+}
+
+static enum command_status run_up(const struct invocation *invocation)
+{
+	struct up up = { .invocation = invocation,
+			 .watchdog = { .state = invocation->state, .name = invocation->name } };
+	struct config *config;
+	struct reason reason;
+	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				command_report_bad_line, &config, &reason);
+
+	up.config = config;
+	up.interfaces = json_array();
+	up.lists = json_array();
+	if (!error && !config->interfaces_count)
+		error = reason_set(&reason, -EINVAL,
+				   "the configuration has no [filter] section with interfaces = NAME...");
+	if (!error)
+		error = bring_up(&up, &reason);
+	if (!error) {
+		output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", invocation->name, "renewed_tables",
+				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists));
+		if (!output_flush())
+			command_watch(invocation->name);
+	}
+	json_decref(up.interfaces);
+	json_decref(up.lists);
+	config_close(config);
+	return error ? command_fail_because(error, &reason) : up.status;
+}
+
+const struct command command_up = {
+	.name = "up",
+	.usage = "[FILE]",
+	.summary = "load filter, policies and lists as a configuration file says",
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_up,
+};
+
+/* ---- down ---- */
+
+static enum command_status run_down(const struct invocation *invocation)
+{
+	enum command_status status = STATUS_DONE;
+	struct kernel_filter *filters = NULL;
+	struct reason reason, unseen = {};
+	struct config *config;
+	bool is_meant = true;
+	size_t count = 0;
+	json_t *done;
+	int error = 0;
+
+	/*
+	 * Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. But a FILE that
+	 * is not there may be an interface, and the operator may want the filter off only that one.
+	 */
+	if (invocation->is_on_stop || (invocation->count && access(invocation->operands[0], F_OK))) {
+		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				    command_report_bad_line, &config, &reason);
+		if (error)
+			return command_fail(command_status_of(error), "%s; to take the filter off: xdp-cuckoo%s down",
+					    reason.text, session_name_option(invocation->name));
+		is_meant = config->detaches_on_stop;
+		config_close(config);
+	}
+	if (is_meant)
+		error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name,
+								  .takes_other_versions = true },
+					    &filters, &count, &unseen);
+	if (error) {
+		kernel_filters_free(filters, count);
+		return command_fail_because(error, &unseen);
+	}
+	if (*unseen.text)
+		status = command_fail(STATUS_SYSTEM, "%s", unseen.text);
+	done = json_array();
+	for (size_t i = 0; i < count; i++) {
+		const struct kernel_filter *filter = &filters[i];
+
+		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
+			continue;
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			if (kernel_goes_with_another(filter, &filter->attachments[k]))
+				continue;
+			error = kernel_detach(filter, &filter->attachments[k], &reason);
+			if (error)
+				status = command_fail_because(error, &reason);
+			else
+				json_array_append_new(done, command_interface(&filter->attachments[k]));
+		}
+	}
+	kernel_filters_free(filters, count);
+	output_print(json_pack("{s:o}", "unloaded", done));
+	return status;
+}
+
+const struct command command_down = {
+	.name = "down",
+	.usage = "[FILE] [--on-stop]",
+	.summary = "take the filter off all its interfaces",
+	.options = OPTION_ON_STOP,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_down,
+};
+
+/* ---- check-config ---- */
+
+static enum command_status run_check_config(const struct invocation *invocation)
+{
+	struct config *config;
+	struct reason reason;
+	bool is_right = true;
+	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				command_report_bad_line, &config, &reason);
+
+	if (error)
+		return command_fail_because(error, &reason);
+	for (size_t i = 0; i < config->lists_count; i++) {
+		const struct config_list *list = &config->list[i];
+		struct import_options import = list_import(invocation, list);
+		struct command_imported result = {};
+		int wrong;
+
+		if (!list->url && !invocation->is_strict && access(list->file, R_OK))
+			output_note("list '%s': cannot read '%s': %s", list->name, list->file, strerror(errno));
+		if (list->url || !invocation->is_strict)
+			continue;
+		import.is_dry_run = true;
+		wrong = config_check_list_file(list, &reason);
+		if (!wrong)
+			wrong = command_import_list(&import, &list->file, 1, &result, &reason);
+		json_decref(result.answer);
+		if (wrong)
+			command_fail(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
+		is_right &= !wrong && !result.bad_lines;
+	}
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		if (!interfaces_index(config->interfaces[i]))
+			output_note("no interface '%s' is there now; up waits for it as long as the key wait says, and "
+				    "then fails",
+				    config->interfaces[i]);
+	if (is_right)
+		output_print(json_pack("{s:s, s:I, s:I}", "configuration", "right", "interfaces",
+				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));
+	config_close(config);
+	return is_right ? STATUS_DONE : STATUS_USAGE;
+}
+
+const struct command command_check_config = {
+	.name = "check-config",
+	.usage = "[FILE] [--strict]",
+	.summary = "check a configuration file",
+	.options = OPTION_STRICT,
+	.max = 1,
+	.needs = PRIVILEGE_READ,
+	.run = run_check_config,
+};

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* top: shows what filters do at this moment, on the terminal, or line by line without one. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "change/change.h"
+#include "command/command.h"
+#include "io/output.h"
+#include "counters/counters.h"
+#include "watch/top.h"
+#include "base/clock.h"
+
+#define INTERVAL_MS_DEFAULT 1000
+#define FIRST_MS_MAX 1000 /* the first figures come after this time at most, whatever the interval */
+#define WAIT_MS_MAX 200
+#define SAMPLES_RATE 1000    /* per second on each CPU: enough to rank sources */
+#define WAIT_MS_SEARCHING 10 /* between two steps through the counters; a step takes less */
+
+struct top {
+	const struct invocation *invocation;
+	char dir[PATH_MAX]; /* of the store */
+	bool is_screen;
+	struct kernel_filter *filters;
+	size_t filters_count;
+	struct tally now, difference; /* the last reading, and its growth; no growth yet: no filters in it */
+	/* The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no memory. */
+	const struct kernel_filter *ranked;
+	struct table table;
+	__u64 ranked_id; /* identifies the table that `hits` counts: its map, and how often tables were exchanged */
+	struct hits hits;
+	bool is_ranking; /* a pass through the counters is under way */
+	struct top_names names;
+	struct top_model model;
+	struct listener listener; /* while the sources of a network are wanted */
+	bool is_listening, was_refused;
+	double renew_second;
+};
+
+/* The signal that ends top; 0: no signal came. */
+static volatile sig_atomic_t stop_signal;
+
+static void stop(int signal_number)
+{
+	stop_signal = signal_number;
+}
+
+/* ---- reading ---- */
+
+static void note_ranking(struct top *top)
+{
+	top_model_rank(&top->model, &top->hits, &top->names);
+	if (!top->ranked)
+		snprintf(top->model.rules_note, sizeof(top->model.rules_note), "%s",
+			 top->ranked_id ? "too many rules to rank" : "this table does not count by rule");
+}
+
+/*
+ * Replaces the last reading by a new one, and chooses the filter to rank. While paused, the figures stay. 1: no filter of the
+ * name runs; 0; -errno.
+ */
+static int read_again(struct top *top, struct reason *reason)
+{
+	struct kernel_filter *filters = NULL;
+	struct tally now = {};
+	__u64 table_id = 0;
+	size_t count = 0;
+	int error = kernel_find_filters((struct kernel_wish){ .must_see = top->invocation->name }, &filters, &count,
+					reason);
+
+	for (size_t f = 0; f < count && !error; f++)
+		if (kernel_may_be_named(filters[f].config, top->invocation->name))
+			error = tally_add(&now, &filters[f], reason);
+	if (!error && !now.filters)
+		error = 1;
+	if (!error && !top->model.is_paused) {
+		tally_close(&top->difference);
+		if (top->now.filters && tally_since(&top->now, &now, &top->difference))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	}
+	if (error) {
+		tally_close(&now);
+		kernel_filters_free(filters, count);
+		return error;
+	}
+	tally_close(&top->now);
+	kernel_filters_free(top->filters, top->filters_count);
+	top->now = now;
+	top->filters = filters;
+	top->filters_count = count;
+	/* Opens the table again, since each reading maps the filters at other addresses. */
+	table_close(&top->table);
+	top->table = (struct table){};
+	top->ranked = NULL;
+	for (size_t f = 0; f < count && !top->ranked; f++)
+		if (filters[f].config->magic && filters[f].options.has_counts &&
+		    kernel_may_be_named(filters[f].config, top->invocation->name) &&
+		    !filter_open_table(&filters[f], &top->table))
+			top->ranked = &filters[f];
+	if (top->ranked)
+		table_id = (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active;
+	if (table_id != top->ranked_id) {
+		hits_close(&top->hits);
+		top_names_close(&top->names);
+		top->ranked_id = table_id;
+		if (top->ranked)
+			hits_open(&top->hits, table_slots(&top->table));
+	}
+	if (!top->hits.slots)
+		top->ranked = NULL;
+	return 0;
+}
+
+static int next_interval(struct top *top, struct reason *reason)
+{
+	struct top_state *state = &top->model.state;
+	char text[COMMAND_EFFECT_BYTES];
+	int error = read_again(top, reason);
+
+	if (error)
+		return error;
+	top->is_ranking = top->ranked != NULL;
+	if (top->model.is_paused)
+		return 0;
+	*state = (struct top_state){ .name = top->invocation->name, .age_s = -1 };
+	for (size_t f = 0; f < top->filters_count; f++) {
+		const struct kernel_filter *filter = &top->filters[f];
+		const double age_s = kernel_age(filter);
+
+		if (!kernel_may_be_named(filter->config, top->invocation->name))
+			continue;
+		if (!state->filters++)
+			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
+		state->slots += table_slots_of(filter_geometry(filter));
+		state->used += filter->config->used;
+		if (age_s > state->age_s)
+			state->age_s = age_s;
+	}
+	top_sources_age(&top->model.sources);
+	if (top->difference.filters)
+		top_model_add(&top->model, &top->difference, &top->now);
+	if (!top->ranked)
+		note_ranking(top);
+	return 0;
+}
+
+/* Makes one step of the pass under way. At its end, asks for the texts of the rules in the new ranking. */
+static void rank_further(struct top *top)
+{
+	const double second = clock_seconds();
+
+	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
+		return;
+	top->is_ranking = false;
+	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count, second);
+}
+
+/* ---- sources ---- */
+
+static int count_source(const struct abi_sample *sample, void *context)
+{
+	const struct sample_view view = sample_view(sample, NULL);
+
+	if (view.has_flow)
+		top_sources_add(context, &view.flow);
+	return 0;
+}
+
+static void stop_listening(struct top *top)
+{
+	if (top->is_listening)
+		listener_close(&top->listener);
+	top->is_listening = top->was_refused = false;
+	top->model.sources_note[0] = '\0';
+}
+
+/* After a failure it tries no more until the operator asks again, since each try may wait for a lease. */
+static void read_sources(struct top *top)
+{
+	struct top_model *model = &top->model;
+	const double second = clock_seconds();
+	struct reason reason = {};
+	struct rule network;
+	int error = 0;
+
+	if (!model->wants_sources) {
+		stop_listening(top);
+		return;
+	}
+	if (top_model_network(model, &network))
+		top_sources_choose(&model->sources, &network);
+	if (top->was_refused)
+		return;
+	if (!top->is_listening) {
+		error = listener_open(&top->listener, top->invocation->name, 1, SAMPLES_RATE, &reason);
+		top->is_listening = !error;
+		top->renew_second = second;
+	} else if (second - top->renew_second >= LISTENER_RENEW_MS / 1000.) {
+		error = listener_renew(&top->listener, &reason);
+		top->renew_second = second;
+	}
+	if (!error)
+		error = listener_read(&top->listener, count_source, &model->sources);
+	if (!error)
+		return;
+	stop_listening(top);
+	top->was_refused = true;
+	snprintf(model->sources_note, sizeof(model->sources_note), "%.100s",
+		 error == -EBUSY ? "a monitor or another top reads the samples" :
+		 *reason.text    ? reason.text :
+				   "none here");
+}
+
+/* ---- on the terminal ---- */
+
+static bool is_over(const struct top *top)
+{
+	return stop_signal || (top->invocation->end_count && top->model.intervals >= top->invocation->end_count);
+}
+
+static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
+{
+	const double interval_s = interval_ms / 1000.;
+	double next = clock_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	double left_ms;
+	int key = TOP_SCREEN_RESIZED;
+
+	while (!is_over(top) && key != 'q' && key != TOP_SCREEN_GONE) {
+		int error = 0;
+
+		if (top_model_key(&top->model, key) && top->difference.filters)
+			top_model_list(&top->model, &top->difference, &top->now);
+		if (clock_seconds() >= next) {
+			error = next_interval(top, reason);
+			next = clock_seconds() + interval_s;
+		}
+		if (error)
+			return error;
+		rank_further(top);
+		if (!top->model.is_paused) {
+			read_sources(top);
+			top_names_collect(&top->names, clock_seconds());
+			note_ranking(top);
+		}
+		top_screen_draw(&top->model);
+		left_ms = 1000 * (next - clock_seconds());
+		key = top_screen_key(top->is_ranking       ? WAIT_MS_SEARCHING :
+				     left_ms < 0           ? 0 :
+				     left_ms > WAIT_MS_MAX ? WAIT_MS_MAX :
+							     (int)left_ms + 1);
+	}
+	return 0;
+}
+
+/* ---- line by line ---- */
+
+static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason)
+{
+	char text[TOP_TEXT_BYTES];
+	int error = 0;
+
+	while (!is_over(top) && !error) {
+		/* The first line counts from this pass on. */
+		while (output_is_json() && top->is_ranking)
+			rank_further(top);
+		if (clock_pause(interval_ms))
+			continue;
+		error = next_interval(top, reason);
+		if (error)
+			return error;
+		while (output_is_json() && top->is_ranking)
+			rank_further(top);
+		top_names_collect(&top->names, clock_seconds());
+		note_ranking(top);
+		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
+			      top_model_plain(&top->model, text));
+		error = output_flush();
+	}
+	return error;
+}
+
+static int watch(struct top *top, struct reason *reason)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = stop };
+	const __s64 ms = top->invocation->interval_ms ? top->invocation->interval_ms : INTERVAL_MS_DEFAULT;
+	int error = top_model_open(&top->model, TOP_BY_INTERFACE);
+
+	if (error)
+		return reason_set(reason, error, "not enough memory");
+	top->model.interval_s = ms / 1000.;
+	error = next_interval(top, reason);
+	if (error)
+		return error;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+	top->is_screen = !output_is_json() && top_screen_open();
+	/* The screen shows this state itself. */
+	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
+		if (kernel_may_be_named(top->filters[f].config, top->invocation->name))
+			command_report_run(&top->filters[f]);
+	error = top->is_screen ? watch_screen(top, ms, reason) : watch_plain(top, ms, reason);
+	top_screen_close();
+	return error;
+}
+
+static enum command_status run_top(const struct invocation *invocation)
+{
+	struct top top = { .invocation = invocation };
+	struct reason reason = { "" };
+	int error = session_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
+
+	if (error)
+		return command_fail(command_status_of(error), "the state directory's name is too long");
+	error = watch(&top, &reason);
+	stop_listening(&top);
+	top_names_close(&top.names);
+	hits_close(&top.hits);
+	table_close(&top.table);
+	tally_close(&top.difference);
+	tally_close(&top.now);
+	kernel_filters_free(top.filters, top.filters_count);
+	top_model_close(&top.model);
+	if (stop_signal) {
+		signal(stop_signal, SIG_DFL);
+		raise(stop_signal);
+	}
+	if (error > 0)
+		return command_fail_not_running(invocation->name);
+	/* main() reports a failure of standard output. */
+	if (error && ferror(stdout))
+		return STATUS_SYSTEM;
+	return error ? command_fail_because(error, &reason) : STATUS_DONE;
+}
+
+const struct command command_top = {
+	.name = "top",
+	.usage = "[--interval TIME] [--count N]",
+	.summary = "watch what is passed and dropped, live",
+	.options = OPTION_INTERVAL | OPTION_COUNT,
+	.instead = "top shows all interfaces; " INSTEAD_INTERFACES,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_top,
+};

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "watch/top.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <curses.h>
+#include <term.h> /* defines macros whose names are used here */
+#undef columns
+#undef lines
+
+#include "counters/counters.h"
+#include "io/output.h"
+
+#define GRAPH_ROWS 4       /* without its title and its axis */
+#define ROWS_FOR_GRAPH 19  /* a window with fewer rows has no graph */
+#define COLUMNS_FOR_TWO 60 /* a narrower window has one graph */
+#define NAME_COLUMNS 20
+#define FIGURE_COLUMNS 10
+#define RULE_INDENT 11
+#define SOURCES_SHOWN 6
+#define PUT_BYTES (RULE_TEXT_BYTES + MB_LEN_MAX)
+
+enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
+
+/* What is used of ncurses. The tool is not linked with it, because that would cost every start 0.2 ms. */
+/* clang-format off */
+#define SYMBOLS(X) \
+	X(COLS) X(LINES) X(cur_term) X(stdscr) \
+	X(cbreak) X(curs_set) X(del_curterm) X(delscreen) X(endwin) X(has_colors) X(init_pair) X(keypad) X(newterm) \
+	X(nodelay) X(noecho) X(nonl) X(setupterm) X(start_color) X(use_default_colors) X(waddnstr) X(wattrset) X(wchgat) \
+	X(werase) X(wgetch) X(wmove) X(wrefresh)
+/* clang-format on */
+
+#define LIBRARY "libncursesw.so.6"
+#define MEMBER(name) __typeof__(name) *(name);
+#define LOAD(name) (curses.name = (__typeof__(curses.name))dlsym(library, #name)) &&
+
+static struct {
+	SYMBOLS(MEMBER)
+} curses;
+
+static SCREEN *screen;
+static WINDOW *window; /* all of the screen */
+
+bool top_screen_open(void)
+{
+	void *library;
+	int is_known;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return false;
+	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+	if (!library || !(SYMBOLS(LOAD) true)) {
+		output_note("no screen: no " LIBRARY " here; 'apt-get install libncursesw6'");
+		return false;
+	}
+	setlocale(LC_CTYPE, "");
+	/* newterm() leaks memory for an unknown terminal, so ask first. */
+	if (curses.setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
+		return false;
+	curses.del_curterm(*curses.cur_term);
+	screen = curses.newterm(NULL, stdout, stdin);
+	if (!screen)
+		return false;
+	window = *curses.stdscr;
+	curses.cbreak();
+	curses.noecho();
+	curses.nonl();
+	curses.keypad(window, TRUE);
+	curses.nodelay(window, TRUE);
+	curses.curs_set(0);
+	if (curses.has_colors() && curses.start_color() == OK && curses.use_default_colors() == OK) {
+		curses.init_pair(COLOR_OF_DROPPED, COLOR_RED, -1);
+		curses.init_pair(COLOR_OF_PASSED, COLOR_GREEN, -1);
+	}
+	return true;
+}
+
+void top_screen_close(void)
+{
+	if (!screen)
+		return;
+	curses.endwin();
+	curses.delscreen(screen);
+	screen = NULL;
+}
+
+int top_screen_key(int wait_ms)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	int key;
+
+	if (poll(&input, 1, wait_ms) > 0 && input.revents & (POLLHUP | POLLERR | POLLNVAL))
+		return TOP_SCREEN_GONE;
+	key = curses.wgetch(window);
+	if (key == KEY_RESIZE)
+		return TOP_SCREEN_RESIZED;
+	if (key == KEY_DOWN || key == KEY_UP)
+		return key == KEY_DOWN ? 'j' : 'k';
+	/* The input is readable but has no key: this is its end. */
+	if (key == ERR && input.revents & POLLIN)
+		return TOP_SCREEN_GONE;
+	return key == ERR ? TOP_SCREEN_NONE : key;
+}
+
+/* Draws the part of the text that is inside the window. What the locale cannot decode or print becomes '?'. */
+static void put(int row, int column, chtype attributes, const char *text)
+{
+	char fitting[PUT_BYTES];
+	int columns = *curses.COLS - column;
+	size_t used = 0;
+
+	if (row >= *curses.LINES || columns <= 0)
+		return;
+	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
+		wchar_t character;
+		mbstate_t state = {};
+		const size_t bytes = mbrtowc(&character, text, MB_LEN_MAX, &state);
+		const bool is_one = bytes <= MB_LEN_MAX && wcwidth(character) >= 0;
+
+		columns -= is_one ? wcwidth(character) : 1;
+		if (columns < 0)
+			break;
+		memcpy(fitting + used, is_one ? text : "?", is_one ? bytes : 1);
+		used += is_one ? bytes : 1;
+		text += is_one ? bytes : 1;
+	}
+	fitting[used] = '\0';
+	curses.wattrset(window, attributes);
+	if (curses.wmove(window, row, column) == OK)
+		curses.waddnstr(window, fitting, -1);
+	curses.wattrset(window, A_NORMAL);
+}
+
+/* The last interval is on the right. A small rate still shows "_". */
+static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
+		       int left, int columns, chtype color)
+{
+	char text[TOP_TEXT_BYTES], number[TOP_NUMBER_BYTES];
+	double most = 0;
+
+	for (int ago = 0; ago < columns; ago++)
+		if (most < top_model_past(model, history, ago))
+			most = top_model_past(model, history, ago);
+	snprintf(text, sizeof(text), "%s packets/s, at most %s", what, top_number(most, number));
+	put(row, left, A_BOLD, text);
+	for (int ago = 0; ago < columns; ago++) {
+		const double share = most > 0 ? top_model_past(model, history, ago) / most : 0;
+		const int height = (int)(2 * share * GRAPH_ROWS + 1) / 2;
+
+		for (int y = 0; y < height; y++)
+			put(row + GRAPH_ROWS - y, left + columns - 1 - ago, color, "#");
+		if (share > 0 && !height)
+			put(row + GRAPH_ROWS, left + columns - 1 - ago, color, "_");
+	}
+	/* How long ago the left end and the middle were. */
+	row += GRAPH_ROWS + 1;
+	put(row, left, A_DIM, top_model_ago(model, columns, text));
+	put(row, left + columns / 2, A_DIM, top_model_ago(model, columns - columns / 2, text));
+	put(row, left + columns - 3, A_DIM, "now");
+}
+
+/* A narrow window shows only packets, which are every second figure. */
+static void draw_line(int row, const char *name, const char *const *figures, int count)
+{
+	const int step = *curses.COLS >= NAME_COLUMNS + count * FIGURE_COLUMNS ? 1 : 2,
+		  columns = count / step * FIGURE_COLUMNS;
+	const int room = *curses.COLS > columns ? *curses.COLS - columns : 0;
+	char text[FIGURE_COLUMNS + 1];
+
+	put(row, 0, A_NORMAL, name);
+	for (int i = 0; i < count; i += step) {
+		snprintf(text, sizeof(text), "%*s", FIGURE_COLUMNS, figures[i]);
+		put(row, room + i / step * FIGURE_COLUMNS, A_NORMAL, text);
+	}
+}
+
+/* Draws interfaces or CPUs in at most `rows` rows, with the heading. Returns the next row. */
+static int draw_lines(const struct top_model *model, int row, int rows)
+{
+	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
+	static const char *const units[] = { "drop pps", "drop bps", "pass pps", "pass bps", "would pps", "would bps" };
+	const int count = model->has_would_drop ? 6 : 4;
+	char text[TOP_TEXT_BYTES], figure[6][TOP_NUMBER_BYTES];
+
+	if (rows < 2)
+		return row;
+	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface", order[model->sort]);
+	draw_line(row, text, units, count);
+	if (curses.wmove(window, row, 0) == OK)
+		curses.wchgat(window, -1, A_BOLD | A_UNDERLINE, 0, NULL);
+	row++;
+	for (size_t i = 0; i < model->lines && (int)i < rows - 1; i++) {
+		const struct top_rates *rates = &model->line[i].rates;
+		const char *figures[] = { top_number(rates->pps[VERDICT_DROP], figure[0]),
+					  top_number(rates->bps[VERDICT_DROP], figure[1]),
+					  top_number(rates->pps[VERDICT_PASS], figure[2]),
+					  top_number(rates->bps[VERDICT_PASS], figure[3]),
+					  top_number(rates->pps[VERDICT_WOULD_DROP], figure[4]),
+					  top_number(rates->bps[VERDICT_WOULD_DROP], figure[5]) };
+
+		draw_line(row++, model->line[i].name, figures, count);
+	}
+	return row;
+}
+
+/* `rule`: the network; NULL: there is none. */
+static void draw_sources(const struct top_model *model, const struct top_rule *rule, int row, int rows)
+{
+	char text[TOP_TEXT_BYTES], address[INET6_ADDRSTRLEN], figure[TOP_NUMBER_BYTES];
+	const struct top_sources *sources = &model->sources;
+
+	if (rows < 2)
+		return;
+	snprintf(text, sizeof(text), "packets/s  share   sources of %.64s, from samples",
+		 rule ? rule->name->rule : "no network");
+	put(row++, 0, A_BOLD | A_UNDERLINE, text);
+	if (*model->sources_note) {
+		put(row, 0, A_NORMAL, model->sources_note);
+		return;
+	}
+	for (size_t i = 0; rule && i < sources->count && (int)i < rows - 1; i++, row++) {
+		const double share = top_sources_share(sources, i);
+
+		snprintf(text, sizeof(text), "%9s  %4.1f %%  %s", top_number(share * rule->pps, figure), 100 * share,
+			 top_sources_text(sources, i, address));
+		put(row, 0, A_NORMAL, text);
+	}
+}
+
+static void draw_all(const struct top_model *model)
+{
+	const bool has_two = *curses.COLS >= COLUMNS_FOR_TWO;
+	const int columns = has_two ? *curses.COLS / 2 - 1 : *curses.COLS;
+	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
+	int row = TOP_HEADINGS, rows, lines;
+	struct rule network;
+
+	for (int i = 0; i < TOP_HEADINGS; i++) {
+		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
+		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
+				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
+							     A_NORMAL;
+
+		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_heading(model, i, text));
+	}
+	if (*curses.LINES >= ROWS_FOR_GRAPH) {
+		draw_graph(model, model->dropped, model->has_would_drop ? "drop + would drop" : "dropped", row, 0,
+			   columns, COLOR_PAIR(COLOR_OF_DROPPED));
+		if (has_two)
+			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, *curses.COLS / 2,
+				   columns, COLOR_PAIR(COLOR_OF_PASSED));
+		row += GRAPH_ROWS + 2;
+	}
+	/* Interfaces or CPUs get at most half of the remaining rows. */
+	rows = *curses.LINES - row - 1;
+	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
+	row = draw_lines(model, row, lines);
+	rows = *curses.LINES - row - 1;
+	lines = !model->wants_sources ? 0 : rows / 2 < SOURCES_SHOWN + 1 ? rows / 2 : SOURCES_SHOWN + 1;
+	rows -= lines;
+	if (rows >= 2) {
+		snprintf(text, sizeof(text), "packets/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
+		put(row++, 0, A_BOLD | A_UNDERLINE, text);
+	}
+	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
+		const struct top_rule *rule = &model->rule[i];
+
+		snprintf(text, sizeof(text), "%9s", top_number(rule->pps, figure));
+		put(row, 0, A_NORMAL, text);
+		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
+		    rule->name ? rule->name->rule : "?");
+	}
+	draw_sources(model, top_model_network(model, &network), *curses.LINES - 1 - lines, lines);
+	put(*curses.LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
+}
+
+void top_screen_draw(const struct top_model *model)
+{
+	static const char *const help[] = {
+		"s         sort by what is dropped, passed, by name",
+		"p, space  pause, continue",
+		"i, c      by interface, by CPU",
+		"a         sources of the hottest network, from samples, or not",
+		"up, down  choose the rule whose sources are shown",
+		"?, h      this, and back",
+		"q         end",
+		"",
+		"pps, bps  packets, bits per second",
+		"would     passed only because of monitor-only or a monitor rule",
+		"by policy dropped by no rule: see xdp-cuckoo policy, stats",
+		"stopped   packets with the fingerprint of a rule that the",
+		"          records of the exact table cleared",
+		"retries   look-ups repeated because the table changed",
+		"?         a rule that is not looked up yet",
+	};
+
+	curses.werase(window);
+	if (!model->has_help)
+		draw_all(model);
+	for (size_t i = 0; model->has_help && i < sizeof(help) / sizeof(help[0]); i++)
+		put((int)i, 0, A_NORMAL, help[i]);
+	curses.wrefresh(window);
+}
