@@ -11,6 +11,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 SBINDIR ?= $(PREFIX)/sbin
 LIBDIR ?= $(PREFIX)/lib
+LIBEXECDIR ?= $(PREFIX)/libexec
 DESTDIR ?=
 V ?= 0
 WERROR ?= 0
@@ -29,7 +30,7 @@ CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl
 LIBRARIES := $(LIBRARY_NEEDS) jansson zlib
-USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
+USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser/core -Iuser/cli -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
 	-ffunction-sections -fdata-sections
 # Each library costs every start 0.1 ms. libm is needed only where the compiler does not inline what is used of it.
@@ -59,15 +60,23 @@ OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 # For kernels with connection tracking: see bpf/new_only.h.
 OBJECTS_CONNTRACK := $(patsubst %,$(BUILD)/%_conntrack.bpf.o,xdp_cuckoo xdp_cuckoo_tc)
 SKELETONS := $(patsubst %.bpf.o,%.skel.h,$(OBJECTS) $(OBJECTS_CONNTRACK))
-GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(BUILD)/help.h
 TOOL := $(BUILD)/xdp-cuckoo
 NATIVE_TOOL := $(if $(IS_CROSS),$(BUILD)/native/xdp-cuckoo,$(TOOL))
 LAYERS := $(shell sed 's/\#.*//' user/layers)
 LIBRARY_FOLDERS := $(patsubst %*,%,$(filter %*,$(LAYERS)))
-USER_SOURCES := user/cli/command/command_main.c $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$(LAYERS))))
+# The folders that are programs: user/tool is xdp-cuckoo, which starts the others.
+PROGRAM_FOLDERS := $(filter-out core/% cli/%,$(LAYERS))
+OTHER_PROGRAMS := $(filter-out tool,$(PROGRAM_FOLDERS))
+PROGRAMS := $(OTHER_PROGRAMS:%=$(BUILD)/xdp-cuckoo-%)
+sources_of = $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$1)) $(patsubst %,user/%/*/*.c,$(filter $(PROGRAM_FOLDERS),$1)))
+objects_of = $(patsubst %.c,$(BUILD)/%.o,$(call sources_of,$1))
+USER_SOURCES := $(call sources_of,$(LAYERS))
 USER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(USER_SOURCES))
-ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
-LIBRARY_OBJECTS := $(foreach folder,$(LIBRARY_FOLDERS),$(filter $(BUILD)/user/$(folder)/%,$(USER_OBJECTS)))
+ENGINE_OBJECTS := $(filter-out %/main.o,$(USER_OBJECTS))
+COMMON_OBJECTS := $(call objects_of,$(filter core/% cli/%,$(LAYERS)))
+LIBRARY_OBJECTS := $(call objects_of,$(LIBRARY_FOLDERS))
+HELP_TEXTS := $(PROGRAM_FOLDERS:%=$(BUILD)/help-%.h)
+GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(HELP_TEXTS)
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)
 ARCHIVE := $(BUILD)/libxdp-cuckoo.a
@@ -123,13 +132,16 @@ $(BUILD)/fleet.lua.h: user/fleet/fleet.lua
 	$(call say,EMBED,$@)$(embed) $< > $@
 
 # A row for each command: its name and its help.
-$(BUILD)/help.h: $(sort $(wildcard user/commands/help/*.txt))
+.SECONDEXPANSION:
+$(HELP_TEXTS): $(BUILD)/help-%.h: $$(sort $$(wildcard user/%/help/*.txt))
 	@mkdir -p $(@D)
 	$(call say,EMBED,$@)for text in $^; do \
 		echo "{ \"$$(basename $$text .txt)\","; $(embed) $$text; echo '},'; done > $@
 
 $(BUILD)/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
-$(BUILD)/user/commands/help.o: $(BUILD)/help.h $(BUILD)/commit.h
+$(PROGRAM_FOLDERS:%=$(BUILD)/user/%/main.o): $(BUILD)/user/%/main.o: $(BUILD)/help-%.h
+$(BUILD)/user/cli/command/help.o: $(BUILD)/commit.h
+$(BUILD)/user/cli/command/program.o: USER_CPPFLAGS += -DLIBEXECDIR='"$(LIBEXECDIR)"'
 
 # The commit of a clone; "" in a tarball, so that each build of it is the same. Where root may not read the clone of
 # another user, what that user has built stays.
@@ -145,8 +157,16 @@ $(BUILD)/user/%.o: user/%.c
 	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fPIC -fvisibility=hidden \
 		-MMD -MP -c $< -o $@
 
-$(TOOL): $(USER_OBJECTS)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
+# A program takes of the common objects what it needs.
+$(BUILD)/common.a: $(COMMON_OBJECTS)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+link_program = $(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -pthread $^ $(LDLIBS) -o $@
+$(TOOL): $(call objects_of,tool) $(BUILD)/common.a | $(PROGRAMS)
+	$(link_program)
+
+$(PROGRAMS): $(BUILD)/xdp-cuckoo-%: $$(call objects_of,%) $(BUILD)/common.a
+	$(link_program)
 
 # It stays when it is closed: libbpf goes on calling what it prints by.
 $(SHARED): $(LIBRARY_OBJECTS) user/core/library/xdp-cuckoo.map

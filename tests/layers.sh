@@ -5,18 +5,30 @@
 set -u
 cd "${1:-$(dirname "$0")/..}/user" || exit 2
 
-grep -Ho '^#include "[a-z]*/[^"]*"' ./*.c ./*/*.[ch] | sed 's|^\./||; s|:#include "| |; s|"$||' |
+find . -name '*.[ch]' -exec grep -Ho '^#include "[a-z]*/[^"]*"' {} + | sed 's|^\./||; s|:#include "| |; s|"$||' |
 	awk '
-	NR == FNR { # user/layers
+	# The folder of user/layers that a file is in; a header is named without core/ or cli/.
+	function folder(path, name) {
+		for (name in layer)
+			if (index(path, name "/") == 1)
+				return name
+		return ""
+	}
+	function folder_of_header(header, part, name) {
+		split(header, part, "/")
+		name = part[1]
+		return ("core/" name in layer) ? "core/" name : ("cli/" name in layer) ? "cli/" name : name in layer ? name : ""
+	}
+	NR == FNR {
 		gsub(/#.*|[*]/, "")
 		for (i = 1; i <= NF; i++)
 			layer[$i] = FNR
 		next
 	}
 	{
-		split($1, of, "/")
-		split($2, from, "/")
-		if ($1 == "main.c" || of[1] == from[1] || layer[from[1]] && layer[from[1]] < layer[of[1]])
+		of = folder($1)
+		from = folder_of_header($2)
+		if (of == from || layer[from] && layer[from] < layer[of])
 			next
 		printf "user/%s includes %s, which is not of a lower layer\n", $1, $2
 		found = 1

@@ -25,7 +25,6 @@ static enum command_status run_metrics(const struct invocation *invocation)
 const struct command command_metrics = {
 	.name = "metrics",
 	.usage = "[FILE|-]",
-	.summary = "print the state of all running filters for Prometheus",
 	.max = 1,
 	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_metrics,
@@ -54,7 +53,6 @@ static enum command_status run_exporter(const struct invocation *invocation)
 const struct command command_exporter = {
 	.name = "exporter",
 	.usage = "[--listen ADDRESS:PORT]",
-	.summary = "serve the state of all running filters to Prometheus",
 	.options = OPTION_LISTEN,
 	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_exporter,

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tool/internal.h"
+#include "command/command.h"
 #include "base/safe_text.h"
 #include "config/config.h"
 #include "counters/counters.h"
@@ -112,7 +112,6 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 const struct command command_flowspec = {
 	.name = "flowspec",
 	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
-	.summary = "keep a list equal to the flows that BGP announces",
 	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
 	.min = 1,
 	.max = 1,
@@ -178,7 +177,6 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 const struct command command_crowdsec = {
 	.name = "crowdsec",
 	.usage = "[--list NAME] [--config FILE]",
-	.summary = "keep a list equal to the decisions of CrowdSec",
 	.options = OPTION_LIST | OPTION_CONFIG,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_crowdsec,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* fleet check: looks for what xdp-cuckoo-fleet(7) says about the settings of a broker, at each broker. */
-#include "tool/internal.h"
+#include "fleet/commands.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tool/internal.h"
+#include "fleet/commands.h"
 #include "fleet/publisher.h"
 #include "fleet/hosts.h"
 #include "io/output.h"
@@ -343,7 +343,6 @@ static enum command_status run_fleet(const struct invocation *invocation)
 const struct command command_fleet = {
 	.name = "fleet",
 	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
-	.summary = "make a fleet on a broker, or show its hosts",
 	.options = OPTION_CONFIG,
 	.min = 1,
 	.max = 2,
@@ -381,7 +380,6 @@ static enum command_status run_follow(const struct invocation *invocation)
 const struct command command_follow = {
 	.name = "follow",
 	.usage = "[--once] [--accept] [--config FILE]",
-	.summary = "keep lists of this host equal to those of a fleet",
 	.options = OPTION_FOLLOW | OPTION_CONFIG,
 	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,

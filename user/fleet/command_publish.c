@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tool/internal.h"
+#include "command/batch_words.h"
+#include "fleet/commands.h"
 #include "fleet/hosts.h"
 #include "fleet/publisher.h"
 #include "io/line_pipe.h"
@@ -479,7 +480,6 @@ const struct command command_publish = {
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
 		"[--action drop|pass|monitor] [--new-only] [--strict] [--dry-run] [--force] [--config FILE]",
-	.summary = "change a list of a fleet: all its hosts follow",
 	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
 		   OPTION_ACTION | OPTION_CONFIG | OPTION_PUBLISH | OPTION_DRY_RUN,
 	.min = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* publish import, release, abort, delete-list, rename: change many rules of a list, as it is at the broker. */
-#include "tool/internal.h"
+#include "fleet/commands.h"
 
 #include <errno.h>
 #include <stdio.h>

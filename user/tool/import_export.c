@@ -12,7 +12,7 @@
 #include "io/output.h"
 #include "io/signals.h"
 #include "io/whole_file.h"
-#include "tool/backup.h"
+#include "lists/backup.h"
 #include "lists/list.h"
 
 static json_int_t count_of(const json_t *answer, const char *name)
@@ -68,7 +68,6 @@ static enum command_status run_import(const struct invocation *invocation)
 const struct command command_import = {
 	.name = "import",
 	.usage = IMPORT_USAGE,
-	.summary = "add the rules of a list, or make the rules equal to it",
 	.options = IMPORT_OPTIONS,
 	.min = 1,
 	.max = -1,
@@ -207,7 +206,6 @@ static enum command_status run_export(const struct invocation *invocation)
 const struct command command_export = {
 	.name = "export",
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
-	.summary = "write all rules, or those of a list, as a list",
 	.options = OPTION_LIST_FORMAT | OPTION_LIST,
 	.max = 1,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
@@ -291,7 +289,6 @@ static enum command_status run_restore(const struct invocation *invocation)
 const struct command command_backup = {
 	.name = "backup",
 	.usage = "[FILE|-]",
-	.summary = "write all that is stored: rules, lists, policies",
 	.max = 1,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_backup,
@@ -300,7 +297,6 @@ const struct command command_backup = {
 const struct command command_restore = {
 	.name = "restore",
 	.usage = IMPORT_USAGE,
-	.summary = "make rules, lists and policies equal to a backup",
 	.options = IMPORT_OPTIONS,
 	.min = 1,
 	.max = -1,

@@ -143,7 +143,7 @@ static enum command_status read_operands(const struct invocation *invocation, st
 	const bool has_set = invocation->count == 2 && !strcmp(invocation->operands[0], "set");
 	const char *name = invocation->count == 1 + has_set ? invocation->operands[has_set] : "";
 	const unsigned int number = *name ? store_lists_find(&printing->lists, name) : 0;
-	const struct command *command;
+	const struct command_row *command;
 	enum rule_action ignored;
 
 	if (number)
@@ -256,7 +256,6 @@ const struct command command_list = {
 	.name = "list",
 	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
 		 "[--long] [--numeric]",
-	.summary = "print all rules, or those of a list",
 	.options = OPTION_COUNTERS | OPTION_LIST | OPTION_SORT,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -398,7 +397,7 @@ static enum command_status run_lists(const struct invocation *invocation)
 		return command_list_flows(invocation,
 					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
 	/* `lists rm NAME` is the same as `lists delete NAME`. */
-	if (command_find(verb) != &command_del)
+	if (!command_find(verb) || strcmp(command_find(verb)->name, "del"))
 		return command_fail(
 			STATUS_USAGE,
 			"lists '%s': only the words delete, flows and presets may follow; to see rules: "
@@ -422,7 +421,6 @@ static enum command_status run_lists(const struct invocation *invocation)
 const struct command command_lists = {
 	.name = "lists",
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
-	.summary = "show the named lists, the flows of one, or known providers; delete a list",
 	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -442,7 +442,6 @@ const struct command command_load = {
 	.name = "load",
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare] [--outgoing] [--monitor-only] [--confirm TIME]",
-	.summary = "run the filter on interfaces",
 	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM | OPTION_OUTGOING,
 	.min = 1,
 	.max = -1,
@@ -453,7 +452,6 @@ const struct command command_load = {
 const struct command command_unload = {
 	.name = "unload",
 	.usage = "IFACE...|--all",
-	.summary = "take the filter off interfaces",
 	.options = OPTION_ALL,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL,

@@ -53,7 +53,6 @@ static enum command_status run_object(const struct invocation *invocation)
 const struct command command_object = {
 	.name = "object",
 	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
-	.summary = "write the program to a file, for xdp-loader and other loaders",
 	.options = OPTION_CAPACITY | OPTION_FORMAT,
 	.min = 1,
 	.max = 1,

@@ -88,7 +88,6 @@ static enum command_status run_policy(const struct invocation *invocation)
 const struct command command_policy = {
 	.name = "policy",
 	.usage = "[OUTCOME pass|drop [--confirm TIME] [--force]]",
-	.summary = "show or set the verdict for packets that no rule decides about",
 	.explain = explain_policies,
 	.options = OPTION_FORCE | OPTION_CONFIRM,
 	.max = 2,
@@ -132,7 +131,6 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 const struct command command_monitor_only = {
 	.name = "monitor-only",
 	.usage = "on|off",
-	.summary = "count what would be dropped, and drop nothing",
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -165,7 +163,6 @@ static enum command_status run_panic(const struct invocation *invocation)
 const struct command command_panic = {
 	.name = "panic",
 	.usage = "[on|off] [--all]",
-	.summary = "pass everything at once; off: filter again",
 	.options = OPTION_ALL,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL,
@@ -218,7 +215,6 @@ static enum command_status run_confirm(const struct invocation *invocation)
 const struct command command_confirm = {
 	.name = "confirm",
 	.usage = "[--force]",
-	.summary = "keep what a --confirm TIME would undo",
 	.options = OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_confirm,

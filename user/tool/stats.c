@@ -17,7 +17,6 @@
 #include "io/output.h"
 #include "io/whole_file.h"
 #include "kernel/interfaces.h"
-#include "exporter/metrics.h"
 
 /* ---- reading ---- */
 
@@ -339,7 +338,6 @@ const struct command command_stats = {
 	.name = "stats",
 	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
-	.summary = "show how many packets were passed and dropped, and why",
 	.explain = explain_outcomes,
 	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
 	.max = 2, /* "dev IFACE" */

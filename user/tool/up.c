@@ -383,7 +383,6 @@ static enum command_status run_up(const struct invocation *invocation)
 const struct command command_up = {
 	.name = "up",
 	.usage = "[FILE]",
-	.summary = "load filter, policies and lists as a configuration file says",
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_up,
@@ -449,7 +448,6 @@ static enum command_status run_down(const struct invocation *invocation)
 const struct command command_down = {
 	.name = "down",
 	.usage = "[FILE] [--on-stop]",
-	.summary = "take the filter off all its interfaces",
 	.options = OPTION_ON_STOP,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -502,7 +500,6 @@ static enum command_status run_check_config(const struct invocation *invocation)
 const struct command command_check_config = {
 	.name = "check-config",
 	.usage = "[FILE] [--strict]",
-	.summary = "check a configuration file",
 	.options = OPTION_STRICT,
 	.max = 1,
 	.needs = PRIVILEGE_READ,

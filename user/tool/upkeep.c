@@ -57,7 +57,6 @@ static enum command_status run_check(const struct invocation *invocation)
 const struct command command_check = {
 	.name = "check",
 	.usage = "",
-	.summary = "compare the running tables with the store, and repair them",
 	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_check,
@@ -100,7 +99,6 @@ static enum command_status run_resize(const struct invocation *invocation)
 const struct command command_resize = {
 	.name = "resize",
 	.usage = "N",
-	.summary = "give the running tables room for N rules",
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -131,7 +129,6 @@ static enum command_status run_expire(const struct invocation *invocation)
 const struct command command_expire = {
 	.name = "expire",
 	.usage = "",
-	.summary = "delete the rules that have ended",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_expire,
 };
@@ -217,7 +214,6 @@ static enum command_status run_flush(const struct invocation *invocation)
 const struct command command_flush = {
 	.name = "flush",
 	.usage = "[LIST] [--list NAME] [--dry-run] [--confirm TIME] [--force]",
-	.summary = "delete all rules, or those of one list",
 	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.max = 1,
 	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",

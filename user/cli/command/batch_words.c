@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "tool/internal.h"
+#include "command/batch_words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,14 +58,15 @@ int batch_line_parse(const char *text, const char *list, bool is_strict, struct 
 	static const char *const verbs[] = { [BATCH_ADD] = "add", [BATCH_DEL] = "del", [BATCH_TEST] = "test" };
 	const size_t length = strcspn(text, BATCH_WHITE);
 	char verb[SUGGEST_WORD_BYTES], near[SUGGEST_TEXT_BYTES];
-	const struct command *command;
+	const char *command;
 	struct suggest suggest;
 	struct rule_words words;
 	int error;
 
 	snprintf(verb, sizeof(verb), "%.*s", (int)(length < sizeof(verb) ? length : 0), text);
-	command = !strcmp(verb, "add") ? &command_add : command_find(verb);
-	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST && verbs[request->verb] != command; request->verb++)
+	command = command_find(verb) ? command_find(verb)->name : "";
+	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST && strcmp(verbs[request->verb], command);
+	     request->verb++)
 		;
 	if (request->verb > BATCH_TEST) {
 		suggest = suggest_for_part(text, length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command is a `const struct command`, below its code in its own file. command_table.c lists all commands.
- * main() finds the command there, and help and the man page are made from the same table. help/NAME.txt is the text of
- * its help: whole lines, with two examples or more.
+ * A command is a `const struct command`, below its code in its own file, and named in the main() of its program.
+ * command_table.c lists the commands of all programs; help and the man page are made from it. help/NAME.txt is the text of
+ * the command's help: whole lines, with two examples or more.
  */
 #ifndef XDP_CUCKOO_COMMAND_H
 #define XDP_CUCKOO_COMMAND_H
@@ -93,7 +93,6 @@ struct invocation {
 struct command {
 	const char *name;
 	const char *usage;         /* operands and options, as after the name */
-	const char *summary;       /* one line */
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
 	__u64 options;             /* enum command_option bits */
 	int min, max;              /* operands; max -1: any number */
@@ -105,11 +104,53 @@ struct command {
 /* For `stats rules`, `top eth0`. */
 #define INSTEAD_INTERFACES "more counters are printed by: xdp-cuckoo stats --by interface|cpu|rule|list|prefix"
 
+/* ---- program.c: the tool, and the programs that it starts ---- */
+
+enum program_number {
+	PROGRAM_TOOL,
+	PROGRAM_WATCH,
+	PROGRAM_FEED,
+	PROGRAM_FLEET,
+	PROGRAM_EXPORTER,
+	PROGRAM_BENCH,
+	PROGRAMS,
+};
+
+/* The main() of a program makes one. */
+struct program {
+	enum program_number number;
+	const struct command *const *commands; /* its own; NULL after the last */
+	const struct help_text {
+		const char *name, *text;
+	} *texts; /* of help/; a row without a name after the last. A name with _ is that of a part of the overview */
+};
+
+/* The one that runs. Never NULL in a command. */
+extern const struct program *program;
+
+/* Reads the words of main(), and runs the command that they name. Returns the exit status. */
+int program_run(int argc, char **argv, const struct program *running);
+
+struct command_row;
+
+/* The command of this program, or one that every program has. NULL: another program has it. */
+const struct command *program_command(const struct command_row *row);
+
+/*
+ * Makes this process the program that has the command, with the words of main() and without capabilities that no command
+ * needs. Returns only if it cannot: it prints the error.
+ */
+enum command_status program_start(const struct command_row *row);
+
+/* What the program prints for `help --json`, an array; NULL: it is not installed, or fails. */
+json_t *program_help(enum program_number number);
+
 /* ---- command_table.c ---- */
 
-/* Ends with a row without a command. The group is the part of the overview that shows the command. */
+/* The commands of all programs, as help shows them. Ends with a row without a name. */
 struct command_row {
-	const struct command *command;
+	const char *name;
+	enum program_number program;
 	enum command_group {
 		COMMAND_RUN,
 		COMMAND_RULES,
@@ -118,12 +159,13 @@ struct command_row {
 		COMMAND_FLEET,
 		COMMAND_TOOL,
 		COMMAND_HIDDEN, /* for programs: help does not show it */
-	} group;
+	} group;             /* the part of the overview that shows the command */
+	const char *summary; /* one line */
 };
 extern const struct command_row command_table[];
 
 /* By its name, or by an alias. */
-const struct command *command_find(const char *name);
+const struct command_row *command_find(const char *name);
 
 /* Whether this is a command or an alias, or command_fail_unknown() knows what to type instead. */
 bool command_is_known(const char *name);

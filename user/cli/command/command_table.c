@@ -1,25 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* All commands, in the order in which help shows them. */
+/* The commands of all programs, in the order in which help shows them. */
 #include <string.h>
 
 #include "command/command.h"
 #include "base/suggest.h"
 
 /* clang-format off */
-#define COMMANDS(X) \
-	X(RUN, load) X(RUN, unload) X(LOOK, status) X(LOOK, stats) X(LOOK, top) X(RULES, add) X(RULES, del) \
-	X(RULES, test) X(RULES, list) X(RULES, flush) X(RULES, import) X(RULES, export) X(RULES, backup) \
-	X(RULES, restore) X(RULES, lists) X(RULES, refresh) X(RULES, batch) X(RULES, flowspec) \
-	X(RULES, crowdsec) X(RULES, expire) X(LOOK, monitor) X(RUN, policy) X(SAFETY, monitor_only) \
-	X(SAFETY, panic) X(SAFETY, confirm) X(FLEET, fleet) X(FLEET, publish) X(FLEET, follow) X(RUN, up) \
-	X(RUN, down) X(RUN, check_config) X(RUN, resize) X(RUN, object) X(LOOK, check) X(LOOK, bench) \
-	X(LOOK, metrics) X(LOOK, exporter) X(TOOL, help) X(TOOL, version) X(HIDDEN, complete)
-
-#define DECLARE(group, name) extern const struct command command_##name;
-#define ROW(group, name) { &command_##name, COMMAND_##group },
-COMMANDS(DECLARE)
-
-const struct command_row command_table[] = { COMMANDS(ROW) {} };
+const struct command_row command_table[] = {
+	{ "load", PROGRAM_TOOL, COMMAND_RUN, "run the filter on interfaces" },
+	{ "unload", PROGRAM_TOOL, COMMAND_RUN, "take the filter off interfaces" },
+	{ "status", PROGRAM_TOOL, COMMAND_LOOK, "show the stored rules and the running filters" },
+	{ "stats", PROGRAM_TOOL, COMMAND_LOOK, "show how many packets were passed and dropped, and why" },
+	{ "top", PROGRAM_WATCH, COMMAND_LOOK, "watch what is passed and dropped, live" },
+	{ "add", PROGRAM_TOOL, COMMAND_RULES, "add a rule" },
+	{ "del", PROGRAM_TOOL, COMMAND_RULES, "delete a rule" },
+	{ "test", PROGRAM_TOOL, COMMAND_RULES, "say whether these packets are blocked, and by which rule" },
+	{ "list", PROGRAM_TOOL, COMMAND_RULES, "print all rules, or those of a list" },
+	{ "flush", PROGRAM_TOOL, COMMAND_RULES, "delete all rules, or those of one list" },
+	{ "import", PROGRAM_TOOL, COMMAND_RULES, "add the rules of a list, or make the rules equal to it" },
+	{ "export", PROGRAM_TOOL, COMMAND_RULES, "write all rules, or those of a list, as a list" },
+	{ "backup", PROGRAM_TOOL, COMMAND_RULES, "write all that is stored: rules, lists, policies" },
+	{ "restore", PROGRAM_TOOL, COMMAND_RULES, "make rules, lists and policies equal to a backup" },
+	{ "lists", PROGRAM_TOOL, COMMAND_RULES, "show the named lists, the flows of one, or known providers; delete a list" },
+	{ "refresh", PROGRAM_FEED, COMMAND_RULES, "fetch the lists by URL that are due, or the lists of these names" },
+	{ "batch", PROGRAM_TOOL, COMMAND_RULES, "run add, del and test lines, one after the other" },
+	{ "flowspec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the flows that BGP announces" },
+	{ "crowdsec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the decisions of CrowdSec" },
+	{ "expire", PROGRAM_TOOL, COMMAND_RULES, "delete the rules that have ended" },
+	{ "monitor", PROGRAM_WATCH, COMMAND_LOOK, "show packets as they are dropped, or would be" },
+	{ "policy", PROGRAM_TOOL, COMMAND_RUN, "show or set the verdict for packets that no rule decides about" },
+	{ "monitor-only", PROGRAM_TOOL, COMMAND_SAFETY, "count what would be dropped, and drop nothing" },
+	{ "panic", PROGRAM_TOOL, COMMAND_SAFETY, "pass everything at once; off: filter again" },
+	{ "confirm", PROGRAM_TOOL, COMMAND_SAFETY, "keep what a --confirm TIME would undo" },
+	{ "fleet", PROGRAM_FLEET, COMMAND_FLEET, "make a fleet on a broker, or show its hosts" },
+	{ "publish", PROGRAM_FLEET, COMMAND_FLEET, "change a list of a fleet: all its hosts follow" },
+	{ "follow", PROGRAM_FLEET, COMMAND_FLEET, "keep lists of this host equal to those of a fleet" },
+	{ "up", PROGRAM_TOOL, COMMAND_RUN, "load filter, policies and lists as a configuration file says" },
+	{ "down", PROGRAM_TOOL, COMMAND_RUN, "take the filter off all its interfaces" },
+	{ "check-config", PROGRAM_TOOL, COMMAND_RUN, "check a configuration file" },
+	{ "resize", PROGRAM_TOOL, COMMAND_RUN, "give the running tables room for N rules" },
+	{ "object", PROGRAM_TOOL, COMMAND_RUN, "write the program to a file, for xdp-loader and other loaders" },
+	{ "check", PROGRAM_TOOL, COMMAND_LOOK, "compare the running tables with the store, and repair them" },
+	{ "bench", PROGRAM_BENCH, COMMAND_LOOK, "measure what the filter costs a packet on this machine" },
+	{ "metrics", PROGRAM_EXPORTER, COMMAND_LOOK, "print the state of all running filters for Prometheus" },
+	{ "exporter", PROGRAM_EXPORTER, COMMAND_LOOK, "serve the state of all running filters to Prometheus" },
+	{ "help", PROGRAM_TOOL, COMMAND_TOOL, "explain the tool or a command" },
+	{ "version", PROGRAM_TOOL, COMMAND_TOOL, "print the version of tool, table and store" },
+	{ "complete", PROGRAM_TOOL, COMMAND_HIDDEN, "print what the last word may become" },
+	{ .name = NULL },
+};
 /* clang-format on */
 
 /* What other tools call these commands. Each name means one command, with the same words after it. */
@@ -101,14 +130,14 @@ static const struct advice advices[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-const struct command *command_find(const char *name)
+const struct command_row *command_find(const char *name)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (suggest_has(aliases[i].names, name, strlen(name), false))
 			name = aliases[i].command;
-	for (const struct command_row *row = command_table; row->command; row++)
-		if (!strcasecmp(row->command->name, name))
-			return row->command;
+	for (const struct command_row *row = command_table; row->name; row++)
+		if (!strcasecmp(row->name, name))
+			return row;
 	return NULL;
 }
 
@@ -155,9 +184,9 @@ enum command_status command_fail_unknown(const char *name)
 		return command_fail(STATUS_USAGE,
 				    "'%.60s' is no command; write: xdp-cuckoo add %.60s, or xdp-cuckoo test %.60s",
 				    name, name, name);
-	for (const struct command_row *row = command_table; row->command; row++)
+	for (const struct command_row *row = command_table; row->name; row++)
 		if (row->group != COMMAND_HIDDEN)
-			suggest_offer(&suggest, row->command->name);
+			suggest_offer(&suggest, row->name);
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		suggest_offer_choices(&suggest, aliases[i].names);
 	return command_fail(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));

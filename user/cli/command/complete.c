@@ -146,9 +146,8 @@ static void offer_spec(const struct completion *completion, const char *spec)
 		else if (!strcmp(place, "NAME") || (!strcmp(place, "LIST") && !completion->operands))
 			offer_lists(completion);
 		else if (!strcmp(place, "COMMAND"))
-			for (const struct command_row *row = command_table; row->command; row++)
-				offer(completion, row->group == COMMAND_HIDDEN ? NULL : row->command->name,
-				      row->command->summary);
+			for (const struct command_row *row = command_table; row->name; row++)
+				offer(completion, row->group == COMMAND_HIDDEN ? NULL : row->name, row->summary);
 		else if (!strcmp(place, "OUTCOME"))
 			for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 				offer(completion, outcome_words[outcome].name, outcome_words[outcome].meaning);
@@ -264,6 +263,7 @@ static enum command_status run_complete(const struct invocation *invocation)
 	struct completion completion = { .words = invocation->operands,
 					 .state = invocation->state,
 					 .name = invocation->name };
+	const struct command_row *row;
 	char start[SPEC_BYTES];
 	const char *spec, *value;
 
@@ -278,8 +278,11 @@ static enum command_status run_complete(const struct invocation *invocation)
 		if (!strcmp(word, "--")) {
 			completion.has_options_ended = true;
 		} else if (!completion.command && !completion.is_lost) {
-			completion.command = command_find(word);
-			completion.is_lost = !completion.command;
+			row = command_find(word);
+			completion.command = row ? program_command(row) : NULL;
+			if (row && !completion.command)
+				return program_start(row);
+			completion.is_lost = !row;
 		} else if (completion.operands < RULE_WORDS_MAX) {
 			completion.operand[completion.operands++] = i;
 		}
@@ -312,7 +315,6 @@ static enum command_status run_complete(const struct invocation *invocation)
 const struct command command_complete = {
 	.name = "complete",
 	.usage = "-- WORD...",
-	.summary = "print what the last word may become",
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_complete,

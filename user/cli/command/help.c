@@ -16,8 +16,6 @@
 #include "commit.h"
 #include "io/whole_file.h"
 
-extern const struct command command_add, command_import;
-
 static const char *const titles[COMMAND_HIDDEN] = {
 	[COMMAND_RUN] = "Run it:",
 	[COMMAND_RULES] = "Rules:",
@@ -27,18 +25,11 @@ static const char *const titles[COMMAND_HIDDEN] = {
 	[COMMAND_TOOL] = "The tool:",
 };
 
-/* One row per file in help/, made by the build. A name that starts with _ is that of a part of the overview. */
-static const struct {
-	const char *name, *text;
-} texts[] = {
-#include "help.h"
-};
-
 static const char *text_named(const char *name)
 {
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (!strcmp(texts[i].name, name))
-			return texts[i].text;
+	for (const struct help_text *row = program->texts; row->name; row++)
+		if (!strcmp(row->name, name))
+			return row->text;
 	return "";
 }
 
@@ -89,7 +80,7 @@ static void print_head(const struct command *command)
 		column += printf(" %.*s", (int)length, part);
 		part += length + (next != NULL);
 	}
-	printf("\n%s\n\n", command->summary);
+	printf("\n%s\n\n", command_find(command->name)->summary);
 	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
 		if (strcmp(name, command->name))
 			continue;
@@ -134,9 +125,9 @@ static void print_all(void)
 	for (enum command_group group = 0; group < COMMAND_HIDDEN; group++) {
 		putchar('\n');
 		output_heading(titles[group]);
-		for (const struct command_row *row = command_table; row->command; row++)
+		for (const struct command_row *row = command_table; row->name; row++)
 			if (row->group == group)
-				printf("  %-13s %s\n", row->command->name, row->command->summary);
+				printf("  %-13s %s\n", row->name, row->summary);
 	}
 	putchar('\n');
 	output_heading("Options of every command:");
@@ -154,7 +145,7 @@ static json_t *describe_command(const struct command *command)
 	char *help = help_of(command);
 	json_t *options = json_array();
 	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
-					"summary", command->summary, "help", help ? help : "", "options", options);
+					"summary", command_find(command->name)->summary, "help", help ? help : "", "options", options);
 
 	for (const struct option_row *row = options_table; row->name; row++)
 		if (options_are_of(row, command))
@@ -164,21 +155,45 @@ static json_t *describe_command(const struct command *command)
 	return description;
 }
 
+/* Those of the other programs too, as far as they are installed. */
+static json_t *describe_all(void)
+{
+	json_t *rows = json_array(), *of[PROGRAMS] = {}, *description;
+	const struct command *command;
+	size_t next[PROGRAMS] = {};
+
+	for (const struct command_row *row = command_table; row->name; row++) {
+		command = program_command(row);
+		if (row->group == COMMAND_HIDDEN || (program->number != PROGRAM_TOOL && row->program != program->number))
+			continue;
+		if (!command && !of[row->program])
+			of[row->program] = program_help(row->program);
+		description = command ? describe_command(command) :
+					json_incref(json_array_get(of[row->program], next[row->program]++));
+		json_array_append_new(rows, description);
+	}
+	for (size_t i = 0; i < PROGRAMS; i++)
+		json_decref(of[i]);
+	return rows;
+}
+
 static enum command_status run_help(const struct invocation *invocation)
 {
 	const char *word = invocation->count ? invocation->operands[0] : NULL;
-	const struct command *command = NULL;
-	json_t *rows;
+	const struct command_row *row = NULL;
+	const struct command *command;
 	char *help;
 
 	/* Words of rules are explained by `add`, formats of lists by `import`. */
 	if (word)
-		command = !strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ?
-				  &command_add :
-			  list_format_named(word) ? &command_import :
-						    command_find(word);
-	if (word && !command)
+		row = command_find(!strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ? "add" :
+				   list_format_named(word) ? "import" :
+							     word);
+	if (word && !row)
 		return command_fail_unknown(word);
+	command = row ? program_command(row) : NULL;
+	if (row && !command)
+		return program_start(row);
 	if (command && output_is_json()) {
 		output_print(describe_command(command));
 	} else if (command) {
@@ -189,11 +204,7 @@ static enum command_status run_help(const struct invocation *invocation)
 		print_wrapped(help + (*help == '\n'));
 		free(help);
 	} else if (output_is_json()) {
-		rows = json_array();
-		for (const struct command_row *row = command_table; row->command; row++)
-			if (row->group != COMMAND_HIDDEN)
-				json_array_append_new(rows, describe_command(row->command));
-		output_print(rows);
+		output_print(describe_all());
 	} else {
 		print_all();
 	}
@@ -211,7 +222,6 @@ static enum command_status run_version(const struct invocation *invocation)
 const struct command command_help = {
 	.name = "help",
 	.usage = "[COMMAND|rules]",
-	.summary = "explain the tool or a command",
 	.max = 1,
 	.run = run_help,
 };
@@ -219,8 +229,5 @@ const struct command command_help = {
 const struct command command_version = {
 	.name = "version",
 	.usage = "",
-	.summary = "print the version of tool, table and store",
 	.run = run_version,
 };
-
-/* ---- object ---- */

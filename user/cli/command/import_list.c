@@ -2,6 +2,8 @@
 /* An import of a list, for all commands that read lists. */
 #include "command/command.h"
 
+#include <errno.h>
+
 #include "base/clock.h"
 #include "change/change.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/param.h>
 
-#include "tool/backup.h"
+#include "lists/backup.h"
 #include "lists/internal.h"
 #include "io/output.h"
 #include "base/clock.h"

@@ -52,27 +52,23 @@ bool privileges_has(int capability)
 	return !read_capabilities(&now) && now.word[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
 }
 
-int privileges_keep(unsigned int needs)
+/* The kernel refuses the first number that is no capability (EINVAL). 0; -errno. */
+static int limit_bounds(__u64 wanted)
 {
-	const bool may_limit_bounds = privileges_has(CAP_SETPCAP);
-	struct capabilities now;
-	__u64 wanted = 0;
-	int error;
-
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (kept[i].needs & needs)
-			wanted |= 1ULL << kept[i].capability;
-	/*
-	 * The kernel refuses the first number that is no capability (EINVAL). Dropping CAP_SETPCAP from the bounding set does not
-	 * take it away from this process yet.
-	 */
-	for (int i = 0; i < 64 && may_limit_bounds; i++) {
+	for (int i = 0; i < 64; i++) {
 		if (wanted >> i & 1 || !prctl(PR_CAPBSET_DROP, i, 0, 0, 0))
 			continue;
-		if (errno != EINVAL)
-			return -errno;
-		break;
+		return errno == EINVAL ? 0 : -errno;
 	}
+	return 0;
+}
+
+/* Of the sets of this process, a program that it starts gets the inheritable one, unless that is 0. 0; -errno. */
+static int keep_only(__u64 wanted, bool is_passed_on)
+{
+	struct capabilities now;
+	int error;
+
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 		return -errno;
 	error = read_capabilities(&now);
@@ -81,7 +77,36 @@ int privileges_keep(unsigned int needs)
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		now.word[i].permitted &= wanted >> 32 * i;
 		now.word[i].effective &= wanted >> 32 * i;
-		now.word[i].inheritable = 0;
+		now.word[i].inheritable = is_passed_on ? now.word[i].permitted : 0;
 	}
-	return syscall(SYS_capset, &now.header, now.word) ? -errno : 0;
+	if (syscall(SYS_capset, &now.header, now.word))
+		return -errno;
+	for (int i = 0; i < 64 && is_passed_on; i++)
+		if (now.word[CAP_TO_INDEX(i)].permitted & CAP_TO_MASK(i) &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0))
+			return -errno;
+	return 0;
+}
+
+int privileges_keep(unsigned int needs)
+{
+	const bool may_limit_bounds = privileges_has(CAP_SETPCAP);
+	__u64 wanted = 0;
+	int error;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (kept[i].needs & needs)
+			wanted |= 1ULL << kept[i].capability;
+	/* Dropping CAP_SETPCAP from the bounding set does not take it away from this process yet. */
+	error = may_limit_bounds ? limit_bounds(wanted) : 0;
+	return error ? error : keep_only(wanted, false);
+}
+
+int privileges_pass_on(void)
+{
+	__u64 wanted = 1ULL << CAP_SETPCAP; /* the program limits its bounding set by it */
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		wanted |= 1ULL << kept[i].capability;
+	return keep_only(wanted, true);
 }

@@ -33,4 +33,10 @@ bool privileges_has(int capability);
  */
 int privileges_keep(unsigned int needs);
 
+/*
+ * Keeps the capabilities that any need has, and passes them on to a program that this process starts, whoever the user is.
+ * 0 or -errno.
+ */
+int privileges_pass_on(void);
+
 #endif

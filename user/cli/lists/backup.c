@@ -14,7 +14,7 @@
  * missing. Empty lines, and other lines that start with #, mean nothing. A rule ends at a moment of the wall clock, on
  * every host. stale_s of a list is written as a comment: older versions refuse a member that they do not know.
  */
-#include "tool/backup.h"
+#include "lists/backup.h"
 
 #include <errno.h>
 #include <stdlib.h>
