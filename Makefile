@@ -30,11 +30,16 @@ CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl
 LIBRARIES := $(LIBRARY_NEEDS) jansson zlib
-USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser/core -Iuser/cli -Iuser -Ibpf -I$(BUILD)
+USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser/core -Iuser/cli -Iuser -Ibpf -I$(BUILD) -DLIBEXECDIR='"$(LIBEXECDIR)"'
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
 	-ffunction-sections -fdata-sections
-# Each library costs every start 0.1 ms. libm is needed only where the compiler does not inline what is used of it.
-LDLIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBRARIES)) -lm
+# What a program needs beside $(LIBRARIES). libm is needed only where the compiler does not inline what is used of it.
+LIBRARIES_watch := ncursesw
+LIBRARIES_feed := libcurl libcrypto
+LIBRARIES_fleet := hiredis libssl libcrypto
+LIBRARIES_exporter := libmicrohttpd
+libs_of = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(LIBRARIES) $1) -lm
+LDLIBS = $(call libs_of)
 # If $(CC) compiles for another processor, $(NATIVE_CC) makes a second tool, which prints the man page.
 NATIVE_CC ?= gcc
 TARGET := $(shell $(CC) -dumpmachine)
@@ -73,7 +78,6 @@ objects_of = $(patsubst %.c,$(BUILD)/%.o,$(call sources_of,$1))
 USER_SOURCES := $(call sources_of,$(LAYERS))
 USER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(USER_SOURCES))
 ENGINE_OBJECTS := $(filter-out %/main.o,$(USER_OBJECTS))
-COMMON_OBJECTS := $(call objects_of,$(filter core/% cli/%,$(LAYERS)))
 LIBRARY_OBJECTS := $(call objects_of,$(LIBRARY_FOLDERS))
 HELP_TEXTS := $(PROGRAM_FOLDERS:%=$(BUILD)/help-%.h)
 GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h $(HELP_TEXTS)
@@ -141,7 +145,6 @@ $(HELP_TEXTS): $(BUILD)/help-%.h: $$(sort $$(wildcard user/%/help/*.txt))
 $(BUILD)/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
 $(PROGRAM_FOLDERS:%=$(BUILD)/user/%/main.o): $(BUILD)/user/%/main.o: $(BUILD)/help-%.h
 $(BUILD)/user/cli/command/help.o: $(BUILD)/commit.h
-$(BUILD)/user/cli/command/program.o: USER_CPPFLAGS += -DLIBEXECDIR='"$(LIBEXECDIR)"'
 
 # The commit of a clone; "" in a tarball, so that each build of it is the same. Where root may not read the clone of
 # another user, what that user has built stays.
@@ -157,15 +160,19 @@ $(BUILD)/user/%.o: user/%.c
 	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fPIC -fvisibility=hidden \
 		-MMD -MP -c $< -o $@
 
-# A program takes of the common objects what it needs.
-$(BUILD)/common.a: $(COMMON_OBJECTS)
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+# What links them takes what it needs. The program folders are here for tests.
+$(BUILD)/core.a: $(call objects_of,$(filter core/%,$(LAYERS)))
+$(BUILD)/cli.a: $(call objects_of,$(filter cli/%,$(LAYERS)))
+$(BUILD)/programs.a: $(filter-out %/main.o,$(call objects_of,$(PROGRAM_FOLDERS)))
+$(BUILD)/core.a $(BUILD)/cli.a $(BUILD)/programs.a:
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsT $@ $^
 
 link_program = $(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -pthread $^ $(LDLIBS) -o $@
-$(TOOL): $(call objects_of,tool) $(BUILD)/common.a | $(PROGRAMS)
+$(TOOL): $(call objects_of,tool) $(BUILD)/cli.a $(BUILD)/core.a | $(PROGRAMS)
 	$(link_program)
 
-$(PROGRAMS): $(BUILD)/xdp-cuckoo-%: $$(call objects_of,%) $(BUILD)/common.a
+$(PROGRAMS): LDLIBS = $(call libs_of,$(LIBRARIES_$(@:$(BUILD)/xdp-cuckoo-%=%)))
+$(PROGRAMS): $(BUILD)/xdp-cuckoo-%: $$(call objects_of,%) $(BUILD)/cli.a $(BUILD)/core.a
 	$(link_program)
 
 # It stays when it is closed: libbpf goes on calling what it prints by.

@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-TESTS=${TESTS:-tests/unit/*/test_*.c tests/namespace/test_*.sh}
+TESTS=${TESTS:-tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh}
 JOBS=${JOBS:-$(($(nproc) + 1))} # tests wait more than they compute
 COUNTS=$(mktemp)
 export COUNTS CMOCKA_MESSAGE_OUTPUT=TAP

@@ -21,7 +21,7 @@ FULL_PACKAGES := valgrind gcovr
 
 TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
 
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/test_*.c))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c))
 HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
 HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -59,21 +59,22 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(BUILD)/tests/unit/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
-$(BUILD)/tests/unit/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
+$(BUILD)/tests/unit/core/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
+$(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
-# The tool without main(). A program gets those objects of it that it uses.
-ENGINE := $(BUILD)/tests/engine.a
-$(ENGINE): $(ENGINE_OBJECTS)
-	@mkdir -p $(@D)
-	$(call say,AR,$@)rm -f $@ && $(AR) rcsT $@ $^
-
-# Each test program is one file.
-$(BUILD)/tests/%: tests/%.c $(ENGINE) $(OBJECT)
+# Each test program is one file, linked with the layers that it tests and those below.
+archives_of = $(addprefix $(BUILD)/,$(if $(filter tests/unit/core/% tests/unit/packets/%,$1),core.a,$(if $(filter tests/unit/cli/%,$1),cli.a core.a,programs.a cli.a core.a)))
+$(BUILD)/tests/%: tests/%.c $$(call archives_of,tests/%) $(OBJECT)
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
-		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE) $(LDFLAGS) $(LDLIBS) \
+		-MMD -MP -MF $@.d -MT $@ $< $(filter %.a,$^) $(LDFLAGS) $(ALL_LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
+
+ALL_LDLIBS = $(call libs_of,$(foreach program,$(OTHER_PROGRAMS),$(LIBRARIES_$(program))))
+$(BUILD)/tests/unit/tool/test_help: $(HELP_TEXTS)
+
+# The appliers of its followers are functions of its own.
+$(BUILD)/tests/helpers/fleet_load: private LDFLAGS += -pthread -Wl,--wrap=follow_send,--wrap=follow_receive
 
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
@@ -82,12 +83,13 @@ $(BUILD)/tests/%.so: tests/%.so.c
 # ---- fault injection: the tool once more, such that it fails where it is told to: tests/fault/runtime.c ----
 
 FAULTY_TOOL := $(BUILD)/tests/fault/xdp-cuckoo
-FAULTY_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/tests/fault/%.o)
+FAULTY_PROGRAMS := $(PROGRAMS:$(BUILD)/%=$(BUILD)/tests/fault/%)
 FAULTS := $(BUILD)/tests/fault/faults
 
 $(BUILD)/tests/fault/user/core/kernel/load_program.o $(BUILD)/tests/fault/user/core/kernel/bench_program.o: $(SKELETONS)
 $(BUILD)/tests/fault/user/fleet/publisher.o: $(BUILD)/fleet.lua.h
-$(BUILD)/tests/fault/user/commands/help.o: $(BUILD)/help.h
+$(PROGRAM_FOLDERS:%=$(BUILD)/tests/fault/user/%/main.o): $(BUILD)/tests/fault/user/%/main.o: $(BUILD)/help-%.h
+$(BUILD)/tests/fault/user/cli/command/help.o: $(BUILD)/commit.h
 
 $(BUILD)/tests/fault/user/%.o: user/%.c
 	@mkdir -p $(@D)
@@ -97,9 +99,14 @@ $(BUILD)/tests/fault/runtime.o: tests/fault/runtime.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
 
-$(FAULTY_TOOL): $(FAULTY_OBJECTS) $(BUILD)/tests/fault/runtime.o
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
-		$(LDLIBS) -o $@
+faulty_of = $(patsubst $(BUILD)/%,$(BUILD)/tests/fault/%,$(call objects_of,$1 $(filter core/% cli/%,$(LAYERS))))
+link_faulty = $(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--gc-sections -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
+	$(ALL_LDLIBS) -o $@
+$(FAULTY_TOOL): $(call faulty_of,tool) $(BUILD)/tests/fault/runtime.o | $(FAULTY_PROGRAMS)
+	$(link_faulty)
+
+$(FAULTY_PROGRAMS): $(BUILD)/tests/fault/xdp-cuckoo-%: $$(call faulty_of,%) $(BUILD)/tests/fault/runtime.o
+	$(link_faulty)
 
 # ---- simulation: the fleet in one process; what the linker wraps is in tests/simulation/nodes.c ----
 
@@ -114,7 +121,7 @@ $(BUILD)/tests/simulation/%.o: tests/simulation/%.c
 
 $(SIMULATION): $(SIMULATION_OBJECTS) $(ENGINE_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -pthread $(addprefix -Wl$(comma)--wrap=,$(SIMULATION_WRAPS)) $^ \
-		$(LDLIBS) -llua5.1 -o $@
+		$(ALL_LDLIBS) -llua5.1 -o $@
 
 # ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
 
@@ -134,7 +141,7 @@ build/fuzz/$1/engine.a: $$(patsubst $(BUILD)/%,build/fuzz/$1/%,$$(ENGINE_OBJECTS
 build/fuzz/$1/fuzz_%: tests/fuzz/fuzz_%.c $5 build/fuzz/$1/engine.a
 	@mkdir -p $$(@D)
 	$$(call say,FUZZ,$$@)$2 $$(USER_CPPFLAGS) -Itests -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -MF $$@.d -MT $$@ \
-		$$(filter %.c %.a,$$^) $4 $$(LDFLAGS) $$(LDLIBS) -lm -o $$@
+		$$(filter %.c %.a,$$^) $4 $$(LDFLAGS) $$(ALL_LDLIBS) -o $$@
 
 fuzz-$1: $$(addprefix build/fuzz/$1/,$$(FUZZ_TARGETS))
 .PHONY: fuzz-$1

@@ -103,7 +103,7 @@ race() {
 	build "-O1 -g -fsanitize=thread --param=tsan-distinguish-volatile=1" "$ROOT/$BUILD/volatile.o" unit-programs || return
 	# Without random addresses, among which this runtime does not find its own.
 	TSAN_OPTIONS="exitcode=99 halt_on_error=1" RUNNER="setarch -R" CHURN_LOOKUPS=1000000 BUILD=$BUILD \
-		sh tests/run.sh unit/table/
+		sh tests/run.sh unit/core/table/
 }
 
 # _exit() writes no counts: tests/full/coverage_exit.c does.
@@ -148,7 +148,7 @@ show_coverage() {
 
 branches() {
 	place branches
-	counted=$(ls tests/unit/table/test_*.c tests/unit/packets/test_parse_packet.c tests/unit/packets/test_random_frames.c)
+	counted=$(ls tests/unit/core/table/test_*.c tests/unit/packets/test_parse_packet.c tests/unit/packets/test_random_frames.c)
 	programs=
 	objects=
 	for file in $counted; do

@@ -77,7 +77,7 @@ if [ "${1:-}" = --file ]; then
 fi
 
 export SEEDS FROM MAX_S
-for file in tests/unit/*/test_*.c tests/namespace/test_*.sh; do
+for file in tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh; do
 	case $file in
 	*.c) grep -Eq 'seed_of_run\(\)|TEST_MAIN\(seed' "$file" ;;
 	*) [ -n "$(drawing "$file")" ] ;;

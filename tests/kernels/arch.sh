@@ -21,7 +21,7 @@ arm64)
 	BUILD=$OUT/build
 	ROOT=$OUT/root
 	EMULATOR_PACKAGES='qemu-system-arm qemu-system-data'
-	UNITS=$(echo tests/unit/*/test_*.c) # another processor may differ in all of them
+	UNITS=$(echo tests/unit/*/test_*.c tests/unit/*/*/test_*.c) # another processor may differ in all of them
 	STRIP='aarch64-linux-gnu-strip'
 	CONSOLE=ttyAMA0
 	;;

@@ -227,9 +227,13 @@ enum command_status __wrap_command_error(enum command_status status, const char 
 
 /* ---- commands ---- */
 
+extern const struct command command_fleet, command_publish, command_follow;
+
 static void run_command(struct process *process)
 {
 	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
+	static const struct command *const commands[] = { &command_fleet, &command_publish, &command_follow, NULL };
+	static const struct program fleet = { PROGRAM_FLEET, commands, NULL };
 	const struct command *command;
 	int count = 0;
 
@@ -241,10 +245,11 @@ static void run_command(struct process *process)
 			process->argv[count++] = word;
 		word += strcspn(word, " ");
 	}
+	program = &fleet;
 	optind = 0;
 	process->status = options_read(count, process->argv, &arguments);
 	if (process->status == STATUS_DONE) {
-		command = command_find(process->argv[optind]);
+		command = program_command(command_find(process->argv[optind]));
 		arguments.invocation.operands = process->argv + optind + 1;
 		arguments.invocation.count = count - optind - 1;
 		process->status = command->run(&arguments.invocation);

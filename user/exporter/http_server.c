@@ -2,7 +2,6 @@
 #include "exporter/metrics.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -94,23 +93,6 @@ int http_address_listen(const struct http_address *address)
 
 /* ---- the server ---- */
 
-/*
- * The functions of libmicrohttpd. The tool is not linked with it, because that would load TLS libraries too and
- * cost every start 3.5 ms.
- */
-/* clang-format off */
-#define FUNCTIONS(X) \
-	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
-	X(destroy_response) X(start_daemon) X(get_daemon_info) X(get_timeout) X(run)
-/* clang-format on */
-
-#define MEMBER(name) __typeof__(MHD_##name) *(name);
-#define LOAD(name) (mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name)) &&
-
-static struct {
-	FUNCTIONS(MEMBER)
-} mhd;
-
 struct connection {
 	int fd;       /* -1: unused */
 	bool is_shut; /* shut down, but libmicrohttpd has not closed it yet */
@@ -164,7 +146,7 @@ static void track_connection(void *context, struct MHD_Connection *of, void **of
 			shut(oldest);
 		for (connection = server->connection; connection->fd >= 0;)
 			connection++;
-		connection->fd = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+		connection->fd = MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 		connection->is_shut = false;
 		connection->since_ms = clock_ms(CLOCK_MONOTONIC);
 		*of_connection = connection;
@@ -188,15 +170,15 @@ static enum MHD_Result answer_request(void *context, struct MHD_Connection *conn
 	(void)version, (void)body, (void)body_bytes, (void)state;
 	if (!strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD))
 		server->pages(path, server->context, &page);
-	response = mhd.create_response_from_buffer(page.bytes, (void *)page.text, MHD_RESPMEM_MUST_COPY);
+	response = MHD_create_response_from_buffer(page.bytes, (void *)page.text, MHD_RESPMEM_MUST_COPY);
 	if (!response)
 		return MHD_NO;
-	if (mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type) &&
-	    mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") &&
+	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type) &&
+	    MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") &&
 	    (page.status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD")))
-		result = mhd.queue_response(connection, page.status, response);
-	mhd.destroy_response(response);
+	     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD")))
+		result = MHD_queue_response(connection, page.status, response);
+	MHD_destroy_response(response);
 	return result;
 }
 
@@ -209,18 +191,15 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
-	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
 	struct http_server *new = NULL;
 
-	if (!library || !(FUNCTIONS(LOAD) true))
-		return -ELIBACC;
 	*server = new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
 	*new = (struct http_server){ .pages = pages, .context = context };
 	for (size_t i = 0; i < CONNECTIONS + 1; i++)
 		new->connection[i].fd = -1;
-	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer_request, new, MHD_OPTION_LISTEN_SOCKET,
+	new->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer_request, new, MHD_OPTION_LISTEN_SOCKET,
 				       listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
 				       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
 				       MHD_OPTION_NOTIFY_CONNECTION, track_connection, new,
@@ -237,7 +216,7 @@ int http_server_run(struct http_server *server, int often_ms, void (*often)(void
 	unsigned int count;
 	__s64 left_ms;
 
-	file.fd = mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	file.fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	do {
 		often(server->context);
 		/* Shuts the connections that have lasted too long. */
@@ -245,13 +224,13 @@ int http_server_run(struct http_server *server, int often_ms, void (*often)(void
 		       oldest->since_ms + CONNECTION_MS <= clock_ms(CLOCK_MONOTONIC))
 			shut(oldest);
 		left_ms = oldest ? oldest->since_ms + CONNECTION_MS - clock_ms(CLOCK_MONOTONIC) : often_ms;
-		if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
+		if (MHD_get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
 			left_ms = of_library;
 		if (server->has_room || left_ms < 0)
 			left_ms = 0;
 		if (poll(&file, 1, left_ms < often_ms ? left_ms : often_ms) < 0 && errno != EINTR)
 			return -errno;
 		server->has_room = false;
-	} while (mhd.run(server->daemon) == MHD_YES);
+	} while (MHD_run(server->daemon) == MHD_YES);
 	return -EIO;
 }

@@ -50,8 +50,6 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
  * lasts at most 5 seconds. There are at most 16 connections: a new one closes the oldest.
  */
 
-#define HTTP_SERVER_LIBRARY "libmicrohttpd.so.12" /* loaded when a server opens */
-
 struct http_address {
 	union {
 		struct sockaddr any;
@@ -82,7 +80,7 @@ struct http_page {
 /* Makes the page for a path. The path does not contain '?' and the text after it. */
 typedef void http_server_pages(const char *path, void *context, struct http_page *page);
 
-/* 0; -ENOMEM; -ELIBACC: HTTP_SERVER_LIBRARY is not installed. The end of the process closes the server. */
+/* 0; -ENOMEM. The end of the process closes the server. */
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server);
 
 /* Serves until it cannot wait for clients: -errno. Calls `often` with the context of the pages every `often_ms` at least. */

@@ -151,10 +151,6 @@ static int start_web(struct serving *serving, struct reason *reason)
 				  error == -EACCES        ? "; take a port from 1024 on" :
 							    "");
 	error = start.serve_error;
-	if (error == -ELIBACC)
-		return reason_set(reason, error,
-				  "cannot serve: no " HTTP_SERVER_LIBRARY " here; "
-				  "'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
 	return error ? reason_set(reason, error, "cannot serve: %s", strerror(-error)) : 0;
 }
 

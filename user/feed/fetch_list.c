@@ -2,7 +2,6 @@
 #include "feed/feeds.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -223,25 +222,20 @@ static int get(const struct fetching *fetching, const char *url, bool is_known, 
 
 static int check_sha256(const struct fetching *fetching, const struct http_page *list, struct reason *reason)
 {
-	__typeof__(SHA256) *sha256;
 	__u8 hash[SHA256_DIGEST_LENGTH];
 	char text[FETCH_SHA256_HEX + 1];
 	const char *wanted = NULL;
 	struct http_page page;
 	struct reason why;
-	void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
 	int error;
 
-	sha256 = library ? (__typeof__(sha256))dlsym(library, "SHA256") : NULL;
-	if (!sha256)
-		return reason_set(reason, -ELIBACC, "no libcrypto.so.3 here; apt-get install libssl3");
 	error = get(fetching, fetching->request->list->sha256_url, false, SHA256_PAGE_BYTES,
 		    fetching->request->list->fetch_ms, &page, &why);
 	if (error)
 		return reason_set(reason, error, "its sha256-url: %s", why.text);
 	if (page.bytes)
 		wanted = fetch_find_sha256(page.bytes);
-	sha256((const __u8 *)list->bytes, list->count, hash);
+	SHA256((const __u8 *)list->bytes, list->count, hash);
 	for (size_t i = 0; i < sizeof(hash); i++)
 		snprintf(text + 2 * i, 3, "%02x", hash[i]);
 	if (!wanted)

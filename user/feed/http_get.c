@@ -2,7 +2,6 @@
 #include "feed/http_get.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +17,7 @@
 #include "config/config.h"
 #include "host/host.h"
 
-/* clang-format off */
-#define FUNCTIONS(X) \
-	X(curl_global_init) X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_setopt) X(curl_easy_getinfo) \
-	X(curl_easy_perform) X(curl_easy_reset) X(curl_easy_strerror) X(curl_easy_header) X(curl_slist_append) X(curl_slist_free_all)
-/* clang-format on */
-
 #define ENCODING_BYTES 32
-#define MEMBER(name) __typeof__(name) *(name);
-#define LOAD(name) (lib.name = (__typeof__(lib.name))dlsym(library, #name)) &&
-
-static struct {
-	FUNCTIONS(MEMBER)
-} lib;
-
 struct transfer {
 	const struct http_get *get;
 	struct http_page *page;
@@ -137,7 +123,7 @@ static int check_request(void *context, char *to, char *from, int to_port, int f
 	char *url = NULL;
 
 	(void)from, (void)from_port;
-	lib.curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
+	curl_easy_getinfo(transfer->curl, CURLINFO_EFFECTIVE_URL, &url);
 	transfer->is_secure = url && !strncasecmp(url, "https:", 6);
 	transfer->is_downgraded = was_secure && !transfer->is_secure;
 	if (transfer->is_downgraded || !may_go_to(transfer, to))
@@ -156,7 +142,7 @@ static void add_header(struct transfer *transfer, const char *name, const char *
 	if (!length)
 		return;
 	snprintf(text, sizeof(text), "%s%.*s", name, (int)length, value);
-	longer = lib.curl_slist_append(transfer->headers, text);
+	longer = curl_slist_append(transfer->headers, text);
 	explicit_bzero(text, sizeof(text));
 	transfer->is_out_of_memory |= !longer;
 	if (longer)
@@ -171,7 +157,7 @@ static void set_address(struct transfer *transfer, const char *url)
 	const long connect_ms = transfer->left_ms < HTTP_CONNECT_MS ? transfer->left_ms : HTTP_CONNECT_MS;
 	CURLcode failed;
 
-	lib.curl_slist_free_all(transfer->headers);
+	curl_slist_free_all(transfer->headers);
 	transfer->headers = NULL;
 	if (get->post)
 		add_header(transfer, "Content-Type: ", "application/json", strlen("application/json"));
@@ -181,12 +167,12 @@ static void set_address(struct transfer *transfer, const char *url)
 		add_header(transfer, "", line, strcspn(line, "\n"));
 		line += strcspn(line, "\n");
 	}
-	failed = lib.curl_easy_setopt(transfer->curl, CURLOPT_URL, url);
-	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_HTTPHEADER, transfer->headers);
-	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_TIMEOUT_MS, (long)transfer->left_ms);
-	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+	failed = curl_easy_setopt(transfer->curl, CURLOPT_URL, url);
+	failed |= curl_easy_setopt(transfer->curl, CURLOPT_HTTPHEADER, transfer->headers);
+	failed |= curl_easy_setopt(transfer->curl, CURLOPT_TIMEOUT_MS, (long)transfer->left_ms);
+	failed |= curl_easy_setopt(transfer->curl, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
 	/* A proxy would see the headers. */
-	failed |= lib.curl_easy_setopt(transfer->curl, CURLOPT_NOPROXY,
+	failed |= curl_easy_setopt(transfer->curl, CURLOPT_NOPROXY,
 				       is_home && strncasecmp(url, "https:", 6) ? "*" : NULL);
 	transfer->is_out_of_memory |= failed != 0;
 }
@@ -202,7 +188,7 @@ static void set_options(struct transfer *transfer)
 		     { CURLOPT_SSLKEY_BLOB, get->cert_key } };
 	CURLcode failed = 0;
 
-#define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
+#define SET(option, value) failed |= curl_easy_setopt(transfer->curl, option, value)
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_PREREQFUNCTION, check_request);
 	SET(CURLOPT_PREREQDATA, transfer);
@@ -240,13 +226,13 @@ static void take_header(struct transfer *transfer, const char *name, char *value
 {
 	struct curl_header *header;
 
-	if (!lib.curl_easy_header(transfer->curl, name, 0, CURLH_HEADER, -1, &header) && strlen(header->value) < room)
+	if (!curl_easy_header(transfer->curl, name, 0, CURLH_HEADER, -1, &header) && strlen(header->value) < room)
 		strcpy(value, header->value);
 }
 
 static int say_transfer(const struct transfer *transfer, CURLcode code, struct reason *reason)
 {
-	const char *text = *transfer->error ? transfer->error : lib.curl_easy_strerror(code);
+	const char *text = *transfer->error ? transfer->error : curl_easy_strerror(code);
 
 	if (transfer->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "not enough memory");
@@ -275,10 +261,10 @@ static bool may_be_cut(const struct transfer *transfer)
 	struct curl_header *ignored;
 	long version = 0;
 
-	lib.curl_easy_getinfo(transfer->curl, CURLINFO_HTTP_VERSION, &version);
+	curl_easy_getinfo(transfer->curl, CURLINFO_HTTP_VERSION, &version);
 	return version <= CURL_HTTP_VERSION_1_1 && page->count && page->bytes[page->count - 1] != '\n' &&
-	       lib.curl_easy_header(transfer->curl, "Content-Length", 0, CURLH_HEADER, -1, &ignored) &&
-	       lib.curl_easy_header(transfer->curl, "Transfer-Encoding", 0, CURLH_HEADER, -1, &ignored);
+	       curl_easy_header(transfer->curl, "Content-Length", 0, CURLH_HEADER, -1, &ignored) &&
+	       curl_easy_header(transfer->curl, "Transfer-Encoding", 0, CURLH_HEADER, -1, &ignored);
 }
 
 /*
@@ -337,22 +323,22 @@ static int transfer_run(struct transfer *transfer, struct reason *reason)
 
 		if (transfer->is_out_of_memory)
 			return reason_set(reason, -ENOMEM, "not enough memory");
-		code = lib.curl_easy_perform(transfer->curl);
+		code = curl_easy_perform(transfer->curl);
 		if (code)
 			return say_transfer(transfer, code, reason);
-		lib.curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
-		lib.curl_easy_getinfo(transfer->curl, CURLINFO_REDIRECT_URL, &url);
+		curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+		curl_easy_getinfo(transfer->curl, CURLINFO_REDIRECT_URL, &url);
 		if (!url || status == 304)
 			break;
 		if (redirects == HTTP_REDIRECTS_MAX)
 			return reason_set(reason, -EPROTO, "it redirects more than %d times", HTTP_REDIRECTS_MAX);
-		lib.curl_easy_getinfo(transfer->curl, CURLINFO_TOTAL_TIME_T, &spent_us);
+		curl_easy_getinfo(transfer->curl, CURLINFO_TOTAL_TIME_T, &spent_us);
 		transfer->left_ms -= spent_us / 1000;
 		transfer->left_ms = transfer->left_ms > 1 ? transfer->left_ms : 1;
 		page->count = 0;
 		set_address(transfer, url);
 	}
-	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+	curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
 	page->retry_after_s = retry_after_s > 0 ? retry_after_s : 0;
 	page->is_unmodified = status == 304 && (*get->etag || *get->modified);
 	what = status == 404 || status == 410 ? ": there is no such page" :
@@ -375,24 +361,19 @@ int http_get(const struct http_get *get, struct http_page *page, struct reason *
 {
 	static CURL *curl; /* keeps its connections until the process ends */
 	struct transfer transfer = { .get = get, .page = page, .left_ms = get->time_ms };
-	void *library;
 	int error;
 
 	*page = (struct http_page){};
 	if (!curl) {
-		library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-		if (!library || !(FUNCTIONS(LOAD) true))
-			return reason_set(reason, -ELIBACC,
-					  "no libcurl.so.4 here, 7.84 or newer; apt-get install libcurl4");
-		if (!lib.curl_global_init(CURL_GLOBAL_DEFAULT))
-			curl = lib.curl_easy_init();
+		if (!curl_global_init(CURL_GLOBAL_DEFAULT))
+			curl = curl_easy_init();
 		if (!curl)
 			return reason_set(reason, -ENOMEM, "not enough memory");
 	}
-	lib.curl_easy_reset(curl);
+	curl_easy_reset(curl);
 	transfer.curl = curl;
 	error = transfer_run(&transfer, reason);
-	lib.curl_slist_free_all(transfer.headers);
+	curl_slist_free_all(transfer.headers);
 	return error;
 }
 

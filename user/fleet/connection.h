@@ -27,7 +27,7 @@ struct codec {
 	size_t elements; /* of the reply that is being read */
 };
 
-/* 0; -ELIBACC: the library is missing; -ENOMEM. codec_close() accepts a zeroed struct. */
+/* 0; -ENOMEM. codec_close() accepts a zeroed struct. */
 int codec_open(struct codec *codec, struct reason *reason);
 void codec_close(struct codec *codec);
 
@@ -59,7 +59,7 @@ struct tls;
 
 /*
  * Prepares a connection to the host `name` (a name or an address), whose certificate must come from one of
- * `certificates`, a text in PEM. 0; -ELIBACC; -EINVAL: there is none in it; -ENOMEM. tls_close() accepts NULL.
+ * `certificates`, a text in PEM. 0; -EINVAL: there is none in it; -ENOMEM. tls_close() accepts NULL.
  */
 int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason);
 void tls_close(struct tls *tls);

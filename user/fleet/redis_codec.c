@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "fleet/connection.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
-
-#define TEXT_OF(word) #word
-#define TEXT(word) TEXT_OF(word)
-
-/* The layout of redisReply differs between versions, so it must be the version of the header. */
-#define LIBRARY "libhiredis.so." TEXT(HIREDIS_SONAME)
-
-/* clang-format off */
-#define FUNCTIONS(X) \
-	X(redisReaderCreate) X(redisReaderFree) X(redisReaderFeed) X(redisReaderGetReply) X(freeReplyObject) \
-	X(redisFormatCommandArgv) X(redisvFormatCommand) X(redisFreeCommand)
-/* clang-format on */
-
-#define MEMBER(name) __typeof__(name) *(name);
-#define LOAD(name) (hiredis.name = (__typeof__(hiredis.name))dlsym(library, #name)) &&
-
-static struct {
-	FUNCTIONS(MEMBER)
-} hiredis;
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t elements_count;
@@ -45,14 +25,7 @@ int codec_open(struct codec *codec, struct reason *reason)
 {
 	static redisReplyObjectFunctions functions;
 
-	if (!hiredis.redisFreeCommand) {
-		void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-
-		if (!library || !(FUNCTIONS(LOAD) true))
-			return reason_set(reason, -ELIBACC,
-					  "no " LIBRARY " here; apt-get install libhiredis" TEXT(HIREDIS_SONAME));
-	}
-	codec->reader = hiredis.redisReaderCreate();
+	codec->reader = redisReaderCreate();
 	if (!codec->reader)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	if (codec->reader->fn->createArray != create_small_array) {
@@ -68,32 +41,32 @@ int codec_open(struct codec *codec, struct reason *reason)
 void codec_close(struct codec *codec)
 {
 	if (codec->reader)
-		hiredis.redisReaderFree(codec->reader);
+		redisReaderFree(codec->reader);
 	codec->reader = NULL;
 }
 
 long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths)
 {
-	const int length = hiredis.redisFormatCommandArgv(bytes, count, (const char **)words, lengths);
+	const int length = redisFormatCommandArgv(bytes, count, (const char **)words, lengths);
 
 	return length < 0 ? -ENOMEM : length;
 }
 
 long codec_print(char **bytes, const char *format, va_list values)
 {
-	const int length = hiredis.redisvFormatCommand(bytes, format, values);
+	const int length = redisvFormatCommand(bytes, format, values);
 
 	return length < 0 ? -ENOMEM : length;
 }
 
 void codec_free_command(char *bytes)
 {
-	hiredis.redisFreeCommand(bytes);
+	redisFreeCommand(bytes);
 }
 
 int codec_feed(struct codec *codec, const char *bytes, size_t count)
 {
-	return hiredis.redisReaderFeed(codec->reader, bytes, count) == REDIS_OK ? 0 : -ENOMEM;
+	return redisReaderFeed(codec->reader, bytes, count) == REDIS_OK ? 0 : -ENOMEM;
 }
 
 int codec_next(struct codec *codec, redisReply **reply)
@@ -102,7 +75,7 @@ int codec_next(struct codec *codec, redisReply **reply)
 
 	*reply = NULL;
 	codec->reader->privdata = codec;
-	if (hiredis.redisReaderGetReply(codec->reader, &next) != REDIS_OK)
+	if (redisReaderGetReply(codec->reader, &next) != REDIS_OK)
 		return codec->elements > CODEC_ELEMENTS_MAX ? -EMSGSIZE : -EPROTO;
 	if (next)
 		codec->elements = 0;
@@ -123,5 +96,5 @@ const char *codec_text_of(const redisReply *array, size_t i)
 void codec_free(redisReply *reply)
 {
 	if (reply)
-		hiredis.freeReplyObject(reply);
+		freeReplyObject(reply);
 }

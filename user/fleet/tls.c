@@ -2,7 +2,6 @@
 #include "fleet/connection.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,44 +13,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* clang-format off */
-#define SSL_FUNCTIONS(X) \
-	X(TLS_client_method) X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_get_cert_store) X(SSL_CTX_set_verify) \
-	X(SSL_CTX_ctrl) X(SSL_CTX_set_options) X(SSL_new) X(SSL_free) X(SSL_set_fd) X(SSL_set1_host) X(SSL_get0_param) X(SSL_ctrl) X(SSL_connect) \
-	X(SSL_read) X(SSL_write) X(SSL_get_error) X(SSL_get_verify_result)
-#define CRYPTO_FUNCTIONS(X) \
-	X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string) X(ERR_clear_error) X(ERR_get_error) \
-	X(ERR_reason_error_string) X(BIO_new_mem_buf) X(BIO_free) X(PEM_read_bio_X509_AUX) X(X509_free) \
-	X(X509_STORE_add_cert)
-/* clang-format on */
-
-#define MEMBER(name) __typeof__(name) *(name);
-#define LOAD_SSL(name) (lib.name = (__typeof__(lib.name))dlsym(ssl, #name)) &&
-#define LOAD_CRYPTO(name) (lib.name = (__typeof__(lib.name))dlsym(crypto, #name)) &&
-
-static struct {
-	SSL_FUNCTIONS(MEMBER) CRYPTO_FUNCTIONS(MEMBER)
-} lib;
-
 struct tls {
 	SSL_CTX *context;
 	SSL *ssl;
 };
-
-static int load(struct reason *reason)
-{
-	void *ssl, *crypto;
-
-	if (lib.ERR_reason_error_string)
-		return 0;
-	crypto = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL); /* never unloaded */
-	ssl = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
-	if (!ssl || !crypto || !(SSL_FUNCTIONS(LOAD_SSL) CRYPTO_FUNCTIONS(LOAD_CRYPTO) true))
-		return reason_set(reason, -ELIBACC, "no libssl.so.3 here; apt-get install libssl3");
-	/* OpenSSL writes by write(): if the broker is gone, that must be an error and no signal. */
-	signal(SIGPIPE, SIG_IGN);
-	return 0;
-}
 
 /* The certificate must name the host. */
 static int set_name(struct tls *tls, const char *name)
@@ -59,9 +24,9 @@ static int set_name(struct tls *tls, const char *name)
 	struct in6_addr ignored;
 
 	if (inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1)
-		return lib.X509_VERIFY_PARAM_set1_ip_asc(lib.SSL_get0_param(tls->ssl), name) == 1 ? 0 : -EINVAL;
-	lib.SSL_ctrl(tls->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)name);
-	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), name) == 1 ? 0 : -EINVAL;
+	SSL_ctrl(tls->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)name);
+	return SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
 }
 
 int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason)
@@ -70,35 +35,35 @@ int tls_open(int fd, const char *name, const char *certificates, struct tls **tl
 	struct tls *new;
 	size_t trusted = 0;
 	BIO *text;
-	int error = load(reason);
+	int error = 0;
 
 	*tls = NULL;
-	if (error)
-		return error;
+	/* OpenSSL writes by write(): if the broker is gone, that must be an error and no signal. */
+	signal(SIGPIPE, SIG_IGN);
 	new = calloc(1, sizeof(*new));
 	if (new)
-		new->context = lib.SSL_CTX_new(lib.TLS_client_method());
+		new->context = SSL_CTX_new(TLS_client_method());
 	if (!new || !new->context) {
 		free(new);
 		return reason_set(reason, -ENOMEM, "not enough memory for TLS");
 	}
-	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
-	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_MODE,
+	SSL_CTX_ctrl(new->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	SSL_CTX_ctrl(new->context, SSL_CTRL_MODE,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
 	/* A broker that is killed closes the connection without a farewell. Replies have their own lengths. */
-	lib.SSL_CTX_set_options(new->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-	lib.SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
-	text = lib.BIO_new_mem_buf(certificates, -1);
-	while (text && (certificate = lib.PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
-		trusted += lib.X509_STORE_add_cert(lib.SSL_CTX_get_cert_store(new->context), certificate) == 1;
-		lib.X509_free(certificate);
+	SSL_CTX_set_options(new->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
+	text = BIO_new_mem_buf(certificates, -1);
+	while (text && (certificate = PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
+		trusted += X509_STORE_add_cert(SSL_CTX_get_cert_store(new->context), certificate) == 1;
+		X509_free(certificate);
 	}
-	lib.BIO_free(text);
+	BIO_free(text);
 	if (!trusted)
 		error = reason_set(reason, -EINVAL, "the file of ca = FILE has no certificate in PEM form");
 	if (!error) {
-		new->ssl = lib.SSL_new(new->context);
-		if (!new->ssl || lib.SSL_set_fd(new->ssl, fd) != 1 || set_name(new, name))
+		new->ssl = SSL_new(new->context);
+		if (!new->ssl || SSL_set_fd(new->ssl, fd) != 1 || set_name(new, name))
 			error = reason_set(reason, -ENOMEM, "not enough memory for TLS");
 	}
 	if (error)
@@ -113,22 +78,22 @@ void tls_close(struct tls *tls)
 	if (!tls)
 		return;
 	if (tls->ssl)
-		lib.SSL_free(tls->ssl);
-	lib.SSL_CTX_free(tls->context);
+		SSL_free(tls->ssl);
+	SSL_CTX_free(tls->context);
 	free(tls);
 }
 
 /* Before each call: an error of an earlier call must not be taken for one of this call. */
 static void forget_errors(void)
 {
-	lib.ERR_clear_error();
+	ERR_clear_error();
 	errno = 0;
 }
 
 /* What OpenSSL wants after `result`, as -errno; -EAGAIN with *events; -EPROTO: the other end breaks the protocol. */
 static int error_of(struct tls *tls, int result, short *events)
 {
-	switch (lib.SSL_get_error(tls->ssl, result)) {
+	switch (SSL_get_error(tls->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
 		*events = POLLIN;
 		return -EAGAIN;
@@ -151,17 +116,17 @@ int tls_shake_hands(struct tls *tls, short *events, struct reason *reason)
 	const char *text;
 
 	forget_errors();
-	result = lib.SSL_connect(tls->ssl);
+	result = SSL_connect(tls->ssl);
 	if (result == 1)
 		return 0;
 	error = error_of(tls, result, events);
 	if (error == -EAGAIN)
 		return error;
-	verified = lib.SSL_get_verify_result(tls->ssl);
+	verified = SSL_get_verify_result(tls->ssl);
 	if (verified != X509_V_OK)
 		return reason_set(reason, -EKEYREJECTED, "its certificate is refused: %s",
-				  lib.X509_verify_cert_error_string(verified));
-	text = lib.ERR_reason_error_string(lib.ERR_get_error());
+				  X509_verify_cert_error_string(verified));
+	text = ERR_reason_error_string(ERR_get_error());
 	return reason_set(reason, error ? error : -ECONNRESET, "TLS fails: %s",
 			  text ? text : "the connection was closed; does this port speak TLS?");
 }
@@ -177,11 +142,11 @@ static ssize_t count_of(struct tls *tls, int result, short *events)
 ssize_t tls_read(struct tls *tls, void *bytes, size_t count, short *events)
 {
 	forget_errors();
-	return count_of(tls, lib.SSL_read(tls->ssl, bytes, count), events);
+	return count_of(tls, SSL_read(tls->ssl, bytes, count), events);
 }
 
 ssize_t tls_write(struct tls *tls, const void *bytes, size_t count, short *events)
 {
 	forget_errors();
-	return count_of(tls, lib.SSL_write(tls->ssl, bytes, count), events);
+	return count_of(tls, SSL_write(tls->ssl, bytes, count), events);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "watch/top.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <locale.h>
 #include <poll.h>
@@ -29,56 +28,33 @@
 
 enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
 
-/* What is used of ncurses. The tool is not linked with it, because that would cost every start 0.2 ms. */
-/* clang-format off */
-#define SYMBOLS(X) \
-	X(COLS) X(LINES) X(cur_term) X(stdscr) \
-	X(cbreak) X(curs_set) X(del_curterm) X(delscreen) X(endwin) X(has_colors) X(init_pair) X(keypad) X(newterm) \
-	X(nodelay) X(noecho) X(nonl) X(setupterm) X(start_color) X(use_default_colors) X(waddnstr) X(wattrset) X(wchgat) \
-	X(werase) X(wgetch) X(wmove) X(wrefresh)
-/* clang-format on */
-
-#define LIBRARY "libncursesw.so.6"
-#define MEMBER(name) __typeof__(name) *(name);
-#define LOAD(name) (curses.name = (__typeof__(curses.name))dlsym(library, #name)) &&
-
-static struct {
-	SYMBOLS(MEMBER)
-} curses;
-
 static SCREEN *screen;
 static WINDOW *window; /* all of the screen */
 
 bool top_screen_open(void)
 {
-	void *library;
 	int is_known;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return false;
-	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-	if (!library || !(SYMBOLS(LOAD) true)) {
-		output_note("no screen: no " LIBRARY " here; 'apt-get install libncursesw6'");
-		return false;
-	}
 	setlocale(LC_CTYPE, "");
 	/* newterm() leaks memory for an unknown terminal, so ask first. */
-	if (curses.setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
+	if (setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
 		return false;
-	curses.del_curterm(*curses.cur_term);
-	screen = curses.newterm(NULL, stdout, stdin);
+	del_curterm(cur_term);
+	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return false;
-	window = *curses.stdscr;
-	curses.cbreak();
-	curses.noecho();
-	curses.nonl();
-	curses.keypad(window, TRUE);
-	curses.nodelay(window, TRUE);
-	curses.curs_set(0);
-	if (curses.has_colors() && curses.start_color() == OK && curses.use_default_colors() == OK) {
-		curses.init_pair(COLOR_OF_DROPPED, COLOR_RED, -1);
-		curses.init_pair(COLOR_OF_PASSED, COLOR_GREEN, -1);
+	window = stdscr;
+	cbreak();
+	noecho();
+	nonl();
+	keypad(window, TRUE);
+	nodelay(window, TRUE);
+	curs_set(0);
+	if (has_colors() && start_color() == OK && use_default_colors() == OK) {
+		init_pair(COLOR_OF_DROPPED, COLOR_RED, -1);
+		init_pair(COLOR_OF_PASSED, COLOR_GREEN, -1);
 	}
 	return true;
 }
@@ -87,8 +63,8 @@ void top_screen_close(void)
 {
 	if (!screen)
 		return;
-	curses.endwin();
-	curses.delscreen(screen);
+	endwin();
+	delscreen(screen);
 	screen = NULL;
 }
 
@@ -99,7 +75,7 @@ int top_screen_key(int wait_ms)
 
 	if (poll(&input, 1, wait_ms) > 0 && input.revents & (POLLHUP | POLLERR | POLLNVAL))
 		return TOP_SCREEN_GONE;
-	key = curses.wgetch(window);
+	key = wgetch(window);
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
 	if (key == KEY_DOWN || key == KEY_UP)
@@ -114,10 +90,10 @@ int top_screen_key(int wait_ms)
 static void put(int row, int column, chtype attributes, const char *text)
 {
 	char fitting[PUT_BYTES];
-	int columns = *curses.COLS - column;
+	int columns = COLS - column;
 	size_t used = 0;
 
-	if (row >= *curses.LINES || columns <= 0)
+	if (row >= LINES || columns <= 0)
 		return;
 	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
 		wchar_t character;
@@ -133,10 +109,10 @@ static void put(int row, int column, chtype attributes, const char *text)
 		text += is_one ? bytes : 1;
 	}
 	fitting[used] = '\0';
-	curses.wattrset(window, attributes);
-	if (curses.wmove(window, row, column) == OK)
-		curses.waddnstr(window, fitting, -1);
-	curses.wattrset(window, A_NORMAL);
+	wattrset(window, attributes);
+	if (wmove(window, row, column) == OK)
+		waddnstr(window, fitting, -1);
+	wattrset(window, A_NORMAL);
 }
 
 /* The last interval is on the right. A small rate still shows "_". */
@@ -170,9 +146,9 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 /* A narrow window shows only packets, which are every second figure. */
 static void draw_line(int row, const char *name, const char *const *figures, int count)
 {
-	const int step = *curses.COLS >= NAME_COLUMNS + count * FIGURE_COLUMNS ? 1 : 2,
+	const int step = COLS >= NAME_COLUMNS + count * FIGURE_COLUMNS ? 1 : 2,
 		  columns = count / step * FIGURE_COLUMNS;
-	const int room = *curses.COLS > columns ? *curses.COLS - columns : 0;
+	const int room = COLS > columns ? COLS - columns : 0;
 	char text[FIGURE_COLUMNS + 1];
 
 	put(row, 0, A_NORMAL, name);
@@ -194,8 +170,8 @@ static int draw_lines(const struct top_model *model, int row, int rows)
 		return row;
 	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface", order[model->sort]);
 	draw_line(row, text, units, count);
-	if (curses.wmove(window, row, 0) == OK)
-		curses.wchgat(window, -1, A_BOLD | A_UNDERLINE, 0, NULL);
+	if (wmove(window, row, 0) == OK)
+		wchgat(window, -1, A_BOLD | A_UNDERLINE, 0, NULL);
 	row++;
 	for (size_t i = 0; i < model->lines && (int)i < rows - 1; i++) {
 		const struct top_rates *rates = &model->line[i].rates;
@@ -237,8 +213,8 @@ static void draw_sources(const struct top_model *model, const struct top_rule *r
 
 static void draw_all(const struct top_model *model)
 {
-	const bool has_two = *curses.COLS >= COLUMNS_FOR_TWO;
-	const int columns = has_two ? *curses.COLS / 2 - 1 : *curses.COLS;
+	const bool has_two = COLS >= COLUMNS_FOR_TWO;
+	const int columns = has_two ? COLS / 2 - 1 : COLS;
 	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
 	int row = TOP_HEADINGS, rows, lines;
 	struct rule network;
@@ -251,19 +227,19 @@ static void draw_all(const struct top_model *model)
 
 		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_heading(model, i, text));
 	}
-	if (*curses.LINES >= ROWS_FOR_GRAPH) {
+	if (LINES >= ROWS_FOR_GRAPH) {
 		draw_graph(model, model->dropped, model->has_would_drop ? "drop + would drop" : "dropped", row, 0,
 			   columns, COLOR_PAIR(COLOR_OF_DROPPED));
 		if (has_two)
-			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, *curses.COLS / 2,
+			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2,
 				   columns, COLOR_PAIR(COLOR_OF_PASSED));
 		row += GRAPH_ROWS + 2;
 	}
 	/* Interfaces or CPUs get at most half of the remaining rows. */
-	rows = *curses.LINES - row - 1;
+	rows = LINES - row - 1;
 	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
 	row = draw_lines(model, row, lines);
-	rows = *curses.LINES - row - 1;
+	rows = LINES - row - 1;
 	lines = !model->wants_sources ? 0 : rows / 2 < SOURCES_SHOWN + 1 ? rows / 2 : SOURCES_SHOWN + 1;
 	rows -= lines;
 	if (rows >= 2) {
@@ -278,8 +254,8 @@ static void draw_all(const struct top_model *model)
 		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
 		    rule->name ? rule->name->rule : "?");
 	}
-	draw_sources(model, top_model_network(model, &network), *curses.LINES - 1 - lines, lines);
-	put(*curses.LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
+	draw_sources(model, top_model_network(model, &network), LINES - 1 - lines, lines);
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
 }
 
 void top_screen_draw(const struct top_model *model)
@@ -302,10 +278,10 @@ void top_screen_draw(const struct top_model *model)
 		"?         a rule that is not looked up yet",
 	};
 
-	curses.werase(window);
+	werase(window);
 	if (!model->has_help)
 		draw_all(model);
 	for (size_t i = 0; model->has_help && i < sizeof(help) / sizeof(help[0]); i++)
 		put((int)i, 0, A_NORMAL, help[i]);
-	curses.wrefresh(window);
+	wrefresh(window);
 }

@@ -6,6 +6,30 @@
 #include "command/options.h"
 #include "io/output.h"
 
+/* clang-format off */
+#define COMMANDS(X) \
+	X(load) X(unload) X(status) X(stats) X(top) X(add) X(del) X(test) X(list) X(flush) X(import) X(export) X(backup) \
+	X(restore) X(lists) X(refresh) X(batch) X(flowspec) X(crowdsec) X(expire) X(monitor) X(policy) X(monitor_only) \
+	X(panic) X(confirm) X(fleet) X(publish) X(follow) X(up) X(down) X(check_config) X(resize) X(object) X(check) \
+	X(bench) X(metrics) X(exporter)
+#define DECLARE(name) extern const struct command command_##name;
+#define NAME(name) &command_##name,
+COMMANDS(DECLARE)
+
+/* All programs as one. */
+static const struct command *const commands[] = { COMMANDS(NAME) NULL };
+static const struct help_text texts[] = {
+#include "help-tool.h"
+#include "help-watch.h"
+#include "help-feed.h"
+#include "help-fleet.h"
+#include "help-exporter.h"
+#include "help-bench.h"
+	{ NULL, NULL },
+};
+/* clang-format on */
+static const struct program all_programs = { PROGRAM_TOOL, commands, texts };
+
 #define WORDS_MAX 32
 #define LINE_BYTES 256
 #define EXAMPLES_MIN 2
@@ -65,6 +89,7 @@ static bool is_joint(const char *word)
 static const struct command *parse(int argc, char **argv)
 {
 	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
+	const struct command_row *row;
 	const struct command *command;
 	struct reason reason;
 	struct rules rules;
@@ -73,7 +98,9 @@ static const struct command *parse(int argc, char **argv)
 	assert_int_equal(options_read(argc, argv, &arguments), STATUS_DONE);
 	output_use_json(false);
 	assert_in_range(optind, 1, argc - 1);
-	command = command_find(argv[optind]);
+	row = command_find(argv[optind]);
+	assert_non_null(row);
+	command = program_command(row);
 	assert_non_null(command);
 	arguments.invocation.operands = argv + optind + 1;
 	arguments.invocation.count = argc - optind - 1;
@@ -134,9 +161,9 @@ static void check_examples(const struct command *command)
 
 TEST(test_examples)
 {
-	for (const struct command_row *known = command_table; known->command; known++) {
-		print_message("%s\n", known->command->name);
-		check_examples(known->command);
+	for (const struct command_row *known = command_table; known->name; known++) {
+		print_message("%s\n", known->name);
+		check_examples(program_command(known));
 	}
 }
 
@@ -198,14 +225,14 @@ static __u64 check_usage(const struct command *command)
 
 TEST(test_usage_has_the_options_of_the_command)
 {
-	for (const struct command_row *known = command_table; known->command; known++) {
-		const __u64 shown = check_usage(known->command);
+	for (const struct command_row *known = command_table; known->name; known++) {
+		const __u64 shown = check_usage(program_command(known));
 
 		for (const struct option_row *row = options_table; row->name; row++) {
 			const bool is_shown = shown & 1ULL << (row - options_table);
 
-			if (row->bit && is_shown != options_are_of(row, known->command))
-				fail_msg("%s: --%s is in its usage: %d", known->command->name, row->name, is_shown);
+			if (row->bit && is_shown != options_are_of(row, program_command(known)))
+				fail_msg("%s: --%s is in its usage: %d", known->name, row->name, is_shown);
 		}
 	}
 }
@@ -215,12 +242,19 @@ TEST(test_every_option_is_some_command_s)
 	for (const struct option_row *row = options_table; row->name; row++) {
 		bool is_taken = false;
 
-		for (const struct command_row *known = command_table; known->command; known++)
-			is_taken |= options_are_of(row, known->command);
+		for (const struct command_row *known = command_table; known->name; known++)
+			is_taken |= options_are_of(row, program_command(known));
 		if (!is_taken)
 			fail_msg("--%s", row->name);
 		assert_non_null(row->meaning);
 	}
 }
 
-TEST_MAIN(NULL, NULL)
+static int run_all_programs(void **state)
+{
+	(void)state;
+	program = &all_programs;
+	return 0;
+}
+
+TEST_MAIN(run_all_programs, NULL)
