@@ -94,6 +94,7 @@ UNITS := $(notdir $(wildcard user/package/systemd/*))
 # Links: names of before that still work.
 OLD_UNITS := xdp-cuckoo-refresh@.service xdp-cuckoo-refresh@.timer
 INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo
+PROGRAM_DIR = $(DESTDIR)$(LIBEXECDIR)/xdp-cuckoo
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSUSERS = $(DESTDIR)$(PREFIX)/lib/sysusers.d/xdp-cuckoo.conf
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
@@ -107,7 +108,7 @@ ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
 VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/core/base/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.py
 
-all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
+all: $(OBJECT) $(TOOL) $(PROGRAMS) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
 
 define compile_bpf
 	@mkdir -p $(@D)
@@ -197,6 +198,7 @@ $(BUILD)/native/xdp-cuckoo: $(TOOL)
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)
+	install -D -m 0755 -t $(PROGRAM_DIR) $(PROGRAMS)
 	install -D -m 0644 -t $(LIBRARY_DIR) $(OBJECT)
 	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.py $(LIBRARY_DIR)/fail2ban-action.py
@@ -237,7 +239,7 @@ uninstall: ## remove what install put there; warns if filters are running
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
-	rm -rf $(LIBRARY_DIR) $(SHARE_DIR) $(DOC_DIR)
+	rm -rf $(PROGRAM_DIR) $(LIBRARY_DIR) $(SHARE_DIR) $(DOC_DIR)
 
 # The signature is made by signify: signify-openbsd in Debian.
 dist: ## pack the sources into build/dist, with an SPDX file: make dist [SIGN_KEY=file.sec]

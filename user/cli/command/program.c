@@ -65,7 +65,7 @@ static void find_program(enum program_number number, char path[PATH_MAX])
 
 	snprintf(path + folder, PATH_MAX - folder, "%s", programs[number].name);
 	if (!slash || access(path, F_OK))
-		snprintf(path, PATH_MAX, LIBEXECDIR "/%s", programs[number].name);
+		snprintf(path, PATH_MAX, LIBEXECDIR "/xdp-cuckoo/%s", programs[number].name);
 }
 
 /* Returns only after an error: errno says which. */
