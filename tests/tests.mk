@@ -228,7 +228,7 @@ lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [T
 	$(Q)sh tests/packages/install.sh $(LINT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s findings
 
-findings: export USER_FLAGS = $(USER_CPPFLAGS) -Iuser/library $(TEST_CPPFLAGS) $(USER_CFLAGS)
+findings: export USER_FLAGS = $(USER_CPPFLAGS) -Iuser/core/library $(TEST_CPPFLAGS) $(USER_CFLAGS)
 findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
 findings: $(GENERATED)
 	$(Q)sh tests/checks/lint.sh $(TOOLS)

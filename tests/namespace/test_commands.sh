@@ -12,6 +12,30 @@ assert_one_line_error() {
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
 }
 
+# The tool finds the programs in its own folder. One that is not installed, or of another version, is one line.
+test_programs() {
+	if ldd "$TOOL" | grep -E 'curl|ssl|crypto|hiredis|microhttpd|ncurses'; then
+		fail "the tool has the library of another program"
+	fi
+	cp "$TOOL" "$STATE/xdp-cuckoo"
+	set -- bench:xdp-cuckoo top:xdp-cuckoo refresh:xdp-cuckoo-feed publish:xdp-cuckoo-fleet metrics:xdp-cuckoo-exporter
+	for words; do
+		assert_status 3 "$STATE/xdp-cuckoo" "${words%:*}"
+		assert_error "^xdp-cuckoo: ${words%:*} is done by the program xdp-cuckoo-[a-z]*, which is not installed: "
+		assert_error ": install the package ${words#*:}\$"
+		assert_one_line_error
+	done
+	assert_status 0 "$STATE/xdp-cuckoo" help
+	assert_output '^  publish +change a list'
+	assert_fails 2 'xdp-cuckoo-fleet has no command add; write: xdp-cuckoo add$' "$BUILD/xdp-cuckoo-fleet" add
+	assert_fails 3 'xdp-cuckoo-bench has version .*, and xdp-cuckoo 0.0: install packages of one version$' \
+		env XDP_CUCKOO_STARTED_BY=0.0 "$BUILD/xdp-cuckoo-bench" bench
+	assert_fails 3 '"status": 3' "$STATE/xdp-cuckoo" --json publish
+	# A program that is no program.
+	echo >"$STATE/xdp-cuckoo-fleet"
+	assert_fails 3 "cannot start $STATE/xdp-cuckoo-fleet for the command publish: Permission denied" "$STATE/xdp-cuckoo" publish
+}
+
 test_add_test_del_list_flush() {
 	xc load vrx >/dev/null
 	assert_status 0 xc add dport 443 proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7

@@ -403,20 +403,6 @@ test_other_hosts() {
 	done
 }
 
-# The library loads ten others, which other commands must not wait for.
-test_library_is_loaded_only_here() {
-	# shellcheck disable=SC2016 # the inner shell's
-	without_it='for file in /usr/lib/*/libmicrohttpd.so.12; do mount --bind /dev/null "$file"; done; exec "$@"'
-
-	if ldd "$TOOL" | grep -E 'microhttpd|gnutls'; then
-		fail "every command loads it"
-	fi
-	assert_status 3 in_rx unshare --mount sh -c "$without_it" sh timeout 20 "$TOOL" exporter
-	assert_error "^xdp-cuckoo: cannot serve: no libmicrohttpd.so.12 here; 'apt-get install libmicrohttpd12'"
-	assert_equal 1 "$(wc -l <"$STATE/err")" "lines"
-	assert_status 0 in_rx unshare --mount sh -c "$without_it" sh timeout 20 "$TOOL" version
-}
-
 # query EXPRESSION: the value of the one sample that Prometheus has of it.
 query() {
 	in_rx python3 -c 'import json, sys, urllib.parse, urllib.request

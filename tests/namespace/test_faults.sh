@@ -648,7 +648,7 @@ test_a_signal_during_a_change() {
 }
 
 # at_each_store VERDICTS COMMAND...: before each store of the command the kernel is asked about packets of 192.0.2.66 and .67,
-# and always drops (D) or passes (P) them so. tests/unit/change/test_every_store.c goes through changes, without a kernel.
+# and always drops (D) or passes (P) them so. tests/unit/core/change/test_every_store.c goes through changes, without a kernel.
 at_each_store() {
 	store_verdicts=$1
 	shift

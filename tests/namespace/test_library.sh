@@ -75,7 +75,7 @@ test_the_header_is_c_and_cxx() {
 	echo '#include "xdp-cuckoo.h"' >"$STATE/header.c"
 	for standard in c99 c11 c17; do
 		# shellcheck disable=SC2086 # words
-		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser/library -c "$STATE/header.c" -o "$STATE/header.o"
+		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser/core/library -c "$STATE/header.c" -o "$STATE/header.o"
 	done
 	command -v g++ >/dev/null || skip "C++: no g++"
 	cat >"$STATE/main.cc" <<-'END'
@@ -102,7 +102,7 @@ test_the_header_is_c_and_cxx() {
 		}
 	END
 	for standard in c++11 c++20; do
-		assert_status 0 g++ -std="$standard" -Wall -Wextra -Werror -pedantic -Wshadow -Iuser/library "$STATE/main.cc" \
+		assert_status 0 g++ -std="$standard" -Wall -Wextra -Werror -pedantic -Wshadow -Iuser/core/library "$STATE/main.cc" \
 			"$SHARED" -o "$STATE/main"
 	done
 	assert_status 0 env LD_LIBRARY_PATH="$BUILD" "$STATE/main"
