@@ -229,7 +229,7 @@ static int end(struct refresh *refresh, enum command_status *status)
 	/* By this the guard knows them, also for the rules that they have just sent. */
 	if (!refresh->invocation->is_dry_run && session_state_dir(refresh->invocation->state, refresh->invocation->name,
 								   dir, sizeof(dir)) == 0)
-		error = host_note_servers(dir, refresh->list->name, message.servers);
+		error = list_keeper_note_servers(dir, refresh->list->name, message.servers);
 	if (error)
 		output_warning("list '%s': cannot note its servers: %s", refresh->list->name, strerror(-error));
 	error = 0;

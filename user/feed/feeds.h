@@ -66,7 +66,7 @@ struct feed_message {
 	__u64 bytes;     /* of the text that follows */
 	__s64 retry_after_s;
 	char etag[STORE_ETAG_BYTES], modified[STORE_MODIFIED_BYTES];
-	char servers[HOST_SERVERS_BYTES]; /* for host_note_servers() */
+	char servers[HOST_SERVERS_BYTES]; /* for list_keeper_note_servers() */
 	char why[STORE_WHY_BYTES]; /* why the fetch failed; "": it did not */
 	char first_bad[STORE_WHY_BYTES];
 };

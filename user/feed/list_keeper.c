@@ -8,6 +8,7 @@
 #include "feed/list_keeper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "base/unprivileged.h"
 #include "host/host.h"
 #include "io/line_pipe.h"
+#include "io/whole_file.h"
 #include "lists/flow_report.h"
 
 #define GROUP_LINES 32768 /* at most in one change */
@@ -50,7 +52,7 @@ struct keeping {
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
-	char servers[HOST_SERVERS_BYTES], noted[HOST_SERVERS_BYTES]; /* that feed the list; as host_note_servers() has them */
+	char servers[HOST_SERVERS_BYTES], noted[HOST_SERVERS_BYTES]; /* that feed the list; as list_keeper_note_servers() has them */
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
@@ -238,7 +240,7 @@ static void note_servers(struct keeping *keeping)
 			    session_state_dir(keeper->state, keeper->name, dir, sizeof(dir)) :
 			    -EALREADY;
 
-	error = error ? error : host_note_servers(dir, keeper->list, keeping->servers);
+	error = error ? error : list_keeper_note_servers(dir, keeper->list, keeping->servers);
 	if (!error)
 		strcpy(keeping->noted, keeping->servers);
 	else if (error != -EALREADY && error != -ENOENT) /* the first change makes the directory */
@@ -410,6 +412,21 @@ static int step(struct keeping *keeping)
 	if (keeping->notes_count && rest_ms < REST_MS)
 		rest_ms = REST_MS;
 	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
+}
+
+int list_keeper_note_servers(const char *dir, const char *list, const char *servers)
+{
+	struct whole_file file = {};
+	char path[PATH_MAX];
+	int error;
+
+	if (snprintf(path, sizeof(path), "%s/" HOST_SERVERS_FILE "%s", dir, list) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	error = whole_file_open(&file, path);
+	if (error)
+		return error;
+	fprintf(file.to, "%s\n", servers);
+	return whole_file_close(&file, ferror(file.to) ? -EIO : 0);
 }
 
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)

@@ -7,7 +7,7 @@
  *   del RULE			the list has it no more
  *   # all			the lines `add` up to the line `# end` are the whole list. It replaces the present one.
  *   # end
- *   # servers ADDRESS PORT ...	which feed the list: see host_note_servers(); before a status
+ *   # servers ADDRESS PORT ...	which feed the list: see list_keeper_note_servers(); before a status
  *   # counts			asks the keeper to answer: see struct list_keeper
  *   #:...			of a report on flows, up to "#:end": see lists/flow_report.h
  *   # ...			for take_status(); it also shows that the reader is alive
@@ -47,5 +47,11 @@ struct list_keeper {
 
 /* Runs until the reader ends, or until SIGINT or SIGTERM. 0: a signal; -ENODATA: the reader has ended; other -errno. */
 int list_keeper_run(const struct list_keeper *keeper, struct reason *reason);
+
+/*
+ * Notes which servers feed the list, for the guard: "ADDRESS PORT ADDRESS PORT ...", as they were asked last. `dir`: of the
+ * store, below `state` of guard_open(). 0; -errno.
+ */
+int list_keeper_note_servers(const char *dir, const char *list, const char *servers);
 
 #endif

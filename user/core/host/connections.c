@@ -21,7 +21,6 @@
 #include "base/memory.h"
 #include "base/safe_text.h"
 #include "host/host.h"
-#include "io/whole_file.h"
 #include "kernel/interfaces.h"
 
 #define ANCESTORS_MAX 64
@@ -294,27 +293,10 @@ static int add_url(const char *url, const char *list, struct host_connections *s
 	return add_server(host, atoi(port), list, servers);
 }
 
-#define SERVERS_FILE "servers-"
-
-int host_note_servers(const char *dir, const char *list, const char *servers)
-{
-	struct whole_file file = {};
-	char path[PATH_MAX];
-	int error;
-
-	if (snprintf(path, sizeof(path), "%s/" SERVERS_FILE "%s", dir, list) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	error = whole_file_open(&file, path);
-	if (error)
-		return error;
-	fprintf(file.to, "%s\n", servers);
-	return whole_file_close(&file, ferror(file.to) ? -EIO : 0);
-}
-
-/* `path`: of a file that host_note_servers() has written. */
+/* `path`: of a file that a reader of lists has written. */
 static int read_noted(const char *path, struct host_connections *servers)
 {
-	const char *list = strrchr(path, '/') + strlen("/" SERVERS_FILE);
+	const char *list = strrchr(path, '/') + strlen("/" HOST_SERVERS_FILE);
 	char text[HOST_SERVERS_BYTES] = "", address[64];
 	FILE *file = fopen(path, "re");
 	unsigned int port;
@@ -395,7 +377,7 @@ int host_find_servers(const char *state, struct host_connections *servers)
 
 	if (also_read && !error)
 		error = read_configuration(also_read, servers);
-	if (!error && snprintf(noted, sizeof(noted), "%s/*/" SERVERS_FILE "*", state ? state : HOST_STATE_DIR) <
+	if (!error && snprintf(noted, sizeof(noted), "%s/*/" HOST_SERVERS_FILE "*", state ? state : HOST_STATE_DIR) <
 			      (int)sizeof(noted))
 		error = read_each(noted, read_noted, servers);
 	return error;

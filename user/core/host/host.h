@@ -50,7 +50,7 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
  * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the servers that
  * feed it, see host_find_servers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
  * together; DHCPv6 and router advertisements; packets from and to this host's addresses, except 127.0.0.0/8 and ::1. What
- * cannot be found is left out. `state`: where host_note_servers() has written; NULL: HOST_STATE_DIR. 0; -ENOMEM.
+ * cannot be found is left out. `state`: where a reader of lists has written; NULL: HOST_STATE_DIR. 0; -ENOMEM.
  * guard_close() accepts a zeroed struct.
  */
 int guard_open(struct guard *guard, const char *state, struct reason *reason);
@@ -159,7 +159,7 @@ int host_split(const char *where, char host[HOST_WHERE_BYTES], char port[8]);
 /*
  * Adds the servers that files *.conf in HOST_CONFIG_DIR name by address (own_port 0): brokers, and those of lists by URL and of
  * CrowdSec; connections of this host to these brokers; if a broker has a name, all connections to its port; and the servers
- * that host_note_servers() has written in the last HOST_SERVERS_S. No name is looked up. 0; -ENOMEM.
+ * that a reader of lists has written in the last HOST_SERVERS_S. No name is looked up. 0; -ENOMEM.
  * host_also_read(): from now on also those of this file. The path is not copied.
  */
 void host_also_read(const char *path);
@@ -167,11 +167,6 @@ int host_find_servers(const char *state, struct host_connections *servers);
 
 #define HOST_SERVERS_S (30 * 86400)
 #define HOST_SERVERS_BYTES 512
-
-/*
- * Notes which servers feed the list: "ADDRESS PORT ADDRESS PORT ...", as they were asked last. `dir`: of the store, below
- * `state` of guard_open(). 0; -errno.
- */
-int host_note_servers(const char *dir, const char *list, const char *servers);
+#define HOST_SERVERS_FILE "servers-" /* and the list: the name of such a file */
 
 #endif
