@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* xdp-cuckoo-bench: what the filter costs. */
 #include <stddef.h>
 
 #include "command/command.h"
@@ -6,7 +7,8 @@
 extern const struct command command_bench;
 
 static const struct command *const commands[] = {
-	&command_bench, NULL,
+	&command_bench,
+	NULL,
 };
 
 static const struct help_text texts[] = {

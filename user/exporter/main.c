@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* xdp-cuckoo-exporter: metrics. */
 #include <stddef.h>
 
 #include "command/command.h"
@@ -6,7 +7,9 @@
 extern const struct command command_metrics, command_exporter;
 
 static const struct command *const commands[] = {
-	&command_metrics, &command_exporter, NULL,
+	&command_metrics,
+	&command_exporter,
+	NULL,
 };
 
 static const struct help_text texts[] = {

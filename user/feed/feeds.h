@@ -116,7 +116,7 @@ void fetch_end(struct fetch *fetch, struct feed_message *message, int *text);
 const char *fetch_find_sha256(const char *text);
 
 /*
- * The reader of CrowdSec's decisions, for lists/list_keeper.h. It asks the local API (LAPI) by HTTP, in a process without
+ * The reader of CrowdSec's decisions, for list_keeper.h. It asks the local API (LAPI) by HTTP, in a process without
  * privileges. The first answer has all decisions, and so has the one after an error, the one after many changes and one in an hour. Other answers
  * have what has changed. The LAPI remembers what it has sent: after a lost answer only a whole one is right.
  */

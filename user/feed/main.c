@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* xdp-cuckoo-feed: lists that others feed. */
 #include <stddef.h>
 
 #include "command/command.h"
@@ -6,7 +7,10 @@
 extern const struct command command_refresh, command_flowspec, command_crowdsec;
 
 static const struct command *const commands[] = {
-	&command_refresh, &command_flowspec, &command_crowdsec, NULL,
+	&command_refresh,
+	&command_flowspec,
+	&command_crowdsec,
+	NULL,
 };
 
 static const struct help_text texts[] = {

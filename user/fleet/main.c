@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* xdp-cuckoo-fleet: one set of lists on many hosts. */
 #include <stddef.h>
 
 #include "command/command.h"
@@ -6,7 +7,10 @@
 extern const struct command command_fleet, command_publish, command_follow;
 
 static const struct command *const commands[] = {
-	&command_fleet, &command_publish, &command_follow, NULL,
+	&command_fleet,
+	&command_publish,
+	&command_follow,
+	NULL,
 };
 
 static const struct help_text texts[] = {

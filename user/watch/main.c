@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* xdp-cuckoo-watch: what an operator looks at. */
 #include <stddef.h>
 
 #include "command/command.h"
@@ -6,7 +7,9 @@
 extern const struct command command_top, command_monitor;
 
 static const struct command *const commands[] = {
-	&command_top, &command_monitor, NULL,
+	&command_top,
+	&command_monitor,
+	NULL,
 };
 
 static const struct help_text texts[] = {

@@ -30,7 +30,7 @@ int command_write_store(const struct invocation *invocation, struct store **stor
 }
 
 int command_expect_list(struct store *store, const struct invocation *invocation, const char *list, __s64 stale_s,
-		  struct reason *reason)
+			struct reason *reason)
 {
 	struct session session = { .store = store };
 	unsigned int number;
@@ -68,7 +68,8 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
 		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
 
-		error = list->stale_s || list->imported_s ? 0 : command_expect_list(store, invocation, name, stale_s, &why);
+		error = list->stale_s || list->imported_s ? 0 :
+							    command_expect_list(store, invocation, name, stale_s, &why);
 		if (error)
 			return reason_set(reason, error, "list '%s': %s", name, why.text);
 	}

@@ -145,7 +145,8 @@ static json_t *describe_command(const struct command *command)
 	char *help = help_of(command);
 	json_t *options = json_array();
 	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
-					"summary", command_find(command->name)->summary, "help", help ? help : "", "options", options);
+					"summary", command_find(command->name)->summary, "help", help ? help : "",
+					"options", options);
 
 	for (const struct option_row *row = options_table; row->name; row++)
 		if (options_are_of(row, command))
@@ -164,7 +165,8 @@ static json_t *describe_all(void)
 
 	for (const struct command_row *row = command_table; row->name; row++) {
 		command = program_command(row);
-		if (row->group == COMMAND_HIDDEN || (program->number != PROGRAM_TOOL && row->program != program->number))
+		if (row->group == COMMAND_HIDDEN ||
+		    (program->number != PROGRAM_TOOL && row->program != program->number))
 			continue;
 		if (!command && !of[row->program])
 			of[row->program] = program_help(row->program);
@@ -186,7 +188,8 @@ static enum command_status run_help(const struct invocation *invocation)
 
 	/* Words of rules are explained by `add`, formats of lists by `import`. */
 	if (word)
-		row = command_find(!strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ? "add" :
+		row = command_find(!strcasecmp(word, "rules") || !strcasecmp(word, "rule") || rule_keyword_of(word) ?
+					   "add" :
 				   list_format_named(word) ? "import" :
 							     word);
 	if (word && !row)

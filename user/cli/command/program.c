@@ -88,7 +88,8 @@ enum command_status program_start(const struct command_row *row)
 	find_program(row->program, path);
 	execute(path, words_of_main);
 	if (errno == ENOENT)
-		return command_fail(STATUS_SYSTEM, "%s is done by the program %s, which is not installed: install the package %s",
+		return command_fail(STATUS_SYSTEM,
+				    "%s is done by the program %s, which is not installed: install the package %s",
 				    row->name, name, programs[row->program].package);
 	return command_fail(STATUS_SYSTEM, "cannot start %s for the command %s: %s", path, row->name, strerror(errno));
 }
@@ -272,7 +273,8 @@ static enum command_status check_start(int argc, char **argv)
 		return command_fail(STATUS_FULL, "no memory for the words of the command");
 	memcpy(words_of_main, argv, argc * sizeof(*words_of_main));
 	if (tool && strcmp(tool, VERSION))
-		return command_fail(STATUS_SYSTEM, "%s has version " VERSION ", and xdp-cuckoo %s: install packages of one version",
+		return command_fail(STATUS_SYSTEM,
+				    "%s has version " VERSION ", and xdp-cuckoo %s: install packages of one version",
 				    programs[program->number].name, tool);
 	unsetenv(STARTED_BY);
 	return STATUS_DONE;
