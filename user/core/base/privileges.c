@@ -63,8 +63,8 @@ static int limit_bounds(__u64 wanted)
 	return 0;
 }
 
-/* Of the sets of this process, a program that it starts gets the inheritable one, unless that is 0. 0; -errno. */
-static int keep_only(__u64 wanted, bool is_passed_on)
+/* 0; -errno. */
+static int keep_only(__u64 wanted)
 {
 	struct capabilities now;
 	int error;
@@ -77,15 +77,9 @@ static int keep_only(__u64 wanted, bool is_passed_on)
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		now.word[i].permitted &= wanted >> 32 * i;
 		now.word[i].effective &= wanted >> 32 * i;
-		now.word[i].inheritable = is_passed_on ? now.word[i].permitted : 0;
+		now.word[i].inheritable = 0;
 	}
-	if (syscall(SYS_capset, &now.header, now.word))
-		return -errno;
-	for (int i = 0; i < 64 && is_passed_on; i++)
-		if (now.word[CAP_TO_INDEX(i)].permitted & CAP_TO_MASK(i) &&
-		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0))
-			return -errno;
-	return 0;
+	return syscall(SYS_capset, &now.header, now.word) ? -errno : 0;
 }
 
 int privileges_keep(unsigned int needs)
@@ -99,14 +93,25 @@ int privileges_keep(unsigned int needs)
 			wanted |= 1ULL << kept[i].capability;
 	/* Dropping CAP_SETPCAP from the bounding set does not take it away from this process yet. */
 	error = may_limit_bounds ? limit_bounds(wanted) : 0;
-	return error ? error : keep_only(wanted, false);
+	return error ? error : keep_only(wanted);
 }
 
 int privileges_pass_on(void)
 {
 	__u64 wanted = 1ULL << CAP_SETPCAP; /* the program limits its bounding set by it */
+	struct capabilities now;
+	int error;
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		wanted |= 1ULL << kept[i].capability;
-	return keep_only(wanted, true);
+	error = keep_only(wanted);
+	if (error || read_capabilities(&now))
+		return error;
+	/* Root's programs have them anyway. Where the kernel refuses, the program says what it lacks. */
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		now.word[i].inheritable = now.word[i].permitted;
+	if (!syscall(SYS_capset, &now.header, now.word))
+		for (int i = 0; i < 64; i++)
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0);
+	return 0;
 }

@@ -20,7 +20,7 @@ static const struct advice strangers[] = {
 	{ "or", "is not a word of a rule: several values are written A,B; for other fields write a rule for each" },
 	{ "netmask|mask", "is not a word of a rule: write ADDRESS/MASK" },
 	{ "{|}", "belongs behind the name of a field: src { ADDRESS, ADDRESS }" },
-	{ "nomatch", "is no field of a rule: what passes in spite of all lists has action pass" },
+	{ "nomatch", "is no field of a rule; sets of ipset are read by: import FILE --format ipset" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
 	{ "syn", "is not a word of a rule: write flags syn/syn,ack, or for packets that begin something state new" },
 	{ "ct|established|related|keep",

@@ -130,7 +130,7 @@ static const struct {
 	{ "tcp flags & syn == syn", "no such signs" },
 	{ "192.0.2.1 or 192.0.2.2", "several values are written A,B" },
 	{ "192.0.2.1 }", "belongs behind the name of a field" },
-	{ "192.0.2.1 nomatch", "has action pass" },
+	{ "192.0.2.1 nomatch", "sets of ipset" },
 	{ "192.0.2.1:443", "write the port as a field of its own: dport 443" },
 	{ "192.0.2.1 reject", "write action drop" },
 	{ "tcp flags syn/ack", "all flags before the slash must be behind it" },
