@@ -329,8 +329,6 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
-	if (arguments->wants_quiet)
-		output_be_quiet();
 	if (arguments->pins)
 		kernel_use_pins(arguments->pins);
 	return status;

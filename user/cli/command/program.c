@@ -56,16 +56,20 @@ const struct command *program_command(const struct command_row *row)
 	return NULL;
 }
 
-/* In the folder of this program, where a build puts it, else where `make install` does. */
+/* In the folder of this program, where a build puts it, else where `make install` does; PREFIX may be moved as a whole. */
 static void find_program(enum program_number number, char path[PATH_MAX])
 {
 	const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	const char *slash = length > 0 ? memrchr(path, '/', length) : NULL;
-	const size_t folder = slash ? slash + 1 - path : 0;
+	static const char *const folders[] = { "", "../libexec/xdp-cuckoo/" };
+	const size_t used = slash ? slash + 1 - path : 0;
 
-	snprintf(path + folder, PATH_MAX - folder, "%s", programs[number].name);
-	if (!slash || access(path, F_OK))
-		snprintf(path, PATH_MAX, LIBEXECDIR "/xdp-cuckoo/%s", programs[number].name);
+	for (size_t i = 0; slash && i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path + used, PATH_MAX - used, "%s%s", folders[i], programs[number].name);
+		if (!access(path, F_OK))
+			return;
+	}
+	snprintf(path, PATH_MAX, LIBEXECDIR "/xdp-cuckoo/%s", programs[number].name);
 }
 
 /* Returns only after an error: errno says which. */
@@ -185,6 +189,8 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	command = choose(arguments, row, count > 0);
 	if (!command)
 		return program_start(row);
+	if (arguments->wants_quiet)
+		output_be_quiet();
 	if (!strcmp(command->name, row->name) && count && command_alias_word(words[0]) &&
 	    put_alias_word(invocation, command_alias_word(words[0])))
 		return command_fail(STATUS_FULL, "no memory for the words of the command");
