@@ -61,10 +61,10 @@ put_project() {
 	build=$root/project/build
 	mkdir -p "$build/tests/fault"
 	cp -r bpf include tests user "$root/project"
-	cp -r "$BUILD/xdp-cuckoo" "$BUILD"/*.bpf.o "$BUILD/man" "$build"
+	cp -r "$BUILD"/xdp-cuckoo* "$BUILD"/*.bpf.o "$BUILD/man" "$build"
 	[ ! -d "$BUILD/verify" ] || cp -r "$BUILD/verify" "$build"
 	cp -r "$BUILD/tests/helpers" "$BUILD/tests/soak" "$build/tests"
-	cp "$BUILD/tests/fault/xdp-cuckoo" "$BUILD/tests/fault/faults" "$build/tests/fault"
+	cp "$BUILD"/tests/fault/xdp-cuckoo* "$BUILD/tests/fault/faults" "$build/tests/fault"
 	for unit; do
 		mkdir -p "$build/${unit%/*}"
 		cp "$BUILD/$unit" "$build/$unit"

@@ -43,6 +43,11 @@ test_install_and_uninstall() {
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.py
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
+		./opt/xc/libexec/xdp-cuckoo/xdp-cuckoo-bench
+		./opt/xc/libexec/xdp-cuckoo/xdp-cuckoo-exporter
+		./opt/xc/libexec/xdp-cuckoo/xdp-cuckoo-feed
+		./opt/xc/libexec/xdp-cuckoo/xdp-cuckoo-fleet
+		./opt/xc/libexec/xdp-cuckoo/xdp-cuckoo-watch
 		./opt/xc/sbin/xdp-cuckoo
 		./opt/xc/share/bash-completion/completions/xdp-cuckoo
 		./opt/xc/share/doc/xdp-cuckoo/default.conf

@@ -351,7 +351,6 @@ test_unknown_terminal() {
 	assert_output '^[0-9:]{8} passed '
 }
 
-# Without ncurses a terminal gets lines, and top says why.
 test_nothing_runs() {
 	assert_fails 1 "no filter 'default' is running here" xc top
 	assert_fails 2 "must be a time" xc top --interval never

@@ -23,7 +23,7 @@ every() {
 
 test_install() {
 	sender
-	assert_status 0 dpkg -i /debs/xdp-cuckoo_*.deb
+	assert_status 0 dpkg -i /debs/*.deb
 	assert_equal '' "$(systemctl list-units --all --plain --no-legend 'xdp-cuckoo*')" "units that it started"
 	assert_equal disabled "$(systemctl is-enabled xdp-cuckoo-exporter)" "the exporter"
 	assert_status 0 systemd-analyze verify /lib/systemd/system/xdp-cuckoo*

@@ -34,9 +34,8 @@ install_system() {
 	run_in_root "$ROOT" <<-'END_OF_STEPS'
 		apt-get -q update
 		apt-get -qy install --no-install-recommends systemd systemd-sysv udev initramfs-tools curl iputils-ping \
-			procps bash-completion man-db libmicrohttpd12 libhiredis0.14 libcurl4 redis-tools \
-			gobgpd python3 /debs/xdp-cuckoo_*.deb
-		dpkg -P xdp-cuckoo
+			procps bash-completion man-db redis-tools gobgpd python3 /debs/*.deb
+		dpkg -P xdp-cuckoo-exporter xdp-cuckoo-feed xdp-cuckoo-fleet xdp-cuckoo
 		echo MODULES=list >/etc/initramfs-tools/conf.d/modules
 		printf '%s\n' virtio_pci virtio_blk ext4 >>/etc/initramfs-tools/modules
 		apt-get -qy install --no-install-recommends linux-image-cloud-amd64
@@ -44,11 +43,16 @@ install_system() {
 	END_OF_STEPS
 }
 
-# The same package with a higher version, for an upgrade.
+# The same packages with a higher version, for an upgrade.
 make_newer() {
-	dpkg-deb -R "$ROOT"/debs/xdp-cuckoo_*.deb "$STATE/newer"
-	sed -i 's/^Version: .*/&+1/' "$STATE/newer/DEBIAN/control"
-	dpkg-deb -b "$STATE/newer" "$ROOT/debs/newer.deb" >/dev/null
+	mkdir "$ROOT/newer"
+	for package in "$ROOT"/debs/*.deb; do
+		rm -rf "$STATE/newer"
+		dpkg-deb -R "$package" "$STATE/newer"
+		version=$(dpkg-deb -f "$package" Version)
+		sed -i "s/$version/&+1/" "$STATE/newer/DEBIAN/control"
+		dpkg-deb -b "$STATE/newer" "$ROOT/newer/${package##*/}" >/dev/null
+	done
 }
 
 configure_system() {
@@ -77,7 +81,8 @@ configure_system() {
 make_disk() {
 	make_root "$ROOT" bookworm iproute2 || missing "debootstrap: $(tail -n 1 "$STATE/debootstrap")"
 	mkdir "$ROOT/debs"
-	cp "$BUILD"/deb/xdp-cuckoo_*.deb "$ROOT/debs"
+	cp "$BUILD"/deb/xdp-cuckoo*.deb "$ROOT/debs"
+	rm -f "$ROOT"/debs/*-dbgsym_*.deb
 	install_system >"$OUT/install" 2>&1 || {
 		tail -n 5 "$OUT/install" | sed 's/^/# /'
 		echo "not ok systemd: cannot install"

@@ -54,7 +54,7 @@ test_upgrade() {
 	follows=$(systemctl show -P MainPID xdp-cuckoo-follow@default)
 	ip netns exec sender ping -q -i 0.05 -I 192.0.2.1 198.51.100.7 >"$STATE/ping" 2>&1 &
 	sends=$!
-	assert_status 0 dpkg -i /debs/newer.deb
+	assert_status 0 dpkg -i --auto-deconfigure /newer/*.deb
 	kill -INT "$sends"
 	wait "$sends" || : # nothing was answered
 	grep -Eq '^[1-9][0-9]+ packets transmitted, 0 received' "$STATE/ping" || fail "passed: $(cat "$STATE/ping")"
@@ -68,6 +68,10 @@ test_upgrade() {
 }
 
 test_remove() {
+	assert_status 0 dpkg -r xdp-cuckoo-exporter xdp-cuckoo-feed xdp-cuckoo-fleet
+	assert_equal '' "$(systemctl list-units --plain --no-legend 'xdp-cuckoo-follow@*' xdp-cuckoo-exporter)" "units that run"
+	is active xdp-cuckoo@default
+	drops 192.0.2.1
 	assert_status 0 dpkg -r xdp-cuckoo
 	assert_equal '' "$(program "$(card 1)")" "the program"
 	passes 192.0.2.1
@@ -77,8 +81,8 @@ test_remove() {
 }
 
 test_purge() {
-	assert_status 0 dpkg -P xdp-cuckoo
-	find / -xdev -name '*xdp*cuckoo*' ! -path '/debs/*' ! -path '/project/*' ! -path '/var/cache/man/*' >"$STATE/left"
+	assert_status 0 dpkg -P xdp-cuckoo-exporter xdp-cuckoo-feed xdp-cuckoo-fleet xdp-cuckoo
+	find / -xdev -name '*xdp*cuckoo*' ! -path '/debs/*' ! -path '/newer/*' ! -path '/project/*' ! -path '/var/cache/man/*' >"$STATE/left"
 	find /sys/fs/bpf -mindepth 1 >>"$STATE/left"
 	assert_equal '' "$(cat "$STATE/left")" "left"
 	assert_equal '' "$(systemctl list-units --failed --plain --no-legend)" "units that failed"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fetches a URL with libcurl, or posts to it, which is loaded at the first use. Call it only in a process without privileges
- * (base/unprivileged.h), because the bytes are hostile. Limits the bytes received, the bytes unpacked, time, speed and
+ * Fetches a URL with libcurl, or posts to it. Call it only in a process without privileges (base/unprivileged.h), because the bytes are hostile. Limits the bytes received, the bytes unpacked, time, speed and
  * redirects. Refuses a redirect from https to http, and gzip data that is not complete. Takes proxies from the environment,
  * as curl(1) does, but not for headers that would go by http. Keeps connections for the next call.
  */

@@ -15,8 +15,7 @@
 /*
  * ---- redis_codec.c: the protocol of Redis in bytes ----
  *
- * hiredis formats commands and reads replies. The library is loaded on the first use, so other commands need neither the
- * package nor the time. Knows no sockets.
+ * hiredis formats commands and reads replies. Knows no sockets.
  */
 
 /* A reply with more elements, in all its arrays together, is too large. */

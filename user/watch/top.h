@@ -200,7 +200,7 @@ json_t *top_model_json(const struct top_model *model);
 
 /* ---- screen: draws a top_model on the terminal, and reads keys; only it uses ncurses ---- */
 
-/* False: input or output is not a terminal that ncurses knows, or it is not installed. top_screen_close() restores the terminal. */
+/* False: input or output is not a terminal that ncurses knows. top_screen_close() restores the terminal. */
 bool top_screen_open(void);
 void top_screen_close(void);
 

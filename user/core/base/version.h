@@ -3,6 +3,6 @@
 #ifndef XDP_CUCKOO_VERSION_H
 #define XDP_CUCKOO_VERSION_H
 
-#define VERSION "0.2.0"
+#define VERSION "0.3.0"
 
 #endif
