@@ -100,7 +100,7 @@ test_upgrade_from_the_single_package() {
 	(cd "$DEBS" && dpkg-scanpackages . 2>/dev/null) >"$STATE/single/Packages"
 	in_root "$STATE/single/single.deb" "$STATE/single/Packages" <<-'END'
 		apt-get -q update
-		apt-get -qy install --no-install-recommends /debs/single.deb
+		apt-get -qy install --no-install-recommends libncursesw6 /debs/single.deb # the tool needs it now
 		# enable UNIT[@INSTANCE]...
 		enable() {
 			mkdir -p /etc/systemd/system/multi-user.target.wants
