@@ -10,7 +10,7 @@ RELEASES=${RELEASES:-bookworm trixie}
 OUT=$BUILD/roots
 
 # The steps of every release. A second build in another folder, by a user with another umask, must make the same packages.
-# The tool and the library must be fortified, by the names of the checked functions that they call.
+# The programs and the library must be fortified, by the names of the checked functions that they call.
 steps() {
 	cat <<-'END'
 		cd /src
@@ -27,9 +27,10 @@ steps() {
 			cmp "$file" "/another/place/build/deb/${file##*/}"
 		done
 
-		dpkg-deb -x build/deb/xdp-cuckoo_*.deb /unpacked
-		dpkg-deb -x build/deb/libxdp-cuckoo1_*.deb /unpacked
-		for file in /unpacked/usr/sbin/xdp-cuckoo /unpacked/usr/lib/*/libxdp-cuckoo.so.1; do
+		for package in build/deb/*.deb; do
+			dpkg-deb -x "$package" /unpacked
+		done
+		for file in /unpacked/usr/sbin/xdp-cuckoo /unpacked/usr/libexec/xdp-cuckoo/* /unpacked/usr/lib/*/libxdp-cuckoo.so.1; do
 			objdump -T "$file" | grep -q __memcpy_chk
 			readelf -d "$file" | grep -q BIND_NOW
 		done
