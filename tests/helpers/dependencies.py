@@ -16,8 +16,8 @@ import sys
 # sequence, "again", is what a program compares with the first.
 OF_MAPS = {"xc_buckets": "bucket", "xc_records": "record"}
 OF_LINES = {
-    "active": "&config->active % ABI_TABLES",
-    "flip": "shapes_active[family] & 1",
+    "active": "READ_ONCE(config->active) % ABI_TABLES",
+    "flip": "shapes_active[family]) & 1",
     "shapes": "READ_ONCE(list->",
     "sequence": "view->sequence = READ_ONCE(table->sequence)",
 }

@@ -272,7 +272,7 @@ static enum command_status fill_standard_files(void)
 /* Keeps the words of main(), and sees that the tool which has started this program is of the same version. */
 static enum command_status check_start(int argc, char **argv)
 {
-	const char *tool = getenv(STARTED_BY);
+	const char *tool = secure_getenv(STARTED_BY);
 
 	words_of_main = calloc(argc + 1, sizeof(*words_of_main));
 	if (!words_of_main)
