@@ -148,9 +148,6 @@ static enum command_status flush_list(const struct invocation *invocation, const
 	error = command_import_list(&emptying, NULL, 0, &result, &reason);
 	if (error) {
 		json_decref(result.answer);
-		if (error == -ESRCH)
-			return command_fail(STATUS_NO, "%s; xdp-cuckoo%s flush deletes all rules", reason.text,
-					    session_name_option(invocation->name));
 		return command_fail_list(error, &reason);
 	}
 	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",

@@ -95,7 +95,7 @@ static const struct advice advices[] = {
 	{ "decisions|tempban",
 	  "write: xdp-cuckoo add ADDRESS timeout 1h, del or list; those of CrowdSec are read by: xdp-cuckoo crowdsec" },
 	{ "commit", "each change is stored and active at once; after --confirm TIME: xdp-cuckoo confirm" },
-	{ "reset", "to count from 0: xdp-cuckoo stats --reset; to delete all rules: xdp-cuckoo flush" },
+	{ "reset", "to count from 0: xdp-cuckoo stats --reset" },
 	{ "zero", "to count from 0: xdp-cuckoo stats --reset" },
 	{ "swap|replace", "an import replaces a list at once: xdp-cuckoo import FILE --list NAME --replace" },
 	{ "update|sync|fetch",
