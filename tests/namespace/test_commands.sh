@@ -33,6 +33,9 @@ test_programs() {
 	assert_fails 3 '"status": 3' "$STATE/xdp-cuckoo" --json publish
 	# A program that is no program.
 	echo >"$STATE/xdp-cuckoo-fleet"
+	chown 65534 "$STATE/xdp-cuckoo-fleet"
+	assert_fails 3 'is not installed' "$STATE/xdp-cuckoo" publish
+	chown 0 "$STATE/xdp-cuckoo-fleet"
 	assert_fails 3 "cannot start $STATE/xdp-cuckoo-fleet for the command publish: Permission denied" "$STATE/xdp-cuckoo" publish
 }
 

@@ -56,17 +56,21 @@ const struct command *program_command(const struct command_row *row)
 	return NULL;
 }
 
-/* In the folder of this program, where a build puts it, else where `make install` does; PREFIX may be moved as a whole. */
+/*
+ * In the folder of this program, where a build puts it, else where `make install` does; PREFIX may be moved as a whole. In a
+ * folder where everybody may write, a program of another user than this one's owner is none.
+ */
 static void find_program(enum program_number number, char path[PATH_MAX])
 {
 	const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	const char *slash = length > 0 ? memrchr(path, '/', length) : NULL;
 	static const char *const folders[] = { "", "../libexec/xdp-cuckoo/" };
 	const size_t used = slash ? slash + 1 - path : 0;
+	struct stat self, other;
 
 	for (size_t i = 0; slash && i < sizeof(folders) / sizeof(folders[0]); i++) {
 		snprintf(path + used, PATH_MAX - used, "%s%s", folders[i], programs[number].name);
-		if (!access(path, F_OK))
+		if (!stat("/proc/self/exe", &self) && !stat(path, &other) && (!other.st_uid || other.st_uid == self.st_uid))
 			return;
 	}
 	snprintf(path, PATH_MAX, LIBEXECDIR "/xdp-cuckoo/%s", programs[number].name);
