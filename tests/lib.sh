@@ -350,6 +350,46 @@ assert_prints() {
 	assert_equal "$expected_text" "$(cat "$STATE/out")" "what it prints: $*"
 }
 
+# again COMMAND...: in the receiving namespace; started again and again as a unit is, even if it does not end by itself.
+again() {
+	# shellcheck disable=SC2016 # of the inner shell
+	nsenter --net="/run/netns/$RX" sh -c 'while sleep 0.5; do timeout -s KILL 3 "$@"; done' sh "$@" >/dev/null 2>"$STATE/again.err" </dev/null &
+	WAIT_LOG=$STATE/again.err
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+}
+
+# ahead SECONDS ARGUMENT...: `xc` by a clock that is so far ahead, or less than 0: behind.
+ahead() {
+	ahead_s=$1
+	shift
+	in_rx env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" CLOCK_SHIFT_S="$ahead_s" "$TOOL" --state "$STATE/store" "$@"
+}
+
+# heard LIST: when its source has said something.
+heard() {
+	xc lists --json | jq -r --arg list "$1" '.[] | select(.list == $list) | "\(.imported) \(.fetched)"'
+}
+
+# stays LIST: whether that is the same after two starts.
+stays() {
+	stays_as=$(heard "$1")
+	sleep 8
+	[ "$stays_as" = "$(heard "$1")" ]
+}
+
+# silence_is LIST SILENT [SECONDS]: whether status and the alert's metric say that its source is silent, 0 or 1, so much later.
+silence_is() {
+	run ahead "${3:-0}" status
+	[ "$STATUS" -ge "$2" ] && [ "$(grep -cE "^not fed: *(.*; )?$1: (never|for )" "$STATE/out")" -eq "$2" ] &&
+		ahead "${3:-0}" metrics | grep -q "^xdp_cuckoo_list_not_fed{name=\"default\",list=\"$1\"} $2\$"
+}
+
+# assert_silent LIST STALE_S: starts of its feed are no word of its source: after the stale time it is told.
+assert_silent() {
+	wait_for "silence" stays "$1"
+	silence_is "$1" 1 "$2" || { show_run; fail "a silent source is called fed"; }
+}
+
 # --- the runner
 
 # run_one FUNCTION: in a shell of its own, with fresh namespaces and state.

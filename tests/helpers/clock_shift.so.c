@@ -64,3 +64,13 @@ int gettimeofday(struct timeval *now, void *zone)
 	now->tv_sec += shift_s("CLOCK_SHIFT_S");
 	return status;
 }
+
+time_t time(time_t *copy)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (copy)
+		*copy = now.tv_sec;
+	return now.tv_sec;
+}

@@ -435,6 +435,36 @@ test_not_fed() {
 	bouncer_stop
 }
 
+# Each way to be dead, under a bouncer that is started again and again.
+test_a_dead_local_api_is_seen() {
+	lapi
+	on_exit 'kill -CONT "$LAPI" 2>/dev/null'
+	configure
+	xc load vrx >/dev/null
+	decide '1 Ip 192.0.2.66 1h cscli x'
+	mv "$STATE/key" "$STATE/right"
+	echo wrong >"$STATE/key"
+	chmod 600 "$STATE/key"
+	again "$TOOL" --state "$STATE/store" crowdsec --config "$STATE/conf"
+	case_begin "a wrong key from the first"
+	wait_for "word of it" silence_is crowdsec 1
+	wait_for "no other word" stays crowdsec
+	silence_is crowdsec 1 || fail "$(cat "$STATE/out")"
+	mv "$STATE/right" "$STATE/key"
+	for way in 'mode 403|mode fine' 'kill -STOP $LAPI|kill -CONT $LAPI' \
+		'in_rx iptables -I INPUT -p tcp --dport 8080 -j DROP|in_rx iptables -F INPUT' 'lapi_stop|lapi' \
+		'lapi_stop; write_list hand 7; xc import "$STATE/hand" --list crowdsec|lapi'; do
+		case_begin "$way"
+		wait_for "the source" silence_is crowdsec 0
+		eval "${way%|*}" >/dev/null 2>&1
+		assert_silent crowdsec 13
+		eval "${way#*|}"
+	done
+	case_begin "a clock that was a day ahead"
+	wait_for "the source" silence_is crowdsec 0
+	silence_is crowdsec 1 -86400 || fail "$(cat "$STATE/out")"
+}
+
 # 100,000 decisions when the bouncer starts; then one more.
 test_many_decisions() {
 	lapi

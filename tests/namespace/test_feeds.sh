@@ -24,10 +24,12 @@ certificates() {
 
 # serve PORT ADDRESS [PLAIN_PORT]: with the certificate of the address. Not by in_rx: $! must be the server.
 serve() {
+	rm -f "$STATE/www/ready.$1"
 	# shellcheck disable=SC2086 # one word or none
 	nsenter --net="/run/netns/$RX" python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
 		>"$STATE/server" 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	PROVIDER=$!
+	on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$STATE/server wait_for "a provider" [ -e "$STATE/www/ready.$1" ]
 }
 
@@ -110,6 +112,29 @@ test_a_refresh_after_a_restore() {
 	assert_status 0 xc restore "$STATE/b"
 	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
 	assert_equal '1 3 4' "$(listed)" "rules"
+}
+
+# Each way to be dead, for fetches of which each is killed.
+test_a_dead_provider_is_seen() {
+	provider
+	xc load vrx >/dev/null 2>&1
+	right=$PROVIDER
+	serve "$OTHER" 192.0.2.1
+	PROVIDER=$right
+	case_begin "the certificate of another"
+	configure "https://127.0.0.1:$OTHER/list" 'every = 1m'
+	again "$TOOL" --state "$STATE/store" refresh feed --force --config "$STATE/conf"
+	wait_for "word of it" silence_is feed 1
+	configure list 'every = 1m'
+	for way in 'kill -STOP $PROVIDER|kill -CONT $PROVIDER' \
+		'in_rx iptables -I INPUT -p tcp --dport $PORT -j DROP|in_rx iptables -F INPUT' 'kill -9 $PROVIDER|serve $PORT 127.0.0.1' \
+		'kill -9 $PROVIDER; write_list hand 7; xc import "$STATE/hand" --list feed|:'; do
+		case_begin "$way"
+		wait_for "the source" silence_is feed 0
+		eval "${way%|*}" >/dev/null 2>&1
+		assert_silent feed 181
+		eval "${way#*|}"
+	done
 }
 
 # What is added to such a list by hand is gone after the next fetch, so add and del say so.

@@ -4,6 +4,22 @@
 . tests/lib.sh
 . tests/namespace/fleet.sh
 
+# Each way to be dead, under a follower that is started again and again.
+test_a_dead_broker_is_seen() {
+	fleet
+	again "$TOOL" --state "$STATE/store" follow --config "$FLEET_CONF"
+	assert_status 0 publish add 192.0.2.1 --list bad
+	for way in 'redis CONFIG SET requirepass other|redis -a other CONFIG SET requirepass ""' 'kill -STOP $BROKER_PID|kill -CONT $BROKER_PID' \
+		'ip -n "$TX" link set vtx down|ip -n "$TX" link set vtx up' 'broker_kill|broker_start' \
+		'broker_kill; write_list hand 7; xc import "$STATE/hand" --list bad|broker_start'; do
+		case_begin "$way"
+		wait_for "the source" silence_is bad 0
+		eval "${way%|*}" >/dev/null 2>&1
+		assert_silent bad 181
+		eval "${way#*|}" >/dev/null
+	done
+}
+
 test_the_filter_goes_on_without_a_broker() {
 	fleet
 	follow_start

@@ -125,7 +125,6 @@ const struct command command_flowspec = {
 
 #define MEMORY (1ULL << 30)     /* for libraries, and for an answer that has grown to its limit */
 #define DECISION_MEMORY 4096ULL /* the most that a decision takes */
-#define STALE_POLLS 12          /* an answer may be late, or an error end soon */
 
 static enum command_status run_crowdsec(const struct invocation *invocation)
 {
@@ -164,7 +163,7 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 		keeper.action = options->action;
 		keeper.rules_max = options->rules_max;
 		keeper.memory = MEMORY + options->rules_max * DECISION_MEMORY;
-		keeper.stale_ms = STALE_POLLS * options->every_ms;
+		keeper.stale_ms = CROWDSEC_STALE_POLLS * options->every_ms;
 		error = list_keeper_run(&keeper, &reason);
 		if (error == -ENODATA)
 			reason_set(&reason, error, "the reader of decisions has ended: the rules end at their times");

@@ -23,7 +23,6 @@
 #define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
-#define STALE_S 180            /* without such a note, the lists count as not fed */
 #define RESTART_MIN_MS 100     /* before another reader is started; doubles while readers fail */
 #define RESTART_MAX_MS 60000
 #define ONCE_MS 30000           /* --once gives up after so long without a broker */
@@ -541,7 +540,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	following->apply.fleet = following->start.fleet = follow->name;
 	following->apply.state = follow->state;
 	following->apply.name = follow->name;
-	following->apply.stale_s = follow->is_once ? 0 : STALE_S;
+	following->apply.stale_s = follow->is_once ? 0 : FLEET_STALE_S;
 	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
 	following->start.is_once = follow->is_once;
 	following->start.secrets = &following->secrets;

@@ -68,8 +68,7 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
 		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
 
-		error = list->stale_s || list->imported_s ? 0 :
-							    command_expect_list(store, invocation, name, stale_s, &why);
+		error = config_must_expect(list) ? command_expect_list(store, invocation, name, stale_s, &why) : 0;
 		if (error)
 			return reason_set(reason, error, "list '%s': %s", name, why.text);
 	}

@@ -383,21 +383,25 @@ static void check_whole(struct config_reading *reading)
 			      "[flowspec] and [crowdsec] keep the same list, %s", config->crowdsec.list);
 }
 
-#define SILENT_S 60 /* such a source says something every few seconds */
-
 const char *config_source(const struct config *config, size_t index, __s64 *stale_s)
 {
-	const char *const services[] = { config->crowdsec.list, config->flowspec.list };
+	const struct {
+		const char *list;
+		__s64 stale_ms;
+	} services[] = { { config->crowdsec.list, CROWDSEC_STALE_POLLS * config->crowdsec.every_ms },
+			 { config->flowspec.list, config->flowspec.stale_ms } };
 
 	for (size_t i = 0; i < config->lists_count; i++) {
 		*stale_s = 3 * config->list[i].every_ms / 1000;
 		if (config->list[i].url && !index--)
 			return config->list[i].name;
 	}
-	*stale_s = SILENT_S;
-	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-		if (services[i] && !index--)
-			return services[i];
+	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++) {
+		*stale_s = services[i].stale_ms / 1000;
+		if (services[i].list && !index--)
+			return services[i].list;
+	}
+	*stale_s = FLEET_STALE_S;
 	return index < config->fleet.lists_count ? config->fleet.lists[index] : NULL;
 }
 
@@ -412,6 +416,11 @@ bool config_has_source(const struct config *config, const char *list)
 	return false;
 }
 
+bool config_must_expect(const struct store_list *list)
+{
+	return !list->stale_s && strncmp(list->source, "fleet ", strlen("fleet "));
+}
+
 void config_expect(const char *name, struct store_lists *lists)
 {
 	struct reason ignored;
@@ -422,12 +431,16 @@ void config_expect(const char *name, struct store_lists *lists)
 	if (config_open(NULL, name, NULL, &config, &ignored))
 		return;
 	for (size_t i = 0, k = 1; (source = config_source(config, i, &stale_s)); i++) {
+		const unsigned int known = store_lists_find(lists, source);
+		struct store_list *list;
+
 		while (k < STORE_LISTS_MAX && *lists->list[k].name)
 			k++;
-		if (!store_lists_find(lists, source) && !*lists->list[k].name) {
-			snprintf(lists->list[k].name, ABI_NAME_BYTES, "%s", source);
-			lists->list[k].stale_s = stale_s;
-		}
+		list = &lists->list[known ? known : k];
+		if (!config_must_expect(list) || (!known && *list->name))
+			continue;
+		snprintf(list->name, ABI_NAME_BYTES, "%s", source);
+		list->stale_s = stale_s;
 	}
 	config_close(config);
 }

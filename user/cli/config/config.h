@@ -257,6 +257,12 @@ void config_close(struct config *config);
  */
 const char *config_source(const struct config *config, size_t index, __s64 *stale_s);
 
+#define CROWDSEC_STALE_POLLS 12 /* an answer may be late, or an error end soon */
+#define FLEET_STALE_S 180       /* the broker is noted as heard each minute */
+
+/* Whether such a list is new, or was last imported by hand, so it has no stale_s yet. `follow --once` wants none. */
+bool config_must_expect(const struct store_list *list);
+
 /* Whether one of these has the name. */
 bool config_has_source(const struct config *config, const char *list);
 

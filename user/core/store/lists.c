@@ -372,6 +372,9 @@ __s64 store_list_silent_s(const struct store_list *list, const struct store_feed
 	const __s64 last_s = feed->fetched_s > list->imported_s ? feed->fetched_s : list->imported_s;
 	const __s64 silent_s = time(NULL) - last_s;
 
+	/* A time far ahead is from a clock that was wrong. */
+	if (list->stale_s && -silent_s > list->stale_s)
+		return list->stale_s + 1LL;
 	return list->stale_s && silent_s > list->stale_s ? silent_s : 0;
 }
 
