@@ -436,6 +436,7 @@ test_not_fed() {
 }
 
 # Each way to be dead, under a bouncer that is started again and again.
+# shellcheck disable=SC2016 # for eval
 test_a_dead_local_api_is_seen() {
 	lapi
 	on_exit 'kill -CONT "$LAPI" 2>/dev/null'

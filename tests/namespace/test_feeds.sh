@@ -115,6 +115,7 @@ test_a_refresh_after_a_restore() {
 }
 
 # Each way to be dead, for fetches of which each is killed.
+# shellcheck disable=SC2016 # for eval
 test_a_dead_provider_is_seen() {
 	provider
 	xc load vrx >/dev/null 2>&1

@@ -5,6 +5,7 @@
 . tests/namespace/fleet.sh
 
 # Each way to be dead, under a follower that is started again and again.
+# shellcheck disable=SC2016 # for eval
 test_a_dead_broker_is_seen() {
 	fleet
 	again "$TOOL" --state "$STATE/store" follow --config "$FLEET_CONF"
