@@ -798,8 +798,11 @@ test_full_disk() {
 	assert_status 1 full_disk FAULT_LASTS=1 confirm
 	assert_error 'not confirmed in time cannot be undone yet: .*No space'
 	assert_error 'too late: '
-	assert_status 1 full_disk FAULT_LASTS=1 check
-	assert_error 'cannot be undone yet'
+	# However often the store is opened, the filter that passes everything goes on doing so.
+	for _ in 1 2 3 4; do
+		assert_status 1 full_disk FAULT_LASTS=1 check
+		assert_error 'cannot be undone yet'
+	done
 	assert_status 0 full_disk FAULT_LASTS=1 unload vrx
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"

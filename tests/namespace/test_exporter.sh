@@ -94,7 +94,7 @@ test_a_scrape_is_what_metrics_prints() {
 test_values_follow_traffic_and_filters() {
 	serve
 	ask GET /metrics
-	assert_equal 'xdp_cuckoo_build_info{version="0.2.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
+	assert_equal 'xdp_cuckoo_build_info{version="0.3.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
 	filter_some
 	scrape
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'

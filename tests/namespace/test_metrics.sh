@@ -10,7 +10,7 @@ PORT=19100
 
 test_nothing_runs() {
 	read_metrics
-	assert_equal 'xdp_cuckoo_build_info{version="0.2.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
+	assert_equal 'xdp_cuckoo_build_info{version="0.3.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
 }
 
 test_values() {

@@ -16,6 +16,8 @@ static void set_run(struct abi_config *config, __u32 bit, bool is_set)
 		__atomic_fetch_and(&config->run, ~bit, __ATOMIC_RELEASE);
 }
 
+#define ROUNDING_TICKS 2 /* see ticks_at() */
+
 static void set_unconfirmed(struct abi_config *config, __u64 pending_id, __u32 tick)
 {
 	config->pending_id = pending_id;
@@ -30,6 +32,10 @@ int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_m
 
 	if (error)
 		return error;
+	/* A deadline that stays may be a tick or two later by rounding. A filter that passes everything must not filter again. */
+	if (run_is_unconfirmed(&filter->kernel) && filter->kernel.config->pending_id == pending_id &&
+	    tick - filter->kernel.config->confirm_by <= ROUNDING_TICKS)
+		tick = filter->kernel.config->confirm_by;
 	set_unconfirmed(filter->kernel.config, pending_id, tick);
 	if (filter->successor)
 		set_unconfirmed(filter->successor->filter.kernel.config, pending_id, tick);
