@@ -457,7 +457,7 @@ def up(course):
     def apply(model):
         model.table = kind
         model.policy.update(policies)
-        model.monitor_only = monitor == "yes" if monitor else model.monitor_only
+        model.monitor_only = monitor == "yes"
         for name, found in wanted:
             model.take_in(name, found, model.end_of, True)
         return 0
