@@ -39,7 +39,7 @@ static int ask_later(struct store *store, struct finding *finding)
 	    !rule_intersect(&fragments, finding->asked, &later))
 		return 0;
 	error = query_decide(store, &later, finding->packets, &finding->later);
-	finding->has_later = !error && !finding->later.is_listed &&
+	finding->has_later = !error && (!finding->later.is_listed || finding->later.rule.action == RULE_MONITOR) &&
 			     (finding->later.decision >= QUERY_BLOCKED) != (finding->store.decision >= QUERY_BLOCKED);
 	return error;
 }
