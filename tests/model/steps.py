@@ -269,7 +269,7 @@ def delete_list(course, begins=None):
     begins = not is_dry and (wants_pending(course) if begins is None else begins)
 
     apply = (lambda model: 0 if name in model.lists else 1) if is_dry else list_deletion(name)
-    return to_confirm(Step(["lists", "delete", name] + (["--dry-run"] if is_dry else force(course)), apply), begins)
+    return to_confirm(Step(["lists", "delete", name] + (["--dry-run"] if is_dry else []) + force(course), apply), begins)
 
 
 def expire(_):
