@@ -48,7 +48,7 @@ class Course:
         with open(os.path.join(self.dir, "fleet.conf"), "w") as out:
             out.write("[fleet]\nbroker = 127.0.0.1\nlists = %s\nhost = h1\nresync-jitter = 1s\n" % FLEET)
         with open(os.path.join(self.dir, "feed.conf"), "w") as out:
-            out.write("[filter]\ninterfaces = %s\n[list %s]\nurl = http://127.0.0.1:%u/\n" % (
+            out.write("[filter]\ninterfaces = %s\n[list %s]\nurl = http://127.0.0.1:%u/\nforce = yes\n" % (
                 self.options.interface, FEED, self.options.provider.port))
         self.options.provider.path = os.path.join(self.dir, "provided")
         if self.options.broker:
