@@ -253,7 +253,7 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
-plots: ## draw the plots of README.md from tests/bench/results.txt
+plots: ## draw the plots of the READMEs from tests/bench/results.txt
 	$(Q)sh tests/packages/install.sh $(BENCH_PACKAGES)
 	$(Q)sh tests/bench/readme_plots.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Draws the two plots of README.md, lookup.svg and changes.svg, from results.txt beside this file.
+# Draws lookup.svg, which README.md of the project shows, and changes.svg, which that of this folder shows, from results.txt.
 set -eu
 cd "$(dirname "$0")"
 scratch=$(mktemp -d)
