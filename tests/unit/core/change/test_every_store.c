@@ -16,59 +16,18 @@ TEST(test_every_store)
 
 TEST_MAIN(NULL, NULL)
 #else
-#include <arpa/inet.h>
-#include <linux/if_ether.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <net/if.h>
 #include <time.h>
 
-#include "change/change.h"
-#include "change/internal.h"
-#include "unit/clock_fixture.h"
+#include "steps/changes.h"
 #include "steps/crash.h"
 
-#define NAME "default"
-#define FRAMES 48
-#define FRAME_BYTES 96
-#define CONFIRM_MS 60000
-#define BURST 12 /* frames that use up what a meter of 10/s has */
-
-static char state_dir[] = "/dev/shm/xdp-cuckoo-test.XXXXXX";
-
-/* ---- the panel ---- */
-
-struct frame {
-	__u8 *bytes;
-	size_t length;
-	char text[200];
-	int verdict[MEMORY_INTERFACES]; /* the last one */
-	int way[MEMORY_INTERFACES];     /* to fewer drops: 1; to more: -1; 0: it has not changed */
-};
-
-static struct frame panel[FRAMES];
-static __u8 *panel_memory;
-static size_t panel_count;
 static uint64_t judged;
 static char failure[512];
 static const char *change_text = "";
 static char crash_dir[64];
 static uint64_t crashes;
 
-/* A burst shows a rate, too: 0: all drop; 2: all pass. */
-static int judge_frame(const struct frame *frame)
-{
-	int passed = 0;
-
-	for (int i = 0; i < BURST; i++) {
-		passed += path_judge(frame->bytes, frame->length).verdict != VERDICT_DROP;
-		if (!path_used_count)
-			return passed ? 2 : 0;
-	}
-	path_put_back();
-	return passed == 0 ? 0 : passed == BURST ? 2 : 1;
-}
+/* ---- every store ---- */
 
 static void judge_panel(uintptr_t address)
 {
@@ -108,246 +67,6 @@ static void panel_begin(void)
 			if (memory_path(interface))
 				panel[i].verdict[interface] = judge_frame(&panel[i]);
 		}
-}
-
-static void add_frame(const char *src, const char *dst, __u16 sport, __u16 dport, bool is_tcp)
-{
-	struct frame *frame = &panel[panel_count];
-	__u8 *at = panel_memory + panel_count++ * FRAME_BYTES;
-	struct ethhdr *ethernet = (void *)at;
-	const bool is_ipv6 = strchr(src, ':');
-	__be16 *ports;
-
-	memset(at, 0, FRAME_BYTES);
-	frame->bytes = at;
-	at += sizeof(*ethernet);
-	if (is_ipv6) {
-		struct ipv6hdr *ip = (void *)at;
-
-		ethernet->h_proto = htons(ETH_P_IPV6);
-		ip->version = 6;
-		ip->nexthdr = is_tcp ? IPPROTO_TCP : IPPROTO_UDP;
-		ip->payload_len = htons(20);
-		inet_pton(AF_INET6, src, &ip->saddr);
-		inet_pton(AF_INET6, dst, &ip->daddr);
-		at += sizeof(*ip);
-	} else {
-		struct iphdr *ip = (void *)at;
-
-		ethernet->h_proto = htons(ETH_P_IP);
-		*ip = (struct iphdr){
-			.version = 4, .ihl = 5, .tot_len = htons(40), .protocol = is_tcp ? IPPROTO_TCP : IPPROTO_UDP
-		};
-		inet_pton(AF_INET, src, &ip->saddr);
-		inet_pton(AF_INET, dst, &ip->daddr);
-		at += sizeof(*ip);
-	}
-	ports = (void *)at;
-	ports[0] = htons(sport);
-	ports[1] = htons(dport);
-	at[13] = is_tcp ? FLOW_TCP_SYN : 0;
-	at[12] = 0x50;
-	frame->length = at + 20 - frame->bytes;
-	snprintf(frame->text, sizeof(frame->text), "%s %s -> %s:%u", is_tcp ? "tcp" : "udp", src, dst, dport);
-}
-
-static const char *const sources4[] = { "10.77.0.1", "10.77.0.2", "10.77.0.129", "10.77.1.1", "10.78.0.1", "192.0.2.9" };
-static const char *const sources6[] = { "2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db9::1" };
-
-static void fill_panel(void)
-{
-	if (!panel_memory)
-		panel_memory = mmap(NULL, FRAMES * FRAME_BYTES, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	panel_count = 0;
-	for (size_t i = 0; i < COUNT(sources4); i++) {
-		add_frame(sources4[i], "198.51.100.7", 1111, 53, false);
-		add_frame(sources4[i], "198.51.100.7", 1111, 22, true);
-		add_frame(sources4[i], "198.51.100.8", 2222, 80, true);
-	}
-	for (size_t i = 0; i < COUNT(sources6); i++) {
-		add_frame(sources6[i], "2001:db8:f::7", 1111, 53, false);
-		add_frame(sources6[i], "2001:db8:f::8", 2222, 80, true);
-	}
-}
-
-/* ---- a filter ---- */
-
-static void open_session(struct session *session)
-{
-	struct reason reason;
-
-	if (session_open(session, state_dir, NAME, &reason))
-		fail_msg("%s", reason.text);
-}
-
-static struct {
-	struct abi_options options;
-	unsigned int interfaces;
-} loaded;
-
-/* Loads the rules of the store in `state`. False: see *reason. */
-static bool load_from(const char *state, __u64 capacity, struct reason *reason)
-{
-	struct reason unseen;
-	struct session session;
-	struct filter *filter;
-
-	if (session_open_to_load(&session, state, NAME, false, &unseen, reason) ||
-	    session_load(&session, &loaded.options, capacity, &filter, reason))
-		return false;
-	for (unsigned int i = 0; i < loaded.interfaces; i++)
-		memory_attach(&filter->kernel, i, false);
-	session_start(&session);
-	session_close(&session);
-	return true;
-}
-
-static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int interfaces)
-{
-	struct reason reason;
-	char command[64];
-
-	loaded.options = (struct abi_options){
-		.format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact, .is_alone = !has_room
-	};
-	loaded.interfaces = interfaces;
-	fake_clock = clock_start;
-	memory_reset(seed);
-	snprintf(command, sizeof(command), "rm -rf %s/*", state_dir);
-	if (system(command))
-		abort();
-	if (!load_from(state_dir, 900, &reason))
-		fail_msg("%s", reason.text);
-}
-
-/* Time passes for the store and for packets. */
-static void pass_time(__s64 ms)
-{
-	clock_advance(ms);
-	path_jiffies += ms * MEMORY_JIFFIES_A_S / 1000;
-}
-
-/*
- * ---- changes: lines of words ----
- *
- * add RULE, del RULE, policy NAME VERDICT, monitor-only on|off, clear, more N, fewer N (unrelated addresses), at-once,
- * pending, which makes the change wait for `confirm`; expire; list NAME, of which the rules are from there on, hand; give
- * RULE, which the owner gives up; replace SEED, which gives the owner drawn rules and no others; alone: undo, confirm, wait MS.
- */
-
-static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
-{
-	int error = 0;
-
-	for (unsigned int i = 0; i < count && !error; i++) {
-		struct rule rule;
-		enum store_added added;
-		enum store_deleted deleted;
-		char text[64];
-
-		snprintf(text, sizeof(text), "10.99.%u.%u", i / 256, i % 256);
-		error = rule_parse(text, &rule, reason);
-		if (!error)
-			error = is_add ? change_add(session, &rule, &added, reason) :
-					 change_del(session, &rule, &deleted, reason);
-	}
-	return error;
-}
-
-static int set(struct session *session, const char *name, const char *value)
-{
-	struct store_settings settings;
-
-	store_settings(session->store, &settings);
-	if (!strcmp(name, "monitor-only"))
-		settings.is_monitor_only = !strcmp(value, "on");
-	else
-		settings.policy[!strcmp(name, "no-rule") ? OUTCOME_NO_RULE : OUTCOME_NOT_IP] =
-			strcmp(value, "drop") ? VERDICT_PASS : VERDICT_DROP;
-	return store_set_settings(session->store, &settings);
-}
-
-#define RULES 51
-static const char *const rules[RULES];
-
-static int replace(struct session *session, uint64_t seed, struct reason *reason)
-{
-	struct rule_set wanted = {};
-	struct rule_diff diff;
-	struct rule rule;
-	int error = 0;
-
-	for (int i = 0; i < 6 && !error; i++) {
-		error = rule_parse(rules[random_below(&seed, RULES)], &rule, reason);
-		if (!error)
-			error = rule_set_add(&wanted, &rule);
-	}
-	rule_set_sort(&wanted);
-	if (random_below(&seed, 2))
-		change_at_once(session);
-	rule_diff_begin(&diff, &wanted, 1ULL << session->owner, !random_below(&seed, 3));
-	if (!error)
-		error = change_compare(session, &diff, reason);
-	if (!error)
-		error = change_replace(session, &diff, NULL, NULL, reason);
-	rule_set_close(&wanted);
-	rule_diff_close(&diff);
-	return error;
-}
-
-static int do_line(struct session *session, const char *line, struct reason *reason)
-{
-	char verb[16], first[16] = "", second[16] = "";
-	struct rule rule;
-	enum store_added added;
-	enum store_deleted deleted;
-	__u64 expired;
-	int error;
-
-	sscanf(line, "%15s %15s %15s", verb, first, second);
-	if (!strcmp(verb, "policy") || !strcmp(verb, "monitor-only"))
-		return *second ? set(session, first, second) : set(session, verb, first);
-	if (!strcmp(verb, "clear"))
-		return change_clear(session, reason);
-	if (!strcmp(verb, "more") || !strcmp(verb, "fewer"))
-		return bulk(session, *verb == 'm', atoi(first), reason);
-	if (!strcmp(verb, "pending"))
-		return change_set_pending(session, CONFIRM_MS, reason);
-	if (!strcmp(verb, "expire"))
-		return change_expire(session, &expired, reason);
-	if (!strcmp(verb, "list") || !strcmp(verb, "hand"))
-		return change_open_list(session, *first ? first : NULL, *first ? "drawn" : NULL, reason);
-	if (!strcmp(verb, "replace"))
-		return replace(session, atoi(first), reason);
-	if (!strcmp(verb, "at-once")) {
-		change_at_once(session);
-		return 0;
-	}
-	error = rule_parse(line + strlen(verb) + 1, &rule, reason);
-	if (error)
-		return error;
-	if (!strcmp(verb, "give"))
-		return change_give_up(session, &rule, &deleted, reason);
-	return !strcmp(verb, "add") ? change_add(session, &rule, &added, reason) :
-				      change_del(session, &rule, &deleted, reason);
-}
-
-static int do_lines(struct session *session, const char *const *lines, size_t count, struct reason *reason)
-{
-	bool was_waiting;
-	int error;
-
-	if (!strcmp(lines[0], "undo"))
-		return change_undo(session, reason);
-	if (!strcmp(lines[0], "confirm"))
-		return change_confirm(session, &was_waiting, reason);
-	error = change_begin(session, reason);
-	if (error)
-		return error;
-	for (size_t i = 0; i < count && !error; i++)
-		error = do_line(session, lines[i], reason);
-	return change_end(session, error, reason);
 }
 
 /* ---- crashes ---- */
@@ -492,19 +211,6 @@ static int judged_change(const char *const *lines, size_t count, uint64_t every)
 	return error;
 }
 
-static void plain_change(const char *const *lines, size_t count)
-{
-	struct reason reason = {};
-	struct session session;
-
-	open_session(&session);
-	if (do_lines(&session, lines, count, &reason))
-		fail_msg("%s", reason.text);
-	session_close(&session);
-}
-
-#define LINES(...) (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ }))
-
 /* ---- the tests ---- */
 
 /* A planted store is found. */
@@ -573,60 +279,6 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
-static const char *const rules[RULES] = {
-	"10.77.0.1",
-	"10.77.0.2",
-	"10.77.0.0/24",
-	"10.77.0.0/25",
-	"10.77.0.128/25",
-	"10.76.0.0/14",
-	"10.77.0.0/16",
-	"10.77.0.1 action pass",
-	"10.77.0.0/24 action pass",
-	"10.77.0.0/25 action pass",
-	"10.77.0.1 action monitor",
-	"10.77.0.0/24 proto udp dport 53",
-	"proto udp dport 53",
-	"proto tcp dport 22",
-	"proto tcp dport 80",
-	"proto udp dport 53 action pass",
-	"dst 198.51.100.7",
-	"dst 198.51.100.8 action pass",
-	"dst 198.51.100.0/24",
-	"10.77.0.0/24 proto udp rate 10/s",
-	"10.77.0.1 rate 10/s",
-	"proto udp dport 53 rate 10/s",
-	"proto tcp rate 10/s",
-	"proto tcp state new",
-	"10.77.0.0/24 state new",
-	"10.77.0.1 state new",
-	"proto tcp flags syn/syn,ack",
-	"2001:db8::/32",
-	"2001:db8::/48",
-	"2001:db8::1",
-	"2001:db8::1 action pass",
-	"2001:db8::/33",
-	"2001:db8::/31",
-	"2001:db8::/32 proto udp dport 53",
-	"10.77.0.1 timeout 1h",
-	"10.77.0.0/24 timeout 1h",
-	"10.77.0.1 action pass timeout 1h",
-	"proto udp",
-	"proto udp action pass",
-	"10.64.0.0/10",
-	"10.77.0.0/23",
-	"10.77.0.0/22",
-	"10.77.0.0/24 timeout 8s",
-	"10.77.0.1 timeout 3s",
-	"10.77.0.0/25 action pass timeout 5s",
-	"10.77.0.0/24 proto udp rate 20/s",
-	"proto udp dport 53 rate 2/s",
-	"10.77.0.0/25 rate 3/s timeout 5s",
-	"2001:db8::/32 rate 10/s",
-	"2001:db8::1 timeout 5s",
-	"proto udp length 20-100",
-};
-
 static const char *const others[] = {
 	"policy no-rule drop",
 	"policy no-rule pass",
@@ -666,7 +318,7 @@ static void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], cons
 
 		if (random_below(seed, 12))
 			snprintf(text[*count], sizeof(text[0]), "%s %s", verbs[random_below(seed, COUNT(verbs))],
-				 rules[random_below(seed, RULES)]);
+				 rules[random_below(seed, COUNT(rules))]);
 		else
 			snprintf(text[*count], sizeof(text[0]), "replace %u", (unsigned int)random_below(seed, 100000));
 		lines[*count] = text[*count];
@@ -745,21 +397,6 @@ TEST(test_fresh_changes)
 
 	print_message("# SEED=%llu\n", (unsigned long long)seed);
 	run_seed(seed);
-}
-
-static int setup_all(void **state)
-{
-	(void)state;
-	return mkdtemp(state_dir) ? 0 : -1;
-}
-
-static int teardown_all(void **state)
-{
-	char command[64];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", state_dir);
-	return system(command);
 }
 
 TEST_MAIN(setup_all, teardown_all)
