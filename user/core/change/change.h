@@ -3,27 +3,38 @@
  * Changes the rules: in the store, and in the tables of all running filters. Every change goes through here.
  * This folder knows no commands and prints nothing.
  *
- * Words: a filter runs on interfaces and has one table (filter/filter.h). A session is one process that
- * has the store and all filters of one name open for writing. A key is one entry that a rule needs
- * in a table; most rules need one. The guard lists the flows that must stay unblocked
+ * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one process that
+ * has the store and all filters of one name open for writing. A key makes one entry in a table; most rules have
+ * one. The guard lists the flows that must stay unblocked
  * (host/protected_flows.h). A change is pending if it will be undone unless `confirm` comes in time. A rule
  * has ended when its timeout is over. The other words, as shape and generation, are in include/abi.h.
  *
- * The order of a change; commit.c follows it:
- * - No key enters a table before the change is complete and the guard has allowed it.
- * - New shapes are published and added keys enter every table before the store commits. After the commit the policies
- *   change, then deleted keys leave the tables, then old shapes. So a packet meets old and new rules together until the
- *   first key leaves, and each verdict changes at most once. A crash can leave extra keys in a table, but no key of a
- *   committed rule is missing. Signals that end the process wait for the end of the change.
- * - Pass rules and their shapes enter before drop rules, and leave after them. So a packet that a pass rule
- *   protects is never dropped in between.
- * - A table has the generation ABI_GENERATION_DIRTY from its first change until it is equal to the store again. A
- *   writer that finds a generation other than the store's makes the table equal to the store.
+ * The order of a change, for a table that is changed in place, as by `del 10.77.0.0/24`, `add 10.77.0.0/25`,
+ * `add 10.77.0.128/25` in one batch (commit.c; entries.c has the steps of the keys):
+ *
+ *    rules.c changes rules in the store's transaction; lockout.c asks the guard
+ *    the table gets the generation ABI_GENERATION_DIRTY
+ *    the new shapes are published beside the old ones, and new rates get meters
+ *    keys of pass rules enter                                  here a packet meets old rules and new ones together;
+ *    wait until packets that began before have ended           a pass rule wins, so none is dropped in between
+ *    keys of drop rules enter, then those of monitor rules
+ *    the store commits                                         a crash: extra keys before it, no missing one after it
+ *    policies change
+ *    wait, as before
+ *    keys that no rule has any more leave: those of drop rules, then of pass rules, then of monitor rules
+ *    the old shapes and meters leave; the table gets the store's generation
+ *
+ * So each verdict changes at most once. Signals that end the process wait for the end of the change. A writer that finds a
+ * generation other than the store's makes the table equal to the store (filter_update()).
  *
  * A table is not changed in place if the added keys do not fit, if the change must take effect at once, or if the
  * store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a new table is filled with the
  * future content of the store before the commit. It takes the old table's place after the commit, and its policies come
- * with it. A table that must be repaired is replaced, too: nothing tells which of its entries are of pass rules.
+ * with it. A table that must be repaired is replaced too, if it can be: nothing tells which of its entries are of pass rules.
+ *
+ * Files: session.c opens and closes; rules.c, rule_diff.c say what changes; pending_keys.c keeps its keys; entries.c moves
+ * them; filter_change.c has the states of a table; commit.c the order; confirm_and_undo.c and confirm_watchdog.c what
+ * --confirm takes back; lockout.c refuses what would cut this host off; query.c says which rule decides about a flow.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H

@@ -20,7 +20,7 @@
 
 void filter_change_begin(struct filter *filter)
 {
-	filter_forget_shapes(filter);
+	filter_read_published(filter);
 	filter->way = FILTER_KEY_BY_KEY;
 }
 

@@ -157,7 +157,7 @@ int filter_reopen(struct filter *filter, struct reason *reason)
 	error = filter_open_table_memory(filter, filter_geometry(&filter->kernel));
 	if (!error) {
 		filter->table.used = filter_abi_table(filter)->used;
-		filter_forget_shapes(filter);
+		filter_read_published(filter);
 		return 0;
 	}
 	/* Commands report -EINVAL as bad input, which this is not. */
@@ -240,7 +240,7 @@ __u64 filter_room(const struct kernel_filter *kernel)
 	return filter_tables(kernel) == 1 ? filter_all_slots(kernel) : kernel->config->table[1].first_slot;
 }
 
-bool filter_holds(const struct filter *filter, __u64 keys)
+bool filter_has_room(const struct filter *filter, __u64 keys)
 {
 	return keys <= table_slots(&filter->table) * TABLE_LOAD_PERCENT / 100;
 }
@@ -250,7 +250,7 @@ __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
 	const __u64 room = filter_room(&filter->kernel);
 	__u64 wanted;
 
-	if (filter_holds(filter, keys))
+	if (filter_has_room(filter, keys))
 		return table_slots(&filter->table);
 	wanted = table_slots_for(keys + keys / 2);
 	/* If the room of the maps takes the keys and an eighth more, use all of it: new maps need a new program. */

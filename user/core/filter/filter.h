@@ -5,6 +5,15 @@
  * user/core/table/ changes the table. The rules come from a store. This folder sets a filter up, makes it equal to its
  * store, replaces its table by a new one, and publishes its shapes. user/core/change/ decides what changes. include/abi.h
  * defines key, shape, hint, record, generation, tick and epoch.
+ *
+ * How a whole table comes to hold what the store holds:
+ *   filter_update()            when a command opens the filter: looks at the generation; repairs by one of the others
+ *   filter_fill()              in place: adds what is missing, then removes what is too much
+ *   filter_refill()            by filter_rebuild() if that can be, else by filter_fill()
+ *   filter_rebuild()           filter_build_successor(), then filter_switch()
+ *   filter_build_successor()   a new table beside this one, also from an open transaction; no packet uses it yet
+ *   filter_switch()            all packets use the new table from here on; counts are carried over
+ *   filter_take_over()         a new filter from the store takes the place of one of another version
  */
 #ifndef XDP_CUCKOO_FILTER_H
 #define XDP_CUCKOO_FILTER_H
@@ -165,7 +174,7 @@ int filter_rebuild(struct filter *filter, struct store *store, const struct abi_
 void filter_drop_successor(struct filter *filter);
 
 /* Forgets the shapes that are not published. Call this before the first key of a change. */
-void filter_forget_shapes(struct filter *filter);
+void filter_read_published(struct filter *filter);
 
 /*
  * Adds a key that ends at a tick (0: never). Packets find it if its shape is published. 0; -ENOSPC; -E2BIG:
@@ -177,7 +186,7 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 bool filter_has_aged(const struct filter *filter, __u32 tick);
 
 /*
- * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still during a
+ * The tick (see kernel/ticks.c) at which a timeout of the store ends. The store's clock stands still during a
  * transaction. So filter_tick() subtracts the time since the clock was set (store_lag_ms()). Timeout 0 gives tick 0:
  * never.
  */

@@ -74,7 +74,7 @@ void filter_settle_panic(struct abi_config *config, const struct abi_config *old
 __u64 filter_all_slots(const struct kernel_filter *kernel);
 
 /* Whether so many keys fit into the table. */
-bool filter_holds(const struct filter *filter, __u64 keys);
+bool filter_has_room(const struct filter *filter, __u64 keys);
 
 /* ---- filter.c ---- */
 

@@ -189,7 +189,7 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 	in_config->geometry = table_geometry(slots);
 	in_config->sequence = in_config->moves = in_config->used = in_config->longest_path = 0;
 	memset(in_config->shapes, 0, sizeof(in_config->shapes));
-	filter_forget_shapes(new);
+	filter_read_published(new);
 	error = filter_open_table_memory(new, in_config->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) :

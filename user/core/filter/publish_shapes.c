@@ -10,7 +10,7 @@
 #include "filter/hints.h"
 #include "filter/internal.h"
 
-void filter_forget_shapes(struct filter *filter)
+void filter_read_published(struct filter *filter)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(filter_abi_table(filter), family);

@@ -123,7 +123,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
 		filter_lay_out(&filter->kernel, 1, all);
 	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= all) {
-		if (!filter_holds(filter, info->keys) && fits_whole) {
+		if (!filter_has_room(filter, info->keys) && fits_whole) {
 			table_close(&filter->table);
 			error = filter_open_table_memory(filter, whole);
 		} else if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST)) {
@@ -142,7 +142,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	error = filter_configure(filter, store, reason);
 	if (error)
 		return error;
-	if (!filter_holds(filter, info->keys)) {
+	if (!filter_has_room(filter, info->keys)) {
 		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, info->keys), reason);
 		if (!error)
 			filter->kernel.config->generation = info->generation;

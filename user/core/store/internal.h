@@ -260,7 +260,7 @@ int store_shapes_save(struct store *store);
 int store_shapes_keep(struct store *store);
 int store_shapes_forget_kept(struct store *store);
 
-/* ---- old_values.c ---- */
+/* ---- pending_change.c ---- */
 
 /*
  * Call store_save_old_value() before the pending change touches a rule: it keeps its old value and its addition. `value` is

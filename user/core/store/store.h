@@ -7,14 +7,17 @@
  * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct
  * rule_shape -> number of keys, and the shape that packets are looked up by: the "probed" shape), "deadlines"
  * (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
- * before the pending change), "undo_lists" (name -> the list before the pending change) and "feeds" (name of a list
- * -> struct store_feed).
+ * before the pending change), "undo_lists" (name -> the list before the pending change), "feeds" (name of a list
+ * -> struct store_feed), "added" (who added a rule, and when) and "undo_added" (the same, before the pending change).
  *
  * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
  * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot, this clock has advanced as far as the
  * wall clock. If the wall clock was set during the boot before, that step does not count. It never runs backwards.
  *
- * A change is pending until it is confirmed or undone. An owner of a rule is the operator or a list.
+ * An owner of a rule is the operator or a list. A change is pending until it is confirmed or undone. Its life:
+ * store_set_pending() notes its id and deadline in "meta". From then on each first touch of a rule, list, setting or
+ * addition puts the value of before into "undo", "undo_lists", "meta" or "undo_added" (pending_change.c, lists.c, settings.c).
+ * Later changes alter both values. store_undo_each() brings the old ones back; store_forget_pending() clears them.
  */
 #ifndef XDP_CUCKOO_STORE_H
 #define XDP_CUCKOO_STORE_H
