@@ -262,13 +262,13 @@ wait_for() {
 	waited_for=$1
 	shift
 	end=$(($(date +%s) + WAIT_S))
-	while ! "$@" >/dev/null 2>&1; do
-		[ "$(date +%s)" -lt "$end" ] || break
+	until "$@" >/dev/null 2>&1; do
+		if [ "$(date +%s)" -ge "$end" ]; then
+			tail -n 30 "$WAIT_LOG"
+			fail "waited $WAIT_S s for $waited_for"
+		fi
 		sleep 0.1
 	done
-	"$@" >/dev/null 2>&1 && return
-	tail -n 30 "$WAIT_LOG"
-	fail "waited $WAIT_S s for $waited_for"
 }
 
 # has_ended PID: whether a process in the background has ended, also if the shell has not waited for it yet.
