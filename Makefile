@@ -87,8 +87,7 @@ ARCHIVE := $(BUILD)/libxdp-cuckoo.a
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
-CONCEPTS_PAGES := user/package/man/xdp-cuckoo.7 user/package/man/xdp-cuckoo-fleet.7 \
-	user/package/man/xdp-cuckoo-flowspec.7 user/package/man/xdp-cuckoo-drivers.7
+CONCEPTS_PAGES := $(wildcard user/package/man/*.7)
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
 # Links: names of before that still work.

@@ -213,7 +213,7 @@ test_64_kinds_a_family() {
 		head -n 64 "$STATE/kinds6" | flows_of_kinds 2001:db8:a: 2001:db8:b: ::1
 		flows pass 192.1.0.1 2001:db8:c::1
 	} | traffic || fail "wrong verdicts"
-	case_begin "new prefix lengths of a kind, as xdp-cuckoo(7) says"
+	case_begin "new prefix lengths of a kind, as xdp-cuckoo-design(7) says"
 	assert_fails 4 'room for no more' xc add 203.0.112.0/20 dport 8
 	assert_status 0 xc add 203.0.112.0/21 dport 8
 	assert_equal 64 "$(probes ipv4)" "probes"

@@ -54,10 +54,11 @@ test_install_and_uninstall() {
 		./opt/xc/share/doc/xdp-cuckoo/integrations.md
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
+		./opt/xc/share/man/man7/xdp-cuckoo-design.7
 		./opt/xc/share/man/man7/xdp-cuckoo-drivers.7
 		./opt/xc/share/man/man7/xdp-cuckoo-fleet.7
 		./opt/xc/share/man/man7/xdp-cuckoo-flowspec.7
-		./opt/xc/share/man/man7/xdp-cuckoo.7
+		./opt/xc/share/man/man7/xdp-cuckoo-operation.7
 		./opt/xc/share/man/man8/xdp-cuckoo.8
 		./opt/xc/share/xdp-cuckoo/grafana/xdp-cuckoo.json
 		./opt/xc/share/xdp-cuckoo/prometheus/alerts.yml

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Suricata's alerts become bans by the lines of xdp-cuckoo(7): on recorded events, which a file (eve.json) grows by, or
+# Suricata's alerts become bans by the lines of xdp-cuckoo-operation(7): on recorded events, which a file (eve.json) grows by, or
 # which come by a socket to the units of integrations/README.md; then by Debian's suricata itself.
 . tests/lib.sh
 
 SURICATA=${SURICATA:-$BUILD/packages/suricata/usr/bin/suricata}
-PAGE=user/package/man/xdp-cuckoo.7
+PAGE=user/package/man/xdp-cuckoo-operation.7
 
 # event TYPE SEVERITY SOURCE: a line of eve.json, as Suricata 6 writes it.
 event() {

@@ -47,7 +47,7 @@ test_quick_start() {
 }
 
 test_pages_and_completion() {
-	for page in '8 xdp-cuckoo' '7 xdp-cuckoo' '7 xdp-cuckoo-fleet' '7 xdp-cuckoo-flowspec' '7 xdp-cuckoo-drivers' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
+	for page in '8 xdp-cuckoo' '7 xdp-cuckoo-operation' '7 xdp-cuckoo-design' '7 xdp-cuckoo-fleet' '7 xdp-cuckoo-flowspec' '7 xdp-cuckoo-drivers' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
 		# shellcheck disable=SC2086 # two words
 		assert_status 0 man -w $page
 	done
