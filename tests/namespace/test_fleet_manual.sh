@@ -30,7 +30,7 @@ prepare() {
 	printf '#!/bin/sh\nexec bash "%s/tests/helpers/redis-server.sh" "$@"\n' "$PWD" >"$STATE/bin/redis-server"
 	chmod +x "$STATE"/bin/*
 	export STATE
-	sed -n '/^\.SH PRODUCTION/,/^\.SH CONFIG/p' "$PAGE" | sed -n '/^\.EX/,/^\.EE/p' |
+	sed -n '/^\.SH PRODUCTION/,/^\.SH SEE/p' "$PAGE" | sed -n '/^\.EX/,/^\.EE/p' |
 		sed "/^\.E[XE]/d; s/\\\\-/-/g; s/192\.0\.2\.10/$BROKER/g" >"$STATE/steps"
 	sed '/^xdp-cuckoo /d' "$STATE/steps" >"$STATE/steps.files"
 	sed -n '/^xdp-cuckoo /p' "$STATE/steps" >"$STATE/steps.commands"

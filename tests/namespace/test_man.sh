@@ -93,7 +93,7 @@ test_examples_of_rules_are_rules() {
 
 test_formats_of_lists() {
 	"$TOOL" help import | sed -n 's/^  \([a-z][a-z]*\)   *[^ ].*/\1/p' | sort -u >"$STATE/program"
-	sed -n '/^\.SH LISTS/,/^\.SH BATCHES/ s/^\.B \([a-z]*\)$/\1/p' "$RULES_PAGE" | sort >"$STATE/page"
+	sed -n '/^\.SH LISTS/,/^\.SH SEE/ s/^\.B \([a-z]*\)$/\1/p' "$RULES_PAGE" | sort >"$STATE/page"
 	assert_same "formats of lists"
 }
 
