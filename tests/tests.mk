@@ -59,7 +59,12 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(BUILD)/tests/unit/core/change/test_every_store: private LDFLAGS += -Wl,--allow-multiple-definition
+$(BUILD)/tests/unit/core/change/test_every_store $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -Wl,--allow-multiple-definition
+# The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
+ifeq ($(findstring -fsanitize,$(CFLAGS)),)
+$(BUILD)/tests/unit/core/change/test_readers: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
+$(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -nodefaultlibs -lc -lgcc
+endif
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Each test program is one file, linked with the layers that it tests and those below.

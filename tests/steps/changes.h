@@ -40,7 +40,7 @@ static __u8 *panel_memory;
 static size_t panel_count;
 
 /* A burst shows a rate, too: 0: all drop; 2: all pass. */
-static int judge_frame(const struct frame *frame)
+static inline int judge_frame(const struct frame *frame)
 {
 	int passed = 0;
 
@@ -165,7 +165,7 @@ static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int inter
 }
 
 /* Time passes for the store and for packets. */
-static void pass_time(__s64 ms)
+static inline void pass_time(__s64 ms)
 {
 	clock_advance(ms);
 	path_jiffies += ms * MEMORY_JIFFIES_A_S / 1000;
@@ -357,6 +357,59 @@ static void plain_change(const char *const *lines, size_t count)
 }
 
 #define LINES(...) (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ }))
+
+static const char *const others[] = {
+	"policy no-rule drop",
+	"policy no-rule pass",
+	"monitor-only on",
+	"monitor-only off",
+	"clear",
+	"more 20",
+	"fewer 20",
+	"more 400",
+	"fewer 400",
+	"at-once",
+	"at-once",
+	"expire",
+	"list a",
+	"list a",
+	"list b",
+};
+
+/* `is_waiting`: a change waits for `confirm`. */
+static inline void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
+{
+	*count = 0;
+	if (!random_below(seed, 8)) {
+		lines[(*count)++] = random_below(seed, 2) ? "wait 4000" : "wait 130000";
+		return;
+	}
+	if (is_waiting && !random_below(seed, 3)) {
+		lines[(*count)++] = random_below(seed, 3) ? "undo" : "confirm";
+		return;
+	}
+	if (!is_waiting && !random_below(seed, 3))
+		lines[(*count)++] = "pending";
+	if (!random_below(seed, 3))
+		lines[(*count)++] = others[random_below(seed, COUNT(others))];
+	for (size_t rules_left = 1 + random_below(seed, 5); rules_left; rules_left--) {
+		static const char *const verbs[] = { "add", "add", "add", "del", "del", "give" };
+
+		if (random_below(seed, 12))
+			snprintf(text[*count], sizeof(text[0]), "%s %s", verbs[random_below(seed, COUNT(verbs))],
+				 rules[random_below(seed, COUNT(rules))]);
+		else
+			snprintf(text[*count], sizeof(text[0]), "replace %u", (unsigned int)random_below(seed, 100000));
+		lines[*count] = text[*count];
+		++*count;
+	}
+}
+
+/* Whether a change waits for `confirm` after one that begins with this line. */
+static inline bool still_waits(bool is_waiting, const char *line)
+{
+	return !strcmp(line, "pending") || (is_waiting && strcmp(line, "undo") && strcmp(line, "confirm"));
+}
 
 static int setup_all(void **state)
 {

@@ -64,7 +64,7 @@ static inline void crash_child(enum crash_way way)
 	signal(SIGTRAP, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL); /* the crash may be in a handler */
-	every_store_protect((uintptr_t)memory.start, memory.used, false);
+	every_store_protect((uintptr_t)memory.start, memory.used, EVERY_STORE_FREE);
 	snprintf(file, sizeof(file), "%s/lock.mdb", crash.copy);
 	unlink(file);
 	snprintf(file, sizeof(file), "%s/data.mdb", crash.copy);

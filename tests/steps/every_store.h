@@ -14,6 +14,7 @@
 #include "steps/memory_kernel.h"
 
 #define EVERY_STORE_TRAP 0x100 /* the trap flag of the processor */
+#define EVERY_STORE_FREE (PROT_READ | PROT_WRITE)
 
 static struct {
 	/* Handlers of signals use all of these. */
@@ -21,16 +22,18 @@ static struct {
 	volatile uintptr_t address;
 	volatile uint64_t stores;
 	volatile bool is_on;
+	bool is_whole;       /* watches all maps: those that no packet can reach yet, or any more, too */
+	uint64_t before[16]; /* the 128 bytes from the line of `address` on, before the store */
 	volatile uint64_t tables;
 } every_store;
 
 /* The rights of whole pages. */
-static inline void every_store_protect(uintptr_t start, size_t bytes, bool is_on)
+static inline void every_store_protect(uintptr_t start, size_t bytes, int rights)
 {
 	const uintptr_t first = start & ~(MEMORY_PAGE - 1),
 			end = (start + bytes + MEMORY_PAGE - 1) & ~(MEMORY_PAGE - 1);
 
-	if (bytes && mprotect((void *)first, end - first, is_on ? PROT_READ : PROT_READ | PROT_WRITE))
+	if (bytes && mprotect((void *)first, end - first, rights))
 		abort();
 }
 
@@ -51,16 +54,31 @@ static inline uint64_t every_store_tables(void)
  */
 static inline void every_store_watch(void)
 {
-	every_store_protect((uintptr_t)memory.start, memory.used, false);
+	every_store_protect((uintptr_t)memory.start, memory.used, every_store.is_whole ? PROT_READ : EVERY_STORE_FREE);
 	every_store.tables = every_store_tables();
-	for (size_t i = 0; i < MEMORY_INTERFACES; i++) {
+	for (size_t i = 0; i < MEMORY_INTERFACES && !every_store.is_whole; i++) {
 		if (!memory_path(i))
 			continue;
-		every_store_protect((uintptr_t)path.config, sizeof(*path.config), true);
+		every_store_protect((uintptr_t)path.config, sizeof(*path.config), PROT_READ);
 
 		for (int map = 0; map < PATH_RANGES; map++)
-			every_store_protect((uintptr_t)path.range[map].start, path.range[map].bytes, true);
+			every_store_protect((uintptr_t)path.range[map].start, path.range[map].bytes, PROT_READ);
 	}
+}
+
+/* In place of the C library's. Most that is cleared is clear: such a store is no step, and need not be caught. */
+void *memset(void *to, int value, size_t bytes)
+{
+	const uint64_t word = (uint8_t)value * 0x0101010101010101ULL;
+	char *at = to, *end = at + bytes;
+
+	if (memory.start && at >= memory.start && at < memory.start + memory.used && !((uintptr_t)at % 8))
+		for (; end - at >= 8; at += 8)
+			if (*(volatile uint64_t *)at != word)
+				*(volatile uint64_t *)at = word;
+	bytes = end - at;
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+	return to;
 }
 
 static void every_store_fault(int number, siginfo_t *info, void *context)
@@ -73,7 +91,8 @@ static void every_store_fault(int number, siginfo_t *info, void *context)
 		return;
 	}
 	every_store.address = address;
-	every_store_protect(address, 64, false);
+	memcpy(every_store.before, (void *)(address & ~63UL), sizeof(every_store.before));
+	every_store_protect(address, 64, EVERY_STORE_FREE);
 	at->uc_mcontext.gregs[REG_EFL] |= EVERY_STORE_TRAP;
 }
 
@@ -88,7 +107,7 @@ static void every_store_done(int number, siginfo_t *info, void *context)
 	if (every_store_tables() != every_store.tables)
 		every_store_watch();
 	else
-		every_store_protect(every_store.address, 64, true);
+		every_store_protect(every_store.address, 64, PROT_READ);
 }
 
 /* A step that is no store: a program is exchanged. */
@@ -117,7 +136,7 @@ static inline void every_store_end(void)
 {
 	every_store.is_on = false;
 	memory.step = NULL;
-	every_store_protect((uintptr_t)memory.start, memory.used, false);
+	every_store_protect((uintptr_t)memory.start, memory.used, EVERY_STORE_FREE);
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGTRAP, SIG_DFL);
 }

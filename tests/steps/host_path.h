@@ -162,7 +162,7 @@ static inline struct abi_rates *maps_rates(void)
 
 /* What the first use of a meter found, so that path_put_back() can undo what a frame costs. */
 #define PATH_METERS 64
-static struct {
+static struct path_used {
 	__u32 number;
 	__u64 spent;
 	struct abi_rate_credit credit;

@@ -35,7 +35,8 @@ static struct {
 		bool is_outgoing; /* it runs on sent packets */
 	} interface[MEMORY_INTERFACES];
 	uint64_t seed;
-	void (*step)(void); /* after each change of a program on an interface; or NULL */
+	void (*step)(void);  /* after each change of a program on an interface; or NULL */
+	void (*grace)(void); /* while the writer waits until all look-ups that have begun are over; or NULL */
 } memory;
 
 static inline void memory_reset(uint64_t seed)
@@ -122,6 +123,14 @@ static inline void memory_ranges(void)
 	path.range[PATH_HINTS].bytes = ABI_HINTS(table->hint_shift);
 	path.range[PATH_RATE_LINES].start = (const char *)&path.rates->line[table->first_rate_line];
 	path.range[PATH_RATE_LINES].bytes = ABI_RATE_LINES * sizeof(path.rates->line[0]);
+}
+
+/* A reader that stands still may see the other table become active. */
+static inline void memory_whole_ranges(void)
+{
+	path.range[PATH_BUCKETS].start = path.range[PATH_RECORDS].start = path.range[PATH_HINTS].start = memory.start;
+	for (enum path_range range = 0; range < PATH_RATE_LINES; range++)
+		path.range[range].bytes = memory.used;
 }
 
 /* The maps of the filter on an interface, for the packet path. False: no filter is there. */
@@ -304,12 +313,14 @@ int ticks_left(__u32 tick, __s64 *left_ms, struct reason *reason)
 	return 0;
 }
 
-/* No look-up is under way while the writer waits: see the tests of readers in the middle. */
+/* No look-up is under way while the writer waits: steps/readers.h. */
 static unsigned int memory_graces;
 
 int grace_wait(void)
 {
 	memory_graces++;
+	if (memory.grace)
+		memory.grace();
 	return 0;
 }
 

@@ -279,53 +279,6 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
-static const char *const others[] = {
-	"policy no-rule drop",
-	"policy no-rule pass",
-	"monitor-only on",
-	"monitor-only off",
-	"clear",
-	"more 20",
-	"fewer 20",
-	"more 400",
-	"fewer 400",
-	"at-once",
-	"at-once",
-	"expire",
-	"list a",
-	"list a",
-	"list b",
-};
-
-/* `is_waiting`: a change waits for `confirm`. */
-static void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
-{
-	*count = 0;
-	if (!random_below(seed, 8)) {
-		lines[(*count)++] = random_below(seed, 2) ? "wait 4000" : "wait 130000";
-		return;
-	}
-	if (is_waiting && !random_below(seed, 3)) {
-		lines[(*count)++] = random_below(seed, 3) ? "undo" : "confirm";
-		return;
-	}
-	if (!is_waiting && !random_below(seed, 3))
-		lines[(*count)++] = "pending";
-	if (!random_below(seed, 3))
-		lines[(*count)++] = others[random_below(seed, COUNT(others))];
-	for (size_t rules_left = 1 + random_below(seed, 5); rules_left; rules_left--) {
-		static const char *const verbs[] = { "add", "add", "add", "del", "del", "give" };
-
-		if (random_below(seed, 12))
-			snprintf(text[*count], sizeof(text[0]), "%s %s", verbs[random_below(seed, COUNT(verbs))],
-				 rules[random_below(seed, COUNT(rules))]);
-		else
-			snprintf(text[*count], sizeof(text[0]), "replace %u", (unsigned int)random_below(seed, 100000));
-		lines[*count] = text[*count];
-		++*count;
-	}
-}
-
 static void run_seed(uint64_t seed)
 {
 	const uint64_t changes = environment_number("EVERY_STORE_CHANGES", 12);
@@ -347,8 +300,7 @@ static void run_seed(uint64_t seed)
 		change_text = shown;
 		error = judged_change(lines, count, environment_number("EVERY_STORE_CRASH_AT", 1999));
 		if (!error)
-			is_waiting = !strcmp(lines[0], "pending") ||
-				     (is_waiting && strcmp(lines[0], "undo") && strcmp(lines[0], "confirm"));
+			is_waiting = still_waits(is_waiting, lines[0]);
 		if (*failure)
 			fail_msg("seed %llu, change %llu (%d): %s", (unsigned long long)seed, (unsigned long long)i,
 				 error, failure);

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * No look-up in the middle of a change meets a mixture, wherever it stands still, and while any steps of the writer happen:
+ * each frame gets the verdict of the old rules or of the new ones. SEED and READERS_SEEDS say which changes are drawn.
+ */
+#include "unit/test.h"
+
+#if !defined(__x86_64__) || !defined(CALLS_BEFORE_LOADS)
+TEST(test_readers)
+{
+	fprintf(stderr, "skipped: single steps need x86-64, and no other sanitizer\n");
+	skip();
+}
+
+TEST_MAIN(NULL, NULL)
+#else
+#include "steps/changes.h"
+#include "steps/readers.h"
+
+static char failure[512];
+static const char *change_text = "";
+static size_t frame_number;
+static int wanted[2];
+
+/* Where an address is, for people. */
+static const char *place_text(uintptr_t address)
+{
+	static const char *const names[KERNEL_MAPS] = { [KERNEL_CONFIG] = "config",
+							[KERNEL_BUCKETS] = "buckets",
+							[KERNEL_RECORDS] = "records",
+							[KERNEL_HINTS] = "hints",
+							[KERNEL_RATES] = "rates" };
+	static char text[2][64];
+	static int turn;
+
+	turn = !turn;
+	snprintf(text[turn], sizeof(text[turn]), "?");
+	for (size_t i = 0; i < memory.filters_count; i++)
+		for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+			const struct kernel_map *map = &memory.filters[i].filter.map[name];
+			const size_t at = address - (uintptr_t)map->memory;
+
+			if (names[name] && at < map->bytes)
+				snprintf(text[turn], sizeof(text[turn]), "%s of filter %zu + %zu", names[name], i + 1,
+					 at);
+		}
+	return text[turn];
+}
+
+static void judge(int verdict, size_t from, struct reader_stop first, struct reader_stop second)
+{
+	if (verdict == wanted[0] || verdict == wanted[1] || *failure)
+		return;
+	(void)second;
+	if (first.place > reader.places) {
+		snprintf(failure, sizeof(failure), "a reader of %s after %zu steps says %d in: %s",
+			 panel[frame_number].text, from, verdict, change_text);
+		return;
+	}
+	snprintf(failure, sizeof(failure),
+		 "a reader of %s that began after %zu steps and stood still at load %zu (%s) until step %zu (%s) says %d in: "
+		 "%.160s",
+		 panel[frame_number].text, from, first.place, place_text(reader.place[first.place].address), first.step,
+		 place_text((uintptr_t)memory.start + 8UL * replay.step[first.step - 1].word), verdict, change_text);
+}
+
+static int judge_now(size_t step, size_t interface)
+{
+	int verdict;
+
+	replay_go(step);
+	if (!memory_path(interface))
+		return 1;
+	verdict = path_judge(reader.frame, reader.bytes).verdict != VERDICT_DROP;
+	reader_put_back();
+	return verdict;
+}
+
+/* With `is_spent`, all meters are empty. */
+static void stand_all(bool is_spent)
+{
+	for (size_t i = 0; i < ABI_RATES; i++)
+		path_credits[i].empty_at = is_spent ? path_jiffies : 0;
+	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++)
+		for (frame_number = 0; frame_number < panel_count && !*failure; frame_number++) {
+			reader.frame = panel[frame_number].bytes;
+			reader.bytes = panel[frame_number].length;
+			wanted[1] = judge_now(replay.count, interface);
+			wanted[0] = judge_now(0, interface);
+			readers_stand(interface, judge);
+		}
+	memset(path_credits, 0, sizeof(path_credits));
+	replay_go(replay.count);
+}
+
+/* One change, with readers in the middle. */
+static int stood_change(const char *const *lines, size_t count)
+{
+	static char shown[1024];
+	struct reason reason = {};
+	struct session session;
+	const bool waits = !strncmp(lines[0], "wait", 4);
+	size_t used = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < count && used < sizeof(shown); i++)
+		used += snprintf(shown + used, sizeof(shown) - used, "%s; ", lines[i]);
+	change_text = shown;
+	if (waits)
+		pass_time(atoi(lines[0] + 5));
+	else
+		open_session(&session);
+	replay_record_begin();
+	if (waits)
+		open_session(&session); /* undoes what is due */
+	else
+		error = do_lines(&session, lines, count, &reason);
+	replay_record_end();
+	session_close(&session);
+	stand_all(false);
+	if (strstr(shown, "rate"))
+		stand_all(true);
+	return error;
+}
+
+static void print_readers(void)
+{
+	print_message(
+		"# %llu pairs of a step and a place, %llu with several steps: %llu readers, %llu of whom stood still\n",
+		(unsigned long long)readers.pairs, (unsigned long long)readers.spans, (unsigned long long)readers.noted,
+		(unsigned long long)readers.tried);
+}
+
+/* Two planted stores, between which everything passes. */
+TEST(test_a_planted_mixture_is_found)
+{
+	volatile __u32 *run;
+
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.1"));
+	memory_path(0);
+	run = &path.config->run;
+	replay_record_begin();
+	*run = 0;
+	*run = ABI_RUN_SET_UP;
+	replay_record_end();
+	stand_all(false);
+	assert_string_not_equal(failure, "");
+	*failure = '\0';
+}
+
+TEST(test_small_changes)
+{
+	static const char *const changes[][6] = {
+		{ "add 10.77.0.1" },
+		{ "add 10.77.0.0/24", "del 10.77.0.1" },
+		{ "del 10.77.0.0/24", "add 10.77.0.0/25", "add 10.77.0.128/25" },
+		{ "add 10.77.0.1 action pass", "add 10.77.0.0/24" },
+		{ "del 10.77.0.1 action pass", "del 10.77.0.0/25", "del 10.77.0.128/25", "add 10.77.0.1" },
+		{ "add proto udp dport 53 rate 10/s", "del 10.77.0.1" },
+		{ "add proto udp dport 53 rate 20/s" },
+		{ "del proto udp dport 53 rate 20/s", "add proto udp dport 53" },
+		{ "policy no-rule drop", "add 10.77.0.1 action pass" },
+		{ "policy no-rule pass", "del 10.77.0.1 action pass", "add 10.77.0.0/16" },
+		{ "monitor-only on", "add 2001:db8::/32" },
+		{ "monitor-only off", "del 2001:db8::/32" },
+		{ "at-once", "add 10.77.0.2", "del 10.77.0.0/16" },
+		{ "clear" },
+	};
+
+	fill_panel();
+	for (int kind = 0; kind < 4; kind++) {
+		load(kind & 1, kind & 2, 1, 1);
+		for (size_t i = 0; i < COUNT(changes); i++) {
+			size_t count = 0;
+
+			while (count < COUNT(changes[i]) && changes[i][count])
+				count++;
+			stood_change(changes[i], count);
+			if (*failure)
+				fail_msg("kind %d: %s", kind, failure);
+		}
+	}
+	print_readers();
+}
+
+static void run_seed(uint64_t seed)
+{
+	const uint64_t changes = environment_number("READERS_CHANGES", 12);
+	uint64_t random = seed;
+	bool is_waiting = false;
+
+	fill_panel();
+	load(random_below(&random, 4), random_below(&random, 4), seed, 1 + random_below(&random, 2));
+	for (uint64_t i = 0; i < changes; i++) {
+		char text[8][128];
+		const char *lines[8];
+		size_t count;
+		int error;
+
+		draw_change(&random, is_waiting, text, lines, &count);
+		error = stood_change(lines, count);
+		if (!error)
+			is_waiting = still_waits(is_waiting, lines[0]);
+		if (*failure)
+			fail_msg("seed %llu, change %llu (%d): %s", (unsigned long long)seed, (unsigned long long)i,
+				 error, failure);
+	}
+}
+
+TEST(test_drawn_changes)
+{
+	const uint64_t first = seed_of_run(), seeds = environment_number("READERS_SEEDS", 12);
+
+	for (uint64_t seed = first; seed < first + seeds; seed++)
+		run_seed(seed);
+	print_readers();
+}
+
+TEST_MAIN(setup_all, teardown_all)
+#endif
