@@ -335,7 +335,7 @@ int query_find_part(struct store *store, const struct rule *asked, enum query_pa
 
 /*
  * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard, or will do so when a pass rule ends.
- * Packets to this host do not count if a permanent rule lets somebody in: see guard_lets_in(), unless a list blocks them.
+ * Packets to this host do not count if a permanent rule lets somebody in: see guard_lets_in(), unless only a list blocks them.
  * Within a change, a flow counts only if it is blocked sooner than by the rules from before the change. It also checks
  * what an undo of the pending change would leave, because the undo may remove pass rules.
  */
@@ -371,7 +371,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 
 struct query_block {
 	enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY } by;
-	struct rule rule; /* QUERY_RULE */
+	struct rule rule; /* QUERY_RULE: one that a list added and not the operator, if there is one */
 	__s64 in_ms;      /* until the last pass rule ends; 0: there is none; QUERY_NEVER_MS: nothing drops them */
 	__u64 rate;       /* of a rule that limits them; 0: none does, or a permanent pass rule comes first */
 };

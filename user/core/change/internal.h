@@ -63,10 +63,10 @@ void pending_keys_close(struct pending_keys *keys);
 /* ---- the change ---- */
 
 /* After how many ms a flow of the guard is blocked by the rules from before the change: see struct query_block. */
+#define GUARD_VIEWS 4
 struct flow_was_blocked {
-	__s64 now_ms;    /* as things are */
-	__s64 undone_ms; /* as if the pending change were undone */
-	__u64 rate;      /* that limited it; 0: none */
+	__s64 in_ms[GUARD_VIEWS]; /* in each view of lockout.c */
+	__u64 rate;               /* that limited it; 0: none */
 };
 
 struct change {

@@ -12,18 +12,29 @@
 
 /* ---- doors: rules that let somebody in for good, so that the operator may block the rest ---- */
 
+/*
+ * A view of what blocks packets: as things are, or as if the pending change were undone; all that blocks, except packets to
+ * this host if there is a door, or only what a list blocks of these, door or not: a list must not close the host.
+ */
+#define VIEW_LISTS 1
+#define VIEW_UNDONE 2
+
 /* Which addresses of this host have a door. The store is read once, however many addresses are blocked. */
 struct doors {
-	bool is_read, is_any[FLOW_FAMILIES]; /* to some address of the family */
+	struct store *store;
+	bool is_undone;                      /* doors that the undo takes away do not count */
+	bool is_read, is_any[FLOW_FAMILIES]; /* to some address of this host */
 	const struct rule **own;             /* packets to this host, by family and address */
 	int *more; /* doors of own[i], less those of own[i - 1]; when all are read: doors of own[i] */
 	size_t count;
 };
 
-static void doors_close(struct doors *doors)
+static void doors_close(struct doors (*doors)[2])
 {
-	free(doors->own);
-	free(doors->more);
+	for (size_t i = 0; i < 2; i++) {
+		free((*doors)[i].own);
+		free((*doors)[i].more);
+	}
 }
 
 /* How many of `own` sort before the prefix, or with `includes` also those in it. */
@@ -50,15 +61,24 @@ static size_t own_before(const struct doors *doors, enum flow_family family, con
 static int note_door(const struct rule *rule, void *context)
 {
 	struct doors *doors = context;
+	struct rule undone = *rule;
+	int error = 0;
 
 	if (rule->action != RULE_PASS || rule->timeout_ms || !guard_lets_in(rule))
 		return 0;
+	if (doors->is_undone)
+		error = store_get_undone(doors->store, &undone);
+	if (error || undone.timeout_ms)
+		return error == -ENOENT ? 0 : error;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const size_t from = own_before(doors, family, &rule->dst, rule->dst_len, false);
+		const size_t to = own_before(doors, family, &rule->dst, rule->dst_len, true);
+
 		if (rule->family != FLOW_NO_FAMILY && rule->family != family)
 			continue;
-		doors->is_any[family] = true;
-		doors->more[own_before(doors, family, &rule->dst, rule->dst_len, false)]++;
-		doors->more[own_before(doors, family, &rule->dst, rule->dst_len, true)]--;
+		doors->is_any[family] |= from < to;
+		doors->more[from]++;
+		doors->more[to]--;
 	}
 	return 0;
 }
@@ -71,7 +91,7 @@ static int compare_own(const void *left, const void *right)
 }
 
 /* 0; -ENOMEM; other -errno: the store cannot be read. */
-static int doors_read(struct doors *doors, const struct session *session)
+static int doors_read(struct doors *doors, const struct session *session, bool is_undone)
 {
 	const struct guard *guard = session->guard;
 	struct shape_list shapes;
@@ -79,6 +99,8 @@ static int doors_read(struct doors *doors, const struct session *session)
 	int error = store_shapes(session->store, &shapes);
 
 	doors->is_read = true;
+	doors->store = session->store;
+	doors->is_undone = is_undone;
 	doors->own = calloc(guard->count, sizeof(*doors->own));
 	doors->more = calloc(guard->count + 1, sizeof(*doors->more));
 	if (!doors->own || !doors->more)
@@ -104,19 +126,37 @@ static bool has_door(const struct doors *doors, const struct rule *flow, const s
 	return doors->more[own_before(doors, flow->family, &flow->dst, flow->dst_len, false)];
 }
 
-/* What blocks a flow of the guard, as things are or as if the pending change were undone. 0; -errno. */
-static int flow_blocks(struct session *session, struct doors *doors, const struct rule *flow, bool is_undone,
+/* Without an earlier pending change, an undo brings back what was before this one: it blocks nothing anew. */
+static unsigned int views_of(const struct session *session)
+{
+	return session->change && !store_has_earlier_pending(session->store) ? GUARD_VIEWS / 2 : GUARD_VIEWS;
+}
+
+/* What blocks a flow of the guard in a view. 0; -errno. */
+static int flow_blocks(struct session *session, struct doors doors[2], const struct rule *flow, unsigned int view,
 		       struct query_block *block)
 {
-	int error = query_blocks(session->store, flow, is_undone, block);
+	const struct query_block nothing = { .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
+	/* At a load the doors of now count. */
+	const bool is_undone = view & VIEW_UNDONE && session->change;
+	bool counts = true;
+	int error;
 
-	/* A list must not close the host, and the door may be what is undone. */
-	if (error || block->by == QUERY_NOTHING || flow->src_len || session->owner != STORE_BY_HAND ||
-	    store_has_earlier_pending(session->store))
+	*block = nothing;
+	if (flow->src_len && view & VIEW_LISTS)
+		return 0;
+	error = query_blocks(session->store, flow, view & VIEW_UNDONE, block);
+	if (error || block->by == QUERY_NOTHING || flow->src_len)
 		return error;
-	error = doors->is_read ? 0 : doors_read(doors, session);
-	if (!error && has_door(doors, flow, block))
-		*block = (struct query_block){ .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
+	if (view & VIEW_LISTS) {
+		counts = block->by == QUERY_RULE && !(rule_owners_now(&block->rule) & 1ULL << STORE_BY_HAND);
+	} else {
+		doors += is_undone;
+		error = doors->is_read ? 0 : doors_read(doors, session, is_undone);
+		counts = error || !has_door(doors, flow, block);
+	}
+	if (!counts)
+		*block = nothing;
 	return error;
 }
 
@@ -125,7 +165,8 @@ static int flow_blocks(struct session *session, struct doors *doors, const struc
 int change_record_blocked(struct session *session)
 {
 	const struct guard *guard = session->guard;
-	CLOSED_BY(doors_close) struct doors doors = {};
+	CLOSED_BY(doors_close) struct doors doors[2] = {};
+	const unsigned int views = views_of(session);
 	struct flow_was_blocked *was;
 	struct query_block block;
 	struct rule rule;
@@ -138,13 +179,11 @@ int change_record_blocked(struct session *session)
 	if (!was)
 		return -ENOMEM;
 	session->change->was_void = !change_find_void(session->store, guard, &rule);
-	for (size_t i = 0; i < guard->count && !error; i++) {
-		error = flow_blocks(session, &doors, &guard->flows[i].flow, false, &block);
-		was[i].now_ms = block.in_ms;
-		was[i].rate = block.rate;
-		if (!error)
-			error = flow_blocks(session, &doors, &guard->flows[i].flow, true, &block);
-		was[i].undone_ms = block.in_ms;
+	for (size_t i = 0; i < guard->count * views && !error; i++) {
+		error = flow_blocks(session, doors, &guard->flows[i / views].flow, i % views, &block);
+		was[i / views].in_ms[i % views] = block.in_ms;
+		if (!(i % views))
+			was[i / views].rate = block.rate;
 	}
 	return error;
 }
@@ -206,29 +245,29 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 }
 
 /*
- * Finds what blocks flow number `flow` of the guard sooner than before the change. *is_undone: only if the pending
- * change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
+ * Finds what blocks flow number `flow` of the guard sooner than before the change, in any view. *is_undone: only if the
+ * pending change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
  */
-static int newly_blocks(struct session *session, struct doors *doors, size_t flow, struct query_block *block,
+static int newly_blocks(struct session *session, struct doors doors[2], size_t flow, struct query_block *block,
 			bool *is_undone)
 {
-	const struct rule *query = &session->guard->flows[flow].flow;
-	const struct flow_was_blocked was = session->change ?
-						    session->change->was_blocked[flow] :
-						    (struct flow_was_blocked){ QUERY_NEVER_MS, QUERY_NEVER_MS, 0 };
+	/* At a load all counts that a door does not open, even if a list blocks it. */
+	static const struct flow_was_blocked was_open = { { QUERY_NEVER_MS, 0, QUERY_NEVER_MS, 0 }, 0 };
+	const struct flow_was_blocked *was = session->change ? &session->change->was_blocked[flow] : &was_open;
 	char text[RULE_RATE_BYTES];
-	int error = flow_blocks(session, doors, query, false, block);
 
-	if (!error && block->rate && block->rate != was.rate)
-		reason_set(&session->limited, 0, "a rate of %s now limits %s", rule_rate_format(block->rate, text),
-			   session->guard->flows[flow].what);
-	*is_undone = block->in_ms >= was.now_ms;
-	if (error || !*is_undone)
-		return error;
-	error = flow_blocks(session, doors, query, true, block);
-	if (block->in_ms >= was.undone_ms)
-		block->by = QUERY_NOTHING;
-	return error;
+	for (unsigned int view = 0; view < views_of(session); view++) {
+		int error = flow_blocks(session, doors, &session->guard->flows[flow].flow, view, block);
+
+		if (!error && !view && block->rate && block->rate != was->rate)
+			reason_set(&session->limited, 0, "a rate of %s now limits %s",
+				   rule_rate_format(block->rate, text), session->guard->flows[flow].what);
+		*is_undone = view & VIEW_UNDONE;
+		if (error || block->in_ms < was->in_ms[view])
+			return error;
+	}
+	block->by = QUERY_NOTHING;
+	return 0;
 }
 
 /* The message names the first flow, and what keeps all. */
@@ -236,7 +275,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
 	const struct guard_flow *refused = NULL;
-	CLOSED_BY(doors_close) struct doors doors = {};
+	CLOSED_BY(doors_close) struct doors doors[2] = {};
 	struct guard_advice advice = {};
 	struct query_block first, block;
 	bool first_is_undone, is_undone;
@@ -244,7 +283,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 	char text[RULE_TEXT_BYTES];
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		const int error = newly_blocks(session, &doors, i, &block, &is_undone);
+		const int error = newly_blocks(session, doors, i, &block, &is_undone);
 
 		if (error)
 			return store_unread_reason(error, reason);
@@ -271,7 +310,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
-	CLOSED_BY(doors_close) struct doors doors = {};
+	CLOSED_BY(doors_close) struct doors doors[2] = {};
 	char text[RULE_TEXT_BYTES];
 	enum store_deleted deleted;
 	struct query_block block;
@@ -280,7 +319,7 @@ int change_give_up_blockers(struct session *session, struct change_left_out *lef
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
 		/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
-		while (!(error = newly_blocks(session, &doors, i, &block, &is_undone)) && block.by == QUERY_RULE &&
+		while (!(error = newly_blocks(session, doors, i, &block, &is_undone)) && block.by == QUERY_RULE &&
 		       (block.rule.src_len >= LEFT_OUT_PREFIX_MIN || block.rule.dst_len >= LEFT_OUT_PREFIX_MIN)) {
 			error = change_give_up(session, &block.rule, &deleted, reason);
 			if (error || deleted == STORE_NO_SUCH_RULE)

@@ -260,22 +260,25 @@ int query_find_part(struct store *store, const struct rule *asked, enum query_pa
 }
 
 struct block_search {
-	struct query_block *block; /* `rule`: the drop rule that ends last */
-	__s64 passed_ms, dropped_ms;
+	struct query_block *block;
+	__s64 passed_ms;
 };
 
 static int note_end(const struct rule *rule, void *context)
 {
 	struct block_search *search = context;
+	struct query_block *block = search->block;
 	const __s64 end_ms = rule->timeout_ms ? rule->timeout_ms : QUERY_NEVER_MS;
 
 	if (rule->action == RULE_PASS && end_ms > search->passed_ms) {
 		search->passed_ms = end_ms;
-	} else if (rule_blocks(rule) && end_ms > search->dropped_ms) {
-		search->dropped_ms = end_ms;
-		search->block->rule = *rule;
+	} else if (rule_blocks(rule) && end_ms > search->passed_ms) {
+		/* Pass rules came first. */
+		if (block->by == QUERY_NOTHING || !(rule_owners_now(rule) & 1ULL << STORE_BY_HAND))
+			block->rule = *rule;
+		block->by = QUERY_RULE;
 	} else if (rule->action == RULE_DROP && rule->fields & RULE_RATE) {
-		search->block->rate = rule->rate;
+		block->rate = rule->rate;
 	}
 	return 0;
 }
@@ -295,9 +298,8 @@ int query_blocks(struct store *store, const struct rule *query, bool is_undone, 
 		return error;
 	if (search.passed_ms == QUERY_NEVER_MS)
 		block->rate = 0;
-	if (search.dropped_ms > search.passed_ms)
-		block->by = QUERY_RULE;
-	else if (search.passed_ms < QUERY_NEVER_MS && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+	if (block->by == QUERY_NOTHING && search.passed_ms < QUERY_NEVER_MS &&
+	    settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		block->by = QUERY_POLICY;
 	if (block->by != QUERY_NOTHING)
 		block->in_ms = search.passed_ms;

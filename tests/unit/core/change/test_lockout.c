@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Doors: a host of many addresses may be closed except for who is let in; the store is read once for all of them. */
+/*
+ * Doors: a host of many addresses may be closed except for who is let in; the store is read once for all of them. Lists
+ * never close it, and change while it is closed.
+ */
 #include "unit/store_fixture.h"
 #include "change/change.h"
 
@@ -66,6 +69,17 @@ static int change(struct session *session, const struct rule *rules, size_t coun
 	return change_end(session, error, reason);
 }
 
+/* Whether a door lets somebody in to an address that the drop rule closes; to any of its family, if it names none. */
+static bool opens(const struct rule *door, const struct rule *drop, const struct rule *flow)
+{
+	bool does = false;
+
+	for (size_t i = 0; i < ADDRESSES; i++)
+		does |= drop->dst_len ? flow == &flows[i].flow && rule_overlaps(door, flow) :
+					flows[i].flow.family == flow->family && rule_overlaps(door, &flows[i].flow);
+	return does && guard_lets_in(door);
+}
+
 STORE_TEST(test_doors)
 {
 	const struct guard guard = { .flows = flows, .count = ADDRESSES };
@@ -85,12 +99,10 @@ STORE_TEST(test_doors)
 		session.guard = NULL;
 		assert_int_equal(change(&session, doors, count, &f->reason), 0);
 		for (size_t i = 0; i < ADDRESSES && !closed; i++) {
-			const struct rule any = { .family = flows[i].flow.family };
 			bool has_door = !rule_covers(&drop, &flows[i].flow);
 
 			for (size_t k = 0; k < count; k++)
-				has_door |= guard_lets_in(&doors[k]) &&
-					    rule_overlaps(&doors[k], drop.dst_len ? &flows[i].flow : &any);
+				has_door |= opens(&doors[k], &drop, &flows[i].flow);
 			closed = has_door ? NULL : flows[i].what;
 		}
 		session.guard = &guard;
@@ -105,6 +117,61 @@ STORE_TEST(test_doors)
 		assert_int_equal(change_begin(&session, &f->reason), 0);
 		assert_int_equal(change_end(&session, change_clear(&session, &f->reason), &f->reason), 0);
 	}
+}
+
+/* Words of steps: "hand", "list": who adds the next rule; "del": the next is deleted; "pending": the change is. */
+static int steps(struct session *session, const char *const *words, struct reason *reason)
+{
+	enum store_deleted deleted;
+	enum store_added added;
+	bool is_deletion = false;
+	int error = change_begin(session, reason);
+
+	for (; *words && !error; words++) {
+		const struct rule rule = strchr(*words, ' ') ? rule_of(*words) : (struct rule){};
+
+		if (!strcmp(*words, "pending"))
+			error = change_set_pending(session, 3600000, reason);
+		else if (!strcmp(*words, "hand") || !strcmp(*words, "list"))
+			error = change_open_list(session, **words == 'h' ? NULL : *words, NULL, reason);
+		else if (strcmp(*words, "del"))
+			error = is_deletion ? change_del(session, &rule, &deleted, reason) :
+					      change_add(session, &rule, &added, reason);
+		is_deletion = !strcmp(*words, "del");
+	}
+	return change_end(session, error, reason);
+}
+
+STORE_TEST(test_a_closed_host)
+{
+	static const char door[] = "proto tcp dst 10.0.0.1 dport 22 action pass",
+			  elsewhere[] = "proto tcp dst 198.51.100.9 dport 22 action pass";
+	static const struct {
+		const char *words[8];
+		int error;
+	} tries[] = {
+		{ { "hand", elsewhere, "state new" }, -ECANCELED },
+		{ { "hand", door, "dst 10.0.0.1" }, 0 },
+		{ { "list", "src 192.0.2.1" }, 0 },
+		{ { "list", "dst 10.0.0.0/8" }, -ECANCELED },
+		{ { "list", "dst 10.0.0.0/8", "hand", "src 192.0.2.2" }, -ECANCELED },
+		{ { "hand", "dst 10.0.0.0/8" }, 0 },
+		{ { "list", "src 192.0.2.3" }, 0 },
+		{ { "del", door }, -ECANCELED },
+		{ { "hand", elsewhere, "del", door }, -ECANCELED },
+		{ { "hand", "pending", "src 192.0.2.4" }, 0 },
+		{ { "list", "src 192.0.2.5" }, 0 },
+		{ { "del", door }, -ECANCELED },
+		{ { "list", "dst 10.0.0.1" }, 0 }, /* the operator's rule, too */
+	};
+	struct guard_flow own = { .flow = rule_of("dst 10.0.0.1"), .what = "own" };
+	const struct guard guard = { .flows = &own, .count = 1 };
+	struct session session = { .name = SESSION_NAME_DEFAULT, .store = f->store, .guard = &guard };
+
+	own.flow.fields = RULE_NEW;
+	for (size_t i = 0; i < COUNT(tries); i++)
+		if (steps(&session, tries[i].words, &f->reason) != tries[i].error)
+			fail_msg("try %zu: %s", i, f->reason.text);
 }
 
 TEST_MAIN(seed, NULL)
