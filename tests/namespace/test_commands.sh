@@ -33,10 +33,16 @@ test_programs() {
 	assert_fails 3 '"status": 3' "$STATE/xdp-cuckoo" --json publish
 	# A program that is no program.
 	echo >"$STATE/xdp-cuckoo-fleet"
-	chown 65534 "$STATE/xdp-cuckoo-fleet"
-	assert_fails 3 'is not installed' "$STATE/xdp-cuckoo" publish
-	chown 0 "$STATE/xdp-cuckoo-fleet"
-	assert_fails 3 "cannot start $STATE/xdp-cuckoo-fleet for the command publish: Permission denied" "$STATE/xdp-cuckoo" publish
+	assert_fails 3 "cannot start xdp-cuckoo-fleet for the command publish: Permission denied" "$STATE/xdp-cuckoo" publish
+	# Folders in which somebody else can put a program: one that everybody may write, and one of another user.
+	mkdir -p "$STATE/libexec/xdp-cuckoo" "$STATE/bin"
+	mv "$STATE/xdp-cuckoo" "$STATE/bin"
+	ln -s /bin/true "$STATE/libexec/xdp-cuckoo/xdp-cuckoo-fleet"
+	assert_status 0 "$STATE/bin/xdp-cuckoo" publish
+	for change in "chmod 1777 $STATE/libexec/xdp-cuckoo" "chown 65534 $STATE/libexec/xdp-cuckoo"; do
+		$change
+		assert_fails 3 'is not installed' "$STATE/bin/xdp-cuckoo" publish
+	done
 }
 
 test_add_test_del_list_flush() {

@@ -57,67 +57,75 @@ const struct command *program_command(const struct command_row *row)
 }
 
 /*
- * In the folder of this program, where a build puts it, else where `make install` does; PREFIX may be moved as a whole. In a
- * folder where everybody may write, a program of another user than this one's owner is none.
+ * The folder that has the program: this program's own, where a build puts it, else where `make install` does; PREFIX may be
+ * moved as a whole. It must belong to root or to this program's owner, and not everybody may write it. -1: there is none.
  */
-static void find_program(enum program_number number, char path[PATH_MAX])
+static int open_folder(const char *name)
 {
-	const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	const char *slash = length > 0 ? memrchr(path, '/', length) : NULL;
-	static const char *const folders[] = { "", "../libexec/xdp-cuckoo/" };
-	const size_t used = slash ? slash + 1 - path : 0;
-	struct stat self, other;
+	static const char *const folders[] = { "/", "/../libexec/xdp-cuckoo/", LIBEXECDIR "/xdp-cuckoo/" };
+	char self[PATH_MAX], path[PATH_MAX];
+	const ssize_t length = readlink("/proc/self/exe", self, sizeof(self));
+	const char *slash = length > 0 ? memrchr(self, '/', length) : NULL;
+	struct stat own, folder;
 
-	for (size_t i = 0; slash && i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path + used, PATH_MAX - used, "%s%s", folders[i], programs[number].name);
-		if (!stat("/proc/self/exe", &self) && !stat(path, &other) && (!other.st_uid || other.st_uid == self.st_uid))
-			return;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const int used = i < 2 && slash ? (int)(slash - self) : 0;
+		int fd;
+
+		snprintf(path, sizeof(path), "%.*s%s", used, self, folders[i]);
+		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && !stat("/proc/self/exe", &own) && !fstat(fd, &folder) && !(folder.st_mode & S_IWOTH) &&
+		    (!folder.st_uid || folder.st_uid == own.st_uid) && !faccessat(fd, name, F_OK, 0))
+			return fd;
+		if (fd >= 0)
+			close(fd);
 	}
-	snprintf(path, PATH_MAX, LIBEXECDIR "/xdp-cuckoo/%s", programs[number].name);
+	return -1;
 }
 
-/* Returns only after an error: errno says which. */
-static void execute(const char *path, char *const *words)
+/* Starts the program, in the folder that was looked at. Returns only after an error: errno says which. */
+static void execute(enum program_number number, char *const *words)
 {
+	const int folder = open_folder(programs[number].name);
+
+	errno = ENOENT;
+	if (folder < 0)
+		return;
 	setenv(STARTED_BY, VERSION, 1);
 	errno = -privileges_pass_on();
 	if (!errno)
-		execv(path, words);
+		execveat(folder, programs[number].name, words, environ, 0);
 }
 
 enum command_status program_start(const struct command_row *row)
 {
 	const char *name = programs[row->program].name;
-	char path[PATH_MAX];
 
 	if (program->number != PROGRAM_TOOL)
 		return command_fail(STATUS_USAGE, "%s has no command %s; write: xdp-cuckoo %s",
 				    programs[program->number].name, row->name, row->name);
-	find_program(row->program, path);
-	execute(path, words_of_main);
+	execute(row->program, words_of_main);
 	if (errno == ENOENT)
 		return command_fail(STATUS_SYSTEM,
 				    "%s is done by the program %s, which is not installed: install the package %s",
 				    row->name, name, programs[row->program].package);
-	return command_fail(STATUS_SYSTEM, "cannot start %s for the command %s: %s", path, row->name, strerror(errno));
+	return command_fail(STATUS_SYSTEM, "cannot start %s for the command %s: %s", name, row->name, strerror(errno));
 }
 
 json_t *program_help(enum program_number number)
 {
 	char *const words[] = { (char *)"xdp-cuckoo", (char *)"help", (char *)"--json", NULL };
-	char path[PATH_MAX];
 	json_t *help;
 	int pipes[2];
 	FILE *from;
 	pid_t child;
 
-	find_program(number, path);
-	if (access(path, X_OK) || pipe2(pipes, O_CLOEXEC))
+	if (pipe2(pipes, O_CLOEXEC))
 		return NULL;
 	child = fork();
 	if (!child) {
 		dup2(pipes[1], STDOUT_FILENO);
-		execute(path, words);
+		execute(number, words);
 		_exit(STATUS_SYSTEM);
 	}
 	close(pipes[1]);

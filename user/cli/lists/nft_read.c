@@ -337,7 +337,7 @@ static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chai
 	if (!is_over || !chain || chain->decides || unfit)
 		return list_refuse(in->list, "chain '%s', rule with handle %lld: %s%s", name, (long long)handle,
 				   !is_over ? "only `limit rate over ... drop` is a rate: it drops what is above it" :
-				   !chain   ? "only chains at ingress, prerouting and input are read" :
+				   !chain   ? "only chains of ip, ip6 and inet at prerouting and input are read" :
 				   unfit    ? "no rule with a rate can say its " :
 					      "a rule before it decides about packets, and is not read",
 				   is_over && chain && unfit ? unfit : "");
@@ -451,7 +451,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	if (!in->list->set && in->has_chains && (in->is_unsure || !json_object_get(in->dropped, id)))
 		return !is_new ? 0 :
 				 list_note(in->list,
-					   "set '%s' is left out: no rule at ingress, prerouting or input surely drops "
+					   "set '%s' is left out: no rule at prerouting or input surely drops "
 					   "all packets of its sources; if it is meant: --set %s",
 					   id, set.name);
 	if (!is_new && !known)
@@ -492,7 +492,8 @@ static int read_chain_or_rule(struct nft_list *in, const struct json_span *span,
 			chain = strcmp(in->chains[i].id, id) ? chain : &in->chains[i];
 		if (!is_chain) {
 			error = read_rule(in, id, chain, value);
-		} else if (!chain && suggest_has("ingress|prerouting|input", hook, strlen(hook), true)) {
+		} else if (!chain && suggest_has("prerouting|input", hook, strlen(hook), true) &&
+			   suggest_has("ip|ip6|inet", family, strlen(family), true)) { /* others see some interfaces only */
 			error = array_grow(&in->chains, in->chains_count, sizeof(*chain));
 			if (!error) {
 				chain = &in->chains[in->chains_count++];
