@@ -505,6 +505,16 @@ test_from_http_to_https_and_back() {
 	assert_fails 3 'redirects from https to http, which is not followed; it keeps its 3 rules$' refresh_trusting
 }
 
+# by_own FILE COMMAND...: with FILE as the filter's own configuration.
+by_own() {
+	[ -d "$STATE/etc" ] || cp -a /etc "$STATE/etc"
+	mkdir -p "$STATE/etc/xdp-cuckoo"
+	cp "$1" "$STATE/etc/xdp-cuckoo/default.conf"
+	shift
+	unshare --mount sh -c 'mount --bind "$1" /etc; shift; exec "$@"' sh "$STATE/etc" \
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@"
+}
+
 # A feed that never worked is seen, too. A server that asks to wait is not asked again, but for --force.
 test_a_server_asks_to_wait() {
 	provider
@@ -529,8 +539,11 @@ test_a_server_asks_to_wait() {
 	assert_status 0 xc restore "$STATE/b"
 	assert_status 1 xc status
 	assert_output '^not fed: +feed: never'
+	# Only the filter's own configuration says what is not fetched any more.
 	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/conf"
 	assert_status 0 refresh
+	assert_status 1 xc status
+	assert_status 0 by_own "$STATE/conf" refresh
 	assert_status 0 xc status
 	! grep -q 'failed fetches' "$STATE/out" || fail "status shows a list that the file does not name"
 }
@@ -795,8 +808,8 @@ test_one_list_too_many() {
 	provider
 	for i in $(seq 63); do echo "add 198.51.100.$i list l$i"; done | xc batch - >/dev/null
 	configure list
-	assert_fails 3 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one: xdp-cuckoo lists delete NAME\$" refresh
-	assert_fails 4 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one: xdp-cuckoo lists delete NAME\$" \
+	assert_fails 3 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one that nothing feeds: xdp-cuckoo lists delete NAME\$" refresh
+	assert_fails 4 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one that nothing feeds: xdp-cuckoo lists delete NAME\$" \
 		xc up "$STATE/conf"
 	assert_status 0 xc lists delete l63
 	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
@@ -861,7 +874,7 @@ test_up_does_not_wait() {
 	assert_status 1 xc status # until it is fetched
 	assert_output '^not fed: +feed: never$'
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf.other"
-	assert_status 0 xc refresh --config "$STATE/conf.other" # it is not in the configuration any more
+	assert_status 0 by_own "$STATE/conf.other" refresh # it is not in the configuration any more
 	assert_status 0 xc status
 	assert_notes "the list 'feed' was not fetched yet" xc up "$STATE/conf"
 	assert_status 0 xc check-config "$STATE/conf" --strict

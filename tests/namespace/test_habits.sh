@@ -180,7 +180,7 @@ test_a_destination_elsewhere() {
 
 test_names_of_commands() {
 	answers 0 attach dev vrx -m skb -- 'vrx'
-	answers 0 load vrx -m native -- "runs the filter 'default' already; only unload and load change its mode"
+	answers 0 load vrx -m native -- "runs the filter already, in mode skb; only unload and load change it"
 	answers 2 load vrx --confirm 1m -- '--confirm has nothing to undo'
 	answers 2 load vrx xdpgeneric -- '--mode generic'
 	answers 0 ls -j -- '^\['

@@ -95,7 +95,9 @@ test_filters_of_several_names() {
 	veth "$RX" vweb "$TX" vwebtx
 	xc --name web load vweb --compact >/dev/null
 	xc --name web add 203.0.113.9 >/dev/null
+	xc --name edge.config add --list far 203.0.113.10 >/dev/null 2>&1 # it does not run
 	read_metrics
+	assert_value 1 'xdp_cuckoo_list_rules{name="edge.config",list="far"}'
 	assert_value 1 'xdp_cuckoo_rules{name="web"}'
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'

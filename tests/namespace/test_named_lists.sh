@@ -171,7 +171,7 @@ test_one_list_too_many() {
 	for dry in --dry-run ''; do
 		# shellcheck disable=SC2086 # a word, or none
 		assert_status 4 xc import "$STATE/a" --list l64 $dry
-		assert_error 'there are 63 lists already; delete one: xdp-cuckoo lists delete NAME'
+		assert_error 'there are 63 lists already; delete one that nothing feeds: xdp-cuckoo lists delete NAME'
 	done
 	assert_status 0 xc lists delete l7
 	assert_status 0 xc import "$STATE/a" --list l64 --dry-run

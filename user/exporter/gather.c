@@ -451,17 +451,18 @@ static void add_stored(struct groups *groups, const char *state)
 {
 	char pattern[PATH_MAX];
 	glob_t files = {};
-	size_t count = 0;
+	size_t count = 0, configured;
 
 	glob(CONFIG_DIR "/*.conf", 0, NULL, &files);
+	configured = files.gl_pathc;
 	snprintf(pattern, sizeof(pattern), "%s/*", state ? state : SESSION_STATE_DEFAULT);
 	glob(pattern, GLOB_APPEND, NULL, &files);
 	for (size_t i = 0; i < files.gl_pathc && count < STORED_MAX; i++) {
-		const char *file = strrchr(files.gl_pathv[i], '/') + 1, *end = strstr(file, ".conf");
+		const char *file = strrchr(files.gl_pathv[i], '/') + 1, *end = strrchr(file, '.');
 		char *name = groups->stored[count];
 		size_t k = 0;
 
-		snprintf(name, ABI_NAME_BYTES, "%.*s", end ? (int)(end - file) : ABI_NAME_BYTES - 1, file);
+		snprintf(name, ABI_NAME_BYTES, "%.*s", i < configured ? (int)(end - file) : ABI_NAME_BYTES - 1, file);
 		while (k < groups->count && strcmp(groups->group[k].name, name))
 			k++;
 		if (k < groups->count || !session_is_name(name))

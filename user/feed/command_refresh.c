@@ -446,7 +446,8 @@ static enum command_status run_refresh(const struct invocation *invocation)
 	if (status == STATUS_DONE) {
 		output_list_begin();
 		status = refresh_lists(invocation, lists, count, is_asked);
-		if (!is_asked && !is_interrupted && !invocation->is_dry_run &&
+		/* Another file than the filter's own says nothing about the lists that it does not name. */
+		if (!is_asked && !is_interrupted && !invocation->is_dry_run && !invocation->config_path &&
 		    forget_others(invocation, config, &reason))
 			status = command_fail(STATUS_SYSTEM, "%s", reason.text);
 		output_list_end();

@@ -106,10 +106,15 @@ const char *http_servers(void)
 static void note_server(const char *address, int port)
 {
 	char server[INET6_ADDRSTRLEN + 16];
+	const char *found;
 
 	snprintf(server, sizeof(server), "%s %d ", address, port);
-	if (!*address || strspn(address, "0123456789abcdefABCDEF.:") != strlen(address) || strstr(servers, server))
+	if (!*address || strspn(address, "0123456789abcdefABCDEF.:") != strlen(address))
 		return;
+	/* Another one may end with it. */
+	for (found = servers; (found = strstr(found, server)); found++)
+		if (found == servers || found[-1] == ' ')
+			return;
 	if (strlen(servers) + strlen(server) >= sizeof(servers))
 		*servers = '\0';
 	strcat(servers, server);

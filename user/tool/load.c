@@ -32,12 +32,8 @@ static int load_one(const struct invocation *invocation, struct session *session
 	int error = 0;
 
 	if (filter) {
-		const bool is_other = (mode == KERNEL_NATIVE && attachment->mode != INTERFACE_NATIVE) ||
-				      (mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB);
-
-		if (!adds_outgoing || is_other)
-			output_note("'%s' runs the filter '%s' already%s", interface, session->name,
-				    is_other ? "; only unload and load change its mode, and nothing is filtered in between" : "");
+		if (!command_note_mode(attachment, mode) && !adds_outgoing)
+			output_note("'%s' runs the filter '%s' already", interface, session->name);
 	} else {
 		filter = &session->filters->kernel;
 		error = kernel_attach(filter, interface, mode, reason);

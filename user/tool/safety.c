@@ -196,8 +196,8 @@ static enum command_status run_confirm(const struct invocation *invocation)
 
 		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
 			error = reason_set(&reason, -ETIMEDOUT,
-					   "too late: '%s' passes everything since the time is over; xdp-cuckoo%s down takes "
-					   "it off, confirm --force lets it filter",
+					   "too late: '%s' passes everything since the time is over; xdp-cuckoo%s confirm "
+					   "--force lets it filter",
 					   session.name, session_name_option(session.name));
 	}
 	if (!error)

@@ -116,7 +116,9 @@ static void bring_interface(struct up *up, const char *interface)
 					      "there is no interface '%s' here; see ip link; everything else is done",
 					      interface));
 	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
-		if (!was_filtered)
+		if (was_filtered)
+			command_note_mode(attachment, up->config->load.mode);
+		else
 			error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
 		if (!error)
 			error = bring_outgoing(up, interface, was_filtered, &reason);
@@ -261,11 +263,9 @@ static bool is_fed(const struct config *config, const struct store_list *list)
 	return is_fed;
 }
 
-/* Reads the stored lists, and notes those that the file does not have. Nothing but
- * `refresh` has fed one that has a URL. */
+/* Reads the stored lists, and notes those that the file does not have. */
 static void read_lists(struct up *up, struct store_lists *lists)
 {
-	struct store_feeds feeds = {};
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(up->invocation, &store, &reason);
@@ -273,18 +273,12 @@ static void read_lists(struct up *up, struct store_lists *lists)
 	*lists = (struct store_lists){};
 	if (!error && store)
 		error = store_unread_reason(store_lists(store, lists), &reason);
-	if (!error && store)
-		error = store_unread_reason(store_feeds(store, lists, &feeds), &reason);
 	store_close(store);
 	if (error)
 		note_failure(up, command_fail_because(error, &reason));
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (*lists->list[i].name && !is_fed(up->config, &lists->list[i]))
-			output_note(feeds.feed[i].config || !lists->list[i].imported_s ?
-					    "the list '%s' is not in the configuration, and stays; to delete it: " ADVICE_DELETE_LIST :
-					    "the list '%s' is not in the configuration, and stays",
-				    lists->list[i].name, session_name_option(up->invocation->name),
-				    lists->list[i].name);
+			output_note("the list '%s' is not in the configuration, and stays", lists->list[i].name);
 }
 
 /* Imports the file of a list. `refresh` fetches one by URL: the network may not be there yet, so its rules stay as they are. */

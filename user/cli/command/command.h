@@ -389,6 +389,9 @@ void command_report_confirm(const struct invocation *invocation, __s64 deadline_
 #define COMMAND_EFFECT_BYTES 128
 const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES]);
 
+/* Whether a filter runs in another mode than the wanted one. If so, notes it. */
+bool command_note_mode(const struct kernel_attachment *attachment, enum kernel_mode mode);
+
 /* Reports a filter that does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 

@@ -116,6 +116,18 @@ const char *command_format_name(const struct abi_options *options)
 	return options->has_counts ? "exact, counted by rule" : "exact";
 }
 
+bool command_note_mode(const struct kernel_attachment *attachment, enum kernel_mode mode)
+{
+	const bool is_other = (mode == KERNEL_NATIVE && attachment->mode != INTERFACE_NATIVE) ||
+			      (mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB);
+
+	if (is_other)
+		output_note("'%s' runs the filter already, in mode %s; only unload and load change it, and nothing is "
+			    "filtered in between",
+			    attachment->interface, interface_mode_name(attachment->mode));
+	return is_other;
+}
+
 /* The first condition that holds decides. */
 const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND_EFFECT_BYTES])
 {
@@ -129,7 +141,7 @@ const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND
 		snprintf(text, COMMAND_EFFECT_BYTES, "PANIC: passes everything; xdp-cuckoo%s panic off ends it", name);
 	else if (run_is_confirm_late(kernel))
 		snprintf(text, COMMAND_EFFECT_BYTES,
-			 "UNCONFIRMED: passes everything; xdp-cuckoo%s confirm --force, or down, ends it", name);
+			 "UNCONFIRMED: passes everything; xdp-cuckoo%s confirm --force ends it", name);
 	else if (run_is_unconfirmed(kernel))
 		snprintf(text, COMMAND_EFFECT_BYTES,
 			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo%s confirm comes before",
