@@ -415,7 +415,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc --json help stats
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
 	names_of "$STATE/text" | diff "$STATE/json" - || fail "help in JSON"
-	sed -n '/^\.SS stats$/,/^With / s/^\\fB\([a-z\\-]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" | tr -d '\134' |
+	sed -n '/^\.SS stats$/,/^\\fB\\-\\-by/ s/^\\fB\([a-z\\-]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" | tr -d '\134' |
 		diff "$STATE/json" - || fail "the man page"
 	assert_status 0 xc metrics
 	for family in xdp_cuckoo_packets_total xdp_cuckoo_interface_bytes_total; do

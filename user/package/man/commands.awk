@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Turns the output of `xdp-cuckoo help COMMAND` into a subsection of the man page. A block of indented lines is a list if
-# most lines are a tag, two or more spaces and a text, or continue such a text. Otherwise the block is an example.
+# Turns the output of `xdp-cuckoo help COMMAND` into a subsection of the man page: usage, summary, what words and options
+# mean, and what the exit status means. The rest of the text, and the examples, are in help alone. A block of indented
+# lines is a list if most lines are a tag, two or more spaces and a text, or continue such a text. Otherwise the block is
+# an example, unless its lines begin with dashes.
 
 function literal(text) {
 	gsub(/\\/, "\\e", text)
@@ -13,6 +15,8 @@ function literal(text) {
 }
 
 function put(text) {
+	if (text == "")
+		return
 	text = literal(text)
 	while (match(text, /`[^`]*`/))
 		text = substr(text, 1, RSTART - 1) "\\fB" substr(text, RSTART + 1, RLENGTH - 2) "\\fP" \
@@ -25,15 +29,14 @@ function is_tagged(line) {
 }
 
 # end_block: prints the block of indented lines that was collected.
-function end_block(    i, tagged, indent, at, text, rest, column, tag_indent) {
+function end_block(    i, tagged, indent, at, text, item, gap, column, tag_indent) {
 	for (i = 1; i <= lines; i++)
 		tagged += is_tagged(line[i])
-	if (lines && tagged < lines / 2) {
+	if (lines && tagged < lines / 2 && line[1] ~ /^ +- /) {
 		print ".PP\n.EX"
 		for (i = 1; i <= lines; i++)
 			put(line[i])
 		print ".EE"
-		is_open = 0
 	}
 	for (i = 1; lines && tagged >= lines / 2 && i <= lines; i++) {
 		match(line[i], /^ +/)
@@ -43,28 +46,46 @@ function end_block(    i, tagged, indent, at, text, rest, column, tag_indent) {
 		# One space is enough behind a tag that reaches to the column of the texts above.
 		if (!at && column > indent && substr(text, column - indent, 1) == " ")
 			at = match(substr(text, 1, column - indent), / $/)
+		gap = RLENGTH
 		if (i > 1 && indent > tag_indent) {
-			if (indent > column)
+			if (indent > column) {
+				put(item)
 				print ".br"
-			put(text)
+				item = text
+			} else
+				item = item " " text
 			continue
 		}
+		if (i > 1)
+			put(item)
 		tag_indent = indent
 		if (!at) { # a tag without text
 			print ".TP"
 			put("`" text "`")
 			column = indent + 2
+			item = ""
 			continue
 		}
-		rest = substr(text, at + RLENGTH)
-		column = indent + at + RLENGTH - 1
+		item = substr(text, at + gap)
+		column = indent + at + gap - 1
 		print ".TP"
 		put("`" substr(text, 1, at - 1) "`")
-		put(rest)
 	}
-	if (lines)
-		is_open = 0
+	if (lines && tagged >= lines / 2)
+		put(item)
 	lines = 0
+}
+
+# end_text: prints the sentences of the collected text that tell the exit status, and the other names of the command.
+function end_text(    end) {
+	while (match(text, /Status [0-9]|Other names: /)) {
+		text = substr(text, RSTART)
+		end = index(text, ". ")
+		print ".PP"
+		put(end ? substr(text, 1, end) : text)
+		text = substr(text, end ? end + 2 : length(text) + 1)
+	}
+	text = ""
 }
 
 NR == 1 {
@@ -89,18 +110,18 @@ NR == 1 {
 	next
 }
 /^ / {
+	end_text()
 	line[++lines] = $0
 	next
 }
 {
 	end_block()
-	if ($0 == "") {
-		is_open = 0
-		next
-	}
-	if (!is_open)
-		print ".PP"
-	is_open = 1
-	put($0)
+	if ($0 == "")
+		end_text()
+	else
+		text = text == "" ? $0 : text " " $0
 }
-END { end_block() }
+END {
+	end_block()
+	end_text()
+}
