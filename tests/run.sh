@@ -6,8 +6,12 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-TESTS=${TESTS:-tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh}
-JOBS=${JOBS:-$(($(nproc) + 1))} # tests wait more than they compute
+# The longest first: those that say so, and then the largest files.
+all() {
+	grep "$1" '^# Takes minutes' tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh | xargs ls -S
+}
+TESTS=${TESTS:-$(all -l; all -L)}
+JOBS=${JOBS:-$((3 * $(nproc)))} # tests wait more than they compute
 COUNTS=$(mktemp)
 export COUNTS CMOCKA_MESSAGE_OUTPUT=TAP
 trap 'rm -f "$COUNTS"' EXIT

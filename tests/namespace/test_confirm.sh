@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What undoes itself unless it is confirmed, whatever becomes of the terminal, of the process that
 # watches over it and of the machine.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/safety.sh
 . tests/fault/fault.sh

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # crowdsec: a list is equal to the decisions of a local API. A small one in Python misbehaves; then Debian's crowdsec itself.
+# Takes minutes.
 . tests/lib.sh
 
 CROWDSEC=${CROWDSEC:-$PWD/$BUILD/packages/crowdsec}

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What the tool does where something fails under it: it says so in a line and loses nothing. Kills and failing calls
 # at its steps are those of tests/fault/run.sh, fewer.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/safety.sh
 . tests/fault/fault.sh

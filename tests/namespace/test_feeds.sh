@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Lists by URL, from a provider in the namespace that also misbehaves. Whatever it does: the old list stays, there is one
 # clear line, and status, lists and metrics show it until a fetch succeeds.
+# Takes minutes.
 . tests/lib.sh
 
 PORT=8443

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: what is published reaches the packets of all hosts, and of each only what it allows.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/fleet.sh
 . tests/namespace/metrics.sh

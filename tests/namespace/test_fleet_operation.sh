@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: what people do with its lists over the years, and with its brokers.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/fleet.sh
 

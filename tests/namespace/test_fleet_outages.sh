@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A fleet: no list is lost, doubled or wiped, whoever is killed, cut off or set back.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/fleet.sh
 

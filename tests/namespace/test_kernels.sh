@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The least of `make test-kernels`: the oldest kernel takes the program and filters. What it needs, make test fetches.
+# Takes minutes.
 . tests/lib.sh
 
 test_oldest_kernel() {
