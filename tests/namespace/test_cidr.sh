@@ -3,12 +3,13 @@
 # Lists of prefixes: whatever lengths they have, a packet costs few probes, and every verdict is that of
 # the kernel's LPM trie; also while prefixes inside each other come and go. SEED=N repeats the lists of a
 # run, LISTS=DIR says where blocklists are.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/cidr.sh
 
 PROBES_MAX=8
-KILLS=${KILLS:-20}
-BLOCKS=${BLOCKS:-40}    # of changes
+KILLS=${KILLS:-5}
+BLOCKS=${BLOCKS:-15}    # of changes
 CHANGES=${CHANGES:-100} # in each
 BLOCK_PACKETS=20000     # compared after each
 

@@ -10,7 +10,7 @@
 #define SLOTS (1 << 10) /* so small that reader and writer meet often */
 #define COUNT_HIGH_LOAD (SLOTS * TABLE_LOAD_PERCENT / 100)
 #define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* any set of so many entries fits */
-#define LOOKUPS 10000000
+#define LOOKUPS 2000000
 #define MOVES_MIN 1000 /* during the look-ups */
 #define RUNS_MAX 20
 #define LOOKUPS_WRONG 1000000000 /* the most; the first miss ends the test */
