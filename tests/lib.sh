@@ -352,8 +352,10 @@ assert_prints() {
 
 # again COMMAND...: in the receiving namespace; started again and again as a unit is, even if it does not end by itself.
 again() {
+	: >"$STATE/starts"
 	# shellcheck disable=SC2016 # of the inner shell
-	nsenter --net="/run/netns/$RX" sh -c 'while sleep 0.5; do timeout -s KILL 3 "$@"; done' sh "$@" >/dev/null 2>"$STATE/again.err" </dev/null &
+	nsenter --net="/run/netns/$RX" sh -c 'while sleep 0.5; do timeout -s KILL 3 "$@"; echo over >&3; done' sh "$@" \
+		>/dev/null 2>"$STATE/again.err" 3>>"$STATE/starts" </dev/null &
 	WAIT_LOG=$STATE/again.err
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 }
@@ -370,10 +372,11 @@ heard() {
 	xc lists --json | jq -r --arg list "$1" '.[] | select(.list == $list) | "\(.imported) \(.fetched)"'
 }
 
-# stays LIST: whether that is the same after two starts.
+# stays LIST: whether that is the same after two starts of `again`.
 stays() {
 	stays_as=$(heard "$1")
-	sleep 8
+	stays_until=$(($(wc -l <"$STATE/starts") + 3))
+	while [ "$(wc -l <"$STATE/starts")" -lt "$stays_until" ]; do sleep 0.1; done
 	[ "$stays_as" = "$(heard "$1")" ]
 }
 
