@@ -62,21 +62,25 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 $(BUILD)/tests/unit/core/change/test_every_store $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -Wl,--allow-multiple-definition
 # The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
-$(BUILD)/tests/unit/core/change/test_readers: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
+$(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
 $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -nodefaultlibs -lc -lgcc
 endif
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Each test program is one file, linked with the layers that it tests and those below.
 archives_of = $(addprefix $(BUILD)/,$(if $(filter tests/unit/core/% tests/unit/packets/%,$1),core.a,$(if $(filter tests/unit/cli/%,$1),cli.a core.a,programs.a cli.a core.a)))
-$(BUILD)/tests/%: tests/%.c $$(call archives_of,tests/%) $(OBJECT)
+$(BUILD)/tests/%.o: tests/%.c | $$(call archives_of,tests/%) $(OBJECT)
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
-		-MMD -MP -MF $@.d -MT $@ $< $(filter %.a,$^) $(LDFLAGS) $(ALL_LDLIBS) \
+	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $$(call archives_of,tests/%)
+	$(call say,TEST,$@)$(CC) $(CFLAGS) $(filter %.o %.a,$^) $(LDFLAGS) -pthread $(ALL_LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
+.PRECIOUS: $(BUILD)/tests/%.o
+
 ALL_LDLIBS = $(call libs_of,$(foreach program,$(OTHER_PROGRAMS),$(LIBRARIES_$(program))))
-$(BUILD)/tests/unit/tool/test_help: $(HELP_TEXTS)
+$(BUILD)/tests/unit/tool/test_help.o: $(HELP_TEXTS)
 
 # The appliers of its followers are functions of its own.
 $(BUILD)/tests/helpers/fleet_load: private LDFLAGS += -pthread -Wl,--wrap=follow_send,--wrap=follow_receive
@@ -98,7 +102,7 @@ $(BUILD)/tests/fault/user/cli/command/help.o: $(BUILD)/commit.h
 
 $(BUILD)/tests/fault/user/%.o: user/%.c
 	@mkdir -p $(@D)
-	$(call say,FAULT,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fsanitize=thread -Wno-tsan -MMD -MP -c $< -o $@
+	$(call say,FAULT,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) -O1 -g1 $(USER_CFLAGS) -fsanitize=thread -Wno-tsan -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/fault/runtime.o: tests/fault/runtime.c
 	@mkdir -p $(@D)
@@ -152,7 +156,8 @@ fuzz-$1: $$(addprefix build/fuzz/$1/,$$(FUZZ_TARGETS))
 .PHONY: fuzz-$1
 endef
 
-$(eval $(call fuzz_way,replay,$$(CC),$(FUZZ_CHECKS),,tests/fuzz/replay.c))
+# A replay is short: what compiles fast is best.
+$(eval $(call fuzz_way,replay,$$(CC),-O0 -g1 $(FUZZ_CHECKS),,tests/fuzz/replay.c))
 $(eval $(call fuzz_way,libfuzzer,$$(CLANG),$(FUZZ_CHECKS) -fsanitize=fuzzer-no-link,-fsanitize=fuzzer))
 # By the flags of ClusterFuzzLite: see .clusterfuzzlite/build.sh.
 $(eval $(call fuzz_way,cluster,$$(CLUSTER_CC),$$(CLUSTER_FLAGS),$$(CLUSTER_ENGINE)))
@@ -175,6 +180,9 @@ test: packages ## install what is missing, build, run every test
 # No root, no network, and no package beyond those of the build and cmocka. `make test` runs all of it, too.
 check: ## the tests that need no root, in a minute: unit tests, and every store of drawn changes judged
 	$(Q)sh tests/check.sh
+
+mutants: unit-programs ## change lines of a folder, and see whether `make check` notices: make mutants [DIR=user/core/change] [SEED=1] [N=20]
+	$(Q)python3 tests/helpers/mutants.py $(or $(DIR),user/core/change) $(or $(SEED),1) $(or $(N),20)
 
 test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds \
 	$(FAULTY_TOOL) $(FAULTS) $(SIMULATION)
@@ -295,5 +303,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/checks/verify.sh
 
-.PHONY: packages check test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
+.PHONY: packages check mutants test test-programs unit-programs sanitized-programs machine-programs machine-programs-arm64 test-faults test-kernels test-full test-sanitized test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model test-simulation plots test-seeds
