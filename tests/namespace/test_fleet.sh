@@ -281,6 +281,7 @@ test_an_entry_at_the_end_of_all_ids() {
 	wait_for "the gap to be named" followed 'gap: entry 18446744073709551615-18446744073709551614 of its log'
 	assert_status 1 xc fleet status --config "$FLEET_CONF"
 	assert_error "list 'bad': its log has the entry 18446744073709551615-.*delete the key xc:default:L:bad:log"
+	xc fleet metrics --config "$FLEET_CONF" | grep -qx 'xdp_cuckoo_fleet_list_broken{fleet="default",list="bad"} 1' || fail "no metric"
 	assert_status 0 publish delete-list bad
 	assert_status 0 publish accept bad
 	for i in 2 3 4 5; do

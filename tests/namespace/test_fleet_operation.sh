@@ -63,6 +63,8 @@ test_a_list_edited_while_nobody_follows() {
 	assert_status 0 publish add 198.51.100.1 --list bad
 	assert_status 0 xc follow --once --config "$FLEET_CONF"
 	assert_equal level "$(redis HGET xc:default:host:h1 state)" "the reported state"
+	sed 's/^lists = .*/& typo/' "$FLEET_CONF" >"$STATE/typo.conf"
+	assert_fails 1 "the broker has no list 'typo'" xc follow --once --config "$STATE/typo.conf"
 	assert_status 0 xc del 198.51.100.1
 	passed 198.51.100.1 || fail "the rule is still there"
 	assert_status 0 xc follow --once --config "$FLEET_CONF"

@@ -198,6 +198,7 @@ static void judge_once(struct following *following, int error, const struct reas
 {
 	const struct reason *held = NULL, *lost = NULL;
 	bool is_settled = true, is_any_taken = false;
+	struct reason missing;
 
 	for (size_t i = 0; i < following->apply.count; i++) {
 		const struct apply_list *list = &following->apply.lists[i];
@@ -205,13 +206,17 @@ static void judge_once(struct following *following, int error, const struct reas
 		is_any_taken |= list->is_taken;
 		if (list->is_held)
 			held = &list->why;
-		if (list->is_taken)
+		if (list->is_taken) {
 			lost = &list->why;
-		else if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED)
+		} else if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED) {
 			lost = &following->why[i];
-		else
+		} else if (is_missing(following, i)) {
+			reason_set(&missing, 0, "the broker has no list '%s'", list->name);
+			lost = &missing;
+		} else {
 			is_settled &= following->has_last[i] && following->states[i] == FOLLOW_LEVEL &&
 				      !fleet_position_compare(list->at, following->last[i]);
+		}
 	}
 	/* A list that another command has changed is read again. One that is not from the fleet does not stop others. */
 	error = error == -ESTALE || error == -EEXIST ? 0 : error;

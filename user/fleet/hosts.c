@@ -445,18 +445,27 @@ static void add_field(json_t *metrics, const struct fleet_view *view, const char
 
 int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
 {
-	json_t *panic, *rules, *states, *seen, *skew;
+	json_t *panic, *written, *rules, *broken, *states, *seen, *skew;
 	int error;
 
 	*metrics = metrics_begin();
 	panic = metrics_family(*metrics, "xdp_cuckoo_fleet_panic", METRIC_GAUGE,
 			       "1: the fleet passes everything; 0: it filters.");
 	metrics_sample(panic, json_pack("{s:s}", "fleet", fleet), is_panic);
+	written = metrics_family(*metrics, "xdp_cuckoo_fleet_written_timestamp_seconds", METRIC_GAUGE,
+				 "When these metrics were read from the broker, by this host's clock.");
+	metrics_sample(written, json_pack("{s:s}", "fleet", fleet), time(NULL));
 	rules = metrics_family(*metrics, "xdp_cuckoo_fleet_list_rules", METRIC_GAUGE, "Rules of a list at the broker.");
-	for (size_t i = 0; i < view->lists_count; i++)
-		if (!*view->lists[i].broken.text)
-			metrics_sample(rules, json_pack("{s:s, s:s}", "fleet", fleet, "list", view->lists[i].name),
-				       view->lists[i].head.rules);
+	broken = metrics_family(*metrics, "xdp_cuckoo_fleet_list_broken", METRIC_GAUGE,
+				"1: nothing can be published to the list; 0: something can.");
+	for (size_t i = 0; i < view->lists_count; i++) {
+		const struct fleet_list *list = &view->lists[i];
+		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "list", list->name);
+
+		if (!*list->broken.text)
+			metrics_sample(rules, json_incref(labels), list->head.rules);
+		metrics_sample(broken, labels, *list->broken.text != 0);
+	}
 	states = metrics_family(*metrics, "xdp_cuckoo_fleet_host_state", METRIC_GAUGE,
 				"1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
 	seen = metrics_family(*metrics, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds", METRIC_GAUGE,
