@@ -6,6 +6,7 @@
 #ifndef XDP_CUCKOO_LIMIT_RATE_H
 #define XDP_CUCKOO_LIMIT_RATE_H
 
+#include "lookup_key.h"
 #include "maps.h"
 #include "packet.h"
 #include "rate.h"
@@ -36,22 +37,39 @@ struct rate_search {
 	__u32 first_line, meters;
 };
 
+/*
+ * The number in a place that has the hash, or -1. A place that gets another hash gets its number first. So the number is
+ * that of the hash if the hash is there before and after it.
+ */
+static __always_inline __s32 rate_number(const struct abi_rate_line *line, __u32 place, __u64 hash)
+{
+	const __u64 seen = READ_ONCE(line->hash[place]);
+	const struct abi_rate_line *after = (const void *)line + lookup_after(seen);
+	__u32 number;
+
+	if (seen != hash)
+		return -1;
+	number = READ_ONCE(after->number[place]);
+	after = (const void *)line + lookup_after(number);
+	return READ_ONCE(after->hash[place]) == hash ? (__s32)number : -1;
+}
+
 /* Place `i` of the 2 * ABI_RATE_PLACES of a hash. If the hash is there, asks its meter. Returns not 0 if all is known. */
 FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 {
 	const struct abi_rates *rates = maps_rates();
-	const struct abi_rate_line *line;
 	const struct abi_rate *rate;
 	struct abi_rate_credit *credit;
-	__u32 place = i % ABI_RATE_PLACES, number;
+	__u32 place = i % ABI_RATE_PLACES;
+	__s32 number;
 
 	hide_from_compiler(place);
 	if (!rates || place >= ABI_RATE_PLACES)
 		return 1;
-	line = rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES);
-	if (READ_ONCE(line->hash[place]) != search->hash)
+	number = rate_number(rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES), place, search->hash);
+	if (number < 0)
 		return 0;
-	number = READ_ONCE(line->number[place]) & (ABI_RATES - 1);
+	number &= ABI_RATES - 1;
 	rate = &rates->rate[number];
 	credit = maps_rate_credit(number);
 	if (!credit)
@@ -80,17 +98,15 @@ RARE_FUNCTION __u32 rate_search(__u32 first_line, __u64 hash, __u64 bytes, __u64
 static __always_inline __s64 rate_ask_first(__u32 first_line, __u64 hash, __u64 bytes, __u64 packets, __u32 meters)
 {
 	const struct abi_rates *rates = maps_rates();
-	const struct abi_rate_line *line;
 	const struct abi_rate *rate;
 	struct abi_rate_credit *credit;
-	__u32 number;
+	__s32 number;
 	int asked;
 
 	if (!rates)
 		return -1;
-	line = rate_line(rates, first_line, hash, 0);
-	number = READ_ONCE(line->number[0]);
-	if (READ_ONCE(line->hash[0]) != hash || number & ABI_RATE_SHARED)
+	number = rate_number(rate_line(rates, first_line, hash, 0), 0, hash);
+	if (number < 0 || number & ABI_RATE_SHARED)
 		return -1;
 	credit = maps_rate_credit(number);
 	if (!credit)
