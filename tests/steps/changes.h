@@ -176,7 +176,7 @@ static inline void pass_time(__s64 ms)
  *
  * add RULE, del RULE, policy NAME VERDICT, monitor-only on|off, clear, more N, fewer N (unrelated addresses), at-once,
  * pending, which makes the change wait for `confirm`; expire; list NAME, of which the rules are from there on, hand; give
- * RULE, which the owner gives up; replace SEED, which gives the owner drawn rules and no others; alone: undo, confirm, wait MS.
+ * RULE, which the owner gives up; disk-full, so that the change cannot be stored; replace SEED, which gives the owner drawn rules and no others; alone: undo, confirm, wait MS.
  */
 
 static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
@@ -291,6 +291,18 @@ static int replace(struct session *session, uint64_t seed, struct reason *reason
 	return error;
 }
 
+/* For what stands in place of the C library's write functions: the error, after a call that notes it. */
+static bool disk_is_full;
+static void (*disk_refuses)(void);
+
+static inline int disk_refused(void)
+{
+	if (disk_refuses)
+		disk_refuses();
+	errno = ENOSPC;
+	return -1;
+}
+
 static int do_line(struct session *session, const char *line, struct reason *reason)
 {
 	char verb[16], first[16] = "", second[16] = "";
@@ -313,6 +325,10 @@ static int do_line(struct session *session, const char *line, struct reason *rea
 		return change_expire(session, &expired, reason);
 	if (!strcmp(verb, "list") || !strcmp(verb, "hand"))
 		return change_open_list(session, *first ? first : NULL, *first ? "drawn" : NULL, reason);
+	if (!strcmp(verb, "disk-full")) {
+		disk_is_full = true;
+		return 0;
+	}
 	if (!strcmp(verb, "replace"))
 		return replace(session, atoi(first), reason);
 	if (!strcmp(verb, "at-once")) {
@@ -342,7 +358,9 @@ static int do_lines(struct session *session, const char *const *lines, size_t co
 		return error;
 	for (size_t i = 0; i < count && !error; i++)
 		error = do_line(session, lines[i], reason);
-	return change_end(session, error, reason);
+	error = change_end(session, error, reason);
+	disk_is_full = false;
+	return error;
 }
 
 static void plain_change(const char *const *lines, size_t count)
@@ -371,6 +389,7 @@ static const char *const others[] = {
 	"at-once",
 	"at-once",
 	"expire",
+	"disk-full",
 	"list a",
 	"list a",
 	"list b",

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "steps/every_store.h"
+#include "steps/changes.h"
 
 enum crash_way { CRASH_NEXT, CRASH_LOAD, CRASH_OVERDUE, CRASH_WAYS };
 
@@ -59,6 +59,7 @@ static inline void crash_child(enum crash_way way)
 
 	every_store.is_on = false;
 	crash.every = 0;
+	disk_is_full = false;
 	memory.step = NULL;
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGTRAP, SIG_DFL);
@@ -118,6 +119,8 @@ static inline ssize_t crash_write(long call, int fd, const void *data, size_t co
 {
 	ssize_t written;
 
+	if (disk_is_full)
+		return disk_refused();
 	if (!crash.every)
 		return syscall(call, fd, data, count, offset);
 	crash_point();

@@ -250,6 +250,9 @@ int entries_take_back(const struct session *session, struct filter *filter)
 	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS; action++) {
 		struct added_key added = {};
 
+		/* A packet may have read the shortcut of a drop rule. */
+		if (action == RULE_PASS && any_comes(&session->change->keys, RULE_PASS))
+			error = filter_wait_for_packets(filter, &(struct reason){});
 		while (!error && pending_keys_next(&session->change->keys, action, &added))
 			if (!is_absent(session, &added.key))
 				error = filter_delete(filter, &added.key);
@@ -262,7 +265,7 @@ int entries_take_back(const struct session *session, struct filter *filter)
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->change->keys;
-	bool must_wait = keys->added_count || keys->has_new_ends;
+	bool must_wait = keys->added_count || keys->has_new_ends, has_dropped = false;
 	struct key_rules state;
 	int error = filter_publish_shapes(filter, session->store, true, reason);
 
@@ -276,9 +279,15 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 
 			if (key->shape.action != action || keys->touched[i].is_absent || keys->touched[i].is_done)
 				continue;
-			/* A packet that began before a key came must not find that an old one is gone. */
-			error = must_wait ? filter_wait_for_packets(filter, reason) : 0;
+			/*
+			 * A packet that began before a key came must not find that an old one is gone. One that has read
+			 * the shortcut of a drop rule must not find that a pass rule is gone.
+			 */
+			error = must_wait || (has_dropped && action == RULE_PASS) ?
+					filter_wait_for_packets(filter, reason) :
+					0;
 			must_wait = false;
+			has_dropped = action == RULE_DROP;
 			if (error)
 				return error;
 			error = key_rules(session->store, &session->change->shapes, key, &state);

@@ -14,13 +14,33 @@ TEST(test_readers)
 
 TEST_MAIN(NULL, NULL)
 #else
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
 #include "steps/changes.h"
 #include "steps/readers.h"
 
 static char failure[512];
 static const char *change_text = "";
 static size_t frame_number;
-static int wanted[2];
+static int wanted[3];    /* before the change, after it, and in an aborted one when all of it was there */
+static size_t refused_at; /* the steps before the abort */
+
+static void note_refusal(void)
+{
+	if (!refused_at)
+		refused_at = replay.count;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t count, off_t offset)
+{
+	return disk_is_full ? disk_refused() : syscall(SYS_pwrite64, fd, data, count, offset);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	return disk_is_full ? disk_refused() : syscall(SYS_writev, fd, parts, count);
+}
 
 /* Where an address is, for people. */
 static const char *place_text(uintptr_t address)
@@ -49,7 +69,7 @@ static const char *place_text(uintptr_t address)
 
 static void judge(int verdict, size_t from, struct reader_stop first, struct reader_stop second)
 {
-	if (verdict == wanted[0] || verdict == wanted[1] || *failure)
+	if (verdict == wanted[0] || verdict == wanted[1] || verdict == wanted[2] || *failure)
 		return;
 	(void)second;
 	if (first.place > reader.places) {
@@ -76,21 +96,30 @@ static int judge_now(size_t step, size_t interface)
 	return verdict;
 }
 
-/* With `is_spent`, all meters are empty. */
-static void stand_all(bool is_spent)
+enum spent { SPENT_NONE, SPENT_EVEN, SPENT_ODD, SPENT_ALL };
+
+/* Of the meters, those with such numbers are empty. */
+static void stand_all(enum spent spent)
 {
 	for (size_t i = 0; i < ABI_RATES; i++)
-		path_credits[i].empty_at = is_spent ? path_jiffies : 0;
+		path_credits[i].empty_at = spent >> i % 2 & 1 ? path_jiffies : 0;
 	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++)
 		for (frame_number = 0; frame_number < panel_count && !*failure; frame_number++) {
 			reader.frame = panel[frame_number].bytes;
 			reader.bytes = panel[frame_number].length;
 			wanted[1] = judge_now(replay.count, interface);
+			wanted[2] = refused_at ? judge_now(refused_at, interface) : wanted[1];
 			wanted[0] = judge_now(0, interface);
 			readers_stand(interface, judge);
 		}
 	memset(path_credits, 0, sizeof(path_credits));
 	replay_go(replay.count);
+}
+
+/* Whether the change has to do with rates: by its words, or the filter has any. */
+static bool has_rates(const char *text)
+{
+	return strstr(text, "rate") || (memory_path(0) && abi_active(path.config)->rates);
 }
 
 /* One change, with readers in the middle. */
@@ -110,6 +139,8 @@ static int stood_change(const char *const *lines, size_t count)
 		pass_time(atoi(lines[0] + 5));
 	else
 		open_session(&session);
+	refused_at = 0;
+	disk_refuses = note_refusal;
 	replay_record_begin();
 	if (waits)
 		open_session(&session); /* undoes what is due */
@@ -117,9 +148,8 @@ static int stood_change(const char *const *lines, size_t count)
 		error = do_lines(&session, lines, count, &reason);
 	replay_record_end();
 	session_close(&session);
-	stand_all(false);
-	if (strstr(shown, "rate"))
-		stand_all(true);
+	for (enum spent spent = SPENT_NONE; spent <= (has_rates(shown) ? SPENT_ALL : SPENT_NONE); spent++)
+		stand_all(spent);
 	return error;
 }
 
@@ -145,7 +175,7 @@ TEST(test_a_planted_mixture_is_found)
 	*run = 0;
 	*run = ABI_RUN_SET_UP;
 	replay_record_end();
-	stand_all(false);
+	stand_all(SPENT_NONE);
 	assert_string_not_equal(failure, "");
 	*failure = '\0';
 }
@@ -183,6 +213,42 @@ TEST(test_small_changes)
 		}
 	}
 	print_readers();
+}
+
+/* The first line of the meter of a rule. */
+static __u32 rate_line_of_rule(const char *text)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct reason reason;
+	struct rule rule;
+
+	if (rule_parse(text, &rule, &reason) || !rule_keys(&rule, keys))
+		fail_msg("%s", reason.text);
+	memory_path(0);
+	return abi_rate_line_of(rule_hash(&keys[0], &abi_active(path.config)->secret).hash, 0);
+}
+
+/* A key that found its first place taken moves there when the other rule goes. The place still has the number of that meter. */
+TEST(test_a_meter_keeps_its_key)
+{
+	static const char wanted_rule[] = "10.77.0.1 proto udp dport 53 rate 10/s";
+	char other[64], line[80];
+
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.9 proto udp dport 1 rate 5/s"));
+	for (int port = 2;; port++) {
+		snprintf(other, sizeof(other), "10.77.0.9 proto udp dport %d rate 10/s", port);
+		if (rate_line_of_rule(other) == rate_line_of_rule(wanted_rule))
+			break;
+	}
+	snprintf(line, sizeof(line), "add %s", other);
+	stood_change(LINES(line));
+	snprintf(line, sizeof(line), "add %s", wanted_rule);
+	stood_change(LINES(line));
+	snprintf(line, sizeof(line), "del %s", other);
+	stood_change(LINES(line));
+	assert_string_equal(failure, "");
 }
 
 static void run_seed(uint64_t seed)
