@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Suricata's alerts become bans by the lines of xdp-cuckoo-operation(7): on recorded events, which a file (eve.json) grows by, or
-# which come by a socket to the units of integrations/README.md; then by Debian's suricata itself.
+# Suricata's alerts become bans by the lines of integrations/README.md: on recorded events, which a file (eve.json) grows by, or
+# which come by a socket to its units; then by Debian's suricata itself.
 . tests/lib.sh
 
 SURICATA=${SURICATA:-$BUILD/packages/suricata/usr/bin/suricata}
-PAGE=user/package/man/xdp-cuckoo-operation.7
+PAGE=user/integrations/README.md
 
 # event TYPE SEVERITY SOURCE: a line of eve.json, as Suricata 6 writes it.
 event() {
@@ -18,7 +18,7 @@ event() {
 
 # page_lines: writes the page's lines, on the file $STATE/eve.json, to $STATE/run; makes the tool that they call.
 page_lines() {
-	sed 's/\\-/-/g; s/\\e/\\/g' "$PAGE" | sed -n '/eve\.json |$/,/xdp-cuckoo batch/p' |
+	sed -n '/eve\.json |$/,/xdp-cuckoo batch/p' "$PAGE" |
 		sed "s,/var/log/suricata/eve.json,$STATE/eve.json," >"$STATE/run"
 	[ "$(wc -l <"$STATE/run")" -eq 3 ] || fail "the page has no lines for Suricata"
 	mkdir "$STATE/bin"
