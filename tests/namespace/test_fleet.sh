@@ -22,7 +22,20 @@ src 192.0.2.2 timeout 1h comment "a b"' xc list --list bad
 	passed 192.0.2.1 || fail "the packet is dropped after the deletion"
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
 	assert_output '^h1 +level +1 '
-	xc metrics | grep -q '^xdp_cuckoo_list_not_fed{name="default",list="bad"} 0$' || fail "nobody waits for the broker"
+	waits() {
+		xc metrics | grep -q '^xdp_cuckoo_list_not_fed{name="default",list="bad"} [01]$'
+	}
+	waits || fail "nobody waits for the broker"
+	follow_kill
+	assert_status 0 xc follow --once --config "$FLEET_CONF"
+	waits || fail "nobody waits for the broker after follow --once"
+	# Where only `follow --once` ran, nobody waits, until the service starts: also if its broker is dead.
+	assert_status 0 xc lists delete bad
+	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
+	! waits || fail "somebody waits after follow --once alone"
+	broker_kill
+	timeout 3 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --config "$FLEET_CONF" >/dev/null 2>&1 || :
+	waits || fail "nobody waits for a dead broker"
 }
 
 # Where nobody follows, no command says that all is well.

@@ -75,8 +75,13 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 		     struct reason *reason)
 {
 	char source[STORE_SOURCE_BYTES], position[FLEET_POSITION_BYTES];
+	__s64 stale_s = apply->stale_s;
+	struct store_lists before;
 	int error;
 
+	/* `follow --once` leaves it as it is: the service may be feeding the list, too. */
+	if (!stale_s && !store_lists(session->store, &before))
+		stale_s = before.list[store_lists_find(&before, list->name)].stale_s;
 	snprintf(source, sizeof(source), "fleet %s %s %s refused %" PRIu64, apply->fleet, apply->id,
 		 fleet_position_format(at, position), (uint64_t)list->refused_count);
 	error = store_list_open(session->store, list->name, source, &session->owner);
@@ -85,7 +90,7 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 				  "list '%s': there are %d lists already; delete one that nothing feeds: " ADVICE_DELETE_LIST, list->name,
 				  STORE_LISTS_MAX, session_name_option(apply->name), "NAME");
 	if (!error)
-		store_list_expect(session->store, session->owner, apply->stale_s);
+		store_list_expect(session->store, session->owner, stale_s);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 

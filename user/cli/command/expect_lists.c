@@ -50,6 +50,7 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
+	const bool follows = program->number == PROGRAM_FLEET && !invocation->is_once; /* whatever `follow --once` left */
 	struct store_lists lists;
 	struct store *store;
 	struct reason why;
@@ -68,7 +69,7 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
 		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
 
-		error = config_must_expect(list) ? command_expect_list(store, invocation, name, stale_s, &why) : 0;
+		error = config_must_expect(list) || (follows && !list->stale_s) ? command_expect_list(store, invocation, name, stale_s, &why) : 0;
 		if (error)
 			return reason_set(reason, error, "list '%s': %s", name, why.text);
 	}
