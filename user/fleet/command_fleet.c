@@ -368,7 +368,7 @@ static enum command_status run_follow(const struct invocation *invocation)
 		return status;
 	follow.options = &config->fleet;
 	/* A full disk keeps nothing from what follows. */
-	if (command_expect_lists(invocation, config, &reason))
+	if (!invocation->is_once && command_expect_lists(invocation, config, &reason))
 		command_warn_reader(reason.text);
 	error = follow_run(&follow, &reason);
 	config_close(config);

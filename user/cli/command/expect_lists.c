@@ -50,7 +50,7 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
-	const bool follows = program->number == PROGRAM_FLEET && !invocation->is_once; /* whatever `follow --once` left */
+	const bool follows = program->number == PROGRAM_FLEET; /* whatever `follow --once` left */
 	struct store_lists lists;
 	struct store *store;
 	struct reason why;
