@@ -100,11 +100,18 @@ int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists
 	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
 }
 
-/* Keeps a list as it was before the pending change: a byte 0 if it did not exist, else a byte 1 and its value. */
+/* What is kept of a list for the undo: a byte of these bits, and if it existed its value, and its feed if it had one. */
+#define KEPT_LIST 1
+#define KEPT_FEED 2
+#define KEPT_FEED_STAYS 4 /* a later transaction has changed the feed */
+#define KEPT_BYTES (1 + LIST_VALUE_BYTES + sizeof(struct store_feed))
+
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
-	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
-	MDB_val name = key_of(store->lists.lists.list[number].name), entry = { 1, room };
+	__u8 room[KEPT_BYTES] = { existed ? KEPT_LIST : 0 };
+	const char *list = store->lists.lists.list[number].name;
+	MDB_val name = key_of(list), entry = { 1, room };
+	struct store_feed feed;
 	int error;
 
 	/* A later transaction changes this list, so the undo must not touch it any more. */
@@ -115,26 +122,38 @@ static int keep_undo(struct store *store, unsigned int number, bool existed)
 	if (existed)
 		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
 	room[1 + offsetof(struct list_value, is_edited)] = store->lists.was_edited >> number & 1;
+	if (existed && !store_feed(store, list, &feed)) {
+		*room |= KEPT_FEED;
+		memcpy(room + entry.mv_size, &feed, sizeof(feed));
+		entry.mv_size += sizeof(feed);
+	}
 	error = store_pair_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
+}
+
+/* While a change of an earlier transaction is pending: sets bits in a byte of what is kept of a list, if it has that byte. */
+static int mark_kept(struct store *store, const char *list, size_t at, __u8 bits)
+{
+	__u8 room[KEPT_BYTES];
+	MDB_val name = key_of(list), there, entry = { 0, room };
+	int error = store_has_earlier_pending(store) ?
+			    environment_error(mdb_get(store->write, store->undo_lists_db, &name, &there)) :
+			    -ENOENT;
+
+	if (error || there.mv_size <= at || there.mv_size > sizeof(room))
+		return error == -ENOENT ? 0 : error;
+	entry.mv_size = there.mv_size;
+	memcpy(room, there.mv_data, there.mv_size);
+	room[at] |= bits;
+	return store_pair_put(store, store->undo_lists_db, &name, &entry, 0);
 }
 
 /* A list whose rules the pending change edits was not edited before; but one that a later transaction edits stays edited. */
 static int keep_edit(struct store *store, unsigned int number)
 {
-	__u8 room[1 + LIST_VALUE_BYTES];
-	MDB_val name = key_of(store->lists.lists.list[number].name), there, entry = { 0, room };
-	int error;
-
-	if (!store_has_earlier_pending(store))
-		return keep_undo(store, number, true);
-	error = environment_error(mdb_get(store->write, store->undo_lists_db, &name, &there));
-	if (error || there.mv_size <= sizeof(struct list_value) || there.mv_size > sizeof(room))
-		return error == -ENOENT ? 0 : error;
-	entry.mv_size = there.mv_size;
-	memcpy(room, there.mv_data, there.mv_size);
-	room[1 + offsetof(struct list_value, is_edited)] = true;
-	return store_pair_put(store, store->undo_lists_db, &name, &entry, 0);
+	return store_has_earlier_pending(store) ? mark_kept(store, store->lists.lists.list[number].name,
+							    1 + offsetof(struct list_value, is_edited), true) :
+						  keep_undo(store, number, true);
 }
 
 int store_lists_save(struct store *store)
@@ -299,16 +318,34 @@ int store_list_delete(struct store *store, unsigned int number)
 
 /* ---- undoing that ---- */
 
+/* Brings back what was known of fetches. `kept`: of the list, with the feed at its end. */
+static int undo_feed(struct store *store, const struct store_pair *kept)
+{
+	const __u8 bits = *(const __u8 *)kept->value.mv_data;
+	MDB_val name = kept->key, value = { sizeof(struct store_feed), NULL };
+	struct store_feed feed;
+
+	if (bits & KEPT_FEED_STAYS)
+		return 0;
+	if (!(bits & KEPT_FEED))
+		return store_pair_del(store, store->feeds_db, &name);
+	value.mv_data =
+		memcpy(&feed, (const __u8 *)kept->value.mv_data + kept->value.mv_size - sizeof(feed), sizeof(feed));
+	return store_pair_put(store, store->feeds_db, &name, &value, 0);
+}
+
 struct lists_undo {
-	struct store_lists_state *state;
+	struct store *store;
 	bool is_end;
 };
 
 static int undo_one(const struct store_pair *entry, void *context)
 {
 	const struct lists_undo *undo = context;
-	struct store_lists_state *state = undo->state;
-	const __u8 *existed = entry->value.mv_data;
+	struct store_lists_state *state = &undo->store->lists;
+	const __u8 *kept = entry->value.mv_data;
+	const bool existed = entry->value.mv_size && *kept & KEPT_LIST;
+	const size_t feed_bytes = existed && *kept & KEPT_FEED ? sizeof(struct store_feed) : 0;
 	struct store_list before, *list = NULL;
 	struct list_value value;
 	MDB_val bytes;
@@ -319,31 +356,31 @@ static int undo_one(const struct store_pair *entry, void *context)
 		if (name.mv_size == entry->key.mv_size && !memcmp(name.mv_data, entry->key.mv_data, name.mv_size))
 			list = &state->lists.list[i];
 	}
-	if (!entry->value.mv_size || *existed > 1 || !list)
+	if (entry->value.mv_size < 1 + feed_bytes || *kept >= 2 * KEPT_FEED_STAYS || !list)
 		return -EBADMSG;
-	if (undo->is_end && !*existed && !list->rules) {
+	if (undo->is_end && !existed && !list->rules) {
 		forget(state, list - state->lists.list);
-	} else if (undo->is_end && !*existed) { /* rules were added later, one by one */
+	} else if (undo->is_end && !existed) { /* rules were added later, one by one */
 		list->imported_s = 0;
+		list->stale_s = 0;
 		memset(list->source, 0, sizeof(list->source));
 		state->is_changed = true;
 	}
-	if (undo->is_end || !*existed)
-		return 0;
-	bytes = (MDB_val){ entry->value.mv_size - 1, (void *)(existed + 1) };
+	if (undo->is_end || !existed)
+		return undo->is_end ? 0 : undo_feed(undo->store, entry);
+	bytes = (MDB_val){ entry->value.mv_size - 1 - feed_bytes, (void *)(kept + 1) };
 	if (list_read(&entry->key, &bytes, &value, &before))
 		return -EBADMSG;
 	before.rules = list->rules;
 	*list = before;
 	state->deleted &= ~BIT(list - state->lists.list);
 	state->is_changed = true;
-	return 0;
+	return undo_feed(undo->store, entry);
 }
 
 int store_lists_undo(struct store *store, bool is_end)
 {
-	return store_pairs_each(store->write, store->undo_lists_db, undo_one,
-				&(struct lists_undo){ &store->lists, is_end });
+	return store_pairs_each(store->write, store->undo_lists_db, undo_one, &(struct lists_undo){ store, is_end });
 }
 
 int store_lists_forget_undo(struct store *store)
@@ -394,15 +431,17 @@ int store_feed_put(struct store *store, const char *list, const struct store_fee
 {
 	const MDB_val key = key_of(list);
 	MDB_val value = { sizeof(*feed), (void *)feed };
+	const int error = mark_kept(store, list, 0, KEPT_FEED_STAYS);
 
-	return store_pair_put(store, store->feeds_db, &key, &value, 0);
+	return error ? error : store_pair_put(store, store->feeds_db, &key, &value, 0);
 }
 
 int store_feed_forget(struct store *store, const char *list)
 {
 	const MDB_val key = key_of(list);
+	const int error = mark_kept(store, list, 0, KEPT_FEED_STAYS);
 
-	return store_pair_del(store, store->feeds_db, &key);
+	return error ? error : store_pair_del(store, store->feeds_db, &key);
 }
 
 int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds)

@@ -108,6 +108,67 @@ TIME_TEST(test_a_list_without_an_import)
 	assert_true(before.list[number].imported_s > 0);
 }
 
+static struct store_feed feed_of(struct fixture *f, const char *list)
+{
+	struct store_feed feed;
+
+	store_feed(f->store, list, &feed);
+	return feed;
+}
+
+/* What is known of fetches comes back with the undo of a change, unless somebody has fetched since; and what to expect. */
+TIME_TEST(test_feeds_are_undone)
+{
+	const struct store_feed feed = { .tried_s = 1, .wait_until_s = 2, .why = "503" }, later = { .tried_s = 3 };
+	unsigned int a, b, c, d;
+
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	c = open_list(f, "c");
+	assert_int_equal(store_feed_put(f->store, "a", &feed), 0);
+	assert_int_equal(store_feed_put(f->store, "b", &feed), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, 10000), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	open_list(f, "c");
+	assert_int_equal(store_feed_put(f->store, "c", &feed), 0);
+	d = open_list(f, "d");
+	store_list_expect(f->store, d, 86400);
+	assert_int_equal(store_feed_put(f->store, "d", &feed), 0);
+	end(f);
+	assert_int_equal(feed_of(f, "a").tried_s, 0);
+	begin(f);
+	assert_int_equal(store_feed_put(f->store, "b", &later), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, d), STORE_ADDED);
+	end(f);
+	undo(f);
+	assert_string_equal(feed_of(f, "a").why, "503");
+	assert_int_equal(feed_of(f, "a").wait_until_s, 2);
+	assert_int_equal(feed_of(f, "b").tried_s, 3);
+	assert_int_equal(feed_of(f, "c").tried_s, 0);
+	assert_int_equal(feed_of(f, "d").tried_s, 0);
+	assert_int_equal(lists_of(f).list[d].stale_s, 0);
+	/* A confirmed deletion stays. */
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, 10000), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	assert_int_equal(store_feed_put(f->store, "c", &feed), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, 10000), 0);
+	assert_int_equal(store_list_delete(f->store, c), 0);
+	end(f);
+	undo(f);
+	assert_int_equal(feed_of(f, "a").tried_s, 0);
+	assert_string_equal(feed_of(f, "c").why, "503");
+}
+
 /* An import of an equal list changes no rules: no table is filled again for it. */
 TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 {
