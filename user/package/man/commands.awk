@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Turns the output of `xdp-cuckoo help COMMAND` into a subsection of the man page: usage, summary, what words and options
-# mean, and what the exit status means. The rest of the text, and the examples, are in help alone. A block of indented
+# mean, and what the exit status means. The rest of the text, and the examples, are in help alone; a list of words behind a
+# text that names xdp-cuckoo-rules(5) is there. A block of indented
 # lines is a list if most lines are a tag, two or more spaces and a text, or continue such a text. Otherwise the block is
 # an example, unless its lines begin with dashes.
 
@@ -32,6 +33,10 @@ function is_tagged(line) {
 function end_block(    i, tagged, indent, at, text, item, gap, column, tag_indent) {
 	for (i = 1; i <= lines; i++)
 		tagged += is_tagged(line[i])
+	if (is_elsewhere) {
+		print ".PP\nSee xdp\\-cuckoo\\-rules(5)."
+		is_elsewhere = lines = 0
+	}
 	if (lines && tagged < lines / 2 && line[1] ~ /^ +- /) {
 		print ".PP\n.EX"
 		for (i = 1; i <= lines; i++)
@@ -78,6 +83,8 @@ function end_block(    i, tagged, indent, at, text, item, gap, column, tag_inden
 
 # end_text: prints the sentences of the collected text that tell the exit status, and the other names of the command.
 function end_text(    end) {
+	if (text != "")
+		is_elsewhere = text ~ /xdp-cuckoo-rules\(5\)/
 	while (match(text, /Status [0-9]|Other names: /)) {
 		text = substr(text, RSTART)
 		end = index(text, ". ")
