@@ -5,7 +5,7 @@ CrowdSec's local API as a bouncer sees it, which also misbehaves: python3 lapi.p
 DIR/decisions has a line for each decision: ID SCOPE VALUE DURATION ORIGIN SCENARIO [TYPE]. As the real one does, it
 remembers what it has sent: without startup=true it sends what is new since the last answer, and what is not there any
 more, also if that answer was lost on its way. DIR/mode says how it misbehaves: 500, 403, 503, garbage, cut, nothing,
-other, hang, lost, miss (never tells of the first new one). DIR/log has a line for each request; DIR/metrics each report, unless DIR/mode is 404.
+other, hang, lost, miss (never tells of the first new one). DIR/raw: members of "new", as they are. DIR/log has a line for each request; DIR/metrics each report, unless DIR/mode is 404.
 """
 import http.server
 import json
@@ -84,6 +84,8 @@ class Lapi(http.server.BaseHTTPRequestHandler):
         if read("mode").strip() == "miss" and not is_whole:
             new = new[1:]
         body = json.dumps({"new": new or None, "deleted": deleted or None}).encode()
+        if read("raw"):
+            body = body.replace(b'"new": [', b'"new": [' + read("raw").encode() + b",", 1)
         mode = read("mode").strip()
         if mode == "garbage":
             body = b"<html>" + body

@@ -125,6 +125,31 @@ test_decisions_become_rules() {
 	assert_status 0 xc check
 }
 
+# What costs more than itself: a decision that is no JSON, the age of the file of servers, a length for IPv4.
+test_what_is_wrong_costs_only_itself() {
+	lapi
+	configure 'min-prefix = 24'
+	xc load vrx >/dev/null
+	raw() {
+		printf ',{"id":%s,"type":"ban","scope":"Ip","value":"192.0.2.%s","duration":"1h","origin":"x","scenario":"%s"%s}' "$@"
+	}
+	{ raw 2 67 'a\u0000b' ''; raw 99999999999999999999 68 x ''; raw 3 69 x ',"x":1e999'; raw 4 70 '\x{' ',"a":[{}]'; } |
+		cut -c 2- >"$STATE/lapi/raw"
+	decide '1 Ip 192.0.2.66 1h cscli x' '5 Range 2000::/4 1h cscli x' '6 Range 203.0.0.0/16 1h cscli x'
+	bouncer_start
+	await '192.0.2.66 192.0.2.67 192.0.2.68'
+	assert_shows 'crowdsec: 3 decisions, 2 left out, 2 unreadable$' xc lists
+	case_begin "servers that feed the list for a month"
+	touch -d '31 days ago' "$STATE/store/default/servers-crowdsec"
+	wait_for "the file anew" eval "find '$STATE/store/default/servers-crowdsec' -mtime -1 | grep -q ."
+	bouncer_stop
+	case_begin "a list by another name, silent from the first"
+	lapi_stop
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" crowdsec --config "$STATE/conf" --list other 2>"$NOTES" &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	wait_for "the list" eval "'$TOOL' --state '$STATE/store' lists 2>&1 | grep -q '^other '"
+}
+
 # The list is equal to the first answer, whatever it was.
 test_a_start_makes_the_list_equal() {
 	lapi

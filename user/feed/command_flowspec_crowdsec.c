@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * flowspec, crowdsec: keep a list equal to the flows that BGP announces, and to the decisions of CrowdSec. What `lists` and
- * `status` say of these flows.
- */
+/* flowspec, crowdsec: keep a list equal to the flows that BGP announces, and to the decisions of CrowdSec. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,18 +7,10 @@
 #include <unistd.h>
 
 #include "command/command.h"
-#include "base/safe_text.h"
 #include "config/config.h"
-#include "counters/counters.h"
 #include "feed/feeds.h"
 #include "feed/flowspec/flowspec.h"
-#include "io/output.h"
-#include "kernel/kernel.h"
-#include "lists/flow_report.h"
 #include "feed/list_keeper.h"
-#include "rule/shapes.h"
-
-#define REPORT_LATE_S 60 /* a report so much older than its list is called old; to write many flows takes seconds */
 
 /* Makes the socket standard input. */
 static enum command_status connect_to(const char *path)
@@ -58,7 +47,7 @@ static enum command_status keep_flows(const struct invocation *invocation, const
 	const struct list_keeper keeper = {
 		.state = invocation->state,
 		.name = invocation->name,
-		.list = invocation->list_name ? invocation->list_name : options->list,
+		.list = options->list,
 		.source = "flowspec",
 		.reader = "the reader of flows",
 		.note = command_warn_reader,
@@ -99,9 +88,10 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 						    "PREFIX...; see xdp-cuckoo-flowspec(7)");
 	else
 		status = strcmp(path, "-") ? connect_to(path) : STATUS_DONE;
+	if (options->list && invocation->list_name)
+		config->flowspec.list = invocation->list_name;
 	/* A full disk may have room later. */
-	if (options->list && !invocation->is_printed && !invocation->list_name &&
-	    command_expect_lists(invocation, config, &reason))
+	if (options->list && !invocation->is_printed && command_expect_lists(invocation, config, &reason))
 		command_warn_reader(reason.text);
 	if (status == STATUS_DONE)
 		status = invocation->is_printed ? print_flows(options) : keep_flows(invocation, options);
@@ -119,8 +109,6 @@ const struct command command_flowspec = {
 	.run = run_flowspec,
 };
 
-/* ---- lists flows ---- */
-
 /* ---- crowdsec ---- */
 
 #define MEMORY (1ULL << 30)     /* for libraries, and for an answer that has grown to its limit */
@@ -132,7 +120,6 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 	struct crowdsec_start start = { .note = command_warn_reader };
 	struct list_keeper keeper = { .state = invocation->state,
 				      .name = invocation->name,
-				      .list = invocation->list_name,
 				      .source = "crowdsec",
 				      .reader = "the reader of decisions",
 				      .note = command_warn_reader,
@@ -153,13 +140,14 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 		error = reason_set(
 			&reason, -EINVAL,
 			"the configuration has no section [crowdsec] with key-file = /PATH; see xdp-cuckoo.conf(5)");
-	if (!error && !keeper.list && command_expect_lists(invocation, config, &reason))
+	else if (invocation->list_name)
+		config->crowdsec.list = invocation->list_name;
+	if (!error && command_expect_lists(invocation, config, &reason))
 		command_warn_reader(reason.text);
 	if (!error)
 		error = crowdsec_open(&start, options, &reason);
 	if (!error) {
-		if (!keeper.list)
-			keeper.list = options->list;
+		keeper.list = options->list;
 		keeper.action = options->action;
 		keeper.rules_max = options->rules_max;
 		keeper.memory = MEMORY + options->rules_max * DECISION_MEMORY;

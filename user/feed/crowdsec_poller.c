@@ -3,11 +3,13 @@
 #include "feed/feeds.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -28,6 +30,8 @@
 #define COUNTS_MS 10000   /* until the keeper answers */
 #define COUNTS_BYTES 65536
 #define ALIVE_POLLS 3 /* a status is sent at least so often while the LAPI answers */
+/* A text with NUL, or a number that no integer holds, makes no decision unreadable. */
+#define LENIENT (JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL)
 
 struct poller {
 	const struct crowdsec_start *start;
@@ -156,14 +160,14 @@ static const char *read_decision(const struct crowdsec_options *options, json_t 
 	struct reason ignored;
 	struct rules rules;
 	bool is_ban, is_short;
-	json_int_t number;
+	double number;
 
-	if (json_unpack(json, "{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "type", &type, "scope", &scope, "value", &words[1],
+	if (json_unpack(json, "{s:s, s:s, s:s, s:s, s:s, s:s, s:F}", "type", &type, "scope", &scope, "value", &words[1],
 			"origin", &origin, "scenario", &decision->scenario, "duration", &duration, "id", &number) ||
 	    !*origin || !read_duration(duration, &decision->left_ms))
 		return "unreadable";
 	is_ban = !strcasecmp(type, "ban");
-	snprintf(decision->id, sizeof(decision->id), "%lld", (long long)number);
+	snprintf(decision->id, sizeof(decision->id), "%.0f", number);
 	/* A decision of a blocklist has its name in `scenario`. */
 	snprintf(decision->from, sizeof(decision->from), "%s%s",
 		 strcmp(origin, "lists") ? origin : "lists:", strcmp(origin, "lists") ? "" : decision->scenario);
@@ -260,14 +264,49 @@ static void note_differences(struct poller *poller, json_t *before)
 	poller->start->note(text.text);
 }
 
+/* Puts a 0 in place of each decision that is no JSON, as one character of it is enough to make the answer none. */
+static void blank_unreadable(char *bytes, size_t count)
+{
+	bool is_in_string = false;
+	unsigned int depth = 0;
+	size_t start = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const char c = bytes[i];
+		json_t *decision;
+
+		if (is_in_string) {
+			is_in_string = c != '"';
+			i += c == '\\';
+			continue;
+		}
+		is_in_string = c == '"';
+		if ((c == '{' || c == '[') && depth++ == 2)
+			start = i;
+		if ((c != '}' && c != ']') || !depth || --depth != 2)
+			continue;
+		decision = json_loadb(bytes + start, i + 1 - start, LENIENT, NULL);
+		if (!decision)
+			*(char *)memset(bytes + start, ' ', i + 1 - start) = '0';
+		json_decref(decision);
+	}
+}
+
 static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole, struct reason *reason)
 {
 	json_error_t wrong;
-	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, 0, &wrong), *value;
-	const json_t *added = json_object_get(answer, "new"), *ended = json_object_get(answer, "deleted");
+	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, LENIENT, &wrong), *value;
+	const json_t *added, *ended;
 	struct reason text;
 	const char *key;
 	size_t i;
+
+	if (!answer && page->bytes) {
+		blank_unreadable(page->bytes, page->count);
+		answer = json_loadb(page->bytes, page->count, LENIENT, &wrong);
+	}
+	added = json_object_get(answer, "new");
+	ended = json_object_get(answer, "deleted");
 
 	/* Go writes an empty array as null. */
 	if (!added || !ended || !(json_is_array(added) || json_is_null(added)) ||
@@ -411,7 +450,7 @@ static void report(struct poller *poller)
 static __s64 step(struct poller *poller)
 {
 	const struct crowdsec_options *options = poller->start->options;
-	const __s64 every_ms = options->every_ms, most_ms = every_ms > WAIT_MAX_MS ? every_ms : WAIT_MAX_MS;
+	const __s64 every_ms = options->every_ms, most_ms = MAX(every_ms, WAIT_MAX_MS);
 	const bool is_whole = poller->needs_whole || poller->now_ms - poller->whole_ms >= WHOLE_MS;
 	struct http_page page = {};
 	struct reason reason, text;
@@ -449,7 +488,7 @@ static __s64 step(struct poller *poller)
 		poller->start->note(text.text);
 	}
 	wait_ms = every_ms << (poller->failures < 6 ? poller->failures++ : 6);
-	return wait_ms < most_ms ? wait_ms : most_ms;
+	return MIN(wait_ms, most_ms);
 }
 
 void crowdsec_run(const void *context, int out)
@@ -474,7 +513,7 @@ void crowdsec_run(const void *context, int out)
 			report(&poller);
 		if (fflush(poller.to))
 			return;
-		poll(NULL, 0, wait_ms);
+		poll(NULL, 0, MIN(wait_ms, INT_MAX));
 		poller.now_ms = clock_ms(CLOCK_BOOTTIME);
 		while (recv(out, &asked, 1, MSG_DONTWAIT) == 1)
 			poller.needs_whole |= asked == KEEPER_WANTS_ALL;

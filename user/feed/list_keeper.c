@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/unprivileged.h"
@@ -52,7 +53,7 @@ struct keeping {
 	struct session session;
 	struct guard guard;
 	char source[STORE_SOURCE_BYTES];
-	char servers[HOST_SERVERS_BYTES], noted[HOST_SERVERS_BYTES]; /* that feed the list; as list_keeper_note_servers() has them */
+	char servers[HOST_SERVERS_BYTES]; /* that feed the list; "": it is not told */
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
@@ -236,14 +237,11 @@ static void note_servers(struct keeping *keeping)
 	const struct list_keeper *keeper = keeping->keeper;
 	char dir[PATH_MAX];
 	struct reason reason;
-	int error = strcmp(keeping->servers, keeping->noted) ?
-			    session_state_dir(keeper->state, keeper->name, dir, sizeof(dir)) :
-			    -EALREADY;
+	int error = session_state_dir(keeper->state, keeper->name, dir, sizeof(dir));
 
-	error = error ? error : list_keeper_note_servers(dir, keeper->list, keeping->servers);
-	if (!error)
-		strcpy(keeping->noted, keeping->servers);
-	else if (error != -EALREADY && error != -ENOENT) /* the first change makes the directory */
+	if (!error && *keeping->servers)
+		error = list_keeper_note_servers(dir, keeper->list, keeping->servers);
+	if (error && error != -ENOENT) /* the first change makes the directory */
 		reason_set(&reason, error, "cannot note the servers of the list: %s", strerror(-error)),
 			add_note(keeping, &reason);
 }
@@ -416,12 +414,22 @@ static int step(struct keeping *keeping)
 
 int list_keeper_note_servers(const char *dir, const char *list, const char *servers)
 {
+	char path[PATH_MAX], noted[HOST_SERVERS_BYTES] = "";
 	struct whole_file file = {};
-	char path[PATH_MAX];
+	struct stat status = {};
+	FILE *old;
 	int error;
 
 	if (snprintf(path, sizeof(path), "%s/" HOST_SERVERS_FILE "%s", dir, list) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
+	old = fopen(path, "re");
+	if (old && !fstat(fileno(old), &status) && fgets(noted, sizeof(noted), old))
+		noted[strcspn(noted, "\n")] = '\0';
+	if (old)
+		fclose(old);
+	/* The guard takes no notice of a file that is older than HOST_SERVERS_S. */
+	if (!strcmp(noted, servers) && llabs(time(NULL) - status.st_mtime) < HOST_SERVERS_S / 30)
+		return 0;
 	error = whole_file_open(&file, path);
 	if (error)
 		return error;

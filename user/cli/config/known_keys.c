@@ -275,7 +275,6 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_INTERFACES:
 		return take_interfaces(reading, value);
 	case VALUE_PREFIXES:
-		lengths[1] = 0;
 		return take_words(reading, value, words, &count, 2) && small_parse(words[0], "", 32, &lengths[0]) &&
 		       (count == 1 || small_parse(words[1], "", 128, &lengths[1]));
 	case VALUE_OWN:
