@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Sockets of packets (SOCK_SEQPACKET), which shells cannot make.
-seqpacket.py feed COMMAND...: each line of standard input is a packet of the command's; a CR in it is a line end.
+seqpacket.py feed COMMAND...: each line of standard input is a packet of the command's; a CR in it is a line end, \\c at its end takes that away.
 seqpacket.py serve SOCKET COMMAND...: as systemd does with Accept=yes: a command for each connection, and its end."""
 import os
 import signal
@@ -16,7 +16,7 @@ def feed(command):
     theirs.close()
     try:
         for line in iter(sys.stdin.buffer.readline, b""):
-            ours.send(line.replace(b"\r", b"\n"))
+            ours.send(line.replace(b"\r", b"\n").removesuffix(b"\\c\n"))
     except BrokenPipeError:
         pass
     ours.close()

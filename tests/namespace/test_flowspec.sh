@@ -206,6 +206,42 @@ test_gobgps_text() {
 	END
 }
 
+# Two monitors tell of a flow with flags: text and JSON, in any order, and one of them may stop.
+test_text_beside_json() {
+	config
+	drop='{Extcomms: [discard]}'
+	flow='[destination: 198.51.100.20/32][tcp-flags: =S]'
+	json=$(flags 198.51.100.20 '{"op":129,"value":2}')
+	status() {
+		python3 tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
+			sed -n 's/^# flows/flows/p' | tail -n 1
+	}
+	case_begin "JSON is first, and the flow has ended"
+	assert_equal 'flows 0 refused 0 unreadable 0' "$({
+		text '[destination: 198.51.100.1/32]' "$drop"
+		printf 'J[%s]\nJ[%s,"withdrawal":true}]\n' "$json" "${json%\}}"
+		text "$flow" "$drop"
+		text "$flow" "$drop" DELROUTE
+		text '[destination: 198.51.100.1/32]' "$drop" DELROUTE
+	} | status)"
+	case_begin "a piece without its end"
+	assert_equal 'flows 2 refused 0 unreadable 3' "$({
+		printf 'J\\c\n'
+		printf 'J[%s,\nJ\\c\n' "$json"
+		text '[destination: 198.51.100.1/32]' "$drop"
+		printf 'J[%s]\n' "$json"
+	} | status)"
+	case_begin "JSON stops"
+	{
+		text '[destination: 198.51.100.1/32]' "$drop"
+		printf 'J[%s]\n' "$json"
+		sleep 2
+		text "$flow" "$drop" DELROUTE
+		for _ in $(seq 100); do sleep 0.2; echo 'Peer AS Up/Down State |#Received Accepted'; done 2>/dev/null
+	} | packets >/dev/null
+	assert_shows "^note: gobgp's JSON, which alone says all TCP flags, has stopped$" cat "$STATE/printed.err"
+}
+
 # A flow with a rate becomes a rule with a rate, and follows what is announced later.
 test_rates() {
 	config
@@ -392,6 +428,9 @@ test_a_dead_feed_is_seen() {
 	with 198.51.100.1 0 >&7
 	wait_for "the flow" listed 1
 	assert_status 0 xc status
+	case_begin "a list by another name, silent from the first"
+	flowspec --list other </dev/null >/dev/null 2>&1 || :
+	assert_shows '^other ' xc lists
 }
 
 test_killed_readers_leave_nothing() {
@@ -1220,6 +1259,16 @@ test_a_dead_gobgp_is_seen() {
 	fed 1 || fail "$(cat "$STATE/status")"
 	case_begin "it has no flow"
 	local_begin
+	wait_for "the source" fed 0
+	case_begin "the monitor of JSON ends, and both begin again"
+	monitors() {
+		pgrep -f "^$GOBGP/gobgp monitor .*${1:-}" | sort | tr '\n' ' '
+	}
+	wait_for "the monitors" eval '[ -n "$(monitors)" ]'
+	before=$(monitors)
+	# shellcheck disable=SC2046,SC2086 # numbers
+	kill $(monitors -j)
+	wait_for "other monitors" eval '! kill -0 $before 2>/dev/null'
 	wait_for "the source" fed 0
 	case_begin "it is killed"
 	kill -9 "$LOCAL"

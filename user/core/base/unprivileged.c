@@ -172,6 +172,9 @@ __attribute__((noreturn)) static void be_unprivileged(void (*run)(const void *co
 {
 	const int error = give_up(fd, memory);
 
+	/* The parent's handlers speak of its own store. */
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
 	/* A parent that ended before prctl() kills nobody. */
 	if (send(fd, &error, sizeof(error), MSG_NOSIGNAL) == sizeof(error) && !error && getppid() == parent)
 		run(context, fd);

@@ -286,6 +286,7 @@ int announced_take(struct announced *announced, struct route *route, FILE *to, b
 		flow->rules = route->rules;
 		route->rules = (struct rule_set){};
 		flow->peer = peer;
+		flow->waits_for_json = route->waits_for_json;
 		if (is_drop && refusal == REFUSAL_NONE) {
 			error = accept_flow(announced, flow, to);
 			/* After the new rules: what both have stays in force. */

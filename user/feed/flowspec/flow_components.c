@@ -254,10 +254,10 @@ static bool list_matches(const json_t *list, unsigned int data, unsigned int kno
 }
 
 /*
- * Adds values for all sets of flags that match the list and are `fixed` under `mask`. If all such sets match, adds one
- * value. Else tries both values of the next flag that the list names.
+ * Adds values for all sets of flags that match and are `fixed` under `mask`. If all such sets match, adds one value. Else
+ * tries both values of the next flag that is `named`. `matches`: of each set of named flags.
  */
-static void add_flags(struct values *values, const json_t *list, unsigned int named, unsigned int mask,
+static void add_flags(struct values *values, const bool matches[256], unsigned int named, unsigned int mask,
 		      unsigned int fixed)
 {
 	const unsigned int rest = named & ~mask, next = rest & -rest;
@@ -265,10 +265,8 @@ static void add_flags(struct values *values, const json_t *list, unsigned int na
 
 	/* All subsets of `rest`. */
 	for (unsigned int i = rest;; i = (i - 1) & rest) {
-		const bool matches = list_matches(list, fixed | i, named);
-
-		all &= matches;
-		none &= !matches;
+		all &= matches[fixed | i];
+		none &= !matches[fixed | i];
 		if (!i)
 			break;
 	}
@@ -276,20 +274,23 @@ static void add_flags(struct values *values, const json_t *list, unsigned int na
 		values->value[values->count++] = (struct value){ fixed, mask };
 	if (all || none)
 		return;
-	add_flags(values, list, named, mask | next, fixed | next);
-	add_flags(values, list, named, mask | next, fixed);
+	add_flags(values, matches, named, mask | next, fixed | next);
+	add_flags(values, matches, named, mask | next, fixed);
 }
 
 static int read_flags(struct values *values, const json_t *list, struct reason *reason)
 {
 	unsigned int named = 0;
+	bool matches[256];
 	json_t *item;
 	size_t i;
 
 	json_array_foreach(list, i, item) named |= number_of(item, "value", 1 << 30);
 	if (named > 255)
 		return reason_set(reason, -EINVAL, "tcp-flags: a rule knows only the flags from fin to cwr");
-	add_flags(values, list, named, 0, 0);
+	for (i = 0; i <= named; i++)
+		matches[i] = list_matches(list, i, named);
+	add_flags(values, matches, named, 0, 0);
 	if (!values->count)
 		return reason_set(reason, -EINVAL, "tcp-flags: no packet has such flags");
 	/* All flags match, but only packets of TCP have flags. */

@@ -227,7 +227,8 @@ struct announced_flow {
 	struct node *node;
 	struct node *peer; /* of a flow with rules, or that waits for room */
 	enum refusal refusal;
-	bool waits; /* for room, in the order of announcement */
+	bool waits;          /* for room, in the order of announcement */
+	bool waits_for_json; /* see struct route */
 	TAILQ_ENTRY(announced_flow) link;
 	struct rule_set rules; /* of a flow with rules, or that waits for room */
 	char name[];

@@ -19,6 +19,7 @@
 #define NOTES_MAX 10 /* refused flows and unreadable lines that are named between two renewals */
 #define RENEWALS 4   /* in each stale time */
 #define RENEWAL_MIN_MS 1000
+#define JSON_LATE_MS 10000 /* the longest that JSON is behind text, or text behind JSON */
 #define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
 
 #define PEERS_OLD_MS 60000   /* gobgp prints the table of peers more often */
@@ -46,6 +47,7 @@ struct translator {
 	bool has_packets; /* each packet of standard input is one write of gobgp */
 	bool has_json;    /* of these, packets of JSON came, */
 	bool lost_json;   /* and one was unreadable */
+	__s64 json_ms, json_due_ms; /* the last one; when the next must be here, or JSON has stopped; 0: none is missed */
 	char told[STATUS_BYTES];
 };
 
@@ -132,20 +134,33 @@ static void renew(struct translator *translator)
 
 /* ---- input ---- */
 
+/* The text says what JSON has not said. JSON may have been first, and something else since, but not long ago. */
+static void miss_json(struct translator *translator)
+{
+	const __s64 late_ms = MIN(translator->period_ms, JSON_LATE_MS), now = now_ms();
+
+	if (translator->has_json && !translator->json_due_ms && now - translator->json_ms > late_ms)
+		translator->json_due_ms = now + late_ms;
+}
+
 /*
  * gobgp's text does not say all TCP flags: 0x102 looks like 0x2. So the service has it print JSON, too, for the flows with
  * flags. Other flows are read from text, because JSON of an event fails as a whole. The text of a flow with flags makes only
- * known that there is one; it ends one only if JSON may have missed that.
+ * known that there is one; it ends only what it has made known, unless JSON may have missed the end.
  */
-static bool is_right_form(const struct translator *translator, struct route *route, bool is_json)
+static bool is_right_form(struct translator *translator, struct route *route, bool is_json)
 {
+	const struct node *known = node_find(&translator->announced.flows, route->key, strlen(route->key));
+
 	if (!translator->has_packets || is_json == (route->has_flags && route->kind == ROUTE_FLOW))
 		return true;
 	if (is_json)
 		return false;
+	if (!known == !route->is_withdrawn)
+		miss_json(translator);
 	if (route->is_withdrawn)
-		return !translator->has_json || translator->lost_json;
-	if (node_find(&translator->announced.flows, route->key, strlen(route->key)))
+		return !translator->has_json || translator->lost_json || (known && known->flow->waits_for_json);
+	if (known)
 		return false;
 	rule_set_close(&route->rules); /* what an earlier run has left of it stays until JSON says more */
 	route->is_drop = false;
@@ -204,20 +219,27 @@ static int take_bytes(struct translator *translator, const char *bytes, size_t l
 }
 
 /*
- * Between pieces of a line, as within a route, there is no line end. An empty line is an event that gobgp cannot print in JSON.
- * Its text says of all routes but flows with flags what they are.
+ * `bytes`: a J, a piece of a line, and a line end, without which something is missing. Between pieces of a line, as within a
+ * route, there is no line end. An empty line is an event that gobgp cannot print in JSON. Its text says of all routes but flows
+ * with flags what they are.
  */
 static int take_piece(struct translator *translator, const char *bytes, size_t length)
 {
+	const bool is_cut = length < 2 || bytes[length - 1] != '\n';
 	const __u64 unreadable = translator->unreadable;
-	int error = take_bytes(translator, bytes, length);
+	struct reason reason;
+	int error = is_cut ? 0 : take_bytes(translator, bytes + 1, length - 2);
 
+	if (is_cut) {
+		reason_set(&reason, 0, "a piece of JSON without a line end");
+		count_unreadable(translator, &reason);
+	}
 	translator->has_json = true;
-	translator->lost_json |= !length;
-	if (!length)
-		return 0;
-
-	if (!error && !translator->stream.depth && !translator->stream.is_in_array)
+	translator->lost_json |= length <= 2;
+	translator->json_ms = now_ms();
+	translator->json_due_ms = 0;
+	/* Behind a last piece, and where one is missing, the line ends. */
+	if (length > 2 && !error && is_cut == (translator->stream.depth || translator->stream.is_in_array))
 		error = take_bytes(translator, "\n", 1);
 	translator->lost_json |= translator->unreadable != unreadable;
 	return error;
@@ -233,7 +255,7 @@ static int take_input(struct translator *translator, char *bytes, size_t length)
 	if (!translator->has_packets || *bytes == '[' || *bytes == '{')
 		return take_bytes(translator, bytes, length);
 	if (*bytes == PIECE)
-		return take_piece(translator, bytes + 1, length - 2);
+		return take_piece(translator, bytes, length);
 	/* What is cut off could be another action of the route. */
 	if (length == READ_BYTES) {
 		reason_set(&reason, 0, "a route has more than %d bytes: %.100s", READ_BYTES - 1, bytes);
@@ -270,12 +292,15 @@ static int run(struct translator *translator, struct reason *reason)
 		const __s64 now = now_ms(), renewal_ms = translator->renewed_ms + translator->period_ms - now;
 		/* To the socket GoBGP says something every five seconds, unless it is dead or hangs. */
 		const bool waits = renewal_ms <= 0 && translator->has_packets;
-		const __s64 left_ms = MIN(waits ? translator->period_ms : renewal_ms, report_at_ms(translator) - now);
+		const __s64 due_ms = translator->json_due_ms ? translator->json_due_ms : LLONG_MAX;
+		const __s64 left_ms = MIN(waits ? translator->period_ms : renewal_ms,
+					  MIN(report_at_ms(translator), due_ms) - now);
 
 		got = 1;
 		if (renewal_ms <= 0 && !waits)
 			renew(translator);
-		if (has_input(left_ms <= 0 ? 0 : left_ms)) {
+		/* JSON may be in a long queue. */
+		if (has_input(left_ms <= 0 ? 0 : left_ms) && now - JSON_LATE_MS < due_ms) {
 			got = read(STDIN_FILENO, bytes, READ_BYTES);
 			if (got > 0)
 				error = take_input(translator, bytes, got);
@@ -283,6 +308,8 @@ static int run(struct translator *translator, struct reason *reason)
 				renew(translator);
 			if (got < 0 && errno != EINTR && errno != EAGAIN)
 				error = reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
+		} else if (now >= due_ms) {
+			error = reason_set(reason, -ENODATA, "gobgp's JSON, which alone says all TCP flags, has stopped");
 		}
 		if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
 			error = send_lines(translator);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -97,6 +98,33 @@ TEST(test_nothing_is_left)
 	assert_int_equal(process.pid, 0);
 	unprivileged_stop(&process);
 	close(open_here);
+}
+
+static void crash(const void *context, int fd)
+{
+	(void)context, (void)fd;
+	raise(SIGSEGV);
+}
+
+__attribute__((noreturn)) static void handle(int number)
+{
+	_exit(number);
+}
+
+/* What a handler of the starter says would be about the starter's files. */
+TEST(test_a_crash_is_not_handled_as_the_starters)
+{
+	void (*const before)(int) = signal(SIGSEGV, handle);
+	struct unprivileged process;
+	struct reason reason = {};
+	int status;
+
+	assert_int_equal(unprivileged_start(&process, crash, NULL, MEMORY, &reason), 0);
+	assert_int_equal(waitpid(process.pid, &status, 0), process.pid);
+	signal(SIGSEGV, before);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	process.pid = 0;
+	unprivileged_stop(&process);
 }
 
 /* Without the capability to change users it stays the same user, and is started all the same. */
