@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/safe_text.h"
+
 #define NAMES_SHOWN_BYTES 80
 #define AND_MORE_BYTES 16
 #define CLOCK_WRONG_S (2 * 86400) /* a next time that is later than `every` by this much was set by a wrong clock */
@@ -98,4 +100,5 @@ void feed_note_failure(struct store_feed *feed, const struct config_list *list, 
 	feed->next_s = now_s + (wait_s > retry_after_s ? wait_s : retry_after_s);
 	memset(feed->why, 0, sizeof(feed->why));
 	snprintf(feed->why, sizeof(feed->why), "%s", why);
+	text_make_utf8(feed->why); /* the last character may be cut */
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "feed/feeds.h"
 
 #define NOW_S 1800000000
@@ -33,6 +34,7 @@ TEST(test_a_feed_is_due)
 
 TEST(test_tries_after_failures)
 {
+	char long_why[STORE_WHY_BYTES + 2];
 	struct store_feed feed = {};
 	__s64 least_s = FEED_RETRY_MIN_S / 2;
 
@@ -46,6 +48,13 @@ TEST(test_tries_after_failures)
 	feed_note_failure(&feed, &hourly, "why", 2 * 86400, NOW_S, 0);
 	assert_int_equal(feed.next_s, NOW_S + 2 * 86400);
 	assert_int_equal(feed_forbidden_s(&feed, &hourly, NOW_S + 100), 2 * 86400 - 100);
+	/* What is cut within a character must not make the entry unsound. */
+	memset(long_why, 0xbc, sizeof(long_why) - 1);
+	for (size_t i = 0; i < sizeof(long_why) - 1; i += 2)
+		long_why[i] = '\xc3';
+	long_why[sizeof(long_why) - 1] = '\0';
+	feed_note_failure(&feed, &hourly, long_why, 0, NOW_S, 0);
+	assert_true(text_is_safe(feed.why, sizeof(feed.why)));
 	feed_note_success(&feed, &hourly, NOW_S, 0);
 	assert_int_equal(feed.failures, 0);
 	assert_string_equal(feed.why, "");

@@ -219,6 +219,10 @@ static void complete_fetched_list(struct config_reading *reading, struct config_
 	if (list->every_ms < every_min_ms)
 		config_refuse(reading, list->line, "[list %s]: every must be at least %s%s", list->name,
 			      rule_time_format(every_min_ms, time), preset ? ", as its provider asks" : "");
+	if (list->timeout_ms && list->timeout_ms < list->every_ms + list->every_ms / 10)
+		config_refuse(reading, list->line, "[list %s]: timeout must be at least %s: %s", list->name,
+			      rule_time_format(list->every_ms + list->every_ms / 10, time),
+			      "the next fetch comes after every, or up to a tenth later");
 	if (list->fetch_ms > FETCH_MS_MAX)
 		config_refuse(reading, list->line, "[list %s]: fetch-time must be at most %s", list->name,
 			      rule_time_format(FETCH_MS_MAX, time));
