@@ -47,7 +47,8 @@ struct translator {
 	bool has_packets; /* each packet of standard input is one write of gobgp */
 	bool has_json;    /* of these, packets of JSON came, */
 	bool lost_json;   /* and one was unreadable */
-	__s64 json_ms, json_due_ms; /* the last one; when the next must be here, or JSON has stopped; 0: none is missed */
+	__s64 json_ms;     /* when the last of them came */
+	__s64 json_due_ms; /* JSON has stopped if none comes by then; 0: none is missed */
 	char told[STATUS_BYTES];
 };
 
