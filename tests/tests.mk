@@ -29,6 +29,8 @@ BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,$(BUILD)/tests/bench/%.bpf.o,$(w
 BENCHES := $(filter-out %.bpf,$(BENCHES))
 SOAKS := $(patsubst tests/soak/%.c,$(BUILD)/tests/soak/%,$(wildcard tests/soak/*.c))
 
+comma := ,
+
 # ---- programs ----
 
 $(BUILD)/tests/%.bpf.o: BPF_CFLAGS += -Itests
@@ -59,12 +61,14 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(BUILD)/tests/unit/core/change/test_every_store $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -Wl,--allow-multiple-definition
+$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog): private LDFLAGS += -Wl,--allow-multiple-definition
 # The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 $(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
 $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -nodefaultlibs -lc -lgcc
 endif
+$(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
+	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Each test program is one file, linked with the layers that it tests and those below.
@@ -119,7 +123,6 @@ $(FAULTY_PROGRAMS): $(BUILD)/tests/fault/xdp-cuckoo-%: $$(call faulty_of,%) $(BU
 
 # ---- simulation: the fleet in one process; what the linker wraps is in tests/simulation/nodes.c ----
 
-comma := ,
 SIMULATION := $(BUILD)/tests/simulation/simulation
 SIMULATION_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/simulation/*.c))
 SIMULATION_WRAPS := $(shell grep -oh '__wrap_[a-z_]*' tests/simulation/nodes.c | sed 's/__wrap_//' | sort -u)

@@ -89,6 +89,8 @@ def main():
     first = [name for name in programs if name.startswith(own)]
     others = [name for name in programs if name not in first]
     copy_tree()
+    if is_noticed(first):
+        sys.exit("the tests fail without a change, too")
     survivors = 0
     for name, number, new in drawn(folder, seed, count):
         path = f"{COPY}/{name}"

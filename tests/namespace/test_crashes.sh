@@ -4,7 +4,7 @@
 # command makes table and store equal again.
 . tests/lib.sh
 
-ROUNDS=${ROUNDS:-25}
+ROUNDS=${ROUNDS:-8}
 
 test_writers_at_once() {
 	xc load vrx >/dev/null

@@ -98,7 +98,7 @@ prefix() {
 
 # is_banned JAIL ADDRESS: whether fail2ban says so; its action has run by then.
 is_banned() {
-	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $(prefix "$2") "
+	xc list | grep -Fq "src $(prefix "$2") " && f2b client get "$1" banip | grep -Fqw -- "$2"
 }
 
 # has_listed LIST ADDRESS

@@ -7,10 +7,10 @@
 . tests/namespace/safety.sh
 . tests/fault/fault.sh
 
-KILLS=${KILLS:-120}
-ERRORS=${ERRORS:-60}
+KILLS=${KILLS:-40}
+ERRORS=${ERRORS:-20}
 EXCHANGES=${EXCHANGES:-25}
-GARBLED=${GARBLED:-150}
+GARBLED=${GARBLED:-50}
 
 # Only fast commands; make test-faults tries them all.
 test_kills_and_failing_calls() {

@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 ROUNDS=${ROUNDS:-5}  # of four tables each
-KILLS=${KILLS:-20}
+KILLS=${KILLS:-6}
 RULES=972 # what 1024 slots hold at 95 %
 RATE=40000 # frames a second, half of which meet rules: so few that each is counted by rule
 
