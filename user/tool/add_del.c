@@ -225,8 +225,9 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	struct outcome outcome = {};
 	struct store_feed feed;
 	struct reason reason;
+	const bool is_one_block = make == add && rules->count == 1 && rules->rule->action == RULE_DROP;
 	bool is_refused;
-	int error = command_open_change(invocation, true, &change, &reason);
+	int error = command_open_change(invocation, true, is_one_block ? rules->rule : NULL, &change, &reason);
 
 	if (!error) {
 		command_note_adder(session);

@@ -110,7 +110,7 @@ static int open_session(struct batch *batch, struct reason *reason)
 
 	if (batch->is_open)
 		return 0;
-	error = command_open_guarded(batch->invocation, &batch->session, &batch->guard, reason);
+	error = command_open_guarded(batch->invocation, NULL, &batch->session, &batch->guard, reason);
 	if (error) {
 		session_close(&batch->session);
 		guard_close(&batch->guard);

@@ -263,7 +263,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 				    "--confirm and --force");
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error)
-		error = command_open_change(invocation, true, &change, &reason);
+		error = command_open_change(invocation, true, NULL, &change, &reason);
 	if (!error) {
 		command_report_session(session);
 		/* Half a pending change would make the filters pass everything. */

@@ -73,7 +73,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return command_fail(STATUS_USAGE,
 				    "'%s drop' %s; say --force if you mean it, or --confirm TIME to try it",
 				    outcome_words[outcome].name, policy_danger(outcome));
-	error = command_open_change(invocation, false, &change, &reason);
+	error = command_open_change(invocation, false, NULL, &change, &reason);
 	if (!error) {
 		command_report_session(&change.session);
 		settings = store_settings_kept;

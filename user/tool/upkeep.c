@@ -198,7 +198,7 @@ static enum command_status run_flush(const struct invocation *invocation)
 				    invocation->operands[0]);
 	if (invocation->count || invocation->list_name)
 		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
-	error = command_open_change(invocation, true, &change, &reason);
+	error = command_open_change(invocation, true, NULL, &change, &reason);
 	if (!error) {
 		command_report_undone(&change.session);
 		error = command_begin(invocation, &change.session, &reason);

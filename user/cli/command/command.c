@@ -373,14 +373,14 @@ enum command_status command_read_store(const struct invocation *invocation, bool
 	return STATUS_DONE;
 }
 
-int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
-			 struct reason *reason)
+int command_open_guarded(const struct invocation *invocation, const struct rule *only, struct session *session,
+			 struct guard *guard, struct reason *reason)
 {
 	int error;
 
 	*session = (struct session){};
 	*guard = (struct guard){};
-	error = invocation->is_forced ? 0 : guard_open(guard, invocation->state, reason);
+	error = invocation->is_forced ? 0 : guard_open_for(only, guard, invocation->state, reason);
 	if (!error)
 		error = invocation->is_dry_run ?
 				session_open_dry_run(session, invocation->state, invocation->name, reason) :
@@ -477,14 +477,14 @@ enum command_status command_write_file(const char *path, int (*write)(FILE *to, 
 	return STATUS_DONE;
 }
 
-int command_open_change(const struct invocation *invocation, bool is_guarded, struct command_change *change,
-			struct reason *reason)
+int command_open_change(const struct invocation *invocation, bool is_guarded, const struct rule *only,
+			struct command_change *change, struct reason *reason)
 {
 	*change = (struct command_change){ .watchdog = { .state = invocation->state, .name = invocation->name } };
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	if (is_guarded)
-		return command_open_guarded(invocation, &change->session, &change->guard, reason);
+		return command_open_guarded(invocation, only, &change->session, &change->guard, reason);
 	return session_open(&change->session, invocation->state, invocation->name, reason);
 }
 

@@ -255,10 +255,10 @@ bool command_is_late(struct store *store);
 
 /*
  * session_open() for a change that must not lock this host out, unless --force is given; with --dry-run
- * session_open_dry_run(). The caller closes `guard` after `session`, even if this failed.
+ * session_open_dry_run(). `only`: of guard_open_for(), or NULL. The caller closes `guard` after `session`, even if this failed.
  */
-int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
-			 struct reason *reason);
+int command_open_guarded(const struct invocation *invocation, const struct rule *only, struct session *session,
+			 struct guard *guard, struct reason *reason);
 
 /* From now on the session notes that this process's user, or the one behind sudo, adds rules by hand. */
 void command_note_adder(struct session *session);
@@ -305,8 +305,8 @@ struct command_change {
 	struct guard guard;
 	struct watchdog watchdog;
 };
-int command_open_change(const struct invocation *invocation, bool is_guarded, struct command_change *change,
-			struct reason *reason);
+int command_open_change(const struct invocation *invocation, bool is_guarded, const struct rule *only,
+			struct command_change *change, struct reason *reason);
 int command_close_change(struct command_change *change, int error, struct reason *reason);
 enum command_status command_end_change(const struct invocation *invocation, struct command_change *change, int error,
 				       struct reason *reason, json_t *answer);

@@ -61,7 +61,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 	error = import_open(&import, options, paths, paths_count, command_report_bad_line, reason);
 	*imported = (struct command_imported){};
 	if (!error)
-		error = command_open_change(&invocation, true, &change, reason);
+		error = command_open_change(&invocation, true, NULL, &change, reason);
 	if (!error) {
 		change.guard.insist = options->insist;
 		command_report_session(&change.session);

@@ -294,12 +294,12 @@ static int ask_route(const struct host_address *address, struct route *route)
  * route it would send to an address that nobody announces (240.0.0.1, 4000::): that is the default route in use, if there
  * is one. The kernel lists the default routes of a table first (IPv4) or last (IPv6).
  */
-int host_find_gateways(struct host_addresses *gateways, bool *is_part)
+int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool *is_part)
 {
 	static const struct host_address unannounced[] = { { FLOW_IPV4, .bytes.byte = { 240, 0, 0, 1 } },
 							   { FLOW_IPV6, .bytes.byte = { 0x40 } } };
 
-	for (size_t i = 0; i < sizeof(unannounced) / sizeof(unannounced[0]); i++) {
+	for (size_t i = 0; i < (is_ipv4_only ? 1 : sizeof(unannounced) / sizeof(unannounced[0])); i++) {
 		const struct rtmsg all = { .rtm_family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6 };
 		struct route route = {
 			.gateways = gateways, .is_default_only = true, .left = 1, .before = gateways->count

@@ -107,6 +107,7 @@ struct search {
 	struct host_connections *peers; /* that began at HOST_BGP_PORT here; NULL: this is not about BGP */
 	bool is_served[1 << 16];        /* own ports of listeners: others begin the connections to these */
 	__u32 speaker;                  /* user of a listener at HOST_BGP_PORT; else root */
+	size_t listeners;
 };
 
 static int read_socket(const struct nlmsghdr *message, void *context)
@@ -126,6 +127,7 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 	}
 	if (!found) {
 		search->is_served[ntohs(socket->id.idiag_sport)] = true;
+		search->listeners++;
 		if (socket->id.idiag_sport == htons(HOST_BGP_PORT) && socket->idiag_uid)
 			search->speaker = socket->idiag_uid;
 		return MNL_CB_OK;
@@ -156,6 +158,29 @@ static int read_socket(const struct nlmsghdr *message, void *context)
 }
 
 /*
+ * Whether this network namespace may have TCP sockets besides the listeners. The kernel has counted them; to walk through its
+ * table of connections takes milliseconds, even if that is empty.
+ */
+static bool has_connections(size_t listeners)
+{
+	static const char *const paths[] = { "/proc/thread-self/net/sockstat", "/proc/thread-self/net/sockstat6" };
+	size_t sockets = 0, some;
+	char line[128];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		FILE *counts = fopen(paths[i], "re");
+
+		if (!counts)
+			return true;
+		while (fgets(line, sizeof(line), counts))
+			if (sscanf(line, "TCP%*[6:] inuse %zu", &some) == 1)
+				sockets += some;
+		fclose(counts);
+	}
+	return sockets != listeners;
+}
+
+/*
  * Asks for the listeners; then for the connections to this port of others and, about BGP, from this own port. The kernel runs
  * the conditions: each says how many bytes to go on if it is true, and if it is false. Beyond the end means no.
  */
@@ -178,8 +203,9 @@ static int search_sockets(struct search *search, struct host_connections *begun,
 	search->begun = begun;
 	request.of.idiag_states = ESTABLISHED | SYN_SENT;
 	request.of.idiag_ext = search->peers ? 1 << (INET_DIAG_INFO - 1) : 0;
-	return error ? error :
-		       netlink_dump(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, &request, sizeof(request), read_socket, search);
+	if (error || !has_connections(search->listeners))
+		return error;
+	return netlink_dump(NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, &request, sizeof(request), read_socket, search);
 }
 
 int host_find_bgp(struct host_connections *peers, struct host_connections *servers)

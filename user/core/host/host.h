@@ -22,8 +22,9 @@ struct guard_flow {
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
-	struct reason missing; /* which flows may be missing, and why; or "" */
-	const char *insist;    /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
+	const struct rule *only; /* those flows that this rule may change; NULL: all */
+	struct reason missing;   /* which flows may be missing, and why; or "" */
+	const char *insist;      /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
 /* The rules that messages advise to pass. No rule passes packets from everybody: that would void every list. */
@@ -51,9 +52,11 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
  * feed it, see host_find_servers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
  * together; DHCPv6 and router advertisements; packets from and to this host's addresses, except 127.0.0.0/8 and ::1. What
  * cannot be found is left out. `state`: where a reader of lists has written; NULL: HOST_STATE_DIR. 0; -ENOMEM.
- * guard_close() accepts a zeroed struct.
+ * guard_close() accepts a zeroed struct. guard_open_for(): only what a change of this one blocking rule needs, which must stay
+ * until guard_close().
  */
 int guard_open(struct guard *guard, const char *state, struct reason *reason);
+int guard_open_for(const struct rule *only, struct guard *guard, const char *state, struct reason *reason);
 void guard_close(struct guard *guard);
 
 /* Whether the rule may change what happens to one of the flows. */
@@ -107,12 +110,12 @@ struct host_connections {
 /*
  * Each function adds what it finds. host_find_addresses(): the addresses of all interfaces except 127.0.0.0/8 and
  * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop
- * objects. If there are thousands of routes or hundreds of gateways, it finds at least those by which this host would
- * send now, and sets *is_part. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
+ * objects; is_ipv4_only: those of IPv4 addresses, which IPv6 routes do not have. If there are thousands of routes or hundreds of
+ * gateways, it finds at least those by which this host would send now, and sets *is_part. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
  * systemd-resolved asks, except servers on this host. 0; -ENOMEM.
  */
 int host_find_addresses(struct host_addresses *own);
-int host_find_gateways(struct host_addresses *gateways, bool *is_part);
+int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool *is_part);
 int host_find_name_servers(struct host_addresses *servers);
 
 /* Whether this host now sends packets to the peer without a gateway. */

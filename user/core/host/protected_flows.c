@@ -120,18 +120,22 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 {
 	char text[INET6_ADDRSTRLEN];
 	struct guard_flow *added;
+	struct rule whole = *flow;
 
+	if (!(flow->fields & RULE_DETAILS)) {
+		whole.fields |= RULE_DETAILS;
+		whole.details.fragment_mask = FLOW_FRAGMENT_MASK;
+		whole.fragment = FLOW_FRAGMENT_NO;
+	}
+	/* A door at any address of this host counts for a rule that blocks packets from everybody. */
+	if (guard->only && !rule_covers(guard->only, &whole) && (guard->only->src_len || whole.src_len))
+		return 0;
 	if (array_grow(&guard->flows, guard->count, sizeof(*added)))
 		return -ENOMEM;
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	added = &guard->flows[guard->count++];
-	added->flow = *flow;
+	added->flow = whole;
 	added->keeper = keeper_of(flow);
-	if (!(flow->fields & RULE_DETAILS)) {
-		added->flow.fields |= RULE_DETAILS;
-		added->flow.details.fragment_mask = FLOW_FRAGMENT_MASK;
-		added->flow.fragment = FLOW_FRAGMENT_NO;
-	}
 	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
 	return 0;
 }
@@ -382,7 +386,7 @@ static int guard_servers(struct guard *guard, const struct host_connections *ser
 	return error;
 }
 
-int guard_open(struct guard *guard, const char *state, struct reason *reason)
+int guard_open_for(const struct rule *only, struct guard *guard, const char *state, struct reason *reason)
 {
 	struct host_addresses own = {}, gateways = {}, name_servers = {};
 	struct host_connections bgp = {}, bgp_servers = {}, servers = {};
@@ -390,10 +394,10 @@ int guard_open(struct guard *guard, const char *state, struct reason *reason)
 	bool has_more_routes = false;
 	int error;
 
-	*guard = (struct guard){};
+	*guard = (struct guard){ .only = only };
 	error = host_find_addresses(&own);
 	if (!error)
-		error = host_find_gateways(&gateways, &has_more_routes);
+		error = host_find_gateways(only && only->family == FLOW_IPV4, &gateways, &has_more_routes);
 	if (!error)
 		error = host_find_name_servers(&name_servers);
 	if (!error)
@@ -448,6 +452,11 @@ int guard_open(struct guard *guard, const char *state, struct reason *reason)
 		return 0;
 	guard_close(guard);
 	return reason_set(reason, error, "no memory for the flows that must not be blocked");
+}
+
+int guard_open(struct guard *guard, const char *state, struct reason *reason)
+{
+	return guard_open_for(NULL, guard, state, reason);
 }
 
 void guard_close(struct guard *guard)

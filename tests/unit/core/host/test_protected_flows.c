@@ -86,15 +86,6 @@ static int remove_interfaces(void **state)
 
 #define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, needs_root(); name##_body())
 
-static struct guard open_guard(void)
-{
-	struct guard guard;
-	struct reason reason;
-
-	assert_int_equal(guard_open(&guard, NULL, &reason), 0);
-	return guard;
-}
-
 #define SSH 8         /* flows: all packets of the session, its first two, those with data and without, the next login */
 #define LINK 3        /* flows: neighbour discovery on the link of an IPv6 address, */
 #define LINK_LOCAL 5  /* and router advertisements and DHCPv6 there */
@@ -132,6 +123,41 @@ static void assert_guarded(const struct guard *guard, const char *flow, const ch
 		print_error("not guarded: %s\n", flow);
 	assert_non_null(found);
 	assert_string_equal(found, what);
+}
+
+/* For one rule, the guard has those of all flows that the rule may change, or all packets to this host. */
+static void assert_guard_for(const char *rule_text, const struct guard *all)
+{
+	struct reason reason;
+	struct guard some;
+	struct rule rule;
+	size_t count = 0, k;
+
+	assert_int_equal(rule_parse(rule_text, &rule, &reason), 0);
+	assert_int_equal(guard_open_for(&rule, &some, NULL, &reason), 0);
+	for (size_t i = 0; i < all->count; i++)
+		if (rule_covers(&rule, &all->flows[i].flow) || (!rule.src_len && !all->flows[i].flow.src_len)) {
+			for (k = 0; k < some.count && memcmp(&some.flows[k].flow, &all->flows[i].flow, sizeof(rule));
+			     k++)
+				;
+			assert_true(k < some.count);
+			count++;
+		}
+	assert_int_equal(some.count, count);
+	guard_close(&some);
+}
+
+static struct guard open_guard(void)
+{
+	static const char *const rules[] = { "src 192.0.2.0/24", "src 2001:db8::/32",  "src fe80::/10", "proto tcp",
+					     "src 192.0.2.77",   "proto tcp dport 22", "dst 192.0.2.1" };
+	struct guard guard;
+	struct reason reason;
+
+	assert_int_equal(guard_open(&guard, NULL, &reason), 0);
+	for (size_t i = 0; i < COUNT(rules); i++)
+		assert_guard_for(rules[i], &guard);
+	return guard;
 }
 
 HOST_TEST(test_nothing_to_guard)
