@@ -549,13 +549,11 @@ static void check_list(struct apply *apply, const struct store_lists *lists, int
 	const unsigned int number = store_lists_find(lists, list_names[list]);
 	struct found found = { .owner = 1ULL << number, .node = node };
 	struct fleet_position at_now = {};
-	char position[FLEET_POSITION_BYTES] = "";
 	const struct state *state;
 
 	if (!number)
 		return;
-	sscanf(lists->list[number].source, "fleet %*s %*s %43s", position);
-	fleet_position_parse(position, &at_now);
+	fleet_position_parse(store_source_parse(lists->list[number].source).position, &at_now);
 	/* What another command has changed on the host is not this list's: it is read again soon. */
 	if (lists->list[number].is_edited)
 		return;

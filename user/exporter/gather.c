@@ -408,16 +408,16 @@ static void add_lists(json_t *const families[LIST_METRICS], const struct group *
 		const char *name = i == STORE_BY_HAND ? "-" : list->name;
 
 		if (*list->name) {
-			unsigned long long flows, refused, unreadable;
+			const struct store_source source = store_source_parse(list->source);
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
 
 			metrics_sample(families[LIST_RULES], json_incref(labels), list->rules);
 			if (list->imported_s)
 				metrics_sample(families[LIST_IMPORTED], json_incref(labels), list->imported_s);
-			if (sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused, &unreadable) == 3) {
-				metrics_sample(families[LIST_FLOWS], json_incref(labels), flows);
-				metrics_sample(families[LIST_REFUSED], json_incref(labels), refused);
-				metrics_sample(families[LIST_UNREADABLE], json_incref(labels), unreadable);
+			if (source.kind == STORE_SOURCE_FLOWSPEC) {
+				metrics_sample(families[LIST_FLOWS], json_incref(labels), source.flows);
+				metrics_sample(families[LIST_REFUSED], json_incref(labels), source.refused);
+				metrics_sample(families[LIST_UNREADABLE], json_incref(labels), source.unreadable);
 			}
 			if (summary->flows[i].second)
 				add_flows(families, labels, &summary->flows[i]);

@@ -2,7 +2,6 @@
 #include "fleet/apply.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +12,13 @@
 
 bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source)
 {
-	char name[ABI_NAME_BYTES], position[FLEET_POSITION_BYTES];
-	uint64_t refused;
+	const struct store_source from = store_source_parse(text);
 
-	if (sscanf(text, "fleet %31s %32s %43s refused %" SCNu64, name, source->id, position, &refused) != 4)
+	if (from.kind != STORE_SOURCE_FLEET || strcmp(from.fleet, apply->fleet))
 		return false;
-	source->refused = refused;
-	return !strcmp(name, apply->fleet) && !fleet_position_parse(position, &source->at);
+	strcpy(source->id, from.broker);
+	source->refused = from.refused;
+	return !fleet_position_parse(from.position, &source->at);
 }
 
 /* Without a store there are no lists. */

@@ -4,7 +4,6 @@
  * position in the log, are one change.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +73,8 @@ static int add_rule(struct session *session, const struct rule *rule, __u64 *cha
 static int open_list(struct apply *apply, struct session *session, struct apply_list *list, struct fleet_position at,
 		     struct reason *reason)
 {
-	char source[STORE_SOURCE_BYTES], position[FLEET_POSITION_BYTES];
+	struct store_source from = { .kind = STORE_SOURCE_FLEET, .refused = list->refused_count };
+	char source[STORE_SOURCE_BYTES];
 	__s64 stale_s = apply->stale_s;
 	struct store_lists before;
 	int error;
@@ -82,8 +82,10 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	/* `follow --once` leaves it as it is: the service may be feeding the list, too. */
 	if (!stale_s && !store_lists(session->store, &before))
 		stale_s = before.list[store_lists_find(&before, list->name)].stale_s;
-	snprintf(source, sizeof(source), "fleet %s %s %s refused %" PRIu64, apply->fleet, apply->id,
-		 fleet_position_format(at, position), (uint64_t)list->refused_count);
+	strncpy(from.fleet, apply->fleet, sizeof(from.fleet) - 1);
+	strcpy(from.broker, apply->id);
+	fleet_position_format(at, from.position);
+	store_source_format(&from, source);
 	error = store_list_open(session->store, list->name, source, &session->owner);
 	if (error == -EUSERS)
 		return reason_set(reason, error,

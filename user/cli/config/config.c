@@ -422,7 +422,7 @@ bool config_has_source(const struct config *config, const char *list)
 
 bool config_must_expect(const struct store_list *list)
 {
-	return !list->stale_s && strncmp(list->source, "fleet ", strlen("fleet "));
+	return !list->stale_s && store_source_parse(list->source).kind != STORE_SOURCE_FLEET;
 }
 
 void config_expect(const char *name, struct store_lists *lists)

@@ -174,7 +174,6 @@ int flow_report_write(const struct flow_report *report, const char *flows, const
 int flow_report_read(const char *dir, const struct store_list *list, const struct store_feed *feed,
 		     struct flow_report *report, struct flow_visitor *visitor)
 {
-	unsigned long long flows, refused, unreadable;
 	char path[PATH_MAX], word[FLOW_PEER_BYTES], peer[FLOW_PEER_BYTES], *line = NULL;
 	int error = report_path(dir, list->name, path);
 	size_t room = 0, which;
@@ -183,8 +182,7 @@ int flow_report_read(const char *dir, const struct store_list *list, const struc
 	FILE *file;
 
 	*report = (struct flow_report){};
-	if (error || sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused, &unreadable) != 3 ||
-	    store_list_silent_s(list, feed))
+	if (error || store_source_parse(list->source).kind != STORE_SOURCE_FLOWSPEC || store_list_silent_s(list, feed))
 		return error;
 	file = fopen(path, "re");
 	if (!file)

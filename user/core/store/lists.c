@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -32,6 +33,31 @@ static MDB_val key_of(const char *list)
 static bool is_time(__s64 second)
 {
 	return second >= 0 && second <= STORE_TIME_MAX_MS;
+}
+
+/* ---- sources ---- */
+
+#define FLOWSPEC_FORMAT "flowspec: %llu flows, %llu refused, %llu unreadable"
+
+struct store_source store_source_parse(const char *text)
+{
+	struct store_source flows = { .kind = STORE_SOURCE_FLOWSPEC }, fleet = { .kind = STORE_SOURCE_FLEET };
+
+	if (sscanf(text, FLOWSPEC_FORMAT, &flows.flows, &flows.refused, &flows.unreadable) == 3)
+		return flows;
+	if (sscanf(text, "fleet %31s %32s %43s refused %llu", fleet.fleet, fleet.broker, fleet.position,
+		   &fleet.refused) == 4)
+		return fleet;
+	return (struct store_source){};
+}
+
+void store_source_format(const struct store_source *source, char text[STORE_SOURCE_BYTES])
+{
+	if (source->kind == STORE_SOURCE_FLOWSPEC)
+		snprintf(text, STORE_SOURCE_BYTES, FLOWSPEC_FORMAT, source->flows, source->refused, source->unreadable);
+	else
+		snprintf(text, STORE_SOURCE_BYTES, "fleet %s %s %s refused %llu", source->fleet, source->broker,
+			 source->position, source->refused);
 }
 
 /* ---- bytes ---- */

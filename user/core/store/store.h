@@ -37,8 +37,17 @@
 #define STORE_LISTS_MAX 63
 #define STORE_SOURCE_BYTES 256 /* with the final 0 */
 
-/* The source of a list that `flowspec` keeps: flows that are announced, and how many of them have no rules. */
-#define STORE_SOURCE_FLOWSPEC "flowspec: %llu flows, %llu refused, %llu unreadable"
+/*
+ * What a program notes in the source of a list that it keeps: `flowspec` the announced flows, and how many of them have no rules;
+ * `follow` the fleet, its broker, how far this host has read, and the rules that it left out. STORE_SOURCE_OTHER: plain text.
+ */
+struct store_source {
+	enum { STORE_SOURCE_OTHER, STORE_SOURCE_FLOWSPEC, STORE_SOURCE_FLEET } kind;
+	unsigned long long flows, refused, unreadable;
+	char fleet[ABI_NAME_BYTES], broker[33], position[44];
+};
+struct store_source store_source_parse(const char *text);
+void store_source_format(const struct store_source *source, char text[STORE_SOURCE_BYTES]); /* not STORE_SOURCE_OTHER */
 
 struct store;
 

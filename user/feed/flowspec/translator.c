@@ -367,11 +367,11 @@ bool translator_may_add(const void *context, const struct rule *rule)
 
 bool translator_take_status(const char *line, char source[STORE_SOURCE_BYTES])
 {
-	unsigned long long flows, refused, unreadable;
+	struct store_source flows = { .kind = STORE_SOURCE_FLOWSPEC };
 
-	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused, &unreadable) != 3)
+	if (sscanf(line, TRANSLATOR_STATUS, &flows.flows, &flows.refused, &flows.unreadable) != 3)
 		return false;
-	snprintf(source, STORE_SOURCE_BYTES, STORE_SOURCE_FLOWSPEC, flows, refused, unreadable);
+	store_source_format(&flows, source);
 	return true;
 }
 

@@ -671,4 +671,32 @@ TIME_TEST(test_damaged_lists)
 	assert_int_equal(number_of(f, "b"), 2);
 }
 
+/* What a program writes of its list, every program reads; so it reads what versions before have stored. */
+TEST(test_sources)
+{
+	static const char *const texts[] = {
+		"flowspec: 0 flows, 0 refused, 0 unreadable",
+		"flowspec: 18446744073709551615 flows, 2 refused, 3 unreadable",
+		"fleet edge-1 0123456789abcdef0123456789abcdef 1764300000000-12 refused 7"
+	};
+	static const char *const others[] = { "", "flowspec: 1 flows", "fleet edge-1", "/etc/fleet",
+					      "crowdsec: 1 decisions" };
+	char text[STORE_SOURCE_BYTES];
+	struct store_source source;
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		source = store_source_parse(texts[i]);
+		store_source_format(&source, text);
+		assert_string_equal(text, texts[i]);
+	}
+	assert_string_equal(source.fleet, "edge-1");
+	assert_string_equal(source.position, "1764300000000-12");
+	assert_int_equal(source.refused, 7);
+	source = store_source_parse(texts[1]);
+	assert_int_equal(source.kind, STORE_SOURCE_FLOWSPEC);
+	assert_true(source.flows == ~0ULL && source.refused == 2 && source.unreadable == 3);
+	for (size_t i = 0; i < COUNT(others); i++)
+		assert_int_equal(store_source_parse(others[i]).kind, STORE_SOURCE_OTHER);
+}
+
 TEST_MAIN(seed, NULL)
