@@ -146,7 +146,6 @@ const struct command command_bench = {
 	.name = "bench",
 	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare]",
-	.options = OPTION_SECONDS | OPTION_DRIVER_NS | OPTION_CAPACITY | OPTION_FORMAT,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_bench,
 };

@@ -53,7 +53,6 @@ static enum command_status run_exporter(const struct invocation *invocation)
 const struct command command_exporter = {
 	.name = "exporter",
 	.usage = "[--listen ADDRESS:PORT]",
-	.options = OPTION_LISTEN,
 	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_exporter,
 };

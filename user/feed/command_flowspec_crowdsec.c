@@ -102,7 +102,6 @@ static enum command_status run_flowspec(const struct invocation *invocation)
 const struct command command_flowspec = {
 	.name = "flowspec",
 	.usage = "SOCKET [--list NAME] [--print] [--config FILE]",
-	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
@@ -164,7 +163,6 @@ static enum command_status run_crowdsec(const struct invocation *invocation)
 const struct command command_crowdsec = {
 	.name = "crowdsec",
 	.usage = "[--list NAME] [--config FILE]",
-	.options = OPTION_LIST | OPTION_CONFIG,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_crowdsec,
 };

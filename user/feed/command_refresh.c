@@ -459,7 +459,6 @@ static enum command_status run_refresh(const struct invocation *invocation)
 const struct command command_refresh = {
 	.name = "refresh",
 	.usage = "[NAME...] [--config FILE] [--dry-run] [--force]",
-	.options = OPTION_FORCE | OPTION_CONFIG | OPTION_DRY_RUN,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH | PRIVILEGE_CHILD,
 	.run = run_refresh,

@@ -343,7 +343,6 @@ static enum command_status run_fleet(const struct invocation *invocation)
 const struct command command_fleet = {
 	.name = "fleet",
 	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
-	.options = OPTION_CONFIG,
 	.min = 1,
 	.max = 2,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
@@ -380,7 +379,6 @@ static enum command_status run_follow(const struct invocation *invocation)
 const struct command command_follow = {
 	.name = "follow",
 	.usage = "[--once] [--accept] [--config FILE]",
-	.options = OPTION_FOLLOW | OPTION_CONFIG,
 	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_follow,

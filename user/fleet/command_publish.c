@@ -480,8 +480,6 @@ const struct command command_publish = {
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
 		"[--action drop|pass|monitor] [--new-only] [--strict] [--dry-run] [--force] [--config FILE]",
-	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
-		   OPTION_ACTION | OPTION_CONFIG | OPTION_PUBLISH | OPTION_DRY_RUN,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_READ,

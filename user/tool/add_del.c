@@ -356,7 +356,6 @@ static enum command_status run_del(const struct invocation *invocation)
 const struct command command_add = {
 	.name = "add",
 	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
-	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -366,7 +365,6 @@ const struct command command_add = {
 const struct command command_del = {
 	.name = "del",
 	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
-	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -386,7 +386,6 @@ static enum command_status run_batch(const struct invocation *invocation)
 const struct command command_batch = {
 	.name = "batch",
 	.usage = "FILE|- [--addresses] [--list NAME] [--timeout TIME] [--strict] [--force]",
-	.options = OPTION_ADDRESSES | OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -68,7 +68,6 @@ static enum command_status run_import(const struct invocation *invocation)
 const struct command command_import = {
 	.name = "import",
 	.usage = IMPORT_USAGE,
-	.options = IMPORT_OPTIONS,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -206,7 +205,6 @@ static enum command_status run_export(const struct invocation *invocation)
 const struct command command_export = {
 	.name = "export",
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
-	.options = OPTION_LIST_FORMAT | OPTION_LIST,
 	.max = 1,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_export,
@@ -297,7 +295,6 @@ const struct command command_backup = {
 const struct command command_restore = {
 	.name = "restore",
 	.usage = IMPORT_USAGE,
-	.options = IMPORT_OPTIONS,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

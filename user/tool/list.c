@@ -256,7 +256,6 @@ const struct command command_list = {
 	.name = "list",
 	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
 		 "[--long] [--numeric]",
-	.options = OPTION_COUNTERS | OPTION_LIST | OPTION_SORT,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
@@ -421,7 +420,6 @@ static enum command_status run_lists(const struct invocation *invocation)
 const struct command command_lists = {
 	.name = "lists",
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
-	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_lists,

@@ -438,7 +438,6 @@ const struct command command_load = {
 	.name = "load",
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare] [--outgoing] [--monitor-only] [--confirm TIME]",
-	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM | OPTION_OUTGOING,
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -448,7 +447,6 @@ const struct command command_load = {
 const struct command command_unload = {
 	.name = "unload",
 	.usage = "IFACE...|--all",
-	.options = OPTION_ALL,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_unload,

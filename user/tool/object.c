@@ -53,7 +53,6 @@ static enum command_status run_object(const struct invocation *invocation)
 const struct command command_object = {
 	.name = "object",
 	.usage = "FILE [--capacity N] [--compact [--fingerprint 8|16|17|32]] [--no-counters] [--no-spare]",
-	.options = OPTION_CAPACITY | OPTION_FORMAT,
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_WRITE | PRIVILEGE_KERNEL, /* to ask which program the kernel accepts */

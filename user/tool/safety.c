@@ -89,7 +89,6 @@ const struct command command_policy = {
 	.name = "policy",
 	.usage = "[OUTCOME pass|drop [--confirm TIME] [--force]]",
 	.explain = explain_policies,
-	.options = OPTION_FORCE | OPTION_CONFIRM,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,
@@ -163,7 +162,6 @@ static enum command_status run_panic(const struct invocation *invocation)
 const struct command command_panic = {
 	.name = "panic",
 	.usage = "[on|off] [--all]",
-	.options = OPTION_ALL,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_panic,
@@ -215,7 +213,6 @@ static enum command_status run_confirm(const struct invocation *invocation)
 const struct command command_confirm = {
 	.name = "confirm",
 	.usage = "[--force]",
-	.options = OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_confirm,
 };

@@ -339,7 +339,6 @@ const struct command command_stats = {
 	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.explain = explain_outcomes,
-	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
 	.max = 2, /* "dev IFACE" */
 	.instead = INSTEAD_INTERFACES,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,

@@ -428,7 +428,6 @@ static enum command_status run_status(const struct invocation *invocation)
 const struct command command_status = {
 	.name = "status",
 	.usage = "[--verbose]",
-	.options = OPTION_VERBOSE,
 	.instead = "status shows all interfaces: leave it out; to ask about an address: xdp-cuckoo test ADDRESS",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,

@@ -254,7 +254,6 @@ static enum command_status run_test(const struct invocation *invocation)
 const struct command command_test = {
 	.name = "test",
 	.usage = "RULE-OR-FLOW [--list NAME] [--outgoing]",
-	.options = OPTION_LIST | OPTION_OUTGOING,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,

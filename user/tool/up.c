@@ -442,7 +442,6 @@ static enum command_status run_down(const struct invocation *invocation)
 const struct command command_down = {
 	.name = "down",
 	.usage = "[FILE] [--on-stop]",
-	.options = OPTION_ON_STOP,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_down,
@@ -494,7 +493,6 @@ static enum command_status run_check_config(const struct invocation *invocation)
 const struct command command_check_config = {
 	.name = "check-config",
 	.usage = "[FILE] [--strict]",
-	.options = OPTION_STRICT,
 	.max = 1,
 	.needs = PRIVILEGE_READ,
 	.run = run_check_config,

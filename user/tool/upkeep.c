@@ -211,7 +211,6 @@ static enum command_status run_flush(const struct invocation *invocation)
 const struct command command_flush = {
 	.name = "flush",
 	.usage = "[LIST] [--list NAME] [--dry-run] [--confirm TIME] [--force]",
-	.options = OPTION_LIST | OPTION_FORCE | OPTION_DRY_RUN | OPTION_CONFIRM,
 	.max = 1,
 	.instead = "to empty a list: xdp-cuckoo flush NAME; to delete a rule: xdp-cuckoo del RULE",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

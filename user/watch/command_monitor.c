@@ -395,7 +395,6 @@ const struct command command_monitor = {
 	.name = "monitor",
 	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
 		 "[--write FILE|-] [--numeric]",
-	.options = OPTION_SAMPLES | OPTION_INTERFACE | OPTION_COUNT | OPTION_SECONDS,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_monitor,

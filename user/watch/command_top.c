@@ -337,7 +337,6 @@ static enum command_status run_top(const struct invocation *invocation)
 const struct command command_top = {
 	.name = "top",
 	.usage = "[--interval TIME] [--count N]",
-	.options = OPTION_INTERVAL | OPTION_COUNT,
 	.instead = "top shows all interfaces; " INSTEAD_INTERFACES,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_top,

@@ -32,44 +32,6 @@ enum command_status {
 	STATUS_LATE = 6,   /* published, but fewer replicas have it than asked */
 };
 
-/* The options that only some commands take, as bits of command->options. */
-enum command_option {
-	OPTION_MODE = 1 << 0,
-	OPTION_CAPACITY = 1 << 1,
-	OPTION_ALL = 1 << 2,
-	OPTION_FORMAT = 1 << 3, /* --compact, --fingerprint, --no-counters, --no-spare */
-	OPTION_COUNTERS = 1 << 4,
-	OPTION_FORCE = 1 << 5,
-	OPTION_CONFIRM = 1 << 6,
-	OPTION_MONITOR = 1 << 7,
-	OPTION_TIMEOUT = 1 << 8,
-	OPTION_LIST_FORMAT = 1 << 9,
-	OPTION_STRICT = 1 << 10,
-	OPTION_DRY_RUN = 1 << 11,
-	OPTION_REPLACE = 1 << 12,
-	OPTION_SECONDS = 1 << 13,
-	OPTION_DRIVER_NS = 1 << 14,
-	OPTION_INTERVAL = 1 << 15,
-	OPTION_COUNT = 1 << 16,
-	OPTION_BY = 1 << 17, /* --by, --top */
-	OPTION_RESET = 1 << 18,
-	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
-	OPTION_LISTEN = 1 << 20,
-	OPTION_LIST = 1 << 21,
-	OPTION_ON_STOP = 1 << 22,
-	OPTION_ACTION = 1 << 23,
-	OPTION_SET = 1 << 24,
-	OPTION_VERBOSE = 1 << 25,
-	OPTION_CONFIG = 1 << 26,
-	OPTION_FOLLOW = 1 << 27,  /* --once, --accept */
-	OPTION_PUBLISH = 1 << 28, /* --stage, --wait */
-	OPTION_INTERFACE = 1 << 29,
-	OPTION_PRINT = 1 << 30,
-	OPTION_ADDRESSES = 1U << 31,
-	OPTION_SORT = 1ULL << 33, /* --sort, --limit, --search, --long */
-	OPTION_OUTGOING = 1ULL << 32,
-};
-
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
 struct invocation {
 	const char *name;  /* of the filter */
@@ -92,9 +54,8 @@ struct invocation {
 
 struct command {
 	const char *name;
-	const char *usage;         /* operands and options, as after the name */
+	const char *usage; /* operands, and the options that it takes besides those of all commands, as after the name */
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
-	__u64 options;             /* enum command_option bits */
 	int min, max;              /* operands; max -1: any number */
 	const char *instead;       /* what to type for one more operand; NULL: the usage says it */
 	unsigned int needs;        /* enum privilege: the command gives up all others before it runs */
@@ -207,7 +168,7 @@ enum command_status command_close_not_running(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
-/* Whether the options of OPTION_FORMAT fit together. */
+/* Whether --compact, --fingerprint, --no-counters and --no-spare fit together. */
 enum command_status command_check_format(const struct load_options *load);
 
 /* Interfaces as `ip` writes them, "dev eth0": moves the operands past the word dev. */
@@ -375,9 +336,6 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] " \
 	"[--format text|ipset|nft|spamhaus|csv|iptables] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
 	"[--confirm TIME] [--force]"
-#define IMPORT_OPTIONS \
-	(OPTION_LIST | OPTION_LIST_FORMAT | OPTION_REPLACE | OPTION_DRY_RUN | OPTION_STRICT | OPTION_TIMEOUT | \
-	 OPTION_CONFIRM | OPTION_FORCE | OPTION_ACTION | OPTION_MONITOR | OPTION_SET)
 
 /* The options of the command line that are for an import. */
 struct import_options command_import_options(const struct invocation *invocation);

@@ -172,7 +172,7 @@ static void offer_options(const struct completion *completion)
 	for (const struct option_row *row = options_table; row->name; row++) {
 		const bool is_given = completion->given & 1ULL << (row - options_table);
 
-		if (is_given || (completion->command ? !options_are_of(row, completion->command) : row->bit))
+		if (is_given || (completion->command ? !options_are_of(row, completion->command) : !row->is_common))
 			continue;
 		snprintf(option, sizeof(option), "--%s", row->name);
 		offer(completion, option, row->meaning);

@@ -134,7 +134,7 @@ static void print_all(void)
 	for (const struct option_row *row = options_table; row->name; row++) {
 		snprintf(option, sizeof(option), "--%s%s%s%s%c", row->name, row->value ? " " : "",
 			 row->value ? row->value : "", row->letter ? ", -" : "", row->letter);
-		if (!row->bit)
+		if (row->is_common)
 			printf("  %-13s %s\n", option, row->meaning);
 	}
 	fputs(text_named("_ending"), stdout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The options of the tool, one row each. A row says what value the option takes and where the value goes;
- * help, completion and the man page are made from it. Each command says in .options which rows it takes.
+ * help, completion and the man page are made from it. The usage of a command says which rows it takes.
  */
 #ifndef XDP_CUCKOO_OPTIONS_H
 #define XDP_CUCKOO_OPTIONS_H
@@ -20,10 +20,10 @@ struct options_arguments {
 
 struct option_row {
 	const char *name;    /* without the dashes */
-	__u64 bit;           /* enum command_option; 0: every command takes it */
 	const char *value;   /* as help shows it: N, DIR, or words joined by '|'; NULL: no value */
 	const char *meaning; /* one line */
 	enum value_kind kind;
+	bool is_common;        /* every command takes it */
 	size_t to;             /* offset of the destination in struct options_arguments */
 	__u64 max;             /* of VALUE_WHOLE and VALUE_TIME; 0: no limit */
 	const char *unit;      /* of VALUE_WHOLE */
