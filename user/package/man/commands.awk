@@ -81,11 +81,11 @@ function end_block(    i, tagged, indent, at, text, item, gap, column, tag_inden
 	lines = 0
 }
 
-# end_text: prints the sentences of the collected text that tell the exit status, and the other names of the command.
+# end_text: prints the sentences of the collected text that tell the exit status.
 function end_text(    end) {
 	if (text != "")
 		is_elsewhere = text ~ /xdp-cuckoo-rules\(5\)/
-	while (match(text, /Status [0-9]|Other names: /)) {
+	while (match(text, /Status [0-9]/)) {
 		text = substr(text, RSTART)
 		end = index(text, ". ")
 		print ".PP"
