@@ -98,11 +98,23 @@ static int judge_now(size_t step, size_t interface)
 
 enum spent { SPENT_NONE, SPENT_EVEN, SPENT_ODD, SPENT_ALL };
 
-/* Of the meters, those with such numbers are empty. */
+/* Of the meters that keys lead to before the change, those with such numbers are empty. Later ones begin full. */
+static void spend(enum spent spent)
+{
+	memset(path_credits, 0, sizeof(path_credits));
+	replay_go(0);
+	for (size_t i = 0; memory_path(0) && i < 2 * ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
+		const struct abi_rate_line *line = &path.rates->line[i / ABI_RATE_PLACES];
+		const __u32 number = line->number[i % ABI_RATE_PLACES] % ABI_RATES;
+
+		if (line->hash[i % ABI_RATE_PLACES] && spent >> number % 2 & 1)
+			path_credits[number].empty_at = path_jiffies;
+	}
+}
+
 static void stand_all(enum spent spent)
 {
-	for (size_t i = 0; i < ABI_RATES; i++)
-		path_credits[i].empty_at = spent >> i % 2 & 1 ? path_jiffies : 0;
+	spend(spent);
 	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++)
 		for (frame_number = 0; frame_number < panel_count && !*failure; frame_number++) {
 			reader.frame = panel[frame_number].bytes;
