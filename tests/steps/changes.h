@@ -200,9 +200,8 @@ static int bulk(struct session *session, bool is_add, unsigned int count, struct
 
 static int set(struct session *session, const char *name, const char *value)
 {
-	struct store_settings settings;
+	struct store_settings settings = store_settings_kept;
 
-	store_settings(session->store, &settings);
 	if (!strcmp(name, "monitor-only"))
 		settings.is_monitor_only = !strcmp(value, "on");
 	else
@@ -263,7 +262,7 @@ static const char *const rules[] = {
 	"10.77.0.0/25 rate 3/s timeout 5s",
 	"2001:db8::/32 rate 10/s",
 	"2001:db8::1 timeout 5s",
-	"proto udp length 20-100",
+	"proto udp length 32/12",
 };
 
 static int replace(struct session *session, uint64_t seed, struct reason *reason)

@@ -290,6 +290,7 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 static void run_seed(uint64_t seed)
 {
 	const uint64_t changes = environment_number("EVERY_STORE_CHANGES", 12);
+	const uint64_t crash_every = environment_number("EVERY_STORE_CRASH_AT", 1999);
 	uint64_t random = seed;
 	static char shown[2048];
 	bool is_waiting = false;
@@ -306,8 +307,7 @@ static void run_seed(uint64_t seed)
 		for (size_t k = 0; k < count && used < sizeof(shown); k++)
 			used += snprintf(shown + used, sizeof(shown) - used, "%s; ", lines[k]);
 		change_text = shown;
-		error = judged_change(lines, count,
-				      strstr(shown, "disk-full") ? 0 : environment_number("EVERY_STORE_CRASH_AT", 1999));
+		error = judged_change(lines, count, strstr(shown, "disk-full") ? 0 : crash_every);
 		if (!error)
 			is_waiting = still_waits(is_waiting, lines[0]);
 		if (*failure)
@@ -358,6 +358,123 @@ TEST(test_fresh_changes)
 
 	print_message("# SEED=%llu\n", (unsigned long long)seed);
 	run_seed(seed);
+}
+
+/* ---- what never was ---- */
+
+static char dumps[2][1 << 15];
+static struct store_lists lists;
+
+static int dump_rule(const struct rule *rule, void *context)
+{
+	char text[RULE_TEXT_BYTES], *dump = context;
+
+	sprintf(dump + strlen(dump), "%s by", rule_format(rule, text));
+	for (size_t i = 0; i <= STORE_LISTS_MAX; i++)
+		if (rule_owners_now(rule) >> i & 1)
+			sprintf(dump + strlen(dump), " %s%s", i ? lists.list[i].name : "hand",
+				rule->owners.timed >> i & 1 ? " for a time" : "");
+	strcat(dump, "\n");
+	return 0;
+}
+
+/* What the store holds, in words: settings, rules with owners and ends, lists. */
+static void dump(char text[sizeof(dumps[0])], bool has_lists)
+{
+	struct store_settings settings;
+	struct reason reason = {};
+	struct session session;
+	__u64 expired;
+
+	open_session(&session);
+	if (change_begin(&session, &reason) ||
+	    change_end(&session, change_expire(&session, &expired, &reason), &reason) ||
+	    store_settings(session.store, &settings) || store_lists(session.store, &lists))
+		fail_msg("%s", reason.text);
+	*text = '\0';
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		sprintf(text + strlen(text), "%d", settings.policy[i]);
+	sprintf(text + strlen(text), " %d\n", settings.is_monitor_only);
+	store_each(session.store, dump_rule, text);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && has_lists; i++)
+		if (*lists.list[i].name && lists.list[i].rules)
+			sprintf(text + strlen(text), "list %s: %llu rules, %s%s\n", lists.list[i].name,
+				(unsigned long long)lists.list[i].rules, lists.list[i].source,
+				lists.list[i].is_edited ? ", edited" : "");
+	session_close(&session);
+}
+
+static void try_lines(const char *const *lines, size_t count)
+{
+	struct reason reason = {};
+	struct session session;
+
+	open_session(&session);
+	do_lines(&session, lines, count, &reason);
+	session_close(&session);
+}
+
+/* Changes by seed, each with a line in front of it. */
+static void do_drawn(uint64_t seed, size_t changes, const char *front)
+{
+	for (size_t i = 0; i < changes; i++) {
+		char text[8][128];
+		const char *lines[9] = { front };
+		size_t count;
+
+		do
+			draw_change(&seed, false, text, lines + 1, &count);
+		while (!strncmp(lines[1], "wait", 4) || !strcmp(lines[1], "pending"));
+		try_lines(front ? lines : lines + 1, count + !!front);
+	}
+}
+
+/* A list, with `adds` of rules that end after a second, and then two seconds. */
+static void do_short(uint64_t seed, bool adds)
+{
+	for (int i = 0; i < 8; i++) {
+		const char *rule = rules[random_below(&seed, COUNT(rules))];
+		char line[128];
+
+		snprintf(line, sizeof(line), "add %s timeout 1s", rule);
+		if (!strstr(rule, "timeout"))
+			plain_change((const char *const[]){ "list over", line }, 1 + adds);
+	}
+	pass_time(2000);
+}
+
+enum never { NEVER_UNDONE, NEVER_PENDING, NEVER_LONG, NEVERS };
+
+/* A store in which something happened that must leave no trace, beside one in which it did not. */
+static void compare_never(enum never never, uint64_t seed)
+{
+	for (int was = 0; was < 2; was++) {
+		load(true, true, seed, 1);
+		do_drawn(seed, never != NEVER_LONG ? 2 : 0, NULL);
+		if (never == NEVER_LONG)
+			do_short(seed, was);
+		else if (was || never == NEVER_PENDING)
+			do_drawn(seed + 1000000, 1, was ? "pending" : NULL);
+		if (was && never == NEVER_PENDING)
+			try_lines(LINES("confirm"));
+		do_drawn(seed + 2000000, 2, NULL);
+		if (was && never == NEVER_UNDONE)
+			try_lines(LINES("undo"));
+		dump(dumps[was], never != NEVER_LONG);
+	}
+	if (strcmp(dumps[0], dumps[1]))
+		fail_msg("seed %llu, way %d: without it\n%s\nwith it\n%s", (unsigned long long)seed, never, dumps[0],
+			 dumps[1]);
+}
+
+/* A change that is undone, the waiting of one that is confirmed, and rules that have ended. */
+TEST(test_what_is_over_never_was)
+{
+	const uint64_t first = seed_of_run(), seeds = 5 * environment_number("EVERY_STORE_SEEDS", 12);
+
+	for (uint64_t seed = first; seed < first + seeds; seed++)
+		for (enum never never = 0; never < NEVERS; never++)
+			compare_never(never, seed);
 }
 
 TEST_MAIN(setup_all, teardown_all)
