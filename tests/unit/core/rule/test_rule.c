@@ -79,7 +79,8 @@ static const struct bad_text bad[] = {
 	{ "2001:db8::/032", "0 to 128, without leading zeros" },
 	{ "0.0.0.0/00", "0 to 32, without leading zeros" },
 	{ "045.0.0.1", "'045.0.0.1' is not an IPv4" },
-	{ "proto 06", "'06' is not a protocol" },
+	{ "proto 06", "'06' is not a protocol: write tcp, udp" },
+	{ "proto any", "'any' is not a protocol: leave proto out" },
 	{ "dport 080", "0 to 65535, without leading zeros" },
 	{ "proto icmp type 08", "0 to 255, without leading zeros" },
 	{ "proto icmp code 00", "0 to 255, without leading zeros" },
@@ -253,6 +254,21 @@ TEST(test_times)
 }
 
 /* The longest rule: the longest value in each place. It must fit. */
+TEST(test_same_value)
+{
+	const struct rule rule = parse("192.0.2.1 rate 10/s timeout 1h comment a");
+	const char *const others[] = { "192.0.2.1 rate 11/s timeout 1h comment a",
+				       "192.0.2.1 rate 10/s timeout 2h comment a",
+				       "192.0.2.1 rate 10/s timeout 1h comment b" };
+	struct rule other;
+
+	assert_true(rule_same_value(&rule, &rule));
+	for (size_t i = 0; i < COUNT(others); i++) {
+		other = parse(others[i]);
+		assert_false(rule_same_value(&rule, &other));
+	}
+}
+
 TEST(test_longest_text)
 {
 	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];

@@ -189,6 +189,25 @@ TEST(test_generalise)
 	assert_false(generalises_to("192.0.2.1", "dport 443"));
 }
 
+/* What a packet has beside its flow decides, too. */
+TEST(test_rule_of_packet)
+{
+	static const char *const texts[] = { "fragment first", "flags syn/syn,ack", "length 100", "proto tcp" };
+	struct flow flow = flow_of("192.0.2.1", "198.51.100.7", IPPROTO_TCP, FLOW_PORTS, 1, 2);
+
+	flow.fragment = FLOW_FRAGMENT_FIRST;
+	flow.tcp_flags = FLOW_TCP_SYN;
+	flow.length = 100;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		const struct rule rule = parse(texts[i]);
+		struct rule packet = rule_of_packet(&flow);
+
+		assert_true(rule_covers(&rule, &packet));
+		packet = rule_of_packet(&(struct flow){ .family = FLOW_IPV4, .proto = IPPROTO_TCP });
+		assert_int_equal(rule_covers(&rule, &packet), !strcmp(texts[i], "proto tcp"));
+	}
+}
+
 TEST(test_shape_text)
 {
 	struct rule rule = parse("proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass");
