@@ -280,6 +280,9 @@ static int replace(struct session *session, uint64_t seed, struct reason *reason
 	rule_set_sort(&wanted);
 	if (random_below(&seed, 2))
 		change_at_once(session);
+	/* As `restore` does. */
+	if (!error && !random_below(&seed, 3))
+		error = set(session, "no-rule", random_below(&seed, 2) ? "drop" : "pass");
 	rule_diff_begin(&diff, &wanted, 1ULL << session->owner, !random_below(&seed, 3));
 	if (!error)
 		error = change_compare(session, &diff, reason);

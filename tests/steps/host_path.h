@@ -23,6 +23,7 @@ static struct path_maps {
 	const __u64 *bucket, *record, *hint;
 	struct abi_counter *count;
 	struct abi_rates *rates;
+	struct abi_rate_credit *credits;
 	size_t buckets, records, hints, counts;
 	/* Of these maps, what belongs to the active table. The packet path may read nothing else of them. */
 	struct {
@@ -41,7 +42,9 @@ static inline const void *path_checked(enum path_range range, const void *at)
 }
 
 static __u64 path_jiffies = 1 << 20;
-static struct abi_rate_credit path_credits[ABI_RATES];
+/* Of all filters, as each has a map of its own. */
+#define PATH_FILTERS 64
+static struct abi_rate_credit path_credits[PATH_FILTERS][ABI_RATES];
 static struct abi_counter path_counters[ABI_COUNTERS];
 
 #pragma GCC diagnostic push
@@ -85,7 +88,7 @@ static inline __u64 bpf_xdp_get_buff_len(const struct xdp_md *frame)
 	return frame->data_end - frame->data;
 }
 
-static inline long path_loop(__u32 turns, long (*turn)(__u32, void *), void *context)
+static __always_inline long path_loop(__u32 turns, long (*turn)(__u32, void *), void *context)
 {
 	for (__u32 i = 0; i < turns; i++)
 		if (turn(i, context))
@@ -180,9 +183,9 @@ static inline struct abi_rate_credit *maps_rate_credit(__u32 number)
 	if (!is_used && path_used_count < PATH_METERS) {
 		path_used[path_used_count].number = number;
 		path_used[path_used_count].spent = path.rates->rate[number].spent;
-		path_used[path_used_count++].credit = path_credits[number];
+		path_used[path_used_count++].credit = path.credits[number];
 	}
-	return &path_credits[number];
+	return &path.credits[number];
 }
 
 static inline void path_put_back(void)
@@ -191,7 +194,7 @@ static inline void path_put_back(void)
 		const __u32 number = path_used[--path_used_count].number;
 
 		path.rates->rate[number].spent = path_used[path_used_count].spent;
-		path_credits[number] = path_used[path_used_count].credit;
+		path.credits[number] = path_used[path_used_count].credit;
 	}
 }
 

@@ -19,7 +19,7 @@
 #include "steps/host_path.h"
 
 #define MEMORY_BYTES (512UL << 20)
-#define MEMORY_FILTERS 64
+#define MEMORY_FILTERS PATH_FILTERS
 #define MEMORY_INTERFACES 3
 #define MEMORY_PAGE 4096UL
 
@@ -149,6 +149,7 @@ static inline bool memory_path(size_t interface)
 		.count = filter->map[KERNEL_COUNTS].memory,
 		.hint = filter->map[KERNEL_HINTS].memory,
 		.rates = filter->map[KERNEL_RATES].memory,
+		.credits = path_credits[number - 1],
 		.buckets = filter->map[KERNEL_BUCKETS].entries,
 		.records = filter->map[KERNEL_RECORDS].entries,
 		.hints = filter->map[KERNEL_HINTS].entries,

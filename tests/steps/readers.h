@@ -223,7 +223,7 @@ static inline void reader_put_back(void)
 		struct abi_rate *rate = &path.rates->rate[used->number];
 
 		memcpy(rate, (char *)replay.shadow + ((char *)rate - memory.start), sizeof(*rate));
-		path_credits[used->number] = used->credit;
+		path.credits[used->number] = used->credit;
 	}
 }
 

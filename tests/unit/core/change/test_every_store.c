@@ -221,23 +221,101 @@ static int judged_change(const char *const *lines, size_t count, uint64_t every)
 
 /* ---- the tests ---- */
 
-/* A planted store is found. */
+static void copy_by_loop(void *to, const void *from, size_t bytes)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+static void copy_by_memcpy(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+/* A planted mixture is found, by whatever way it is stored. */
 TEST(test_a_planted_store_is_found)
 {
-	volatile __u32 *run;
+	void (*const copy[])(void *to, const void *from, size_t bytes) = { copy_by_loop, copy_by_memcpy };
+	struct abi_config planted, whole;
 
 	fill_panel();
 	load(true, true, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
+	for (size_t i = 0; i < COUNT(copy); i++) {
+		memory_path(0);
+		planted = whole = *path.config;
+		planted.run = 0;
+		panel_begin();
+		every_store_begin(judge_panel);
+		copy[i](path.config, &planted, 64);
+		copy[i](path.config, &whole, 64);
+		every_store_end();
+		assert_string_not_equal(failure, "");
+	}
+}
+
+static uint64_t flood_passed, flood_counted;
+
+/* A packet of the first frame: it pays, and is counted by rule. */
+static void judge_flood(uintptr_t address)
+{
+	struct verdict verdict;
+
+	(void)address;
 	memory_path(0);
-	run = &path.config->run;
-	panel_begin();
-	every_store_begin(judge_panel);
-	*run = 0;
-	*run = ABI_RUN_SET_UP;
-	every_store_end();
-	assert_true(every_store.stores >= 2);
-	assert_string_not_equal(failure, "");
+	verdict = path_judge(panel[0].bytes, panel[0].length);
+	path_used_count = 0;
+	flood_passed += verdict.verdict != VERDICT_DROP;
+	if (verdict.slot != LOOKUP_NO_SLOT) {
+		path.count[verdict.slot].packets++;
+		flood_counted++;
+	}
+}
+
+/* Under a flood no count of a rule that stays is lost, and its rate gives at most one burst more, as time stands still. */
+TEST(test_a_flood_through_changes)
+{
+	static const char *const rule[] = { "add 10.77.0.1", "add 10.77.0.1 rate 10/s" };
+	static const char *const changes[][3] = {
+		{ "add 10.77.0.2", "add 10.77.0.0/24 proto udp rate 10000/s" },
+		{ "at-once", "add 10.77.0.128/25" },
+		{ "more 400" },
+		{ "more 2000" },
+		{ "del 10.77.0.2", "fewer 2000" },
+		{ "pending", "add proto tcp rate 10/s", "add proto tcp dport 22" },
+		{ "undo" },
+	};
+
+	fill_panel();
+	for (size_t kind = 0; kind < 2 * COUNT(rule); kind++) {
+		struct verdict verdict;
+
+		load(kind & 1, true, 1, 1);
+		plain_change(&rule[kind / 2], 1);
+		flood_counted = 0;
+		for (size_t i = 0; i < COUNT(changes); i++) {
+			struct session session;
+			struct reason reason;
+			size_t count = 0;
+
+			while (count < COUNT(changes[i]) && changes[i][count])
+				count++;
+			for (int packet = 0; packet < 2 * BURST; packet++)
+				judge_flood(0);
+			flood_passed = 0;
+			open_session(&session);
+			every_store_begin(judge_flood);
+			assert_int_equal(do_lines(&session, changes[i], count, &reason), 0);
+			every_store_end();
+			session_close(&session);
+			assert_in_range(flood_passed, 0, ABI_RATE_BURST_PACKETS);
+			memory_path(0);
+			verdict = path_judge(panel[0].bytes, panel[0].length);
+			if (path.count[verdict.slot].packets != flood_counted)
+				fail_msg("kind %zu: of %llu packets %llu are counted after: %s", kind,
+					 (unsigned long long)flood_counted,
+					 (unsigned long long)path.count[verdict.slot].packets, changes[i][0]);
+		}
+	}
 }
 
 TEST(test_narrower_prefixes_in_place_of_a_wider_one)

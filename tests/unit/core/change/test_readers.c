@@ -108,7 +108,7 @@ static void spend(enum spent spent)
 		const __u32 number = line->number[i % ABI_RATE_PLACES] % ABI_RATES;
 
 		if (line->hash[i % ABI_RATE_PLACES] && spent >> number % 2 & 1)
-			path_credits[number].empty_at = path_jiffies;
+			path.credits[number].empty_at = path_jiffies;
 	}
 }
 
