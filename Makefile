@@ -187,7 +187,7 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 	$(Q)$(OBJCOPY) --localize-hidden $(@:.a=.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
 
-$(MAN_PAGE): $(NATIVE_TOOL) $(wildcard user/package/man/*)
+$(MAN_PAGE): $(NATIVE_TOOL) $(PROGRAMS) $(wildcard user/package/man/*)
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)sh user/package/man/make.sh $(NATIVE_TOOL) $(PREFIX)/lib/systemd/system > $@
 
