@@ -333,6 +333,22 @@ TEST(test_narrower_prefixes_in_place_of_a_wider_one)
 	assert_string_equal(failure, "");
 }
 
+TEST(test_a_failed_change_is_none)
+{
+	struct reason reason;
+	struct session session;
+
+	fill_panel();
+	load(true, true, 1, 1);
+	open_session(&session);
+	assert_int_equal(change_begin(&session, &reason), 0);
+	assert_int_equal(do_line(&session, "add 10.77.0.1", &reason), 0);
+	assert_int_equal(change_end(&session, -EIO, &reason), -EIO);
+	session_close(&session);
+	memory_path(0);
+	assert_int_equal(judge_frame(&panel[0]), 2);
+}
+
 /* Grace periods before the first store after which 10.77.0.1 passes by a rule, and 10.77.0.2 drops. */
 static unsigned int graces_to_pass, graces_to_drop;
 
