@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # bench: it measures what is in force, says so only where the filter does what the rules say, and leaves no
 # trace. How long anything takes is judged nowhere.
+# Takes minutes.
 . tests/lib.sh
 
 renice -n -20 -p $$ >/dev/null 2>&1 # it needs all processors at the same time; other tests can wait

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The dashboard for Grafana asks for what the program tells, all of it, and in expressions that Prometheus understands.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/metrics.sh
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Look-ups find every key on processors that reorder loads: the order of the writer's stores and of the reader's loads is
 # enough, each part of it is needed, and compilers keep it in the object code for arm64.
+# Takes minutes.
 . tests/lib.sh
 
 PAIRS='sequence:bucket bucket:record bucket:again record:again'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Rules with a rate: what passes, beside other rules, on one and on two processors, and through all that changes a table.
+# Takes minutes.
 . tests/lib.sh
 . tests/namespace/safety.sh
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The running kernel takes the program with every kind of table, at a cost within the budget of verify.sh,
 # and a cost beyond it is noticed and named.
+# Takes minutes.
 . tests/lib.sh
 
 KINDS='compact-8 compact-16 compact-17 compact-32 exact exact-counting'
