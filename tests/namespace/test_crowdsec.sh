@@ -107,11 +107,15 @@ test_decisions_become_rules() {
 		'8 decisions are no rules: unreadable' 'would block'; do
 		wait_for "the note '$what'" grep -q "$what" "$NOTES"
 	done
-	assert_shows '^crowdsec +5 .*crowdsec: 7 decisions, 4 left out, 8 unreadable$' xc lists
+	assert_shows '^crowdsec +5 .*crowdsec: 7 decisions, 4 left out, 8 unreadable, 1 refused$' xc lists
+	assert_shows '^xdp_cuckoo_list_refused_rules[{]name="default",list="crowdsec"[}] 1$' xc metrics
 	case_begin "what is taken back"
 	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x'
 	await '192.0.2.68 192.0.2.80 2001:db8::66'
 	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 192.0.2.80 2001:db8::66 pass 203.0.113.9
+	case_begin "a later one that would lock this host out"
+	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x' '22 Ip 10.99.0.2 1h x x'
+	wait_for "its number" eval "xc lists | grep -q ', 2 refused$'"
 	case_begin "a decision that ends without a word of the local API"
 	end_ms=$(($(now_ms) + 3000 * SLOWER))
 	decide '2 ip 2001:db8::66 167h59m cscli x' '5 Ip 192.0.2.68 1h crowdsec x' '20 Ip 192.0.2.80 5m cscli x' \
@@ -138,7 +142,7 @@ test_what_is_wrong_costs_only_itself() {
 	decide '1 Ip 192.0.2.66 1h cscli x' '5 Range 2000::/4 1h cscli x' '6 Range 203.0.0.0/16 1h cscli x'
 	bouncer_start
 	await '192.0.2.66 192.0.2.67 192.0.2.68'
-	assert_shows 'crowdsec: 3 decisions, 2 left out, 2 unreadable$' xc lists
+	assert_shows 'crowdsec: 3 decisions, 2 left out, 2 unreadable, 0 refused$' xc lists
 	case_begin "servers that feed the list for a month"
 	touch -d '31 days ago' "$STATE/store/default/servers-crowdsec"
 	wait_for "the file anew" eval "find '$STATE/store/default/servers-crowdsec' -mtime -1 | grep -q ."

@@ -330,6 +330,7 @@ enum list_metric {
 	LIST_BYTES,
 	LIST_FLOWS,
 	LIST_REFUSED,
+	LIST_REFUSED_RULES,
 	LIST_UNREADABLE,
 	LIST_FAILURES,
 	LIST_FETCHED,
@@ -353,6 +354,8 @@ static const struct {
 	[LIST_BYTES] = { "xdp_cuckoo_list_matched_bytes", "Bytes of these packets." },
 	[LIST_FLOWS] = { "xdp_cuckoo_list_flows", "Flows that BGP announces for a list of `flowspec`." },
 	[LIST_REFUSED] = { "xdp_cuckoo_list_refused_flows", "How many of these have no rules." },
+	[LIST_REFUSED_RULES] = { "xdp_cuckoo_list_refused_rules",
+				 "Rules of `crowdsec` that would lock this host out, or find no room." },
 	[LIST_UNREADABLE] = { "xdp_cuckoo_list_unreadable_lines",
 			      "Lines of GoBGP that `flowspec` could not read since it started." },
 	[LIST_FAILURES] = { "xdp_cuckoo_list_failed_fetches",
@@ -419,6 +422,8 @@ static void add_lists(json_t *const families[LIST_METRICS], const struct group *
 				metrics_sample(families[LIST_REFUSED], json_incref(labels), source.refused);
 				metrics_sample(families[LIST_UNREADABLE], json_incref(labels), source.unreadable);
 			}
+			if (source.kind == STORE_SOURCE_CROWDSEC)
+				metrics_sample(families[LIST_REFUSED_RULES], json_incref(labels), source.refused);
 			if (summary->flows[i].second)
 				add_flows(families, labels, &summary->flows[i]);
 			if (list->stale_s)

@@ -67,12 +67,11 @@ bool crowdsec_may_add(const void *context, const struct rule *rule)
 
 bool crowdsec_take_status(const char *line, char source[STORE_SOURCE_BYTES])
 {
-	unsigned long long decisions, left_out, unreadable;
+	struct store_source told = { .kind = STORE_SOURCE_CROWDSEC };
 
-	if (sscanf(line, CROWDSEC_STATUS, &decisions, &left_out, &unreadable) != 3)
+	if (sscanf(line, CROWDSEC_STATUS, &told.flows, &told.left_out, &told.unreadable) != 3)
 		return false;
-	snprintf(source, STORE_SOURCE_BYTES, "crowdsec: %llu decisions, %llu left out, %llu unreadable", decisions,
-		 left_out, unreadable);
+	store_source_format(&told, source);
 	return true;
 }
 

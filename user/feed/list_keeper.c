@@ -55,6 +55,7 @@ struct keeping {
 	char source[STORE_SOURCE_BYTES];
 	char servers[HOST_SERVERS_BYTES]; /* that feed the list; "": it is not told */
 	struct store_list left; /* the list after the last change; without a name: there was none */
+	unsigned long long refused; /* of the last whole list, and lines since; some may have ended */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
 	bool is_short;                  /* a line found no room in the table or on the disk, and may find it later */
@@ -91,6 +92,7 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 {
 	const struct store_list *left = &keeping->left, *now;
 	const char *name = keeping->keeper->list;
+	struct store_source source = store_source_parse(keeping->source);
 	struct store_lists lists;
 	int error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
 
@@ -104,6 +106,10 @@ static int open_list(struct keeping *keeping, struct store_list *list, struct re
 	keeping->is_moved |=
 		*left->name && !keeping->has_whole && keeping->keeper->rules_max &&
 		(now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+	if (source.kind == STORE_SOURCE_CROWDSEC) {
+		source.refused = keeping->refused;
+		store_source_format(&source, keeping->source);
+	}
 	error = change_open_list(&keeping->session, name, keeping->source, reason);
 	if (!error)
 		error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
@@ -138,6 +144,7 @@ static int change_lines(struct keeping *keeping, size_t first, size_t end, struc
 		rule_diff_close(&diff);
 		if (!error)
 			error = change_give_up_blockers(session, &left_out, reason);
+		keeping->refused = left_out.count;
 		if (!error && left_out.count)
 			add_note(keeping, &left_out.why);
 	}
@@ -196,6 +203,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 		keeping->error = error;
 	if (keeping->error || end - first <= 1) {
 		keeping->is_short |= error == -ENOSPC;
+		keeping->refused++;
 		add_note(keeping, &reason);
 		return;
 	}
@@ -205,6 +213,7 @@ static void apply_range(struct keeping *keeping, size_t first, size_t end)
 
 static void apply_lines(struct keeping *keeping)
 {
+	const unsigned long long refused = keeping->refused;
 	size_t first = 0;
 
 	for (size_t i = 0; i < keeping->count && !keeping->error; i++) {
@@ -218,6 +227,12 @@ static void apply_lines(struct keeping *keeping)
 	/* A group without lines stores the source of the list and the time of the last message. */
 	if (first < keeping->count || !keeping->count)
 		apply_range(keeping, first, keeping->count);
+	if (keeping->refused == refused || !keeping->keeper->rules_max)
+		return;
+	/* The source of the list says how many are refused: it is stored again. */
+	keeping->has_whole = false;
+	rule_set_close(&keeping->whole);
+	apply_range(keeping, keeping->count, keeping->count);
 }
 
 static void forget_report(struct keeping *keeping)

@@ -38,13 +38,18 @@ static bool is_time(__s64 second)
 /* ---- sources ---- */
 
 #define FLOWSPEC_FORMAT "flowspec: %llu flows, %llu refused, %llu unreadable"
+#define CROWDSEC_FORMAT "crowdsec: %llu decisions, %llu left out, %llu unreadable, %llu refused"
 
 struct store_source store_source_parse(const char *text)
 {
 	struct store_source flows = { .kind = STORE_SOURCE_FLOWSPEC }, fleet = { .kind = STORE_SOURCE_FLEET };
+	struct store_source bans = { .kind = STORE_SOURCE_CROWDSEC };
 
 	if (sscanf(text, FLOWSPEC_FORMAT, &flows.flows, &flows.refused, &flows.unreadable) == 3)
 		return flows;
+	/* Earlier versions had no "refused". */
+	if (sscanf(text, CROWDSEC_FORMAT, &bans.flows, &bans.left_out, &bans.unreadable, &bans.refused) >= 3)
+		return bans;
 	if (sscanf(text, "fleet %31s %32s %43s refused %llu", fleet.fleet, fleet.broker, fleet.position,
 		   &fleet.refused) == 4)
 		return fleet;
@@ -55,6 +60,9 @@ void store_source_format(const struct store_source *source, char text[STORE_SOUR
 {
 	if (source->kind == STORE_SOURCE_FLOWSPEC)
 		snprintf(text, STORE_SOURCE_BYTES, FLOWSPEC_FORMAT, source->flows, source->refused, source->unreadable);
+	else if (source->kind == STORE_SOURCE_CROWDSEC)
+		snprintf(text, STORE_SOURCE_BYTES, CROWDSEC_FORMAT, source->flows, source->left_out, source->unreadable,
+			 source->refused);
 	else
 		snprintf(text, STORE_SOURCE_BYTES, "fleet %s %s %s refused %llu", source->fleet, source->broker,
 			 source->position, source->refused);

@@ -39,11 +39,13 @@
 
 /*
  * What a program notes in the source of a list that it keeps: `flowspec` the announced flows, and how many of them have no rules;
- * `follow` the fleet, its broker, how far this host has read, and the rules that it left out. STORE_SOURCE_OTHER: plain text.
+ * `crowdsec` the decisions (`flows`), how many of them ask for no rule, and the rules that would lock this host out or found
+ * no room; `follow` the fleet, its broker, how far this host has read, and the rules that it left out. STORE_SOURCE_OTHER: plain
+ * text.
  */
 struct store_source {
-	enum { STORE_SOURCE_OTHER, STORE_SOURCE_FLOWSPEC, STORE_SOURCE_FLEET } kind;
-	unsigned long long flows, refused, unreadable;
+	enum { STORE_SOURCE_OTHER, STORE_SOURCE_FLOWSPEC, STORE_SOURCE_CROWDSEC, STORE_SOURCE_FLEET } kind;
+	unsigned long long flows, refused, unreadable, left_out;
 	char fleet[ABI_NAME_BYTES], broker[33], position[44];
 };
 struct store_source store_source_parse(const char *text);

@@ -677,6 +677,7 @@ TEST(test_sources)
 	static const char *const texts[] = {
 		"flowspec: 0 flows, 0 refused, 0 unreadable",
 		"flowspec: 18446744073709551615 flows, 2 refused, 3 unreadable",
+		"crowdsec: 3 decisions, 4 left out, 5 unreadable, 6 refused",
 		"fleet edge-1 0123456789abcdef0123456789abcdef 1764300000000-12 refused 7"
 	};
 	static const char *const others[] = { "", "flowspec: 1 flows", "fleet edge-1", "/etc/fleet",
