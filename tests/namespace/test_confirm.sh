@@ -257,17 +257,6 @@ test_the_watchdog_ends_when_it_is_confirmed() {
 	watchdog_has_ended
 }
 
-# The wait is long enough for the watchdog to check twice whether there is still something to undo.
-test_a_long_wait() {
-	block
-	echo 198.51.100.1 >"$STATE/list"
-	assert_status 0 xc load vrx --confirm 12s
-	assert_status 0 xc --name web import "$STATE/list" --confirm 12s
-	on_exit "kill -9 $(watchdogs | tr '\n' ' ') 2>/dev/null"
-	await '! has_program vrx'
-	await '[ -z "$(xc --name web list)" ]'
-}
-
 # A watchdog undoes only its own load.
 test_a_later_load_stays() {
 	block
