@@ -320,6 +320,23 @@ static int guard_connection(struct guard *guard, struct rule *flow, const char *
 		flow->flags = packets[i].flags;
 		error = add_packet(guard, flow, packets[i].length, what, peer);
 	}
+	/* One lost length of data stalls a connection; a rule about a range of them matches one of these. */
+	flow->flags = FLOW_TCP_PSH | FLOW_TCP_ACK;
+	for (__u16 length = 192; length < 1408 && !error; length += 128)
+		error = add_packet(guard, flow, length, what, peer);
+	return error;
+}
+
+/* The next connection has any of the usual ports at one end: `port`, in the flow. A rule about a range matches one of these. */
+static int guard_next(struct guard *guard, const struct rule *flow, __be16 *port, const char *what,
+		      const struct host_address *peer)
+{
+	int error = 0;
+
+	for (unsigned int next = 34817; next < 65536 && !error; next += 4096) {
+		*port = htons(next);
+		error = add_flow(guard, flow, what, peer);
+	}
 	return error;
 }
 
@@ -340,6 +357,9 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
 		flow = keeper_of(&flow);
 		flow.fields |= RULE_NEW;
 		error = add_flow(guard, &flow, what, &connection->peer);
+		flow.fields |= RULE_SPORT;
+		if (!error)
+			error = guard_next(guard, &flow, &flow.sport, what, &connection->peer);
 	}
 	if (error || connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
 		return error;
@@ -379,6 +399,10 @@ static int guard_servers(struct guard *guard, const struct host_connections *ser
 			flow.sport = server->peer_port;
 			error = server->own_port ? add_flow(guard, &flow, what, &server->peer) :
 						   guard_connection(guard, &flow, what, &server->peer);
+			flow = rule_without_details(&flow);
+			flow.fields |= RULE_DPORT;
+			if (!error)
+				error = guard_next(guard, &flow, &flow.dport, what, &server->peer);
 		}
 		if (!error && server->own_port)
 			error = guard_session(guard, server, false, what, name, own);

@@ -86,7 +86,7 @@ static int remove_interfaces(void **state)
 
 #define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, needs_root(); name##_body())
 
-#define SSH 8         /* flows: all packets of the session, its first two, those with data and without, the next login */
+#define SSH 26        /* flows: all packets of the session, its first two, those with data (12) and without, next logins (9) */
 #define LINK 3        /* flows: neighbour discovery on the link of an IPv6 address, */
 #define LINK_LOCAL 5  /* and router advertisements and DHCPv6 there */
 #define NAME_SERVER 5 /* flows: all answers by UDP and TCP, and usual ones by UDP */
@@ -466,6 +466,12 @@ HOST_TEST(test_ssh_session)
 			assert_concerned(&guard, "flags ack", true);
 			assert_concerned(&guard, "flags psh,ack length 112/12", true);
 			assert_concerned(&guard, "length 1280/8", true);
+			assert_concerned(&guard, "length 192/12", true);
+			assert_concerned(&guard, "flags psh,ack length 512/8", true);
+			assert_concerned(&guard, "dport 22 sport 57344/4", true);
+			assert_concerned(&guard, "dport 22 state new sport 36864/4", true);
+			assert_concerned(&guard, "sport 50048/12", false);
+			assert_concerned(&guard, "dport 23 sport 57344/4", false);
 			assert_concerned(&guard, "flags rst", false);
 			assert_concerned(&guard, "length 4096/4", false);
 		}
