@@ -334,7 +334,7 @@ static int expire_rule(const struct rule *rule, void *context)
 {
 	const struct expiring *expiring = context;
 
-	++*expiring->count;
+	*expiring->count += rule->timeout_ms != 0;
 	return del(expiring->session, rule, DELETE_ENDED, NULL, expiring->reason);
 }
 

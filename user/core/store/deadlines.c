@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Database "deadlines": rules with a timeout, sorted by deadline. */
+/* Databases "deadlines", of rules with a timeout, and "owner_ends", of permanent rules with owners of a timeout; by time. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes
 	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
 }
 
-int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms)
+int store_deadline_move(struct store *store, MDB_dbi db, const MDB_val *rule, __s64 before_ms, __s64 now_ms)
 {
 	__u8 bytes[DEADLINE_KEY_BYTES];
 	MDB_val key, nothing = { 0, NULL };
@@ -27,11 +27,11 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 		return 0;
 	if (before_ms) {
 		key = deadline_bytes(before_ms, rule, bytes);
-		error = store_pair_del(store, store->deadlines_db, &key);
+		error = store_pair_del(store, db, &key);
 	}
 	if (!error && now_ms) {
 		key = deadline_bytes(now_ms, rule, bytes);
-		error = store_pair_put(store, store->deadlines_db, &key, &nothing, 0);
+		error = store_pair_put(store, db, &key, &nothing, 0);
 	}
 	return error;
 }
@@ -61,25 +61,27 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
 	if (error || !rule_is_canonical(rule) || store_get(store, rule))
 		return -EBADMSG;
-	/* The rule must have the deadline that it is sorted by. */
-	return rule->timeout_ms < 0 ? 1 : -EBADMSG;
+	/* The rule, or some of its owners, must have the deadline that it is sorted by. */
+	return rule->owners.timed_ms < 0 ? 1 : -EBADMSG;
 }
 
-int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+static int each_ended(struct store *store, const char *name, int (*visit)(const struct rule *rule, void *context),
+		      void *context)
 {
 	__u8 last[DEADLINE_KEY_BYTES];
 	MDB_cursor *cursor = NULL;
 	size_t length = 0;
 	struct rule rule = {};
 	MDB_txn *txn;
+	MDB_dbi db;
 	int error, found = 1, result = 0;
 
-	if (store->schema == 1)
-		return 0;
 	error = store_view_begin(store, &txn);
 	if (error)
 		return error;
-	error = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
+	error = environment_error(mdb_dbi_open(txn, name, 0, &db));
+	if (!error)
+		error = environment_error(mdb_cursor_open(txn, db, &cursor));
 	while (!error && found > 0 && !result) {
 		found = next_expired(store, cursor, last, &length, &rule);
 		if (found > 0)
@@ -87,7 +89,14 @@ int store_each_expired(struct store *store, int (*visit)(const struct rule *rule
 	}
 	mdb_cursor_close(cursor);
 	store_read_end(store);
-	return error ? error : found < 0 ? found : result;
+	return error == -ENOENT ? 0 : error ? error : found < 0 ? found : result;
+}
+
+int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	const int result = each_ended(store, "deadlines", visit, context);
+
+	return result ? result : each_ended(store, "owner_ends", visit, context);
 }
 
 struct in_force {
@@ -99,8 +108,8 @@ static int leave_out(const struct rule *rule, void *context)
 {
 	const struct in_force *in_force = context;
 
-	in_force->info->rules--;
-	in_force->info->timed--;
+	in_force->info->rules -= !rule->owners.permanent;
+	in_force->info->timed -= !rule->owners.permanent;
 	for (__u64 left = rule->owners.timed & ~(1ULL << STORE_BY_HAND); left; left &= left - 1)
 		in_force->lists->list[__builtin_ctzll(left)].rules--;
 	return 0;

@@ -93,7 +93,7 @@ struct store {
 	 * leave them alone. Of struct store_addition, now and before the pending change; of store_each_rate(): the key is the
 	 * rule, the value its rate.
 	 */
-	MDB_dbi added_db, undo_added_db, rates_db, feeds_db;
+	MDB_dbi added_db, undo_added_db, rates_db, feeds_db, owner_ends_db;
 	unsigned int schema;   /* its databases are open; a store open for reading has no newer ones */
 	MDB_txn *read;         /* reset while there are no readers */
 	unsigned int readers;  /* nested reads that share `read` */
@@ -310,8 +310,8 @@ int store_lists_forget_undo(struct store *store);
 
 /* ---- deadlines.c ---- */
 
-/* An encoded rule ended at `before_ms` and now ends at `now_ms`; 0: never. */
-int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms);
+/* The rule, or what its owners with a timeout want, ended at `before_ms` and now ends at `now_ms`; 0: never. */
+int store_deadline_move(struct store *store, MDB_dbi db, const MDB_val *rule, __s64 before_ms, __s64 now_ms);
 
 /* ---- rule_value.c ---- */
 

@@ -20,7 +20,7 @@
 /* These limit address space, not memory or disk: the file grows with the rules. */
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
-#define ENVIRONMENT_DATABASES 11
+#define ENVIRONMENT_DATABASES 12
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
 #define ENVIRONMENT_READERS 1022            /* processes; a process whose output nobody reads may stay for long */
 #define ENVIRONMENT_LOCK_BYTES 65536        /* size of lock.mdb for so many readers, by mdb.c */

@@ -101,13 +101,19 @@ __s64 store_deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* Brings database "deadlines" and the lists' counts of rules up to date. */
+/* Brings databases "deadlines" and "owner_ends" and the lists' counts of rules up to date. */
 static int record_change(struct store *store, const MDB_val *key, const struct store_owners *before,
 			 const struct store_owners *now)
 {
+	int error;
+
 	store_lists_count(store, before, now);
 	store->is_changed = true;
-	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
+	error = store_deadline_move(store, store->deadlines_db, key, store_owners_end(before), store_owners_end(now));
+	return error ? error :
+		       store_deadline_move(store, store->owner_ends_db, key,
+					   before->permanent ? before->deadline_ms : 0,
+					   now->permanent ? now->deadline_ms : 0);
 }
 
 /* Brings database "rates" up to date; `rate` 0: the rule goes. */
@@ -298,21 +304,22 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	return error;
 }
 
-static int del_any(struct store *store, const struct rule *rule)
+int store_del_ended(struct store *store, const struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
+	struct store_value value;
+	struct store_owners now;
 	int error = find_value(store, store->write, &key, &there);
 
-	return error ? error : del_value(store, rule, &key, &there);
-}
-
-int store_del_ended(struct store *store, const struct rule *rule)
-{
-	int error;
-
+	if (!error)
+		error = store_value_read(store, &there, &value);
+	if (error)
+		return error;
+	now = store_owners_without(value.owners, 0, store->clock.now_ms);
 	store->is_expiring = true;
-	error = del_any(store, rule);
+	error = store_owners_all(&now) ? change_value(store, &key, &there, &now, 0, NULL) :
+					 del_value(store, rule, &key, &there);
 	store->is_expiring = false;
 	return error;
 }
@@ -320,11 +327,13 @@ int store_del_ended(struct store *store, const struct rule *rule)
 int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
-	const MDB_val key = rule_bytes(rule, bytes);
+	MDB_val key = rule_bytes(rule, bytes), there;
 	int error = store_undo_del(store, &key);
 
 	if (!error)
-		error = del_any(store, rule);
+		error = find_value(store, store->write, &key, &there);
+	if (!error)
+		error = del_value(store, rule, &key, &there);
 	*deleted = error == -ENOENT ? STORE_NO_SUCH_RULE : STORE_DELETED;
 	return error == -ENOENT ? 0 : error;
 }
@@ -366,7 +375,8 @@ static int keep_for_undo(const struct rule *rule, void *context)
 
 int store_clear(struct store *store)
 {
-	const MDB_dbi dropped[] = { store->rules_db, store->deadlines_db, store->rates_db, store->added_db };
+	const MDB_dbi dropped[] = { store->rules_db, store->deadlines_db, store->rates_db, store->added_db,
+				    store->owner_ends_db };
 	MDB_stat rules;
 	int error = store_undo_clear(store);
 
@@ -529,7 +539,8 @@ int store_check(struct store *store)
 
 	if (error)
 		return error;
-	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next three */
+	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next four */
+	mdb_dbi_open(txn, "owner_ends", 0, &db);
 	mdb_dbi_open(txn, "undo_added", 0, &db);
 	mdb_dbi_open(txn, "rates", 0, &db);
 	mdb_dbi_open(txn, "added", 0, &db);

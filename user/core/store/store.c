@@ -30,6 +30,7 @@ static const struct {
 	{ "undo_added", offsetof(struct store, undo_added_db), 0 },
 	{ "rates", offsetof(struct store, rates_db), 0 },
 	{ "feeds", offsetof(struct store, feeds_db), 0 },
+	{ "owner_ends", offsetof(struct store, owner_ends_db), 0 },
 };
 
 static MDB_dbi *handle_of(struct store *store, size_t database)

@@ -6,7 +6,7 @@
  * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change, where it is in use), "rules" (encoded
  * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct
  * rule_shape -> number of keys, and the shape that packets are looked up by: the "probed" shape), "deadlines"
- * (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
+ * (deadline and encoded rule -> nothing), "owner_ends" (the same of owners of permanent rules), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
  * before the pending change), "undo_lists" (name -> the list before the pending change), "feeds" (name of a list
  * -> struct store_feed), "added" (who added a rule, and when) and "undo_added" (the same, before the pending change).
  *
@@ -180,7 +180,7 @@ __s64 store_wall_ms(const struct store *store);
  * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
  *
  * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
- * deletes a rule that store_each_expired() visits; if the pending change made it end sooner, undoing that change
+ * deletes a rule that store_each_expired() visits, or its owners that have ended; if the pending change made it end sooner, undoing that change
  * brings the rule back. store_clear() deletes all rules.
  *
  * While the change of an earlier transaction is pending, these functions also change what its undo will bring back,
@@ -290,7 +290,8 @@ void store_forget_pages(struct store *store);
 /*
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
  * store_each() includes rules that have ended. store_each_expired() visits only those that have ended, sorted by
- * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other. store_each_under() visits
+ * deadline, and then permanent rules whose owners with a timeout have ended. Within a transaction, its `visit` may call
+ * store_del() or store_del_ended() with the rule that it gets, but change no other. store_each_under() visits
  * those whose encoded form begins with the same bits as that of `first`, which sorts before all of them.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);

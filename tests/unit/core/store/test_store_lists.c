@@ -344,6 +344,41 @@ TIME_TEST(test_an_ended_rule_is_no_edit)
 	assert_true(lists_of(f).list[a].is_edited);
 }
 
+/* A list has a rule for a time that somebody else has for good: the rule stays, and the list loses it. */
+TIME_TEST(test_an_owner_ends)
+{
+	struct store_info info;
+	struct store_lists lists;
+	unsigned int a, b;
+
+	add(f, "192.0.2.1");
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), STORE_NEW_OWNER);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), STORE_ADDED);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_SECOND, b), STORE_NEW_OWNER);
+	assert_int_equal(give_up(f, "192.0.2.2", a), STORE_STILL_WANTED);
+	end(f);
+	assert_int_equal(info_of(f).timed, 1);
+	clock_advance(2 * CLOCK_SECOND);
+	reopen(f, STORE_WRITE);
+	assert_int_equal(rules_of(f, "a"), 1);
+	assert_int_equal(store_in_force(f->store, &info, &lists), 0);
+	assert_int_equal(info.rules, 1);
+	assert_int_equal(info.timed, 0);
+	assert_int_equal(lists.list[a].rules, 0);
+	begin(f);
+	assert_int_equal(store_each_expired(f->store, del_ended, f->store), 0);
+	end(f);
+	assert_int_equal(rules_of(f, "a"), 0);
+	assert_int_equal(rules_of(f, "b"), 0);
+	assert_false(lists_of(f).list[a].is_edited);
+	is_of(f, "192.0.2.1", HAND, 0);
+	assert_false(has(f, "192.0.2.2"));
+	assert_int_equal(store_each_expired(f->store, del_ended, f->store), 0);
+}
+
 /* ---- undone ---- */
 
 TIME_TEST(test_lists_are_undone)
