@@ -111,7 +111,7 @@ static int see_expired(const struct rule *rule, void *context)
 	int error;
 
 	fuzz_check_rule(rule);
-	fuzz_check(rule->timeout_ms < 0, "%lld ms are left", (long long)rule->timeout_ms);
+	fuzz_check(rule->owners.timed_ms < 0, "%lld ms are left", (long long)rule->owners.timed_ms);
 	error = store_del(store, rule, &ignored);
 	fuzz_check(!error || is_refusal(error), "%d", error);
 	return error;

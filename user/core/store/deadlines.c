@@ -37,14 +37,15 @@ int store_deadline_move(struct store *store, MDB_dbi db, const MDB_val *rule, __
 }
 
 /*
- * Finds the first deadline after `last` and writes it to `last`. 1; 0: no other deadline has passed; -errno. Looks
- * `last` up again each time, because the visitor may have deleted it.
+ * Finds the first deadline after `last` and writes it to `last`. 1; 2: not so any more; 0: no other deadline has passed; -errno.
+ * Looks `last` up again each time, because the visitor may have deleted it.
  */
 static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
-			struct rule *rule)
+			bool is_of_owners, struct rule *rule)
 {
 	MDB_val key = { *length, last }, nothing;
 	__u64 big_endian;
+	__s64 end_ms;
 	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing, *length ? MDB_SET_RANGE : MDB_FIRST));
 
 	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
@@ -56,16 +57,20 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	*length = key.mv_size;
 	memcpy(last, key.mv_data, key.mv_size);
 	memcpy(&big_endian, last, sizeof(big_endian));
-	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
+	end_ms = __builtin_bswap64(big_endian);
+	if (end_ms > store->clock.now_ms)
 		return 0;
 	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
-	if (error || !rule_is_canonical(rule) || store_get(store, rule))
+	if (error || !rule_is_canonical(rule))
 		return -EBADMSG;
-	/* The rule, or some of its owners, must have the deadline that it is sorted by. */
-	return rule->owners.timed_ms < 0 ? 1 : -EBADMSG;
+	error = store_get(store, rule);
+	/* The rule must have the deadline that it is sorted by. Versions that do not know "owner_ends" leave what has gone there. */
+	if (!is_of_owners)
+		return !error && rule->timeout_ms < 0 ? 1 : -EBADMSG;
+	return !error && !rule->timeout_ms && store->clock.now_ms + rule->owners.timed_ms == end_ms ? 1 : 2;
 }
 
-static int each_ended(struct store *store, const char *name, int (*visit)(const struct rule *rule, void *context),
+static int each_ended(struct store *store, bool is_of_owners, int (*visit)(const struct rule *rule, void *context),
 		      void *context)
 {
 	__u8 last[DEADLINE_KEY_BYTES];
@@ -79,12 +84,12 @@ static int each_ended(struct store *store, const char *name, int (*visit)(const 
 	error = store_view_begin(store, &txn);
 	if (error)
 		return error;
-	error = environment_error(mdb_dbi_open(txn, name, 0, &db));
+	error = environment_error(mdb_dbi_open(txn, is_of_owners ? "owner_ends" : "deadlines", 0, &db));
 	if (!error)
 		error = environment_error(mdb_cursor_open(txn, db, &cursor));
 	while (!error && found > 0 && !result) {
-		found = next_expired(store, cursor, last, &length, &rule);
-		if (found > 0)
+		found = next_expired(store, cursor, last, &length, is_of_owners, &rule);
+		if (found == 1)
 			result = visit(&rule, context);
 	}
 	mdb_cursor_close(cursor);
@@ -94,9 +99,9 @@ static int each_ended(struct store *store, const char *name, int (*visit)(const 
 
 int store_each_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	const int result = each_ended(store, "deadlines", visit, context);
+	const int result = each_ended(store, false, visit, context);
 
-	return result ? result : each_ended(store, "owner_ends", visit, context);
+	return result ? result : each_ended(store, true, visit, context);
 }
 
 struct in_force {
