@@ -813,6 +813,13 @@ test_one_list_too_many() {
 	assert_fails 3 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one that nothing feeds: xdp-cuckoo lists delete NAME\$" refresh
 	assert_fails 4 "^xdp-cuckoo: list 'feed': there are 63 lists already; delete one that nothing feeds: xdp-cuckoo lists delete NAME\$" \
 		xc up "$STATE/conf"
+	case_begin "another list, which has a place"
+	assert_status 0 xc lists delete l62
+	configure list
+	printf '%s\n' '[list other]' 'url = http://127.0.0.1:9/' >>"$STATE/conf"
+	assert_status 4 xc up "$STATE/conf"
+	assert_shows '^feed .* never ' xc lists
+	configure list
 	assert_status 0 xc lists delete l63
 	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
 }

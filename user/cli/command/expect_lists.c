@@ -51,10 +51,12 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const bool follows = program->number == PROGRAM_FLEET; /* whatever `follow --once` left */
+	const char *name, *homeless = NULL; /* the first list without a place */
+	struct session session = {};
 	struct store_lists lists;
 	struct store *store;
+	unsigned int number;
 	struct reason why;
-	const char *name;
 	__s64 stale_s;
 	int error;
 
@@ -69,9 +71,21 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
 		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
 
-		error = config_must_expect(list) || (follows && !list->stale_s) ? command_expect_list(store, invocation, name, stale_s, &why) : 0;
-		if (error)
-			return reason_set(reason, error, "list '%s': %s", name, why.text);
+		if (!config_must_expect(list) && !(follows && !list->stale_s))
+			continue;
+		error = store_list_open(store, name, NULL, &number);
+		if (!error)
+			store_list_expect(store, number, stale_s);
+		else if (error != -EUSERS)
+			break;
+		else if (!homeless)
+			homeless = name;
+		error = 0;
+	}
+	if (homeless) {
+		session.store = store;
+		snprintf(session.name, sizeof(session.name), "%s", invocation->name);
+		change_say_too_many_lists(&session, &why);
 	}
 	/* By its feed `refresh` finds a list that the configuration no longer has. */
 	for (size_t i = 0; i < config->lists_count && !error; i++) {
@@ -80,5 +94,6 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 		if (config->list[i].url && store_feed(store, config->list[i].name, &(struct store_feed){}) == -ENOENT)
 			error = store_feed_put(store, config->list[i].name, &feed);
 	}
-	return command_close_written(store, error, reason);
+	error = command_close_written(store, error, reason);
+	return error || !homeless ? error : reason_set(reason, -EUSERS, "list '%s': %s", homeless, why.text);
 }
