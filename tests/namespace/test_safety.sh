@@ -661,7 +661,12 @@ test_another_network_namespace() {
 	"$TOOL" --state "$STATE/copy" add 192.0.2.4 >/dev/null 2>&1 || fail "a copy is refused in a third namespace"
 	cp -r "$STATE/store" "$STATE/moved"
 	in_tx "$TOOL" --state "$STATE/moved" add 192.0.2.4 >/dev/null || fail "the filter goes not on with a copy"
-	in_tx "$TOOL" unload vtx >/dev/null
+	# The interface leaves its namespace, and the filter goes on without the store.
+	ip -n "$TX" link set vtx netns "$RX"
+	assert_notes 'seems to run in another network namespace' in_tx "$TOOL" --state "$STATE/moved" add 192.0.2.5
+	in_rx "$TOOL" unload vtx >/dev/null
+	assert_status 0 in_tx "$TOOL" --state "$STATE/moved" add 192.0.2.6
+	! grep -q 'seems to run' "$STATE/err" || fail "no filter runs any more"
 }
 
 run_tests "$0" "$@"

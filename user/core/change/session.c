@@ -254,6 +254,7 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 }
 
 #define LEAVING_TRIES 40 /* of 50 ms: after a namespace has ended, the kernel takes its filters away */
+#define UNLOADED_TRIES 6 /* after the last filter has left its interface */
 
 /*
  * A change reaches only the filters of this network namespace. So a store belongs to the namespace in which its filters
@@ -262,15 +263,24 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 static int check_home(struct session *session, enum store_mode mode, const char *dir,
 		      const struct kernel_filter *filters, size_t count, struct reason *reason)
 {
-	const int tries = mode == STORE_TRY ? 0 : LEAVING_TRIES;
 	const enum store_home home = store_home(session->store);
+	const int tries = home == STORE_HOME_HERE ? UNLOADED_TRIES : mode == STORE_TRY ? 0 : LEAVING_TRIES;
 	bool is_in_use = false;
 	struct store_info info;
-	int error = home == STORE_HOME_HERE ? 0 : store_unread_reason(store_info(session->store, &info), reason);
+	int error = store_unread_reason(store_info(session->store, &info), reason);
 
-	if (error || home == STORE_HOME_HERE)
+	for (size_t i = 0; i < count && !error; i++)
+		is_in_use |= !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
+	if (error || (home == STORE_HOME_HERE && (is_in_use || mode == STORE_TRY || *session->not_reached.text)))
 		return error;
-	for (int i = 0; home == STORE_HOME_ELSEWHERE && kernel_runs_elsewhere(info.id, filters, count); i++) {
+	for (int i = 0; home != STORE_HOME_NEW && kernel_runs_elsewhere(info.id, filters, count); i++) {
+		/* Somebody may hold a program that runs no more, so this only warns. */
+		if (i == tries && home == STORE_HOME_HERE) {
+			reason_set(&session->not_reached, 0,
+				   "one with these rules seems to run in another network namespace, as after ip link set "
+				   "IFACE netns; move the interface back, or unload it there");
+			return 0;
+		}
 		if (i == tries)
 			return reason_set(reason, -EADDRINUSE,
 					  "the filter with the rules in %s runs in another network namespace, which this "
@@ -281,9 +291,8 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 	if (home == STORE_HOME_ELSEWHERE && !privileges_has(CAP_SYS_ADMIN))
 		reason_set(&session->not_reached, 0,
 			   "one may run in the network namespace that had these rules before; only CAP_SYS_ADMIN sees it");
-	for (size_t i = 0; i < count; i++)
-		is_in_use |= !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
-	store_take_home(session->store, is_in_use);
+	if (home != STORE_HOME_HERE)
+		store_take_home(session->store, is_in_use);
 	return 0;
 }
 
