@@ -548,12 +548,13 @@ static void check_list(struct apply *apply, const struct store_lists *lists, int
 	struct kept *before = &kept[node->number][list];
 	const unsigned int number = store_lists_find(lists, list_names[list]);
 	struct found found = { .owner = 1ULL << number, .node = node };
+	const struct store_source source = store_source_parse(lists->list[number].source);
 	struct fleet_position at_now = {};
 	const struct state *state;
 
 	if (!number)
 		return;
-	fleet_position_parse(store_source_parse(lists->list[number].source).position, &at_now);
+	fleet_position_parse(source.position, &at_now);
 	/* What another command has changed on the host is not this list's: it is read again soon. */
 	if (lists->list[number].is_edited)
 		return;
@@ -565,7 +566,7 @@ static void check_list(struct apply *apply, const struct store_lists *lists, int
 	state = find_state(list, at_now);
 	if (!is_spoilt[list]) {
 		must(state || !at_now.epoch, "%s is at %s of the list %s, a position that no history has", node->name,
-		     position, list_names[list]);
+		     source.position, list_names[list]);
 		if (state)
 			compare_host(node, list, &found, state);
 	}

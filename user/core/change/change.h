@@ -21,7 +21,7 @@
  *    the store commits                                         a crash: extra keys before it, no missing one after it
  *    policies change
  *    wait, as before
- *    keys that no rule has any more leave: those of drop rules, then of pass rules, then of monitor rules
+ *    keys that no rule has any more leave: those of drop rules, then (after a wait) of pass rules, then of monitor rules
  *    the old shapes and meters leave; the table gets the store's generation
  *
  * So each verdict changes at most once. Signals that end the process wait for the end of the change. A writer that finds a
