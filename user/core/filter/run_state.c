@@ -57,6 +57,15 @@ __u8 filter_drops(const struct store_settings *settings)
 	return drops;
 }
 
+/*
+ * Where processors reorder loads, a packet may have loaded the policies and monitor-only mode before it looks rules up: it is
+ * over before keys come or leave.
+ */
+static int wait_for_early_loads(const struct filter *filter, struct reason *reason)
+{
+	return ABI_LOADS_IN_ORDER ? 0 : filter_wait_for_packets(filter, reason);
+}
+
 int filter_set_policies(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct store_settings settings;
@@ -64,12 +73,14 @@ int filter_set_policies(struct filter *filter, struct store *store, struct reaso
 
 	if (error)
 		return store_unread_reason(error, reason);
+	if (filter_abi_table(filter)->drops == filter_drops(&settings))
+		return 0;
 	/* A packet that has missed a key which is there by now must not meet the new policy. */
-	if (filter_abi_table(filter)->drops != filter_drops(&settings))
-		error = filter_wait_for_packets(filter, reason);
-	if (!error)
-		__atomic_store_n(&filter_abi_table(filter)->drops, filter_drops(&settings), __ATOMIC_RELEASE);
-	return error;
+	error = filter_wait_for_packets(filter, reason);
+	if (error)
+		return error;
+	__atomic_store_n(&filter_abi_table(filter)->drops, filter_drops(&settings), __ATOMIC_RELEASE);
+	return wait_for_early_loads(filter, reason);
 }
 
 int filter_begin_monitor_only(struct filter *filter, struct store *store, struct reason *reason)
@@ -79,9 +90,10 @@ int filter_begin_monitor_only(struct filter *filter, struct store *store, struct
 
 	if (error)
 		return store_unread_reason(error, reason);
-	if (settings.is_monitor_only)
-		set_run(filter->kernel.config, ABI_RUN_MONITOR, true);
-	return 0;
+	if (!settings.is_monitor_only || filter->kernel.config->run & ABI_RUN_MONITOR)
+		return 0;
+	set_run(filter->kernel.config, ABI_RUN_MONITOR, true);
+	return wait_for_early_loads(filter, reason);
 }
 
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
