@@ -747,24 +747,28 @@ test_panic_by_hand_is_not_the_fleets() {
 	fleet
 	follow_start
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	# On a busy machine a host may report it later.
+	fleet_panic() {
+		publish panic "$1" >"$STATE/panic" 2>&1 || grep -q 'hosts report it' "$STATE/panic" || fail "$(cat "$STATE/panic")"
+	}
 	by_hand_after() {
 		case_begin "$1"
 		assert_status 0 xc panic on
-		assert_status 0 publish panic off
+		fleet_panic off
 		sleep 6 # the follower looks every 5 s
 		passed 192.0.2.1 || fail "the fleet has ended the panic of an operator"
 		assert_status 0 xc panic off
 		dropped 192.0.2.1 || fail "the panic cannot be ended"
 	}
-	assert_status 0 publish panic on
+	fleet_panic on
 	wait_for "panic" passed 192.0.2.1
 	by_hand_after "during a panic of the fleet"
-	assert_status 0 publish panic on
+	fleet_panic on
 	wait_for "panic" passed 192.0.2.1
 	follow_kill
 	assert_status 0 xc unload vrx
 	assert_status 0 xc load vrx
-	assert_status 0 publish panic off
+	fleet_panic off
 	assert_status 0 xc panic on
 	follow_start
 	by_hand_after "after a panic of the fleet ended, and the filter was loaded anew, while nobody followed"
