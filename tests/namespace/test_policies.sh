@@ -75,7 +75,7 @@ test_monitor_rules() {
 	assert_shows '192.0.2.0/24 action monitor +# packets 1 ' xc list --counters
 	assert_status 1 xc test 192.0.2.1
 	assert_output 'not blocked: only monitored'
-	assert_output 'running filter: agrees'
+	assert_output 'running filter: +agrees'
 	xc add 192.0.2.1 >/dev/null
 	echo "drop narrow $odd" | traffic || fail "the monitor rule hides a drop rule"
 	xc del 192.0.2.1 >/dev/null
@@ -83,7 +83,7 @@ test_monitor_rules() {
 	echo "drop policy $odd" | traffic || fail "the monitor rule hides a policy"
 	assert_status 0 xc test 192.0.2.1
 	assert_output 'blocked: no rule passes it'
-	assert_output 'running filter: agrees'
+	assert_output 'running filter: +agrees'
 	xc add 192.0.2.1 action pass --force >/dev/null
 	echo "pass exception $odd" | traffic || fail "the monitor rule hides a pass rule"
 	printf 'test 192.0.2.1\ntest 192.0.2.2\n' | xc batch - >"$STATE/out" || :
