@@ -66,7 +66,8 @@ FLOW_INLINE long rate_place(__u32 i, struct rate_search *search)
 	hide_from_compiler(place);
 	if (!rates || place >= ABI_RATE_PLACES)
 		return 1;
-	number = rate_number(rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES), place, search->hash);
+	number = rate_number(rate_line(rates, search->first_line, search->hash, i / ABI_RATE_PLACES), place,
+			     search->hash);
 	if (number < 0)
 		return 0;
 	number &= ABI_RATES - 1;

@@ -210,7 +210,6 @@ static int set(struct session *session, const char *name, const char *value)
 	return store_set_settings(session->store, &settings);
 }
 
-
 static const char *const rules[] = {
 	"10.77.0.1",
 	"10.77.0.2",

@@ -51,7 +51,7 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const bool follows = program->number == PROGRAM_FLEET; /* whatever `follow --once` left */
-	const char *name, *homeless = NULL; /* the first list without a place */
+	const char *name, *homeless = NULL;                    /* the first list without a place */
 	struct session session = {};
 	struct store_lists lists;
 	struct store *store;

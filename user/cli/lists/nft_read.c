@@ -493,7 +493,8 @@ static int read_chain_or_rule(struct nft_list *in, const struct json_span *span,
 		if (!is_chain) {
 			error = read_rule(in, id, chain, value);
 		} else if (!chain && suggest_has("prerouting|input", hook, strlen(hook), true) &&
-			   suggest_has("ip|ip6|inet", family, strlen(family), true)) { /* others see some interfaces only */
+			   suggest_has("ip|ip6|inet", family, strlen(family),
+				       true)) { /* others see some interfaces only */
 			error = array_grow(&in->chains, in->chains_count, sizeof(*chain));
 			if (!error) {
 				chain = &in->chains[in->chains_count++];

@@ -34,8 +34,9 @@ int change_say_too_many_lists(struct session *session, struct reason *reason)
 				  "there are %d lists, with %d that the undo of an unconfirmed change would bring back; do this "
 				  "without --confirm, or after xdp-cuckoo%s confirm",
 				  STORE_LISTS_MAX, deleted, session_name_option(session->name));
-	return reason_set(reason, -EUSERS, "there are %d lists already; delete one that nothing feeds: " ADVICE_DELETE_LIST, STORE_LISTS_MAX,
-			  session_name_option(session->name), "NAME");
+	return reason_set(reason, -EUSERS,
+			  "there are %d lists already; delete one that nothing feeds: " ADVICE_DELETE_LIST,
+			  STORE_LISTS_MAX, session_name_option(session->name), "NAME");
 }
 
 int change_open_list(struct session *session, const char *name, const char *source, struct reason *reason)

@@ -152,8 +152,7 @@ int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const s
 	struct old_rule old;
 	const int found = old_rule_find(store, key, &old);
 
-	if (found <= 0 ||
-	    (old.owners.permanent & owner && old.rate == old_rate_with(store, &old, owner, rule->rate)))
+	if (found <= 0 || (old.owners.permanent & owner && old.rate == old_rate_with(store, &old, owner, rule->rate)))
 		return found < 0 ? found : 0;
 	store_lists_edit(store, owner & ~store_owners_now(&old.owners, store->clock.now_ms));
 	old_rule_add(store, &old, owner, rule);
@@ -232,7 +231,8 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		 */
 		if (old.owners.permanent & replacing->owner && !rule.timeout_ms &&
 		    old.rate == old_rate_with(store, &old, replacing->owner, rule.rate) &&
-		    (store_owners_now(&old.owners, store->clock.now_ms) != replacing->owner || !strcmp(old.comment, rule.comment)))
+		    (store_owners_now(&old.owners, store->clock.now_ms) != replacing->owner ||
+		     !strcmp(old.comment, rule.comment)))
 			return 0;
 	}
 	/* A copy, because the key is in a page that a write may change. */

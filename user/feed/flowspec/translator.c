@@ -47,7 +47,7 @@ struct translator {
 	bool has_packets; /* each packet of standard input is one write of gobgp */
 	bool has_json;    /* of these, packets of JSON came, */
 	bool lost_json;   /* and one was unreadable */
-	__s64 json_ms;     /* when the last of them came */
+	__s64 json_ms;    /* when the last of them came */
 	__s64 json_due_ms; /* JSON has stopped if none comes by then; 0: none is missed */
 	char told[STATUS_BYTES];
 };
@@ -294,8 +294,8 @@ static int run(struct translator *translator, struct reason *reason)
 		/* To the socket GoBGP says something every five seconds, unless it is dead or hangs. */
 		const bool waits = renewal_ms <= 0 && translator->has_packets;
 		const __s64 due_ms = translator->json_due_ms ? translator->json_due_ms : LLONG_MAX;
-		const __s64 left_ms = MIN(waits ? translator->period_ms : renewal_ms,
-					  MIN(report_at_ms(translator), due_ms) - now);
+		const __s64 left_ms =
+			MIN(waits ? translator->period_ms : renewal_ms, MIN(report_at_ms(translator), due_ms) - now);
 
 		got = 1;
 		if (renewal_ms <= 0 && !waits)
@@ -310,7 +310,8 @@ static int run(struct translator *translator, struct reason *reason)
 			if (got < 0 && errno != EINTR && errno != EAGAIN)
 				error = reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
 		} else if (now >= due_ms) {
-			error = reason_set(reason, -ENODATA, "gobgp's JSON, which alone says all TCP flags, has stopped");
+			error = reason_set(reason, -ENODATA,
+					   "gobgp's JSON, which alone says all TCP flags, has stopped");
 		}
 		if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
 			error = send_lines(translator);

@@ -23,7 +23,7 @@ TEST_MAIN(NULL, NULL)
 static char failure[512];
 static const char *change_text = "";
 static size_t frame_number;
-static int wanted[3];    /* before the change, after it, and in an aborted one when all of it was there */
+static int wanted[3];     /* before the change, after it, and in an aborted one when all of it was there */
 static size_t refused_at; /* the steps before the abort */
 
 static void note_refusal(void)

@@ -86,7 +86,7 @@ static int remove_interfaces(void **state)
 
 #define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, needs_root(); name##_body())
 
-#define SSH 26        /* flows: all packets of the session, its first two, those with data (12) and without, next logins (9) */
+#define SSH 26 /* flows: all packets of the session, its first two, those with data (12) and without, next logins (9) */
 #define LINK 3        /* flows: neighbour discovery on the link of an IPv6 address, */
 #define LINK_LOCAL 5  /* and router advertisements and DHCPv6 there */
 #define NAME_SERVER 5 /* flows: all answers by UDP and TCP, and usual ones by UDP */
