@@ -91,8 +91,7 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 		return reason_set(reason, error,
 				  "list '%s': there are %d lists already; delete one that nothing feeds: "
 				  ADVICE_DELETE_LIST,
-				  list->name, STORE_LISTS_MAX, session_name_option(apply->name), "NAME"); delete one that nothing feeds: " ADVICE_DELETE_LIST,
-			list->name, STORE_LISTS_MAX, session_name_option(apply->name), "NAME");
+				  list->name, STORE_LISTS_MAX, session_name_option(apply->name), "NAME");
 	if (!error)
 		store_list_expect(session->store, session->owner, stale_s);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
