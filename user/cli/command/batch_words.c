@@ -74,6 +74,7 @@ int batch_line_parse(const char *text, const char *list, bool is_strict, struct 
 		return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",
 				  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
 	}
+	request->rules = (struct rules){};
 	error = rule_words_split(&words, text + length, reason);
 	if (!error && command_alias_word(verb))
 		error = put_first(&words, command_alias_word(verb), reason);
