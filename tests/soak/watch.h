@@ -48,21 +48,22 @@ static inline void watch_program(struct watch *watch, const char *out)
 	watch->program = program;
 }
 
-/* `stats` has status 1 where no filter runs, and `status` in a panic. */
+/* `stats` has status 1 where no filter runs, and `status` in a panic, and until the undo of a change whose time is over. */
 static inline void watch_look(struct watch *watch, const char *command, bool is_json)
 {
 	struct changer *changer = watch->changer;
 	struct tool_run run;
-	bool is_panic;
+	bool is_told;
 
 	tool_run(changer->place, (const char *[]){ command, is_json ? "--json" : NULL, NULL }, NULL, 0, &run);
 	changes_count_run(changer, &run);
-	is_panic = run.status == 1 && !strcmp(command, "status") && strstr(run.out, "PANIC: ");
-	if (run.status > 1 || (run.status == 1 && !is_panic && strcmp(command, "stats") != 0))
+	is_told = run.status == 1 && !strcmp(command, "status") &&
+		  (strstr(run.out, "PANIC: ") || strstr(run.err, "is not undone yet"));
+	if (run.status > 1 || (run.status == 1 && !is_told && strcmp(command, "stats") != 0))
 		changes_failed(changer, command, &run);
-	else if (is_json && (run.status == 0 || is_panic))
+	else if (is_json && (run.status == 0 || is_told))
 		watch_json(watch, command, run.out);
-	if ((run.status == 0 || is_panic) && !strcmp(command, "status"))
+	if ((run.status == 0 || is_told) && !strcmp(command, "status"))
 		watch_program(watch, run.out);
 	if (run.status == 0 && (!strcmp(command, "list") || !strcmp(command, "export")))
 		watch_groups(watch, run.out);
