@@ -205,6 +205,8 @@ def loading(course, names, confirm_s):
             return (2, 5) if model.waits else 2
         if confirm_s and model.waits:
             return 5
+        if confirm_s and model.running("older"):
+            return 2  # nothing can undo its replacement
         if confirm_s and (model.status == 2 and not [name for name in names if name in new] or not new):
             return 2
         model.adopt()
