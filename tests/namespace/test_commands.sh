@@ -43,6 +43,11 @@ test_programs() {
 		$change
 		assert_fails 3 'is not installed' "$STATE/bin/xdp-cuckoo" publish
 	done
+	# Who owns the tool's folder can replace the tool, too: a clone of one user in which root builds.
+	chmod 755 "$STATE/libexec/xdp-cuckoo"
+	assert_fails 3 'is not installed' "$STATE/bin/xdp-cuckoo" publish
+	chown 65534 "$STATE/bin"
+	assert_status 0 "$STATE/bin/xdp-cuckoo" publish
 }
 
 test_add_test_del_list_flush() {

@@ -58,7 +58,8 @@ const struct command *program_command(const struct command_row *row)
 
 /*
  * The folder that has the program: this program's own, where a build puts it, else where `make install` does; PREFIX may be
- * moved as a whole. It must belong to root or to this program's owner, and not everybody may write it. -1: there is none.
+ * moved as a whole. It must belong to root or to the owner of this program's folder, who can replace this program, too; and
+ * not everybody may write it. -1: there is none.
  */
 static int open_folder(const char *name)
 {
@@ -66,7 +67,7 @@ static int open_folder(const char *name)
 	char self[PATH_MAX], path[PATH_MAX];
 	const ssize_t length = readlink("/proc/self/exe", self, sizeof(self));
 	const char *slash = length > 0 ? memrchr(self, '/', length) : NULL;
-	struct stat own, folder;
+	struct stat own = {}, folder;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		const int used = i < 2 && slash ? (int)(slash - self) : 0;
@@ -74,9 +75,12 @@ static int open_folder(const char *name)
 
 		snprintf(path, sizeof(path), "%.*s%s", used, self, folders[i]);
 		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && !stat("/proc/self/exe", &own) && !fstat(fd, &folder) && !(folder.st_mode & S_IWOTH) &&
-		    (!folder.st_uid || folder.st_uid == own.st_uid) && !faccessat(fd, name, F_OK, 0))
-			return fd;
+		if (fd >= 0 && !fstat(fd, &folder)) {
+			own = i ? own : folder;
+			if (!(folder.st_mode & S_IWOTH) && (!folder.st_uid || folder.st_uid == own.st_uid) &&
+			    !faccessat(fd, name, F_OK, 0))
+				return fd;
+		}
 		if (fd >= 0)
 			close(fd);
 	}
