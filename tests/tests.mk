@@ -71,6 +71,12 @@ $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
+# Where the kernel loads no BPF for us, packets meet its programs on the host.
+HOST_BPF := $(patsubst %,$(BUILD)/tests/steps/%.o,host_bpf xdp_on_host tc_on_host)
+$(BUILD)/tests/unit/packets/%: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,bpf_object__load bpf_map__fd bpf_program__fd \
+	bpf_object__find_map_fd_by_name bpf_prog_test_run_opts bpf_map_lookup_elem bpf_map_update_elem kernel_tick)
+$(filter $(BUILD)/tests/unit/packets/%,$(UNIT_TESTS)): $(HOST_BPF)
+
 # Each test program is one file, linked with the layers that it tests and those below.
 archives_of = $(addprefix $(BUILD)/,$(if $(filter tests/unit/core/% tests/unit/packets/%,$1),core.a,$(if $(filter tests/unit/cli/%,$1),cli.a core.a,programs.a cli.a core.a)))
 $(BUILD)/tests/%.o: tests/%.c | $$(call archives_of,tests/%) $(OBJECT)
@@ -78,7 +84,7 @@ $(BUILD)/tests/%.o: tests/%.c | $$(call archives_of,tests/%) $(OBJECT)
 	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $$(call archives_of,tests/%)
-	$(call say,TEST,$@)$(CC) $(CFLAGS) $(filter %.o %.a,$^) $(LDFLAGS) -pthread $(ALL_LDLIBS) \
+	$(call say,TEST,$@)$(CC) $(CFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -pthread $(ALL_LDLIBS) \
 		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
 .PRECIOUS: $(BUILD)/tests/%.o

@@ -61,7 +61,7 @@ def copy_tree():
                            check=True).stdout.split()
     built = [f"{BUILD}/{name}" for name in os.listdir(BUILD) if name.endswith((".a", ".h", ".o", ".d"))]
     os.makedirs(COPY)
-    subprocess.run(["cp", "-a", "--parents", *files, *built, f"{BUILD}/user", f"{BUILD}/tests/unit", COPY], check=True)
+    subprocess.run(["cp", "-a", "--parents", *files, *built, f"{BUILD}/user", f"{BUILD}/tests/unit", f"{BUILD}/tests/steps", COPY], check=True)
 
 
 def is_noticed(programs):

@@ -419,7 +419,7 @@ static int open_filter(void **state)
 	static struct scene scene;
 
 	*state = &scene;
-	return scene_open(&scene, &kind->options, 1 << ABI_SLOTS_DEFAULT_LOG2);
+	return scene_open(&scene, &kind->options, 1 << 16);
 }
 
 static int open_with_hints(void **state)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A whole program of bpf/, with its maps, compiled for the host: host_bpf.c runs it where the kernel loads no BPF for us.
+ * A file defines ON_HOST, includes this, then a file of bpf/, and then says HOST_OBJECT(). Stands in for libbpf's helpers.
+ */
+#ifndef XDP_CUCKOO_STEPS_HOST_BPF_H
+#define XDP_CUCKOO_STEPS_HOST_BPF_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <linux/bpf.h>
+
+#define HOST_MAPS 12
+#define HOST_PROGRAMS 4
+
+struct host_map {
+	const char *name;
+	const void *variable; /* of the program */
+	char *memory;
+	__u32 entries, bytes; /* of one element, on one processor */
+	int fd;               /* of the memory */
+	bool is_per_cpu;
+};
+
+struct host_object {
+	struct host_map map[HOST_MAPS];
+	struct {
+		const char *name;
+		int (*run)(void *context);
+	} program[HOST_PROGRAMS];
+	const volatile void *options, *prefixes;
+};
+
+/* The frame that a program runs on, in all its buffers, and the clock. */
+struct host_frame {
+	const char *byte;
+	__u32 bytes;
+	__u64 jiffies;
+};
+extern struct host_frame host_frame;
+extern struct host_object host_xdp, host_tc;
+
+#ifdef ON_HOST /* in a file with a program */
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma GCC diagnostic ignored "-Wstrict-aliasing"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#define __BPF_HELPERS__
+#define SEC(name)
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) __typeof__(value) *name
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+static struct host_object *const host_object;
+
+#define bpf_map_lookup_elem host_lookup
+static inline void *host_lookup(const void *variable, const __u32 *key)
+{
+	const struct host_map *map = host_object->map;
+
+	while (map->variable != variable)
+		map++;
+	return *key < map->entries ? map->memory + (size_t)*key * map->bytes : NULL;
+}
+
+static inline __u64 bpf_jiffies64(void)
+{
+	return host_frame.jiffies;
+}
+
+static inline __u64 bpf_ktime_get_ns(void)
+{
+	return host_frame.jiffies * 4000000;
+}
+
+static inline long host_load(__u32 offset, void *to, __u32 bytes)
+{
+	if (offset > host_frame.bytes || bytes > host_frame.bytes - offset)
+		return -1;
+	memcpy(to, host_frame.byte + offset, bytes);
+	return 0;
+}
+
+#define bpf_xdp_load_bytes(frame, offset, to, bytes) ((void)(frame), host_load(offset, to, bytes))
+#define bpf_xdp_get_buff_len(frame) ((void)(frame), (__u64)host_frame.bytes)
+#define bpf_skb_load_bytes(skb, offset, to, bytes) ((void)(skb), host_load(offset, to, bytes))
+#define bpf_skb_load_bytes_relative(skb, offset, to, bytes, start) ((void)(skb), host_load((offset) + 14, to, bytes))
+#define bpf_skb_pull_data(skb, bytes) ((void)(skb), 0L)
+
+static __always_inline long host_loop(__u32 turns, long (*turn)(__u32, void *), void *context)
+{
+	for (__u32 i = 0; i < turns; i++)
+		if (turn(i, context))
+			return i + 1;
+	return turns;
+}
+#define bpf_loop(turns, turn, context, flags) host_loop(turns, (long (*)(__u32, void *))(turn), context)
+
+/* No socket waits for a datagram, and nobody listens to samples. */
+#define bpf_sk_lookup_udp(ctx, tuple, bytes, netns, flags) ((struct bpf_sock *)NULL)
+#define bpf_sk_release(socket) ((void)(socket))
+#define bpf_ringbuf_reserve(ring, bytes, flags) NULL
+#define bpf_ringbuf_submit(sample, flags) ((void)(sample))
+#define bpf_ringbuf_discard(sample, flags) ((void)(sample))
+
+#define HOST_MAP(of) \
+	{ \
+		.name = #of, .variable = &of \
+	}
+#define HOST_PROGRAM(of) \
+	{ \
+#of, (int (*)(void *))(of) \
+	}
+#define HOST_OBJECT(object, ...) \
+	struct host_object object = { \
+		.map = { HOST_MAP(xc_config), HOST_MAP(xc_buckets), HOST_MAP(xc_records), HOST_MAP(xc_counts), \
+			 HOST_MAP(xc_hints), HOST_MAP(xc_counters), HOST_MAP(xc_rates), HOST_MAP(xc_rate_credits), \
+			 HOST_MAP(xc_sampling) }, \
+		.program = { __VA_ARGS__ }, \
+		.options = &xc_options, \
+		.prefixes = xc_prefixes, \
+	}; \
+	static struct host_object *const host_object = &object
+
+#endif
+#endif
