@@ -4,8 +4,11 @@
 #define XDP_CUCKOO_TEST_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,6 +61,29 @@ static inline void test_add(const char *name, CMUnitTestFunction run, CMFixtureF
 	{ \
 		return cmocka_run_group_tests(tests, setup, teardown); \
 	}
+
+/* Without root, the root of a user namespace of this process: it may do to its other namespaces what root may, but load no BPF. */
+static inline bool become_root(void)
+{
+	const unsigned int user = geteuid(), group = getegid();
+	char map[3][32] = { "deny" };
+	static const char *const files[3] = { "/proc/self/setgroups", "/proc/self/gid_map", "/proc/self/uid_map" };
+
+	if (!user)
+		return true;
+	if (unshare(CLONE_NEWUSER))
+		return false;
+	snprintf(map[1], sizeof(map[1]), "0 %u 1", group);
+	snprintf(map[2], sizeof(map[2]), "0 %u 1", user);
+	for (size_t i = 0; i < COUNT(files); i++) {
+		const int fd = open(files[i], O_WRONLY | O_CLOEXEC);
+
+		if (fd < 0 || write(fd, map[i], strlen(map[i])) < 0)
+			return false;
+		close(fd);
+	}
+	return true;
+}
 
 static inline void needs_root(void)
 {

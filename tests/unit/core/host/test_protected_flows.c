@@ -45,7 +45,7 @@ static void set_resolv_conf(const char *text)
 static int set_up_host(void **state)
 {
 	(void)state;
-	if (geteuid())
+	if (system("command -v ip >/dev/null") || !become_root())
 		return 0;
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
@@ -407,6 +407,7 @@ HOST_TEST(test_name_servers_of_systemd_resolved)
 HOST_TEST(test_many_connections)
 {
 	const struct sockaddr_in peer = { AF_INET, htons(HOST_BGP_PORT), { inet_addr("192.0.2.77") }, {} };
+	bool is_other = true;
 	struct guard guard;
 	int fd[200];
 
@@ -422,9 +423,11 @@ HOST_TEST(test_many_connections)
 	guard_close(&guard);
 	/* Those of a user who is no speaker: he may connect where strangers tell him to. */
 	for (size_t i = 0; i < COUNT(fd); i++)
-		assert_int_equal(fchown(fd[i], 65534, 65534), 0);
+		is_other &= !fchown(fd[i], 65534, 65534);
+	/* The root of a user namespace knows no other user. */
+	assert_true(is_other || errno == EINVAL);
 	guard = open_guard();
-	assert_int_equal(guard.count, 2);
+	assert_int_equal(guard.count, is_other ? 2 : 2 + 128 * SSH);
 	guard_close(&guard);
 	for (size_t i = 0; i < COUNT(fd); i++)
 		close(fd[i]);
