@@ -673,6 +673,73 @@ test_a_file_of_several_is_bad() {
 	assert_shows '^feed: added 1, removed 0; 4 rules$' refresh_github feed
 }
 
+# JSON as providers of networks publish it. A name that they change costs nothing but the news.
+test_json_by_a_path() {
+	fetched
+	json() { printf '{"n": 1, "prefixes": [{"p": "203.0.113.1"}, {"p": "203.0.113.2"},\n%s], "%s": ["%s"]}' "$@" >"$STATE/www/json"; }
+	json '{"p": "203.0.113.x"}' v6 203.0.113.9
+	configure json 'json = .prefixes[].p .v6[]'
+	assert_notes "list 'feed': 1 bad line left out; the first: line 2: '203.0.113.x' is not" refresh feed
+	assert_output '^feed: added 1, removed 1; 3 rules$'
+	json '{"p": "203.0.113.3"}' ipv6 203.0.113.9
+	assert_fails 3 "list 'feed', .*: it cannot be read to its end: line 2: '.v6\[\]' leads to no value; it keeps its 3 rules" \
+		refresh feed
+	assert_equal '1 2 9' "$(listed)" "rules"
+	configure json 'json = .prefixes[].p .v6[]' 'force = yes'
+	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
+	assert_equal '1 2 3' "$(listed)" "rules"
+	for path in html text json; do
+		configure "$path" 'json = .x'
+		refused "(page of HTML|: not JSON; not all|leads to no value)"
+	done
+	for words in 'json = x' 'json = .x .' 'json = .x[1]|preset = cins' 'json = .x|format = csv'; do
+		configure json "$(echo "$words" | tr '|' '\n')"
+		assert_fails 2 'json' refresh feed
+	done
+	# An allow list lets pass, and nothing else.
+	configure json 'json = .prefixes[].p' 'action = pass'
+	assert_shows 'added 3, removed 3' refresh feed --force
+	assert_equal 3 "$(xc list | grep -c '^src 203.0.113.[123] action pass$')" "pass rules"
+}
+
+# The section comes behind all that the file has, or not at all.
+test_lists_add() {
+	fetched
+	add() { xc lists add "$@" --config "$STATE/conf"; }
+	printf '[filter]\ninterfaces = vrx # mine\n[list hand]\nfile = /nonexistent' >"$STATE/conf"
+	chmod 640 "$STATE/conf"
+	cp "$STATE/conf" "$STATE/before"
+	url=http://127.0.0.1:$PLAIN/list
+	while IFS='|' read -r status pattern words; do
+		case_begin "$words"
+		eval "assert_fails $status '$pattern' add $words"
+		diff "$STATE/before" "$STATE/conf" || fail "the configuration has changed"
+	done <<-END
+		2|.list hand. is there twice|hand $url
+		2|there is a list .feed. already|feed $url
+		2|which list|
+		2|which list|new
+		2|with such a section has mistakes|.bad $url
+		2|or --preset PRESET|new spamhaus-drop
+		2|KEY=VALUE|new "\$(printf 'http://127.0.0.1/\nforce=yes')"
+		2|every must be at least 1m|new $url every=1s
+		2|unknown key .everi.|new $url everi=1h
+		2|must have one of these|new $url --preset cins
+		2|write also country|new --preset country
+		2|go with lists delete|new $url --dry-run
+	END
+	case_begin "a new list"
+	assert_notes "wrote \[list new\] into $STATE/conf; to take it back" add new "$url" action=pass every=2h
+	assert_output '^new: added 3, removed 0; 3 rules$'
+	{ cat "$STATE/before" && printf '\n\n[list new]\nurl = %s\naction = pass\nevery = 2h\n' "$url"; } | diff - "$STATE/conf" ||
+		fail "another configuration"
+	assert_equal 640 "$(stat -c %a "$STATE/conf")" "mode"
+	assert_fails 2 "there is a list 'new' already" add new "$url"
+	assert_fails 3 'answers 404.*never fetched' add none "http://127.0.0.1:$PLAIN/missing"
+	grep -q '^\[list none\]$' "$STATE/conf" || fail "no section"
+	assert_equal "conf" "$(cd "$STATE" && ls conf*)" "files"
+}
+
 # Of a redirect within, it does not matter that the connection is one of an earlier file.
 test_redirects_within_of_several() {
 	fetched
@@ -794,7 +861,7 @@ test_a_part_of_a_list() {
 		configure "$path"
 		refused "$pattern"
 	done <<-END
-		nft it is damaged; the first bad line: line 3: '': not JSON as nft -j writes it; not all of it was read
+		nft it cannot be read to its end: line 3: '': not JSON as nft -j writes it; not all of it was read
 		csv 3 bad lines and 0 rules: it is no list; the first: line 2: a quote is not closed
 	END
 	assert_fails 2 'nft was not read to its end, see above; nothing was changed$' \

@@ -53,7 +53,7 @@ test_each_format_blocks() {
 			xc flush >/dev/null
 		done
 	done
-	assert_fails 2 "'xml': must be text, ipset, nft, spamhaus, csv or iptables" xc import "$STATE/list" --format xml
+	assert_fails 2 "'xml': must be text, ipset, nft, spamhaus, csv, iptables, p2p or dshield" xc import "$STATE/list" --format xml
 }
 
 # The action of an import is that of each rule that names none, whatever its other words are, and however many.

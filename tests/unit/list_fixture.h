@@ -69,11 +69,13 @@ static inline int file_of(const void *bytes, size_t length, char path[32])
 	return fd;
 }
 
-/* Rules come in the order of the list, not sorted. */
-static inline struct read_list read_bytes(enum list_format format, __s64 timeout_ms, const void *bytes, size_t length)
+/* Rules come in the order of the list, not sorted. `json`: where they are, or NULL. */
+static inline struct read_list read_json(const char *json, enum list_format format, __s64 timeout_ms, const void *bytes,
+					 size_t length)
 {
 	struct read_list read = { .rules = strdup(""), .refused = strdup(""), .notes = strdup("") };
 	struct list_input list = { .format = format,
+				   .json = json,
 				   .timeout_ms = timeout_ms,
 				   .take = read_list_take,
 				   .refuse = read_list_refuse,
@@ -93,6 +95,11 @@ static inline struct read_list read_bytes(enum list_format format, __s64 timeout
 		append(&read.rules, "%s\n", rule_format(&rule, text));
 	}
 	return read;
+}
+
+static inline struct read_list read_bytes(enum list_format format, __s64 timeout_ms, const void *bytes, size_t length)
+{
+	return read_json(NULL, format, timeout_ms, bytes, length);
 }
 
 static inline void free_list(struct read_list *read)

@@ -45,21 +45,11 @@ const char *fetch_find_sha256(const char *text)
 /* Refuses archives and web pages, by their first bytes. */
 static int check_kind(const char *bytes, size_t count, bool may_be_empty, struct reason *reason)
 {
-	const char *text;
+	const char *stranger = count ? list_stranger(bytes) : NULL;
 
 	if (!count)
 		return may_be_empty ? 0 : reason_set(reason, -EINVAL, "it is empty");
-	text = text_behind_mark(bytes);
-	text += strspn(text, " \t\r\n");
-	if (count > 4 && !memcmp(bytes, "PK", 2))
-		return reason_set(reason, -EINVAL,
-				  "it is a zip archive: unpack it by another program, and import the file");
-	if ((__u8)bytes[0] == 0x1f && (__u8)bytes[1] == 0x8b)
-		return reason_set(reason, -EINVAL,
-				  "it is a gzip file: unpack it by another program, and import the file");
-	if (*text == '<')
-		return reason_set(reason, -EINVAL, "it is a page of HTML or XML, not a list");
-	return 0;
+	return stranger ? reason_set(reason, -EINVAL, "it is %s, not a list", stranger) : 0;
 }
 
 struct fetch_rules {
@@ -83,7 +73,7 @@ static void refuse(struct list_input *list, const char *text)
 	/* A server may answer with the headers that it got. */
 	if (reading->config->header_file)
 		text = "not shown, it may repeat a header";
-	if (!reading->rules->bad_lines++)
+	if (!reading->rules->bad_lines++ || list->is_cut)
 		reason_set(&reading->rules->first_bad, 0, "%s%sline %llu: %s", reading->part.what,
 			   *reading->part.what ? ", " : "", (unsigned long long)list->reader.number, text);
 }
@@ -131,6 +121,8 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 				   .action = config->action,
 				   .is_new_only = config->is_new_only,
 				   .set = config->set,
+				   .json = config->json,
+				   .may_lack = config->is_forced,
 				   .take = take,
 				   .refuse = refuse,
 				   .note = ignore,
@@ -152,7 +144,7 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 	else if (error)
 		reason_set(reason, error, "cannot read it: %s", strerror(-error));
 	else if (list.is_cut)
-		error = reason_set(reason, -EINVAL, "it is damaged; the first bad line: %s", rules->first_bad.text);
+		error = reason_set(reason, -EINVAL, "it cannot be read to its end: %s", rules->first_bad.text);
 	else if (config->set && !list.has_set)
 		error = reason_set(reason, -EINVAL, "it has no set '%s'", config->set);
 	else if (*reading->part.what && rules->bad_lines - bad_before > reading->set.count - rules_before)

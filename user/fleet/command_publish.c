@@ -478,7 +478,7 @@ const struct command command_publish = {
 	.name = "publish",
 	.usage =
 		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
-		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables] "
+		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables|p2p|dshield] "
 		"[--action drop|pass|monitor] [--new-only] [--strict] [--dry-run] [--force] [--config FILE]",
 	.min = 1,
 	.max = -1,

@@ -30,7 +30,9 @@ static enum command_status run_import(const struct invocation *invocation)
 	int error;
 
 	if (format && !list_format_named(format))
-		return command_fail_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables");
+		return command_fail_choices("--format", format, "text|ipset|nft|spamhaus|csv|iptables|p2p|dshield");
+	if (invocation->json_path && (format || invocation->set_name))
+		return command_fail(STATUS_USAGE, "--json-path names the format: leave out --format and --set");
 	if (invocation->load.is_monitor_only && invocation->action == RULE_PASS)
 		return command_fail(STATUS_USAGE, "--monitor-only means --action monitor; drop one of the two");
 	if (invocation->is_new_only && invocation->action == RULE_PASS)
@@ -181,7 +183,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (format && !strcmp(format, "json"))
 		return command_fail(STATUS_USAGE,
 				    "--format 'json': rules as JSON are printed by: xdp-cuckoo list --json");
-	if (!export.format || export.format == LIST_SPAMHAUS || export.format == LIST_IPTABLES)
+	if (!export.format || (export.format > LIST_NFT && export.format != LIST_CSV))
 		return command_fail_choices("--format", format, "text|ipset|nft|csv");
 	if (output_is_json() && whole_file_is_output(path))
 		return command_fail(STATUS_USAGE,
@@ -243,7 +245,7 @@ static enum command_status run_backup(const struct invocation *invocation)
 static enum command_status run_restore(const struct invocation *invocation)
 {
 	const bool is_partial = invocation->list_name || invocation->list_format || invocation->set_name ||
-				invocation->is_replace || invocation->is_strict || invocation->action ||
+				invocation->json_path || invocation->is_replace || invocation->is_strict || invocation->action ||
 				invocation->is_new_only || invocation->timeout_ms || invocation->load.is_monitor_only;
 	struct command_change change = {};
 	struct session *session = &change.session;

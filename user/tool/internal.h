@@ -36,6 +36,11 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
 		       json_t *down, json_t *not_fed);
 
+/* ---- lists_add.c ---- */
+
+/* `lists add NAME ...`. Returns only after an error: else it becomes `refresh NAME`. */
+enum command_status command_list_add(const struct invocation *invocation);
+
 /* ---- status_ineffective.c ---- */
 
 /*

@@ -375,8 +375,15 @@ static enum command_status run_lists(const struct invocation *invocation)
 	json_t *rows;
 	int error;
 
-	if (!verb && (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
+	if ((!verb || !strcmp(verb, "add")) &&
+	    (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
 		return command_fail(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
+	if ((!verb || strcmp(verb, "add")) && (invocation->preset || invocation->config_path))
+		return command_fail(STATUS_USAGE, "--preset and --config go with lists add NAME");
+	if (verb && !strcmp(verb, "add"))
+		return command_list_add(invocation);
+	if (invocation->count > 2)
+		return command_fail(STATUS_USAGE, "lists %s: too many words: '%s'", verb, invocation->operands[2]);
 	if (!verb)
 		return show_lists(invocation);
 	if (!strcmp(verb, "presets") && invocation->count > 1)
@@ -399,7 +406,7 @@ static enum command_status run_lists(const struct invocation *invocation)
 	if (!command_find(verb) || strcmp(command_find(verb)->name, "del"))
 		return command_fail(
 			STATUS_USAGE,
-			"lists '%s': only the words delete, flows and presets may follow; to see rules: "
+			"lists '%s': only the words add, delete, flows and presets may follow; to see rules: "
 			"xdp-cuckoo%s list NAME",
 			verb, session_name_option(invocation->name));
 	if (invocation->count < 2)
@@ -419,8 +426,10 @@ static enum command_status run_lists(const struct invocation *invocation)
 
 const struct command command_lists = {
 	.name = "lists",
-	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
-	.max = 2,
+	.usage = "[add NAME URL|KEY=VALUE... [--preset PRESET] [--config FILE] | "
+		 "delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
+	.max = -1,
+	.starts = "add",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_lists,
 };

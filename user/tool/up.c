@@ -242,6 +242,7 @@ static struct import_options list_import(const struct invocation *invocation, co
 					.list_name = list->name,
 					.list_format = list->format,
 					.set_name = list->set,
+					.json_path = list->json,
 					.action = list->action,
 					.is_new_only = list->is_new_only,
 					.timeout_ms = list->timeout_ms,

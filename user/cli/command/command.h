@@ -41,7 +41,8 @@ struct invocation {
 	bool is_new_only;
 	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
+	const char *pins;  /* NULL: the default */
+	const char *list_format, *json_path, *preset, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
 	const char *sort, *search;
 	bool is_long;
 	enum rule_action action;
@@ -59,6 +60,7 @@ struct command {
 	int min, max;              /* operands; max -1: any number */
 	const char *instead;       /* what to type for one more operand; NULL: the usage says it */
 	unsigned int needs;        /* enum privilege: the command gives up all others before it runs */
+	const char *starts;        /* with this first operand it also keeps PRIVILEGE_CHILD for a program that it starts */
 	enum command_status (*run)(const struct invocation *invocation);
 };
 
@@ -98,10 +100,10 @@ struct command_row;
 const struct command *program_command(const struct command_row *row);
 
 /*
- * Makes this process the program that has the command, with the words of main() and without capabilities that no command
- * needs. Returns only if it cannot: it prints the error.
+ * Makes this process the program that has the command, with the words, NULL after the last, or those of main() if `words` is
+ * NULL, and without capabilities that no command needs. Returns only if it cannot: it prints the error.
  */
-enum command_status program_start(const struct command_row *row);
+enum command_status program_start(const struct command_row *row, char *const *words);
 
 /* What the program prints for `help --json`, an array; NULL: it is not installed, or fails. */
 json_t *program_help(enum program_number number);
@@ -334,7 +336,7 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 /* What `import` takes, and `restore` too. */
 #define IMPORT_USAGE \
 	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] " \
-	"[--format text|ipset|nft|spamhaus|csv|iptables] [--set SET] [--dry-run] [--strict] [--timeout TIME] " \
+	"[--format text|ipset|nft|spamhaus|csv|iptables|p2p|dshield] [--set SET] [--json-path PATH] [--dry-run] [--strict] [--timeout TIME] " \
 	"[--confirm TIME] [--force]"
 
 /* The options of the command line that are for an import. */

@@ -281,7 +281,7 @@ static enum command_status run_complete(const struct invocation *invocation)
 			row = command_find(word);
 			completion.command = row ? program_command(row) : NULL;
 			if (row && !completion.command)
-				return program_start(row);
+				return program_start(row, NULL);
 			completion.is_lost = !row;
 		} else if (completion.operands < RULE_WORDS_MAX) {
 			completion.operand[completion.operands++] = i;

@@ -196,7 +196,7 @@ static enum command_status run_help(const struct invocation *invocation)
 		return command_fail_unknown(word);
 	command = row ? program_command(row) : NULL;
 	if (row && !command)
-		return program_start(row);
+		return program_start(row, NULL);
 	if (command && output_is_json()) {
 		output_print(describe_command(command));
 	} else if (command) {

@@ -13,6 +13,7 @@ struct import_options command_import_options(const struct invocation *invocation
 					.state = invocation->state,
 					.list_name = invocation->list_name,
 					.list_format = invocation->list_format,
+					.json_path = invocation->json_path,
 					.set_name = invocation->set_name,
 					.action = invocation->load.is_monitor_only ? RULE_MONITOR : invocation->action,
 					.is_new_only = invocation->is_new_only,

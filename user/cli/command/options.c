@@ -32,7 +32,7 @@ const struct option_row options_table[] = {
 	  .is_common = true },
 	{ "state", "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT, .to = INTO(state),
 	  .is_common = true },
-	{ "pins", "DIR", "where filters are pinned, for users without CAP_SYS_ADMIN", VALUE_TEXT, .to = TO(pins),
+	{ "pins", "DIR", "where filters are pinned, for users without CAP_SYS_ADMIN", VALUE_TEXT, .to = INTO(pins),
 	  .is_common = true },
 	{ "help", NULL, "explain the command", .to = TO(wants_help), .letter = 'h', .is_common = true },
 	{ "version", NULL, "print the version", .to = TO(wants_version), .letter = 'V', .is_common = true },
@@ -46,10 +46,12 @@ const struct option_row options_table[] = {
 	{ "no-spare", NULL, "no room for a second table", .to = INTO(load.has_no_spare) },
 	{ "monitor-only", NULL, "drop nothing, count what would be dropped", .to = INTO(load.is_monitor_only) },
 	{ "outgoing", NULL, "also the packets that this host sends", .to = INTO(load.is_outgoing) },
-	{ "format", "text|ipset|nft|spamhaus|csv|iptables", "format of the list", VALUE_TEXT, .to = INTO(list_format) },
+	{ "format", "text|ipset|nft|spamhaus|csv|iptables|p2p|dshield", "format of the list", VALUE_TEXT, .to = INTO(list_format) },
 	{ "action", "drop|pass|monitor", "for rules without an action of their own", VALUE_ACTION, .to = INTO(action) },
 	{ "new-only", NULL, "the rules match only packets that begin something", .to = INTO(is_new_only) },
 	{ "set", "SET", "read only this set of ipset or nft", VALUE_TEXT, .to = INTO(set_name) },
+	{ "json-path", "PATH", "where JSON has the addresses: .prefixes[].ip_prefix", VALUE_JSON,
+	  .to = INTO(json_path) },
 	{ "list", "NAME", "the rules of this list", VALUE_NAME, .to = INTO(list_name) },
 	{ "replace", NULL, "delete the rules that the list does not name", .to = INTO(is_replace) },
 	{ "dry-run", NULL, "say what would change, and change nothing", .to = INTO(is_dry_run) },
@@ -88,6 +90,7 @@ const struct option_row options_table[] = {
 	  .to = INTO(listen) },
 	{ "config", "FILE", "the configuration (default: " CONFIG_DIR "/NAME.conf)", VALUE_TEXT,
 	  .to = INTO(config_path) },
+	{ "preset", "PRESET", "one of xdp-cuckoo lists presets", VALUE_TEXT, .to = INTO(preset) },
 	{ "once", NULL, "end when all lists are level with the broker, or one fails", .to = INTO(is_once) },
 	{ "accept", NULL, "apply what the broker has, whatever it deletes", .to = INTO(is_accepted) },
 	{ "stage", NULL, "only for hosts with staged = yes", .to = INTO(is_staged) },
@@ -146,6 +149,11 @@ static enum command_status take_value(const struct option_row *row, const char *
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max,
 				    row->elsewhere && !strchr("0123456789-", *value) ? row->elsewhere : "");
+	case VALUE_JSON:
+		*(const char **)to = value;
+		if (list_is_json_path(value))
+			return STATUS_DONE;
+		return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value, value_must_be[row->kind]);
 	default:
 		if (!value_parse(row->kind, value, to))
 			return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value,
@@ -323,8 +331,8 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
-	if (arguments->pins)
-		kernel_use_pins(arguments->pins);
+	if (arguments->invocation.pins)
+		kernel_use_pins(arguments->invocation.pins);
 	return status;
 }
 

@@ -15,7 +15,6 @@ struct options_arguments {
 	__u64 given; /* bit i: options_table[i] was given */
 	bool wants_json, wants_quiet, wants_help, wants_version;
 	bool wants_numbers; /* nothing has to be done for it */
-	const char *pins;   /* NULL: not given */
 };
 
 struct option_row {

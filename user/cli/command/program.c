@@ -101,14 +101,15 @@ static void execute(enum program_number number, char *const *words)
 		execveat(folder, programs[number].name, words, environ, 0);
 }
 
-enum command_status program_start(const struct command_row *row)
+enum command_status program_start(const struct command_row *row, char *const *words)
 {
 	const char *name = programs[row->program].name;
 
 	if (program->number != PROGRAM_TOOL)
 		return command_fail(STATUS_USAGE, "%s has no command %s; write: xdp-cuckoo %s",
 				    programs[program->number].name, row->name, row->name);
-	execute(row->program, words_of_main);
+	output_flush();
+	execute(row->program, words ? words : words_of_main);
 	if (errno == ENOENT)
 		return command_fail(STATUS_SYSTEM,
 				    "%s is done by the program %s, which is not installed: install the package %s",
@@ -204,7 +205,7 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	invocation->count = count ? count - 1 : 0;
 	command = choose(arguments, row, count > 0);
 	if (!command)
-		return program_start(row);
+		return program_start(row, NULL);
 	if (arguments->wants_quiet)
 		output_be_quiet();
 	if (!strcmp(command->name, row->name) && count && command_alias_word(words[0]) &&
@@ -221,7 +222,9 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	status = options_check(command, arguments);
 	if (status != STATUS_DONE)
 		return status;
-	error = privileges_keep(command->needs);
+	error = privileges_keep(command->needs | (count > 1 && command->starts && !strcmp(words[1], command->starts) ?
+							 PRIVILEGE_CHILD :
+							 0));
 	if (error)
 		return command_fail(STATUS_SYSTEM, "cannot give up unneeded capabilities: %s", strerror(-error));
 	return command->run(invocation);

@@ -43,6 +43,7 @@ enum value_kind {
 	VALUE_WORD,
 	VALUE_FILE,
 	VALUE_FORMAT,
+	VALUE_JSON, /* list_is_json_path() */
 	VALUE_URL,
 	VALUE_URLS, /* one or more of these */
 	VALUE_PIN,
@@ -206,7 +207,7 @@ const char *asn_parse(const char *word, char name[16]);
  */
 struct config_list {
 	char *file;
-	const char *name, *format, *set;                /* format, set NULL: not given */
+	const char *name, *format, *set, *json;         /* format, set, json NULL: not given */
 	const char *url, *sha256_url, *pinned_key, *ca; /* `url` may be several, with spaces between */
 	const char *header_file;                        /* headers for the server of `url` */
 	const char *country, *asn;                      /* "CN RU", "AS64496": of a preset with this key */

@@ -43,6 +43,7 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "file", VALUE_FILE, OF_LIST(file) },
 	{ SECTION_LIST, "format", VALUE_FORMAT, OF_LIST(format) },
 	{ SECTION_LIST, "set", VALUE_TEXT, OF_LIST(set) },
+	{ SECTION_LIST, "json", VALUE_JSON, OF_LIST(json) },
 	{ SECTION_LIST, "action", VALUE_ACTION, OF_LIST(action) },
 	{ SECTION_LIST, "new-only", VALUE_SWITCH, OF_LIST(is_new_only) },
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
@@ -246,6 +247,8 @@ static bool is_text_of(enum value_kind kind, const char *text)
 		return *text == '/';
 	case VALUE_FORMAT:
 		return list_format_named(text);
+	case VALUE_JSON:
+		return list_is_json_path(text);
 	case VALUE_WORD:
 		return strlen(text) <= 64 && !strpbrk(text, " \t");
 	case VALUE_NAME:
@@ -294,6 +297,7 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 		return take_names(reading, key, value, to);
 	case VALUE_FILE:
 	case VALUE_FORMAT:
+	case VALUE_JSON:
 	case VALUE_TEXT:
 	case VALUE_WORD:
 	case VALUE_NAME:

@@ -169,6 +169,8 @@ __u64 config_list_hash(const struct config_list *list)
 		hash = hash_text(hash, list->header_file);
 	hash = hash_text(hash, list->format);
 	hash = hash_text(hash, list->set);
+	if (list->json)
+		hash = hash_text(hash, list->json);
 	hash = hash_text(hash, list->sha256_url);
 	hash = hash_text(hash, list->pinned_key);
 	hash = hash_text(hash, list->ca);

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <linux/types.h>
 
-#define JSON_WALK_KEY_BYTES 24
+#define JSON_WALK_KEY_BYTES 64
 
 /* A piece of the text, without NUL bytes, and the number of its first line. */
 struct json_span {

@@ -164,6 +164,8 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   .action = options->action,
 				   .is_new_only = options->is_new_only,
 				   .set = options->set_name,
+				   .json = options->json_path,
+				   .may_lack = options->is_forced,
 				   .is_strict = options->is_strict,
 				   .take = take,
 				   .refuse = refuse,
@@ -235,6 +237,8 @@ static int refuse_list(const struct import *import, const struct reason *why, st
 		text_append(more, sizeof(more), " --format %s", options->list_format);
 	if (options->set_name)
 		text_append(more, sizeof(more), " --set '%s'", options->set_name);
+	if (options->json_path)
+		text_append(more, sizeof(more), " --json-path '%s'", options->json_path);
 	if (options->action != RULE_DROP)
 		text_append(more, sizeof(more), " --action %s", rule_action_name(options->action));
 	if (options->timeout_ms)

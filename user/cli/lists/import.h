@@ -16,6 +16,7 @@ struct import_options {
 	const char *name, *state; /* of the filter: see session_open() */
 	const char *list_name;    /* the rules belong to this list; NULL: they are added by hand */
 	const char *list_format;  /* see list_format_named(); NULL: found from the content */
+	const char *json_path;    /* where JSON has the addresses: list_is_json_path(); NULL: it is another format */
 	const char *set_name;     /* the only set to read from ipset and nft; NULL: every set */
 	enum rule_action action;  /* of rules that name none */
 	bool is_new_only;         /* every rule that does not pass gets `state new` */

@@ -53,9 +53,12 @@ __attribute__((format(printf, 4, 5))) int list_report(struct list_input *list,
 						      void (*report)(struct list_input *list, const char *text),
 						      int result, const char *format, ...);
 
+/* Whether this is a list_stranger(); it is refused then. */
+bool list_refuse_stranger(struct list_input *list, const char *bytes);
+
 /*
  * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines
- * with a NUL byte.
+ * with a NUL byte, and all of list_stranger().
  */
 int list_next(struct list_input *list, int (*next)(struct reader *reader));
 
@@ -66,6 +69,14 @@ int list_read_nft(struct list_input *list);
 int list_read_spamhaus(struct list_input *list);
 int list_read_csv(struct list_input *list);
 int list_read_iptables(struct list_input *list);
+int list_read_ranges(struct list_input *list); /* p2p, dshield */
+int list_read_json(struct list_input *list);
+
+/* What JSON of an unknown form needs. */
+#define LIST_NAME_JSON "other JSON needs --json-path, or json = in the configuration"
+
+/* LIST_P2P or LIST_DSHIELD, if the line is one of these. */
+enum list_format list_range_format(const char *line);
 
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);

@@ -20,11 +20,14 @@ static const struct {
 	[LIST_TEXT] = { "text", list_read_text }, [LIST_IPSET] = { "ipset", list_read_ipset },
 	[LIST_NFT] = { "nft", list_read_nft },    [LIST_SPAMHAUS] = { "spamhaus", list_read_spamhaus },
 	[LIST_CSV] = { "csv", list_read_csv },    [LIST_IPTABLES] = { "iptables", list_read_iptables },
+	[LIST_P2P] = { "p2p", list_read_ranges }, [LIST_DSHIELD] = { "dshield", list_read_ranges },
+	[LIST_JSON] = { "json", list_read_json },
 };
 
 enum list_format list_format_named(const char *name)
 {
-	for (enum list_format format = LIST_TEXT; format < LIST_FORMATS; format++)
+	/* No option names JSON: its paths do. */
+	for (enum list_format format = LIST_TEXT; format < LIST_JSON; format++)
 		if (!strcmp(formats[format].name, name))
 			return format;
 	return LIST_UNKNOWN;
@@ -175,8 +178,39 @@ int list_take(struct list_input *list, struct list_row *row)
 
 /* ---- reading ---- */
 
+const char *list_stranger(const char *bytes)
+{
+	static const struct {
+		const char *start, *what;
+	} strangers[] = {
+		{ "<", "a page of HTML or XML" }, { "\x1f\x8b", "a gzip file" },
+		{ "PK\3\4", "a zip archive" },    { "BZh", "a bzip2 file" },
+		{ "\xfd" "7zXZ", "an xz file" },  { "\x28\xb5\x2f\xfd", "a zstd file" },
+		{ "%PDF-", "a PDF document" },
+	};
+	const char *text = text_behind_mark(bytes);
+
+	text += strspn(text, " \t\r\n");
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
+		if (!strncmp(text, strangers[i].start, strlen(strangers[i].start)))
+			return strangers[i].what;
+	return NULL;
+}
+
+bool list_refuse_stranger(struct list_input *list, const char *bytes)
+{
+	const char *stranger = list_stranger(bytes);
+
+	if (stranger) {
+		list->is_cut = true;
+		list_refuse(list, "this is %s, not a list", stranger);
+	}
+	return stranger;
+}
+
 int list_next(struct list_input *list, int (*next)(struct reader *reader))
 {
+	const char *line;
 	int got;
 
 	do {
@@ -184,6 +218,10 @@ int list_next(struct list_input *list, int (*next)(struct reader *reader))
 		if (got)
 			return got;
 		got = next(&list->reader);
+		line = got && list->reader.line ? list->reader.line : "";
+		if (!list->has_begun && list_refuse_stranger(list, line))
+			return 0;
+		list->has_begun |= line[strspn(line, " \t")] != '\0';
 		if (got == -EILSEQ)
 			list_refuse(list, "a NUL byte; this is not a text file");
 	} while (got == -EILSEQ);
@@ -220,6 +258,10 @@ static enum list_format format_of(const char *line)
 		return LIST_IPTABLES;
 	if (!*line || *line == '#' || *line == ';')
 		return LIST_UNKNOWN;
+	if (list_range_format(line) && !is_rule(line))
+		return list_range_format(line);
+	if (*line == '[' && (!line[1] || strchr(" \t[{\"", line[1])))
+		return LIST_JSON;
 	if (*line == '{')
 		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
 		return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
@@ -234,14 +276,16 @@ static enum list_format format_of(const char *line)
 
 int list_read(struct list_input *list)
 {
+	if (list->json)
+		list->format = LIST_JSON;
 	if (!list->format) {
 		int got;
 
 		while ((got = list_next(list, reader_line)) > 0 && !(list->format = format_of(list->reader.line)))
 			;
-		/* The one line of nft may be longer than the reader takes. */
-		if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
-			list->format = LIST_NFT;
+		/* The one line of JSON may be longer than the reader takes. */
+		if (got == -EMSGSIZE && strchr("{[", list->reader.line[0]))
+			list->format = format_of(list->reader.line) == LIST_NFT ? LIST_NFT : LIST_JSON;
 		/* An empty list has no format. */
 		if (!list->format)
 			return got;

@@ -23,11 +23,23 @@ enum list_format {
 	LIST_SPAMHAUS, /* DROP, as text or JSON lines; the SBL number becomes the comment */
 	LIST_CSV,      /* the first line names the columns */
 	LIST_IPTABLES, /* iptables-save, and ufw's user.rules */
+	LIST_P2P,      /* NAME:START-END */
+	LIST_DSHIELD,  /* START END BITS, and more columns */
+	LIST_JSON,     /* other JSON: struct list_input.json says where the addresses are */
 	LIST_FORMATS,
 };
 
 /* The format with this name, or LIST_UNKNOWN. */
 enum list_format list_format_named(const char *name);
+
+/* What is no list of rules, by its first bytes: "a page of HTML or XML", "a gzip file". NULL: it may be a list. */
+const char *list_stranger(const char *bytes);
+
+/*
+ * Whether a text names values of a JSON document, as jq writes it: ".prefixes[].ip_prefix .data[].ip". A name is a member of
+ * an object, [] is each element of an array or each member of an object. Spaces or commas stand between several.
+ */
+bool list_is_json_path(const char *text);
 
 /* ---- reading ---- */
 
@@ -41,6 +53,9 @@ struct list_input {
 	bool is_new_only;                 /* give every rule that does not pass `state new` */
 	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
 	bool has_set;                     /* the input has that set */
+	const char *json;                 /* where JSON has the addresses: list_is_json_path(); NULL: it is another format */
+	bool may_lack;                    /* one of these paths may lead nowhere */
+	bool has_begun;                   /* a line that is not empty was read */
 	bool is_cut;                      /* the rest of the input could not be read, and may have more rules */
 	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */

@@ -559,7 +559,7 @@ static int read_document(struct nft_list *in, struct json_span *text)
 	error = end_walk(in, &walk, got, error);
 	if (!error && !is_nft) {
 		in->list->reader.number = text->line;
-		list_refuse(in->list, "not JSON as nft -j writes it: no member \"nftables\"");
+		list_refuse(in->list, "not JSON as nft -j writes it: no member \"nftables\"; " LIST_NAME_JSON);
 	}
 	*text = walk.rest;
 	return error;

@@ -3,9 +3,11 @@
  * Plain text, as FireHOL writes it: each line is a rule, an address, a prefix or a range. And Spamhaus DROP, as text,
  * "192.0.2.0/24 ; SBL123", or as JSON lines: {"cidr":"192.0.2.0/24","sblid":"SBL123","rir":...}, and one line
  * {"type":"metadata",...}. www.spamhaus.org/blocklists/do-not-route-or-peer
+ * And ranges of IPv4: "NAME:192.0.2.0-192.0.2.9" of P2P lists, and "192.0.2.0 TAB 192.0.2.255 TAB 24 TAB ..." of DShield.
  */
 #include <arpa/inet.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lists/internal.h"
@@ -94,7 +96,7 @@ static int read_json_line(struct list_input *list, const char *line)
 	else if (network)
 		result = take_network(list, network, json_string_value(json_object_get(object, "sblid")));
 	else if (!type || strcmp(type, "metadata"))
-		result = list_refuse(list, "'%.40s': no member \"cidr\"", line);
+		result = list_refuse(list, "'%.40s': no member \"cidr\"; " LIST_NAME_JSON, line);
 	json_decref(object);
 	return result;
 }
@@ -107,6 +109,72 @@ int list_read_spamhaus(struct list_input *list)
 		char *line = list->reader.line;
 
 		error = line[strspn(line, " \t")] == '{' ? read_json_line(list, line) : read_text_line(list, line);
+	}
+	return error ? error : got;
+}
+
+/* ---- ranges of IPv4 ---- */
+
+#define RANGE_BYTES (2 * INET_ADDRSTRLEN)
+
+/* Writes the range behind the last colon: the name may have any characters. */
+static bool p2p_range(const char *line, char range[RANGE_BYTES])
+{
+	const char *colon = strrchr(line, ':');
+	char start[INET_ADDRSTRLEN], end[INET_ADDRSTRLEN];
+	struct in_addr ignored;
+	int length = 0;
+
+	if (!colon || sscanf(colon, ": %15[0-9.] - %15[0-9.] %n", start, end, &length) != 2 || colon[length])
+		return false;
+	snprintf(range, RANGE_BYTES, "%s-%s", start, end);
+	return inet_pton(AF_INET, start, &ignored) == 1 && inet_pton(AF_INET, end, &ignored) == 1;
+}
+
+/* Writes the network of the first three columns, which must agree. */
+static bool dshield_range(const char *line, char range[RANGE_BYTES])
+{
+	char from[INET_ADDRSTRLEN], to[INET_ADDRSTRLEN];
+	struct in_addr start, end;
+	unsigned int bits = 0;
+
+	if (sscanf(line, "%15[0-9.]%*[ \t]%15[0-9.]%*[ \t]%2u", from, to, &bits) != 3 || bits - 1 > 31 ||
+	    inet_pton(AF_INET, from, &start) != 1 || inet_pton(AF_INET, to, &end) != 1)
+		return false;
+	snprintf(range, RANGE_BYTES, "%s/%u", from, bits);
+	return ntohl(end.s_addr) - ntohl(start.s_addr) == ~0U >> (bits - 1) >> 1;
+}
+
+static bool is_heading(const char *line)
+{
+	return !strncasecmp(line, "Start\tEnd\t", 10);
+}
+
+enum list_format list_range_format(const char *line)
+{
+	char ignored[RANGE_BYTES];
+
+	return p2p_range(line, ignored)				     ? LIST_P2P :
+	       is_heading(line) || dshield_range(line, ignored) ? LIST_DSHIELD :
+								  LIST_UNKNOWN;
+}
+
+int list_read_ranges(struct list_input *list)
+{
+	const bool is_p2p = list->format == LIST_P2P;
+	char range[RANGE_BYTES];
+	int got, error = 0;
+
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		const char *line = list->reader.line + strspn(list->reader.line, " \t\r");
+
+		if (!*line || *line == '#' || (!is_p2p && is_heading(line)))
+			continue;
+		if (is_p2p ? p2p_range(line, range) : dshield_range(line, range))
+			error = take_network(list, range, NULL);
+		else
+			list_refuse(list, "'%.60s': must be %s", line,
+				    is_p2p ? "NAME:START-END" : "START END BITS, and these agree");
 	}
 	return error ? error : got;
 }

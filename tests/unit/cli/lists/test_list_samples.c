@@ -215,7 +215,8 @@ TEST(test_odd_files)
 	assert_reads(nft_nul, sizeof(nft_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
 	assert_reads(nft_later_nul, sizeof(nft_later_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
 	assert_reads("{", 1, "", "2: '': not JSON as nft -j writes it; not all of it was read\n");
-	assert_reads("{\n}", 3, "", "1: not JSON as nft -j writes it: no member \"nftables\"\n");
+	assert_reads("{\n}", 3, "", "1: not JSON as nft -j writes it: no member \"nftables\"; other JSON "
+				"needs --json-path, or json = in the configuration\n");
 	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
 }
 
@@ -421,11 +422,68 @@ TEST(test_documents_of_nft)
 	assert_reads(cut, sizeof(cut) - 1, "src 192.0.2.1\n",
 		     "2: '': not JSON as nft -j writes it; not all of it was read\n");
 	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n",
-		     "2: not JSON as nft -j writes it: no member \"nftables\"\n");
+		     "2: not JSON as nft -j writes it: no member \"nftables\"; other JSON "
+				"needs --json-path, or json = in the configuration\n");
 	/* A byte order mark, where --format names the format. */
 	read = read_bytes(LIST_NFT, 0, marked, sizeof(marked) - 1);
 	assert_string_equal(read.rules, "src 192.0.2.1\n");
 	free_list(&read);
+}
+
+/* As AWS, Google, Cloudflare, GitHub and AbuseIPDB publish: the addresses are where a path leads. */
+static const struct {
+	const char *json, *list, *rules, *refused;
+} documents[] = {
+	{ ".prefixes[].ip_prefix .ipv6_prefixes[].ipv6_prefix",
+	  "{\"syncToken\": \"1\",\n \"prefixes\": [\n  {\"ip_prefix\": \"192.0.2.0/28\", \"region\": \"x\"},\n"
+	  "  {\"ip_prefix\": \"x\"}, {\"ip_prefix\": [\"192.0.2.99\"]}, {\"ip_prefix\": 7}],\n"
+	  " \"ipv6_prefixes\": [{\"ipv6_prefix\": \"2001:db8::/48\"}]}\n",
+	  "src 192.0.2.0/28\nsrc 2001:db8::/48\n",
+	  "4: 'x' is not an IPv4 or IPv6 address or prefix; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32\n"
+	  "4: '[\"192.0.2.99\"]': no text with an address\n4: '7': no text with an address\n" },
+	/* an entry has one of both; null is none */
+	{ ".prefixes[].ipv4Prefix, .prefixes[].ipv6Prefix",
+	  "{\"prefixes\":[{\"ipv6Prefix\":\"2001:db8::/48\"},{\"ipv4Prefix\":\"192.0.2.1/32\",\"ipv6Prefix\":null}]}",
+	  "src 192.0.2.1\nsrc 2001:db8::/48\n", "" },
+	{ ".result.ipv4_cidrs[]", "{\"result\":{\"etag\":\"\",\"ipv4_cidrs\":[\"192.0.2.0/24\",\"192.0.3.1-192.0.3.2\"]}}",
+	  "src 192.0.2.0/24\nsrc 192.0.3.1\nsrc 192.0.3.2\n", "" },
+	{ ".hooks[] .git[]", "{\"hooks\":[\"192.0.2.1/32\"],\"domains\":{\"git\":[\"x\"]},\"git\":[\"192.0.2.2/32\"]}",
+	  "src 192.0.2.1\nsrc 192.0.2.2\n", "" },
+	{ ".data[].ipAddress", "\xef\xbb\xbf{\"meta\":1,\"data\":[{\"ipAddress\":\"192.0.2.1\",\"score\":100}]}", "src 192.0.2.1\n",
+	  "" },
+	{ ".[]", "[\"192.0.2.1\"]", "src 192.0.2.1\n", "" },
+	{ ".ip", "{\"ip\":\"192.0.2.1\"}\n[\"192.0.2.9\"]\n{\"x\":{\"ip\":\"192.0.2.8\"}}\n{\"ip\":\"192.0.2.2\"}\n",
+	  "src 192.0.2.1\nsrc 192.0.2.2\n", "" },
+	{ ".a[].b[][].c", "{\"a\":{\"x\":{\"b\":[[{\"c\":\"192.0.2.1\"}],[]]}}}", "src 192.0.2.1\n", "" },
+	/* the provider has renamed one of both */
+	{ ".a[] .b[]", "{\"a\":[\"192.0.2.1\"],\"c\":[\"192.0.2.2\"]}\n", "src 192.0.2.1\n", "2: '.b[]' leads to no value\n" },
+	{ ".a[]", "{\"a\":[]}", "", "1: '.a[]' leads to no value\n" },
+	{ ".a[]", "{\"a\":[\"192.0.2.1\",\n\"192.0.", "", "2: '': not JSON; not all of it was read\n" },
+	{ ".a", "{\"a\":\"192.0.2.1\"} x", "src 192.0.2.1\n", "1: 'x': not JSON; not all of it was read\n" },
+	{ ".a", "\n<html>", "", "1: this is a page of HTML or XML, not a list\n" },
+	{ NULL, "{\"data\": [\"192.0.2.1\"]}", "",
+	  "1: '{\"data\": [\"192.0.2.1\"]}': no member \"cidr\"; other JSON needs --json-path, or json = in the configuration\n" },
+	{ NULL, "[\"192.0.2.1\"]", "", "1: this is JSON; other JSON needs --json-path, or json = in the configuration\n" },
+	{ NULL, "\n<!DOCTYPE html>\n192.0.2.1\n", "", "2: this is a page of HTML or XML, not a list\n" },
+	{ NULL, "%PDF-1.5\n192.0.2.1\n", "", "1: this is a PDF document, not a list\n" },
+};
+
+TEST(test_json_by_a_path)
+{
+	static const char *const wrong[] = { "", "a", ".", "..a", ".a[", ".a[0]", ".a]", ".a.", ".a[]b", ".a .", "a[]", ".\"a\"" };
+
+	for (size_t i = 0; i < COUNT(documents); i++) {
+		struct read_list read = read_json(documents[i].json, LIST_UNKNOWN, 0, documents[i].list,
+						  strlen(documents[i].list));
+
+		assert_string_equal(read.rules, documents[i].rules);
+		assert_string_equal(read.refused, documents[i].refused);
+		free_list(&read);
+		if (documents[i].json)
+			assert_true(list_is_json_path(documents[i].json));
+	}
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_false(list_is_json_path(wrong[i]));
 }
 
 /* Sets with typeof, as newer versions of nft list them; and sets that cannot be rules. */
