@@ -55,21 +55,32 @@ struct store_owners {
 	__s64 deadline_ms; /* of the owners in `timed`; 0 if `timed` is 0 */
 };
 
+#define STORE_ALL_OWNERS (~0ULL)
+
+/* Without owners there is no rule. */
 struct store_value {
 	struct store_owners owners;
-	__u64 rate;          /* 0: the rule has none */
-	const char *comment; /* without a final 0 */
-	size_t length;
+	__u64 rate; /* 0: the rule has none */
+	char comment[RULE_COMMENT_BYTES];
 };
 
-/* The lists within a transaction. */
+/*
+ * What is in force, and what would be if the pending change were undone. What the pending change has not touched is one in
+ * both. Bits.
+ */
+enum { WORLD_NOW = 1, WORLD_UNDONE = 2 };
+
+/* The lists within a transaction, by number. One without a name does not exist. */
 struct store_lists_state {
-	struct store_lists lists;
-	/* By number: lists that exist; of these, deleted lists that an undo can restore. */
-	__u64 known, deleted, was_edited;
-	/* In this transaction: imported; rules came or went otherwise, now or in what the undo of an earlier change brings back. */
-	__u64 imported, edited;
+	struct store_lists now, undone;                  /* `undone` counts while a change is pending */
+	char name[1 + STORE_LISTS_MAX][ABI_NAME_BYTES]; /* of the numbers that are taken */
+	__u64 known, imported;                           /* taken numbers; imported in this transaction */
 	bool is_changed;
+};
+
+struct undone_feed {
+	bool is_kept, is_there; /* differs from that in force; there is one */
+	struct store_feed feed;
 };
 
 /* The store's clock in this process. */
@@ -105,11 +116,11 @@ struct store {
 	struct store_meta meta;
 	struct shape_list shapes;
 	struct store_lists_state lists;
+	struct undone_feed undone_feed[1 + STORE_LISTS_MAX];
 	bool is_changed, has_new_shape;
 	bool is_pushed;     /* the pending change has another deadline */
 	bool makes_pending; /* this transaction makes the pending change */
 	bool is_undoing;    /* this transaction undoes the pending change */
-	bool is_expiring;   /* an ended rule is deleted */
 	/* At most so many rules have a rate, now or after the undo; see store_rates(). */
 	size_t rates_most;
 	bool has_exact_rates;
@@ -248,8 +259,12 @@ void store_clock_record(const struct store_clock *clock, struct store_meta *meta
 
 /* ---- rules.c ---- */
 
-/* When a rule that is added now ends, by the store's clock; 0: never. */
-__s64 store_deadline_of(const struct store *store, const struct rule *rule);
+/*
+ * A rule had the owners `before` and gets `after`: counts for the lists, and forgets who added it when the operator no
+ * longer wants it.
+ */
+int store_note_owners(struct store *store, unsigned int worlds, const MDB_val *key, const struct store_owners *before,
+		      const struct store_owners *after);
 
 /* ---- shapes.c ---- */
 
@@ -262,21 +277,21 @@ int store_shapes_forget_kept(struct store *store);
 
 /* ---- pending_change.c ---- */
 
+/* The worlds that the transaction changes. */
+unsigned int store_worlds(const struct store *store);
+
 /*
- * Call store_save_old_value() before the pending change touches a rule: it keeps its old value and its addition. `value` is
- * NULL for a new rule. store_undo_addition() brings the addition back.
+ * Call store_keep_undone() before this transaction changes the value of a rule in force: if it makes the pending change,
+ * the value stays as undone, with its addition. store_undo_addition() brings the addition back.
  */
-int store_save_old_value(struct store *store, const MDB_val *rule, const MDB_val *value);
+int store_keep_undone(struct store *store, const MDB_val *rule, const struct store_value *value);
 int store_undo_addition(struct store *store, const MDB_val *rule);
 
 /*
- * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule
- * in database "undo", if it has one. These are the counterparts of store_put(), store_give_up(), store_del() and
- * store_clear(). They do nothing unless an earlier transaction made the pending change: store_has_earlier_pending().
+ * If the rule has a value as undone: one owner puts `rule`, or with NULL the owners give it up. Returns the worlds that the
+ * value in force stands for, or -errno.
  */
-int store_undo_put(struct store *store, const MDB_val *key, __u64 owner, const struct rule *rule);
-int store_undo_give_up(struct store *store, const MDB_val *key, __u64 owner);
-int store_undo_del(struct store *store, const MDB_val *key);
+int store_change_undone(struct store *store, const MDB_val *key, const struct rule *rule, __u64 owners);
 
 /* Adds to store->rates_most the rules with a rate that only the undo of the pending change would bring back. */
 int store_undo_count_rates(struct store *store);
@@ -284,29 +299,32 @@ int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */
 
-int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
+/* Reads them for a transaction; writes them. */
+int store_lists_begin(struct store *store);
 int store_lists_save(struct store *store);
 
 /*
  * Counts the rules of lists: a rule had the owners `before` and now has the owners `now`. A list that loses a rule because
  * its time has ended does not count as edited.
  */
-void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now);
+void store_lists_count(struct store *store, unsigned int worlds, const struct store_owners *before,
+		       const struct store_owners *now);
+
+/* Rules of these lists, as bits, come or go. Neither an import nor an undo edits a list. */
+void store_lists_edit(struct store *store, unsigned int worlds, __u64 lists);
+void store_lists_clear(struct store *store);
+
+__u64 store_lists_now(const struct store *store); /* those in force, as bits */
 
 /*
- * Rules of these lists, as bits, come or go. Returns the lists that this edits: neither an import nor an undo does, nor the
- * end of a rule. The commit notes them for the undo, too.
+ * A change becomes pending: its lists have two records from now on. The undo calls store_lists_undo() before rules come
+ * back, and store_lists_undone() after that: a list exists as long as it has rules. store_lists_join(): what is in force
+ * stays.
  */
-__u64 store_lists_edit(struct store *store, __u64 lists);
-
-/*
- * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
- * deletes the lists that the change made.
- */
-int store_lists_undo(struct store *store, bool is_end);
-
-/* The pending change was confirmed or undone, so its undo of lists is forgotten. */
-int store_lists_forget_undo(struct store *store);
+void store_lists_part(struct store *store);
+int store_lists_undo(struct store *store);
+void store_lists_undone(struct store *store);
+int store_lists_join(struct store *store);
 
 /* ---- deadlines.c ---- */
 
@@ -324,31 +342,20 @@ __u64 store_owners_now(const struct store_owners *owners, __s64 now_ms);
 __s64 store_owners_end(const struct store_owners *owners);
 
 /*
- * Whether a rule gets the comment of `owner`, who adds it. The first comment stays. But if no other owner is left, a
- * ban with a timeout may bring a new one; and a rule of others that has ended begins anew, even without a comment.
+ * `owner` (a bit) wants the rule; the owners give it up, and those whose time is over, too. false: the value stays. If
+ * several want a rule, the lower rate counts, and the first comment.
  */
-bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, const char *comment, __s64 now_ms);
-
-/*
- * The rate of a rule with `rate` and `owners` when `owner` adds it with the rate `wanted`. If others want it, too, the
- * lower rate stays; or the present one, if one is in packets and the other in bits.
- */
-__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted, __s64 now_ms);
-
-/* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
-struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
-struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
+bool store_value_put(const struct store *store, struct store_value *value, __u64 owner, const struct rule *rule);
+bool store_value_give_up(const struct store *store, struct store_value *value, __u64 owners);
 
 /* The bytes must live as long as the value. */
-MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const char *comment,
-			  __u8 bytes[STORE_VALUE_BYTES]);
+MDB_val store_value_write(const struct store_value *value, __u8 bytes[STORE_VALUE_BYTES]);
 
 /* Within a transaction, all owners must exist. 0; -EBADMSG. */
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
 
-/* Converts the time that is left to a deadline. */
-struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from);
+struct store_value store_value_from_rule(const struct store *store, const struct rule *rule);
 
 /* A rule from its key and value in the database. 0; -EBADMSG. */
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lists of a store, in memory and in the database; and what is known of their fetches by URL. A list that is deleted
- * while a change is pending is hidden and keeps its number, so that the deletion can be undone.
+ * The lists of a store, in memory and in the database; and what is known of their fetches by URL. While a change is pending,
+ * each list has two records (WORLD_NOW, WORLD_UNDONE), and a number stays taken even if neither is a list any more: rules
+ * as undone may have it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -70,13 +71,12 @@ void store_source_format(const struct store_source *source, char text[STORE_SOUR
 
 /* ---- bytes ---- */
 
-static MDB_val list_write(const struct store_lists_state *state, size_t number, __u8 bytes[LIST_VALUE_BYTES])
+static MDB_val list_write(const struct store_list *list, size_t number, __u8 bytes[LIST_VALUE_BYTES])
 {
-	const struct store_list *list = &state->lists.list[number];
 	const struct list_value value = { .rules = list->rules,
 					  .imported_s = list->imported_s,
 					  .number = number,
-					  .is_deleted = state->deleted >> number & 1,
+					  .is_deleted = !list->name[0],
 					  .is_edited = list->is_edited,
 					  .stale_s = list->stale_s };
 	__u8 *to = mempcpy(bytes, &value, sizeof(value));
@@ -113,6 +113,15 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 
 /* ---- all of them ---- */
 
+/*
+ * An entry of database "undo_lists": a byte of these bits, and the list and the feed that they name. A list without an entry
+ * is the same in both worlds.
+ */
+#define KEPT_LIST 1
+#define KEPT_FEED 2
+#define KEPT_FEED_STAYS 4 /* the feed is the same in both worlds */
+#define KEPT_BYTES (1 + LIST_VALUE_BYTES + sizeof(struct store_feed))
+
 static int list_load(const struct store_pair *entry, void *context)
 {
 	struct store_lists_state *state = context;
@@ -121,73 +130,86 @@ static int list_load(const struct store_pair *entry, void *context)
 
 	if (list_read(&entry->key, &entry->value, &value, &list) || state->known & BIT(value.number))
 		return -EBADMSG;
-	state->lists.list[value.number] = list;
+	strcpy(state->name[value.number], list.name);
 	state->known |= BIT(value.number);
-	state->deleted |= value.is_deleted ? BIT(value.number) : 0;
-	state->was_edited |= list.is_edited ? BIT(value.number) : 0;
+	if (!value.is_deleted)
+		state->now.list[value.number] = list;
 	return 0;
 }
 
-int store_lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
+static unsigned int number_of(const struct store_lists_state *state, const MDB_val *name)
+{
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++)
+		if (strlen(state->name[i]) == name->mv_size && !memcmp(state->name[i], name->mv_data, name->mv_size))
+			return name->mv_size ? i : 0;
+	return 0;
+}
+
+static int undone_load(const struct store_pair *entry, void *context)
+{
+	struct store *store = context;
+	const __u8 *kept = entry->value.mv_data;
+	const size_t bytes = entry->value.mv_size;
+	const size_t feed_bytes = bytes && *kept & KEPT_FEED ? sizeof(struct store_feed) : 0;
+	const unsigned int number = number_of(&store->lists, &entry->key);
+	struct undone_feed *feed = &store->undone_feed[number];
+	struct store_list *list = &store->lists.undone.list[number];
+	MDB_val value = { bytes - 1 - feed_bytes, (void *)(kept + 1) };
+	struct list_value ignored;
+
+	if (!number || bytes < 1 + feed_bytes || *kept >= 2 * KEPT_FEED_STAYS)
+		return -EBADMSG;
+	feed->is_kept = !(*kept & KEPT_FEED_STAYS);
+	feed->is_there = feed_bytes != 0;
+	memcpy(&feed->feed, kept + bytes - feed_bytes, feed_bytes);
+	if (*kept & KEPT_LIST)
+		return list_read(&entry->key, &value, &ignored, list);
+	*list = (struct store_list){};
+	return 0;
+}
+
+static int lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	*state = (struct store_lists_state){};
 	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
 }
 
-/* What is kept of a list for the undo: a byte of these bits, and if it existed its value, and its feed if it had one. */
-#define KEPT_LIST 1
-#define KEPT_FEED 2
-#define KEPT_FEED_STAYS 4 /* a later transaction has changed the feed */
-#define KEPT_BYTES (1 + LIST_VALUE_BYTES + sizeof(struct store_feed))
-
-static int keep_undo(struct store *store, unsigned int number, bool existed)
+int store_lists_begin(struct store *store)
 {
-	__u8 room[KEPT_BYTES] = { existed ? KEPT_LIST : 0 };
-	const char *list = store->lists.lists.list[number].name;
-	MDB_val name = key_of(list), entry = { 1, room };
-	struct store_feed feed;
-	int error;
+	int error = lists_read(store, store->write, &store->lists);
 
-	/* A later transaction changes this list, so the undo must not touch it any more. */
-	if (store_has_earlier_pending(store))
+	if (error || !store->meta.pending_id)
+		return error;
+	store_lists_part(store);
+	return store_pairs_each(store->write, store->undo_lists_db, undone_load, store);
+}
+
+void store_lists_part(struct store *store)
+{
+	store->lists.undone = store->lists.now;
+	memset(store->undone_feed, 0, sizeof(store->undone_feed));
+}
+
+static int save_undone(struct store *store, unsigned int number)
+{
+	const struct undone_feed *feed = &store->undone_feed[number];
+	struct store_list list = store->lists.undone.list[number];
+	__u8 room[KEPT_BYTES] = { list.name[0] ? KEPT_LIST : 0 };
+	MDB_val name = key_of(store->lists.name[number]), entry = { 1, room };
+
+	list.rules = store->lists.now.list[number].rules;
+	if (!feed->is_kept && !memcmp(&list, &store->lists.now.list[number], sizeof(list)))
 		return store_pair_del(store, store->undo_lists_db, &name);
-	if (!store->makes_pending)
-		return 0;
-	if (existed)
-		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
-	room[1 + offsetof(struct list_value, is_edited)] = store->lists.was_edited >> number & 1;
-	if (existed && !store_feed(store, list, &feed)) {
+	if (*room)
+		entry.mv_size += list_write(&list, number, room + 1).mv_size;
+	if (!feed->is_kept) {
+		*room |= KEPT_FEED_STAYS;
+	} else if (feed->is_there) {
 		*room |= KEPT_FEED;
-		memcpy(room + entry.mv_size, &feed, sizeof(feed));
-		entry.mv_size += sizeof(feed);
+		memcpy(room + entry.mv_size, &feed->feed, sizeof(feed->feed));
+		entry.mv_size += sizeof(feed->feed);
 	}
-	error = store_pair_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
-	return error == -EEXIST ? 0 : error;
-}
-
-/* While a change of an earlier transaction is pending: sets bits in a byte of what is kept of a list, if it has that byte. */
-static int mark_kept(struct store *store, const char *list, size_t at, __u8 bits)
-{
-	__u8 room[KEPT_BYTES];
-	MDB_val name = key_of(list), there, entry = { 0, room };
-	int error = store_has_earlier_pending(store) ?
-			    environment_error(mdb_get(store->write, store->undo_lists_db, &name, &there)) :
-			    -ENOENT;
-
-	if (error || there.mv_size <= at || there.mv_size > sizeof(room))
-		return error == -ENOENT ? 0 : error;
-	entry.mv_size = there.mv_size;
-	memcpy(room, there.mv_data, there.mv_size);
-	room[at] |= bits;
 	return store_pair_put(store, store->undo_lists_db, &name, &entry, 0);
-}
-
-/* A list whose rules the pending change edits was not edited before; but one that a later transaction edits stays edited. */
-static int keep_edit(struct store *store, unsigned int number)
-{
-	return store_has_earlier_pending(store) ? mark_kept(store, store->lists.lists.list[number].name,
-							    1 + offsetof(struct list_value, is_edited), true) :
-						  keep_undo(store, number, true);
 }
 
 int store_lists_save(struct store *store)
@@ -197,15 +219,14 @@ int store_lists_save(struct store *store)
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		__u8 room[LIST_VALUE_BYTES];
-		MDB_val name = key_of(state->lists.list[i].name), bytes;
+		MDB_val name = key_of(state->name[i]), bytes;
 
 		if (!(state->known & BIT(i)))
 			continue;
-		error = state->edited & BIT(i) ? keep_edit(store, i) : 0;
-		if (error)
-			break;
-		bytes = list_write(state, i, room);
+		bytes = list_write(&state->now.list[i], i, room);
 		error = store_pair_put(store, store->lists_db, &name, &bytes, 0);
+		if (!error && store->meta.pending_id)
+			error = save_undone(store, i);
 	}
 	return error;
 }
@@ -218,18 +239,12 @@ int store_lists(struct store *store, struct store_lists *lists)
 
 	if (error)
 		return error;
-	if (txn == store->write)
-		state = store->lists;
-	else
-		error = store_lists_read(store, txn, &state);
+	if (txn != store->write)
+		error = lists_read(store, txn, &state);
+	if (!error)
+		*lists = txn == store->write ? store->lists.now : state.now;
 	store_read_end(store);
-	if (error)
-		return error;
-	*lists = state.lists;
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		if (state.deleted & BIT(i))
-			lists->list[i] = (struct store_list){};
-	return 0;
+	return error;
 }
 
 unsigned int store_lists_find(const struct store_lists *lists, const char *name)
@@ -242,92 +257,127 @@ unsigned int store_lists_find(const struct store_lists *lists, const char *name)
 
 /* ---- their rules ---- */
 
-__u64 store_lists_edit(struct store *store, __u64 lists)
+/* Of the worlds, as bits, the next one in which the list exists. NULL: there is none. */
+static struct store_list *next_record(struct store *store, unsigned int *worlds, unsigned int number)
 {
-	const bool is_edit = !store->is_expiring && !store->is_undoing;
-	const __u64 edited = is_edit ? lists & ~store->lists.imported & ~BIT(STORE_BY_HAND) : 0;
+	while (*worlds) {
+		struct store_lists *lists = *worlds & WORLD_NOW ? &store->lists.now : &store->lists.undone;
 
-	store->lists.edited |= edited;
-	store->lists.is_changed |= edited != 0;
-	return edited;
+		*worlds &= *worlds - 1;
+		if (lists->list[number].name[0])
+			return &lists->list[number];
+	}
+	return NULL;
 }
 
-void store_lists_count(struct store *store, const struct store_owners *before, const struct store_owners *now)
+void store_lists_edit(struct store *store, unsigned int worlds, __u64 lists)
+{
+	struct store_list *list;
+	__u64 left = store->is_undoing ? 0 : lists & ~store->lists.imported & ~BIT(STORE_BY_HAND);
+
+	for (; left; left &= left - 1)
+		for (unsigned int in = worlds; (list = next_record(store, &in, __builtin_ctzll(left)));)
+			store->lists.is_changed = list->is_edited = true;
+}
+
+void store_lists_count(struct store *store, unsigned int worlds, const struct store_owners *before,
+		       const struct store_owners *now)
 {
 	const __u64 more = store_owners_all(now), changed = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND);
-	const __u64 edited = store_lists_edit(store, changed & (more | store_owners_now(before, store->clock.now_ms)));
 
-	for (__u64 left = changed; left; left &= left - 1) {
-		struct store_list *list = &store->lists.lists.list[__builtin_ctzll(left)];
+	store_lists_edit(store, worlds, changed & (more | store_owners_now(before, store->clock.now_ms)));
+	for (__u64 left = worlds & WORLD_NOW ? changed : 0; left; left &= left - 1) {
+		struct store_list *list = &store->lists.now.list[__builtin_ctzll(left)];
 		const bool is_more = more & left & -left;
 
 		if (is_more || list->rules)
 			list->rules += is_more ? 1 : -1;
-		list->is_edited |= edited & left & -left;
 		store->lists.is_changed = true;
 	}
 }
 
+__u64 store_lists_now(const struct store *store)
+{
+	__u64 lists = 0;
+
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++)
+		lists |= store->lists.now.list[i].name[0] ? BIT(i) : 0;
+	return lists;
+}
+
+void store_lists_clear(struct store *store)
+{
+	const __u64 known = store->lists.known;
+
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++) {
+		store_lists_edit(store, WORLD_NOW, store->lists.now.list[i].rules ? BIT(i) : 0);
+		store->lists.now.list[i].rules = 0;
+	}
+	/* Of a list as undone nobody counts the rules. */
+	store_lists_edit(store, store_worlds(store) & WORLD_UNDONE, known);
+	store->lists.is_changed |= known != 0;
+}
+
 /* ---- changing them ---- */
+
+static void list_begin(struct store_list *list, const char *name, const char *source)
+{
+	if (list->name[0] && !source)
+		return;
+	*list = (struct store_list){ .rules = list->rules, .imported_s = source && time(NULL) > 0 ? time(NULL) : 0 };
+	strncpy(list->name, name, sizeof(list->name) - 1);
+	if (source && strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))
+		strcpy(list->source, source);
+}
 
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number)
 {
 	struct store_lists_state *state = &store->lists;
-	struct store_list *list;
-	bool exists;
-	int error;
+	const MDB_val key = key_of(name);
 
-	*number = store_lists_find(&state->lists, name);
+	*number = number_of(state, &key);
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !*number; i++)
 		if (!(state->known & BIT(i)))
 			*number = i;
 	if (!*number)
 		return -EUSERS;
-	list = &state->lists.list[*number];
-	exists = state->known & ~state->deleted & BIT(*number);
-	if (exists && !source)
-		return 0;
-	strncpy(list->name, name, sizeof(list->name) - 1);
-	/* What the undo brings back of a deleted list stays as it was, with the rules that are added to it now. */
-	error = source || !store_has_earlier_pending(store) ? keep_undo(store, *number, exists) : 0;
-	if (error)
-		return error;
-	state->known |= BIT(*number);
-	state->deleted &= ~BIT(*number);
+	state->is_changed |= source || !state->now.list[*number].name[0];
 	state->imported |= source ? BIT(*number) : 0;
-	state->is_changed = true;
-	list->is_edited = false;
-	list->stale_s = 0;
-	list->imported_s = source && time(NULL) > 0 ? time(NULL) : 0;
-	memset(list->source, 0, sizeof(list->source));
-	if (source && strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))
-		strcpy(list->source, source);
+	state->known |= BIT(*number);
+	strncpy(state->name[*number], name, sizeof(state->name[0]) - 1);
+	list_begin(&state->now.list[*number], name, source);
+	if (store_has_earlier_pending(store))
+		list_begin(&state->undone.list[*number], name, source);
 	return 0;
 }
 
 int store_list_put(struct store *store, const struct store_list *list, unsigned int *number)
 {
+	unsigned int worlds = store_worlds(store);
+	struct store_list *to;
 	int error = store_list_open(store, list->name, list->source, number);
 
-	if (!error) {
-		store->lists.lists.list[*number].imported_s = list->imported_s;
-		store->lists.lists.list[*number].is_edited = list->is_edited;
+	while (!error && (to = next_record(store, &worlds, *number))) {
+		to->imported_s = list->imported_s;
+		to->is_edited = list->is_edited;
 	}
 	return error;
 }
 
 void store_list_expect(struct store *store, unsigned int number, __s64 stale_s)
 {
-	store->lists.lists.list[number].stale_s = stale_s < ~0U ? stale_s : ~0U;
+	unsigned int worlds = store_worlds(store);
+	struct store_list *list;
+
+	while ((list = next_record(store, &worlds, number)))
+		list->stale_s = stale_s < ~0U ? stale_s : ~0U;
 	store->lists.is_changed = true;
 }
 
-static void forget(struct store_lists_state *state, unsigned int number)
+static void free_number(struct store_lists_state *state, unsigned int number)
 {
-	state->lists.list[number] = (struct store_list){};
 	state->known &= ~BIT(number);
-	state->deleted &= ~BIT(number);
-	state->is_changed = true;
+	state->name[number][0] = '\0';
 }
 
 int store_list_delete(struct store *store, unsigned int number)
@@ -335,93 +385,62 @@ int store_list_delete(struct store *store, unsigned int number)
 	struct store_lists_state *state = &store->lists;
 	int error;
 
-	if (state->lists.list[number].rules)
+	if (state->now.list[number].rules)
 		return -ENOTEMPTY;
-	error = keep_undo(store, number, true);
-	if (!error)
-		error = store_feed_forget(store, state->lists.list[number].name);
+	error = store_feed_forget(store, state->name[number]);
 	if (error)
 		return error;
-	if (store->meta.pending_id)
-		state->deleted |= BIT(number);
-	else
-		forget(state, number);
+	state->now.list[number] = (struct store_list){};
+	if (store_has_earlier_pending(store))
+		state->undone.list[number] = (struct store_list){};
+	if (!store->meta.pending_id)
+		free_number(state, number);
 	state->is_changed = true;
 	return 0;
 }
 
 /* ---- undoing that ---- */
 
-/* Brings back what was known of fetches. `kept`: of the list, with the feed at its end. */
-static int undo_feed(struct store *store, const struct store_pair *kept)
+int store_lists_undo(struct store *store)
 {
-	const __u8 bits = *(const __u8 *)kept->value.mv_data;
-	MDB_val name = kept->key, value = { sizeof(struct store_feed), NULL };
-	struct store_feed feed;
+	int error = 0;
 
-	if (bits & KEPT_FEED_STAYS)
-		return 0;
-	if (!(bits & KEPT_FEED))
-		return store_pair_del(store, store->feeds_db, &name);
-	value.mv_data =
-		memcpy(&feed, (const __u8 *)kept->value.mv_data + kept->value.mv_size - sizeof(feed), sizeof(feed));
-	return store_pair_put(store, store->feeds_db, &name, &value, 0);
-}
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		struct store_list *now = &store->lists.now.list[i], *undone = &store->lists.undone.list[i];
+		struct undone_feed *feed = &store->undone_feed[i];
+		const MDB_val name = key_of(store->lists.name[i]);
+		MDB_val value = { sizeof(feed->feed), &feed->feed };
 
-struct lists_undo {
-	struct store *store;
-	bool is_end;
-};
-
-static int undo_one(const struct store_pair *entry, void *context)
-{
-	const struct lists_undo *undo = context;
-	struct store_lists_state *state = &undo->store->lists;
-	const __u8 *kept = entry->value.mv_data;
-	const bool existed = entry->value.mv_size && *kept & KEPT_LIST;
-	const size_t feed_bytes = existed && *kept & KEPT_FEED ? sizeof(struct store_feed) : 0;
-	struct store_list before, *list = NULL;
-	struct list_value value;
-	MDB_val bytes;
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !list; i++) {
-		const MDB_val name = key_of(state->lists.list[i].name);
-
-		if (name.mv_size == entry->key.mv_size && !memcmp(name.mv_data, entry->key.mv_data, name.mv_size))
-			list = &state->lists.list[i];
+		undone->rules = now->rules;
+		if (undone->name[0])
+			*now = *undone;
+		if (feed->is_kept)
+			error = feed->is_there ? store_pair_put(store, store->feeds_db, &name, &value, 0) :
+						 store_pair_del(store, store->feeds_db, &name);
 	}
-	if (entry->value.mv_size < 1 + feed_bytes || *kept >= 2 * KEPT_FEED_STAYS || !list)
-		return -EBADMSG;
-	if (undo->is_end && !existed && !list->rules) {
-		forget(state, list - state->lists.list);
-	} else if (undo->is_end && !existed) { /* rules were added later, one by one */
-		list->imported_s = 0;
-		list->stale_s = 0;
-		memset(list->source, 0, sizeof(list->source));
-		state->is_changed = true;
-	}
-	if (undo->is_end || !existed)
-		return undo->is_end ? 0 : undo_feed(undo->store, entry);
-	bytes = (MDB_val){ entry->value.mv_size - 1 - feed_bytes, (void *)(kept + 1) };
-	if (list_read(&entry->key, &bytes, &value, &before))
-		return -EBADMSG;
-	before.rules = list->rules;
-	*list = before;
-	state->deleted &= ~BIT(list - state->lists.list);
-	state->is_changed = true;
-	return undo_feed(undo->store, entry);
+	return error;
 }
 
-int store_lists_undo(struct store *store, bool is_end)
+void store_lists_undone(struct store *store)
 {
-	return store_pairs_each(store->write, store->undo_lists_db, undo_one, &(struct lists_undo){ store, is_end });
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++) {
+		struct store_list *now = &store->lists.now.list[i];
+
+		if (store->lists.undone.list[i].name[0])
+			continue;
+		/* It may have rules that were added later, one by one. */
+		*now = (struct store_list){ .rules = now->rules, .is_edited = now->is_edited };
+		if (now->rules)
+			strcpy(now->name, store->lists.name[i]);
+	}
 }
 
-int store_lists_forget_undo(struct store *store)
+int store_lists_join(struct store *store)
 {
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++)
-		if (store->lists.deleted & BIT(i))
-			forget(&store->lists, i);
+		if (!store->lists.now.list[i].name[0])
+			free_number(&store->lists, i);
+	store->lists.is_changed = true;
 	return store_pairs_drop(store, store->undo_lists_db);
 }
 
@@ -461,21 +480,35 @@ int store_feed(struct store *store, const char *list, struct store_feed *feed)
 	return error;
 }
 
+/* Before a feed changes in force. */
+static void keep_feed(struct store *store, const MDB_val *list)
+{
+	const unsigned int number = number_of(&store->lists, list);
+	struct undone_feed *undone = &store->undone_feed[number];
+
+	if (!number || !store->meta.pending_id)
+		return;
+	if (store->makes_pending && !undone->is_kept)
+		undone->is_there = !store_feed(store, store->lists.name[number], &undone->feed);
+	undone->is_kept = store->makes_pending;
+	store->lists.is_changed = true;
+}
+
 int store_feed_put(struct store *store, const char *list, const struct store_feed *feed)
 {
 	const MDB_val key = key_of(list);
 	MDB_val value = { sizeof(*feed), (void *)feed };
-	const int error = mark_kept(store, list, 0, KEPT_FEED_STAYS);
 
-	return error ? error : store_pair_put(store, store->feeds_db, &key, &value, 0);
+	keep_feed(store, &key);
+	return store_pair_put(store, store->feeds_db, &key, &value, 0);
 }
 
 int store_feed_forget(struct store *store, const char *list)
 {
 	const MDB_val key = key_of(list);
-	const int error = mark_kept(store, list, 0, KEPT_FEED_STAYS);
 
-	return error ? error : store_pair_del(store, store->feeds_db, &key);
+	keep_feed(store, &key);
+	return store_pair_del(store, store->feeds_db, &key);
 }
 
 int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds)

@@ -26,24 +26,24 @@ static bool is_by_hand(const struct store_owners *owners)
 	return (owners->permanent == BY_HAND && !owners->timed) || (!owners->permanent && owners->timed == BY_HAND);
 }
 
-MDB_val store_value_write(const struct store_owners *owners, __u64 rate, const char *comment,
-			  __u8 bytes[STORE_VALUE_BYTES])
+MDB_val store_value_write(const struct store_value *value, __u8 bytes[STORE_VALUE_BYTES])
 {
+	const struct store_owners *owners = &value->owners;
 	const __u8 head = (owners->timed ? VALUE_TIMED : 0) | (is_by_hand(owners) ? 0 : VALUE_OWNED) |
-			  (rate ? VALUE_RATED : 0);
+			  (value->rate ? VALUE_RATED : 0);
 	__u8 *to = bytes;
 
 	if (head)
 		*to++ = head;
-	if (rate)
-		to = mempcpy(to, &rate, sizeof(rate));
+	if (value->rate)
+		to = mempcpy(to, &value->rate, sizeof(value->rate));
 	if (head & VALUE_TIMED)
 		to = mempcpy(to, &owners->deadline_ms, sizeof(owners->deadline_ms));
 	if (head & VALUE_OWNED)
 		to = mempcpy(to, &owners->permanent, sizeof(owners->permanent));
 	if (head & VALUE_TIMED && head & VALUE_OWNED)
 		to = mempcpy(to, &owners->timed, sizeof(owners->timed));
-	to = mempcpy(to, comment, strlen(comment));
+	to = mempcpy(to, value->comment, strlen(value->comment));
 	return (MDB_val){ to - bytes, bytes };
 }
 
@@ -60,14 +60,17 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED, is_rated = head & VALUE_RATED;
 	const size_t numbers = is_rated + is_timed + is_owned + (is_timed && is_owned);
 	const size_t head_bytes = !!head + numbers * sizeof(__u64);
+	const size_t length = bytes->mv_size - head_bytes;
 	struct store_owners *owners = &value->owners;
 
-	if (bytes->mv_size < head_bytes || bytes->mv_size - head_bytes >= RULE_COMMENT_BYTES)
+	if (bytes->mv_size < head_bytes || length >= RULE_COMMENT_BYTES)
 		return -EBADMSG;
 	*owners = (struct store_owners){ .permanent = is_timed || is_owned ? 0 : BY_HAND };
 	value->rate = 0;
-	value->comment = (const char *)from + head_bytes;
-	value->length = bytes->mv_size - head_bytes;
+	*(char *)mempcpy(value->comment, from + head_bytes, length) = '\0';
+	if (length && (strlen(value->comment) != length || !rule_is_plain(value->comment) ||
+		       !rule_is_utf8(value->comment)))
+		return -EBADMSG;
 	if (!head)
 		return 0;
 	from++;
@@ -107,11 +110,14 @@ static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
 }
 
-struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from)
+struct store_value store_value_from_rule(const struct store *store, const struct rule *rule)
 {
+	const struct rule_owners *from = &rule->owners;
 	const __s64 deadline_ms = from->timed ? store->clock.now_ms + from->timed_ms : 0;
+	struct store_value value = { { from->permanent, from->timed, deadline_ms }, rule->rate, "" };
 
-	return (struct store_owners){ from->permanent, from->timed, deadline_ms };
+	strcpy(value.comment, rule->comment);
+	return value;
 }
 
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule)
@@ -127,11 +133,7 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 	rule->timeout_ms = left_ms(store, store_owners_end(&value.owners));
 	if (!rule_has_sound_rate(rule))
 		return -EBADMSG;
-	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
-	if (!value.length)
-		return 0;
-	if (strlen(rule->comment) != value.length || !rule_is_plain(rule->comment) || !rule_is_utf8(rule->comment))
-		return -EBADMSG;
+	strcpy(rule->comment, value.comment);
 	/* Older versions stored what rule_parse() replaces now. */
 	text_clean(rule->comment);
 	return 0;
@@ -172,7 +174,11 @@ __u64 store_owners_now(const struct store_owners *owners, __s64 now_ms)
 	return owners->permanent | (owners->deadline_ms > now_ms ? owners->timed : 0);
 }
 
-bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, const char *comment, __s64 now_ms)
+/*
+ * Whether a rule gets the comment of `owner`, who adds it. The first comment stays. But if no other owner is left, a
+ * ban with a timeout may bring a new one; and a rule of others that has ended begins anew, even without a comment.
+ */
+static bool takes_comment(const struct store_owners *owners, __u64 owner, const char *comment, __s64 now_ms)
 {
 	const __u64 present = store_owners_now(owners, now_ms);
 
@@ -181,35 +187,55 @@ bool store_owners_take_comment(const struct store_owners *owners, __u64 owner, c
 	return *comment && (!present || (!owners->permanent && !(present & ~owner)));
 }
 
-struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms)
+/* If others want the rule, too, the lower rate stays; or the present one, if one is in packets and the other in bits. */
+static __u64 rate_with(const struct store_value *value, __u64 owner, __u64 wanted, __s64 now_ms)
 {
-	drop_ended(&owners, now_ms);
-	if (owners.permanent & owner)
-		return owners;
-	owners.timed &= ~owner;
-	if (!owners.timed)
-		owners.deadline_ms = 0;
-	if (!deadline_ms) {
-		owners.permanent |= owner;
-		return owners;
-	}
-	owners.timed |= owner;
-	if (owners.deadline_ms < deadline_ms)
-		owners.deadline_ms = deadline_ms;
-	return owners;
-}
-
-__u64 store_rate_with(__u64 rate, const struct store_owners *owners, __u64 owner, __u64 wanted, __s64 now_ms)
-{
-	if (!(store_owners_now(owners, now_ms) & ~owner))
+	if (!(store_owners_now(&value->owners, now_ms) & ~owner))
 		return wanted;
-	return !((rate ^ wanted) & RULE_RATE_BITS) && wanted < rate ? wanted : rate;
+	return !((value->rate ^ wanted) & RULE_RATE_BITS) && wanted < value->rate ? wanted : value->rate;
 }
 
-struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms)
+static void add_owner(struct store_owners *owners, __u64 owner, __s64 deadline_ms, __s64 now_ms)
 {
-	owners.permanent &= ~owner;
-	owners.timed &= ~owner;
-	drop_ended(&owners, now_ms);
-	return owners;
+	drop_ended(owners, now_ms);
+	if (owners->permanent & owner)
+		return;
+	owners->timed &= ~owner;
+	if (!owners->timed)
+		owners->deadline_ms = 0;
+	if (!deadline_ms) {
+		owners->permanent |= owner;
+		return;
+	}
+	owners->timed |= owner;
+	if (owners->deadline_ms < deadline_ms)
+		owners->deadline_ms = deadline_ms;
+}
+
+/* ---- the changes of a value ---- */
+
+bool store_value_put(const struct store *store, struct store_value *value, __u64 owner, const struct rule *rule)
+{
+	const __s64 now_ms = store->clock.now_ms, deadline_ms = rule->timeout_ms ? now_ms + rule->timeout_ms : 0;
+	const __u64 rate = rate_with(value, owner, rule->rate, now_ms);
+
+	if (value->owners.permanent & owner && rate == value->rate)
+		return false;
+	if (takes_comment(&value->owners, owner, rule->comment, now_ms))
+		strcpy(value->comment, rule->comment);
+	value->rate = rate;
+	add_owner(&value->owners, owner, deadline_ms, now_ms);
+	return true;
+}
+
+bool store_value_give_up(const struct store *store, struct store_value *value, __u64 owners)
+{
+	if (owners && !(store_owners_all(&value->owners) & owners))
+		return false;
+	value->owners.permanent &= ~owners;
+	value->owners.timed &= ~owners;
+	drop_ended(&value->owners, store->clock.now_ms);
+	if (!store_owners_all(&value->owners))
+		*value = (struct store_value){};
+	return true;
 }

@@ -5,6 +5,8 @@
 
 #include "store/internal.h"
 
+#define BY_HAND (1ULL << STORE_BY_HAND)
+
 /* The bytes must live as long as the key. */
 static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 {
@@ -96,37 +98,6 @@ static int add_shapes(struct store *store, const struct rule *rule)
 	return 0;
 }
 
-__s64 store_deadline_of(const struct store *store, const struct rule *rule)
-{
-	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
-}
-
-/* Brings databases "deadlines" and "owner_ends" and the lists' counts of rules up to date. */
-static int record_change(struct store *store, const MDB_val *key, const struct store_owners *before,
-			 const struct store_owners *now)
-{
-	int error;
-
-	store_lists_count(store, before, now);
-	store->is_changed = true;
-	error = store_deadline_move(store, store->deadlines_db, key, store_owners_end(before), store_owners_end(now));
-	return error ? error :
-		       store_deadline_move(store, store->owner_ends_db, key,
-					   before->permanent ? before->deadline_ms : 0,
-					   now->permanent ? now->deadline_ms : 0);
-}
-
-/* Brings database "rates" up to date; `rate` 0: the rule goes. */
-static int record_rate(struct store *store, const MDB_val *key, __u64 rate)
-{
-	MDB_val value = { sizeof(rate), &rate };
-
-	store->rates_most += rate != 0;
-	store->has_exact_rates = false;
-	return rate ? store_pair_put(store, store->rates_db, key, &value, 0) :
-		      store_pair_del(store, store->rates_db, key);
-}
-
 int store_rates(struct store *store, size_t enough, size_t *count)
 {
 	MDB_stat rates = {};
@@ -163,59 +134,72 @@ int store_addition(struct store *store, const struct rule *rule, struct store_ad
 	return store_late_get(store, "added", &key, addition, sizeof(*addition));
 }
 
-/* Notes that a rule with the value `there` gets the owners `now`. Then the caller changes or deletes the value. */
-static int begin_change(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now)
+int store_note_owners(struct store *store, unsigned int worlds, const MDB_val *key, const struct store_owners *before,
+		      const struct store_owners *after)
 {
-	__u8 room[STORE_VALUE_BYTES];
-	MDB_val before = { there->mv_size, room };
-	struct store_value old;
-	__u64 stay;
-	int error;
+	const __u64 stay = store_owners_now(before, store->clock.now_ms) & store_owners_all(after);
+	const MDB_dbi added = worlds & WORLD_NOW ? store->added_db : store->undo_added_db;
 
-	if (before.mv_size > sizeof(room))
-		return -EBADMSG;
-	memcpy(room, there->mv_data, before.mv_size); /* LMDB may move its page with the next write */
-	error = store_value_read(store, &before, &old);
-	if (!error)
-		error = store_save_old_value(store, key, &before);
-	stay = error ? 0 : store_owners_now(&old.owners, store->clock.now_ms) & store_owners_all(now);
-	if (!error && store_owners_all(&old.owners) & ~stay & 1ULL << STORE_BY_HAND)
-		error = store_pair_del(store, store->added_db, key); /* no longer wanted by hand, or anew */
-	return error ? error : record_change(store, key, &old.owners, now);
+	store_lists_count(store, worlds, before, after);
+	/* No longer wanted by hand, or anew. */
+	return store_owners_all(before) & ~stay & BY_HAND ? store_pair_del(store, added, key) : 0;
 }
 
-/* Gives a rule with the value `there` other owners, a rate (0: the present one) and a comment (NULL: the present one). */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now,
-			__u64 rate, const char *comment)
+/* Brings all that depends on the value of a rule up to date, except its shapes. */
+static int record_change(struct store *store, unsigned int worlds, const MDB_val *key, const struct store_value *before,
+			 const struct store_value *after)
 {
-	__u8 bytes[STORE_VALUE_BYTES];
-	struct rule rule;
-	MDB_val value;
-	int error = store_rule_read(store, key, there, &rule);
+	const struct store_owners *had = &before->owners, *has = &after->owners;
+	MDB_val rate = { sizeof(after->rate), (void *)&after->rate };
+	int error = store_keep_undone(store, key, before);
 
+	store->is_changed = true;
 	if (!error)
-		error = begin_change(store, key, there, now);
-	if (!error && rate && rate != rule.rate)
-		error = record_rate(store, key, rate);
-	if (error)
+		error = store_note_owners(store, worlds, key, had, has);
+	if (!error)
+		error = store_deadline_move(store, store->deadlines_db, key, store_owners_end(had),
+					    store_owners_end(has));
+	if (!error)
+		error = store_deadline_move(store, store->owner_ends_db, key, had->permanent ? had->deadline_ms : 0,
+					    has->permanent ? has->deadline_ms : 0);
+	if (error || before->rate == after->rate)
 		return error;
+	store->rates_most += after->rate != 0;
+	store->has_exact_rates = false;
+	return after->rate ? store_pair_put(store, store->rates_db, key, &rate, 0) :
+			     store_pair_del(store, store->rates_db, key);
+}
+
+/* Gives a rule that is there another value, or none. */
+static int change_value(struct store *store, unsigned int worlds, const struct rule *rule, const MDB_val *key,
+			const struct store_value *before, const struct store_value *after)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	__u8 bytes[STORE_VALUE_BYTES];
+	MDB_val value = store_value_write(after, bytes);
+	int error = record_change(store, worlds, key, before, after);
+
 	stop_appending(store);
-	value = store_value_write(now, rate ? rate : rule.rate, comment ? comment : rule.comment, bytes);
-	return store_pair_put(store, store->rules_db, key, &value, 0);
+	if (error || store_owners_all(&after->owners))
+		return error ? error : store_pair_put(store, store->rules_db, key, &value, 0);
+	error = store_pair_del(store, store->rules_db, key);
+	for (size_t count = rule_keys(rule, keys), i = 0; i < count && !error; i++)
+		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
+	return error;
 }
 
 /*
  * Adds a rule. -EEXIST: it is there, and *there is its value. A rule that sorts after all others is appended without
  * a search. An import adds rules in order, and often to an empty store.
  */
-static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, MDB_val *key,
-		   MDB_val *there)
+static int put_new(struct store *store, unsigned int worlds, const struct rule *rule, const struct store_value *value,
+		   MDB_val *key, MDB_val *there)
 {
-	static const struct store_owners none;
+	static const struct store_value none;
 	__u8 room[STORE_VALUE_BYTES];
 	int error, undone, status = MDB_KEYEXIST; /* also if the rule does not sort after all others */
 
-	*there = store_value_write(owners, rule->rate, rule->comment, room);
+	*there = store_value_write(value, room);
 	if (store->appending)
 		status = mdb_cursor_put(store->appending, key, there, MDB_APPEND);
 	if (status == MDB_KEYEXIST) {
@@ -226,151 +210,117 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 		return environment_write_error(store->env, status);
 	/* The shapes come after the rule: for a rule that was there, they are counted already. */
 	error = add_shapes(store, rule);
-	if (error) {
-		stop_appending(store);
-		undone = store_pair_del(store, store->rules_db, key);
-		return undone ? undone : error;
-	}
-	error = record_change(store, key, &none, owners);
-	if (!error && rule->fields & RULE_RATE)
-		error = record_rate(store, key, rule->rate);
-	return error ? error : store_save_old_value(store, key, NULL);
+	if (!error)
+		return record_change(store, worlds, key, &none, value);
+	stop_appending(store);
+	undone = store_pair_del(store, store->rules_db, key);
+	return undone ? undone : error;
 }
 
 int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
 {
 	const __u64 bit = 1ULL << owner;
-	const struct store_owners none = {}, owners = store_owners_with(none, bit, store_deadline_of(store, rule), 0);
+	struct store_value before, after = {};
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-	struct store_value value;
-	struct store_owners now;
-	bool takes_comment;
-	__u64 rate;
-	int error = store_undo_put(store, &key, bit, rule);
+	const int worlds = store_change_undone(store, &key, rule, bit);
+	int error;
 
-	if (error)
-		return error;
+	if (worlds < 0)
+		return worlds;
 	*added = STORE_ADDED;
-	error = put_new(store, rule, &owners, &key, &there);
+	store_value_put(store, &after, bit, rule);
+	error = put_new(store, worlds, rule, &after, &key, &there);
 	if (error != -EEXIST)
 		return error;
-	error = store_value_read(store, &there, &value);
+	error = store_value_read(store, &there, &before);
 	if (error)
 		return error;
 	/* The owner may have the rule already; else it joins the others, or replaces an end or a rate. */
-	rate = store_rate_with(value.rate, &value.owners, bit, rule->rate, store->clock.now_ms);
-	if (value.owners.permanent & bit && rate == value.rate) {
-		*added = STORE_UNCHANGED;
+	after = before;
+	*added = STORE_UNCHANGED;
+	if (!store_value_put(store, &after, bit, rule))
 		return 0;
-	}
-	takes_comment = store_owners_take_comment(&value.owners, bit, rule->comment, store->clock.now_ms);
-	now = store_owners_with(value.owners, bit, store_deadline_of(store, rule), store->clock.now_ms);
-	*added = store_owners_end(&value.owners) || rate != value.rate ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, &key, &there, &now, rate, takes_comment ? rule->comment : NULL);
+	*added = store_owners_end(&before.owners) || before.rate != after.rate ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, worlds, rule, &key, &before, &after);
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
 {
-	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
-	const struct rule_owners left = { rule->owners.permanent & known, rule->owners.timed & known,
-					  rule->owners.timed_ms };
-	const struct store_owners owners = store_owners_from_rule(store, &left);
+	struct store_value value = store_value_from_rule(store, rule);
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
 	int error;
 
-	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
-	error = *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
-	return !error && store_owners_all(&owners) & 1ULL << STORE_BY_HAND ? store_undo_addition(store, &key) : error;
+	*added = STORE_UNCHANGED;
+	store_value_give_up(store, &value, ~store_lists_now(store) & ~BY_HAND);
+	if (!store_owners_all(&value.owners))
+		return 0;
+	*added = STORE_ADDED;
+	error = put_new(store, WORLD_NOW, rule, &value, &key, &there);
+	return !error && store_owners_all(&value.owners) & BY_HAND ? store_undo_addition(store, &key) : error;
 }
 
 /* ---- deleting ---- */
 
-static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *there)
+/* Finds the value in force, as find_value() does. */
+static int value_of(struct store *store, const MDB_val *key, struct store_value *value)
 {
-	static const struct store_owners none;
-	struct rule_key keys[RULE_KEYS_MAX];
-	const size_t count = rule_keys(rule, keys);
-	int error = begin_change(store, key, there, &none);
+	MDB_val there;
+	int error = find_value(store, store->write, key, &there);
 
-	stop_appending(store);
-	if (!error)
-		error = store_pair_del(store, store->rules_db, key);
-	if (!error && rule->fields & RULE_RATE)
-		error = record_rate(store, key, 0);
-	for (size_t i = 0; i < count && !error; i++)
-		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
-	return error;
+	return error ? error : store_value_read(store, &there, value);
 }
 
 int store_del_ended(struct store *store, const struct rule *rule)
 {
+	struct store_value before, after;
 	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), there;
-	struct store_value value;
-	struct store_owners now;
-	int error = find_value(store, store->write, &key, &there);
+	MDB_val key = rule_bytes(rule, bytes);
+	int error = value_of(store, &key, &before);
 
-	if (!error)
-		error = store_value_read(store, &there, &value);
+	after = before;
+	store_value_give_up(store, &after, 0);
+	return error ? error : change_value(store, WORLD_NOW, rule, &key, &before, &after);
+}
+
+/* The owners no longer want the rule. */
+static int give_up(struct store *store, const struct rule *rule, __u64 owners, enum store_deleted *deleted)
+{
+	struct store_value before, after;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes);
+	const int worlds = store_change_undone(store, &key, NULL, owners);
+	int error = worlds < 0 ? worlds : value_of(store, &key, &before);
+
+	*deleted = STORE_NO_SUCH_RULE;
 	if (error)
-		return error;
-	now = store_owners_without(value.owners, 0, store->clock.now_ms);
-	store->is_expiring = true;
-	error = store_owners_all(&now) ? change_value(store, &key, &there, &now, 0, NULL) :
-					 del_value(store, rule, &key, &there);
-	store->is_expiring = false;
-	return error;
+		return error == -ENOENT ? 0 : error;
+	after = before;
+	if (!store_value_give_up(store, &after, owners))
+		return 0;
+	*deleted = store_owners_all(&after.owners) ? STORE_STILL_WANTED : STORE_DELETED;
+	return change_value(store, worlds, rule, &key, &before, &after);
 }
 
 int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
 {
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), there;
-	int error = store_undo_del(store, &key);
-
-	if (!error)
-		error = find_value(store, store->write, &key, &there);
-	if (!error)
-		error = del_value(store, rule, &key, &there);
-	*deleted = error == -ENOENT ? STORE_NO_SUCH_RULE : STORE_DELETED;
-	return error == -ENOENT ? 0 : error;
+	return give_up(store, rule, STORE_ALL_OWNERS, deleted);
 }
 
 int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted)
 {
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), there;
-	struct store_owners now;
-	struct store_value value;
-	int error = store_undo_give_up(store, &key, 1ULL << owner);
-
-	if (!error)
-		error = find_value(store, store->write, &key, &there);
-	if (!error)
-		error = store_value_read(store, &there, &value);
-	if (error == -ENOENT || (!error && !(store_owners_all(&value.owners) & 1ULL << owner))) {
-		*deleted = STORE_NO_SUCH_RULE;
-		return 0;
-	}
-	if (error)
-		return error;
-	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
-	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
-	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &there) :
-					   change_value(store, &key, &there, &now, 0, NULL);
+	return give_up(store, rule, 1ULL << owner, deleted);
 }
 
-static int keep_for_undo(const struct rule *rule, void *context)
+static int keep_undone(const struct rule *rule, void *context)
 {
 	struct store *store = context;
-	const struct store_owners owners = store_owners_from_rule(store, &rule->owners);
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&owners, rule->rate, rule->comment, value_room);
+	const struct store_value value = store_value_from_rule(store, rule);
+	__u8 bytes[RULE_ENCODED_BYTES];
+	const MDB_val key = rule_bytes(rule, bytes);
 
-	return store_save_old_value(store, &key, &value);
+	return store_keep_undone(store, &key, &value);
 }
 
 int store_clear(struct store *store)
@@ -386,19 +336,12 @@ int store_clear(struct store *store)
 	if (error || (!rules.ms_entries && !store_has_earlier_pending(store)))
 		return error;
 	if (store->makes_pending)
-		error = store_each(store, keep_for_undo, store);
+		error = store_each(store, keep_undone, store);
 	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]) && !error; i++)
 		error = store_pairs_drop(store, dropped[i]);
 	if (error)
 		return error;
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		struct store_list *list = &store->lists.lists.list[i];
-
-		if (list->rules || store_has_earlier_pending(store))
-			list->is_edited |= store_lists_edit(store, 1ULL << i & store->lists.known) && list->rules;
-		list->rules = 0;
-	}
-	store->lists.is_changed |= store->lists.known != 0;
+	store_lists_clear(store);
 	store->shapes.count = 0;
 	store->is_changed = true;
 	return 0;

@@ -200,32 +200,34 @@ int store_undone_settings(struct store *store, struct store_settings *settings)
 	return error == -ENOENT ? 0 : error;
 }
 
+static void settings_change(struct store_settings *to, const struct store_settings *wanted)
+{
+	__u8 *bytes = (__u8 *)to;
+
+	for (size_t i = 0; i < sizeof(*to); i++)
+		if (((const __u8 *)wanted)[i] != STORE_SETTING_KEPT)
+			bytes[i] = ((const __u8 *)wanted)[i];
+}
+
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
-	const bool has_undo = store->makes_pending || store_has_earlier_pending(store);
 	const MDB_val key = undo_name();
 	struct undo_settings undo = { .pending_id = store->meta.pending_id };
 	MDB_val value = { sizeof(undo), &undo };
-	struct store_settings now = settings_of(&store->meta);
-	int error = store_undone_settings(store, &undo.settings);
+	const struct store_settings before = settings_of(&store->meta);
+	struct store_settings now = before, undone;
+	int error = store_undone_settings(store, &undone);
 
 	if (error)
 		return error;
-	/* The pending change keeps the first old value. What a later transaction sets outlasts the undo. */
-	for (size_t i = 0; i < sizeof(now); i++) {
-		const __u8 wanted = ((const __u8 *)settings)[i];
-		__u8 *present = (__u8 *)&now + i, *old = (__u8 *)&undo.settings + i;
-		const __u8 later = store->makes_pending ? *old : wanted;
-
-		if (wanted == STORE_SETTING_KEPT)
-			continue;
-		store->is_changed |= *present != wanted || (has_undo && *old != later);
-		*present = wanted;
-		*old = later;
-	}
+	settings_change(&now, settings);
+	undo.settings = undone;
+	if (store_has_earlier_pending(store))
+		settings_change(&undo.settings, settings);
+	store->is_changed |= memcmp(&before, &now, sizeof(now)) || memcmp(&undone, &undo.settings, sizeof(undone));
 	store->meta.settings = now;
 	store->meta.flags &= ~STORE_META_PASSES_HEADERS;
 	if (now.policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS)
 		store->meta.flags |= STORE_META_PASSES_HEADERS;
-	return has_undo ? store_pair_put(store, store->meta_db, &key, &value, 0) : 0;
+	return undo.pending_id ? store_pair_put(store, store->meta_db, &key, &value, 0) : 0;
 }

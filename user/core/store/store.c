@@ -280,7 +280,7 @@ int store_begin(struct store *store)
 	if (!error)
 		error = store_shapes_read(store, store->write, &store->shapes);
 	if (!error)
-		error = store_lists_read(store, store->write, &store->lists);
+		error = store_lists_begin(store);
 	if (!error)
 		error = store_clock_set(&store->clock, &store->meta);
 	if (error)
