@@ -72,9 +72,9 @@ enum { WORLD_NOW = 1, WORLD_UNDONE = 2 };
 
 /* The lists within a transaction, by number. One without a name does not exist. */
 struct store_lists_state {
-	struct store_lists now, undone;                  /* `undone` counts while a change is pending */
+	struct store_lists now, undone;                 /* `undone` counts while a change is pending */
 	char name[1 + STORE_LISTS_MAX][ABI_NAME_BYTES]; /* of the numbers that are taken */
-	__u64 known, imported;                           /* taken numbers; imported in this transaction */
+	__u64 known, imported;                          /* taken numbers; imported in this transaction */
 	bool is_changed;
 };
 

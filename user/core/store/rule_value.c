@@ -68,8 +68,8 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 	*owners = (struct store_owners){ .permanent = is_timed || is_owned ? 0 : BY_HAND };
 	value->rate = 0;
 	*(char *)mempcpy(value->comment, from + head_bytes, length) = '\0';
-	if (length && (strlen(value->comment) != length || !rule_is_plain(value->comment) ||
-		       !rule_is_utf8(value->comment)))
+	if (length &&
+	    (strlen(value->comment) != length || !rule_is_plain(value->comment) || !rule_is_utf8(value->comment)))
 		return -EBADMSG;
 	if (!head)
 		return 0;
