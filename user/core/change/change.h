@@ -32,9 +32,10 @@
  * future content of the store before the commit. It takes the old table's place after the commit, and its policies come
  * with it. A table that must be repaired is replaced too, if it can be: nothing tells which of its entries are of pass rules.
  *
- * Files: session.c opens and closes; rules.c, rule_diff.c say what changes; pending_keys.c keeps its keys; entries.c moves
- * them; filter_change.c has the states of a table; commit.c the order; confirm_and_undo.c and confirm_watchdog.c what
- * --confirm takes back; lockout.c refuses what would cut this host off; query.c says which rule decides about a flow.
+ * Files, from the lowest to the highest; each calls only those before it: names.c; rule_diff.c, query.c (which rule decides
+ * about a flow); pending_keys.c keeps the keys of a change; filter_change.c has the states of a table; entries.c moves the
+ * keys; pending.c has the deadline of what waits for `confirm`; rules.c says what changes; lockout.c refuses what would cut
+ * this host off; commit.c has the order, and the undo; whole_changes.c; session.c opens and closes; confirm_watchdog.c.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H

@@ -25,6 +25,20 @@ void change_forget(struct session *session)
 		filter_drop_successor(&session->filters[i]);
 }
 
+/* After an error the table differs from the store, and the next change repairs it. */
+static void abort_filter(struct session *session, struct filter *filter)
+{
+	struct reason ignored;
+	struct store_info info;
+
+	if (store_info(session->store, &info) || filter->kernel.config->generation == info.generation)
+		return;
+	if (filter->way == FILTER_KEYS_IN && !entries_take_back(session, filter))
+		filter_set_generation(filter, info.generation);
+	else
+		filter_refill(filter, session->store, &ignored);
+}
+
 /* Store and tables become what they were before the change. */
 void change_abort(struct session *session)
 {
@@ -32,7 +46,7 @@ void change_abort(struct session *session)
 
 	store_abort(session->store);
 	for (size_t i = 0; i < session->filters_count; i++) {
-		filter_change_undo(session, &session->filters[i]);
+		abort_filter(session, &session->filters[i]);
 		if (session->confirm_ms)
 			filter_confirm(&session->filters[i]);
 		filter_configure(&session->filters[i], session->store, &ignored);
@@ -76,33 +90,14 @@ int change_begin(struct session *session, struct reason *reason)
 
 /* ---- 3. the tables get the added keys, or new tables are made ---- */
 
-static bool can_replace(const struct filter *filter)
+/* Makes the new table, if one is needed. `keys`: of the store after the change. */
+static int prepare_filter(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason)
 {
-	return filter_can_build_successor(filter, table_slots(&filter->table));
-}
+	const __u64 slots = filter_slots_to_grow_to(filter, keys);
 
-void change_at_once(const struct session *session)
-{
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (can_replace(&session->filters[i]))
-			filter_change_replace(&session->filters[i], FILTER_AT_ONCE);
-}
-
-bool change_can_replace_all(const struct session *session)
-{
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (!can_replace(&session->filters[i]))
-			return false;
-	return true;
-}
-
-void change_replace_all(struct session *session)
-{
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (can_replace(&session->filters[i]))
-			filter_change_replace(&session->filters[i], FILTER_NEW_PLAN);
-		else
-			filter_change_refill(&session->filters[i]);
+	if (filter->way == FILTER_REFILL && slots != table_slots(&filter->table))
+		filter_change_replace(filter, FILTER_TOO_SMALL);
+	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, NULL, slots, reason) : 0;
 }
 
 static int prepare(struct session *session, struct reason *reason)
@@ -131,11 +126,23 @@ static int prepare(struct session *session, struct reason *reason)
 	if (error)
 		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
+		error = prepare_filter(session, &session->filters[i], info.keys, reason);
 	return error;
 }
 
 /* ---- 4. after the commit, the tables lose the deleted keys, or new tables take over ---- */
+
+static int finish_filter(struct session *session, struct filter *filter, struct reason *reason)
+{
+	switch (filter->way) {
+	case FILTER_REPLACE:
+		return filter_switch(filter, reason);
+	case FILTER_REFILL:
+		return filter_refill(filter, session->store, reason);
+	default:
+		return entries_settle(session, filter, reason);
+	}
+}
 
 /*
  * Called only after the commit: before it, the deleted rules are still in the store and must still match. A filter that
@@ -155,7 +162,7 @@ static int finish(struct session *session, struct reason *reason)
 		struct filter *filter = &session->filters[i];
 		struct reason *why = failed ? &ignored : reason;
 
-		error = filter_change_finish(session, filter, why);
+		error = finish_filter(session, filter, why);
 		if (!error)
 			error = filter_configure(filter, session->store, why);
 		if (!error)
@@ -240,5 +247,56 @@ int change_end(struct session *session, int error, struct reason *reason)
 	if (!error)
 		return change_commit(session, reason);
 	change_abort(session);
+	return error;
+}
+
+/* ---- the undo of a pending change ---- */
+
+struct undo_visit {
+	struct session *session;
+	struct reason *reason;
+};
+
+static int undo_rule(const struct rule *rule, bool is_back, void *context)
+{
+	const struct undo_visit *undoing = context;
+	struct change_undone *undone = &undoing->session->undone;
+	enum store_deleted ignored;
+	int error;
+
+	if (!is_back)
+		return change_del(undoing->session, rule, &ignored, undoing->reason);
+	error = rule->timeout_ms < 0 ? 0 : change_put_back(undoing->session, rule, undoing->reason);
+	if (error != -E2BIG)
+		return error;
+	/* Since the change, other commands have used up the shapes. This rule is lost, but the rest is undone. */
+	if (!undone->lost++)
+		undone->reason = *undoing->reason;
+	undoing->reason->text[0] = '\0';
+	return 0;
+}
+
+/* The guard is for rules that an operator gives now. These are those of before. */
+int change_undo(struct session *session, struct reason *reason)
+{
+	struct undo_visit undoing = { session, reason };
+	const struct guard *guard = session->guard;
+	int error;
+
+	session->guard = NULL;
+	error = change_begin(session, reason);
+	if (!error) {
+		session->undone = (struct change_undone){};
+		reason->text[0] = '\0';
+		error = store_undo_each(session->store, undo_rule, &undoing);
+		if (!error)
+			error = store_forget_pending(session->store);
+		if (error && error != -ENOENT && !reason->text[0])
+			reason_set(reason, error, "cannot undo the change: %s", reason_of_write(error));
+		error = change_end(session, error, reason);
+	}
+	if (!error)
+		change_confirm_filters(session);
+	session->guard = guard;
 	return error;
 }

@@ -45,37 +45,33 @@ void filter_change_replace(struct filter *filter, enum filter_cause cause)
 	filter->cause = cause;
 }
 
-int filter_change_prepare(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason)
-{
-	const __u64 slots = filter_slots_to_grow_to(filter, keys);
+/* ---- of all filters ---- */
 
-	if (filter->way == FILTER_REFILL && slots != table_slots(&filter->table))
-		filter_change_replace(filter, FILTER_TOO_SMALL);
-	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, NULL, slots, reason) : 0;
+static bool can_replace(const struct filter *filter)
+{
+	return filter_can_build_successor(filter, table_slots(&filter->table));
 }
 
-int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason)
+void change_at_once(const struct session *session)
 {
-	switch (filter->way) {
-	case FILTER_REPLACE:
-		return filter_switch(filter, reason);
-	case FILTER_REFILL:
-		return filter_refill(filter, session->store, reason);
-	default:
-		return entries_settle(session, filter, reason);
-	}
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (can_replace(&session->filters[i]))
+			filter_change_replace(&session->filters[i], FILTER_AT_ONCE);
 }
 
-/* After an error the table differs from the store, and the next change repairs it. */
-void filter_change_undo(struct session *session, struct filter *filter)
+bool change_can_replace_all(const struct session *session)
 {
-	struct reason ignored;
-	struct store_info info;
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (!can_replace(&session->filters[i]))
+			return false;
+	return true;
+}
 
-	if (store_info(session->store, &info) || filter->kernel.config->generation == info.generation)
-		return;
-	if (filter->way == FILTER_KEYS_IN && !entries_take_back(session, filter))
-		filter_set_generation(filter, info.generation);
-	else
-		filter_refill(filter, session->store, &ignored);
+void change_replace_all(struct session *session)
+{
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (can_replace(&session->filters[i]))
+			filter_change_replace(&session->filters[i], FILTER_NEW_PLAN);
+		else
+			filter_change_refill(&session->filters[i]);
 }

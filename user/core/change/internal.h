@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of change/ share; no other folder includes this. */
+/*
+ * What the files of change/ share; no other folder includes this. From the lowest file to the highest: each calls only those
+ * before it.
+ */
 #ifndef XDP_CUCKOO_CHANGE_INTERNAL_H
 #define XDP_CUCKOO_CHANGE_INTERNAL_H
 
@@ -77,11 +80,17 @@ struct change {
 	struct shape_list shapes;             /* as committed */
 };
 
-/* Ends the current change, if any: frees its keys and the new tables that were not used. */
-void change_forget(struct session *session);
+/* ---- names.c ---- */
 
 /* Sets the reason: the store cannot be written. Returns `error`. */
 int change_unwritten_reason(int error, struct reason *reason);
+
+/* ---- filter_change.c ---- */
+
+void filter_change_begin(struct filter *filter);
+void filter_change_refill(struct filter *filter);
+void filter_change_replace(struct filter *filter, enum filter_cause cause);
+void filter_change_keys_in(struct filter *filter);
 
 /*
  * When prefix lengths are joined anew, no running table fits, and all are replaced. change_can_replace_all(): whether
@@ -117,26 +126,7 @@ int entries_take_back(const struct session *session, struct filter *filter);
  */
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
 
-/* ---- filter_change.c, in the order of a change ---- */
-
-void filter_change_begin(struct filter *filter);
-void filter_change_refill(struct filter *filter);
-void filter_change_replace(struct filter *filter, enum filter_cause cause);
-void filter_change_keys_in(struct filter *filter);
-
-/* Makes the new table, if one is needed. `keys`: of the store after the change. */
-int filter_change_prepare(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason);
-
-/* After the commit: completes the change in the table. filter_change_undo(): after store_abort(). */
-int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason);
-void filter_change_undo(struct session *session, struct filter *filter);
-
-/* ---- lockout.c ---- */
-
-/* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
-int change_record_blocked(struct session *session);
-
-/* ---- confirm_and_undo.c ---- */
+/* ---- pending.c ---- */
 
 /*
  * Moves the deadline of a pending change on, so that it is not undone while its next step runs. ..._by_rule()
@@ -147,6 +137,21 @@ int change_extend_deadline_by_rule(struct session *session, struct reason *reaso
 
 /* The change is complete: starts the time to confirm. If that fails, the operator only gets more time. */
 void change_start_pending(struct session *session);
+
+/* All filters filter again. Returns whether one of them waited for `confirm`. */
+bool change_confirm_filters(struct session *session);
+
+/* ---- lockout.c ---- */
+
+/* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
+int change_record_blocked(struct session *session);
+
+/* ---- commit.c ---- */
+
+/* Ends the current change, if any: frees its keys and the new tables that were not used. */
+void change_forget(struct session *session);
+
+/* ---- whole_changes.c ---- */
 
 /* Undoes the pending change if its time is over. session->undone has the result. */
 void change_undo_overdue(struct session *session);

@@ -7,12 +7,6 @@
 #include "base/advice.h"
 #include "change/internal.h"
 
-int change_unwritten_reason(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot write to the store: %s%s", reason_of_write(error),
-			  error == -ENOSPC ? "; free some space on the disk with the rules (--state)" : "");
-}
-
 /* ---- lists ---- */
 
 int change_say_no_list(const char *filter, const char *list, struct reason *reason)
@@ -212,7 +206,7 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 		return error;
 	error = is_back ? store_put_back(session->store, rule, added) :
 			  store_put(session->store, rule, session->owner, added);
-	if (!error && session->notes_adder && session->owner == STORE_BY_HAND && *added != STORE_UNCHANGED) {
+	if (!error && !is_back && session->notes_adder && session->owner == STORE_BY_HAND && *added != STORE_UNCHANGED) {
 		const struct store_addition addition = { .second = time(NULL), .user = session->adder };
 
 		error = store_addition_put(session->store, rule, &addition);
@@ -348,45 +342,4 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 	reason->text[0] = '\0';
 	error = store_each_expired(session->store, expire_rule, &expiring);
 	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;
-}
-
-/* ---- settings ---- */
-
-int change_settings(struct session *session, const struct store_settings *settings, __s64 confirm_ms,
-		    struct reason *reason)
-{
-	struct store_settings undone;
-	struct store_pending pending;
-	int error = store_undone_settings(session->store, &undone);
-
-	if (!error)
-		error = store_pending(session->store, &pending);
-	if (error)
-		return store_unread_reason(error, reason);
-	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
-	if (pending.rules && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
-	    undone.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
-		return reason_set(reason, -EBUSY,
-				  "a change waits for xdp-cuckoo%s confirm; if it is undone, its pass rules go, but "
-				  "the policy 'no-rule drop' stays; confirm it first",
-				  session_name_option(session->name));
-	error = change_begin(session, reason);
-	if (error)
-		return error;
-	if (confirm_ms)
-		error = change_set_pending(session, confirm_ms, reason);
-	if (!error) {
-		error = store_set_settings(session->store, settings);
-		if (error)
-			reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
-	}
-	return change_end(session, error, reason);
-}
-
-int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)
-{
-	struct store_settings settings = store_settings_kept;
-
-	settings.is_monitor_only = is_on;
-	return change_settings(session, &settings, 0, reason);
 }
