@@ -302,7 +302,7 @@ static int add_kind(struct xdp_cuckoo_filter *filter, unsigned int kind)
 	return xdp_cuckoo_add(filter, &rule);
 }
 
-LIBRARY_TEST(test_what_ends_a_change)
+LOADED_TEST(test_what_ends_a_change)
 {
 	struct xdp_cuckoo_filter *filter;
 	enum xdp_cuckoo_answer answer;
@@ -344,7 +344,7 @@ LIBRARY_TEST(test_a_handle_for_reading_changes_nothing)
 	xdp_cuckoo_close(filter);
 }
 
-LIBRARY_TEST(test_it_does_not_lock_this_host_out)
+LOADED_TEST(test_it_does_not_lock_this_host_out)
 {
 	struct xdp_cuckoo_filter *filter, *forced;
 
@@ -439,7 +439,7 @@ static unsigned int programs_of(const char *name)
 	return found;
 }
 
-LIBRARY_TEST(test_load_outgoing)
+LOADED_TEST(test_load_outgoing)
 {
 	struct xdp_cuckoo_filter *filter, *other;
 	struct xdp_cuckoo_info info;
@@ -469,7 +469,7 @@ LIBRARY_TEST(test_load_outgoing)
 	xdp_cuckoo_close(other);
 }
 
-LIBRARY_TEST(test_load_and_unload)
+LOADED_TEST(test_load_and_unload)
 {
 	struct xdp_cuckoo_filter *filter, *other;
 	struct xdp_cuckoo_info info;
@@ -498,7 +498,7 @@ LIBRARY_TEST(test_load_and_unload)
 	xdp_cuckoo_close(other);
 }
 
-LIBRARY_TEST(test_counts)
+LOADED_TEST(test_counts)
 {
 	struct xdp_cuckoo_count counts[COUNTS + 1] = {};
 	struct xdp_cuckoo_filter *filter;

@@ -220,7 +220,7 @@ LIBRARY_TEST(test_lists_change_together)
 	xdp_cuckoo_close(filter);
 }
 
-LIBRARY_TEST(test_a_large_list_fills_the_running_filter)
+LOADED_TEST(test_a_large_list_fills_the_running_filter)
 {
 	struct xdp_cuckoo_rule *rules = calloc(MANY, sizeof(*rules));
 	struct xdp_cuckoo_filter *filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
@@ -274,7 +274,7 @@ static int sum_up(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_ma
 	return *rules == 2 ? 55 : 0;
 }
 
-LIBRARY_TEST(test_counts_by_rule)
+LOADED_TEST(test_counts_by_rule)
 {
 	struct xdp_cuckoo_filter *filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1"), absent = parsed("192.0.2.77");
@@ -306,7 +306,7 @@ static int see(const struct xdp_cuckoo_sample *sample, void *context)
 	return 0;
 }
 
-LIBRARY_TEST(test_one_listener_at_a_time)
+LOADED_TEST(test_one_listener_at_a_time)
 {
 	struct xdp_cuckoo_filter *filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE), *second;
 	struct xdp_cuckoo_sampled sampled;
@@ -341,7 +341,7 @@ LIBRARY_TEST(test_one_listener_at_a_time)
 }
 
 /* While it is not read for longer than its lease, another listener gets the samples; and then it again. */
-LIBRARY_TEST(test_a_listener_that_does_not_read)
+LOADED_TEST(test_a_listener_that_does_not_read)
 {
 	struct xdp_cuckoo_filter *slow = open_filter(f, NULL, XDP_CUCKOO_CHANGE), *other;
 	struct pollfd file = { .events = POLLIN };

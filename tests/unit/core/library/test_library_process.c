@@ -117,7 +117,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-LIBRARY_TEST(test_threads_with_handles_of_their_own)
+LOADED_TEST(test_threads_with_handles_of_their_own)
 {
 	struct worker workers[THREADS];
 	struct xdp_cuckoo_filter *filter;
@@ -210,7 +210,7 @@ LIBRARY_TEST(test_a_child_of_a_change_does_not_prolong_it)
 }
 
 /* -EEXIST would mean that the rule is in force. */
-LIBRARY_TEST(test_a_store_that_goes_away)
+LOADED_TEST(test_a_store_that_goes_away)
 {
 	struct xdp_cuckoo_filter *filter;
 	char command[128];
@@ -245,7 +245,7 @@ static int try_as_other_user(const struct fixture *f, const char *own)
 	return wrong;
 }
 
-LIBRARY_TEST(test_a_process_without_permission)
+LOADED_TEST(test_a_process_without_permission)
 {
 	struct xdp_cuckoo_filter *filter;
 	char own[80];
@@ -355,7 +355,7 @@ static int redirect(int fd, int file)
 	return before;
 }
 
-LIBRARY_TEST(test_the_library_prints_nothing)
+LOADED_TEST(test_the_library_prints_nothing)
 {
 	struct xdp_cuckoo_filter *filter;
 	int file, out, err;
@@ -412,7 +412,7 @@ static int look_at_descriptors(const struct xdp_cuckoo_rule *rule, void *before)
 	return 0;
 }
 
-LIBRARY_TEST(test_descriptors)
+LOADED_TEST(test_descriptors)
 {
 	bool before[DESCRIPTORS], open[DESCRIPTORS];
 	struct xdp_cuckoo_filter *filter;
@@ -437,7 +437,7 @@ LIBRARY_TEST(test_descriptors)
 }
 
 /* As a daemon may do it. What it printed later went into the lock file of the store. */
-LIBRARY_TEST(test_a_standard_file_that_is_closed_later)
+LOADED_TEST(test_a_standard_file_that_is_closed_later)
 {
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
 	struct xdp_cuckoo_filter *filter;
