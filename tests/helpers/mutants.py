@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """mutants.py FOLDER SEED COUNT: draws changes of single lines in a folder of the tree, builds each in a copy, and runs the
-unit tests of the core as `make check` does: first those of the folder, then all others. Prints the changes that no test notices."""
+unit tests as `make check` does, those of the core alone for a folder of the core: first those of the folder, then all others. Prints the changes that no test notices."""
 import os
 import random
 import re
@@ -82,8 +82,9 @@ def is_noticed(programs):
 
 def main():
     folder, seed, count = sys.argv[1].rstrip("/"), int(sys.argv[2]), int(sys.argv[3])
-    tests = subprocess.run(["git", "ls-files", "tests/unit/core/*/test_*.c", "tests/unit/packets/test_*.c"], capture_output=True,
-                           text=True, check=True).stdout.split()
+    is_core = not folder.startswith("user/") or folder.startswith("user/core")
+    patterns = ["tests/unit/core/*/test_*.c", "tests/unit/packets/test_*.c"] if is_core else ["tests/unit/*/test_*.c"]
+    tests = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=True).stdout.split()
     programs = [f"{BUILD}/{name[:-2]}" for name in sorted(tests, key=os.path.getsize)]
     own = f"{BUILD}/tests/unit/" + (folder[5:] if folder.startswith("user/") else "packets")
     first = [name for name in programs if name.startswith(own)]

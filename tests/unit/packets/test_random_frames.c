@@ -72,7 +72,7 @@ static void add_tag(struct frame *frame)
 }
 
 /* Replaces the rest of the frame by the rest of another packet. */
-static void splice(struct frame *frame)
+static void splice_parts(struct frame *frame)
 {
 	const struct packet_frame *other = &frames[below(PACKETS)];
 	const size_t at = below(frame->length + 1), from = below(other->length + 1);
