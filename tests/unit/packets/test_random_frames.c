@@ -86,7 +86,7 @@ static void splice_parts(struct frame *frame)
 static void change(struct frame *frame)
 {
 	static void (*const changes[])(struct frame * frame) = { set_byte, set_byte, flip_bit, flip_bit,
-								 cut,      pad,      add_tag,  splice };
+								 cut,      pad,      add_tag,  splice_parts };
 
 	for (size_t count = below(CHANGES_MAX); count && frame->length; count--)
 		changes[below(COUNT(changes))](frame);
