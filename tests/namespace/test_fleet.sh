@@ -642,7 +642,7 @@ test_a_publish_is_tried() {
 	assert_shows '"removed": 0' publish --json del 192.0.2.9 --list bad --dry-run
 	assert_shows '"removed": 2' publish --json del 192.0.2.1 192.0.2.3 --list bad --dry-run
 	assert_equal "$log" "$(redis XLEN xc:default:L:bad:log)" "entries"
-	assert_fails 2 'takes no --dry-run' publish rename bad worse --dry-run
+	assert_fails 2 'takes no --dry-run' publish delete-list bad --dry-run
 }
 
 test_two_replace_one_list() {
@@ -867,6 +867,13 @@ test_staged_rules_are_for_staged_hosts() {
 		assert_status 1 publish "$verb" bad
 		assert_error "nothing is staged for the list 'bad' at the broker"
 	done
+	case_begin "a staged rule of a newer version"
+	assert_status 0 publish add 192.0.2.3 --list bad --stage
+	redis HSET xc:default:L:bad.next:b:0 'frobnicate 1' 0 >/dev/null
+	assert_status 1 publish release bad
+	assert_error "nothing was changed: this version cannot read a rule of the list 'bad.next': .*frobnicate"
+	redis HDEL xc:default:L:bad.next:b:0 'frobnicate 1' >/dev/null
+	assert_status 0 publish abort bad
 	case_begin "what is staged during a release stays"
 	assert_status 0 publish add 192.0.2.3 --list bad --stage
 	wait_for "the staged rule" dropped 192.0.2.3

@@ -99,56 +99,24 @@ test_an_older_epoch_is_held() {
 	dropped 192.0.2.2 || fail "the newer rule is not applied"
 }
 
-test_lists_are_deleted_and_renamed() {
+test_lists_are_deleted() {
 	fleet
 	sed -i 's/^lists = bad/lists = bad worse/' "$FLEET_CONF"
 	follow_start
 	seq 1 150 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	case_begin "a rule of a newer version"
-	redis HSET xc:default:L:bad:b:0 'frobnicate 1' 0 >/dev/null
-	assert_status 1 publish rename bad worst
-	assert_error "nothing was changed: this version cannot read a rule of the list 'bad': .*frobnicate"
-	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
-	redis HDEL xc:default:L:bad:b:0 'frobnicate 1' >/dev/null
-	case_begin "a new name that a host does not follow"
-	assert_status 1 publish rename bad worst
-	assert_error "the host 'h1' does not have 'worst' yet; write it into .lists."
-	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
-	assert_status 0 publish delete-list worst
-	assert_output '^rules: +150$'
-	case_begin "a new name, and a host that may not have the list of this name"
-	redis SET xc:default:host:h2 'no hash' >/dev/null
-	assert_status 1 publish rename bad worse --wait 100
-	assert_error "both lists are there now: the report of the host 'h2' cannot be read"
-	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules of the old list"
-	assert_status 0 xc fleet forget h2 --config "$FLEET_CONF"
-	case_begin "a rule that comes into the old list meanwhile"
-	assert_status 0 publish add 203.0.113.8 --list bad --wait 100
-	kill -STOP "$FOLLOW_PID"
-	publish rename bad worse --wait 100 >"$STATE/rename.out" 2>&1 &
-	rename_pid=$!
-	on_exit "end $rename_pid"
-	wait_for "the new list" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER HGET xc:default:L:worse:meta rules | grep 151"
-	assert_status 0 publish add 203.0.113.9 --list bad
-	kill -CONT "$FOLLOW_PID"
-	rename_status=0
-	wait "$rename_pid" || rename_status=$?
-	assert_equal 1 "$rename_status" "the status of the rename"
-	grep -q "somebody has changed 'bad' meanwhile" "$STATE/rename.out" || fail "it says: $(cat "$STATE/rename.out")"
-	assert_status 0 publish del 203.0.113.8 --list worse
-	assert_status 0 publish del 203.0.113.8 --list bad
-	assert_status 0 publish del 203.0.113.9 --list bad
-	assert_status 0 publish rename bad worse --wait 100 --json
+	for list in bad worse; do
+		assert_status 0 publish batch "$STATE/lines" --list "$list" --wait 100
+	done
+	assert_status 0 publish delete-list bad --json
 	"$HELPERS/json_check" <"$STATE/out" || fail "this is no JSON value: $(cat "$STATE/out")"
 	assert_output '"deleted_list": "bad"'
 	gone() {
 		[ -z "$(xc list --list bad)" ]
 	}
-	wait_for "the old list to go" gone
-	assert_equal 150 "$(xc list --list worse | wc -l)" "rules of the new list"
+	wait_for "the list to go" gone
+	assert_equal 150 "$(xc list --list worse | wc -l)" "rules of the other list"
 	dropped 198.51.100.7 || fail "the rules are gone"
-	assert_equal '' "$(redis KEYS 'xc:default:L:bad:*' | grep -v ':hosts$')" "keys of the old list"
+	assert_equal '' "$(redis KEYS 'xc:default:L:bad:*' | grep -v ':hosts$')" "keys of the deleted list"
 	case_begin "deleted, with a host that is away"
 	follow_kill
 	assert_status 0 publish delete-list worse
@@ -160,71 +128,11 @@ test_lists_are_deleted_and_renamed() {
 	case_begin "the name is used again"
 	assert_status 0 publish add 192.0.2.1 --list worse
 	wait_for "the rule" dropped 192.0.2.1
-	assert_status 2 publish rename bad
-	assert_error 'which list, and what is its new name'
-}
-
-# h2 has another store and name, and no stage.
-test_a_staged_deletion() {
-	fleet 'staged = yes'
-	sed 's/^host = .*//; s/^staged = yes/host = h2/' "$FLEET_CONF" >"$STATE/h2.conf"
-	grep -q '^host = ' "$STATE/h2.conf" || fail "no host in $STATE/h2.conf"
-	follow_start
-	seq 1 150 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	# Prints how many rules the other host has, after it is level, or the broker has no list any more.
-	rules_of_h2() {
-		in_tx timeout 20 "$TOOL" --state "$STATE/h2" follow --once --config "$STATE/h2.conf" >>"$STATE/h2.log" 2>&1 ||
-			tail -n 1 "$STATE/h2.log" | grep -q "the broker has no list 'bad'\$"
-		in_tx "$TOOL" --state "$STATE/h2" list --list bad | wc -l
-	}
-	assert_equal 150 "$(rules_of_h2)" "rules of h2"
-	case_begin "staged"
-	assert_status 1 publish delete-list worse --stage
-	assert_error "the broker has no list 'worse'"
-	assert_status 0 publish delete-list bad --stage
-	assert_output '^staged deletion: +bad$'
-	wait_for "the rules to go from h1" passed 198.51.100.7
-	assert_equal 150 "$(rules_of_h2)" "rules of h2"
-	assert_equal 150 "$(redis HGET xc:default:L:bad:meta rules)" "rules at the broker"
-	wait_for "the report" reported "level .*list 'bad': its deletion is staged"
-	grep -Eq '^bad +150 +1 .* staged' "$STATE/out" || fail "fleet status does not show that the deletion is staged"
-	case_begin "the follower starts anew, and the list goes on"
-	follow_kill
-	follow_start
-	assert_status 0 publish add 192.0.2.1 --list bad
-	sleep 7
-	passed 192.0.2.1 || fail "h1 has taken a rule of a list that leaves it"
-	assert_equal 151 "$(rules_of_h2)" "rules of h2"
-	case_begin "taken back"
-	assert_status 0 publish abort bad
-	assert_output '^kept list: +bad$'
-	wait_for "the rules" dropped 198.51.100.7
-	dropped 192.0.2.1 || fail "h1 lacks a rule"
-	wait_for "the report" reported 'level'
-	case_begin "with staged rules"
-	assert_status 0 publish add 192.0.2.2 --list bad --stage
-	assert_status 1 publish delete-list bad --stage
-	assert_error "1 rules of the list 'bad' are staged; release or abort them first"
-	assert_status 0 publish release bad
-	assert_equal 152 "$(rules_of_h2)" "rules of h2"
-	case_begin "released"
-	assert_status 0 publish delete-list bad --stage
-	wait_for "the rules to go from h1" passed 198.51.100.7
-	assert_status 0 publish add 192.0.2.3 --list bad --stage
-	assert_status 1 publish release bad
-	assert_error 'so are 1 rules; abort, and begin again'
-	assert_status 0 publish abort bad
-	wait_for "the rules" dropped 198.51.100.7
-	assert_status 0 publish delete-list bad --stage
-	wait_for "the rules to go from h1" passed 198.51.100.7
-	assert_status 0 publish release bad
-	assert_output '^deleted list: +bad$'
-	assert_equal '' "$(redis HGET xc:default:accept stage:bad)" "the mark"
-	assert_equal 0 "$(rules_of_h2)" "rules of h2"
-	case_begin "the name is used again"
-	assert_status 0 publish add 192.0.2.4 --list bad
-	wait_for "the rule" dropped 192.0.2.4
+	case_begin "what went"
+	assert_status 2 publish rename bad worse
+	assert_error 'publish has no rename: import the rules into the new list'
+	assert_status 2 publish delete-list bad --stage
+	assert_error 'delete-list takes no --stage'
 }
 
 # Pauses grow with the number of hosts, which any host can forge.

@@ -456,7 +456,7 @@ test_root_keeps_what_the_command_needs() {
 		MAY_FAIL=3 BOUND='dac_read_search dac_override fowner chown' keeps '' fleet $verb --config "$STATE/fleet"
 	done
 	for verb in 'add 192.0.2.1 --list bad' 'add 192.0.2.1 --list bad --dry-run' "import $STATE/list --list bad" \
-		'panic on' 'accept bad' 'delete-list bad' 'rename a b' 'release bad' 'resend --list bad'; do
+		'panic on' 'accept bad' 'delete-list bad' 'release bad' 'resend --list bad'; do
 		# shellcheck disable=SC2086 # words
 		MAY_FAIL=3 BOUND='dac_read_search' keeps '' publish $verb --config "$STATE/fleet"
 	done

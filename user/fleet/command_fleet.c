@@ -134,10 +134,9 @@ static enum command_status print_view(const struct fleet_view *view, const char 
 		const struct fleet_list *list = &view->lists[i];
 
 		json_array_append_new(lists,
-				      json_pack("{s:o, s:I, s:I, s:s, s:s}", "list", output_string(list->name), "rules",
+				      json_pack("{s:o, s:I, s:I, s:s}", "list", output_string(list->name), "rules",
 						(json_int_t)list->head.rules, "hosts", (json_int_t)list->hosts, "last",
-						fleet_position_format(list->head.last, last), "deletion",
-						list->is_leaving ? "staged" : ""));
+						fleet_position_format(list->head.last, last)));
 	}
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		const struct fleet_host *host = &view->hosts[i];
@@ -188,7 +187,7 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 		if (*view->lists[i].broken.text)
 			status = command_fail(STATUS_NO, "list '%s': %s", view->lists[i].name,
 					      view->lists[i].broken.text);
-		else if (!view->lists[i].hosts && view->lists[i].head.rules && !view->lists[i].is_leaving &&
+		else if (!view->lists[i].hosts && view->lists[i].head.rules &&
 			 !fleet_is_staged(view->lists[i].name))
 			status = command_fail(STATUS_NO, "nobody follows the list '%s'", view->lists[i].name);
 	return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* publish: changes a list of a fleet, at its broker. publish_lists.c has import, release, abort, delete-list and rename. */
+/* publish: changes a list of a fleet, at its broker. publish_lists.c has import, release, abort and delete-list. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -391,17 +391,15 @@ static const struct verb {
 	{ "batch", LIST_OPTION, publish_batch },         { "import", LIST_OPTION, publish_import },
 	{ "release", LIST_OPERAND, publish_stage_end },  { "abort", LIST_OPERAND, publish_stage_end },
 	{ "resend", LIST_OPTION, publish_resend },       { "panic", NO_LIST, publish_panic },
-	{ "accept", LIST_OPERAND, publish_accept },      { "rename", LIST_OPERAND, publish_rename },
-	{ "delete-list", LIST_OPERAND, publish_delete },
+	{ "accept", LIST_OPERAND, publish_accept },      { "delete-list", LIST_OPERAND, publish_delete },
 };
 
 /* Fills in list and directory. */
 static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
 {
 	const struct invocation *invocation = publishing->invocation;
-	const int words = verb->run == publish_rename ? 3 : 2;
 	const char *list = verb->list != LIST_OPERAND ? invocation->list_name :
-			   invocation->count == words ? invocation->operands[words - 1] :
+			   invocation->count == 2     ? invocation->operands[1] :
 							NULL;
 	char store[4000];
 
@@ -412,7 +410,6 @@ static enum command_status prepare(struct publishing *publishing, const struct v
 		return STATUS_DONE;
 	if (!list)
 		return command_fail(STATUS_USAGE,
-				    words == 3                 ? "publish %s: which list, and what is its new name?" :
 				    verb->list == LIST_OPERAND ? "publish %s: which list?" :
 								 "publish %s: of which list? Say --list NAME",
 				    verb->name);
@@ -442,8 +439,8 @@ static enum command_status run_publish(const struct invocation *invocation)
 		{ invocation->timeout_ms, "timeout", "add batch import" },
 		{ invocation->action, "action", "import" },
 		{ invocation->is_new_only, "new-only", "import" },
-		{ invocation->is_staged, "stage", "add del batch import release abort resend delete-list" },
-		{ invocation->wait_percent, "wait", "add del batch import release abort resend rename" },
+		{ invocation->is_staged, "stage", "add del batch import release abort resend" },
+		{ invocation->wait_percent, "wait", "add del batch import release abort resend" },
 	};
 	struct publishing publishing = { .invocation = invocation };
 	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
@@ -452,9 +449,12 @@ static enum command_status run_publish(const struct invocation *invocation)
 	publishing.publisher.broker.connection.fd = publishing.publisher.outbox.fd = -1;
 	while (verb < end && strcmp(verb->name, invocation->operands[0]))
 		verb++;
+	if (verb == end && !strcmp(invocation->operands[0], "rename"))
+		return command_fail(STATUS_USAGE, "publish has no rename: import the rules into the new list, write it "
+						  "into `lists` of all hosts, then publish delete-list");
 	if (verb == end)
 		return command_fail_choices("publish", invocation->operands[0],
-					    "add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list");
+					    "add|del|batch|import|release|abort|resend|panic|accept|delete-list");
 	/* An option that a verb would ignore is more likely a misunderstanding than meant. */
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (options[i].is_given && !strstr(options[i].verbs, verb->name))
@@ -477,7 +477,7 @@ static enum command_status run_publish(const struct invocation *invocation)
 const struct command command_publish = {
 	.name = "publish",
 	.usage =
-		"add|del|batch|import|release|abort|resend|panic|accept|rename|delete-list [RULE|FILE|LIST|on|off] "
+		"add|del|batch|import|release|abort|resend|panic|accept|delete-list [RULE|FILE|LIST|on|off] "
 		"--list NAME [--replace] [--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv|iptables|p2p|dshield] "
 		"[--action drop|pass|monitor] [--new-only] [--strict] [--dry-run] [--force] [--config FILE]",
 	.min = 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* publish import, release, abort, delete-list, rename: change many rules of a list, as it is at the broker. */
+/* publish import, release, abort, delete-list: change many rules of a list, as it is at the broker. */
 #include "fleet/commands.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fleet/publisher.h"
-#include "fleet/hosts.h"
 #include "fleet/fleet.h"
 #include "fleet/snapshot.h"
 #include "io/output.h"
@@ -32,7 +31,7 @@ static int take_state(char *line, size_t length, void *context)
 	bool is_added;
 
 	(void)length;
-	/* A rule that this version cannot read stays as it is: see read_rules(). */
+	/* A rule that this version cannot read stays as it is: see read_stage(). */
 	if (log_line_parse(line, state->now_ms, &rule, &is_added, &state->bad))
 		return 0;
 	if (!is_added)
@@ -220,8 +219,8 @@ enum command_status publish_import(struct publishing *publishing)
 
 /* ---- stages ---- */
 
-/* Opens the publisher of publishing->list, and reads the rules of the list `from` at *at. `is_copied`: also adds them. */
-static enum command_status read_rules(struct publishing *publishing, const char *from, bool is_copied,
+/* Opens the publisher of the list, and reads the staged rules, of the list `staged` at *at. `is_released`: also adds them. */
+static enum command_status read_stage(struct publishing *publishing, const char *staged, bool is_released,
 				      struct state_reader *state, struct fleet_position *at)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
@@ -230,116 +229,39 @@ static enum command_status read_rules(struct publishing *publishing, const char 
 
 	if (status != STATUS_DONE)
 		return status;
-	error = read_state(&publishing->publisher, from, state, at, &reason);
+	error = read_state(&publishing->publisher, staged, state, at, &reason);
 	if (!error && *state->bad.text)
 		return command_fail(STATUS_NO,
-				    "nothing was changed: this version cannot read a rule of the list '%s': %s", from,
+				    "nothing was changed: this version cannot read a rule of the list '%s': %s", staged,
 				    state->bad.text);
-	for (size_t i = 0; i < state->rules.count && !error && is_copied; i++) {
+	if (!error && !state->rules.count)
+		return command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
+	for (size_t i = 0; i < state->rules.count && !error && is_released; i++) {
 		struct rule rule;
 
 		rule_set_get(&state->rules, i, &rule);
 		if (rule.timeout_ms >= 0)
 			error = publisher_put(&publishing->publisher, &rule, true, &reason);
 	}
-	if (!error && is_copied)
+	if (!error && is_released)
 		error = publisher_flush(&publishing->publisher, &reason);
 	if (error)
 		return publish_fail(publishing, error, &reason);
-	return is_copied ? publish_report(publishing) : STATUS_DONE;
-}
-
-/* Deletes `list`, which need not be the list of the publisher. */
-static enum command_status delete_list(struct publishing *publishing, const char *list)
-{
-	struct publisher *publisher = &publishing->publisher;
-	struct reason reason;
-	__u64 rules;
-	int error;
-
-	if (publisher->outbox.count)
-		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas", list,
-				    publisher->outbox.count);
-	error = functions_delete(&publisher->broker, publisher->fleet, list,
-				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
-	if (error == -ENOENT)
-		return command_fail(STATUS_NO, "%s", reason.text);
-	if (error)
-		return fleet_fail(error, &reason);
-	publish_answer(publishing, json_pack("{s:s, s:I}", "deleted_list", list, "rules", (json_int_t)rules));
-	return STATUS_DONE;
-}
-
-/*
- * A list has staged rules or a staged deletion, but not both: a release could not do both. *rules: the number of staged
- * rules. *is_leaving: the deletion is staged.
- */
-static enum command_status look_at_stage(struct publishing *publishing, __u64 *rules, bool *is_leaving)
-{
-	struct publisher *publisher = &publishing->publisher;
-	char staged[2 * ABI_NAME_BYTES];
-	struct list_head head = {};
-	struct reason reason;
-	int error;
-
-	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
-	error = functions_is_leaving(&publisher->broker, publisher->fleet, publishing->list, is_leaving, &reason);
-	if (error == -EREMOTEIO) {
-		output_note("cannot see whether the deletion of the list is staged: %s", reason.text);
-		error = 0;
-	}
-	if (!error)
-		error = list_head_read(&publisher->broker, publisher->fleet, staged, &head, &reason);
-	*rules = head.rules;
-	return error ? fleet_fail(error, &reason) : STATUS_DONE;
-}
-
-/* Stages the deletion, or takes that back. */
-static enum command_status stage_deletion(struct publishing *publishing, bool is_on)
-{
-	struct publisher *publisher = &publishing->publisher;
-	struct reason reason;
-	__u64 rules;
-	int error =
-		functions_stage_deletion(&publisher->broker, publisher->fleet, publisher->list, is_on, &rules, &reason);
-
-	if (error)
-		return error == -ENOENT ? command_fail(STATUS_NO, "%s", reason.text) : fleet_fail(error, &reason);
-	publish_answer(publishing, json_pack("{s:s, s:I}", is_on ? "staged_deletion" : "kept_list", publisher->list,
-					     "rules", (json_int_t)rules));
-	return STATUS_DONE;
+	return is_released ? publish_report(publishing) : STATUS_DONE;
 }
 
 enum command_status publish_stage_end(struct publishing *publishing)
 {
 	const bool is_released = !strcmp(publishing->invocation->operands[0], "release");
-	enum command_status status = publish_open(publishing, publishing->list);
 	char staged[2 * ABI_NAME_BYTES];
 	struct state_reader state = {};
 	struct fleet_position at = {};
+	enum command_status status;
 	struct reason reason;
-	bool is_leaving = false;
-	__u64 rules = 0;
 	int error = 0;
 
-	if (status == STATUS_DONE)
-		status = look_at_stage(publishing, &rules, &is_leaving);
-	if (status == STATUS_DONE && !is_leaving && !rules)
-		status = command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
-	else if (status == STATUS_DONE && is_leaving && is_released && rules)
-		status =
-			command_fail(STATUS_NO,
-				     "the deletion of the list '%s' is staged, and so are %llu rules; abort, and begin "
-				     "again",
-				     publishing->list, (unsigned long long)rules);
-	else if (status == STATUS_DONE && is_leaving)
-		status = is_released ? delete_list(publishing, publishing->list) : stage_deletion(publishing, false);
-	publisher_close(&publishing->publisher);
-	/* An abort goes on if rules are staged too. */
-	if (status != STATUS_DONE || (is_leaving && (is_released || !rules)))
-		return status;
 	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
-	status = read_rules(publishing, staged, is_released, &state, &at);
+	status = read_stage(publishing, staged, is_released, &state, &at);
 	publisher_close(&publishing->publisher);
 	if (status == STATUS_DONE)
 		status = publish_open(publishing, staged);
@@ -365,76 +287,28 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	return status == STATUS_DONE && !is_released ? publish_report(publishing) : status;
 }
 
-/* ---- delete-list, rename ---- */
+/* ---- delete-list ---- */
 
 enum command_status publish_delete(struct publishing *publishing)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
-	__u64 rules = 0;
-	bool is_leaving;
-
-	if (status != STATUS_DONE || !publishing->invocation->is_staged)
-		return status == STATUS_DONE ? delete_list(publishing, publishing->list) : status;
-	status = look_at_stage(publishing, &rules, &is_leaving);
-	if (status == STATUS_DONE && rules)
-		return command_fail(STATUS_NO, "%llu rules of the list '%s' are staged; release or abort them first",
-				    (unsigned long long)rules, publishing->list);
-	return status == STATUS_DONE ? stage_deletion(publishing, true) : status;
-}
-
-enum command_status publish_rename(struct publishing *publishing)
-{
-	const char *old = publishing->invocation->operands[1], *list = publishing->list;
-	const char *option = session_name_option(publishing->invocation->name);
 	struct publisher *publisher = &publishing->publisher;
-	const struct fleet_host *late = NULL;
-	struct fleet_position at, copied;
-	struct state_reader state = {};
-	struct list_head head = {};
-	enum command_status status;
-	struct fleet_view view;
 	struct reason reason;
+	__u64 rules;
 	int error;
 
-	if (!session_is_name(old) || !strcmp(old, list))
-		return command_fail(STATUS_USAGE, "publish rename: '%s' is no name of another list", old);
-	status = read_rules(publishing, old, true, &state, &copied);
-	rule_set_close(&state.rules);
 	if (status != STATUS_DONE)
 		return status;
-	/* Hosts must have the new list before they lose the old one. */
-	error = fleet_view_open(&view, &publisher->broker, publisher->options, publisher->fleet, &reason);
-	for (size_t i = 0; i < view.hosts_count && !error; i++) {
-		const struct fleet_host *host = &view.hosts[i];
-
-		if (!host->fields ||
-		    (fleet_host_at(host, old, &at) &&
-		     (!fleet_host_at(host, list, &at) || fleet_position_compare(at, publisher->last) < 0)))
-			late = host;
-	}
+	if (publisher->outbox.count)
+		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas",
+				    publisher->list, publisher->outbox.count);
+	error = functions_delete(&publisher->broker, publisher->fleet, publisher->list,
+				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
+	if (error == -ENOENT)
+		return command_fail(STATUS_NO, "%s", reason.text);
 	if (error)
-		status = fleet_fail(error, &reason);
-	else if (late && !late->fields)
-		status =
-			command_fail(STATUS_NO,
-				     "both lists are there now: the report of the host '%s' cannot be read, so it may not have "
-				     "'%s' yet; if it is gone: xdp-cuckoo%s fleet forget %s; then say this again",
-				     late->name, list, option, late->name);
-	else if (late)
-		status =
-			command_fail(STATUS_NO,
-				     "both lists are there now: the host '%s' does not have '%s' yet; write it into `lists` of "
-				     "all hosts, then say this again",
-				     late->name, list);
-	fleet_view_close(&view);
-	/* With --wait, minutes may have passed since the old list was read. */
-	if (status == STATUS_DONE && list_head_read(&publisher->broker, publisher->fleet, old, &head, &reason))
-		status = command_fail(STATUS_SYSTEM, "%s", reason.text);
-	else if (status == STATUS_DONE && fleet_position_compare(head.last, copied))
-		status =
-			command_fail(STATUS_NO,
-				     "both lists are there now: somebody has changed '%s' meanwhile; a rule that was deleted "
-				     "there is still in '%s': delete it there too, then say this again",
-				     old, list);
-	return status == STATUS_DONE ? delete_list(publishing, old) : status;
+		return fleet_fail(error, &reason);
+	publish_answer(publishing,
+		       json_pack("{s:s, s:I}", "deleted_list", publisher->list, "rules", (json_int_t)rules));
+	return STATUS_DONE;
 }

@@ -65,8 +65,6 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 /* Reads the staged rules, for `release` adds them to the list, then empties the stage. */
 enum command_status publish_stage_end(struct publishing *publishing);
 
-/* Copies the rules to the other name, and deletes the list when no host follows only that. */
-enum command_status publish_rename(struct publishing *publishing);
 enum command_status publish_delete(struct publishing *publishing);
 
 #endif

@@ -25,7 +25,6 @@
 #define FLEET_ID_BYTES 33
 #define FLEET_HOST_BYTES 65
 #define FLEET_HOST_EXPIRE_S (7 * 86400)
-#define FLEET_LEAVING "stage:" /* before a list's name, in the hash "accept": hosts with staged = yes delete the list */
 
 /* EPOCH-SEQ, as the broker numbers the entries of a list: fleet.lua explains epochs. 0-0: before the first. */
 struct fleet_position {

@@ -26,7 +26,7 @@
 -- A publisher may also write the keys of its list without these functions, so they may hold anything. An error must not
 -- leave the state changed and the log as it was: publish first reads what it needs, then writes the log, then the state.
 
-local VERSION = 8      -- of this file; fleet init replaces an older one
+local VERSION = 9      -- of this file; fleet init replaces an older one
 local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
 local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
 local ENTRY_LINES = 1000
@@ -333,24 +333,11 @@ local function delete(keys, args)
     return false
   end
   redis.call('HSET', keys[2], args[1], args[2])
-  redis.call('HDEL', keys[2], 'stage:' .. args[1])
   for bucket = 0, (number_of(head[2], 1, BUCKETS_MAX) or 0) - 1 do
     redis.call('UNLINK', prefix .. 'b:' .. integer(bucket))
   end
   redis.call('UNLINK', prefix .. 'ends', prefix .. 'hosts', prefix .. 'refused', prefix .. 'log', keys[1])
   return tonumber(head[1] or 0)
-end
-
--- Lets hosts with staged = yes delete the list, or takes that back: the field "stage:LIST" of "accept". KEYS: as above.
--- ARGS: the list; on or off. Returns how many rules the list has; nil: there is no list, or no deletion to take back.
-local function stage_deletion(keys, args)
-  local rules = redis.call('HGET', keys[1], 'rules')
-  if args[2] == 'on' and rules then
-    redis.call('HSET', keys[2], 'stage:' .. args[1], integer(now_ms()))
-  elseif args[2] == 'on' or redis.call('HDEL', keys[2], 'stage:' .. args[1]) == 0 then
-    return false
-  end
-  return tonumber(rules or 0)
 end
 
 redis.register_function('xc_init', init)
@@ -360,5 +347,4 @@ redis.register_function('xc_reserve', reserve)
 -- These work on a broker that is out of memory, too: panic must always, and a deletion makes room.
 local always = { 'allow-oom' }
 redis.register_function({ function_name = 'xc_delete', callback = delete, flags = always })
-redis.register_function({ function_name = 'xc_stage_deletion', callback = stage_deletion, flags = always })
 redis.register_function({ function_name = 'xc_panic', callback = panic, flags = always })

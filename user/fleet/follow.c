@@ -100,12 +100,6 @@ static enum follow_state state_of(const struct following *following, size_t i)
 	return fleet_position_compare(list->at, following->last[i]) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
 }
 
-/* Whether the staged deletion of the list is done here: only then a list that is level has a text in `why`. */
-static bool has_left(const struct following *following, size_t i)
-{
-	return state_of(following, i) == FOLLOW_LEVEL && *following->why[i].text;
-}
-
 static bool is_missing(const struct following *following, size_t i)
 {
 	const struct apply_list *list = &following->apply.lists[i];
@@ -125,8 +119,6 @@ static size_t write_lists(const struct following *following, char text[REPORT_BY
 		const struct fleet_position refused_at = list->refused_count ? list->refused_at :
 									       (struct fleet_position){};
 
-		if (has_left(following, i))
-			continue;
 		used += snprintf(text + used, REPORT_BYTES - used, "at:%s %s\n", list->name,
 				 fleet_position_format(list->at, position));
 		if (list->refused_at.epoch)
@@ -135,8 +127,7 @@ static size_t write_lists(const struct following *following, char text[REPORT_BY
 	}
 	used += snprintf(text + used, REPORT_BYTES - used, "lists");
 	for (size_t i = 0; i < apply->count; i++)
-		if (!has_left(following, i))
-			used += snprintf(text + used, REPORT_BYTES - used, " %s", apply->lists[i].name);
+		used += snprintf(text + used, REPORT_BYTES - used, " %s", apply->lists[i].name);
 	return used;
 }
 
@@ -166,11 +157,9 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 		refused += list->refused_count;
 		if (list->refused_count && !*why)
 			why = list->why.text;
-		if (has_left(following, i) && !*why)
-			why = following->why[i].text;
 	}
 	for (size_t i = 0; i < apply->count && !*why; i++)
-		if (!has_left(following, i) && is_missing(following, i)) {
+		if (is_missing(following, i)) {
 			snprintf(missing, sizeof(missing), "the broker has no list '%s'", apply->lists[i].name);
 			why = missing;
 		}
@@ -309,8 +298,6 @@ static void note_state(struct following *following, const struct follow_message 
 		following->apply.lists[message->list].is_held = false; /* nothing is left of what was refused */
 	if (message->number == FOLLOW_LEVEL || message->number == FOLLOW_BEHIND) {
 		following->why[message->list].text[0] = '\0';
-		if (*following->text)
-			reason_set(&following->why[message->list], 0, "list '%s': %s", name, following->text);
 		return;
 	}
 	if ((enum follow_state)message->number == before && !*following->text)

@@ -213,8 +213,6 @@ int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct
 		} else if (!error) {
 			error = look_at_log(list, broker, fleet, reason);
 		}
-		if (!error)
-			error = functions_is_leaving(broker, fleet, list->name, &list->is_leaving, reason);
 		error = error == -EREMOTEIO ? 0 : error;
 		for (size_t j = 0; j < view->hosts_count; j++)
 			list->hosts += fleet_host_at(&view->hosts[j], list->name, &at);

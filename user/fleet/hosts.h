@@ -13,7 +13,6 @@ struct fleet_list {
 	char name[ABI_NAME_BYTES];
 	struct list_head head;
 	size_t hosts;         /* that follow it */
-	bool is_leaving;      /* its deletion is staged */
 	struct reason broken; /* why the broker's keys of it cannot be read; "": they can */
 };
 

@@ -69,7 +69,7 @@ bool log_list_is_readable(const struct log_reader *reader, const struct list *li
 
 bool log_list_may_be_wiped(const struct log_reader *reader, const struct list *list)
 {
-	return reader->start->is_accepted || list->is_accepted || list->is_leaving;
+	return reader->start->is_accepted || list->is_accepted;
 }
 
 void log_list_judge(struct log_reader *reader, struct list *list, const struct list_head *head)

@@ -24,7 +24,6 @@ struct list {
 	bool is_suspect;    /* its log made a reading of many logs fail, perhaps: it is read alone */
 	bool is_refused;    /* the applier did not apply what was sent last */
 	bool is_accepted;   /* a publisher has accepted that it deletes many rules */
-	bool is_leaving;    /* its deletion is staged, for this host, too: it counts as gone at the broker */
 	__s64 due_ms;       /* the list is not read before */
 	__s64 pause_ms;     /* the last pause; 0: there was progress since */
 	struct list_head head;    /* at the broker */

@@ -374,44 +374,17 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 			      fleet, is_on ? "on" : "off");
 }
 
-/* Calls a function that changes what hosts may delete, with the list and a word. */
-static int call_delete(struct broker *broker, const char *function, const char *fleet, const char *list,
-		       const char *word, __u64 *rules, struct reason *reason)
+int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
+		     struct reason *reason)
 {
 	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason, "FCALL %s 2 xc:%s:L:%s:meta xc:%s:accept %s %s",
-				   function, fleet, list, fleet, list, word);
+	int error = connection_ask(&broker->connection, &reply, reason,
+				   "FCALL xc_delete 2 xc:%s:L:%s:meta xc:%s:accept %s %lld", fleet, list, fleet, list,
+				   (long long)until_ms);
 
 	*rules = !error && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
 	if (!error && reply->type != REDIS_REPLY_INTEGER)
 		error = reason_set(reason, -ENOENT, "the broker has no list '%s'", list);
-	codec_free(reply);
-	return error;
-}
-
-int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
-		     struct reason *reason)
-{
-	char until[24];
-
-	snprintf(until, sizeof(until), "%lld", (long long)until_ms);
-	return call_delete(broker, "xc_delete", fleet, list, until, rules, reason);
-}
-
-int functions_stage_deletion(struct broker *broker, const char *fleet, const char *list, bool is_on, __u64 *rules,
-			     struct reason *reason)
-{
-	return call_delete(broker, "xc_stage_deletion", fleet, list, is_on ? "on" : "off", rules, reason);
-}
-
-int functions_is_leaving(struct broker *broker, const char *fleet, const char *list, bool *is_leaving,
-			 struct reason *reason)
-{
-	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason, "HGET xc:%s:accept " FLEET_LEAVING "%s", fleet,
-				   list);
-
-	*is_leaving = codec_text(reply);
 	codec_free(reply);
 	return error;
 }

@@ -67,15 +67,6 @@ int functions_load(struct broker *broker, const char *fleet, unsigned int log_en
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
 		     struct reason *reason);
 
-/*
- * Lets hosts with staged = yes delete the list, or takes that back. -ENOENT: there is no list, or no deletion was staged.
- * functions_is_leaving(): whether it is staged. -EREMOTEIO: this user may not know.
- */
-int functions_stage_deletion(struct broker *broker, const char *fleet, const char *list, bool is_on, __u64 *rules,
-			     struct reason *reason);
-int functions_is_leaving(struct broker *broker, const char *fleet, const char *list, bool *is_leaving,
-			 struct reason *reason);
-
 /* So many rules are about to be published: if the list is empty, makes room for them, which is faster than to grow. */
 int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason);
 

@@ -121,7 +121,7 @@ static enum log_end take_streams(struct log_reader *reader, const redisReply *re
 
 static bool is_read(const struct log_reader *reader, const struct list *list)
 {
-	return !list->plan && !list->is_leaving && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
+	return !list->plan && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
 }
 
 /*

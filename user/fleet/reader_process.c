@@ -9,7 +9,7 @@
  *   state     all rules of a list at the broker: to read a list as a whole is to read its state
  *             (list->state is something else: how the host's list stands)
  *   head      where the log of a list ends, and how many rules the list has
- *   staged    said of new rules of a list, or of its deletion: only hosts with staged = yes take them
+ *   staged    said of new rules of a list: only hosts with staged = yes take them
  *   position  EPOCH-SEQ. A new epoch begins when a broker goes on from an older state.
  */
 #include "fleet/follow_internal.h"
@@ -29,7 +29,6 @@
 #define RETRY_MAX_MS 5000 /* while no broker can be reached */
 /* The same after connections that were lost without progress: each costs the broker a handshake. */
 #define RETRY_LOST_MS 60000
-#define LEAVING_MS 60000 /* the applier has this time to delete a list whose deletion is staged */
 #define STOPPED_MS 5000  /* after FOLLOW_STOP, before another broker is tried */
 #define META_COMMAND "HMGET xc:%s:meta id format panic"
 
@@ -158,7 +157,7 @@ static bool is_of_list(int error)
 	return error == -EREMOTEIO || error == -EBADMSG || error == -EMSGSIZE || error == -EDQUOT || error == -ESTALE;
 }
 
-/* Sends the whole list. A list whose deletion is staged is sent without rules. */
+/* Sends the whole list. */
 static enum log_end read_whole(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
@@ -166,21 +165,15 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	const bool is_older = list->plan == FOLLOW_OLDER ||
 			      (list->plan == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
 	struct fleet_position at = {};
-	enum log_end end = LOG_GOES_ON;
-	int error = 0;
-
-	if (list->is_leaving)
-		end = log_tell_list(reader, FOLLOW_ACCEPT, i, broker_now_ms(&reader->broker) + LEAVING_MS, "", 0);
-	if (!end)
-		end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
+	enum log_end end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
+	int error;
 
 	if (end)
 		return end;
 	reader->lines_of = i;
 	reader->lines_bytes = reader->lines_count = 0;
-	if (!list->is_leaving)
-		error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic,
-				      reader, &at, reason);
+	error = snapshot_read(&reader->broker, reader->start->fleet, list->name, take_line, look_at_panic, reader, &at,
+			      reason);
 	if (!error)
 		error = send_lines(reader);
 	if (error == -ECANCELED)
@@ -216,8 +209,7 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 
 /*
  * Asks the broker's hash "accept" about the list. A publisher may have stored a time there. Until that time hosts may
- * delete any number of the list's rules, so a list refused before is read again. The hash also says whether the
- * deletion of the list is staged.
+ * delete any number of the list's rules, so a list refused before is read again.
  */
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
@@ -226,14 +218,12 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	redisReply *reply;
 	__s64 until_ms;
 	int error = connection_ask(&reader->broker.connection, &reply, reason,
-				   "HMGET xc:%s:accept %s " FLEET_LEAVING "%s", reader->start->fleet, list->name,
-				   list->name);
+				   "HGET xc:%s:accept %s", reader->start->fleet, list->name);
 
 	if (error)
 		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
-	until = codec_text_of(reply, 0);
+	until = codec_text(reply);
 	until_ms = until ? atoll(until) : 0;
-	list->is_leaving = reader->start->options->is_staged && codec_text_of(reply, 1);
 	codec_free(reply);
 	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
 		return LOG_GOES_ON;
@@ -271,8 +261,7 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	 */
 	for (size_t i = 0; i < reader->count && !end; i++)
 		if (reader->start->is_once || reader->has_accept || reader->lists[i].is_refused ||
-		    reader->lists[i].state == FOLLOW_WIPED ||
-		    (reader->start->options->is_staged && !fleet_is_staged(reader->lists[i].name)))
+		    reader->lists[i].state == FOLLOW_WIPED)
 			end = look_at_accept(reader, i, reason);
 	reader->has_accept = false;
 	if (end)
@@ -306,10 +295,8 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 			end = log_fail(reader, i, reason->text);
 			continue;
 		}
-		if (list->is_leaving)
-			head = (struct list_head){};
 		log_list_judge(reader, list, &head);
-		end = log_tell_state(reader, i, head.last, list->is_leaving ? "its deletion is staged" : "");
+		end = log_tell_state(reader, i, head.last, "");
 	}
 	reader->checked_ms = fleet_now_ms();
 	return end;
