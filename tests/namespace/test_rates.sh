@@ -162,7 +162,7 @@ test_what_is_told() {
 	assert_status 0 xc_host add 192.0.2.1 rate 1/s
 	assert_equal '' "$(grep 'SSH session' "$STATE/err")" 'a note about another rule'
 	assert_notes "^note: 2 rules, from '.* dport 80 rate 1/s' to '.* dport 81 rate 1/s', each with a rate of its own" \
-		xc add 192.0.2.8 tcp 80,81 rate 1/s
+		xc add 192.0.2.8 tcp dport 80,81 rate 1/s
 	assert_status 1 xc_host add 192.0.2.1 rate 1/s
 	assert_status 1 xc test 192.0.2.1
 	assert_output '^verdict: +not blocked: only limited$'

@@ -443,13 +443,13 @@ test_up_and_monitor_only_off_warn_of_what_they_block() {
 }
 
 test_leases_are_warned_of() {
-	for rule in 'udp 68' 'udp sport 547 dport 546 --force' 'sport 67'; do
+	for rule in 'udp dport 68' 'udp sport 547 dport 546 --force' 'sport 67'; do
 		# shellcheck disable=SC2086 # words
 		assert_notes "note: '.*' drops what is seldom meant: answers of DHCP servers" xc add $rule
 	done
 	assert_status 0 xc add udp src 192.0.2.9 dport 68
 	assert_status 0 xc add udp sport 68 dport 69
-	assert_status 0 xc add tcp 68
+	assert_status 0 xc add tcp dport 68
 	! grep seldom "$STATE/err" || fail "no answer of a DHCP server is dropped"
 	echo 'proto udp dport 68' >"$STATE/list"
 	assert_notes 'rarely meant to be dropped: answers of DHCP servers' xc import "$STATE/list" --list ports

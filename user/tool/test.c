@@ -208,15 +208,15 @@ static enum command_status test_all(const struct invocation *invocation, struct 
 	return finding->store.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }
 
-/* Whether the operator wrote src, or a word for it, before an address. */
+/* Whether the operator wrote src before an address. */
 static bool says_source(const struct invocation *invocation)
 {
 	for (int i = 0; i < invocation->count; i++) {
 		char text[RULE_TEXT_BYTES], *rest = text;
 
 		snprintf(text, sizeof(text), "%s", invocation->operands[i]);
-		for (const char *word; (word = strsep(&rest, " 	=,"));)
-			if (rule_keyword_of(word) && !strcmp(rule_keyword_of(word), "src"))
+		for (const char *word; (word = strsep(&rest, " 	"));)
+			if (!strcasecmp(word, "src"))
 				return true;
 	}
 	return false;

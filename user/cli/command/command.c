@@ -204,11 +204,11 @@ int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *
 		if (!has_equals && strcasecmp(word[i], "list")) {
 			word[kept++] = word[i];
 			/* The text of a comment may be the word list. */
-			if (rule_is_comment(word[i]) && i + 1 < words->count)
+			if (!strcasecmp(word[i], "comment") && i + 1 < words->count)
 				word[kept++] = word[++i];
 			continue;
 		}
-		if (kept > 1 && rule_is_comment(word[kept - 2]) && rule_is_open_comment(word[kept - 1]))
+		if (kept > 1 && !strcasecmp(word[kept - 2], "comment") && rule_is_open_comment(word[kept - 1]))
 			return reason_set(reason, -EINVAL,
 					  "'%.40s' follows the comment '%.40s'; quote a comment of several "
 					  "words; one of a single word comes last",

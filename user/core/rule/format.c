@@ -28,7 +28,7 @@ const char *rule_action_name(enum rule_action action)
 int rule_action_parse(const char *word, enum rule_action *action)
 {
 	for (*action = 0; *action < RULE_ACTIONS; ++*action)
-		if (!strcmp(word, action_names[*action]))
+		if (!strcasecmp(word, action_names[*action]))
 			return 0;
 	return -EINVAL;
 }

@@ -15,12 +15,18 @@ struct rule_phrase {
 	size_t used;
 };
 
+/* Says what to write for a word of another tool, before `next`, or NULL. -EINVAL; 0: it is none. */
+int rule_foreign_reason(const char *word, const char *next, struct reason *reason);
+
+/* Whether the word is meant as an address; as a protocol. */
+bool rule_has_address(const char *word);
+bool rule_names_protocol(const char *word);
+
 /* Says what to do about a word that no rule has; `phrase`: the words before it; `next`: the word after it, or NULL. -EINVAL. */
 int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, const char *next, struct reason *reason);
 
 /*
- * Reads words as operators write them: ours, and those of ipset, nft, ufw and ip. The phrase points into the
- * words. `is_of_file`: refuses several addresses without a keyword, which could be columns of anything. 0; -EINVAL
+ * Reads the words of a rule. The phrase points into them. `is_of_file`: refuses several addresses without a keyword, which could be columns of anything. 0; -EINVAL
  * with the reason.
  */
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads a rule from text. The table `keywords` lists the words of the language; phrase.c knows what else is typed. */
+/* Reads a rule from text. The table `keywords` lists the words of the language; phrase.c cuts the text into them. */
 #include "rule/internal.h"
 
 #include <arpa/inet.h>
@@ -70,6 +70,10 @@ static const char *advise_address(const char *text)
 {
 	const bool is_number = isdigit((unsigned char)*text);
 
+	if (suggest_has("any|all|anywhere|host|net", text, strlen(text), true))
+		return "; leave it out";
+	if (!strcasecmp(text, "port"))
+		return "; a port is sport or dport";
 	if (strchr(text, ',') || (is_number && strchr(text, '-')))
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
 	if (*text == '[' && (text[strlen(text) - 1] == ']' || strstr(text, "]/")))
@@ -424,7 +428,7 @@ static const struct keyword *find_keyword(const char *word)
 
 const char *rule_keyword(const char *word)
 {
-	const struct keyword *keyword = find_keyword(word);
+	const struct keyword *keyword = find_keyword(strcasecmp(word, "expires") ? word : "timeout");
 
 	return keyword ? keyword->word : NULL;
 }
@@ -506,7 +510,7 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 
 	for (*count = 0; text[strspn(text, space)]; ++*count) {
 		char *word = text + strspn(text, space), *end;
-		const bool is_comment = *word == '"' && *count && rule_is_comment(words[*count - 1]);
+		const bool is_comment = *word == '"' && *count && !strcasecmp(words[*count - 1], "comment");
 
 		end = *word == '"' ? strchr(++word, '"') : word + strcspn(word, space);
 		if (!end)

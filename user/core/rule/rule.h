@@ -175,9 +175,6 @@ void rules_free(struct rules *rules);
 /* The keyword that a word means, for example src for saddr; NULL: none. */
 const char *rule_keyword_of(const char *word);
 
-/* Whether the word after this one is a comment. */
-bool rule_is_comment(const char *word);
-
 /* Whether no quotes show that a comment ends where this word ends. */
 static inline bool rule_is_open_comment(const char *comment)
 {

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/safe_text.h"
@@ -12,6 +13,60 @@
 #define fail(reason, ...) reason_set(reason, -EINVAL, __VA_ARGS__)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+#define TRANSLATED_BYTES 200
+
+/* Words of other tools, and what to write. */
+static const struct synonym {
+	const char *words, *ours;
+} synonyms[] = {
+	{ "saddr|source|from", "src" },
+	{ "daddr|destination|to", "dst" },
+	{ "protocol|l4proto|nexthdr", "proto" },
+	{ "source-port|src-port", "sport" },
+	{ "destination-port|dst-port", "dport" },
+	{ "bantime|for|duration", "timeout" },
+	{ "reason", "comment" },
+	{ "deny|block|ban", "action drop" },
+	{ "allow|accept|permit", "action pass" },
+};
+
+static const char *find_synonym(const char *word)
+{
+	for (size_t i = 0; i < COUNT(synonyms); i++)
+		if (suggest_has(synonyms[i].words, word, strlen(word), false))
+			return synonyms[i].ours;
+	return NULL;
+}
+
+const char *rule_keyword_of(const char *word)
+{
+	const char *ours = find_synonym(word);
+
+	return rule_keyword(word) ? rule_keyword(word) : ours ? rule_keyword(ours) : NULL;
+}
+
+bool rule_has_address(const char *word)
+{
+	return strpbrk(word, ".:");
+}
+
+/* Numbers are no protocols here: "443" alone could be a port. Nor is "ipv6", which rather means the family. */
+bool rule_names_protocol(const char *word)
+{
+	__u8 number;
+
+	return isalpha((unsigned char)*word) && strcasecmp(word, "ipv6") && rule_protocol_number(word, &number);
+}
+
+bool rule_is_word(const char *word)
+{
+	static const char fillers[] = "counter|and|ip|ip6|th|meta|ct";
+	enum rule_action action;
+
+	return suggest_has(fillers, word, strlen(word), true) || rule_keyword(word) || !rule_action_parse(word, &action) ||
+	       find_synonym(word) || rule_names_protocol(word) || rule_has_address(word);
+}
+
 /* Words of other tools that no rule has, and what to do. */
 static const struct advice strangers[] = {
 	{ "port", "is the sender's or the receiver's: write sport or dport" },
@@ -19,7 +74,8 @@ static const struct advice strangers[] = {
 	{ "ports|portrange", "is not a word of a rule: several ports are written dport 80,443 or dport 80-90" },
 	{ "or", "is not a word of a rule: several values are written A,B; for other fields write a rule for each" },
 	{ "netmask|mask", "is not a word of a rule: write ADDRESS/MASK" },
-	{ "{|}", "belongs behind the name of a field: src { ADDRESS, ADDRESS }" },
+	{ "{|}", "is not a word of a rule: several values are written A,B" },
+	{ "counter|and|meta|th", "is not a word of a rule: leave it out" },
 	{ "nomatch", "is no field of a rule; sets of ipset are read by: import FILE --format ipset" },
 	{ "reject", "is not possible: no answer is sent; write action drop" },
 	{ "syn", "is not a word of a rule: write flags syn/syn,ack, or for packets that begin something state new" },
@@ -30,7 +86,7 @@ static const struct advice strangers[] = {
 	{ "in", "is no field of a rule, which holds in both directions; leave it out" },
 	{ "out", "is no field of a rule, which holds in both directions: load the filter with --outgoing" },
 	{ "ip|ip6|ipv4|ipv6",
-	  "is no field of a rule: an address shows its family, and src ::/0 is all of IPv6; of the header only addresses, "
+	  "is not a word of a rule: leave it out; an address shows its family, and src ::/0 is all of IPv6; of the header only addresses, "
 	  "protocol and length (of the whole packet) are compared; IPv6 in IPv4 is proto ipv6" },
 	{ "ttl|hoplimit", "is no field of a rule: hops are not compared; a rule ends by: timeout TIME" },
 	{ "per|each", "is not possible: a rate is for all packets of a rule, not for each source" },
@@ -52,6 +108,66 @@ static const struct advice strangers[] = {
 	{ "day|days|hour|hours|minute|minutes|second|seconds", "is not a word of a rule: a time is one word, like 1h30m or 2d" },
 };
 
+/* "tcp:443", "tcp/443" and "443/tcp" as we write it. False: it is none of these. */
+static bool translate_port(const char *word, char text[TRANSLATED_BYTES])
+{
+	char first[32], second[32];
+	const bool is_port_first = isdigit((unsigned char)*word);
+	int end = 0;
+
+	if (sscanf(word, "%31[^:/,]%*1[:/]%31[^:/,]%n", first, second, &end) != 2 || (word[end] && word[end] != ',') ||
+	    !rule_names_protocol(is_port_first ? second : first))
+		return false;
+	snprintf(text, TRANSLATED_BYTES, "proto %s dport %s", is_port_first ? second : first,
+		 is_port_first ? first : second);
+	return true;
+}
+
+/* What to write for a word of another tool. False: it is none that can be said, or it is ours. */
+static bool translate(const char *word, const char *next, char text[TRANSLATED_BYTES])
+{
+	const char *ours = find_synonym(word), *equals = strchr(word, '='), *comma = strchrnul(word, ',');
+	char name[32], port[TRANSLATED_BYTES];
+
+	if (ours) {
+		snprintf(text, TRANSLATED_BYTES, "%s%s%.80s", ours, rule_keyword(ours) && next ? " " : "",
+			 rule_keyword(ours) && next ? next : "");
+		return true;
+	}
+	snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : 0, word);
+	if (equals && rule_keyword_of(name)) {
+		snprintf(text, TRANSLATED_BYTES, "%s %.80s", rule_keyword_of(name), equals + 1);
+		return true;
+	}
+	if (!*comma)
+		return translate_port(word, text);
+	/* ipset writes "192.0.2.1,tcp:443,198.51.100.7" for source, port and destination; "A,B" are two sources. */
+	snprintf(port, sizeof(port), "proto tcp dport %.*s", (int)strcspn(comma + 1, ","), comma + 1);
+	if (strspn(comma + 1, "0123456789-") != strcspn(comma + 1, ",") && !translate_port(comma + 1, port))
+		return false;
+	comma = strchr(comma + 1, ',');
+	snprintf(text, TRANSLATED_BYTES, "src %.*s %.60s%s%.50s", (int)strcspn(word, ","), word, port,
+		 comma ? " dst " : "", comma ? comma + 1 : "");
+	return true;
+}
+
+int rule_foreign_reason(const char *word, const char *next, struct reason *reason)
+{
+	const char *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
+	char text[TRANSLATED_BYTES];
+
+	if (advice)
+		return fail(reason, "'%s' %s", word, advice);
+	/* Fields of nft that are other ones here. */
+	if (!strcasecmp(word, "udp") && next && !strcasecmp(next, "length"))
+		return fail(reason,
+			    "'udp length' is without the IP header; write proto udp length N, of the whole packet");
+	if (!strcasecmp(word, "tcp") && next && !strcasecmp(next, "flags"))
+		return fail(reason, "'tcp flags' of nft means any of them; write proto tcp flags syn,ack/syn,ack for all "
+				    "of them, or a rule for each");
+	return translate(word, next, text) ? fail(reason, "'%.80s' is not a word of a rule; write: %s", word, text) : 0;
+}
+
 static int number_reason(const struct rule_phrase *phrase, const char *word, struct reason *reason)
 {
 	const __u8 proto = rule_phrase_protocol(phrase);
@@ -67,7 +183,7 @@ static int number_reason(const struct rule_phrase *phrase, const char *word, str
 	return fail(reason,
 		    "'%.80s' is not a word of a rule; rules have no numbers; a %s %.20s, an address is written like "
 		    "192.0.2.1",
-		    word, is_about_icmp ? "type of ICMP is type" : "port is dport", word);
+		    word, is_about_icmp ? "type of ICMP is type" : "port is sport or dport", word);
 }
 
 /* Countries and autonomous systems, which lists hold: "country CN", "CN", "AS64496". False: it is none of these. */
@@ -98,12 +214,10 @@ static bool has_section(const char *word, const char *next, struct reason *reaso
 int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, const char *next, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(word);
-	const char *known, *ignored, *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
+	const char *known, *ignored;
 	__u16 port;
 	char text[SUGGEST_TEXT_BYTES], fields[128] = "";
 
-	if (advice)
-		return fail(reason, "'%s' %s", word, advice);
 	if (has_section(word, next, reason))
 		return -EINVAL;
 	if (word[strspn(word, "-")] && *word == '-')
