@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads sets, and rules with `limit rate over ... drop`, in the output of nft -j list set, list sets or list ruleset, and
- * in a file for nft -j -f.
+ * Reads sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f. Rules say which
+ * sets are meant. No rule is read: one with a limit is refused, because without it the rule would drop all packets.
  * The first address of an element is the source, the second the destination. A single service is the destination
  * port. Of two services, the first is the source port. A typeof, or a set name from list_write_nft(), may name
  * other columns.
@@ -35,8 +35,7 @@ struct nft_set {
 /* A chain that arriving packets go through. */
 struct nft_chain {
 	char id[8 + 2 * NAME_BYTES]; /* family, table, name */
-	bool decides;                /* a rule that is not read has decided about packets, */
-	bool passes;                 /* or one of any kind has done more than to drop them */
+	bool passes;                 /* a rule has done more than to drop packets */
 };
 
 struct nft_list {
@@ -212,39 +211,6 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 
 /* ---- rules ---- */
 
-/* Adds one part of a rule of nft to the row. Returns the name of what our rules cannot say, or NULL. */
-static const char *add_part(struct nft_set *set, struct list_row *row, const char *what, const json_t *part)
-{
-	static const char *const units[] = { "bytes", "kbytes", "mbytes" };
-	json_t *left = json_object_get(part, "left"), *payload = json_object_get(left, "payload");
-	const json_t *first = json_object_iter_value(json_object_iter(left)); /* of payload, meta or ct */
-	const char *op = "", *per = "", *unit = "packets", *keyword, *name;
-	unsigned int bytes = 0;
-	json_int_t rate = 0;
-
-	if (suggest_has("counter|log|drop|reject", what, strlen(what), true))
-		return NULL;
-	if (!strcmp(what, "limit")) {
-		json_unpack((json_t *)part, "{s:I, s:s, s?s}", "rate", &rate, "per", &per, "rate_unit", &unit);
-		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-			bytes = strcmp(unit, units[i]) ? bytes : 1U << 10 * i;
-		return rate > 0 && (bytes || !strcmp(unit, "packets")) && list_row_add_limit(row, rate, bytes, per) ?
-			       NULL :
-			       what;
-	}
-	if (strcmp(what, "match"))
-		return what;
-	json_unpack((json_t *)part, "{s:s}", "op", &op);
-	name = json_string_value(json_object_get(first, payload ? "field" : "key"));
-	keyword = keyword_of_expression(set, left);
-	/* A condition behind the limit does not restrict what the limit counts. */
-	if (!keyword || strcmp(op, "==") || row->is_limited || set->columns.count == LIST_COLUMNS_MAX ||
-	    add_value(set, row, keyword, json_object_get(part, "right")))
-		return name ? name : what;
-	set->columns.keyword[set->columns.count++] = keyword;
-	return NULL;
-}
-
 /* The set of which the part matches the sources, whatever else their packets are; NULL: it matches something else. */
 static const char *set_of_sources(const json_t *match)
 {
@@ -290,61 +256,44 @@ static void note_dropped_set(struct nft_list *in, struct nft_chain *chain, const
 	chain->passes |= passes;
 }
 
-/*
- * Reads a rule that drops or rejects what is above a limit. In nft the rules before it decide first, and packets that they drop
- * do not count. So no rule that decides may come before it, apart from other such rules.
- */
-static int read_rule(struct nft_list *in, const char *id, struct nft_chain *chain, const json_t *rule)
+/* Whether the part matches the loopback interface, whose packets the filter does not see. */
+static bool is_about_loopback(const json_t *match)
 {
-	const char *name = "", *comment = NULL, *what, *unfit = NULL;
-	struct nft_set set = { .icmp = LIST_ICMP_TYPE };
-	bool drops = false, decides = false, is_over;
-	struct list_row row;
-	json_t *parts, *part, *value, *limit = NULL;
+	const char *op, *key, *right;
+
+	return !json_unpack((json_t *)match, "{s:s, s:{s:{s:s}}, s:s}", "op", &op, "left", "meta", "key", &key, "right",
+			    &right) &&
+	       !strcmp(op, "==") && !strncmp(key, "iif", 3) && !strcmp(right, "lo");
+}
+
+static int read_rule(struct nft_list *in, struct nft_chain *chain, const json_t *rule)
+{
+	bool has_limit = false, decides = false;
+	const char *name = "", *what;
+	json_t *parts, *part, *value;
 	json_int_t handle = 0;
 	size_t i;
 
-	list_row_clear(&row);
-	if (json_unpack((json_t *)rule, "{s:s, s:o, s?I, s?s}", "chain", &name, "expr", &parts, "handle", &handle,
-			"comment", &comment))
+	if (json_unpack((json_t *)rule, "{s:s, s:o, s?I}", "chain", &name, "expr", &parts, "handle", &handle))
 		return 0;
-	set.columns.family = !strncmp(id, "ip ", 3) ? 4 : !strncmp(id, "ip6 ", 4) ? 6 : 0;
 	json_array_foreach(parts, i, part)
 	{
 		json_object_foreach(part, what, value)
 		{
-			const char *op = "", *right = "";
-			const char *word = add_part(&set, &row, what, value);
-
-			json_unpack(value, "{s:s, s:s}", "op", &op, "right", &right);
-			unfit = unfit ? unfit : word;
-			limit = strcmp(what, "limit") ? limit : value;
-			drops |= suggest_has("drop|reject", what, strlen(what), true);
-			decides |= !suggest_has("match|limit|counter|log", what, strlen(what), true);
-			/* The filter does not see packets of the loopback interface. */
-			if (word && !strncmp(word, "iif", 3) && !strcmp(op, "==") && !strcmp(right, "lo"))
+			if (!strcmp(what, "match") && is_about_loopback(value))
 				return 0;
+			has_limit |= !strcmp(what, "limit");
+			decides |= !suggest_has("match|limit|counter|log", what, strlen(what), true);
 		}
 	}
 	if (chain)
 		note_dropped_set(in, chain, parts);
-	is_over = drops && json_is_true(json_object_get(limit, "inv"));
-	/* A rule decides if it may end the way of a packet: the rules behind it do not see all packets. */
-	if (chain && (!is_over || unfit))
-		chain->decides |= decides;
-	if (!limit || !decides)
-		return 0;
-	if (!is_over || !chain || chain->decides || unfit)
-		return list_refuse(in->list, "chain '%s', rule with handle %lld: %s%s", name, (long long)handle,
-				   !is_over ? "only `limit rate over ... drop` is a rate: it drops what is above it" :
-				   !chain   ? "only chains of ip, ip6 and inet at prerouting and input are read" :
-				   unfit    ? "no rule with a rate can say its " :
-					      "a rule before it decides about packets, and is not read",
-				   is_over && chain && unfit ? unfit : "");
-	add_implied(&set, &row);
-	if (comment)
-		list_row_add(&row, "comment", comment);
-	return list_take(in->list, &row);
+	if (has_limit && decides)
+		return list_refuse(in->list,
+				   "chain '%s', rule with handle %lld: limits of nft are not read; write: xdp-cuckoo add "
+				   "RULE rate N/s",
+				   name, (long long)handle);
+	return 0;
 }
 
 /* ---- objects ---- */
@@ -491,14 +440,13 @@ static int read_chain_or_rule(struct nft_list *in, const struct json_span *span,
 		for (size_t i = 0; i < in->chains_count; i++)
 			chain = strcmp(in->chains[i].id, id) ? chain : &in->chains[i];
 		if (!is_chain) {
-			error = read_rule(in, id, chain, value);
+			error = read_rule(in, chain, value);
 		} else if (!chain && suggest_has("prerouting|input", hook, strlen(hook), true) &&
 			   suggest_has("ip|ip6|inet", family, strlen(family),
 				       true)) { /* others see some interfaces only */
 			error = array_grow(&in->chains, in->chains_count, sizeof(*chain));
 			if (!error) {
 				chain = &in->chains[in->chains_count++];
-				chain->decides = false;
 				chain->passes = strcmp(type, "filter"); /* nat sees only the first packet */
 				strcpy(chain->id, id);
 			}

@@ -400,8 +400,8 @@ TEST(test_rules_of_nft_that_are_none)
 			"]") "," RULE("[{\"limit\":{\"rate\":\"x\",\"inv\":true}},{\"drop\":null}]") "]}";
 
 	assert_reads(list, sizeof(list) - 1, "",
-		     "1: chain 'c', rule with handle 0: no rule with a rate can say its match\n"
-		     "1: chain 'c', rule with handle 0: no rule with a rate can say its limit\n");
+		     "1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n"
+		     "1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n");
 }
 
 /* A file may have two documents of nft. Anything after them is refused, not ignored. */
