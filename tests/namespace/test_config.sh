@@ -65,7 +65,7 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":1: \[fleet\]: the list 'flowspec' is kept by \[flowspec\] too" '[fleet]' 'broker = b' 'lists = flowspec' '[flowspec]' \
 		'own-prefixes = any'
 	refused ":1: \[fleet\]: 'redis://b' must be HOST, HOST:PORT, " '[fleet]' 'broker = a redis://b'
-	refused ":1: \[fleet\]: 'b:65536' must be HOST, HOST:PORT, " '[fleet]' 'broker = a' 'report = b:65536'
+	refused ":1: \[fleet\]: 'b:65536' must be HOST, HOST:PORT, " '[fleet]' 'broker = a b:65536'
 	refused ":1: \[fleet\]: the list 'a' is there twice" '[fleet]' 'broker = b' 'lists = a b a'
 	refused ":1: \[fleet\]: the list 'a' has a stage" '[fleet]' 'broker = b' 'lists = a a.next' 'staged = yes'
 	refused ":1: \[fleet\]: the list '-a' is no name of a list" '[fleet]' 'broker = b' 'lists = -a'
@@ -73,6 +73,15 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":1: 'mode = skb' after \]: write it on a line of its own" '[filter] mode = skb' "$filter"
 	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'
 	refused ":2: the line is longer than" '[filter]' "# $(printf '%5000s' x)" "$filter"
+}
+
+# An upgrade must not stop a filter: only check-config refuses a key of an earlier version.
+test_a_key_that_is_gone() {
+	config '[filter]' 'interfaces = vrx' 'mode = skb' '[fleet]' 'broker = a' 'report = b'
+	assert_fails 2 "conf:6: the key 'report' is gone, and does nothing: hosts report to their broker" xc check-config "$STATE/conf"
+	up 0
+	assert_error "conf:6: the key 'report' is gone"
+	assert_shows 'vrx skb' xc status
 }
 
 test_what_is_right() {

@@ -120,33 +120,6 @@ test_waiting_counts_refusals_of_a_whole_list() {
 		fail "status $status: $(cat "$STATE/waited")"
 }
 
-# A host reads from a replica, which takes no reports.
-test_reports_go_elsewhere() {
-	fleet
-	server 6380 --replicaof "$BROKER" 6379
-	server 6381
-	wait_for "replication" linked 6380
-	echo "report = $BROKER:6381" >>"$FLEET_CONF"
-	HOST_CONF=$FLEET_CONF
-	FLEET_CONF=$STATE/replica.conf
-	sed "s/^broker = .*/broker = $BROKER:6380/" "$HOST_CONF" >"$FLEET_CONF"
-	follow_start
-	FLEET_CONF=$HOST_CONF
-	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
-	dropped 192.0.2.1 || fail "the packet is not dropped"
-	assert_status 0 xc fleet status --config "$FLEET_CONF"
-	assert_output '^h1 +level +1 '
-	assert_equal '' "$(redis KEYS '*host*')" "reports at the broker"
-	case_begin "the server of reports is away"
-	end "$SERVER"
-	assert_status 0 publish add 192.0.2.2 --list bad
-	wait_for "the rule" dropped 192.0.2.2
-	wait_for "the follower to say so" followed "refuses the report of this host, .*cannot connect|refuses the report of this host, .*lost"
-	assert_status 3 publish add 192.0.2.3 --list bad --wait 100
-	assert_error "cannot connect to the broker at $BROKER port 6381"
-	wait_for "the rule" dropped 192.0.2.3
-}
-
 # As two clones of one machine do.
 test_two_hosts_of_one_name() {
 	fleet

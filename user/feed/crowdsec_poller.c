@@ -50,7 +50,7 @@ struct poller {
 	bool needs_whole, sends_all, takes_no_report;
 	bool is_in_doubt; /* the last answer was LARGE */
 	time_t started;
-	unsigned int failures;
+	__s64 wait_ms; /* after the last answer, which was an error; 0: it was none */
 	struct reason failure; /* that was noted last */
 };
 
@@ -258,7 +258,7 @@ static void note_differences(struct poller *poller, json_t *before)
 	json_object_foreach(before, key, value) gone += !json_object_get(poller->values, key) &&
 							json_integer_value(json_array_get(value, 0)) > poller->now_ms;
 	poller->is_in_doubt = missed + gone >= LARGE;
-	if (!poller->whole_ms || poller->failures || !(missed + gone))
+	if (!poller->whole_ms || poller->wait_ms || !(missed + gone))
 		return;
 	reason_set(&text, 0, "the LAPI has told of %zu addresses, and of the end of %zu, only in its whole list", missed, gone);
 	poller->start->note(text.text);
@@ -450,12 +450,11 @@ static void report(struct poller *poller)
 static __s64 step(struct poller *poller)
 {
 	const struct crowdsec_options *options = poller->start->options;
-	const __s64 every_ms = options->every_ms, most_ms = MAX(every_ms, WAIT_MAX_MS);
+	const __s64 every_ms = options->every_ms;
 	const bool is_whole = poller->needs_whole || poller->now_ms - poller->whole_ms >= WHOLE_MS;
 	struct http_page page = {};
 	struct reason reason, text;
 	char path[128];
-	__s64 wait_ms;
 	int error;
 
 	/* Without dedup=false a longer decision hides a shorter one, which is then missing once the longer one is deleted. */
@@ -474,9 +473,9 @@ static __s64 step(struct poller *poller)
 			 json_object_size(poller->values) + json_object_size(poller->beyond) <= options->rules_max);
 	if (!error) {
 		poller->whole_ms = is_whole ? poller->now_ms : poller->whole_ms;
-		if (poller->failures)
+		if (poller->wait_ms)
 			poller->start->note("the LAPI answers again");
-		poller->failures = 0;
+		poller->wait_ms = 0;
 		poller->failure.text[0] = '\0';
 		return every_ms;
 	}
@@ -487,8 +486,8 @@ static __s64 step(struct poller *poller)
 			   options->socket ? options->socket : "");
 		poller->start->note(text.text);
 	}
-	wait_ms = every_ms << (poller->failures < 6 ? poller->failures++ : 6);
-	return MIN(wait_ms, most_ms);
+	poller->wait_ms = pause_longer(poller->wait_ms, every_ms, MAX(every_ms, WAIT_MAX_MS));
+	return poller->wait_ms;
 }
 
 void crowdsec_run(const void *context, int out)
@@ -508,7 +507,7 @@ void crowdsec_run(const void *context, int out)
 	poller.report_ms = poller.now_ms;
 	while (poller.to) {
 		wait_ms = step(&poller);
-		if (!poller.failures && !poller.takes_no_report &&
+		if (!poller.wait_ms && !poller.takes_no_report &&
 		    poller.now_ms - poller.report_ms >= start->options->metrics_ms)
 			report(&poller);
 		if (fflush(poller.to))

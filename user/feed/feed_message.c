@@ -2,13 +2,10 @@
 #include "feed/feeds.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/safe_text.h"
 #include "io/whole_file.h"
 
@@ -35,38 +32,14 @@ bool feed_message_is_sound(struct feed_message *message)
 	       (message->outcome == FEED_FAILED) == (*message->why != '\0');
 }
 
-/* Receives at most `count` bytes. Returns their number; -errno. */
-static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count)
-{
-	struct pollfd file = { .fd = fd, .events = POLLIN };
-	ssize_t got;
-	int ready;
-
-	do {
-		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
-
-		ready = poll(&file, 1, left_ms > 0 ? left_ms : 0);
-	} while (ready < 0 && errno == EINTR);
-	if (ready <= 0)
-		return ready ? -errno : -ETIMEDOUT;
-	got = recv(fd, bytes, count, 0);
-	return got > 0 ? got : got ? -errno : -ECONNRESET;
-}
-
 int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *text)
 {
 	char piece[PIECE_BYTES];
-	size_t used = 0;
-	int error = 0;
+	int error = io_receive_all(fd, message, sizeof(*message), deadline_ms);
 
 	*text = -1;
-	while (used < sizeof(*message)) {
-		const ssize_t got = receive_some(fd, deadline_ms, (char *)message + used, sizeof(*message) - used);
-
-		if (got < 0)
-			return got;
-		used += got;
-	}
+	if (error)
+		return error;
 	if (!feed_message_is_sound(message))
 		return -EPROTO;
 	if (message->outcome != FEED_FETCHED)
@@ -75,14 +48,12 @@ int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *t
 	if (*text < 0)
 		return -errno;
 	for (__u64 left = message->bytes; left && !error;) {
-		const ssize_t got = receive_some(fd, deadline_ms, piece, left < sizeof(piece) ? left : sizeof(piece));
+		const size_t count = left < sizeof(piece) ? left : sizeof(piece);
 
-		if (got < 0)
-			error = got;
-		else if (write(*text, piece, got) != got)
-			error = -EIO;
-		else
-			left -= got;
+		error = io_receive_all(fd, piece, count, deadline_ms);
+		if (!error)
+			error = io_write_all(*text, piece, count);
+		left -= count;
 	}
 	if (error) {
 		close(*text);

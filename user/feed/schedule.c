@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/safe_text.h"
 
 #define NAMES_SHOWN_BYTES 80
@@ -84,16 +85,14 @@ void feed_note_failure(struct store_feed *feed, const struct config_list *list, 
 		       __s64 now_s, __u32 random)
 {
 	const __u64 hash = config_list_hash(list);
-	__s64 wait_s = FEED_RETRY_MIN_S;
+	__s64 wait_s = 0;
 
 	/* The URL has changed: forget what the old one answered. */
 	if (feed->config != hash)
 		*feed = (struct store_feed){ .config = hash };
-	for (__u32 i = 0; i < feed->failures && wait_s < FEED_RETRY_MAX_S; i++)
-		wait_s *= 2;
-	if (wait_s > FEED_RETRY_MAX_S)
-		wait_s = FEED_RETRY_MAX_S;
-	wait_s = wait_s / 2 + random % (wait_s / 2 + 1);
+	for (__u32 i = 0; i <= feed->failures && wait_s < FEED_RETRY_MAX_S; i++)
+		wait_s = pause_longer(wait_s, FEED_RETRY_MIN_S, FEED_RETRY_MAX_S);
+	wait_s = pause_spread(wait_s, random);
 	feed->failures += feed->failures < ~0U;
 	feed->tried_s = now_s;
 	feed->wait_until_s = retry_after_s ? now_s + retry_after_s : 0;

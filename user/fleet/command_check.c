@@ -142,8 +142,7 @@ static void check_access(struct checking *checking)
 	}
 }
 
-/* One broker. `is_for_reports`: it only has the reports of hosts, which may be lost. */
-static enum command_status check_one(const struct fleet_options *options, const char *where, bool is_for_reports)
+static enum command_status check_one(const struct fleet_options *options, const char *where)
 {
 	struct fleet_options alone = *options;
 	struct broker broker;
@@ -172,8 +171,7 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	connection_ask(&broker.connection, &checking.settings, &reason,
 		       "CONFIG GET appendfsync aclfile masterauth tls-key-file");
 	checking.is_open = is_open(&checking);
-	if (!is_for_reports)
-		check_keeping(&checking);
+	check_keeping(&checking);
 	check_access(&checking);
 	codec_free(answer);
 	codec_free(checking.settings);
@@ -189,10 +187,8 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 	redisReply *reply;
 	int error;
 
-	for (size_t i = 0; i < options->brokers_count + !!options->report; i++) {
-		const bool is_for_reports = i == options->brokers_count;
-		const enum command_status found =
-			check_one(options, is_for_reports ? options->report : options->brokers[i], is_for_reports);
+	for (size_t i = 0; i < options->brokers_count; i++) {
+		const enum command_status found = check_one(options, options->brokers[i]);
 
 		status = found != STATUS_DONE ? found : status;
 	}

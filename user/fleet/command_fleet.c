@@ -89,7 +89,6 @@ static enum command_status forget(const struct invocation *invocation, const str
 				  struct broker *broker)
 {
 	const char *host = invocation->operands[1];
-	struct broker own, *reports;
 	struct fleet_view view = {};
 	struct reason reason;
 	redisReply *reply;
@@ -98,21 +97,19 @@ static enum command_status forget(const struct invocation *invocation, const str
 
 	if (strlen(host) >= FLEET_HOST_BYTES)
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
-	error = fleet_reports_open(&own, &reports, broker, &config->fleet, &reason);
-	if (!error)
-		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
+	(void)config;
+	error = fleet_view_open(&view, broker, invocation->name, &reason);
 	for (size_t i = 0; i < 2 * view.lists_count && !error; i++)
-		error = connection_ask(&reports->connection, NULL, &reason, "ZREM xc:%s:L:%s:%s %s", invocation->name,
+		error = connection_ask(&broker->connection, NULL, &reason, "ZREM xc:%s:L:%s:%s %s", invocation->name,
 				       view.lists[i / 2].name, i % 2 ? "hosts" : "refused", host);
 	if (!error)
-		error = connection_ask(&reports->connection, &reply, &reason, "DEL xc:%s:host:%s", invocation->name,
+		error = connection_ask(&broker->connection, &reply, &reason, "DEL xc:%s:host:%s", invocation->name,
 				       host);
 	if (!error) {
 		is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
 		codec_free(reply);
 	}
 	fleet_view_close(&view);
-	broker_close(&own);
 	if (error)
 		return fleet_fail(error, &reason);
 	if (!is_gone)
@@ -208,11 +205,12 @@ static enum command_status show_status(const struct invocation *invocation, cons
 	size_t level = 0;
 	int error = connection_ask(&broker->connection, &reply, &reason, "HMGET xc:%s:meta id panic", invocation->name);
 
+	(void)config;
 	has_fleet = codec_text_of(reply, 0);
 	is_panic = has_fleet && codec_text_of(reply, 1) && !strcmp(codec_text_of(reply, 1), "on");
 	codec_free(reply);
 	if (!error)
-		error = fleet_view_open(&view, broker, &config->fleet, invocation->name, &reason);
+		error = fleet_view_open(&view, broker, invocation->name, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++)
 		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
 	if (!error && is_metrics && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))

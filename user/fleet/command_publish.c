@@ -57,7 +57,8 @@ enum command_status publish_fail(const struct publishing *publishing, int error,
 enum command_status publish_report(struct publishing *publishing)
 {
 	struct publisher *publisher = &publishing->publisher;
-	struct waiting waiting = { .fleet = publisher->fleet,
+	struct waiting waiting = { .broker = &publisher->broker,
+				   .fleet = publisher->fleet,
 				   .list = publisher->list,
 				   .first = publisher->first,
 				   .last = publisher->last,
@@ -70,16 +71,11 @@ enum command_status publish_report(struct publishing *publishing)
 	const char *option = session_name_option(publisher->fleet);
 	enum command_status status = STATUS_DONE;
 	struct reason reason;
-	struct broker own;
 	int error = 0;
 
 	/* With --wait: until enough of the hosts that follow the list have its last entry. */
-	if (waiting.percent) {
-		error = fleet_reports_open(&own, &waiting.reports, &publisher->broker, publisher->options, &reason);
-		if (!error)
-			error = waiting_for_hosts(&waiting, &reason);
-		broker_close(&own);
-	}
+	if (waiting.percent)
+		error = waiting_for_hosts(&waiting, &reason);
 	if (error == -EBADE)
 		status = command_fail(STATUS_NO, "%s; see xdp-cuckoo%s fleet status", reason.text, option);
 	else if (error)
@@ -272,7 +268,7 @@ static enum command_status publish_panic(struct publishing *publishing)
 		if (*late)
 			clock_pause(PANIC_LOOK_MS);
 		*late = '\0';
-		error = fleet_view_open(&view, &broker, &publishing->config->fleet, fleet, &reason);
+		error = fleet_view_open(&view, &broker, fleet, &reason);
 		hosts = error ? 0 : view.hosts_count;
 		done = 0;
 		for (size_t i = 0; i < hosts; i++)

@@ -65,15 +65,6 @@ const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const c
 	return key;
 }
 
-struct fleet_options fleet_options_of_reports(const struct fleet_options *options)
-{
-	struct fleet_options there = *options;
-
-	there.brokers[0] = options->report;
-	there.brokers_count = 1;
-	return there;
-}
-
 __s64 fleet_now_ms(void)
 {
 	struct timespec now;
@@ -171,14 +162,14 @@ int follow_send(int fd, const struct follow_message *message, const char *text)
 	return error ? error : io_send_all(fd, text, message->bytes);
 }
 
-int follow_receive(int fd, struct follow_message *message, char *text)
+int follow_receive(int fd, struct follow_message *message, char *text, __s64 deadline_ms)
 {
-	int error = io_receive_all(fd, message, sizeof(*message));
+	int error = io_receive_all(fd, message, sizeof(*message), deadline_ms);
 
 	if (!error && message->bytes > FOLLOW_BYTES_MAX)
 		error = -EPROTO;
 	if (!error)
-		error = io_receive_all(fd, text, message->bytes);
+		error = io_receive_all(fd, text, message->bytes, deadline_ms);
 	if (!error)
 		text[message->bytes] = '\0';
 	return error;

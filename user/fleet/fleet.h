@@ -50,9 +50,6 @@ __u64 fleet_position_score(struct fleet_position position);
 /* A key of a list: fleet_list_key(key, "default", "bad", "log"). */
 const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what);
 
-/* The options with the server of `report` for the broker. */
-struct fleet_options fleet_options_of_reports(const struct fleet_options *options);
-
 __s64 fleet_now_ms(void); /* by CLOCK_BOOTTIME, which no clock setting moves and which runs while the host sleeps */
 
 /* A random number below `limit`, from getrandom(). */

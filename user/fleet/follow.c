@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/unprivileged.h"
 #include "base/version.h"
 #include "filter/filter.h"
@@ -19,7 +19,7 @@
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
-#define MESSAGE_S 30           /* so does one that does not send the rest of a message */
+#define MESSAGE_MS 30000       /* so does one that does not send the rest of a message */
 #define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
@@ -68,9 +68,6 @@ static void run_reader(const void *start, int fd)
 
 static int start_reader(struct following *following, struct reason *reason)
 {
-	const struct timeval longest = { .tv_sec = MESSAGE_S };
-	int error;
-
 	for (size_t i = 0; i < following->apply.count; i++) {
 		struct log_reader_list *list = &following->start.lists[i];
 
@@ -80,10 +77,7 @@ static int start_reader(struct following *following, struct reason *reason)
 	}
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
-	error = unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
-	if (!error)
-		setsockopt(following->reader.fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
-	return error;
+	return unprivileged_start(&following->reader, run_reader, &following->start, READER_MEMORY, reason);
 }
 
 /* ---- the state of this host ---- */
@@ -486,7 +480,8 @@ static int step(struct following *following, const struct signals *signals, stru
 	if (!following->reader.pid)
 		return fleet_now_ms() < following->start_ms ? 0 : start_reader(following, reason);
 	if (files[1].revents) {
-		error = follow_receive(following->reader.fd, &message, following->text);
+		error = follow_receive(following->reader.fd, &message, following->text,
+				       clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS);
 		/* The report is sent, unless the broker was lost: then the next connection settles it again. */
 		following->is_done = following->is_settled && !error && message.kind != FOLLOW_LOST;
 		if (following->is_done)
@@ -506,9 +501,7 @@ static int step(struct following *following, const struct signals *signals, stru
 		say(following, error == -EPROTO     ? "the reader sent nonsense; starts another one" :
 			       error == -ECONNRESET ? "the reader has ended; starts another one" :
 						      "the reader hangs; starts another one");
-		following->restart_ms = following->restart_ms ? 2 * following->restart_ms : RESTART_MIN_MS;
-		if (following->restart_ms > RESTART_MAX_MS)
-			following->restart_ms = RESTART_MAX_MS;
+		following->restart_ms = pause_longer(following->restart_ms, RESTART_MIN_MS, RESTART_MAX_MS);
 		following->start_ms = fleet_now_ms() + following->restart_ms;
 	}
 	following->must_restart = false;

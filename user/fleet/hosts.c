@@ -117,31 +117,21 @@ static size_t drop_repeated(void *elements, size_t count, size_t size)
 	return kept;
 }
 
-int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
-		       const struct fleet_options *options, struct reason *reason)
+static int put_host(struct broker *broker, const char *fleet, const char *host)
 {
-	const struct fleet_options there = fleet_options_of_reports(options);
-
-	own->connection.fd = -1;
-	*reports = options->report ? own : broker;
-	return options->report ? broker_open(own, &there, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, reason) : 0;
-}
-
-static int put_host(struct broker *reports, const char *fleet, const char *host)
-{
-	return connection_put(&reports->connection, "HGETALL xc:%s:host:%s", fleet, host);
+	return connection_put(&broker->connection, "HGETALL xc:%s:host:%s", fleet, host);
 }
 
 /* 0, also if nobody can read the report; 1: the same, and the connection is a new one, without other replies. */
-static int get_host(struct fleet_host *host, struct broker *reports, struct reason *reason)
+static int get_host(struct fleet_host *host, struct broker *broker, struct reason *reason)
 {
-	int error = connection_expect(&reports->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
+	int error = connection_expect(&broker->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
 
 	if (error == -EREMOTEIO)
 		return 0;
 	if (error != -EMSGSIZE)
 		return error;
-	error = broker_reopen(reports, reason);
+	error = broker_reopen(broker, reason);
 	return error ? error : 1;
 }
 
@@ -172,30 +162,23 @@ static int look_at_log(struct fleet_list *list, struct broker *broker, const cha
 	return 0;
 }
 
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
-		    const char *fleet, struct reason *reason)
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
 {
-	struct broker own, *reports;
 	size_t asked = 0;
-	int error = fleet_reports_open(&own, &reports, broker, options, reason);
+	int error;
 
 	*view = (struct fleet_view){};
-	if (!error)
-		error = find_keys(view, broker, fleet, reason);
-	if (!error && reports != broker) {
-		view->hosts_count = 0;
-		error = find_keys(view, reports, fleet, reason);
-	}
+	error = find_keys(view, broker, fleet, reason);
 	view->hosts_count = drop_repeated(view->hosts, view->hosts_count, sizeof(*view->hosts));
 	view->lists_count = drop_repeated(view->lists, view->lists_count, sizeof(*view->lists));
 	for (size_t i = 0; i < view->hosts_count && !error; i++) {
 		for (; asked < view->hosts_count && !error; asked++)
-			error = put_host(reports, fleet, view->hosts[asked].name);
+			error = put_host(broker, fleet, view->hosts[asked].name);
 		if (error) {
 			reason_set(reason, error, "not enough memory");
 			break;
 		}
-		error = get_host(&view->hosts[i], reports, reason);
+		error = get_host(&view->hosts[i], broker, reason);
 		if (error > 0) {
 			asked = i + 1;
 			error = 0;
@@ -217,7 +200,6 @@ int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct
 		for (size_t j = 0; j < view->hosts_count; j++)
 			list->hosts += fleet_host_at(&view->hosts[j], list->name, &at);
 	}
-	broker_close(&own);
 	return error;
 }
 
@@ -302,7 +284,7 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 
 static int count_hosts(struct waiting *waiting, struct reason *reason)
 {
-	struct connection *connection = &waiting->reports->connection;
+	struct connection *connection = &waiting->broker->connection;
 	const char *fleet = waiting->fleet, *list = waiting->list;
 	size_t *const numbers[] = { &waiting->hosts, &waiting->done, &waiting->refusing };
 	char first[24] = "+inf";
@@ -332,7 +314,7 @@ static int count_hosts(struct waiting *waiting, struct reason *reason)
 static int look_at_hosts(struct waiting *waiting, const char *set, const char *low, const char *high,
 			 struct reason *text, struct reason *reason)
 {
-	struct connection *connection = &waiting->reports->connection;
+	struct connection *connection = &waiting->broker->connection;
 	size_t used = strlen(text->text), named = 0;
 	redisReply *names;
 	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE xc:%s:L:%s:%s %s %s", waiting->fleet,
@@ -346,9 +328,9 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 		struct fleet_position at;
 
 		snprintf(host.name, sizeof(host.name), "%s", name ? name : "");
-		error = put_host(waiting->reports, waiting->fleet, host.name);
+		error = put_host(waiting->broker, waiting->fleet, host.name);
 		error = error ? reason_set(reason, error, "not enough memory") :
-				get_host(&host, waiting->reports, reason);
+				get_host(&host, waiting->broker, reason);
 		error = error > 0 ? 0 : error;
 		/* A report that nobody can read does not say that the host is gone. */
 		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
@@ -361,7 +343,7 @@ static int look_at_hosts(struct waiting *waiting, const char *set, const char *l
 			}
 		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {
 			const char *why = fleet_host_field(&host, "why");
-			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->reports));
+			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->broker));
 
 			if (!strcmp(state, "level"))
 				state = *set == 'h' ? "behind" : "refuses rules";
@@ -393,7 +375,7 @@ int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
 	const __s64 start_ms = fleet_now_ms();
 	bool has_looked = false;
 	struct reason late = {};
-	int pause_ms = LOOK_FIRST_MS, error;
+	int pause_ms = 0, error;
 
 	for (;;) {
 		const __s64 waited_ms = fleet_now_ms() - start_ms;
@@ -415,8 +397,7 @@ int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
 		if (waited_ms >= (waiting->hosts ? WAIT_MS : NOBODY_MS) ||
 		    (waiting->hosts && waiting->done == waiting->hosts))
 			break;
-		clock_pause(pause_ms);
-		pause_ms = 2 * pause_ms < LOOK_MS ? 2 * pause_ms : LOOK_MS;
+		clock_pause(pause_ms = pause_longer(pause_ms, LOOK_FIRST_MS, LOOK_MS));
 	}
 	if (!waiting->hosts)
 		return reason_set(reason, -EBADE, "nobody follows the list '%s': no host has reported it",

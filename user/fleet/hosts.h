@@ -28,16 +28,8 @@ struct fleet_view {
 	size_t hosts_count;
 };
 
-/*
- * *reports becomes the server that has the hosts' reports: `broker`, or `own`, a new connection to the server that the
- * option `report` names. Close `own` in any case.
- */
-int fleet_reports_open(struct broker *own, struct broker **reports, struct broker *broker,
-		       const struct fleet_options *options, struct reason *reason);
-
 /* Lists of the broker, and hosts that have reported, sorted by name. 0; -errno. Call fleet_view_close() in any case. */
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const struct fleet_options *options,
-		    const char *fleet, struct reason *reason);
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason);
 void fleet_view_close(struct fleet_view *view);
 
 /* A field of the host's status; "" if there is none. As a number: cut to 2^53. */
@@ -58,7 +50,7 @@ const char *fleet_host_state(const struct fleet_view *view, const struct fleet_h
 /* ---- waiting until hosts have a change ---- */
 
 struct waiting {
-	struct broker *reports; /* see fleet_reports_open() */
+	struct broker *broker;
 	const char *fleet, *list;
 	struct fleet_position first, last; /* of the change; first 0-0: it changed nothing */
 	unsigned int percent;              /* of the hosts that must have it */

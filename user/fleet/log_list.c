@@ -7,6 +7,7 @@
  *   pause    after a failure the list is not read for a while; each further failure doubles the pause
  *   skip     an entry of the log that does not continue the list. The log is read after it, once the whole list was read
  */
+#include "base/clock.h"
 #include "fleet/log_reader_internal.h"
 
 #define PAUSE_MS 5000
@@ -15,15 +16,13 @@
 #define OUTBOX_MS 5000  /* a publisher has this time to send again what a failover has lost */
 #define LAG_MS 60000    /* a replica that lags longer loses its master (repl-timeout) */
 
-/* Doubles the pause, and returns when it ends. A half is random, so that hosts do not come back all at once. */
+/* Doubles the pause, and returns when it ends. */
 static __s64 next_pause_end(const struct log_reader *reader, struct list *list)
 {
 	const __s64 shortest_ms = reader->start->is_once ? PAUSE_ONCE_MS : PAUSE_MS;
 
-	list->pause_ms = !list->pause_ms                                 ? shortest_ms :
-			 2 * list->pause_ms > PAUSE_GROWTH * shortest_ms ? PAUSE_GROWTH * shortest_ms :
-									   2 * list->pause_ms;
-	return fleet_now_ms() + list->pause_ms / 2 + fleet_random_below(list->pause_ms / 2 + 1);
+	list->pause_ms = pause_longer(list->pause_ms, shortest_ms, PAUSE_GROWTH * shortest_ms);
+	return fleet_now_ms() + pause_spread(list->pause_ms, fleet_random_below(~0ULL));
 }
 
 static __s64 jitter_ms(const struct log_reader *reader)

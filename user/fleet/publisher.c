@@ -211,12 +211,11 @@ static bool is_passing(int error, const struct reason *reason)
 /* Sends the entries from number `first` on. If that fails, finds the master again and sends the whole outbox. */
 static int deliver(struct publisher *publisher, size_t first, struct reason *reason)
 {
-	int error = send_entries(publisher, first, reason), pause_ms = RETRY_MIN_MS;
+	int error = send_entries(publisher, first, reason), pause_ms = 0;
 	const __s64 deadline_ms = fleet_now_ms() + RECONNECT_MS;
 
 	while (is_passing(error, reason) && fleet_now_ms() < deadline_ms) {
-		clock_pause(pause_ms);
-		pause_ms = 2 * pause_ms < RETRY_MAX_MS ? 2 * pause_ms : RETRY_MAX_MS;
+		clock_pause(pause_ms = pause_longer(pause_ms, RETRY_MIN_MS, RETRY_MAX_MS));
 		broker_close(&publisher->broker);
 		for (size_t i = 0; i < publisher->outbox.count; i++)
 			publisher->outbox.entries[i].may_be_seen = true;

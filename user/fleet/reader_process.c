@@ -312,7 +312,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 	enum log_end end = log_tell(reader, FOLLOW_FLUSH, 0, "");
 
 	reader->pending = reader->deleted = reader->settled_ms = 0;
-	if (end || follow_receive(reader->fd, &answer, reader->text))
+	if (end || follow_receive(reader->fd, &answer, reader->text, FOLLOW_NO_DEADLINE))
 		return LOG_NO_APPLIER;
 	if (answer.kind != FOLLOW_STOP)
 		reader->stopped_ms = 0;
@@ -329,7 +329,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 		else
 			log_list_applied(list);
 	}
-	if (report_send(&reader->report, &reader->broker, start->options, start->secrets, start->fleet, reader->text,
+	if (report_send(&reader->report, &reader->broker, start->options, start->fleet, reader->text,
 			reader->is_awaited || start->is_once, reason))
 		return LOG_LOST;
 	reader->is_awaited = false;
@@ -374,7 +374,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 	reader->stopped_ms = 0;
 	reader->has_progress = false;
 	reader->pending = reader->deleted = reader->settled_ms = 0;
-	report_begin(&reader->report, reader->start->options);
+	report_begin(&reader->report);
 	for (size_t i = 0; i < reader->count; i++) {
 		struct list *list = &reader->lists[i];
 
@@ -410,7 +410,7 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 void log_reader_run(const struct log_reader_start *start, int fd)
 {
 	struct log_reader *reader = calloc(1, sizeof(*reader));
-	__s64 retry_ms = RETRY_MIN_MS, longest_ms;
+	__s64 retry_ms = 0, longest_ms;
 	enum log_end end = LOG_GOES_ON;
 	struct reason reason;
 
@@ -419,7 +419,6 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 	reader->start = start;
 	reader->fd = fd;
 	reader->count = start->count;
-	reader->report.own.connection.fd = -1;
 	for (size_t i = 0; i < start->count; i++) {
 		struct list *list = &reader->lists[i];
 
@@ -435,16 +434,15 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 			end = follow(reader, &reason);
 			broker_close(&reader->broker);
 			if (reader->has_progress)
-				retry_ms = RETRY_MIN_MS;
+				retry_ms = 0;
 			else if (end == LOG_LOST)
 				longest_ms = RETRY_LOST_MS;
 		}
 		if (end == LOG_LOST)
 			end = log_tell(reader, FOLLOW_LOST, 0, reason.text);
-		/* Half of the pause is random, so that hosts do not come back all at once. */
+		retry_ms = pause_longer(retry_ms, RETRY_MIN_MS, longest_ms);
 		if (end != LOG_NO_APPLIER)
-			clock_pause(retry_ms / 2 + fleet_random_below(retry_ms / 2 + 1));
-		retry_ms = 2 * retry_ms < longest_ms ? 2 * retry_ms : longest_ms;
+			clock_pause(pause_spread(retry_ms, fleet_random_below(~0ULL)));
 	}
 	free(reader);
 }

@@ -9,17 +9,12 @@
 #define IN_A_ROW 3
 #define HEARTBEAT_MS 5000 /* between two reports that say nothing new */
 #define COUNT_MS 10000    /* between two looks at the number of hosts */
-#define OWN_MS 1000       /* to wait for the server of `report` */
-#define OWN_RETRY_MS 30000
 #define FIELDS_MAX 128
 #define OTHERS_MAX 2    /* another `follow` of this host may report once or twice: that of `follow --once` */
 #define HOSTS_MAX 50000 /* the pauses of a host grow with the number of hosts, up to this: any host may add names */
 
-void report_begin(struct report *report, const struct fleet_options *options)
+void report_begin(struct report *report)
 {
-	if (options->report && report->own.connection.fd >= 0)
-		return;
-	report->own.connection.fd = -1;
 	*report->sent = '\0';
 	report->sent_ms = report->counted_ms = report->due_ms = 0;
 }
@@ -106,7 +101,7 @@ static int put_report(const struct report *report, struct connection *connection
 
 /* Over `broker`, which is at hand. */
 static int send_now(struct report *report, struct broker *broker, const struct fleet_options *options,
-		    const char *fleet, char *lines, int timeout_ms, struct reason *reason)
+		    const char *fleet, char *lines, struct reason *reason)
 {
 	const bool must_count = !report->counted_ms || fleet_now_ms() - report->counted_ms >= COUNT_MS;
 	char host[FLEET_HOST_BYTES], sent[REPORT_BYTES];
@@ -128,7 +123,7 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	for (int i = 0; i < replies && !error; i++) {
 		redisReply *reply;
 
-		error = connection_get(&broker->connection, &reply, timeout_ms, reason);
+		error = connection_get(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 		if (error)
 			break;
 		if (reply->type == REDIS_REPLY_ERROR) {
@@ -149,18 +144,14 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 	return 0;
 }
 
-int report_send(struct report *report, struct broker *broker, const struct fleet_options *options,
-		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
-		struct reason *reason)
+int report_send(struct report *report, struct broker *broker, const struct fleet_options *options, const char *fleet,
+		char *lines, bool is_awaited, struct reason *reason)
 {
-	const struct fleet_options there = fleet_options_of_reports(options);
 	/* All hosts together report at most five times in a millisecond. */
 	const __s64 pause_ms = report->hosts > 5 * REPORT_MS ? (__s64)report->hosts / 5 : REPORT_MS,
 		    now_ms = fleet_now_ms();
 	const char *seen = strstr(lines, "\nseen ");
 	const bool is_new = strncmp(report->sent, lines, seen ? (size_t)(seen - lines) : strlen(lines));
-	struct reason why;
-	int error = 0;
 
 	report->due_ms = 0;
 	if (!*lines || (!is_new && now_ms - report->sent_ms < HEARTBEAT_MS))
@@ -175,21 +166,5 @@ int report_send(struct report *report, struct broker *broker, const struct fleet
 	}
 	report->credit_ms = report->credit_ms > pause_ms ? report->credit_ms - pause_ms : 0;
 	report->sent_ms = now_ms;
-	if (!options->report)
-		return send_now(report, broker, options, fleet, lines, CONNECTION_TIMEOUT_MS, reason);
-	/* The server of `report` may be away: this host follows all the same, and tries again later. */
-	if (report->own.connection.fd < 0) {
-		if (now_ms < report->own_due_ms)
-			return 0;
-		error = broker_open(&report->own, &there, secrets, BROKER_WRITE, OWN_MS, &why);
-		*report->sent = '\0';
-	}
-	if (!error)
-		error = send_now(report, &report->own, options, fleet, lines, OWN_MS, &why);
-	if (error) {
-		note(report, options->report, why.text);
-		broker_close(&report->own);
-		report->own_due_ms = fleet_now_ms() + OWN_RETRY_MS / 2 + fleet_random_below(OWN_RETRY_MS);
-	}
-	return 0;
+	return send_now(report, broker, options, fleet, lines, reason);
 }

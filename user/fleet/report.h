@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a host reports: the hash host:HOST, and for each list the host's place in the sorted sets L:LIST:hosts and
- * L:LIST:refused, by which `publish --wait` counts hosts. They are at the broker, or at the server that `report` names.
- *
+ * L:LIST:refused, by which `publish --wait` counts hosts.  *
  * Thousands of hosts must not keep the broker busy with reports. So a report is sent only if it says something new, and
  * at most once in REPORT_MS, or more rarely if hosts are many. After a pause, three may follow each other. If a
  * publisher waits for a report, it is sent at once.
@@ -16,8 +15,6 @@
 #define REPORT_BYTES 16384
 
 struct report {
-	struct broker own;       /* of `report` */
-	__s64 own_due_ms;        /* when to try to reach it again */
 	char sent[REPORT_BYTES]; /* the last report; "": none yet by this connection */
 	__s64 sent_ms, counted_ms;
 	__s64 credit_ms, credited_ms; /* of time; each report takes a part of it */
@@ -30,14 +27,13 @@ struct report {
 };
 
 /* Call it for each new connection to a broker. */
-void report_begin(struct report *report, const struct fleet_options *options);
+void report_begin(struct report *report);
 
 /*
  * Sends the report if it is due. `lines`: `FIELD VALUE` lines of the host's status; those from "seen" on change all the
  * time. 0, also if the report is refused; -errno: the connection of `broker` is lost.
  */
-int report_send(struct report *report, struct broker *broker, const struct fleet_options *options,
-		const struct broker_secrets *secrets, const char *fleet, char *lines, bool is_awaited,
-		struct reason *reason);
+int report_send(struct report *report, struct broker *broker, const struct fleet_options *options, const char *fleet,
+		char *lines, bool is_awaited, struct reason *reason);
 
 #endif

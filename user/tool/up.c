@@ -454,12 +454,13 @@ static enum command_status run_check_config(const struct invocation *invocation)
 {
 	struct config *config;
 	struct reason reason;
-	bool is_right = true;
+	bool is_right;
 	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
 				command_report_bad_line, &config, &reason);
 
 	if (error)
 		return command_fail_because(error, &reason);
+	is_right = !config->has_gone_keys;
 	for (size_t i = 0; i < config->lists_count; i++) {
 		const struct config_list *list = &config->list[i];
 		struct import_options import = list_import(invocation, list);

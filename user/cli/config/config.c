@@ -337,7 +337,6 @@ static void check_whole(struct config_reading *reading)
 			      "[fleet] names no broker; write broker = HOST...");
 	for (size_t i = 0; i < config->fleet.brokers_count; i++)
 		check_broker(reading, config->fleet.brokers[i]);
-	check_broker(reading, config->fleet.report);
 	for (size_t i = 0; i < config->fleet.lists_count; i++)
 		if (find_fleet_mistake(config, i))
 			config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: the list '%s' %s",

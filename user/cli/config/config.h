@@ -130,7 +130,6 @@ struct fleet_options {
 	size_t brokers_count;
 	const char *user, *password_file; /* NULL: no authentication */
 	const char *ca;                   /* file of certificates; NULL: no TLS */
-	const char *report;               /* where hosts report; NULL: at the broker */
 	const char *host;                 /* name of this host in the status; NULL: the kernel's */
 	const char *lists[FLEET_LISTS_MAX];
 	size_t lists_count;
@@ -241,6 +240,7 @@ struct config {
 	struct crowdsec_options crowdsec; /* without a section [crowdsec], it has no list */
 	char *texts[CONFIG_TEXTS_MAX];    /* that the others point to */
 	size_t texts_count;
+	bool has_gone_keys; /* of earlier versions, which `report` was told */
 };
 
 /*

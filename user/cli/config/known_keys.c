@@ -69,7 +69,6 @@ static const struct key keys[] = {
 	{ SECTION_FLEET, "password-file", VALUE_FILE, OF_CONFIG(fleet.password_file) },
 	{ SECTION_FLEET, "ca", VALUE_FILE, OF_CONFIG(fleet.ca) },
 	{ SECTION_FLEET, "host", VALUE_WORD, OF_CONFIG(fleet.host) },
-	{ SECTION_FLEET, "report", VALUE_WORD, OF_CONFIG(fleet.report) },
 	{ SECTION_FLEET, "lists", VALUE_LISTS, OF_CONFIG(fleet.lists) },
 	{ SECTION_FLEET, "staged", VALUE_SWITCH, OF_CONFIG(fleet.is_staged) },
 	{ SECTION_FLEET, "allow-pass", VALUE_SWITCH, OF_CONFIG(fleet.may_pass) },
@@ -103,6 +102,27 @@ static const struct key keys[] = {
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* Keys of earlier versions. Only check-config refuses them: an upgrade must stop no filter. */
+static const struct {
+	enum config_section section;
+	const char *name, *instead;
+} gone[] = {
+	{ SECTION_FLEET, "report", "hosts report to their broker; a replica takes no reports, so name the master too" },
+};
+
+static bool is_gone(struct config_reading *reading, const char *name)
+{
+	const bool was_refused = reading->is_refused;
+
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		if (gone[i].section == reading->section && !strcmp(gone[i].name, name)) {
+			refuse(reading, "the key '%s' is gone, and does nothing: %s", name, gone[i].instead);
+			reading->is_refused = was_refused;
+			return reading->config->has_gone_keys = true;
+		}
+	return false;
+}
 
 /* ---- values ---- */
 
@@ -334,7 +354,7 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 	const struct key *key = keys, *first = keys;
 	char known[KEYS_TEXT_BYTES] = "";
 
-	if (reading->section == SECTION_UNKNOWN)
+	if (reading->section == SECTION_UNKNOWN || is_gone(reading, name))
 		return;
 	/* The keys of a section are at most 64. */
 	while (first < keys + KEYS && first->section != reading->section)

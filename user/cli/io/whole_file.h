@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include <linux/types.h>
+
 #include "base/error_reason.h"
 
 struct whole_file {
@@ -35,11 +37,11 @@ int whole_file_close(struct whole_file *file, int error);
 
 /*
  * All bytes, despite short counts and signals. The two for sockets return -ECONNRESET if the other end has closed. 0;
- * -errno: how many bytes were moved is not known.
+ * -ETIMEDOUT: not here by `deadline_ms` of CLOCK_MONOTONIC; other -errno: how many bytes were moved is not known.
  */
 int io_write_all(int fd, const void *bytes, size_t count);
 int io_send_all(int fd, const void *bytes, size_t count);
-int io_receive_all(int fd, void *bytes, size_t count);
+int io_receive_all(int fd, void *bytes, size_t count, __s64 deadline_ms);
 
 /*
  * Reads a regular file from its start. The text ends with a 0 byte, and the caller frees it. 0; -EINVAL: not a regular

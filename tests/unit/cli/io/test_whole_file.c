@@ -37,11 +37,11 @@ TEST(test_all_bytes_arrive)
 	if (!child)
 		_exit(io_send_all(fds[1], sent, BYTES / 2) || io_write_all(fds[1], sent + BYTES / 2, BYTES / 2));
 	close(fds[1]);
-	assert_int_equal(io_receive_all(fds[0], got, BYTES), 0);
+	assert_int_equal(io_receive_all(fds[0], got, BYTES, INT64_MAX), 0);
 	assert_memory_equal(got, sent, BYTES);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_int_equal(io_receive_all(fds[0], got, 1), -ECONNRESET);
+	assert_int_equal(io_receive_all(fds[0], got, 1, INT64_MAX), -ECONNRESET);
 	assert_int_equal(io_send_all(fds[0], sent, 1), -ECONNRESET);
 	close(fds[0]);
 	free(sent);
