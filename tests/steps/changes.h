@@ -267,7 +267,7 @@ static const char *const rules[] = {
 static int replace(struct session *session, uint64_t seed, struct reason *reason)
 {
 	struct rule_set wanted = {};
-	struct rule_diff diff;
+	struct change_equal equal = { .wanted = &wanted };
 	struct rule rule;
 	int error = 0;
 
@@ -276,19 +276,16 @@ static int replace(struct session *session, uint64_t seed, struct reason *reason
 		if (!error)
 			error = rule_set_add(&wanted, &rule);
 	}
-	rule_set_sort(&wanted);
-	if (random_below(&seed, 2))
-		change_at_once(session);
+	equal.is_at_once = random_below(&seed, 2);
 	/* As `restore` does. */
 	if (!error && !random_below(&seed, 3))
 		error = set(session, "no-rule", random_below(&seed, 2) ? "drop" : "pass");
-	rule_diff_begin(&diff, &wanted, 1ULL << session->owner, !random_below(&seed, 3));
+	equal.is_alone = !random_below(&seed, 3);
+	equal.leaves_roomless = equal.is_entries = !equal.is_alone && !random_below(&seed, 4);
 	if (!error)
-		error = change_compare(session, &diff, reason);
-	if (!error)
-		error = change_replace(session, &diff, NULL, NULL, reason);
+		error = change_make_equal(session, &equal, reason);
 	rule_set_close(&wanted);
-	rule_diff_close(&diff);
+	change_equal_close(&equal);
 	return error;
 }
 

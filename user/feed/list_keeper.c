@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It
- * writes lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. If
- * the change fails, the group is halved until the line at fault is found: that line is left out and named, and the
- * others are applied.
+ * writes lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. A line
+ * at fault is left out and named. If table or disk have no room for all, the group is halved until the others are applied.
  */
 #include "feed/list_keeper.h"
 
@@ -28,7 +27,7 @@
 #define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
 #define FAILURES_MAX 64   /* after so many failures in a row, -ENOSPC means a full disk, not a full table */
-#define ENDS_NEAR_MS 2000 /* when a whole list comes again, ends that differ by at most this stay as they are */
+#define ENDS_NEAR_MS 2000 /* when a rule comes again, an end that differs by at most this stays as it is */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
 struct line {
@@ -87,152 +86,172 @@ static int read_rule(const struct keeping *keeping, const struct line *line, str
 	return 0;
 }
 
-/* Opens the list. *list: as it is then. */
-static int open_list(struct keeping *keeping, struct store_list *list, struct reason *reason)
+/* The list as it is now. */
+static int find_list(struct keeping *keeping, struct store_list *list, struct reason *reason)
 {
-	const struct store_list *left = &keeping->left, *now;
-	const char *name = keeping->keeper->list;
-	struct store_source source = store_source_parse(keeping->source);
 	struct store_lists lists;
-	int error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
+	int error = store_lists(keeping->session.store, &lists);
 
-	if (error)
-		return error;
-	now = &lists.list[store_lists_find(&lists, name)];
-	/*
-	 * is_moved is only for readers that can send the whole list. FlowSpec's cannot, and renews all rules after a
-	 * quarter of stale_ms anyway.
-	 */
-	keeping->is_moved |=
-		*left->name && !keeping->has_whole && keeping->keeper->rules_max &&
-		(now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+	*list = lists.list[error ? 0 : store_lists_find(&lists, keeping->keeper->list)];
+	return store_unread_reason(error, reason);
+}
+
+/* Opens the list, with the number of refused rules in its source. */
+static int open_list(struct keeping *keeping, struct reason *reason)
+{
+	struct store_source source = store_source_parse(keeping->source);
+
 	if (source.kind == STORE_SOURCE_CROWDSEC) {
 		source.refused = keeping->refused;
 		store_source_format(&source, keeping->source);
 	}
-	error = change_open_list(&keeping->session, name, keeping->source, reason);
-	if (!error)
-		error = store_unread_reason(store_lists(keeping->session.store, &lists), reason);
-	*list = lists.list[keeping->session.owner];
-	return error;
+	return change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
 }
 
 /*
- * One change: the whole list, if there is one, without the rules that would lock this host out; else the lines from
- * `first` to before `end`.
+ * Whether another command has changed the list. Only for readers that can send the whole list. FlowSpec's cannot, and
+ * renews all rules after a quarter of stale_ms anyway.
  */
-static int change_lines(struct keeping *keeping, size_t first, size_t end, struct reason *reason)
+static bool is_moved(const struct keeping *keeping, const struct store_list *now)
 {
-	struct session *session = &keeping->session;
-	struct change_left_out left_out = {};
-	struct store_list list;
-	struct rule_diff diff;
-	int error = change_begin(session, reason);
+	const struct store_list *left = &keeping->left;
 
-	if (error)
-		return error;
-	error = open_list(keeping, &list, reason);
-	if (!error)
-		store_list_expect(session->store, session->owner, keeping->keeper->stale_ms / 1000);
-	if (!error && keeping->has_whole) {
-		rule_set_sort(&keeping->whole);
-		rule_diff_begin(&diff, &keeping->whole, 1ULL << session->owner, false);
-		diff.near_ms = ENDS_NEAR_MS;
-		error = change_compare(session, &diff, reason);
-		if (!error)
-			error = change_replace(session, &diff, NULL, NULL, reason);
-		rule_diff_close(&diff);
-		if (!error)
-			error = change_give_up_blockers(session, &left_out, reason);
-		keeping->refused = left_out.count;
-		if (!error && left_out.count)
-			add_note(keeping, &left_out.why);
-	}
+	return *left->name && !keeping->has_whole && keeping->keeper->rules_max &&
+	       (now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
+}
+
+static int read_lines(const struct keeping *keeping, size_t first, size_t end, struct rule_set *rules,
+		      struct reason *reason)
+{
+	int error = 0;
+
 	for (; first < end && !error; first++) {
-		enum store_deleted deleted;
-		enum store_added added;
 		struct rule rule;
 
 		error = read_rule(keeping, &keeping->lines[first], &rule, reason);
-		if (!error && keeping->lines[first].is_added)
-			error = change_add(session, &rule, &added, reason);
-		else if (!error)
-			error = change_give_up(session, &rule, &deleted, reason);
+		if (!keeping->lines[first].is_added)
+			rule.timeout_ms = -1;
+		if (!error && rule_set_add(rules, &rule))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
 	}
-	error = change_end(session, error, reason);
+	return error;
+}
+
+static void leave_out(void *context, const struct rule *rule, const struct reason *why)
+{
+	struct keeping *keeping = context;
+
+	(void)rule;
+	keeping->refused++;
+	add_note(keeping, why);
+}
+
+/* Within a change. */
+static int change_list(struct keeping *keeping, struct change_equal *equal, struct store_list *list,
+		       struct reason *reason)
+{
+	struct session *session = &keeping->session;
+	const unsigned long long refused = keeping->refused;
+	int error = find_list(keeping, list, reason);
+
+	if (!error) {
+		keeping->is_moved |= is_moved(keeping, list);
+		error = open_list(keeping, reason);
+	}
+	if (error)
+		return error;
+	store_list_expect(session->store, session->owner, keeping->keeper->stale_ms / 1000);
+	if (keeping->has_whole)
+		keeping->refused = 0;
+	error = change_make_equal(session, equal, reason);
+	if (!error && keeping->refused != refused)
+		error = open_list(keeping, reason);
+	return error ? error : find_list(keeping, list, reason);
+}
+
+/* One change: the whole list, if there is one, else the lines from `first` to before *end. For change_series(). */
+static int change_lines(void *context, size_t first, size_t *end, size_t *at, struct reason *reason)
+{
+	struct keeping *keeping = context;
+	const unsigned long long refused = keeping->refused, notes_count = keeping->notes_count;
+	struct rule_set lines = {};
+	struct change_equal equal = { .wanted = keeping->has_whole ? &keeping->whole : &lines,
+				      .is_entries = !keeping->has_whole,
+				      .prefix_min = keeping->has_whole ? LEFT_OUT_PREFIX_MIN : 0,
+				      .leaves_blockers = true,
+				      .leaves_roomless = true,
+				      .near_ms = ENDS_NEAR_MS,
+				      .leave = leave_out,
+				      .context = keeping };
+	struct store_list list;
+	int error;
+
+	(void)at;
+	if (keeping->error)
+		return 0;
+	if (line_pipe_wait(&keeping->feed, 0) == -EINTR)
+		return -EINTR;
+	error = read_lines(keeping, first, *end, &lines, reason);
+	if (!error)
+		error = change_begin(&keeping->session, reason);
+	if (!error)
+		error = change_end(&keeping->session, change_list(keeping, &equal, &list, reason), reason);
 	if (!error)
 		keeping->left = list;
+	keeping->failures = error ? keeping->failures + 1 : 0;
+	if (error) {
+		/* What was left out comes again. */
+		keeping->refused = refused;
+		keeping->notes_count = notes_count;
+	}
+	change_equal_close(&equal);
+	rule_set_close(&lines);
 	return error;
 }
 
 /* ---- a group ---- */
 
-/* Whether the line may be refused because it would lock this host out. Such a line is applied alone. */
-static bool is_dangerous(const struct keeping *keeping, const struct line *line)
+/* A line is, if it finds no room in the table. Any other error would fail every change, so it ends the group. */
+static bool is_at_fault(void *context, int error)
 {
-	struct reason ignored;
-	struct rule rule;
+	const struct keeping *keeping = context;
 
-	return line->is_added && !read_rule(keeping, line, &rule, &ignored) && guard_concerns(&keeping->guard, &rule);
+	return !keeping->has_whole && (error == -ECANCELED || error == -E2BIG ||
+				       (error == -ENOSPC && keeping->failures < FAILURES_MAX));
 }
 
-/*
- * Applies the lines as one change. If a line is at fault, applies each half alone, until only the lines at fault fail.
- * Any other error would fail every change, so it ends the group.
- */
-static void apply_range(struct keeping *keeping, size_t first, size_t end)
+static void fail(void *context, size_t first, size_t end, int error, const struct reason *reason)
 {
-	const size_t middle = first + (end - first) / 2;
-	struct reason reason;
-	int error;
+	struct keeping *keeping = context;
 
-	if (!keeping->error && line_pipe_wait(&keeping->feed, 0) == -EINTR)
-		keeping->error = -EINTR;
-	if (keeping->error)
-		return;
-	error = change_lines(keeping, first, end, &reason);
-	keeping->failures = error ? keeping->failures + 1 : 0;
-	if (!error)
-		return;
-	/*
-	 * A line is at fault if the guard refuses it (-ECANCELED), or if there is no room for its shape or rate
-	 * (-E2BIG) or for the rule itself (-ENOSPC).
-	 */
-	if (keeping->has_whole ||
-	    (error != -ECANCELED && error != -E2BIG && (error != -ENOSPC || keeping->failures >= FAILURES_MAX)))
+	(void)first;
+	(void)end;
+	if (!is_at_fault(keeping, error))
 		keeping->error = error;
-	if (keeping->error || end - first <= 1) {
-		keeping->is_short |= error == -ENOSPC;
-		keeping->refused++;
-		add_note(keeping, &reason);
+	if (error == -EINTR)
 		return;
-	}
-	apply_range(keeping, first, middle);
-	apply_range(keeping, middle, end);
+	keeping->is_short |= error == -ENOSPC;
+	keeping->refused++;
+	add_note(keeping, reason);
 }
 
+/* A group without lines is a whole list, or stores the source of the list and the time of the last message. */
 static void apply_lines(struct keeping *keeping)
 {
-	const unsigned long long refused = keeping->refused;
-	size_t first = 0;
+	const struct change_series series = { keeping, change_lines, is_at_fault, fail };
+	struct reason reason;
+	size_t none = 0;
+	int error = 0;
 
-	for (size_t i = 0; i < keeping->count && !keeping->error; i++) {
-		if (!is_dangerous(keeping, &keeping->lines[i]))
-			continue;
-		if (first < i)
-			apply_range(keeping, first, i);
-		apply_range(keeping, i, i + 1);
-		first = i + 1;
-	}
-	/* A group without lines stores the source of the list and the time of the last message. */
-	if (first < keeping->count || !keeping->count)
-		apply_range(keeping, first, keeping->count);
-	if (keeping->refused == refused || !keeping->keeper->rules_max)
-		return;
+	if (keeping->count)
+		change_series(&series, 0, keeping->count);
+	else
+		error = change_lines(keeping, 0, &none, &none, &reason);
+	if (error)
+		fail(keeping, 0, 0, error, &reason);
 	/* The source of the list says how many are refused: it is stored again. */
-	keeping->has_whole = false;
-	rule_set_close(&keeping->whole);
-	apply_range(keeping, keeping->count, keeping->count);
+	if (keeping->is_short && keeping->keeper->rules_max)
+		change_lines(keeping, 0, &none, &none, &reason);
 }
 
 static void forget_report(struct keeping *keeping)

@@ -280,6 +280,44 @@ int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
 	return error;
 }
 
+/* Tries the refused rules of a list again. What stays refused is noted anew. */
+static int retry_list(struct apply *apply, struct apply_list *list, struct reason *reason)
+{
+	const struct apply_list before = *list;
+	struct rule_set again = {};
+	int error = 0;
+
+	list->refused = NULL;
+	list->refused_count -= list->refused_kept;
+	list->refused_kept = 0;
+	for (size_t i = 0; i < before.refused_kept && !error; i++) {
+		struct rule rule = before.refused[i].rule;
+		struct reason ignored;
+
+		if (before.refused[i].ended_ms)
+			rule.timeout_ms = before.refused[i].ended_ms - fleet_now_ms();
+		if (before.refused[i].ended_ms && rule.timeout_ms <= 0)
+			continue;
+		if (rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &ignored))
+			apply_refuse(list, &rule);
+		else if (rule_set_add(&again, &rule))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	}
+	if (!error && again.count)
+		error = apply_rules(apply, &apply->session, list, &again, true, reason);
+	rule_set_close(&again);
+	list->refused_at = before.refused_at;
+	if (error) {
+		free(list->refused);
+		list->refused = before.refused;
+		list->refused_kept = before.refused_kept;
+		list->refused_count = before.refused_count;
+	} else {
+		free(before.refused);
+	}
+	return error;
+}
+
 int apply_retry_refused(struct apply *apply, struct reason *reason)
 {
 	struct store_lists lists;
@@ -300,26 +338,8 @@ int apply_retry_refused(struct apply *apply, struct reason *reason)
 
 		/* A list that another command has changed must be read again as a whole. */
 		found = moved ? moved : found;
-		for (size_t j = 0; j < list->refused_kept && !moved && !error; j++) {
-			struct rule rule = list->refused[j].rule;
-			struct reason why;
-
-			if (list->refused[j].ended_ms)
-				rule.timeout_ms = list->refused[j].ended_ms - fleet_now_ms();
-			if (list->refused[j].ended_ms && rule.timeout_ms <= 0) {
-				forget_refused(list, &list->refused[j--].rule);
-				continue;
-			}
-			if (rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &why))
-				continue;
-			error = apply_try_alone(apply, &apply->session, list, &rule, &why);
-			if (!error)
-				forget_refused(list, &list->refused[j--].rule);
-			else if (error == -ECANCELED || error == -E2BIG)
-				error = 0;
-			else
-				*reason = why;
-		}
+		if (!moved && list->refused_kept)
+			error = retry_list(apply, list, reason);
 	}
 	leave_session(apply, &guard, !error);
 	return error ? error : found;

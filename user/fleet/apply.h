@@ -115,11 +115,14 @@ int apply_check_position(const struct apply *apply, const struct store_lists *li
 /* Notes a rule that is left out. `rule` NULL: a line that cannot be read. */
 void apply_refuse(struct apply_list *list, const struct rule *rule);
 
-/* Adds the rule, or deletes it (a negative timeout), as a change of its own. -ECANCELED: it would lock this host out. */
-int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
-		    struct reason *reason);
-
 /* Applies list->changes. -ESTALE, with list->is_moved: another command has changed the list; other -errno. */
 int apply_change_list(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason);
+
+/*
+ * Makes one change of the rules: a whole state, entries of the log, or again rules that were refused. What is left out becomes
+ * refused. 0; -EBADE: too many rules would go; -EDQUOT: there would be too many; other -errno.
+ */
+int apply_rules(struct apply *apply, struct session *session, struct apply_list *list, struct rule_set *rules,
+		bool is_again, struct reason *reason);
 
 #endif

@@ -142,10 +142,10 @@ static int left_ms(const struct batch *batch)
 
 /* ---- a change ---- */
 
-/* Lines that become one change. */
+/* Lines that become one change: those before `next` have run. */
 struct span {
 	struct batch *batch;
-	size_t first, next, end;
+	size_t next, end;
 	size_t deleted;
 };
 
@@ -156,7 +156,6 @@ static int run_line(struct span *span, struct reason *reason)
 	struct batch_line *line = &batch->lines[span->next];
 	const bool is_strict = batch->invocation->is_strict;
 	struct batch_request request = {};
-	bool is_guarded = false;
 	struct reason bad;
 	int error;
 
@@ -189,11 +188,6 @@ static int run_line(struct span *span, struct reason *reason)
 		span->next++;
 		return 0;
 	}
-	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
-	for (size_t i = 0; !is_strict && request.verb != BATCH_TEST && i < request.rules.count; i++)
-		is_guarded |= guard_concerns(&batch->guard, &request.rules.rule[i]);
-	if (is_guarded)
-		span->end = span->next > span->first ? span->next : span->next + 1;
 	/* The room of deleted rules is free only after the change. */
 	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session))
 		span->end = span->next;
@@ -219,42 +213,34 @@ static int run_lines(struct span *span, struct reason *reason)
 	return change_end(session, error, reason);
 }
 
-static void fail(struct batch *batch, size_t first, size_t end, int error, const struct reason *reason)
+/* For change_series(). */
+static int make(void *context, size_t first, size_t *end, size_t *at, struct reason *reason)
 {
-	for (size_t i = first; i < end; i++)
-		batch_line_fail(&batch->lines[i], error, reason);
+	struct batch *batch = context;
+	struct span span = { .batch = batch, .next = first, .end = *end };
+	int error;
+
+	if (!left_ms(batch))
+		let_others_in(batch);
+	error = open_session(batch, reason);
+	if (error)
+		return error;
+	error = run_lines(&span, reason);
+	*end = span.end;
+	*at = span.next;
+	return error;
 }
 
-/*
- * Makes few changes, but only the lines at fault fail. If a change fails at a line, the lines before it are tried again
- * without it, and then the line alone. If it fails at no line, it is split at its middle line in the same way.
- */
-static void change(struct batch *batch, size_t first, size_t end)
+static bool is_at_fault(void *context, int error)
 {
-	while (first < end) {
-		struct span span = { .batch = batch, .first = first, .next = first, .end = end };
-		struct reason reason;
-		int error;
+	(void)error;
+	return ((struct batch *)context)->is_open;
+}
 
-		if (!left_ms(batch))
-			let_others_in(batch);
-		error = open_session(batch, &reason);
-		if (error) {
-			fail(batch, first, end, error, &reason);
-			return;
-		}
-		error = run_lines(&span, &reason);
-		if (error && span.end - first == 1) {
-			fail(batch, first, span.end, error, &reason);
-		} else if (error) {
-			if (span.next >= span.end)
-				span.next = first + (span.end - first) / 2 - 1;
-			change(batch, first, span.next);
-			change(batch, span.next, span.next + 1);
-			span.end = span.next + 1;
-		}
-		first = span.end;
-	}
+static void fail(void *context, size_t first, size_t end, int error, const struct reason *reason)
+{
+	for (size_t i = first; i < end; i++)
+		batch_line_fail(&((struct batch *)context)->lines[i], error, reason);
 }
 
 /* ---- groups ---- */
@@ -293,13 +279,14 @@ static int print_answers(struct batch *batch)
 /* Runs groups until the end of the input or a signal. 0; -EINTR: lines at hand are not done; other -errno. */
 static int run_groups(struct batch *batch)
 {
+	const struct change_series series = { batch, make, is_at_fault, fail };
 	int got;
 
 	do {
 		int error;
 
 		got = collect(batch);
-		change(batch, 0, batch->count);
+		change_series(&series, 0, batch->count);
 		error = print_answers(batch);
 		if (error)
 			return error;

@@ -29,7 +29,7 @@ struct import_options command_import_options(const struct invocation *invocation
 static json_t *answer_of(const struct import *import, const struct session *session, bool is_made)
 {
 	const double elapsed_s = clock_seconds() - import->start_s;
-	const struct rule_diff *diff = &import->diff;
+	const struct rule_diff *diff = &import->equal.diff;
 	struct store_info info = {};
 	json_t *answer = session->is_dry_run ? json_pack("{s:b}", "dry_run", true) : json_object();
 
@@ -74,7 +74,7 @@ int command_import_list(const struct import_options *options, char *const *paths
 	error = command_close_change(&change, error, reason);
 	import_close(&import);
 	imported->bad_lines = import.bad;
-	imported->left_out = import.left_out;
+	imported->left_out = import.equal.left_out;
 	imported->deadline_ms = change.watchdog.deadline_ms;
 	return error;
 }

@@ -262,21 +262,6 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 	return 0;
 }
 
-static bool has_rule(const struct rule_set *sorted, const struct rule *rule)
-{
-	size_t low = 0, high = sorted->count;
-
-	while (low < high) {
-		const size_t middle = (low + high) / 2;
-		const int order = rule_set_compare(sorted, middle, rule);
-
-		if (!order)
-			return true;
-		*(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
-	}
-	return false;
-}
-
 /*
  * Without --replace, a drop rule takes the place of the import list's monitor rule for the same packets, and a monitor
  * rule that of the drop rule. *twin: the rule to give up for rule number `i`. False: that is a pass rule, or the files
@@ -288,7 +273,7 @@ static bool has_twin(const struct import *import, size_t i, struct rule *twin)
 	if (twin->action == RULE_PASS)
 		return false;
 	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
-	return !has_rule(&import->rules, twin);
+	return rule_set_find(&import->rules, twin) == import->rules.count;
 }
 
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
@@ -296,6 +281,7 @@ static int add_rules(struct session *session, struct import *import, struct reas
 	const size_t count = import->rules.count;
 	const struct shape_list *shapes = store_shape_list(session->store);
 	const __u64 owner = 1ULL << session->owner;
+	struct rule_diff *diff = &import->equal.diff;
 	bool has_twins = store_has_earlier_pending(session->store);
 	int error = 0;
 
@@ -317,16 +303,16 @@ static int add_rules(struct session *session, struct import *import, struct reas
 			error = store_get(session->store, &present);
 			if (!error && (present.owners.permanent | present.owners.timed) & owner) {
 				others = rule_owners_now(&present) & ~owner;
-				import->diff.removed += present.timeout_ms >= 0 && !others;
-				import->diff.left += others != 0;
+				diff->removed += present.timeout_ms >= 0 && !others;
+				diff->left += others != 0;
 			}
 			/* Even if the twin is not there: the undo of a pending change could bring it back. */
 			error = error && error != -ENOENT ? store_unread_reason(error, reason) :
 							    change_give_up(session, &rule, &ignored, reason);
 		}
-		import->diff.added += added == STORE_ADDED;
-		import->diff.updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
-		import->diff.kept += added == STORE_UNCHANGED;
+		diff->added += added == STORE_ADDED;
+		diff->updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
+		diff->kept += added == STORE_UNCHANGED;
 	}
 	return error;
 }
@@ -352,46 +338,77 @@ static int check_size(struct session *session, const struct import *import, stru
 	return refuse_list(import, &why, reason);
 }
 
-int import_change(struct import *import, struct session *session, struct reason *reason)
+/* --replace without --list must not delete the rules of lists as a side effect. */
+static int check_lists(struct session *session, struct reason *reason)
+{
+	struct store_lists lists;
+	int error = store_lists(session->store, &lists);
+
+	if (error)
+		return store_unread_reason(error, reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (lists.list[i].rules)
+			return reason_set(reason, -EINVAL,
+					  "--replace would also delete the rules of lists, as of '%s'; "
+					  "nothing was changed; say --list NAME to replace one list, or --force",
+					  lists.list[i].name);
+	return 0;
+}
+
+/* The list owns the rules that are added. Its source names as many files as fit. */
+static int open_list(const struct import *import, struct session *session, struct reason *reason)
 {
 	const struct import_options *options = import->options;
 	char source[STORE_SOURCE_BYTES];
 	size_t used = 0, i = 0;
-	int error = change_begin(session, reason);
 
-	if (error)
-		return error;
-	if (options->confirm_ms)
-		error = change_set_pending(session, options->confirm_ms, reason);
-	/* The list owns the rules that are added. Its source names as many files as fit. */
 	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
 		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
 	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
-	if (!error && !import->paths_count)
-		error = change_find_list(session, options->list_name, reason);
-	else if (!error)
-		error = change_open_list(session, options->list_name, options->source ? options->source : source,
-					 reason);
+	if (!import->paths_count)
+		return change_find_list(session, options->list_name, reason);
+	return change_open_list(session, options->list_name, options->source ? options->source : source, reason);
+}
+
+/* Within a change. */
+static int change(struct import *import, struct session *session, struct reason *reason)
+{
+	const struct import_options *options = import->options;
+	int error = options->confirm_ms ? change_set_pending(session, options->confirm_ms, reason) : 0;
+
+	if (!error)
+		error = open_list(import, session, reason);
 	if (!error && (options->least_percent || options->limits))
 		error = check_size(session, import, reason);
-	if (!error && options->is_replace)
-		error = import_compare(import, session, reason);
+	if (!error && options->is_replace && !options->list_name && !options->is_forced)
+		error = check_lists(session, reason);
 	import->storing_s = clock_seconds();
 	if (!error)
-		error = options->is_replace ? change_replace(session, &import->diff, go_on_storing, import, reason) :
+		error = options->is_replace ? change_make_equal(session, &import->equal, reason) :
 					      add_rules(session, import, reason);
 	output_progress("activating", import->rules.count, -1, clock_seconds() - import->storing_s);
 	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
-	if (!error && options->leaves_out)
-		error = change_give_up_blockers(session, &import->left_out, reason);
-	import->diff.added -= MIN(import->diff.added, import->left_out.count);
-	if (!error && !import->paths_count && !options->keeps_list) {
-		error = store_list_delete(session->store, session->owner);
-		if (error)
-			reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error));
-	}
-	error = change_end(session, error, reason);
+	if (error || import->paths_count || options->keeps_list)
+		return error;
+	error = store_list_delete(session->store, session->owner);
+	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
+}
+
+int import_change(struct import *import, struct session *session, struct reason *reason)
+{
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	import->equal = (struct change_equal){ .wanted = &import->rules,
+					       .is_alone = !import->options->list_name,
+					       .is_at_once = true,
+					       .leaves_blockers = import->options->leaves_out,
+					       .prefix_min = LEFT_OUT_PREFIX_MIN,
+					       .go_on = go_on_storing,
+					       .context = import };
+	error = change_end(session, change(import, session, reason), reason);
 	output_progress_end();
 	return error;
 }
@@ -440,7 +457,7 @@ int import_open(struct import *import, const struct import_options *options, cha
 void import_free(struct import *import)
 {
 	rule_set_close(&import->rules);
-	rule_diff_close(&import->diff);
+	change_equal_close(&import->equal);
 }
 
 void import_close(const struct import *import)

@@ -34,7 +34,7 @@ struct import_options {
 	const char *insist;         /* what sets is_forced, for messages; NULL: "say --force" */
 	unsigned int grow_max; /* with limits: refuse so many percent more than its present rules; ~0: any number */
 	const struct list_limits *limits; /* a rule that does not fit is a bad line; NULL: each fits */
-	bool leaves_out;                  /* what would lock this host out: see change_give_up_blockers() */
+	bool leaves_out;                  /* what would lock this host out: see struct change_equal */
 };
 
 #define IMPORT_BAD_LINES_SHOWN 20
@@ -67,8 +67,7 @@ struct import {
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */
-	struct change_left_out left_out;
-	struct rule_diff diff;     /* its numbers are used without --replace too; `added` is without those left out */
+	struct change_equal equal; /* its numbers are used without --replace too */
 	double start_s, storing_s; /* of clock_seconds() */
 	struct sigaction before[IMPORT_SIGNALS];
 };

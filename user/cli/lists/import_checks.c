@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What an import is checked for: what it changes in the store, and limits of lists from elsewhere. */
+/* The limits of lists from elsewhere. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "lists/internal.h"
 #include "rule/shapes.h"
-
-/* ---- with --replace ---- */
-
-int import_compare(struct import *import, struct session *session, struct reason *reason)
-{
-	struct store_lists lists = {};
-	int error = store_lists(session->store, &lists);
-
-	if (error)
-		return store_unread_reason(error, reason);
-	/* --replace without --list must not delete the rules of lists as a side effect. */
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !import->options->list_name && !import->options->is_forced; i++)
-		if (lists.list[i].rules)
-			return reason_set(reason, -EINVAL,
-					  "--replace would also delete the rules of lists, as of '%s'; "
-					  "nothing was changed; say --list NAME to replace one list, or --force",
-					  lists.list[i].name);
-	rule_diff_begin(&import->diff, &import->rules, 1ULL << session->owner, !import->options->list_name);
-	change_at_once(session);
-	return change_compare(session, &import->diff, reason);
-}
-
-/* ---- how much of the Internet a list from elsewhere may hold ---- */
 
 /*
  * Addresses that are not public: private, shared, loopback, link-local, for benchmarks, multicast and reserved ones.

@@ -125,12 +125,6 @@ const char *list_columns_format(const struct list_columns *columns, char text[LI
 
 /* ---- an import ---- */
 
-/*
- * With --replace, in a change: fills import->diff by a comparison with the whole store. -EINVAL: the import would delete
- * too much, and --force is not given.
- */
-int import_compare(struct import *import, struct session *session, struct reason *reason);
-
 /* ---- rules in groups: the sets to write ---- */
 
 #define LIST_ANY_LENGTH 255 /* the prefixes of a group have several lengths */

@@ -35,7 +35,8 @@
  * Files, from the lowest to the highest; each calls only those before it: names.c; rule_diff.c, query.c (which rule decides
  * about a flow); pending_keys.c keeps the keys of a change; filter_change.c has the states of a table; entries.c moves the
  * keys; pending.c has the deadline of what waits for `confirm`; rules.c says what changes; lockout.c refuses what would cut
- * this host off; commit.c has the order, and the undo; whole_changes.c; session.c opens and closes; confirm_watchdog.c.
+ * this host off; equal.c makes a list equal to a set; commit.c has the order, and the undo; whole_changes.c; series.c makes
+ * many small changes; session.c opens and closes; confirm_watchdog.c.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H
@@ -204,17 +205,6 @@ int change_del(struct session *session, const struct rule *rule, enum store_dele
 int change_clear(struct session *session, struct reason *reason);
 
 /*
- * Within a change: afterwards session->owner has exactly the rules diff->wanted, which is sorted; with is_alone there
- * are no other rules. The undo of a pending change keeps that. First call rule_diff_begin(), then change_compare(),
- * which counts in `diff`, then change_replace(). It calls `go_on` (or NULL) before each rule that changes, and stops
- * with the error that `go_on` returns.
- */
-int change_compare(struct session *session, struct rule_diff *diff, struct reason *reason);
-int change_replace(struct session *session, const struct rule_diff *diff,
-		   int (*go_on)(size_t done, size_t total, void *context, struct reason *reason), void *context,
-		   struct reason *reason);
-
-/*
  * Within a change: whether change_add(), which checks this too, would take all these rules. -E2BIG: they need too many
  * shapes or rates, now or when the pending change is undone. The change may go on.
  */
@@ -350,20 +340,6 @@ int change_check_guard(struct session *session, struct reason *reason);
 	"'%s' passes everybody's packets to this host: drop rules and lists have no effect on them; pass one source, or one port"
 int change_find_void(struct store *store, const struct guard *guard, struct rule *rule);
 
-#define LEFT_OUT_PREFIX_MIN 7 /* lists have fc00::/7 and 10.0.0.0/8, which hold addresses of hosts */
-
-struct change_left_out {
-	__u64 count;
-	struct reason why; /* the first rule, and what it would block */
-	struct guard_advice advice;
-};
-
-/*
- * Within a change: session->owner gives up the rules for which change_commit() would refuse the change. *left_out is
- * zeroed before. A rule without a prefix of LEFT_OUT_PREFIX_MIN bits stays, so that the change is refused. 0; -errno.
- */
-int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason);
-
 /*
  * What drops packets of these flows, now or when the pass rules that match them have ended: a drop rule that ends later,
  * or the policy `no-rule drop`, or nothing. `is_undone`: as if the pending change were undone. 0; -errno.
@@ -433,7 +409,7 @@ struct rule_diff {
 	bool is_alone;            /* also delete the rules of all other owners */
 	__s64 near_ms;            /* ends that differ by at most this are the same; 0 after rule_diff_begin() */
 	struct rule_set *wanted;  /* sorted; rule_diff_end() leaves those to add or update */
-	struct rule_set obsolete; /* to delete or give up first, in order */
+	struct rule_set obsolete; /* to delete or give up first, as the owner has them */
 	size_t next, wanting;     /* in `wanted`: the next to compare; the number of those to add */
 	__u64 added, updated, kept, removed;
 	__u64 left; /* given up by the owner, but still wanted by others */
@@ -444,9 +420,72 @@ void rule_diff_begin(struct rule_diff *diff, struct rule_set *wanted, __u64 owne
 /* For store_each(): compares the next stored rule. 0; -ENOMEM. */
 int rule_diff_visit(const struct rule *present, void *diff);
 
+/*
+ * For single entries instead: compares the next wanted rule with the stored one (NULL: there is none). A negative timeout
+ * removes the rule. is_renewed: gives up and adds in any case, for the undo of a pending change. 0; -ENOMEM.
+ */
+int rule_diff_entry(struct rule_diff *diff, const struct rule *present, bool is_renewed);
+
 /* Ends the comparison. rule_diff_close() does not free `wanted`. */
 void rule_diff_end(struct rule_diff *diff);
 void rule_diff_close(struct rule_diff *diff);
+
+/* ---- equal.c ---- */
+
+#define LEFT_OUT_PREFIX_MIN 7 /* lists have fc00::/7 and 10.0.0.0/8, which hold addresses of hosts */
+
+struct change_left_out {
+	__u64 count;
+	struct reason why; /* the first rule, and what it would block */
+	struct guard_advice advice;
+};
+
+/* How session->owner gets the rules of a set. The caller fills in the first part. */
+struct change_equal {
+	struct rule_set *wanted; /* is sorted; afterwards only what was added or updated is left */
+	bool is_entries;         /* it has only what changes; a rule with a negative timeout is given up */
+	bool is_alone;           /* there are no other rules, of any owner */
+	bool is_at_once;         /* also a few rules: see change_at_once() */
+	bool leaves_blockers;    /* what change_commit() would refuse is left out: a drop rule, or the end of a pass rule */
+	bool leaves_roomless;    /* so are rules for which change_check_kinds() has no room; else these are errors */
+	unsigned int prefix_min; /* a blocker without a prefix of so many bits is not left out: the change is refused */
+	size_t rates_max;        /* a new rate finds no room if the store has so many; 0: ABI_RATES_MAX */
+	__s64 near_ms;           /* ends that differ by at most this are the same */
+	/* Each may be NULL. go_on() comes before each rule that changes; an error ends the change. */
+	int (*go_on)(size_t done, size_t total, void *context, struct reason *reason);
+	void (*leave)(void *context, const struct rule *rule, const struct reason *why); /* as in `wanted` */
+	void *context;
+
+	struct rule_diff diff; /* what was done; `added` is without what was left out */
+	struct change_left_out left_out;
+};
+
+/*
+ * Within a change: makes what session->owner has equal to the set, or changes it by entries, and keeps that from the undo
+ * of a pending change. One pass, however much is left out. 0; -errno: the change must be aborted. Call change_equal_close()
+ * in any case; it does not free `wanted`.
+ */
+int change_make_equal(struct session *session, struct change_equal *equal, struct reason *reason);
+void change_equal_close(struct change_equal *equal);
+
+/* ---- series.c ---- */
+
+/*
+ * Makes entries `first` to before `end`, in order, with few changes, so that only those at fault fail. b bad ones of n cost
+ * at most some b * log(n) changes.
+ */
+struct change_series {
+	void *context;
+	/*
+	 * Makes one change. It may make *end smaller, but not as small as `first`. After an error, *at is the entry at
+	 * which the change stopped; it stays *end if that is not known. 0; -errno.
+	 */
+	int (*make)(void *context, size_t first, size_t *end, size_t *at, struct reason *reason);
+	bool (*is_at_fault)(void *context, int error); /* an entry may be; else no smaller change is tried. NULL: yes */
+	void (*fail)(void *context, size_t first, size_t end, int error, const struct reason *reason);
+};
+
+void change_series(const struct change_series *series, size_t first, size_t end);
 
 /* ---- confirm_watchdog ---- */
 

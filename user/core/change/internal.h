@@ -146,6 +146,12 @@ bool change_confirm_filters(struct session *session);
 /* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
 int change_record_blocked(struct session *session);
 
+/* Notes that a rule is left out: it is not added, or `is_back`: it stays as it was. */
+void change_leave_out(struct change_equal *equal, struct rule rule, bool is_back, const struct reason *why);
+
+/* For change_make_equal(), when all else is done. What stays blocked makes change_check_guard() refuse the change. */
+int change_leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason);
+
 /* ---- commit.c ---- */
 
 /* Ends the current change, if any: frees its keys and the new tables that were not used. */

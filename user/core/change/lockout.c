@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/memory.h"
 #include "change/internal.h"
@@ -218,19 +219,29 @@ int change_find_void(struct store *store, const struct guard *guard, struct rule
 	return error ? error : -ENOENT;
 }
 
+#define BLOCKER_BYTES (RULE_TEXT_BYTES + 2)
+
+static const char *blocker_text(struct query_block *block, char who[BLOCKER_BYTES])
+{
+	char text[RULE_TEXT_BYTES];
+
+	if (block->by != QUERY_RULE)
+		return "the policy 'no-rule drop'";
+	block->rule.comment[0] = '\0';
+	snprintf(who, BLOCKER_BYTES, "'%s'", rule_format(&block->rule, text));
+	return who;
+}
+
 static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
 		       bool is_undone, const struct guard_advice *advice, struct reason *reason)
 {
 	const char *option = session_name_option(session->name);
 	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
 	const char *separator = *insist ? ", or " : "";
-	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
-	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "", commands[GUARD_ADVICE_BYTES];
+	char blocker[BLOCKER_BYTES], commands[GUARD_ADVICE_BYTES];
+	const char *who = blocker_text(block, blocker);
+	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "";
 
-	if (block->by == QUERY_RULE) {
-		block->rule.comment[0] = '\0';
-		snprintf(who, sizeof(who), "'%s'", rule_format(&block->rule, text));
-	}
 	if (block->in_ms)
 		snprintf(when, sizeof(when), " when the pass rule for it ends, in %s",
 			 rule_time_format(block->in_ms, time));
@@ -304,34 +315,106 @@ int change_check_guard(struct session *session, struct reason *reason)
 	return 0;
 }
 
-/*
- * Stops at a rule that session->owner does not have, or that is too wide. Then change_check_guard() refuses the change.
- */
-int change_give_up_blockers(struct session *session, struct change_left_out *left_out, struct reason *reason)
-{
-	const struct guard *guard = session->guard;
-	CLOSED_BY(doors_close) struct doors doors[2] = {};
-	char text[RULE_TEXT_BYTES];
-	enum store_deleted deleted;
-	struct query_block block;
-	bool is_undone;
-	int error;
+/* ---- what a list leaves out ---- */
 
-	for (size_t i = 0; guard && i < guard->count; i++) {
-		/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
-		while (!(error = newly_blocks(session, doors, i, &block, &is_undone)) && block.by == QUERY_RULE &&
-		       (block.rule.src_len >= LEFT_OUT_PREFIX_MIN || block.rule.dst_len >= LEFT_OUT_PREFIX_MIN)) {
-			error = change_give_up(session, &block.rule, &deleted, reason);
-			if (error || deleted == STORE_NO_SUCH_RULE)
-				return error;
-			block.rule.comment[0] = '\0';
-			if (!left_out->count++)
-				reason_set(&left_out->why, 0, "'%s' would block %s", rule_format(&block.rule, text),
-					   guard->flows[i].what);
-			guard_advise(&left_out->advice, &guard->flows[i]);
-		}
-		if (error)
-			return store_unread_reason(error, reason);
+void change_leave_out(struct change_equal *equal, struct rule rule, bool is_back, const struct reason *why)
+{
+	const size_t at = rule_set_find(equal->wanted, &rule);
+	struct rule_diff *diff = &equal->diff;
+	__u64 *count = &diff->added;
+
+	rule.timeout_ms = -1;
+	if (at < equal->wanted->count)
+		rule_set_get(equal->wanted, at, &rule);
+	if (is_back)
+		count = rule.timeout_ms < 0 ? &diff->removed : &diff->updated;
+	*count -= MIN(*count, 1);
+	equal->left_out.count++;
+	if (equal->leave)
+		equal->leave(equal->context, &rule, why);
+}
+
+/* Puts back the pass rules of the flow that the list had, and has no more or not as long. *count: how many there are. */
+static int put_back_passes(struct session *session, struct change_equal *equal, const struct rule *flow,
+			   const struct reason *why, size_t *count, struct reason *reason)
+{
+	const struct rule_set *obsolete = &equal->diff.obsolete;
+	int error = 0;
+
+	*count = 0;
+	for (size_t i = 0; i < obsolete->count && !error; i++) {
+		enum store_added ignored;
+		struct rule rule;
+
+		rule_set_get(obsolete, i, &rule);
+		if (rule.action != RULE_PASS || rule.timeout_ms < 0 ||
+		    (!rule_covers(&rule, flow) && (flow->src_len || !guard_lets_in(&rule))))
+			continue;
+		++*count;
+		change_leave_out(equal, rule, true, why);
+		error = change_add(session, &rule, &ignored, reason);
 	}
-	return 0;
+	return error;
+}
+
+/* Gives up the rule that blocks. False: it stays, as a policy or the rule of another owner does. */
+static bool give_up_blocker(struct session *session, struct change_equal *equal, const struct query_block *block,
+			    const struct reason *why, int *error, struct reason *reason)
+{
+	enum store_deleted deleted = STORE_NO_SUCH_RULE;
+
+	/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
+	if (block->by != QUERY_RULE ||
+	    (block->rule.src_len < equal->prefix_min && block->rule.dst_len < equal->prefix_min))
+		return false;
+	*error = change_give_up(session, &block->rule, &deleted, reason);
+	if (*error || deleted == STORE_NO_SUCH_RULE)
+		return false;
+	change_leave_out(equal, block->rule, false, why);
+	return true;
+}
+
+static int leave_out_for(struct session *session, struct doors (*doors)[2], size_t flow, struct change_equal *equal,
+			 struct reason *reason)
+{
+	const struct guard_flow *guarded = &session->guard->flows[flow];
+	struct change_left_out *left_out = &equal->left_out;
+	bool is_undone, is_first = true, goes_on = true;
+	struct query_block block;
+	char who[BLOCKER_BYTES];
+	int error = 0;
+
+	while (goes_on && !error && !(error = newly_blocks(session, *doors, flow, &block, &is_undone)) &&
+	       block.by != QUERY_NOTHING) {
+		struct guard_advice advice = {};
+		const __u64 before = left_out->count;
+		struct reason why, ignored;
+		size_t passes = 0;
+
+		guard_advise(&advice, guarded);
+		say_refused(session, guarded, &block, is_undone, &advice, &why);
+		if (is_first)
+			error = put_back_passes(session, equal, &guarded->flow, &why, &passes, reason);
+		is_first = false;
+		goes_on = passes || (!error && give_up_blocker(session, equal, &block, &why, &error, reason));
+		if (passes) {
+			doors_close(doors); /* one of these may be a door */
+			memset(*doors, 0, sizeof(*doors));
+		}
+		reason_set(before || !left_out->count ? &ignored : &left_out->why, 0, "%s would block %s",
+			   blocker_text(&block, who), guarded->what);
+		if (left_out->count > before)
+			guard_advise(&left_out->advice, guarded);
+	}
+	return error;
+}
+
+int change_leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason)
+{
+	CLOSED_BY(doors_close) struct doors doors[2] = {};
+	int error = 0;
+
+	for (size_t i = 0; session->guard && i < session->guard->count && !error; i++)
+		error = leave_out_for(session, &doors, i, equal, reason);
+	return error;
 }

@@ -19,6 +19,19 @@ static __u64 all_owners(const struct rule *present)
 	return present->owners.permanent | present->owners.timed;
 }
 
+/* Keeps the rule as its owner has it, so that it can be put back. Without the owner, or ended: a negative timeout. */
+static int note_obsolete(struct rule_diff *diff, const struct rule *present)
+{
+	const struct rule_owners *owners = &present->owners;
+	struct rule own = *present;
+
+	if (!diff->is_alone)
+		own.timeout_ms = owners->permanent & diff->owner ? 0 :
+				 owners->timed & diff->owner     ? owners->timed_ms :
+								   -1;
+	return rule_set_add(&diff->obsolete, &own);
+}
+
 /* 0 is no end. */
 static bool is_same_end(const struct rule_diff *diff, __s64 a_ms, __s64 b_ms)
 {
@@ -62,14 +75,28 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 	diff->added += present->timeout_ms < 0;
 	diff->updated += present->timeout_ms >= 0;
 	keep_wanted(diff);
-	return is_obsolete ? rule_set_add(&diff->obsolete, present) : 0;
+	/* The guard may want a pass rule back that ends sooner now. */
+	is_obsolete |= !diff->is_alone && present->action == RULE_PASS && wanted.timeout_ms &&
+		       all_owners(present) & diff->owner;
+	return is_obsolete ? note_obsolete(diff, present) : 0;
+}
+
+/* The stored rule is not wanted. */
+static int remove_present(struct rule_diff *diff, const struct rule *present)
+{
+	const __u64 others = rule_owners_now(present) & ~diff->owner;
+
+	if (!diff->is_alone && !(all_owners(present) & diff->owner))
+		return 0;
+	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
+	diff->left += !diff->is_alone && others;
+	return note_obsolete(diff, present);
 }
 
 int rule_diff_visit(const struct rule *present, void *context)
 {
 	struct rule_diff *diff = context;
 	int order = 1;
-	__u64 others;
 
 	while (diff->next < diff->wanted->count) {
 		order = rule_set_compare(diff->wanted, diff->next, present);
@@ -80,13 +107,26 @@ int rule_diff_visit(const struct rule *present, void *context)
 	}
 	if (diff->next < diff->wanted->count && !order)
 		return compare(diff, present);
-	/* The stored rule is not wanted. */
-	if (!diff->is_alone && !(all_owners(present) & diff->owner))
-		return 0;
-	others = rule_owners_now(present) & ~diff->owner;
-	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
-	diff->left += !diff->is_alone && others;
-	return rule_set_add(&diff->obsolete, present);
+	return remove_present(diff, present);
+}
+
+int rule_diff_entry(struct rule_diff *diff, const struct rule *present, bool is_renewed)
+{
+	struct rule wanted;
+	int error;
+
+	rule_set_get(diff->wanted, diff->next, &wanted);
+	if (wanted.timeout_ms >= 0 && present && !is_renewed)
+		return compare(diff, present);
+	if (wanted.timeout_ms < 0) {
+		diff->next++;
+		error = present ? remove_present(diff, present) : 0;
+		return !error && is_renewed ? rule_set_add(&diff->obsolete, &wanted) : error;
+	}
+	diff->added += !present || present->timeout_ms < 0;
+	diff->updated += present && present->timeout_ms >= 0;
+	keep_wanted(diff);
+	return !is_renewed ? 0 : present ? note_obsolete(diff, present) : rule_set_add(&diff->obsolete, &wanted);
 }
 
 void rule_diff_end(struct rule_diff *diff)

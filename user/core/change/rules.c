@@ -283,41 +283,7 @@ int change_clear(struct session *session, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }
 
-/* ---- all rules of an owner ---- */
-
-/* The undo first: the comparison takes the rules that are there already out of `wanted`. */
-int change_compare(struct session *session, struct rule_diff *diff, struct reason *reason)
-{
-	int error = store_replace_undone(session->store, session->owner, diff->is_alone, diff->wanted);
-
-	if (error)
-		return change_unwritten_reason(error, reason);
-	error = store_each(session->store, rule_diff_visit, diff);
-	rule_diff_end(diff);
-	return store_unread_reason(error, reason);
-}
-
-int change_replace(struct session *session, const struct rule_diff *diff,
-		   int (*go_on)(size_t done, size_t total, void *context, struct reason *reason), void *context,
-		   struct reason *reason)
-{
-	const size_t obsolete = diff->obsolete.count, total = obsolete + diff->wanted->count;
-	enum store_deleted deleted;
-	enum store_added added;
-	struct rule rule;
-	int error = 0;
-
-	for (size_t i = 0; i < total && !error; i++) {
-		error = go_on ? go_on(i, total, context, reason) : 0;
-		if (error)
-			return error;
-		rule_set_get(i < obsolete ? &diff->obsolete : diff->wanted, i < obsolete ? i : i - obsolete, &rule);
-		error = i >= obsolete  ? change_add(session, &rule, &added, reason) :
-			diff->is_alone ? change_del(session, &rule, &deleted, reason) :
-					 change_give_up(session, &rule, &deleted, reason);
-	}
-	return error;
-}
+/* ---- the end of rules ---- */
 
 struct expiring {
 	struct session *session;

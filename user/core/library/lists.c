@@ -78,22 +78,12 @@ int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *l
 
 /* ---- replacing a list ---- */
 
-/* Makes `wanted` all that the owner has. */
-static int replace(struct session *session, struct rule_set *wanted, struct rule_diff *diff, struct reason *reason)
-{
-	int error;
-
-	change_at_once(session);
-	rule_diff_begin(diff, wanted, 1ULL << session->owner, false);
-	error = change_compare(session, diff, reason);
-	return error ? error : change_replace(session, diff, NULL, NULL, reason);
-}
-
 int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, const char *source,
 			    const struct xdp_cuckoo_rule *rules, size_t count, struct xdp_cuckoo_replaced *replaced)
 {
 	struct rule_set wanted = {};
-	struct rule_diff diff = {};
+	struct change_equal equal = { .wanted = &wanted, .is_at_once = true };
+	const struct rule_diff *diff = &equal.diff;
 	bool is_own;
 	int error = public_begin_step(filter, NULL, NULL, &is_own);
 
@@ -113,24 +103,22 @@ int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, 
 		else if (rule_set_add(&wanted, &rule))
 			error = reason_set(&filter->reason, -ENOMEM, "not enough memory");
 	}
-	rule_set_sort(&wanted);
 	if (!error)
 		error = public_open_list(filter, list, source ? source : SOURCE_DEFAULT);
 	if (!error)
-		error = replace(&filter->session, &wanted, &diff, &filter->reason);
+		error = change_make_equal(&filter->session, &equal, &filter->reason);
 	if (!error && replaced)
-		*replaced =
-			(struct xdp_cuckoo_replaced){ diff.added, diff.updated, diff.kept, diff.removed, diff.left };
+		*replaced = (struct xdp_cuckoo_replaced){ diff->added, diff->updated, diff->kept, diff->removed,
+							  diff->left };
 	rule_set_close(&wanted);
-	rule_diff_close(&diff);
+	change_equal_close(&equal);
 	return public_end_step(filter, is_own, error);
 }
 
 int xdp_cuckoo_list_delete(struct xdp_cuckoo_filter *filter, const char *list)
 {
 	struct session *session = &filter->session;
-	struct rule_set nothing = {};
-	struct rule_diff diff = {};
+	struct change_equal equal = { .wanted = &(struct rule_set){}, .is_at_once = true };
 	bool is_own;
 	int error = public_begin_step(filter, NULL, NULL, &is_own);
 
@@ -140,12 +128,12 @@ int xdp_cuckoo_list_delete(struct xdp_cuckoo_filter *filter, const char *list)
 	if (!error && session->owner == STORE_BY_HAND)
 		error = reason_set(&filter->reason, -EINVAL, "the rules added by hand are no list");
 	if (!error)
-		error = replace(session, &nothing, &diff, &filter->reason);
+		error = change_make_equal(session, &equal, &filter->reason);
 	if (!error) {
 		error = store_list_delete(session->store, session->owner);
 		if (error)
 			reason_set(&filter->reason, error, "cannot delete the list: %s", reason_of_write(error));
 	}
-	rule_diff_close(&diff);
+	change_equal_close(&equal);
 	return public_end_step(filter, is_own, error);
 }

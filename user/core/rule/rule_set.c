@@ -259,3 +259,18 @@ int rule_set_compare(const struct rule_set *set, size_t i, const struct rule *ru
 	write_record(record, bytes, rule);
 	return compare_tails(record_of(set, entry), record);
 }
+
+size_t rule_set_find(const struct rule_set *set, const struct rule *rule)
+{
+	size_t low = 0, high = set->count;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		const int order = rule_set_compare(set, middle, rule);
+
+		if (!order)
+			return middle;
+		*(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
+	}
+	return set->count;
+}

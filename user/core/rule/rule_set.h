@@ -40,4 +40,7 @@ void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule);
 /* Compares rule number `i` with `rule`, without rate, timeout and comment: negative, 0 or positive, as strcmp(). */
 int rule_set_compare(const struct rule_set *set, size_t i, const struct rule *rule);
 
+/* The number of the rule in a sorted set; set->count: it is not there. */
+size_t rule_set_find(const struct rule_set *set, const struct rule *rule);
+
 #endif
