@@ -137,6 +137,7 @@ int apply_rules(struct apply *apply, struct session *session, struct apply_list 
 				      .leaves_blockers = true,
 				      .leaves_roomless = true,
 				      .rates_max = RATES_MAX,
+				      .from = "the fleet",
 				      .near_ms = ENDS_NEAR_MS,
 				      .leave = leave_out,
 				      .context = list };

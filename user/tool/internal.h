@@ -6,6 +6,12 @@
 #include "command/batch_words.h"
 #include "lists/flow_report.h"
 
+/* ---- load.c ---- */
+
+/* Takes filters off, prints an error for each interface that keeps it, and adds the others to `names`. */
+enum command_status command_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
+				     json_t *names);
+
 /* ---- stats.c, stats_by_rule.c ---- */
 
 enum stats_by { STATS_BY_OUTCOME, STATS_BY_INTERFACE, STATS_BY_CPU, STATS_BY_RULE, STATS_BY_LIST, STATS_BY_PREFIX };

@@ -9,55 +9,76 @@
 
 #include <net/if.h>
 
-#include "command/command.h"
+#include "tool/internal.h"
 #include "filter/filter.h"
 #include "io/output.h"
 #include "change/change.h"
 #include "base/memory.h"
+
+/*
+ * What a load does to each filter of the name. An interface without a filter gets the first one:
+ *
+ *                                                   with --confirm: from now to       what the watchdog takes off
+ *                                                   the deadline, and after it
+ *   LOAD_STAYS   it gets nothing                     untouched                         nothing
+ *   LOAD_GROWS   it gets interfaces, or packets      filters; then passes everything   what it has got
+ *                sent there
+ *   LOAD_BEGINS  another tool has loaded it, and     the same                          all of it
+ *                this load sets it up
+ *
+ * If all stay, --confirm has nothing to undo, and is refused. The first filter waits for `confirm` with any other.
+ */
+enum load_part { LOAD_STAYS, LOAD_GROWS, LOAD_BEGINS };
+
+static enum load_part part_of(const struct invocation *invocation, const struct session *session, size_t at)
+{
+	struct kernel_attachment *ignored;
+
+	if (session->filters[at].state == FILTER_SET_UP)
+		return LOAD_BEGINS;
+	for (int i = 0; i < invocation->count; i++) {
+		const char *interface = invocation->operands[i];
+		const struct kernel_filter *filter = session_filter_on(session, interface, false, &ignored);
+
+		if (filter ? filter == &session->filters[at].kernel && invocation->load.is_outgoing &&
+				     !session_attachment_on(session, interface, true) :
+			     !at)
+			return LOAD_GROWS;
+	}
+	return LOAD_STAYS;
+}
 
 /* Runs the filter on one interface, or notes that it runs there already. Then adds a row to `rows`. */
 static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
 		    struct reason *reason)
 {
 	const enum kernel_mode mode = invocation->load.mode;
-	struct kernel_attachment *attachment;
-	/*
-	 * The filter of this interface need not be session->filters[0]: another loader makes a filter for each
-	 * interface.
-	 */
-	struct kernel_filter *filter = session_filter_on(session, interface, false, &attachment);
-	bool is_outgoing = session_attachment_on(session, interface, true);
-	const bool adds_outgoing = invocation->load.is_outgoing && !is_outgoing;
+	const struct kernel_attachment *attachment = session_attachment_on(session, interface, false);
+	const bool was_there = attachment, was_outgoing = session_attachment_on(session, interface, true);
 	json_t *row;
-	int error = 0;
+	int error;
 
-	if (filter) {
-		if (!command_note_mode(attachment, mode) && !adds_outgoing)
-			output_note("'%s' runs the filter '%s' already", interface, session->name);
-	} else {
-		filter = &session->filters->kernel;
-		error = kernel_attach(filter, interface, mode, reason);
-		if (error)
-			return error;
-		if (*reason->text)
-			output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface,
-				    reason->text);
-		command_report_old_buffers(&filter->attachments[filter->attachments_count - 1]);
-	}
-	if (adds_outgoing) {
-		error = kernel_attach_outgoing(filter, interface, reason);
-		is_outgoing = true;
-	}
-	/* Again: attachments move in memory. An altname finds none if the interface has just gone. */
-	if (!session_filter_on(session, interface, false, &attachment))
-		return error ? error : kernel_no_interface_reason(interface, reason);
+	if (was_there && !command_note_mode(attachment, mode) && (was_outgoing || !invocation->load.is_outgoing))
+		output_note("'%s' runs the filter '%s' already", interface, session->name);
+	error = session_attach(session, interface, mode, invocation->load.is_outgoing, reason);
+	if (error)
+		return error;
+	if (*reason->text)
+		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
+	/* An altname finds none if the interface has just gone. */
+	attachment = session_attachment_on(session, interface, false);
+	if (!attachment)
+		return kernel_no_interface_reason(interface, reason);
+	if (!was_there)
+		command_report_old_buffers(attachment);
 	row = json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
 			interface_mode_name(attachment->mode));
 	/* In text, only those who ask for --outgoing get the column. */
 	if (invocation->load.is_outgoing || output_is_json())
-		json_object_set_new(row, "outgoing", json_boolean(is_outgoing));
+		json_object_set_new(row, "outgoing",
+				    json_boolean(session_attachment_on(session, interface, true) != NULL));
 	json_array_append_new(rows, row);
-	return error;
+	return 0;
 }
 
 /* The filter already runs, and the new interfaces will share it. Fails if the options ask for another table. */
@@ -86,7 +107,7 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
-/* Lists what the watchdog takes off: what this load has attached, and all attachments of filters that it sets up. */
+/* Lists what the watchdog takes off. */
 static int note_interfaces(const struct session *session, struct watchdog *watchdog, struct reason *reason)
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
@@ -101,105 +122,111 @@ static int note_interfaces(const struct session *session, struct watchdog *watch
 			watchdog->attachment[watchdog->attachments++] = kernel->attachments[k];
 		}
 	}
-	if (watchdog->attachments)
-		return 0;
-	return reason_set(reason, -EINVAL,
-			  "the filter runs there already, so --confirm has nothing to undo: leave it out");
+	return 0;
 }
 
-/*
- * Sets monitor-only and the deadline. Call it before anything is attached, or packets are dropped too early. The
- * deadline is for the first filter, and for others that are set up now or get a program for sent packets.
- */
-static int start_trial(const struct invocation *invocation, struct session *session, bool sets_monitor_only,
-		       struct reason *reason)
+static int check_trial(const struct invocation *invocation, const struct session *session, struct reason *reason)
 {
-	int error = sets_monitor_only ? change_set_monitor_only(session, true, reason) : 0;
-	struct kernel_attachment *ignored;
+	bool is_any = false;
 
-	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms && !error; i++) {
+	for (size_t i = 0; i < session->filters_count; i++) {
+		/* Only one change at a time may wait for `confirm`. */
+		if (session->filters[i].kernel.config->run & ABI_RUN_UNCONFIRMED)
+			return reason_set(reason, -EBUSY,
+					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; "
+					  "see xdp-cuckoo status",
+					  session->name, session_name_option(session->name));
+		is_any |= part_of(invocation, session, i) != LOAD_STAYS;
+	}
+	return is_any ? 0 :
+			reason_set(reason, -EINVAL,
+				   "the filter runs there already, so --confirm has nothing to undo: leave it out");
+}
+
+/* Sets the deadlines. All get the same tick: by it the watchdog knows the filters of this load. */
+static int start_trial(const struct invocation *invocation, struct session *session, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
-		bool is_changed = !i || filter->state == FILTER_SET_UP;
 
-		for (int n = 0; n < invocation->count && invocation->load.is_outgoing; n++)
-			is_changed |= session_filter_on(session, invocation->operands[n], false, &ignored) ==
-					      &filter->kernel &&
-				      !session_attachment_on(session, invocation->operands[n], true);
-		if (!is_changed)
+		if (i && part_of(invocation, session, i) == LOAD_STAYS)
 			continue;
 		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
-		/* All get the same tick: by it the watchdog knows the filters of this load. */
 		filter->kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
 	}
 	return error;
 }
 
-/*
- * After an error all is undone; what could not be undone is noted. A filter that was not started before still passes
- * everything.
- */
-static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
-		    struct watchdog *watchdog, struct reason *reason)
+/* Takes off what this load has attached, and ends its trial. What could not be undone is noted. */
+static void undo_load(struct session *session, bool is_trial, bool sets_monitor_only)
 {
-	const struct abi_options options = table_options_of(&invocation->load);
-	struct filter *filter = session->filters;
-	bool sets_monitor_only, is_any_new = !session->filters_count;
 	struct reason ignored;
-	int error;
 
-	for (size_t i = 0; i < session->filters_count; i++)
-		is_any_new |= session->filters[i].state == FILTER_SET_UP;
-	for (int i = 0; i < invocation->count; i++) {
-		if (session->filters_count && !interfaces_index(invocation->operands[i]))
-			return kernel_no_interface_reason(invocation->operands[i], reason);
-		is_any_new |= !session_attachment_on(session, invocation->operands[i], false) ||
-			      (invocation->load.is_outgoing &&
-			       !session_attachment_on(session, invocation->operands[i], true));
-	}
-	if (session->filters_count)
-		error = check_running(invocation, session, reason);
-	else
-		error = session_load(session, &options, invocation->load.capacity, &filter, reason);
-	if (error)
-		return error;
-	/* Only one change at a time may wait for `confirm`. */
-	for (size_t i = 0; i < session->filters_count && invocation->confirm_ms; i++)
-		if (session->filters[i].kernel.config->run & ABI_RUN_UNCONFIRMED)
-			return reason_set(reason, -EBUSY,
-					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; see "
-					  "xdp-cuckoo status",
-					  session->name, session_name_option(session->name));
-	/* Not if the load is refused below (--confirm, but nothing new): the running filter would drop less. */
-	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR) &&
-			    (is_any_new || !invocation->confirm_ms);
-	command_fit_mtu(session);
-	error = start_trial(invocation, session, sets_monitor_only, reason);
-	for (int i = 0; i < invocation->count && !error; i++)
-		error = load_one(invocation, session, invocation->operands[i], rows, reason);
-	if (invocation->confirm_ms && !error)
-		error = note_interfaces(session, watchdog, reason);
-	if (!error) {
-		watchdog->sets_monitor_only = sets_monitor_only;
-		session_start(session);
-		return 0;
-	}
-	/*
-	 * The last one first: while a bridge, bond or VLAN runs a program, the interfaces below it cannot lose theirs.
-	 */
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct kernel_filter *kernel = &session->filters[i].kernel;
 
+		/* The last first: while a bridge, bond or VLAN runs a program, the interfaces below it cannot lose theirs. */
 		for (size_t k = kernel->attachments_count; k--;)
 			if (kernel->attachments[k].is_new &&
 			    kernel_detach_direction(kernel, &kernel->attachments[k], &ignored))
 				output_note("'%s' keeps the filter, though the load failed: %s",
 					    kernel->attachments[k].interface, ignored.text);
-		if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED)
+		if (is_trial && kernel->config->run & ABI_RUN_UNCONFIRMED)
 			filter_confirm(&session->filters[i]);
 	}
 	if (sets_monitor_only && change_set_monitor_only(session, false, &ignored))
 		output_note("monitor-only stays, though the load failed: %s", ignored.text);
-	return error;
+}
+
+/* The session has a filter afterwards. */
+static int find_or_load(const struct invocation *invocation, struct session *session, struct reason *reason)
+{
+	const struct abi_options options = table_options_of(&invocation->load);
+	struct filter *ignored;
+
+	if (!session->filters_count)
+		return session_load(session, &options, invocation->load.capacity, &ignored, reason);
+	for (int i = 0; i < invocation->count; i++)
+		if (!interfaces_index(invocation->operands[i]))
+			return kernel_no_interface_reason(invocation->operands[i], reason);
+	return check_running(invocation, session, reason);
+}
+
+/* After an error all is undone. A filter that was not started before still passes everything. */
+static int load_all(const struct invocation *invocation, struct session *session, json_t *rows,
+		    struct watchdog *watchdog, struct reason *reason)
+{
+	const bool is_trial = invocation->confirm_ms;
+	bool sets_monitor_only = false;
+	int error = find_or_load(invocation, session, reason);
+
+	if (!error && is_trial)
+		error = check_trial(invocation, session, reason);
+	if (error)
+		return error;
+	if (is_trial)
+		error = start_trial(invocation, session, reason);
+	/* Before anything is attached, or packets are dropped too early. */
+	if (!error && invocation->load.is_monitor_only &&
+	    !(session->filters->kernel.config->run & ABI_RUN_MONITOR)) {
+		error = change_set_monitor_only(session, true, reason);
+		sets_monitor_only = !error;
+	}
+	if (!error)
+		command_fit_mtu(session);
+	for (int i = 0; i < invocation->count && !error; i++)
+		error = load_one(invocation, session, invocation->operands[i], rows, reason);
+	if (is_trial && !error)
+		error = note_interfaces(session, watchdog, reason);
+	if (error) {
+		undo_load(session, is_trial, sets_monitor_only);
+		return error;
+	}
+	watchdog->sets_monitor_only = sets_monitor_only;
+	session_start(session);
+	return 0;
 }
 
 struct loading {
@@ -312,81 +339,49 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-/*
- * Notes again that the filter should not be there: a writer may have replaced it by one with an older copy of its config.
- * A filter of another name may still be missed there.
- */
-static void want_no_more(const struct kernel_filter *filter, int ifindex)
-{
-	struct kernel_filter *filters = NULL;
-	struct reason ignored = {};
-	size_t count = 0;
-
-	kernel_find_filters((struct kernel_wish){}, &filters, &count, &ignored);
-	for (size_t i = 0; i < count; i++)
-		if (kernel_is_named(filters[i].config, filter->config->name) &&
-		    kernel_has_lost_interface(filters, count, i, ifindex))
-			kernel_want_received(&filters[i], ifindex, false);
-	kernel_filters_free(filters, count);
-}
-
-/*
- * Takes the filter off the interfaces of the command, and adds them to `names`. Prints an error for each that keeps it.
- */
-static enum command_status detach_all(const struct invocation *invocation, const struct kernel_filter *filters,
-				      size_t count, json_t *names)
+enum command_status command_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
+				     json_t *names)
 {
 	enum command_status status = STATUS_DONE;
+	struct kernel_taken *taken;
+	size_t taken_count;
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++) {
-			const struct kernel_attachment *attachment = &filters[i].attachments[k];
-			bool is_wanted = invocation->is_all;
-			struct reason reason;
-			int error;
-
-			for (int n = 0; n < invocation->count; n++)
-				is_wanted |= interfaces_are_one(invocation->operands[n], attachment->interface);
-			if (!is_wanted || kernel_goes_with_another(&filters[i], attachment))
-				continue;
-			error = kernel_detach(&filters[i], attachment, &reason);
-			if (error) {
-				status = command_fail_because(error, &reason);
-				continue;
-			}
-			want_no_more(&filters[i], attachment->ifindex);
-			json_array_append_new(names, command_interface(attachment));
-		}
+	if (kernel_take_off(filters, count, where, &taken, &taken_count))
+		status = command_fail(STATUS_SYSTEM, "not enough memory; some interfaces may keep the filter");
+	for (size_t i = 0; i < taken_count; i++)
+		if (taken[i].error)
+			status = command_fail_because(taken[i].error, &taken[i].reason);
+		else if (taken[i].attachment.prog_id || where->count)
+			json_array_append_new(names, command_interface(&taken[i].attachment));
+	free(taken);
 	return status;
 }
 
-/*
- * Judges one word of unload, and adds the interface to `names` if it counts as unloaded. `unsound`: why a filter was not
- * seen or cannot be used (-errno); 0: all were.
- */
-static enum command_status judge_word(const char *interface, const struct kernel_filter *filters, size_t count,
-				      int unsound, const struct reason *why, json_t *names)
+/* Whether an interface of this name has the filter, or should have it: another tool may have taken it off already. */
+static bool is_found(const struct kernel_filter *filters, size_t count, const char *interface)
 {
-	struct reason reason;
-	int index;
+	const int index = interfaces_index(interface);
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < filters[i].attachments_count; k++)
 			if (interfaces_are_one(interface, filters[i].attachments[k].interface))
-				return STATUS_DONE;
+				return true;
+		if (index && kernel_has_lost_interface(filters, count, i, index))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Says why a word of unload names no filter. `unsound`: why a filter was not seen or cannot be used (-errno); 0: all were.
+ */
+static enum command_status judge_word(const char *interface, int unsound, const struct reason *why)
+{
+	const int index = interfaces_index(interface);
+	struct reason reason;
+
 	if (unsound)
 		return command_fail_because(unsound, why);
-	index = interfaces_index(interface);
-	/*
-	 * Another tool may have taken the filter off already. Then it is no longer wanted there, and the word counts as
-	 * unloaded.
-	 */
-	for (size_t i = 0; i < count && index; i++)
-		if (kernel_has_lost_interface(filters, count, i, index)) {
-			kernel_want_received(&filters[i], index, false);
-			json_array_append_new(names, json_string(interface));
-			return STATUS_DONE;
-		}
 	if (!index) {
 		kernel_no_interface_reason(interface, &reason);
 		return command_fail(STATUS_NO, "%s", reason.text);
@@ -403,7 +398,8 @@ static enum command_status run_unload(const struct invocation *words)
 {
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
-	enum command_status status, judged, missing = STATUS_DONE;
+	struct kernel_where where = {};
+	enum command_status status, missing = STATUS_DONE;
 	struct kernel_filter *filters = NULL;
 	enum kernel_seen seen;
 	struct reason why;
@@ -421,12 +417,13 @@ static enum command_status run_unload(const struct invocation *words)
 	if (error)
 		return command_fail_because(error, &why);
 	unsound = kernel_seen_error(seen);
+	for (int n = 0; n < invocation->count; n++)
+		if (!is_found(filters, count, invocation->operands[n]))
+			missing = judge_word(invocation->operands[n], unsound, &why);
 	names = json_array();
-	for (int n = 0; n < invocation->count; n++) {
-		judged = judge_word(invocation->operands[n], filters, count, unsound, &why, names);
-		missing = judged == STATUS_DONE ? missing : judged;
-	}
-	status = detach_all(invocation, filters, count, names);
+	where.interfaces = copy.operands;
+	where.count = copy.count;
+	status = command_take_off(filters, count, &where, names);
 	if (unsound && invocation->is_all)
 		status = command_fail_because(unsound, &why);
 	kernel_filters_free(filters, count);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* up: loads filter, policies and lists as a configuration file says. down, check-config. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <net/if.h>
 #include <unistd.h>
 
-#include "command/command.h"
+#include "tool/internal.h"
 #include "filter/filter.h"
 #include "config/config.h"
 #include "lists/import.h"
@@ -76,27 +76,22 @@ static int bring_settings(struct up *up, struct reason *reason)
 	return change_settings(&up->session, &wanted, 0, reason);
 }
 
-/* Filters sent packets too, or no more, as the file says. `was_there`: received ones were filtered already. */
-static int bring_outgoing(struct up *up, const char *interface, bool was_there, struct reason *reason)
+/* Filters sent packets no more, if the file does not say so. */
+static int leave_outgoing(struct up *up, const char *interface, struct reason *reason)
 {
 	struct kernel_attachment *received, *outgoing;
 	struct kernel_filter *filter = session_filter_on(&up->session, interface, false, &received);
 	struct kernel_filter *sender = session_filter_on(&up->session, interface, true, &outgoing);
-	struct reason ignored;
 	int error = 0;
 
-	if (up->config->load.is_outgoing && !outgoing) {
-		error = kernel_attach_outgoing(filter, interface, reason);
-		/* Undo the attachment for received packets, which is the last one. */
-		if (error && !was_there &&
-		    !kernel_detach(filter, &filter->attachments[filter->attachments_count - 1], &ignored))
-			filter->attachments_count--;
-	} else if (!up->config->load.is_outgoing && outgoing) {
+	if (up->config->load.is_outgoing)
+		return 0;
+	if (outgoing) {
 		output_note("'%s' filters sent packets no more: the file does not say outgoing = yes", interface);
 		error = kernel_detach(sender, outgoing, reason);
 		if (!error)
 			*outgoing = sender->attachments[--sender->attachments_count];
-	} else if (!up->config->load.is_outgoing) {
+	} else if (filter) {
 		kernel_want_outgoing(filter, received, false);
 	}
 	return error;
@@ -118,10 +113,10 @@ static void bring_interface(struct up *up, const char *interface)
 	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
 		if (was_filtered)
 			command_note_mode(attachment, up->config->load.mode);
-		else
-			error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
+		error = session_attach(&up->session, interface, up->config->load.mode, up->config->load.is_outgoing,
+				       &reason);
 		if (!error)
-			error = bring_outgoing(up, interface, was_filtered, &reason);
+			error = leave_outgoing(up, interface, &reason);
 		if (error)
 			note_failure(up, command_fail_because(error, &reason));
 		attachment = session_attachment_on(&up->session, interface, false);
@@ -134,49 +129,41 @@ static void bring_interface(struct up *up, const char *interface)
 				      "not there");
 }
 
-static bool is_named(const struct config *config, const char *interface)
-{
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (interfaces_are_one(config->interfaces[i], interface))
-			return true;
-	return false;
-}
-
 /* Takes the filter off the interfaces that the file does not name, if at least one that it names has the filter. */
 static void leave_others(struct up *up, const struct kernel_filter *kernel)
 {
-	struct if_nameindex *there = if_nameindex();
+	const struct config *config = up->config;
+	const struct kernel_where others = { .name = up->session.name,
+					     .interfaces = config->interfaces,
+					     .count = config->interfaces_count,
+					     .is_except = true };
+	struct kernel_taken *taken = NULL;
 	bool is_any_filtered = false;
+	size_t count = 0;
 
-	for (size_t i = 0; i < up->config->interfaces_count; i++)
-		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i], false) != NULL;
-	for (size_t i = 0; i < kernel->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &kernel->attachments[i];
-		const char *done = "taken off";
-		struct reason reason;
-		int error;
-
-		if (is_named(up->config, attachment->interface) || kernel_goes_with_another(kernel, attachment))
-			continue;
-		if (is_any_filtered) {
-			error = kernel_detach(kernel, attachment, &reason);
-			done = error ? "not taken off" : done;
-			if (error)
-				note_failure(up, command_fail_because(error, &reason));
-		} else {
-			done = "kept";
-			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
-				    "names has the filter",
-				    attachment->interface);
-		}
-		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), done);
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		is_any_filtered |= session_attachment_on(&up->session, config->interfaces[i], false) != NULL;
+	if (is_any_filtered && kernel_take_off(kernel, 1, &others, &taken, &count))
+		note_failure(up, command_fail(STATUS_SYSTEM, "not enough memory; some interfaces keep the filter"));
+	for (size_t i = 0; i < count; i++) {
+		if (taken[i].error)
+			note_failure(up, command_fail_because(taken[i].error, &taken[i].reason));
+		if (taken[i].attachment.prog_id)
+			note_interface(up, taken[i].attachment.interface, interface_mode_name(taken[i].attachment.mode),
+				       taken[i].error ? "not taken off" : "taken off");
 	}
-	/* What another tool has taken off is not missed any more if the file does not name it. */
-	for (const struct if_nameindex *i = there; i && i->if_index && is_any_filtered; i++)
-		if (kernel_has_lost_interface(kernel, 1, 0, (int)i->if_index) && !is_named(up->config, i->if_name))
-			kernel_want_received(kernel, (int)i->if_index, false);
-	if (there)
-		if_freenameindex(there);
+	free(taken);
+	for (size_t i = 0; i < kernel->attachments_count && !is_any_filtered; i++) {
+		const struct kernel_attachment *attachment = &kernel->attachments[i];
+
+		if (!kernel_is_meant(&others, kernel, attachment->interface) ||
+		    kernel_goes_with_another(kernel, attachment))
+			continue;
+		output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
+			    "names has the filter",
+			    attachment->interface);
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
+	}
 }
 
 /* Everything except the lists. -errno: nothing could be done. */
@@ -387,13 +374,14 @@ const struct command command_up = {
 
 static enum command_status run_down(const struct invocation *invocation)
 {
-	enum command_status status = STATUS_DONE;
+	const struct kernel_where where = { .name = invocation->name };
+	enum command_status taken, status = STATUS_DONE;
 	struct kernel_filter *filters = NULL;
 	struct reason reason, unseen = {};
 	struct config *config;
 	bool is_meant = true;
 	size_t count = 0;
-	json_t *done;
+	json_t *names;
 	int error = 0;
 
 	/*
@@ -419,25 +407,11 @@ static enum command_status run_down(const struct invocation *invocation)
 	}
 	if (*unseen.text)
 		status = command_fail(STATUS_SYSTEM, "%s", unseen.text);
-	done = json_array();
-	for (size_t i = 0; i < count; i++) {
-		const struct kernel_filter *filter = &filters[i];
-
-		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
-			continue;
-		for (size_t k = 0; k < filter->attachments_count; k++) {
-			if (kernel_goes_with_another(filter, &filter->attachments[k]))
-				continue;
-			error = kernel_detach(filter, &filter->attachments[k], &reason);
-			if (error)
-				status = command_fail_because(error, &reason);
-			else
-				json_array_append_new(done, command_interface(&filter->attachments[k]));
-		}
-	}
+	names = json_array();
+	taken = is_meant ? command_take_off(filters, count, &where, names) : STATUS_DONE;
 	kernel_filters_free(filters, count);
-	output_print(json_pack("{s:o}", "unloaded", done));
-	return status;
+	output_print(json_pack("{s:o}", "unloaded", names));
+	return taken == STATUS_DONE ? status : taken;
 }
 
 const struct command command_down = {

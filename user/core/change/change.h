@@ -159,6 +159,13 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 						      bool is_outgoing);
 
 /*
+ * Runs the session's filter on an interface, and with is_outgoing on the packets sent there. What is there already stays.
+ * After an error nothing is there that was not there before. 0, and errors, as kernel_attach().
+ */
+int session_attach(struct session *session, const char *interface, enum kernel_mode mode, bool is_outgoing,
+		   struct reason *reason);
+
+/*
  * One change: all calls between begin and commit. If change_begin() returns 0, call change_commit(), change_abort() or
  * change_end() once. If change_commit() returns 0, the change is durable and active. change_end() gets as `error` what
  * the calls within the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.
@@ -450,6 +457,7 @@ struct change_equal {
 	bool leaves_roomless;    /* so are rules for which change_check_kinds() has no room; else these are errors */
 	unsigned int prefix_min; /* a blocker without a prefix of so many bits is not left out: the change is refused */
 	size_t rates_max;        /* a new rate finds no room if the store has so many; 0: ABI_RATES_MAX */
+	const char *from;        /* for the message then: "the fleet" */
 	__s64 near_ms;           /* ends that differ by at most this are the same */
 	/* Each may be NULL. go_on() comes before each rule that changes; an error ends the change. */
 	int (*go_on)(size_t done, size_t total, void *context, struct reason *reason);

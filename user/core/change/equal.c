@@ -59,8 +59,8 @@ static int check_rates(struct session *session, const struct change_equal *equal
 	error = store_rates(session->store, equal->rates_max - 1, &rates);
 	if (error || rates < equal->rates_max)
 		return store_unread_reason(error, reason);
-	return reason_set(reason, -E2BIG, "'%s': %zu rules have a rate, and this list leaves room for others",
-			  rule_format(rule, text), rates);
+	return reason_set(reason, -E2BIG, "'%s': %zu rules have a rate, and %s leaves room for others",
+			  rule_format(rule, text), rates, equal->from);
 }
 
 static int add(struct session *session, struct change_equal *equal, const struct rule *rule, struct reason *reason)

@@ -222,6 +222,32 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 	return attachment;
 }
 
+int session_attach(struct session *session, const char *interface, enum kernel_mode mode, bool is_outgoing,
+		   struct reason *reason)
+{
+	struct kernel_attachment *ignored;
+	struct kernel_filter *filter = session_filter_on(session, interface, false, &ignored);
+	const bool is_new = !filter;
+	struct reason why;
+	int error = 0;
+
+	reason->text[0] = '\0';
+	/* That of this interface need not be the first: another loader makes a filter for each interface. */
+	if (is_new) {
+		filter = &session->filters->kernel;
+		error = kernel_attach(filter, interface, mode, reason);
+	}
+	if (error || !is_outgoing || session_attachment_on(session, interface, true))
+		return error;
+	error = kernel_attach_outgoing(filter, interface, &why);
+	if (!error)
+		return 0;
+	*reason = why;
+	if (is_new && !kernel_detach_direction(filter, &filter->attachments[filter->attachments_count - 1], &why))
+		filter->attachments_count--;
+	return error;
+}
+
 #define LEAVING_TRIES 40 /* of 50 ms: after a namespace has ended, the kernel takes its filters away */
 #define UNLOADED_TRIES 6 /* after the last filter has left its interface */
 

@@ -9,8 +9,10 @@
 #include <bpf/libbpf.h>
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
+#include <net/if.h>
 
 #include "kernel/internal.h"
+#include "base/memory.h"
 #include "base/suggest.h"
 
 #define DETACH_TRIES 100 /* a writer may replace the program before each try */
@@ -357,4 +359,69 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	if (!error && !kernel_is_outgoing(attachment) && kernel_other_direction(filter, attachment))
 		error = kernel_detach_direction(filter, kernel_other_direction(filter, attachment), reason);
 	return error;
+}
+
+bool kernel_is_meant(const struct kernel_where *where, const struct kernel_filter *filter, const char *interface)
+{
+	bool is_named = false;
+
+	for (size_t i = 0; i < where->count && !is_named; i++)
+		is_named = interfaces_are_one(where->interfaces[i], interface);
+	return (!where->name || kernel_is_named(filter->config, where->name) ||
+		(where->is_nameless_too && kernel_may_be_named(filter->config, where->name))) &&
+	       (is_named != where->is_except || (!where->count && !where->is_except));
+}
+
+/*
+ * Looks anew: a writer may have replaced a filter by one with an older copy of its config, and that one would be missed where
+ * its predecessor was taken off.
+ */
+static int want_no_more(const struct kernel_where *where, struct kernel_taken **taken, size_t *taken_count)
+{
+	struct if_nameindex *there = if_nameindex();
+	struct kernel_filter *filters = NULL;
+	struct reason ignored;
+	size_t count = 0;
+	int error = 0;
+
+	kernel_find_filters((struct kernel_wish){}, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++)
+		for (const struct if_nameindex *at = there; at && at->if_index && !error; at++) {
+			struct kernel_taken lost = { .attachment.ifindex = (int)at->if_index };
+
+			if (!kernel_has_lost_interface(filters, count, i, lost.attachment.ifindex) ||
+			    !kernel_is_meant(where, &filters[i], at->if_name))
+				continue;
+			kernel_want_received(&filters[i], lost.attachment.ifindex, false);
+			strncpy(lost.attachment.interface, at->if_name, sizeof(lost.attachment.interface) - 1);
+			error = array_grow(taken, *taken_count, sizeof(**taken));
+			if (!error)
+				(*taken)[(*taken_count)++] = lost;
+		}
+	kernel_filters_free(filters, count);
+	if (there)
+		if_freenameindex(there);
+	return error;
+}
+
+int kernel_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
+		    struct kernel_taken **taken, size_t *taken_count)
+{
+	*taken = NULL;
+	*taken_count = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			const struct kernel_attachment *attachment = &filters[i].attachments[k];
+			struct kernel_taken *off;
+
+			if (kernel_goes_with_another(&filters[i], attachment) ||
+			    !kernel_is_meant(where, &filters[i], attachment->interface))
+				continue;
+			if (array_grow(taken, *taken_count, sizeof(**taken)))
+				return -ENOMEM;
+			off = &(*taken)[(*taken_count)++];
+			off->attachment = *attachment;
+			off->error = kernel_detach(&filters[i], attachment, &off->reason);
+		}
+	return want_no_more(where, taken, taken_count);
 }

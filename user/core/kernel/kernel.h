@@ -234,6 +234,28 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 bool kernel_goes_with_another(const struct kernel_filter *filter, const struct kernel_attachment *attachment);
 
 /*
+ * Takes filters off interfaces, in both directions, and tells of each interface. One that keeps its filter costs the others
+ * nothing. Where another tool was faster (prog_id 0), the filter is wanted no more. `taken` is for free().
+ */
+struct kernel_where {
+	const char *name;        /* of the filters; NULL: any */
+	char *const *interfaces; /* any of the names that they have */
+	size_t count;            /* 0 without is_except: all interfaces */
+	bool is_except;          /* all but these */
+	bool is_nameless_too;    /* filters that are not set up yet have no name */
+};
+
+struct kernel_taken {
+	struct kernel_attachment attachment;
+	int error; /* it is still there */
+	struct reason reason;
+};
+
+bool kernel_is_meant(const struct kernel_where *where, const struct kernel_filter *filter, const char *interface);
+int kernel_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
+		    struct kernel_taken **taken, size_t *taken_count);
+
+/*
  * Whether another tool has taken off the program for the other direction. False if the filter is of another version.
  * kernel_want_outgoing(): whether this interface needs the program for sent packets from now on.
  */
