@@ -216,8 +216,8 @@ static bool is_at_fault(void *context, int error)
 {
 	const struct keeping *keeping = context;
 
-	return !keeping->has_whole && (error == -ECANCELED || error == -E2BIG ||
-				       (error == -ENOSPC && keeping->failures < FAILURES_MAX));
+	return !keeping->has_whole &&
+	       (error == -ECANCELED || error == -E2BIG || (error == -ENOSPC && keeping->failures < FAILURES_MAX));
 }
 
 static void fail(void *context, size_t first, size_t end, int error, const struct reason *reason)

@@ -124,7 +124,8 @@ static int check_whole(const struct apply *apply, const struct apply_list *list,
 			  "list '%s': the broker's state%s would drop %llu of %llu rules; the list stays as it is; "
 			  "if that is meant: xdp-cuckoo%s follow --once --accept, or for all hosts: "
 			  "xdp-cuckoo%s publish accept %s",
-			  list->name, list->is_older ? ", older than this host's as after the restore of a backup," : "",
+			  list->name,
+			  list->is_older ? ", older than this host's as after the restore of a backup," : "",
 			  (unsigned long long)dropped, (unsigned long long)list->rules, option, option, list->name);
 }
 

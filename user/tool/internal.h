@@ -9,8 +9,8 @@
 /* ---- load.c ---- */
 
 /* Takes filters off, prints an error for each interface that keeps it, and adds the others to `names`. */
-enum command_status command_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
-				     json_t *names);
+enum command_status command_take_off(const struct kernel_filter *filters, size_t count,
+				     const struct kernel_where *where, json_t *names);
 
 /* ---- stats.c, stats_by_rule.c ---- */
 

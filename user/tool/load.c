@@ -209,8 +209,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 	if (is_trial)
 		error = start_trial(invocation, session, reason);
 	/* Before anything is attached, or packets are dropped too early. */
-	if (!error && invocation->load.is_monitor_only &&
-	    !(session->filters->kernel.config->run & ABI_RUN_MONITOR)) {
+	if (!error && invocation->load.is_monitor_only && !(session->filters->kernel.config->run & ABI_RUN_MONITOR)) {
 		error = change_set_monitor_only(session, true, reason);
 		sets_monitor_only = !error;
 	}
@@ -339,8 +338,8 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-enum command_status command_take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
-				     json_t *names)
+enum command_status command_take_off(const struct kernel_filter *filters, size_t count,
+				     const struct kernel_where *where, json_t *names)
 {
 	enum command_status status = STATUS_DONE;
 	struct kernel_taken *taken;

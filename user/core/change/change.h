@@ -453,7 +453,7 @@ struct change_equal {
 	bool is_entries;         /* it has only what changes; a rule with a negative timeout is given up */
 	bool is_alone;           /* there are no other rules, of any owner */
 	bool is_at_once;         /* also a few rules: see change_at_once() */
-	bool leaves_blockers;    /* what change_commit() would refuse is left out: a drop rule, or the end of a pass rule */
+	bool leaves_blockers; /* what change_commit() would refuse is left out: a drop rule, or the end of a pass rule */
 	bool leaves_roomless;    /* so are rules for which change_check_kinds() has no room; else these are errors */
 	unsigned int prefix_min; /* a blocker without a prefix of so many bits is not left out: the change is refused */
 	size_t rates_max;        /* a new rate finds no room if the store has so many; 0: ABI_RATES_MAX */

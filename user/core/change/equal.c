@@ -95,7 +95,7 @@ static int replace(struct session *session, struct change_equal *equal, struct r
 		if (error)
 			return error;
 		rule_set_get(is_added ? wanted : obsolete, is_added ? i - obsolete->count : i, &rule);
-		error = is_added	? add(session, equal, &rule, reason) :
+		error = is_added        ? add(session, equal, &rule, reason) :
 			equal->is_alone ? change_del(session, &rule, &deleted, reason) :
 					  change_give_up(session, &rule, &deleted, reason);
 	}

@@ -15,8 +15,8 @@ void change_series(const struct change_series *series, size_t first, size_t end)
 
 		at = stop;
 		error = series->make(series->context, first, &stop, &at, &reason);
-		if (error && (stop - first == 1 ||
-			      (series->is_at_fault && !series->is_at_fault(series->context, error)))) {
+		if (error &&
+		    (stop - first == 1 || (series->is_at_fault && !series->is_at_fault(series->context, error)))) {
 			series->fail(series->context, first, stop, error, &reason);
 		} else if (error) {
 			if (at >= stop)
