@@ -60,7 +60,7 @@ static void load(struct simulation *s, unsigned int cpus, unsigned int packets, 
 static void flood(__u64 per_s, bool is_bytes, unsigned int hz, unsigned int cpus, unsigned int tokens)
 {
 	struct simulation s = simulate(per_s, is_bytes, hz);
-	const unsigned int packets = 4 * per_s / hz / tokens / cpus + 2, seconds = per_s < 100 ? 200 : 4;
+	const unsigned int packets = 4 * per_s / hz / tokens / cpus + 2, seconds = per_s < 100 ? 200 : 2;
 	__u64 burst;
 
 	load(&s, cpus, packets, tokens);

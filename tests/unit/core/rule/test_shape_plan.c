@@ -262,7 +262,7 @@ TEST(test_what_a_list_holds_is_taken_in_any_order)
 	uint64_t random = seed_of_run();
 	unsigned int refused = 0;
 
-	for (int run = 0; run < RUNS / 3; run++) {
+	for (int run = 0; run < RUNS / 6; run++) {
 		const unsigned int kinds = 1 + random_below(&random, 40);
 		struct shape_list list = {};
 
