@@ -61,7 +61,7 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog): private LDFLAGS += -Wl,--allow-multiple-definition
+$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog failures): private LDFLAGS += -Wl,--allow-multiple-definition
 # The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 $(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
@@ -69,6 +69,7 @@ $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -nodefaultlibs 
 endif
 $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
+$(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Where the kernel loads no BPF for us, packets meet its programs on the host.

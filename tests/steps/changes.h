@@ -274,7 +274,7 @@ static int replace(struct session *session, uint64_t seed, struct reason *reason
 	for (int i = 0; i < 6 && !error; i++) {
 		error = rule_parse(rules[random_below(&seed, COUNT(rules))], &rule, reason);
 		if (!error)
-			error = rule_set_add(&wanted, &rule);
+			error = reason_set(reason, rule_set_add(&wanted, &rule), "the test has no memory");
 	}
 	equal.is_at_once = random_below(&seed, 2);
 	/* As `restore` does. */
@@ -426,6 +426,71 @@ static inline void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128
 static inline bool still_waits(bool is_waiting, const char *line)
 {
 	return !strcmp(line, "pending") || (is_waiting && strcmp(line, "undo") && strcmp(line, "confirm"));
+}
+
+/* ---- what a store holds, in words ---- */
+
+#define DUMP_BYTES (1 << 16)
+
+struct dump {
+	struct store *store;
+	char *at;
+	struct store_lists lists;
+};
+
+static int dump_rule(const struct rule *rule, void *context)
+{
+	struct dump *dump = context;
+	struct store_addition addition;
+	struct rule undone = *rule;
+	char text[RULE_TEXT_BYTES];
+
+	dump->at += sprintf(dump->at, "%s by", rule_format(rule, text));
+	for (size_t i = 0; i <= STORE_LISTS_MAX; i++)
+		if (rule_owners_now(rule) >> i & 1)
+			dump->at += sprintf(dump->at, " %s%s", i ? dump->lists.list[i].name : "hand",
+					    rule->owners.timed >> i & 1 ? " for a time" : "");
+	if (!store_addition(dump->store, rule, &addition))
+		dump->at += sprintf(dump->at, ", of user %u", addition.user);
+	if (store_get_undone(dump->store, &undone))
+		dump->at += sprintf(dump->at, ", or not");
+	else if (strcmp(rule_format(&undone, text), rule_format(rule, (char[RULE_TEXT_BYTES]){})))
+		dump->at += sprintf(dump->at, ", or %s", text);
+	dump->at += sprintf(dump->at, "\n");
+	return 0;
+}
+
+/* Settings, rules with owners and ends, lists; what waits for `confirm`, and what its undo would leave. */
+static inline void dump_store(struct store *store, char *text, bool has_lists)
+{
+	struct store_settings settings[2];
+	struct store_pending pending;
+	struct store_feed feed;
+	struct dump dump = { store, text, {} };
+
+	if (store_settings(store, &settings[0]) || store_undone_settings(store, &settings[1]) ||
+	    store_lists(store, &dump.lists) || store_pending(store, &pending))
+		fail_msg("cannot read the store");
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		for (size_t k = 0; k < OUTCOME_POLICIES; k++)
+			dump.at += sprintf(dump.at, "%d", settings[i].policy[k]);
+		dump.at += sprintf(dump.at, " %d, ", settings[i].is_monitor_only);
+	}
+	dump.at += sprintf(dump.at, "%llu rules wait\n", (unsigned long long)pending.rules);
+	if (store_each(store, dump_rule, &dump) || dump.at > text + DUMP_BYTES)
+		fail_msg("cannot read the rules");
+	for (size_t i = 1; i <= STORE_LISTS_MAX && has_lists; i++) {
+		const struct store_list *list = &dump.lists.list[i];
+
+		if (!*list->name)
+			continue;
+		dump.at += sprintf(dump.at, "list %s: %llu rules of '%s'%s%s, silent for %u", list->name,
+				   (unsigned long long)list->rules, list->source, list->imported_s ? ", imported" : "",
+				   list->is_edited ? ", edited" : "", list->stale_s);
+		if (!store_feed(store, list->name, &feed))
+			dump.at += sprintf(dump.at, ", fed by %llu", (unsigned long long)feed.config);
+		dump.at += sprintf(dump.at, "\n");
+	}
 }
 
 static int setup_all(void **state)

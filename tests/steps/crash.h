@@ -38,7 +38,7 @@ static struct {
 	/* Ends as the process that comes next would. Writes the fates that its filter has given packets. */
 	void (*recover)(enum crash_way way, struct crash_seen *seen, char fates[CRASH_FATES]);
 	char data[128], synced[128], copy[128]; /* the file of the store; what a power cut leaves of it; a directory */
-	uint64_t step, every; /* a crash at each of so many steps; 0: at none */
+	uint64_t step, every;                   /* a crash at each of so many steps; 0: at none */
 } crash;
 
 static inline void crash_copy_file(const char *from, const char *to)
@@ -72,8 +72,8 @@ static inline void crash_child(enum crash_way way)
 	unlink(file);
 	crash_copy_file(way == CRASH_LOAD ? crash.synced : crash.data, file);
 	crash.recover(way, crash.seen, fates);
-	while (i < crash.seen->count && (crash.seen->outcome[i].way != way ||
-					 memcmp(crash.seen->outcome[i].fates, fates, sizeof(fates))))
+	while (i < crash.seen->count &&
+	       (crash.seen->outcome[i].way != way || memcmp(crash.seen->outcome[i].fates, fates, sizeof(fates))))
 		i++;
 	if (i == crash.seen->count && i < CRASH_OUTCOMES) {
 		crash.seen->outcome[i].way = way;
@@ -119,7 +119,7 @@ static inline ssize_t crash_write(long call, int fd, const void *data, size_t co
 {
 	ssize_t written;
 
-	if (disk_is_full)
+	if (disk_is_full || memory_fails())
 		return disk_refused();
 	if (!crash.every)
 		return syscall(call, fd, data, count, offset);
@@ -149,6 +149,8 @@ int fdatasync(int fd)
 {
 	int error;
 
+	if (memory_fails())
+		return disk_refused();
 	if (!crash.every)
 		return syscall(SYS_fdatasync, fd);
 	crash_point();

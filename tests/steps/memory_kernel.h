@@ -35,9 +35,19 @@ static struct {
 		bool is_outgoing; /* it runs on sent packets */
 	} interface[MEMORY_INTERFACES];
 	uint64_t seed;
-	void (*step)(void);  /* after each change of a program on an interface; or NULL */
-	void (*grace)(void); /* while the writer waits until all look-ups that have begun are over; or NULL */
+	void (*step)(void);     /* after each change of a program on an interface; or NULL */
+	void (*grace)(void);    /* while the writer waits until all look-ups that have begun are over; or NULL */
+	uint64_t until_failure; /* calls until one fails, this one too; 0: none does */
+	bool has_failed;
 } memory;
+
+/* For what may fail: whether it does now. */
+static inline bool memory_fails(void)
+{
+	if (!memory.until_failure || --memory.until_failure)
+		return false;
+	return memory.has_failed = true;
+}
 
 static inline void memory_reset(uint64_t seed)
 {
@@ -163,7 +173,7 @@ static inline bool memory_path(size_t interface)
 
 int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
-	struct kernel_filter *found = calloc(MEMORY_FILTERS, sizeof(*found));
+	struct kernel_filter *found = memory_fails() ? NULL : calloc(MEMORY_FILTERS, sizeof(*found));
 	size_t n = 0;
 
 	kernel_filters_free(*filters, *count);
@@ -180,7 +190,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	}
 	*filters = found;
 	*count = n;
-	return found ? 0 : -ENOMEM;
+	return found ? 0 : reason_set(reason, -ENOMEM, "the test has no memory");
 }
 
 bool kernel_runs_elsewhere(const __u64 store_id[2], const struct kernel_filter *filters, size_t count)
@@ -196,7 +206,7 @@ int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter
 		[KERNEL_COUNTS] = sizeof(struct abi_counter), [KERNEL_HINTS] = sizeof(__u64),
 		[KERNEL_RATES] = sizeof(struct abi_rates),
 	};
-	const size_t number = ++memory.filters_count;
+	const size_t number = memory_fails() ? MEMORY_FILTERS + 1 : ++memory.filters_count;
 
 	if (number > MEMORY_FILTERS)
 		return reason_set(reason, -ENOMEM, "the test makes too many filters");
@@ -235,12 +245,12 @@ void kernel_close(struct kernel_filter *filter)
 
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
-	return offset + bytes <= map->bytes ? 0 : -EINVAL;
+	return memory_fails() ? -ENOMEM : offset + bytes <= map->bytes ? 0 : -EINVAL;
 }
 
 const void *kernel_map_window(const struct kernel_map *map, size_t offset, size_t bytes)
 {
-	return offset + bytes <= map->bytes ? (const char *)map->memory + offset : NULL;
+	return !memory_fails() && offset + bytes <= map->bytes ? (const char *)map->memory + offset : NULL;
 }
 
 void kernel_unmap_window(const void *window, size_t bytes)
@@ -250,7 +260,8 @@ void kernel_unmap_window(const void *window, size_t bytes)
 
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
-	(void)reason;
+	if (memory_fails())
+		return reason_set(reason, -EBUSY, "the test refuses");
 	for (size_t i = 0; i < MEMORY_INTERFACES; i++) {
 		struct kernel_attachment attachment;
 
@@ -295,7 +306,8 @@ long ticks_jiffies(void)
 
 int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
-	(void)reason;
+	if (memory_fails())
+		return reason_set(reason, -EIO, "the test refuses");
 	*tick = timeout_ms ? (path_jiffies >> ABI_TICK_SHIFT) + timeout_ms / MEMORY_TICK_MS + 2 : 0;
 	return 0;
 }
@@ -322,14 +334,14 @@ int grace_wait(void)
 	memory_graces++;
 	if (memory.grace)
 		memory.grace();
-	return 0;
+	return memory_fails() ? -EIO : 0;
 }
 
 int random_draw(void *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		((__u8 *)bytes)[i] = random_next(&memory.seed);
-	return 0;
+	return memory_fails() ? -EIO : 0;
 }
 
 #endif

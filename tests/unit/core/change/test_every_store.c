@@ -456,45 +456,20 @@ TEST(test_fresh_changes)
 
 /* ---- what never was ---- */
 
-static char dumps[2][1 << 15];
-static struct store_lists lists;
+static char dumps[2][DUMP_BYTES];
 
-static int dump_rule(const struct rule *rule, void *context)
+/* What the store holds, in words, without what has ended. */
+static void dump(char *text, bool has_lists)
 {
-	char text[RULE_TEXT_BYTES], *dump = context;
-
-	sprintf(dump + strlen(dump), "%s by", rule_format(rule, text));
-	for (size_t i = 0; i <= STORE_LISTS_MAX; i++)
-		if (rule_owners_now(rule) >> i & 1)
-			sprintf(dump + strlen(dump), " %s%s", i ? lists.list[i].name : "hand",
-				rule->owners.timed >> i & 1 ? " for a time" : "");
-	strcat(dump, "\n");
-	return 0;
-}
-
-/* What the store holds, in words: settings, rules with owners and ends, lists. */
-static void dump(char text[sizeof(dumps[0])], bool has_lists)
-{
-	struct store_settings settings;
 	struct reason reason = {};
 	struct session session;
 	__u64 expired;
 
 	open_session(&session);
 	if (change_begin(&session, &reason) ||
-	    change_end(&session, change_expire(&session, &expired, &reason), &reason) ||
-	    store_settings(session.store, &settings) || store_lists(session.store, &lists))
+	    change_end(&session, change_expire(&session, &expired, &reason), &reason))
 		fail_msg("%s", reason.text);
-	*text = '\0';
-	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
-		sprintf(text + strlen(text), "%d", settings.policy[i]);
-	sprintf(text + strlen(text), " %d\n", settings.is_monitor_only);
-	store_each(session.store, dump_rule, text);
-	for (size_t i = 1; i <= STORE_LISTS_MAX && has_lists; i++)
-		if (*lists.list[i].name && lists.list[i].rules)
-			sprintf(text + strlen(text), "list %s: %llu rules, %s%s\n", lists.list[i].name,
-				(unsigned long long)lists.list[i].rules, lists.list[i].source,
-				lists.list[i].is_edited ? ", edited" : "");
+	dump_store(session.store, text, has_lists);
 	session_close(&session);
 }
 
