@@ -175,8 +175,10 @@ static inline void pass_time(__s64 ms)
  * ---- changes: lines of words ----
  *
  * add RULE, del RULE, policy NAME VERDICT, monitor-only on|off, clear, more N, fewer N (unrelated addresses), at-once,
- * pending, which makes the change wait for `confirm`; expire; list NAME, of which the rules are from there on, hand; give
- * RULE, which the owner gives up; disk-full, so that the change cannot be stored; replace SEED, which gives the owner drawn rules and no others; alone: undo, confirm, wait MS.
+ * pending, which makes the change wait for `confirm`; expire; list NAME [SOURCE], of which the rules are from there on, hand;
+ * give RULE, which the owner gives up; disk-full, so that the change cannot be stored; replace SEED, which gives the owner
+ * drawn rules and no others; import NAME SEED, the same for a list with that source; drop NAME, which deletes a list;
+ * alone: undo, confirm, wait MS.
  */
 
 static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
@@ -289,6 +291,40 @@ static int replace(struct session *session, uint64_t seed, struct reason *reason
 	return error;
 }
 
+/* As `import --list NAME --replace` and a fetch by URL do: the source is a text with the seed. */
+static int import(struct session *session, const char *name, const char *seed, struct reason *reason)
+{
+	const struct store_feed feed = { .tried_s = 1, .config = atoi(seed) };
+	int error = change_open_list(session, name, seed, reason);
+
+	if (error)
+		return error;
+	store_list_expect(session->store, session->owner, atoi(seed));
+	if (atoi(seed) % 2)
+		error = store_feed_put(session->store, name, &feed);
+	return error ? change_unwritten_reason(error, reason) : replace(session, atoi(seed), reason);
+}
+
+/* As `lists delete NAME` does. */
+static int drop(struct session *session, const char *name, struct reason *reason)
+{
+	struct rule_set none = {};
+	struct rule_diff diff;
+	int error = change_find_list(session, name, reason);
+
+	if (error)
+		return error == -ESRCH ? 0 : error;
+	rule_diff_begin(&diff, &none, 1ULL << session->owner, false);
+	error = change_compare(session, &diff, reason);
+	if (!error)
+		error = change_replace(session, &diff, NULL, NULL, reason);
+	rule_diff_close(&diff);
+	if (!error)
+		error = store_list_delete(session->store, session->owner);
+	session->owner = STORE_BY_HAND;
+	return error;
+}
+
 /* For what stands in place of the C library's write functions: the error, after a call that notes it. */
 static bool disk_is_full;
 static void (*disk_refuses)(void);
@@ -322,7 +358,11 @@ static int do_line(struct session *session, const char *line, struct reason *rea
 	if (!strcmp(verb, "expire"))
 		return change_expire(session, &expired, reason);
 	if (!strcmp(verb, "list") || !strcmp(verb, "hand"))
-		return change_open_list(session, *first ? first : NULL, *first ? "drawn" : NULL, reason);
+		return change_open_list(session, *first ? first : NULL, *second ? second : NULL, reason);
+	if (!strcmp(verb, "import"))
+		return import(session, first, second, reason);
+	if (!strcmp(verb, "drop"))
+		return drop(session, first, reason);
 	if (!strcmp(verb, "disk-full")) {
 		disk_is_full = true;
 		return 0;
@@ -389,8 +429,9 @@ static const char *const others[] = {
 	"expire",
 	"disk-full",
 	"list a",
-	"list a",
+	"list a drawn",
 	"list b",
+	"drop a",
 };
 
 /* `is_waiting`: a change waits for `confirm`. */
@@ -412,11 +453,14 @@ static inline void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128
 	for (size_t rules_left = 1 + random_below(seed, 5); rules_left; rules_left--) {
 		static const char *const verbs[] = { "add", "add", "add", "del", "del", "give" };
 
-		if (random_below(seed, 12))
+		const unsigned int kind = random_below(seed, 12);
+
+		if (kind > 1)
 			snprintf(text[*count], sizeof(text[0]), "%s %s", verbs[random_below(seed, COUNT(verbs))],
 				 rules[random_below(seed, COUNT(rules))]);
 		else
-			snprintf(text[*count], sizeof(text[0]), "replace %u", (unsigned int)random_below(seed, 100000));
+			snprintf(text[*count], sizeof(text[0]), "%s %u", kind ? "replace" : "import a",
+				 (unsigned int)random_below(seed, 100000));
 		lines[*count] = text[*count];
 		++*count;
 	}
