@@ -309,16 +309,13 @@ static int import(struct session *session, const char *name, const char *seed, s
 static int drop(struct session *session, const char *name, struct reason *reason)
 {
 	struct rule_set none = {};
-	struct rule_diff diff;
+	struct change_equal equal = { .wanted = &none };
 	int error = change_find_list(session, name, reason);
 
 	if (error)
 		return error == -ESRCH ? 0 : error;
-	rule_diff_begin(&diff, &none, 1ULL << session->owner, false);
-	error = change_compare(session, &diff, reason);
-	if (!error)
-		error = change_replace(session, &diff, NULL, NULL, reason);
-	rule_diff_close(&diff);
+	error = change_make_equal(session, &equal, reason);
+	change_equal_close(&equal);
 	if (!error)
 		error = store_list_delete(session->store, session->owner);
 	session->owner = STORE_BY_HAND;

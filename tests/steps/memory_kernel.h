@@ -39,6 +39,8 @@ static struct {
 	void (*grace)(void);    /* while the writer waits until all look-ups that have begun are over; or NULL */
 	uint64_t until_failure; /* calls until one fails, this one too; 0: none does */
 	bool has_failed;
+	bool runs_elsewhere;   /* kernel_runs_elsewhere() */
+	enum kernel_seen seen; /* what kernel_find_filters() could not look at */
 } memory;
 
 /* For what may fail: whether it does now. */
@@ -114,6 +116,7 @@ static inline int memory_copy(size_t number, struct kernel_filter *copy)
 				return -ENOMEM;
 		}
 	copy->config = copy->map[KERNEL_CONFIG].memory;
+	copy->is_other_version = copy->config->magic && copy->config->version != ABI_VERSION;
 	copy->options = copy->config->magic ? copy->config->options : copy->options;
 	return 0;
 }
@@ -177,9 +180,9 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	size_t n = 0;
 
 	kernel_filters_free(*filters, *count);
-	reason->text[0] = '\0';
+	reason_set(reason, 0, "%s", memory.seen ? "the test hides one" : "");
 	if (wish.seen)
-		*wish.seen = KERNEL_SEEN;
+		*wish.seen = memory.seen;
 	for (size_t number = 1; found && number <= memory.filters_count; number++) {
 		int error = memory_copy(number, &found[n]);
 
@@ -196,7 +199,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 bool kernel_runs_elsewhere(const __u64 store_id[2], const struct kernel_filter *filters, size_t count)
 {
 	(void)store_id, (void)filters, (void)count;
-	return false;
+	return memory.runs_elsewhere;
 }
 
 int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter, struct reason *reason)
@@ -274,6 +277,13 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason)
+{
+	(void)filter;
+	*is_own = true;
+	return memory_fails() ? reason_set(reason, -EIO, "the test refuses") : 0;
 }
 
 int kernel_cpus(void)

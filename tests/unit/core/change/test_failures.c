@@ -92,13 +92,6 @@ static void note_hold(bool is_on)
 	assert_in_range(held, 0, 2);
 }
 
-int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason)
-{
-	(void)filter;
-	*is_own = true;
-	return memory_fails() ? reason_set(reason, -EIO, "the test refuses") : 0;
-}
-
 static int attempt(struct session *session, const char *const *lines, size_t count, struct reason *reason)
 {
 	struct abi_options options = session->filters[0].kernel.options;
