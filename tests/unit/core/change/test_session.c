@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sessions: what they open, refuse and leave; sizes of tables; and what changes answer. */
+#include "unit/test.h"
+
+#ifndef __x86_64__
+TEST(test_session)
+{
+	fprintf(stderr, "skipped: steps/changes.h needs x86-64\n");
+	skip();
+}
+
+TEST_MAIN(NULL, NULL)
+#else
+#include <sys/file.h>
+
+#include "steps/changes.h"
+
+static struct reason reason;
+static struct session session;
+
+static void told(int error, int wanted, const char *word)
+{
+	if (error != wanted || (error && !strstr(reason.text, word)))
+		fail_msg("%d, not %d: %s", error, wanted, reason.text);
+	reason.text[0] = '\0';
+}
+
+/* 10.77.0.1, the first frame, drops, and the fourth does not. */
+static void begin_one(void)
+{
+	fill_panel();
+	load(true, true, 1, 1);
+	plain_change(LINES("add 10.77.0.1"));
+}
+
+static bool drops(size_t interface, size_t frame)
+{
+	return memory_path(interface) && judge_frame(&panel[frame]) == 0;
+}
+
+static int try_change(const char *const *lines, size_t count)
+{
+	reason.text[0] = '\0';
+	session.owner = STORE_BY_HAND;
+	return do_lines(&session, lines, count, &reason);
+}
+
+static __u64 rules_of(struct store *store)
+{
+	struct store_info info;
+
+	assert_int_equal(store_info(store, &info), 0);
+	return info.rules;
+}
+
+TEST(test_names)
+{
+	static const char *const names[] = { "a", "0.x_-", "abcdefghijabcdefghijabcdefghija" }, *const none[] = {
+		"", ".a", "-a", "a/b", "a b", "\xc3\xa4", "abcdefghijabcdefghijabcdefghijab"
+	};
+	char dir[16];
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		assert_true(session_is_name(names[i]));
+	for (size_t i = 0; i < COUNT(none); i++)
+		assert_false(session_is_name(none[i]));
+	assert_string_equal(session_name_option(""), "");
+	assert_string_equal(session_name_option(NAME), "");
+	assert_string_equal(session_name_option("x"), " --name x");
+	assert_int_equal(session_state_dir("/tmp/a", "12345678", dir, sizeof(dir)), 0);
+	assert_string_equal(dir, "/tmp/a/12345678");
+	assert_int_equal(session_state_dir("/tmp/a", "123456789", dir, sizeof(dir)), -ENAMETOOLONG);
+}
+
+TEST(test_another_writer)
+{
+	char file[64];
+	int lock;
+
+	begin_one();
+	snprintf(file, sizeof(file), "%s/" NAME "/writer.lock", state_dir);
+	lock = open(file, O_RDWR);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	told(session_try_open(&session, state_dir, NAME, &reason), -EBUSY, "changing");
+	assert_null(session.store);
+	close(lock);
+	told(session_try_open(&session, state_dir, NAME, &reason), 0, "");
+	assert_int_equal(session.filters_count, 1);
+	session_close(&session);
+}
+
+TEST(test_a_dry_run)
+{
+	char dir[64];
+
+	begin_one();
+	for (int is_new = 0; is_new < 2; is_new++) {
+		snprintf(dir, sizeof(dir), "%s%s", state_dir, is_new ? "/none" : "");
+		told(session_open_dry_run(&session, dir, NAME, &reason), 0, "");
+		told(try_change(LINES("add 10.77.0.2", "add 10.77.0.129")), 0, "");
+		assert_int_equal(session.planned.rules, is_new ? 2 : 3);
+		assert_int_equal(rules_of(session.store), is_new ? 0 : 1);
+		session_close(&session);
+		assert_int_equal(access(dir, F_OK), is_new ? -1 : 0);
+	}
+	assert_true(drops(0, 0) && !drops(0, 3));
+}
+
+TEST(test_pauses)
+{
+	char command[128];
+
+	begin_one();
+	open_session(&session);
+	told(try_change(LINES("add 10.77.0.2")), 0, "");
+	session_pause(&session);
+	assert_int_equal(session.paused_count, 1);
+	told(session_resume(&session, state_dir, NAME, &reason), 0, "");
+	assert_int_equal(rules_of(session.store), 2);
+	told(try_change(LINES("del 10.77.0.1")), 0, "");
+	assert_true(!drops(0, 0) && drops(0, 3));
+	session_pause(&session);
+	/* A copy of the store has taken its place. */
+	snprintf(command, sizeof(command), "cd %s/" NAME " && cp data.mdb x && mv x data.mdb && rm lock.mdb",
+		 state_dir);
+	assert_int_equal(system(command), 0);
+	told(session_resume(&session, state_dir, NAME, &reason), 0, "");
+	told(try_change(LINES("add 10.77.0.1")), 0, "");
+	session_unlock(&session);
+	assert_true(drops(0, 0) && drops(0, 3));
+	plain_change(LINES("del 10.77.0.2"));
+	session_close(&session);
+	assert_false(drops(0, 3));
+}
+
+static __u64 slots_of(size_t filter)
+{
+	return table_slots(&session.filters[filter].table);
+}
+
+TEST(test_sizes)
+{
+	struct abi_options exact, compact = { .format = BUCKET_16 };
+	struct kernel_attachment *attachment;
+	struct filter *filter;
+	size_t renewed;
+
+	begin_one();
+	exact = loaded.options;
+	plain_change(LINES("more 20", "add 10.77.0.2 timeout 1s"));
+	told(session_open_to_load(&session, state_dir, NAME, false, &(struct reason){}, &reason), 0, "");
+	told(session_load(&session, &exact, 21, &filter, &reason), -ENOSPC, "capacity of 21");
+	told(session_load(&session, &exact, 1ULL << 40, &filter, &reason), -EINVAL, "at most");
+	assert_int_equal(session.filters_count, 1);
+	told(session_load(&session, &exact, 22, &filter, &reason), 0, "");
+	assert_in_range(table_slots(&filter->table), 22, 4096);
+	session_close(&session);
+	told(session_open_to_load(&session, state_dir, NAME, false, &(struct reason){}, &reason), 0, "");
+	told(session_load(&session, &exact, 0, &filter, &reason), 0, "");
+	assert_int_equal(slots_of(1), 1 << 14);
+	assert_ptr_equal(filter, &session.filters[1]);
+	memory_attach(&filter->kernel, 1, true);
+	assert_ptr_equal(session_filter_on(&session, "m1", true, &attachment), &filter->kernel);
+	assert_int_equal(attachment->ifindex, 2);
+	assert_null(session_attachment_on(&session, "m1", false));
+	assert_non_null(session_attachment_on(&session, "m0", false));
+	told(session_resize(&session, 1ULL << 40, &reason), -EINVAL, "at most");
+	told(session_resize(&session, 3000, &reason), 0, "");
+	assert_in_range(slots_of(0), 3000, 8192);
+	told(session_renew(&session, &exact, 0, &renewed, &reason), 0, "");
+	assert_int_equal(renewed, 0);
+	told(session_renew(&session, &exact, 8000, &renewed, &reason), 0, "");
+	assert_int_equal(renewed, 2);
+	pass_time(2000);
+	assert_int_equal(rules_of(session.store), 22);
+	told(session_renew(&session, &compact, 0, &renewed, &reason), 0, "");
+	assert_int_equal(renewed, 2);
+	assert_int_equal(rules_of(session.store), 21);
+	session_close(&session);
+	assert_true(drops(0, 0) && drops(1, 0) && !drops(0, 3));
+}
+
+/* ---- what runs already ---- */
+
+static struct abi_config *config_of(size_t interface)
+{
+	assert_true(memory_path(interface));
+	return path.config;
+}
+
+TEST(test_other_versions)
+{
+	struct reason unseen;
+
+	begin_one();
+	config_of(0)->version = ABI_VERSION + 1;
+	told(session_open(&session, state_dir, NAME, &reason), -EPROTO, "");
+	config_of(0)->version = ABI_VERSION - 1;
+	told(session_open_to_load(&session, state_dir, NAME, true, &unseen, &reason), -EINVAL, "--confirm");
+	assert_true(drops(0, 0));
+	open_session(&session);
+	assert_int_equal(session.filters[0].state, FILTER_TAKEN_OVER);
+	told(try_change(LINES("add 10.77.0.2")), 0, "");
+	session_close(&session);
+	assert_int_equal(config_of(0)->version, ABI_VERSION);
+	assert_true(drops(0, 0) && drops(0, 3));
+}
+
+/* Another tool has loaded a filter. What has ended must not enter a table without ends. */
+TEST(test_a_filter_of_another_loader)
+{
+	for (int is_exact = 0; is_exact < 2; is_exact++) {
+		struct kernel_sizes sizes = { .tables = 2, .slots = 4096, .bucket_bytes = 8192 };
+		struct kernel_filter other;
+
+		begin_one();
+		plain_change(LINES("add 10.77.0.2 timeout 1s"));
+		pass_time(2000);
+		sizes.options =
+			(struct abi_options){ .format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact };
+		sizes.hint_shift = ABI_HINT_SHIFT_MOST;
+		told(kernel_create(&sizes, &other, &reason), 0, "");
+		memory_attach(&other, 1, false);
+		kernel_close(&other);
+		assert_false(drops(1, 0));
+		told(session_open_to_load(&session, state_dir, NAME, false, &(struct reason){}, &reason), 0, "");
+		assert_int_equal(session.filters_count, 2);
+		assert_false(drops(1, 0));
+		assert_int_equal(rules_of(session.store), 1 + is_exact);
+		session_start(&session);
+		session_close(&session);
+		assert_true(drops(1, 0) && !drops(1, 3));
+		plain_change(LINES("add 10.77.0.129"));
+		assert_true(drops(0, 6) && drops(1, 6));
+	}
+}
+
+TEST(test_what_is_not_seen)
+{
+	struct reason unseen;
+
+	begin_one();
+	memory.seen = KERNEL_NOT_ALLOWED;
+	told(session_open(&session, state_dir, NAME, &reason), -EPERM, "hides");
+	assert_null(session.store);
+	told(session_open_to_load(&session, state_dir, NAME, false, &unseen, &reason), 0, "");
+	assert_string_equal(unseen.text, "the test hides one");
+	session_close(&session);
+	memory.seen = KERNEL_SEEN;
+	memory.runs_elsewhere = true;
+	memory.interface[0].program = 0;
+	told(session_try_open(&session, state_dir, NAME, &reason), 0, "");
+	assert_string_equal(session.not_reached.text, "");
+	session_close(&session);
+	open_session(&session);
+	assert_non_null(strstr(session.not_reached.text, "another network namespace"));
+	session_close(&session);
+	memory.runs_elsewhere = false;
+	open_session(&session);
+	assert_string_equal(session.not_reached.text, "");
+	session_close(&session);
+}
+
+/* ---- what changes answer ---- */
+
+TEST(test_lists_and_limits)
+{
+	char text[64];
+	__u64 ended;
+
+	begin_one();
+	open_session(&session);
+	assert_int_equal(change_begin(&session, &reason), 0);
+	for (int i = 1; i <= STORE_LISTS_MAX; i++) {
+		snprintf(text, sizeof(text), "l%d", i);
+		told(change_open_list(&session, text, NULL, &reason), 0, "");
+	}
+	told(change_open_list(&session, "more", NULL, &reason), -EUSERS, "63 lists already");
+	told(change_find_list(&session, "l63", &reason), 0, "");
+	told(change_find_list(&session, "more", &reason), -ESRCH, "no list 'more'");
+	told(change_find_list(&session, NULL, &reason), 0, "");
+	assert_int_equal(session.owner, STORE_BY_HAND);
+	told(change_end(&session, 0, &reason), 0, "");
+	told(try_change(LINES("pending", "drop l63", "drop l7")), 0, "");
+	told(try_change(LINES("list more")), -EUSERS, "with 2 that the undo");
+	told(try_change(LINES("pending")), -EBUSY, "waits for xdp-cuckoo confirm");
+	told(try_change(LINES("undo")), 0, "");
+	assert_int_equal(change_begin(&session, &reason), 0);
+	for (int i = 0; i <= ABI_RATES_MAX; i++) {
+		snprintf(text, sizeof(text), "add proto udp dport %d rate 10/s", i % ABI_RATES_MAX + 1);
+		told(do_line(&session, text, &reason), 0, "");
+	}
+	told(do_line(&session, "add proto tcp rate 10/s", &reason), -E2BIG, "1024 rules with a rate,");
+	told(change_end(&session, -E2BIG, &reason), -E2BIG, "");
+	told(try_change(LINES("add 10.77.0.2 timeout 1s", "list l1", "add 10.77.0.2", "add 10.77.0.129 timeout 1s")), 0,
+	     "");
+	pass_time(2000);
+	assert_int_equal(change_begin(&session, &reason), 0);
+	told(change_expire(&session, &ended, &reason), 0, "");
+	assert_int_equal(ended, 1);
+	told(change_end(&session, 0, &reason), 0, "");
+	assert_true(drops(0, 3) && !drops(0, 6));
+	session_close(&session);
+}
+
+/* The notes of who added a rule; rates that others keep; room for kinds of rule, now and after the undo. */
+TEST(test_notes_and_kinds)
+{
+	struct rule rule = rule_of("10.77.0.2 rate 10/s");
+	struct store_addition addition;
+	char text[RULE_TEXT_BYTES + 4], kind[RULE_TEXT_BYTES];
+	int error = 0;
+
+	begin_one();
+	open_session(&session);
+	session.notes_adder = true;
+	session.adder = 7;
+	told(try_change(LINES("add 10.77.0.2 rate 10/s", "list a", "add 10.77.0.2 rate 10/s", "add 10.77.0.1")), 0, "");
+	assert_int_equal(store_addition(session.store, &rule, &addition), 0);
+	assert_true(addition.user == 7 && addition.second);
+	session.adder = 8;
+	told(try_change(LINES("add 10.77.0.2 rate 10/s", "list a", "give 10.77.0.2 rate 10/s", "give 10.77.0.1")), 0,
+	     "");
+	assert_int_equal(store_addition(session.store, &rule, &addition), 0);
+	assert_int_equal(addition.user, 7);
+	assert_int_equal(session.kept_rates, 1);
+	rule = rule_of("10.77.0.1");
+	assert_int_equal(store_addition(session.store, &rule, &addition), -ENOENT);
+	told(try_change(LINES("clear")), 0, "");
+	assert_int_equal(change_begin(&session, &reason), 0);
+	for (int i = 0; i < ABI_SHAPES_MAX; i++) {
+		snprintf(text, sizeof(text), "add %s", kind_of_rule(i, kind));
+		error = error ? error : do_line(&session, text, &reason);
+	}
+	told(change_end(&session, error, &reason), 0, "");
+	told(try_change(LINES("add 192.0.2.1 action monitor")), -E2BIG, "room for no more");
+	told(try_change(LINES("pending", "clear")), 0, "");
+	told(try_change(LINES("add 192.0.2.1 action monitor")), -E2BIG, "confirm that change first");
+	told(try_change(LINES("undo")), 0, "");
+	assert_int_equal(session.undone.lost, 0);
+	assert_int_equal(rules_of(session.store), ABI_SHAPES_MAX);
+	session_close(&session);
+}
+
+TEST(test_settings)
+{
+	struct store_settings settings = store_settings_kept;
+	struct store_pending pending;
+
+	begin_one();
+	open_session(&session);
+	told(change_set_monitor_only(&session, true, &reason), 0, "");
+	assert_false(drops(0, 0));
+	told(change_set_monitor_only(&session, false, &reason), 0, "");
+	assert_true(drops(0, 0));
+	settings.policy[OUTCOME_NO_RULE] = VERDICT_DROP;
+	told(try_change(LINES("pending", "add 10.77.0.2 action pass")), 0, "");
+	told(change_settings(&session, &settings, 0, &reason), -EBUSY, "confirm it first");
+	assert_false(drops(0, 6));
+	told(try_change(LINES("confirm")), 0, "");
+	told(change_settings(&session, &settings, CONFIRM_MS, &reason), 0, "");
+	assert_int_equal(store_pending(session.store, &pending), 0);
+	assert_in_range(pending.left_ms, CONFIRM_MS - 1000, CONFIRM_MS);
+	assert_true(drops(0, 6) && !drops(0, 3));
+	pass_time(2 * CONFIRM_MS);
+	session_close(&session);
+	assert_false(drops(0, 6) || drops(0, 0)); /* nobody has confirmed: all passes */
+	open_session(&session);
+	assert_true(session.undone.is_done && !session.undone.error && drops(0, 0) && !drops(0, 6));
+	session_close(&session);
+	open_session(&session);
+	assert_false(session.undone.is_done);
+	told(try_change(LINES("undo")), -ENOENT, "");
+	session_close(&session);
+}
+
+TEST_MAIN(setup_all, teardown_all)
+#endif
