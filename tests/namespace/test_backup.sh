@@ -322,9 +322,9 @@ test_the_guard_and_the_undo_of_settings() {
 
 test_plain_lists() {
 	write_list plain 1 2
-	assert_status 0 xc restore "$STATE/plain" --list plain
+	assert_status 0 xc import "$STATE/plain" --list plain
 	assert_output '^added 2,'
-	assert_status 0 xc restore --list piped <"$STATE/plain"
+	assert_status 0 xc restore <"$STATE/plain"
 	assert_output '^added 0, updated 2,'
 	assert_status 0 xc save "$STATE/saved" --list plain
 	assert_status 0 xc --name other restore "$STATE/saved" --dry-run
@@ -335,8 +335,8 @@ test_plain_lists() {
 	assert_prints '' cat "$STATE/err"
 	assert_status 0 xc backup "$STATE/b"
 	assert_fails 2 "'.*/b' is a backup: xdp-cuckoo restore .*/b\$" xc import "$STATE/b" --list x
-	assert_fails 2 'is a backup' xc restore "$STATE/plain" "$STATE/b"
-	assert_fails 2 'a backup is restored as a whole' xc restore "$STATE/b" --list x
+	assert_fails 2 'a backup is restored as a whole.*; for a list: xdp-cuckoo import FILE$' xc restore "$STATE/plain" --list x
+	assert_fails 2 'a backup is restored as a whole' xc restore "$STATE/b" --replace
 	assert_fails 2 'a backup is restored as a whole' xc restore "$STATE/b" "$STATE/plain"
 	assert_fails 2 'a backup is no JSON' xc backup --json
 	assert_shows '^rules: +2$' xc --name other restore "$STATE/b" --dry-run

@@ -26,7 +26,7 @@ test_programs() {
 		assert_one_line_error
 	done
 	assert_status 0 "$STATE/xdp-cuckoo" help
-	assert_output '^  publish +change a list'
+	assert_output '^Many hosts: +fleet, publish, follow$'
 	assert_fails 2 'xdp-cuckoo-fleet has no command add; write: xdp-cuckoo add$' "$BUILD/xdp-cuckoo-fleet" add
 	assert_fails 3 'xdp-cuckoo-bench has version .*, and xdp-cuckoo 0.0: install packages of one version$' \
 		env XDP_CUCKOO_STARTED_BY=0.0 "$BUILD/xdp-cuckoo-bench" bench
@@ -460,10 +460,92 @@ test_wrong_usage() {
 	END
 }
 
+# says CHANGED STATUS ARGUMENT...: CHANGED: what --json says of it.
+says() {
+	says_changed=$1 says_status=$2
+	shift 2
+	assert_status "$says_status" xc --json "$@"
+	assert_equal "$says_changed" "$(jq -c 'if type == "array" then .[] else . end | .changed' "$STATE/out")" "$*: changed"
+}
+
+# Each command that changes something, twice.
+test_changed() {
+	printf '192.0.2.7\n198.51.100.0/24\n' >"$STATE/list"
+	printf '[filter]\ninterfaces = vrx\n[list a]\nfile = %s\n' "$STATE/list" >"$STATE/conf"
+	while read -r first second words; do
+		# shellcheck disable=SC2086 # words
+		says "${first%:*}" "${first#*:}" $words
+		# shellcheck disable=SC2086 # words
+		says "${second%:*}" "${second#*:}" $words
+	done <<-END
+		true:0 true:0 add 192.0.2.1 --dry-run
+		true:0 :1 add 192.0.2.1
+		false:0 false:0 add 192.0.2.1 --exist
+		false:0 false:0 add 192.0.2.1 --exist --dry-run
+		true:0 false:0 add 192.0.2.1-192.0.2.3 --exist
+		false:0 false:0 del 192.0.2.9 --exist
+		false:0 false:0 del 192.0.2.1 --list nosuch --exist
+		true:0 :1 del 192.0.2.1-192.0.2.3
+		true:0 false:0 import $STATE/list --list a
+		false:0 false:0 import $STATE/list --list a --replace
+		true:0 false:0 flush a
+		true:0 :1 lists delete a
+		false:0 false:0 lists delete a --exist
+		true:0 false:0 policy no-rule drop --force
+		true:0 false:0 policy no-rule pass
+		true:0 false:0 monitor-only on
+		true:0 false:0 monitor-only off
+		true:0 false:0 up $STATE/conf
+		false:0 false:0 load vrx
+		true:0 false:0 panic
+		true:0 false:0 panic off
+		true:0 false:0 resize 100000
+		false:0 false:0 check
+		false:0 false:0 expire
+		true:0 true:0 stats --reset
+		true:0 false:1 unload vrx
+		false:0 false:0 unload vrx --exist
+		false:0 false:0 unload nosuch --exist
+		true:0 false:0 load vrx
+		true:0 false:0 down
+		true:0 false:0 flush --force
+	END
+	xc import "$STATE/list" >/dev/null
+	xc backup "$STATE/backup"
+	says false 0 restore "$STATE/backup"
+	xc add 192.0.2.9 timeout 1h comment other >/dev/null
+	says true 0 restore "$STATE/backup" --dry-run
+	says true 0 restore "$STATE/backup"
+	says false 0 restore "$STATE/backup"
+	printf '%s 192.0.2.77\n' add add test del del >"$STATE/lines"
+	says "true$(printf '\n%s' false null true false)" 1 batch "$STATE/lines"
+}
+
+# One filter of two: the older down, and unload --all with a --name, leave the other.
+test_down_is_unload_of_one_filter() {
+	ip -n "$RX" link add other type veth peer name another
+	for words in down 'unload --all' 'unload --all --on-stop'; do
+		xc load other >/dev/null
+		xc --name two load vrx >/dev/null
+		printf '[filter]\ninterfaces = vrx\ndetach-on-stop = yes\n' >"$STATE/conf"
+		[ "${words%on-stop}" = "$words" ] || words="$words $STATE/conf"
+		# shellcheck disable=SC2086 # words
+		assert_shows '^unloaded: vrx$' xc --name two $words
+		assert_shows 'interfaces: +other' xc status
+	done
+	assert_fails 2 'unload takes interfaces or --all' xc unload --all vrx
+	assert_fails 2 '--on-stop goes with --all' xc unload vrx --on-stop
+	assert_shows '^unloaded: other$' xc unload --all
+}
+
 test_help_and_version() {
 	assert_status 0 xc help
+	[ "$(wc -l <"$STATE/out")" -le 24 ] || fail "help has more than one screen"
+	! grep -E '^.{81}' "$STATE/out" || fail "a line of help is too long"
+	cp "$STATE/out" "$STATE/overview"
 	# shellcheck disable=SC2013 # words
-	for command in $(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$STATE/out" | sort -u); do
+	for command in $(xc help --json | sed -n 's/.*"command": "\([^"]*\)".*/\1/p'); do
+		grep -qE "^  $command |[ ,]$command(,|\$)" "$STATE/overview" || [ "$command" = help ] || fail "help names no $command"
 		assert_status 0 xc help "$command"
 		assert_output "^usage: xdp-cuckoo $command"
 		assert_output "^  (.*[|] )?xdp-cuckoo .*$command"

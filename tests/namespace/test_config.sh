@@ -167,7 +167,7 @@ test_up_and_down() {
 	assert_verdict drop 203.0.113.5
 	# A mistake in the file keeps no filter that the operator wants off.
 	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes' 'no-such-key = 1'
-	assert_fails 2 "to take the filter off: xdp-cuckoo down" xc down --on-stop "$STATE/conf"
+	assert_fails 2 "to take the filter off: xdp-cuckoo --name default unload --all$" xc down --on-stop "$STATE/conf"
 	assert_shows '^unloaded: +vrx$' xc down "$STATE/conf"
 	assert_verdict pass 203.0.113.5
 	assert_status 0 xc up "$(config '[filter]' 'interfaces = vrx' && echo "$STATE/conf")"

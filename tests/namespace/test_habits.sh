@@ -211,7 +211,8 @@ test_lists() {
 	printf '192.0.2.1\n' >"$STATE/list"
 	answers 2 import -- 'which FILE. - is standard input'
 	answers 2 object -- 'usage: xdp-cuckoo object FILE '
-	assert_status 0 xc restore --list feed <"$STATE/list"
+	assert_status 0 xc restore <"$STATE/list"
+	assert_status 0 xc import --list feed <"$STATE/list"
 	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"
 	answers 0 add feed 192.0.2.7 timeout 60 -- '^list:  feed$'
@@ -263,7 +264,7 @@ test_advice() {
 		stop|xdp-cuckoo panic; .*xdp-cuckoo unload
 		reload|xdp-cuckoo up
 		--reload|xdp-cuckoo up
-		config|xdp-cuckoo check-config
+		config|xdp-cuckoo up --dry-run
 		undo|--confirm
 		swap a b|import FILE --list NAME --replace
 		port 443|add dport N
@@ -278,7 +279,7 @@ test_advice() {
 		add --dport 443|words of a rule have no dashes: dport
 		add blacklist 192.0.2.1|leave out names of sets
 		add 192.0.2.1 timeout -5|is not negative
-		add 192.0.2.1 -exist|leave it out
+		add 192.0.2.1 -exist|write --exist
 		add not 192.0.2.1|action pass
 		add any|xdp-cuckoo policy$
 		add fe80::1%vrx|leave out the interface
@@ -322,7 +323,7 @@ test_advice() {
 		-6 list|by its address
 		-jp status|"error": "unknown option '-p'
 		-jt status|"error": "unknown option '-t'
-		-exist add 192.0.2.1|leave it out
+		-exist add 192.0.2.1|write --exist
 		list -name|xdp-cuckoo lists
 		--add-source=192.0.2.1 --zone=drop|xdp-cuckoo add ADDRESS
 		import --check x|--dry-run

@@ -16,7 +16,7 @@ assert_same() {
 
 # commands: as `help` names them.
 commands() {
-	"$TOOL" help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | sort
+	"$TOOL" help --json | sed -n 's/.*"command": "\([^"]*\)".*/\1/p' | sort
 }
 
 # options: those in the text, each once; not those of other tools.

@@ -84,10 +84,10 @@ test_an_interface_that_the_configuration_names() {
 	configured | grep -qF '{name="default",interface="vrx2",direction="sent"} 1' || fail "the metrics lack a direction"
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = perhaps' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 1 xc_configured status
-	assert_error 'not compared with the configuration, which has mistakes: xdp-cuckoo check-config$'
+	assert_error 'not compared with the configuration, which has mistakes: xdp-cuckoo up --dry-run$'
 	xc unload --all >/dev/null
 	assert_status 1 xc_configured status
-	assert_error 'no filter runs, and the configuration has mistakes: xdp-cuckoo check-config$'
+	assert_error 'no filter runs, and the configuration has mistakes: xdp-cuckoo up --dry-run$'
 }
 
 # It stays known through growth and a trial, until the filter is loaded or unloaded there.

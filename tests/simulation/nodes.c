@@ -45,7 +45,8 @@ int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **f
 void __wrap_host_filter_look(const char *name, struct kernel_filter **filters, size_t *count,
 			     struct host_filter *found);
 bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, size_t *count, bool is_on);
-int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason);
+int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed,
+			struct reason *reason);
 int __wrap_guard_open(struct guard *guard, const char *state, struct reason *reason);
 int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd),
 			      const void *context, size_t memory, struct reason *reason);
@@ -83,9 +84,10 @@ bool __wrap_host_panic_is_due(const char *name, struct kernel_filter **filters, 
 	return services[current->node->number].is_panic != is_on;
 }
 
-int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason)
+int __wrap_filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed,
+			struct reason *reason)
 {
-	(void)name, (void)by, (void)reason;
+	(void)name, (void)by, (void)is_changed, (void)reason;
 	services[current->node->number].is_panic = is_on;
 	*meant = 1;
 	trace("panic %s", is_on ? "on" : "off");

@@ -269,7 +269,7 @@ static void add_configured(json_t *metrics)
 		metrics_family(metrics, "xdp_cuckoo_interface_configured", METRIC_GAUGE,
 			       "1 for each interface and direction that a configuration names, there or not.");
 	json_t *wrong = metrics_family(metrics, "xdp_cuckoo_configuration_wrong", METRIC_GAUGE,
-				       "1: the configuration has mistakes; see xdp-cuckoo check-config.");
+				       "1: the configuration has mistakes; see xdp-cuckoo up --dry-run.");
 	glob_t files = {};
 
 	glob(CONFIG_DIR "/*.conf", 0, NULL, &files);

@@ -186,6 +186,7 @@ static void print_row(const struct refresh *refresh, const struct feed_message *
 				(json_int_t)refresh->stored.rules);
 	char line[512], commands[GUARD_ADVICE_BYTES];
 
+	json_object_set_new(row, "changed", json_boolean(json_is_true(json_object_get(answer, "changed"))));
 	if (message->outcome == FEED_UNMODIFIED) {
 		snprintf(line, sizeof(line), "%s%s: not modified; %llu rules", dry, name,
 			 (unsigned long long)refresh->stored.rules);

@@ -79,8 +79,8 @@ static enum command_status init(const struct invocation *invocation, const struc
 	(void)config;
 	if (error)
 		return fleet_fail(error, &reason);
-	output_print(
-		json_pack("{s:s, s:s, s:s}", "fleet", invocation->name, "id", id, "broker", broker->connection.where));
+	output_print(json_pack("{s:s, s:s, s:s, s:b}", "fleet", invocation->name, "id", id, "broker",
+			       broker->connection.where, "changed", true));
 	return STATUS_DONE;
 }
 
@@ -114,7 +114,7 @@ static enum command_status forget(const struct invocation *invocation, const str
 		return fleet_fail(error, &reason);
 	if (!is_gone)
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
-	output_print(json_pack("{s:s}", "forgotten", host));
+	output_print(json_pack("{s:s, s:b}", "forgotten", host, "changed", true));
 	return STATUS_DONE;
 }
 

@@ -26,6 +26,8 @@ void publish_answer(struct publishing *publishing, json_t *more)
 	if (!publishing->answer)
 		publishing->answer = json_object();
 	json_object_update_missing(publishing->answer, more);
+	if (output_is_json() && json_is_true(json_object_get(more, "changed")))
+		json_object_set_new(publishing->answer, "changed", json_true());
 	json_decref(more);
 }
 
@@ -64,8 +66,9 @@ enum command_status publish_report(struct publishing *publishing)
 				   .last = publisher->last,
 				   .percent = publishing->invocation->wait_percent };
 	char last[FLEET_POSITION_BYTES];
-	json_t *answer = json_pack("{s:s, s:I, s:I, s:s, s:I}", "list", publisher->list, "changed",
-				   (json_int_t)publisher->changed, "rules", (json_int_t)publisher->rules, "last",
+	json_t *answer = json_pack("{s:s, s:I, s:I, s:s, s:I}", "list", publisher->list,
+				   output_is_json() ? "changed_rules" : "changed", (json_int_t)publisher->changed,
+				   "rules", (json_int_t)publisher->rules, "last",
 				   fleet_position_format(publisher->last, last), "replicas",
 				   (json_int_t)publisher->replicas);
 	const char *option = session_name_option(publisher->fleet);
@@ -85,6 +88,8 @@ enum command_status publish_report(struct publishing *publishing)
 		json_object_set_new(answer, "hosts_done", json_integer(waiting.done));
 		json_object_set_new(answer, "hosts_refusing", json_integer(waiting.refusing));
 	}
+	if (output_is_json())
+		json_object_set_new(answer, "changed", json_boolean(publisher->changed));
 	publish_answer(publishing, answer);
 	if (publisher->is_late)
 		return command_fail(status == STATUS_DONE ? STATUS_LATE : status,
@@ -245,8 +250,10 @@ static enum command_status publish_panic(struct publishing *publishing)
 	const char *word = invocation->count == 2 ? invocation->operands[1] : "", *fleet = invocation->name;
 	const bool is_on = !strcmp(word, "on");
 	char late[FLEET_HOST_BYTES] = "";
+	bool was_on = false, is_known;
 	struct broker broker;
 	struct reason reason;
+	redisReply *reply;
 	size_t hosts, done;
 	__s64 start_ms;
 	int error;
@@ -254,6 +261,11 @@ static enum command_status publish_panic(struct publishing *publishing)
 	if (!is_on && strcmp(word, "off"))
 		return command_fail_choices("publish panic", word, "on|off");
 	error = fleet_connect(publishing->config, true, &broker, &reason);
+	is_known = !error && !connection_ask(&broker.connection, &reply, &reason, "HMGET xc:%s:meta panic", fleet);
+	if (is_known) {
+		was_on = codec_text_of(reply, 0) && !strcmp(codec_text_of(reply, 0), "on");
+		codec_free(reply);
+	}
 	if (!error)
 		error = functions_panic(&broker, fleet, is_on, &reason);
 	if (error) {
@@ -280,8 +292,8 @@ static enum command_status publish_panic(struct publishing *publishing)
 		fleet_view_close(&view);
 	} while (!error && *late && fleet_now_ms() - start_ms < PANIC_MS);
 	broker_close(&broker);
-	output_print(json_pack("{s:s, s:b, s:I, s:I}", "fleet", fleet, "panic", is_on, "hosts", (json_int_t)hosts,
-			       "hosts_done", (json_int_t)done));
+	output_print(json_pack("{s:s, s:b, s:I, s:I, s:b}", "fleet", fleet, "panic", is_on, "hosts", (json_int_t)hosts,
+			       "hosts_done", (json_int_t)done, "changed", !is_known || was_on != is_on));
 	if (error)
 		return command_fail(STATUS_NO, "the broker has it; nobody knows which hosts do: %s", reason.text);
 	if (!hosts)
@@ -317,8 +329,8 @@ static enum command_status publish_accept(struct publishing *publishing)
 	broker_close(&broker);
 	if (error)
 		return fleet_fail(error, &reason);
-	output_print(json_pack("{s:s, s:I, s:i}", "list", list, "rules", (json_int_t)head.rules, "accepted_for_s",
-			       ACCEPT_S));
+	output_print(json_pack("{s:s, s:I, s:i, s:b}", "list", list, "rules", (json_int_t)head.rules, "accepted_for_s",
+			       ACCEPT_S, "changed", true));
 	if (!head.last.epoch)
 		output_note("the broker has no list '%s': hosts delete all rules of theirs", list);
 	return STATUS_DONE;

@@ -163,9 +163,10 @@ enum command_status publish_dry_run(struct publishing *publishing, const struct 
 		difference = (struct difference){ .removed = now - difference.removed };
 	else if (!invocation->is_replace)
 		difference.removed = 0;
-	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "dry_run", true, "list", publishing->list,
+	output_print(json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "dry_run", true, "list", publishing->list,
 			       "added", difference.added, "updated", difference.updated, "kept", difference.kept,
-			       "removed", difference.removed, "rules_now", now));
+			       "removed", difference.removed, "rules_now", now, "changed",
+			       difference.added || difference.updated || difference.removed));
 	return STATUS_DONE;
 }
 

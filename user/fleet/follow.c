@@ -260,11 +260,12 @@ static void set_panic(struct following *following, bool is_on)
 	struct session *session = &following->apply.session;
 	const char *name = following->follow->name;
 	struct reason reason;
+	bool ignored;
 	size_t meant;
 
 	if (!host_panic_is_due(name, &session->paused, &session->paused_count, is_on))
 		return;
-	if (filter_panic(name, PANIC_BY_FLEET, is_on, &meant, &reason))
+	if (filter_panic(name, PANIC_BY_FLEET, is_on, &meant, &ignored, &reason))
 		say(following, reason.text);
 	else
 		say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* add, del: one rule. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,27 +192,30 @@ static void note_passed(struct store *store, const struct rules *rules, struct o
 static void print_outcome(const struct invocation *invocation, const struct rules *rules, const char *list,
 			  const char *done, const char *refused, struct outcome *outcome)
 {
+	const bool is_changed = outcome->done || outcome->updated || outcome->given_up;
 	char text[RULE_TEXT_BYTES], key[32];
 	json_t *answer;
 
 	if (rules->count == 1) {
-		answer = json_pack("{s:s, s:s*, s:o*, s:s*}",
+		answer = json_pack("{s:s, s:s*, s:o*, s:s*, s:b}",
+				   !is_changed           ? refused :
 				   outcome->last.left_to ? "given_up" :
 				   outcome->updated      ? "updated" :
 							   done,
 				   rule_format(&outcome->last.rule, text), "list", list, "left_to",
 				   outcome->last.left_to, outcome->is_part ? "passed_part_by" : "passed_by",
 				   *outcome->passed_by && (output_is_json() || !outcome->is_part) ? outcome->passed_by :
-												     NULL);
+												    NULL,
+				   "changed", is_changed);
 		output_print(command_note_dry_run(invocation, answer));
 		return;
 	}
 	json_decref(outcome->last.left_to);
 	snprintf(key, sizeof(key), "%s_rules", done);
-	answer = json_pack("{s:I, s:o*, s:o*, s:o*}", key, (json_int_t)outcome->done, "given_up_rules",
+	answer = json_pack("{s:I, s:o*, s:o*, s:o*, s:b}", key, (json_int_t)outcome->done, "given_up_rules",
 			   outcome->given_up ? json_integer(outcome->given_up) : NULL, "updated_rules",
 			   outcome->updated ? json_integer(outcome->updated) : NULL, refused,
-			   outcome->refused ? json_integer(outcome->refused) : NULL);
+			   outcome->refused ? json_integer(outcome->refused) : NULL, "changed", is_changed);
 	output_print(command_note_dry_run(invocation, answer));
 }
 
@@ -258,11 +262,17 @@ static enum command_status change_rules(const struct invocation *invocation, con
 				    list);
 	}
 	error = command_close_change(&change, error, &reason);
+	/* A list that does not exist has no rule. */
+	if (error == -ESRCH && make == del && invocation->may_exist) {
+		outcome.refused = rules->count;
+		outcome.last.rule = rules->rule[0];
+		error = 0;
+	}
 	rule_format(&outcome.last.rule, text);
 	if (!error && outcome.last.keeps_rate)
 		output_note("the rate stays that of the rule's other owners: xdp-cuckoo%s list --json names them",
 			    session_name_option(invocation->name));
-	if (is_refused) {
+	if (is_refused && !invocation->may_exist) {
 		if (list)
 			return command_fail(STATUS_NO,
 					    "%s in the list '%s': %s%s; xdp-cuckoo%s list --list %s shows its rules",
@@ -355,7 +365,7 @@ static enum command_status run_del(const struct invocation *invocation)
 
 const struct command command_add = {
 	.name = "add",
-	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
+	.usage = "RULE [--list NAME] [--exist] [--dry-run] [--confirm TIME] [--force]",
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -364,7 +374,7 @@ const struct command command_add = {
 
 const struct command command_del = {
 	.name = "del",
-	.usage = "RULE [--list NAME] [--dry-run] [--confirm TIME] [--force]",
+	.usage = "RULE [--list NAME] [--exist] [--dry-run] [--confirm TIME] [--force]",
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

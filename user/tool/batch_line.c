@@ -128,6 +128,8 @@ void batch_line_print(const struct batch_line *line, const char *name)
 	else if (output_is_json())
 		row = json_pack("{s:I, s:s, s:s*}", "line", line->number, "answer", said, is_passed ? "passed_by" : "rule",
 				line->detail);
+	if (line->answer <= BATCH_NO_SUCH_RULE)
+		json_object_set_new(row, "changed", json_boolean(line->status == STATUS_DONE));
 	output_answer(row, text);
 }
 

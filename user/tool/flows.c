@@ -38,6 +38,26 @@ json_t *command_flows(const struct flow_report *report)
 			 output_time(report->second, -1));
 }
 
+static void add_flow_values(const char *list, const struct flow_report *report, json_t *flows, json_t *down,
+			    json_t *not_fed)
+{
+	json_t *values = command_flows(report), *peer;
+	size_t i;
+
+	json_object_set_new(values, "list", json_string(list));
+	json_array_append_new(flows, values);
+	json_array_foreach(json_object_get(values, "peers"), i, peer)
+	{
+		if (report->peer[i].state == PEER_DOWN)
+			json_array_append_new(down, json_pack("{s:s, s:O, s:O}", "list", list, "peer",
+							      json_object_get(peer, "peer"), "since",
+							      json_object_get(peer, "since")));
+	}
+	if (report->sessions[PEER_DOWN] && !report->sessions[PEER_UP])
+		json_array_append_new(not_fed,
+				      json_pack("{s:s, s:b, s:n}", "list", list, "not_fed", true, "not_fed_s"));
+}
+
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
 		       json_t *down, json_t *not_fed)
 {
@@ -47,6 +67,10 @@ void command_add_flows(const char *dir, const struct store_list *list, const str
 
 	if (flow_report_read(dir, list, feed, &report, NULL) || !report.second)
 		return;
+	if (output_is_json()) {
+		add_flow_values(list->name, &report, flows, down, not_fed);
+		return;
+	}
 	for (enum refusal i = 0; i < REFUSALS; i++) {
 		announced += report.flows[i];
 		if (i != REFUSAL_NONE && report.flows[i])

@@ -69,7 +69,10 @@ static enum command_status run_import(const struct invocation *invocation)
 
 const struct command command_import = {
 	.name = "import",
-	.usage = IMPORT_USAGE,
+	.usage = "FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] "
+		 "[--format text|ipset|nft|spamhaus|csv|iptables|p2p|dshield] [--set SET] [--json-path PATH] "
+		 "[--dry-run] [--strict] [--timeout TIME] "
+		 "[--confirm TIME] [--force]",
 	.min = 1,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -244,9 +247,6 @@ static enum command_status run_backup(const struct invocation *invocation)
 
 static enum command_status run_restore(const struct invocation *invocation)
 {
-	const bool is_partial = invocation->list_name || invocation->list_format || invocation->set_name ||
-				invocation->json_path || invocation->is_replace || invocation->is_strict || invocation->action ||
-				invocation->is_new_only || invocation->timeout_ms || invocation->load.is_monitor_only;
 	struct command_change change = {};
 	struct session *session = &change.session;
 	struct store_info info = {};
@@ -257,16 +257,13 @@ static enum command_status run_restore(const struct invocation *invocation)
 
 	if (!backup_is(invocation->operands[0]))
 		return command_import.run(invocation);
-	if (is_partial || invocation->count > 1)
-		return command_fail(STATUS_USAGE,
-				    "a backup is restored as a whole, and alone: leave out all options but --dry-run, "
-				    "--confirm and --force");
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error)
 		error = command_open_change(invocation, true, NULL, &change, &reason);
 	if (!error) {
 		command_report_session(session);
 		/* Half a pending change would make the filters pass everything. */
+		backup.is_compared = output_is_json();
 		error = signals_take(&signals);
 		if (error)
 			reason_set(&reason, error, "cannot wait for signals: %s", strerror(-error));
@@ -280,6 +277,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 		if (!session->is_dry_run)
 			store_info(session->store, &info);
 	}
+	change.is_changed = backup.is_changed;
 	backup_free(&backup); /* before the watchdog, which would keep a copy of this memory */
 	return command_end_change(invocation, &change, error, &reason,
 				  json_pack("{s:I, s:I, s:I}", "rules", (json_int_t)info.rules, "lists",
@@ -296,9 +294,10 @@ const struct command command_backup = {
 
 const struct command command_restore = {
 	.name = "restore",
-	.usage = IMPORT_USAGE,
+	.usage = "FILE|- [--dry-run] [--confirm TIME] [--force]",
 	.min = 1,
-	.max = -1,
+	.max = 1,
+	.instead = "a backup is restored as a whole, and alone; lists: xdp-cuckoo import FILE...",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_restore,
 };

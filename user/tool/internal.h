@@ -6,12 +6,6 @@
 #include "command/batch_words.h"
 #include "lists/flow_report.h"
 
-/* ---- load.c ---- */
-
-/* Takes filters off, prints an error for each interface that keeps it, and adds the others to `names`. */
-enum command_status command_take_off(const struct kernel_filter *filters, size_t count,
-				     const struct kernel_where *where, json_t *names);
-
 /* ---- stats.c, stats_by_rule.c ---- */
 
 enum stats_by { STATS_BY_OUTCOME, STATS_BY_INTERFACE, STATS_BY_CPU, STATS_BY_RULE, STATS_BY_LIST, STATS_BY_PREFIX };
@@ -37,7 +31,7 @@ enum command_status command_list_flows(const struct invocation *invocation, cons
 /*
  * Adds lines about a list that has a report in `dir`, the directory of the store. `flows` gets "NAME: 7 of 9 are held;
  * refused: 2 action". `down` gets "NAME: 192.0.2.1 since TIME" for each session that is down. `not_fed` gets a line if
- * sessions are down and none is up.
+ * sessions are down and none is up. Under --json they get objects.
  */
 void command_add_flows(const char *dir, const struct store_list *list, const struct store_feed *feed, json_t *flows,
 		       json_t *down, json_t *not_fed);

@@ -277,6 +277,15 @@ const char *command_not_fed(const struct store_list *list, const struct store_fe
 	return list->imported_s || feed->fetched_s ? text : strcpy(text, "never");
 }
 
+json_t *command_not_fed_values(const struct store_list *list, const struct store_feed *feed)
+{
+	const __s64 silent_s = store_list_silent_s(list, feed);
+	const bool was_fed = list->imported_s || feed->fetched_s;
+
+	return json_pack("{s:s, s:b, s:o}", "list", list->name, "not_fed", silent_s != 0, "not_fed_s",
+			 silent_s && was_fed ? json_integer(silent_s) : json_null());
+}
+
 /* What `lists` shows. */
 struct lists_view {
 	char dir[PATH_MAX]; /* of the store */
@@ -308,7 +317,9 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 			output_is_json() ? json_null() :
 					   json_string("unknown"),
 			"source", list->source);
-	if (view->has_silent)
+	if (output_is_json())
+		json_object_update_new(row, command_not_fed_values(list, feed));
+	else if (view->has_silent)
 		json_object_set_new(row, "not_fed",
 				    command_not_fed(list, feed, text) ? json_string(text) : json_null());
 	if (view->feeds.is_any)
@@ -376,8 +387,9 @@ static enum command_status run_lists(const struct invocation *invocation)
 	int error;
 
 	if ((!verb || !strcmp(verb, "add")) &&
-	    (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
-		return command_fail(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
+	    (invocation->may_exist || invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
+		return command_fail(STATUS_USAGE,
+				    "--exist, --dry-run, --confirm and --force go with lists delete NAME");
 	if ((!verb || strcmp(verb, "add")) && (invocation->preset || invocation->config_path))
 		return command_fail(STATUS_USAGE, "--preset and --config go with lists add NAME");
 	if (verb && !strcmp(verb, "add"))
@@ -416,6 +428,11 @@ static enum command_status run_lists(const struct invocation *invocation)
 	error = command_import_list(&deletion, NULL, 0, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
 		json_object_del(result.answer, useless[i]);
+	if (error == -ESRCH && invocation->may_exist) {
+		output_print(json_pack("{s:i, s:i, s:b}", "removed", 0, "left_to_others", 0, "changed", false));
+		return STATUS_DONE;
+	}
+	json_object_set_new(result.answer, "changed", json_true()); /* the list itself, if it has no rules */
 	output_print(result.answer);
 	if (error)
 		return command_fail_list(error, &reason);
@@ -427,7 +444,7 @@ static enum command_status run_lists(const struct invocation *invocation)
 const struct command command_lists = {
 	.name = "lists",
 	.usage = "[add NAME URL|KEY=VALUE... [--preset PRESET] [--config FILE] | "
-		 "delete NAME [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
+		 "delete NAME [--exist] [--dry-run] [--confirm TIME] [--force] | flows [NAME] | presets]",
 	.max = -1,
 	.starts = "add",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include <net/if.h>
+#include <unistd.h>
 
-#include "tool/internal.h"
+#include "command/command.h"
+#include "config/config.h"
 #include "filter/filter.h"
 #include "io/output.h"
 #include "change/change.h"
@@ -231,6 +233,7 @@ static int load_all(const struct invocation *invocation, struct session *session
 struct loading {
 	json_t *rows;   /* one for each interface */
 	json_t *answer; /* what the load prints, with the rows */
+	bool is_changed;
 	struct watchdog watchdog;
 };
 
@@ -270,6 +273,12 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 				"this one; see xdp-cuckoo-rules(5)");
 			break;
 		}
+	loading->is_changed = is_first || watchdog->sets_monitor_only;
+	for (size_t i = 0; i < session.filters_count; i++) {
+		loading->is_changed |= session.filters[i].state == FILTER_SET_UP;
+		for (size_t k = 0; k < session.filters[i].kernel.attachments_count; k++)
+			loading->is_changed |= session.filters[i].kernel.attachments[k].is_new;
+	}
 	store_info(session.store, &info);
 	loading->answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:O}", "name", session.name, "rules", info.rules,
 				    "table", command_format_name(&kernel->options), "slots",
@@ -326,6 +335,7 @@ static enum command_status run_load(const struct invocation *words)
 	waits = !error && (loading.watchdog.attachments || loading.watchdog.pending_id);
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
+	json_object_set_new(loading.answer, "changed", json_boolean(loading.is_changed));
 	output_print(loading.answer);
 	if (loading.watchdog.attachments && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
@@ -338,8 +348,9 @@ static enum command_status run_load(const struct invocation *words)
 
 /* ---- unload ---- */
 
-enum command_status command_take_off(const struct kernel_filter *filters, size_t count,
-				     const struct kernel_where *where, json_t *names)
+/* Adds the interfaces that lost the filter to `names`. Prints an error for each that keeps it. */
+static enum command_status take_off(const struct kernel_filter *filters, size_t count, const struct kernel_where *where,
+				    json_t *names)
 {
 	enum command_status status = STATUS_DONE;
 	struct kernel_taken *taken;
@@ -374,59 +385,107 @@ static bool is_found(const struct kernel_filter *filters, size_t count, const ch
 /*
  * Says why a word of unload names no filter. `unsound`: why a filter was not seen or cannot be used (-errno); 0: all were.
  */
-static enum command_status judge_word(const char *interface, int unsound, const struct reason *why)
+static enum command_status judge_word(const char *interface, bool may_exist, int unsound, const struct reason *why)
 {
 	const int index = interfaces_index(interface);
 	struct reason reason;
 
 	if (unsound)
 		return command_fail_because(unsound, why);
-	if (!index) {
-		kernel_no_interface_reason(interface, &reason);
-		return command_fail(STATUS_NO, "%s", reason.text);
-	}
-	if (kernel_may_be_unseen(index))
+	if (index && kernel_may_be_unseen(index))
 		return command_fail(STATUS_SYSTEM,
 				    "only CAP_NET_ADMIN shows whether the filter runs on '%s', at tc; run this with "
 				    "CAP_NET_ADMIN",
 				    interface);
-	return command_fail(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
+	if (!index)
+		kernel_no_interface_reason(interface, &reason);
+	else
+		reason_set(&reason, 0, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
+	if (!may_exist)
+		return command_fail(STATUS_NO, "%s", reason.text);
+	output_note("%s", reason.text);
+	return STATUS_DONE;
 }
 
+/*
+ * Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. But a FILE that is not
+ * there may be an interface, and the operator may want the filter off only that one.
+ */
+static enum command_status ask_configuration(const struct invocation *invocation, bool *is_meant)
+{
+	const char *path = invocation->count ? invocation->operands[0] : NULL;
+	struct config *config;
+	struct reason reason;
+	int error;
+
+	*is_meant = true;
+	if (!invocation->is_on_stop && (!path || !access(path, F_OK)))
+		return STATUS_DONE;
+	error = config_open(path, invocation->name, command_report_bad_line, &config, &reason);
+	if (error)
+		return command_fail(command_status_of(error),
+				    "%s; to take the filter off: xdp-cuckoo --name %s unload --all", reason.text,
+				    invocation->name);
+	*is_meant = config->detaches_on_stop;
+	config_close(config);
+	return STATUS_DONE;
+}
+
+/* The older `down [FILE]` is `--name NAME unload --all`. */
 static enum command_status run_unload(const struct invocation *words)
 {
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
-	struct kernel_where where = {};
 	enum command_status status, missing = STATUS_DONE;
+	struct kernel_where where = {};
+	/* Only the filter of --name. */
+	const bool takes_file = words->is_all && (words->is_named || words->is_on_stop);
 	struct kernel_filter *filters = NULL;
-	enum kernel_seen seen;
-	struct reason why;
+	bool is_meant = true, is_changed;
+	enum kernel_seen seen = KERNEL_SEEN;
+	struct reason why = {};
 	json_t *names;
 	size_t count = 0;
-	int error, unsound;
+	int error = 0, unsound;
 
 	command_skip_dev(&copy);
-	if (invocation->is_all == (invocation->count > 0))
+	if (invocation->is_all ? invocation->count > takes_file : !invocation->count)
 		return command_fail(STATUS_USAGE,
 				    "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
 				    "xdp-cuckoo status lists them");
-	error = kernel_find_filters((struct kernel_wish){ .takes_other_versions = true, .seen = &seen }, &filters,
-				    &count, &why);
+	if (invocation->is_on_stop && !invocation->is_all)
+		return command_fail(STATUS_USAGE, "--on-stop goes with --all");
+	status = takes_file ? ask_configuration(invocation, &is_meant) : STATUS_DONE;
+	if (status != STATUS_DONE)
+		return status;
+	if (is_meant)
+		error = kernel_find_filters((struct kernel_wish){ .must_see = takes_file ? invocation->name : NULL,
+								  .takes_other_versions = true,
+								  .seen = &seen },
+					    &filters, &count, &why);
 	if (error)
 		return command_fail_because(error, &why);
 	unsound = kernel_seen_error(seen);
-	for (int n = 0; n < invocation->count; n++)
-		if (!is_found(filters, count, invocation->operands[n]))
-			missing = judge_word(invocation->operands[n], unsound, &why);
+	for (int n = 0; n < invocation->count && !takes_file; n++)
+		if (!is_found(filters, count, invocation->operands[n])) {
+			status = judge_word(invocation->operands[n], invocation->may_exist, unsound, &why);
+			missing = status == STATUS_DONE ? missing : status;
+		}
 	names = json_array();
-	where.interfaces = copy.operands;
-	where.count = copy.count;
-	status = command_take_off(filters, count, &where, names);
+	if (takes_file) {
+		where.name = invocation->name;
+	} else {
+		where.interfaces = copy.operands;
+		where.count = copy.count;
+	}
+	status = is_meant ? take_off(filters, count, &where, names) : STATUS_DONE;
 	if (unsound && invocation->is_all)
 		status = command_fail_because(unsound, &why);
+	else if (*why.text && takes_file)
+		status = command_fail(STATUS_SYSTEM, "%s", why.text);
 	kernel_filters_free(filters, count);
-	output_print(json_pack("{s:o}", "unloaded", names));
+	is_changed = json_array_size(names);
+	output_print(json_pack("{s:o, s:b}", "unloaded", names, "changed", is_changed));
 	return status == STATUS_DONE ? missing : status;
 }
 
@@ -442,8 +501,8 @@ const struct command command_load = {
 
 const struct command command_unload = {
 	.name = "unload",
-	.usage = "IFACE...|--all",
+	.usage = "IFACE...|--all [--on-stop [FILE]] [--exist]",
 	.max = -1,
-	.needs = PRIVILEGE_KERNEL,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_unload,
 };

@@ -7,18 +7,14 @@
 extern const struct command command_load, command_unload, command_status, command_stats, command_add, command_del,
 	command_test, command_list, command_flush, command_import, command_export, command_backup, command_restore,
 	command_lists, command_batch, command_expire, command_policy, command_monitor_only, command_panic,
-	command_confirm, command_up, command_down, command_check_config, command_resize, command_object, command_check;
+	command_confirm, command_up, command_resize, command_object, command_check;
 
 static const struct command *const commands[] = {
-	&command_load,    &command_unload,       &command_status,
-	&command_stats,   &command_add,          &command_del,
-	&command_test,    &command_list,         &command_flush,
-	&command_import,  &command_export,       &command_backup,
-	&command_restore, &command_lists,        &command_batch,
-	&command_expire,  &command_policy,       &command_monitor_only,
-	&command_panic,   &command_confirm,      &command_up,
-	&command_down,    &command_check_config, &command_resize,
-	&command_object,  &command_check,        NULL,
+	&command_load,   &command_unload, &command_status,       &command_stats, &command_add,
+	&command_del,    &command_test,   &command_list,         &command_flush, &command_import,
+	&command_export, &command_backup, &command_restore,      &command_lists, &command_batch,
+	&command_expire, &command_policy, &command_monitor_only, &command_panic, &command_confirm,
+	&command_up,     &command_resize, &command_object,       &command_check, NULL,
 };
 
 static const struct help_text texts[] = {

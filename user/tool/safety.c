@@ -76,6 +76,8 @@ static enum command_status run_policy(const struct invocation *invocation)
 	error = command_open_change(invocation, false, NULL, &change, &reason);
 	if (!error) {
 		command_report_session(&change.session);
+		change.is_changed = store_settings(change.session.store, &settings) ||
+				    settings.policy[outcome] != verdict;
 		settings = store_settings_kept;
 		settings.policy[outcome] = verdict;
 		error = change_settings(&change.session, &settings, invocation->confirm_ms, &reason);
@@ -102,6 +104,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	const bool is_on = !strcmp(word, "on");
 	struct session session;
 	struct reason reason;
+	bool is_changed;
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
@@ -123,8 +126,9 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 			break;
 		}
 	}
+	is_changed = !error && store_is_changed(session.store);
 	session_close(&session);
-	return command_answer(error, &reason, json_pack("{s:b}", "monitor_only", is_on));
+	return command_answer(error, &reason, json_pack("{s:b, s:b}", "monitor_only", is_on, "changed", is_changed));
 }
 
 const struct command command_monitor_only = {
@@ -140,7 +144,7 @@ const struct command command_monitor_only = {
 
 static enum command_status run_panic(const struct invocation *invocation)
 {
-	bool is_on = true;
+	bool is_on = true, is_changed = false;
 	struct reason reason;
 	size_t meant = 0;
 	int error;
@@ -148,14 +152,15 @@ static enum command_status run_panic(const struct invocation *invocation)
 	if (invocation->count && strcmp(invocation->operands[0], "off") && strcmp(invocation->operands[0], "on"))
 		return command_fail_choices("panic", invocation->operands[0], "on|off");
 	is_on = !invocation->count || !strcmp(invocation->operands[0], "on");
-	error = filter_panic(invocation->is_all ? NULL : invocation->name, PANIC_BY_OPERATOR, is_on, &meant, &reason);
+	error = filter_panic(invocation->is_all ? NULL : invocation->name, PANIC_BY_OPERATOR, is_on, &meant,
+			     &is_changed, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (!meant)
 		return !invocation->is_all ?
 			       command_fail_not_running(invocation->name) :
 			       command_fail(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE runs one");
-	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
+	output_print(json_pack("{s:b, s:I, s:b}", "panic", is_on, "filters", (json_int_t)meant, "changed", is_changed));
 	return STATUS_DONE;
 }
 
@@ -207,7 +212,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 		return command_fail(STATUS_NO,
 				    "nothing waits to be confirmed; a change that is not confirmed in time is "
 				    "undone: see xdp-cuckoo status");
-	return command_answer(error, &reason, json_pack("{s:s}", "confirmed", invocation->name));
+	return command_answer(error, &reason, json_pack("{s:s, s:b}", "confirmed", invocation->name, "changed", true));
 }
 
 const struct command command_confirm = {

@@ -220,7 +220,8 @@ static enum command_status reset(const struct invocation *invocation)
 	session_close(&session);
 	if (!error && !count)
 		return command_fail_not_running(invocation->name);
-	return command_answer(error, &reason, json_pack("{s:I}", "reset_filters", (json_int_t)count));
+	return command_answer(error, &reason,
+			      json_pack("{s:I, s:b}", "reset_filters", (json_int_t)count, "changed", true));
 }
 
 /* ---- options ---- */

@@ -98,13 +98,15 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array(),
 	       *half = json_array();
 	const struct abi_config *config = filter->config;
+	const char *state = condition(filter, invocation, info);
 	char text[COMMAND_EFFECT_BYTES];
-	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-",
-				   "effect", why ? why : command_effect(filter, text), "panic",
+	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:b, s:I}", "name",
+				   config->magic ? config->name : "-", "effect",
+				   why ? why : command_effect(filter, text), "panic",
 				   (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
 				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter),
-				   "condition", condition(filter, invocation, info), "table_version",
-				   (json_int_t)(config->magic ? config->version : ABI_VERSION));
+				   "condition", state, "equal_to_store", !strcmp(state, "equal to the store"),
+				   "table_version", (json_int_t)(config->magic ? config->version : ABI_VERSION));
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
@@ -178,19 +180,24 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 						"keys", entry->keys, "looked_up_as",
 						rule_shape_format(&entry->probed_as, probed_as)));
 	}
-	/* The lists whose source is silent, "NAME: for 5m"; and the lists by URL whose last fetch failed, "NAME: why". */
+	/* Lists whose source is silent, and lists by URL whose last fetch failed: lines for people, objects for programs. */
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &stored->lists.list[i];
 		const struct store_feed *feed = &stored->feeds.feed[i];
 
-		if (command_not_fed(list, feed, text))
+		if (command_not_fed(list, feed, text) && output_is_json())
+			json_array_append_new(not_fed, command_not_fed_values(list, feed));
+		else if (command_not_fed(list, feed, text))
 			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
 		else if (*list->name)
 			command_add_flows(stored->dir, list, feed, flows, down, not_fed);
 		if (!*feed->why)
 			continue;
 		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
-		json_array_append_new(failed, output_string(why));
+		json_array_append_new(failed, !output_is_json() ? output_string(why) :
+								  json_pack("{s:s, s:I, s:o}", "list", list->name,
+									    "failures", (json_int_t)feed->failures,
+									    "why", output_string(feed->why)));
 	}
 	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed,
 						 "flows", flows, "sessions_down", down));

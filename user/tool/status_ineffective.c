@@ -33,7 +33,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 	if (error) {
 		if (error != -ENOENT && error != -EACCES)
 			output_note("interfaces are not compared with the configuration, which has mistakes: xdp-cuckoo%s "
-				    "check-config",
+				    "up --dry-run",
 				    session_name_option(filter->config->name));
 		return error != -ENOENT && error != -EACCES;
 	}
@@ -106,7 +106,7 @@ bool status_is_missing(const char *name)
 			 !kernel_may_be_unseen(interfaces_index(config->interfaces[i]));
 	config_close(config);
 	if (error)
-		output_note("no filter runs, and the configuration has mistakes: xdp-cuckoo%s check-config", option);
+		output_note("no filter runs, and the configuration has mistakes: xdp-cuckoo%s up --dry-run", option);
 	else if (there)
 		output_note("no filter runs, though the configuration names interfaces; to load it: xdp-cuckoo%s up",
 			    option);

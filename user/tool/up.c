@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* up: loads filter, policies and lists as a configuration file says. down, check-config. */
+/* up: loads filter, policies and lists as a configuration file says. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <unistd.h>
 
-#include "tool/internal.h"
+#include "command/command.h"
 #include "filter/filter.h"
 #include "config/config.h"
 #include "lists/import.h"
@@ -25,6 +25,7 @@ struct up {
 	bool is_again;              /* a second pass, for interfaces that were missing in the first */
 	json_t *interfaces, *lists; /* the answer: what became of each */
 	size_t renewed;
+	bool is_changed;
 	struct watchdog watchdog;   /* of a change from before a reboot */
 	enum command_status status; /* of the first failure */
 };
@@ -48,6 +49,7 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 {
 	json_t *row = json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter", done);
 
+	up->is_changed |= !strcmp(done, "loaded") || !strcmp(done, "taken off");
 	/* People who do not ask for it get no such column. */
 	if (up->config->load.is_outgoing || output_is_json())
 		json_object_set_new(row, "outgoing",
@@ -73,7 +75,9 @@ static int bring_settings(struct up *up, struct reason *reason)
 	if (settings.is_monitor_only && !config->load.is_monitor_only)
 		output_note("monitor-only is off now: the file does not say monitor-only = yes");
 	wanted.is_monitor_only = config->load.is_monitor_only;
-	return change_settings(&up->session, &wanted, 0, reason);
+	error = change_settings(&up->session, &wanted, 0, reason);
+	up->is_changed |= !error && store_is_changed(up->session.store);
+	return error;
 }
 
 /* Filters sent packets no more, if the file does not say so. */
@@ -89,6 +93,7 @@ static int leave_outgoing(struct up *up, const char *interface, struct reason *r
 	if (outgoing) {
 		output_note("'%s' filters sent packets no more: the file does not say outgoing = yes", interface);
 		error = kernel_detach(sender, outgoing, reason);
+		up->is_changed |= !error;
 		if (!error)
 			*outgoing = sender->attachments[--sender->attachments_count];
 	} else if (filter) {
@@ -113,6 +118,7 @@ static void bring_interface(struct up *up, const char *interface)
 	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
 		if (was_filtered)
 			command_note_mode(attachment, up->config->load.mode);
+		up->is_changed |= up->config->load.is_outgoing && !session_attachment_on(&up->session, interface, true);
 		error = session_attach(&up->session, interface, up->config->load.mode, up->config->load.is_outgoing,
 				       &reason);
 		if (!error)
@@ -302,6 +308,7 @@ static int bring_list(struct up *up, const struct config_list *list, const struc
 		result.answer = json_object();
 	}
 	json_object_update_new(result.answer, json_pack("{s:s, s:s}", "result", done, "list", list->name));
+	up->is_changed |= json_is_true(json_object_get(result.answer, "changed"));
 	json_array_append_new(up->lists, result.answer);
 	return error == -EINTR ? reason_set(reason, error, "interrupted: the rest was not done") : 0;
 }
@@ -333,105 +340,19 @@ static int bring_up(struct up *up, struct reason *reason)
 	return bring_all(up, reason);
 }
 
-static enum command_status run_up(const struct invocation *invocation)
-{
-	struct up up = { .invocation = invocation,
-			 .watchdog = { .state = invocation->state, .name = invocation->name } };
-	struct config *config;
-	struct reason reason;
-	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				command_report_bad_line, &config, &reason);
+/* ---- --dry-run ---- */
 
-	up.config = config;
-	up.interfaces = json_array();
-	up.lists = json_array();
-	if (!error && !config->interfaces_count)
-		error = reason_set(&reason, -EINVAL,
-				   "the configuration has no [filter] section with interfaces = NAME...");
-	if (!error)
-		error = bring_up(&up, &reason);
-	if (!error) {
-		output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", invocation->name, "renewed_tables",
-				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists));
-		if (!output_flush())
-			command_watch(invocation->name);
-	}
-	json_decref(up.interfaces);
-	json_decref(up.lists);
-	config_close(config);
-	return error ? command_fail_because(error, &reason) : up.status;
-}
-
-const struct command command_up = {
-	.name = "up",
-	.usage = "[FILE]",
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
-	.run = run_up,
-};
-
-/* ---- down ---- */
-
-static enum command_status run_down(const struct invocation *invocation)
-{
-	const struct kernel_where where = { .name = invocation->name };
-	enum command_status taken, status = STATUS_DONE;
-	struct kernel_filter *filters = NULL;
-	struct reason reason, unseen = {};
-	struct config *config;
-	bool is_meant = true;
-	size_t count = 0;
-	json_t *names;
-	int error = 0;
-
-	/*
-	 * Only --on-stop asks the configuration: a mistake in it keeps no filter that the operator wants off. But a FILE that
-	 * is not there may be an interface, and the operator may want the filter off only that one.
-	 */
-	if (invocation->is_on_stop || (invocation->count && access(invocation->operands[0], F_OK))) {
-		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				    command_report_bad_line, &config, &reason);
-		if (error)
-			return command_fail(command_status_of(error), "%s; to take the filter off: xdp-cuckoo%s down",
-					    reason.text, session_name_option(invocation->name));
-		is_meant = config->detaches_on_stop;
-		config_close(config);
-	}
-	if (is_meant)
-		error = kernel_find_filters((struct kernel_wish){ .must_see = invocation->name,
-								  .takes_other_versions = true },
-					    &filters, &count, &unseen);
-	if (error) {
-		kernel_filters_free(filters, count);
-		return command_fail_because(error, &unseen);
-	}
-	if (*unseen.text)
-		status = command_fail(STATUS_SYSTEM, "%s", unseen.text);
-	names = json_array();
-	taken = is_meant ? command_take_off(filters, count, &where, names) : STATUS_DONE;
-	kernel_filters_free(filters, count);
-	output_print(json_pack("{s:o}", "unloaded", names));
-	return taken == STATUS_DONE ? status : taken;
-}
-
-const struct command command_down = {
-	.name = "down",
-	.usage = "[FILE] [--on-stop]",
-	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
-	.run = run_down,
-};
-
-/* ---- check-config ---- */
-
-static enum command_status run_check_config(const struct invocation *invocation)
+static enum command_status check_config(const struct invocation *invocation)
 {
 	struct config *config;
 	struct reason reason;
 	bool is_right;
-	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
-				command_report_bad_line, &config, &reason);
+	int error = privileges_keep(PRIVILEGE_READ);
 
+	if (error)
+		return command_fail(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
+	error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+			    command_report_bad_line, &config, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	is_right = !config->has_gone_keys;
@@ -466,10 +387,47 @@ static enum command_status run_check_config(const struct invocation *invocation)
 	return is_right ? STATUS_DONE : STATUS_USAGE;
 }
 
-const struct command command_check_config = {
-	.name = "check-config",
-	.usage = "[FILE] [--strict]",
+/* ---- the command ---- */
+
+static enum command_status run_up(const struct invocation *invocation)
+{
+	struct up up = { .invocation = invocation,
+			 .watchdog = { .state = invocation->state, .name = invocation->name } };
+	struct config *config;
+	struct reason reason;
+	int error;
+
+	if (invocation->is_dry_run)
+		return check_config(invocation);
+	if (invocation->is_strict)
+		return command_fail(STATUS_USAGE, "up: --strict goes with --dry-run");
+	error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+			    command_report_bad_line, &config, &reason);
+	up.config = config;
+	up.interfaces = json_array();
+	up.lists = json_array();
+	if (!error && !config->interfaces_count)
+		error = reason_set(&reason, -EINVAL,
+				   "the configuration has no [filter] section with interfaces = NAME...");
+	if (!error)
+		error = bring_up(&up, &reason);
+	if (!error) {
+		output_print(json_pack("{s:s, s:I, s:O, s:O, s:b}", "name", invocation->name, "renewed_tables",
+				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists, "changed",
+				       up.is_changed || up.renewed));
+		if (!output_flush())
+			command_watch(invocation->name);
+	}
+	json_decref(up.interfaces);
+	json_decref(up.lists);
+	config_close(config);
+	return error ? command_fail_because(error, &reason) : up.status;
+}
+
+const struct command command_up = {
+	.name = "up",
+	.usage = "[FILE] [--dry-run [--strict]]",
 	.max = 1,
-	.needs = PRIVILEGE_READ,
-	.run = run_check_config,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_up,
 };

@@ -30,17 +30,19 @@ static enum command_status run_check(const struct invocation *invocation)
 	for (size_t i = 0; i < session.filters_count && !error; i++) {
 		struct filter *filter = &session.filters[i];
 		struct table_difference difference = {};
+		bool differs;
 
 		error = filter_fill(filter, session.store, &difference, &reason);
 		/* Not equal to the store now, or when it was opened. */
-		differing |= difference.added || difference.removed || difference.retimed ||
-			     filter->state == FILTER_REPAIRED;
+		differs = difference.added || difference.removed || difference.retimed ||
+			  filter->state == FILTER_REPAIRED;
+		differing |= differs;
 		json_array_append_new(rows,
-				      json_pack("{s:o, s:I, s:I, s:I, s:I}", "interface",
+				      json_pack("{s:o, s:I, s:I, s:I, s:I, s:b}", "interface",
 						command_interface(filter->kernel.attachments), "right",
 						(json_int_t)(difference.kept - difference.retimed), "missing",
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
-						"other_end", (json_int_t)difference.retimed));
+						"other_end", (json_int_t)difference.retimed, "changed", differs));
 	}
 	is_wrong = differing || session.undone.is_done;
 	for (size_t i = 0; i < session.filters_count; i++)
@@ -86,11 +88,12 @@ static enum command_status run_resize(const struct invocation *invocation)
 		const struct filter *filter = &session.filters[i];
 		const __u64 slots = table_slots(&filter->table);
 
-		json_array_append_new(rows, json_pack("{s:o, s:I, s:I, s:f, s:I}", "interface",
+		json_array_append_new(rows, json_pack("{s:o, s:I, s:I, s:f, s:I, s:b}", "interface",
 						      command_interface(filter->kernel.attachments), "slots_before",
 						      filter->slots_before, "slots", slots, "load_factor",
 						      filter->table.used / (double)slots, "table_bytes",
-						      kernel_filter_bytes(&filter->kernel)));
+						      kernel_filter_bytes(&filter->kernel), "changed",
+						      filter->slots_before != slots));
 	}
 	session_close(&session);
 	return command_answer(error, &reason, rows);
@@ -123,7 +126,7 @@ static enum command_status run_expire(const struct invocation *invocation)
 	if (!error)
 		command_report_rebuilds(&session);
 	session_close(&session);
-	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", count));
+	return command_answer(error, &reason, json_pack("{s:I, s:b}", "deleted_rules", count, "changed", count > 0));
 }
 
 const struct command command_expire = {
@@ -150,8 +153,9 @@ static enum command_status flush_list(const struct invocation *invocation, const
 		json_decref(result.answer);
 		return command_fail_list(error, &reason);
 	}
-	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",
-			   json_object_get(result.answer, "left_to_others"));
+	answer = json_pack("{s:O*, s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"),
+			   "left_to_others", json_object_get(result.answer, "left_to_others"), "changed",
+			   json_object_get(result.answer, "changed"));
 	json_decref(result.answer);
 	output_print(command_note_dry_run(invocation, answer));
 	if (result.deadline_ms)
@@ -205,6 +209,7 @@ static enum command_status run_flush(const struct invocation *invocation)
 	}
 	if (!error)
 		error = change_end(&change.session, delete_all(invocation, &change.session, &info, &reason), &reason);
+	change.is_changed = info.rules;
 	return command_end_change(invocation, &change, error, &reason, json_pack("{s:I}", "deleted_rules", info.rules));
 }
 

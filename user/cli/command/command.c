@@ -513,6 +513,7 @@ enum command_status command_end_change(const struct invocation *invocation, stru
 	enum command_status status;
 
 	error = command_close_change(change, error, reason);
+	json_object_set_new(answer, "changed", json_boolean(change->is_changed));
 	status = command_answer(error, reason, command_note_dry_run(invocation, answer));
 	if (status == STATUS_DONE && change->watchdog.pending_id)
 		command_report_confirm(invocation, change->watchdog.deadline_ms);

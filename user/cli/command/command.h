@@ -35,9 +35,11 @@ enum command_status {
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
 struct invocation {
 	const char *name;  /* of the filter */
+	bool is_named;     /* --name was given, or the command is about one filter */
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
+	bool may_exist; /* what is there already, or is not there, is no error */
 	bool is_new_only;
 	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
@@ -118,12 +120,12 @@ struct command_row {
 		COMMAND_RUN,
 		COMMAND_RULES,
 		COMMAND_LOOK,
-		COMMAND_SAFETY,
 		COMMAND_FLEET,
 		COMMAND_TOOL,
 		COMMAND_HIDDEN, /* for programs: help does not show it */
-	} group;             /* the part of the overview that shows the command */
+	} group;                /* the part of the overview that shows the command */
 	const char *summary; /* one line */
+	bool is_daily;       /* the overview also says the summary */
 };
 extern const struct command_row command_table[];
 
@@ -133,10 +135,13 @@ const struct command_row *command_find(const char *name);
 /* Whether this is a command or an alias, or command_fail_unknown() knows what to type instead. */
 bool command_is_known(const char *name);
 
-/* Row `index` of the aliases: names joined by '|', and the name of their command. NULL after the last. */
-const char *command_aliases(size_t index, const char **command);
+/* Row `index` of the aliases: names joined by '|', their command, and command_alias_word(). NULL after the last. */
+const char *command_aliases(size_t index, const char **command, const char **word);
 
-/* The word that an alias puts before those of its command: `allow A` is `add pass A`. NULL: none. */
+/*
+ * The word that an alias puts before those of its command: `allow A` is `add pass A`; or the option that it gives: `down` is
+ * `unload --all`. NULL: none.
+ */
 const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
@@ -267,6 +272,7 @@ struct command_change {
 	struct session session;
 	struct guard guard;
 	struct watchdog watchdog;
+	bool is_changed; /* for the answer: the caller says so */
 };
 int command_open_change(const struct invocation *invocation, bool is_guarded, const struct rule *only,
 			struct command_change *change, struct reason *reason);
@@ -281,6 +287,9 @@ enum command_status command_write_metrics(const char *path, json_t *metrics);
 #define COMMAND_NOT_FED_BYTES (RULE_TIME_BYTES + 8)
 const char *command_not_fed(const struct store_list *list, const struct store_feed *feed,
 			    char text[COMMAND_NOT_FED_BYTES]);
+
+/* The same for programs: "not_fed", and "not_fed_s", null if it was never fed. */
+json_t *command_not_fed_values(const struct store_list *list, const struct store_feed *feed);
 
 /* "; to let it pass: ..." for packets of one source; "": a rule for them would pass everybody's. Returns `text`. */
 const char *command_pass_advice(const char *name, const struct rule *packets, char text[2 * RULE_TEXT_BYTES]);
@@ -332,12 +341,6 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 
 /* Makes the lists that the sources of the configuration are to feed, which count as not fed until then. */
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason);
-
-/* What `import` takes, and `restore` too. */
-#define IMPORT_USAGE \
-	"FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] [--new-only] " \
-	"[--format text|ipset|nft|spamhaus|csv|iptables|p2p|dshield] [--set SET] [--json-path PATH] [--dry-run] [--strict] [--timeout TIME] " \
-	"[--confirm TIME] [--force]"
 
 /* The options of the command line that are for an import. */
 struct import_options command_import_options(const struct invocation *invocation);

@@ -7,55 +7,55 @@
 
 /* clang-format off */
 const struct command_row command_table[] = {
-	{ "load", PROGRAM_TOOL, COMMAND_RUN, "run the filter on interfaces" },
-	{ "unload", PROGRAM_TOOL, COMMAND_RUN, "take the filter off interfaces" },
-	{ "status", PROGRAM_TOOL, COMMAND_LOOK, "show the stored rules and the running filters" },
-	{ "stats", PROGRAM_TOOL, COMMAND_LOOK, "show how many packets were passed and dropped, and why" },
-	{ "top", PROGRAM_WATCH, COMMAND_LOOK, "watch what is passed and dropped, live" },
-	{ "add", PROGRAM_TOOL, COMMAND_RULES, "add a rule" },
-	{ "del", PROGRAM_TOOL, COMMAND_RULES, "delete a rule" },
-	{ "test", PROGRAM_TOOL, COMMAND_RULES, "say whether these packets are blocked, and by which rule" },
-	{ "list", PROGRAM_TOOL, COMMAND_RULES, "print all rules, or those of a list" },
-	{ "flush", PROGRAM_TOOL, COMMAND_RULES, "delete all rules, or those of one list" },
-	{ "import", PROGRAM_TOOL, COMMAND_RULES, "add the rules of a list, or make the rules equal to it" },
-	{ "export", PROGRAM_TOOL, COMMAND_RULES, "write all rules, or those of a list, as a list" },
-	{ "backup", PROGRAM_TOOL, COMMAND_RULES, "write all that is stored: rules, lists, policies" },
-	{ "restore", PROGRAM_TOOL, COMMAND_RULES, "make rules, lists and policies equal to a backup" },
-	{ "lists", PROGRAM_TOOL, COMMAND_RULES, "show the named lists, the flows of one, or known providers; delete a list" },
-	{ "refresh", PROGRAM_FEED, COMMAND_RULES, "fetch the lists by URL that are due, or the lists of these names" },
-	{ "batch", PROGRAM_TOOL, COMMAND_RULES, "run add, del and test lines, one after the other" },
-	{ "flowspec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the flows that BGP announces" },
-	{ "crowdsec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the decisions of CrowdSec" },
-	{ "expire", PROGRAM_TOOL, COMMAND_RULES, "delete the rules that have ended" },
-	{ "monitor", PROGRAM_WATCH, COMMAND_LOOK, "show packets as they are dropped, or would be" },
-	{ "policy", PROGRAM_TOOL, COMMAND_RUN, "show or set the verdict for packets that no rule decides about" },
-	{ "monitor-only", PROGRAM_TOOL, COMMAND_SAFETY, "count what would be dropped, and drop nothing" },
-	{ "panic", PROGRAM_TOOL, COMMAND_SAFETY, "pass everything at once; off: filter again" },
-	{ "confirm", PROGRAM_TOOL, COMMAND_SAFETY, "keep what a --confirm TIME would undo" },
-	{ "fleet", PROGRAM_FLEET, COMMAND_FLEET, "make a fleet on a broker, or show its hosts" },
-	{ "publish", PROGRAM_FLEET, COMMAND_FLEET, "change a list of a fleet: all its hosts follow" },
-	{ "follow", PROGRAM_FLEET, COMMAND_FLEET, "keep lists of this host equal to those of a fleet" },
-	{ "up", PROGRAM_TOOL, COMMAND_RUN, "load filter, policies and lists as a configuration file says" },
-	{ "down", PROGRAM_TOOL, COMMAND_RUN, "take the filter off all its interfaces" },
-	{ "check-config", PROGRAM_TOOL, COMMAND_RUN, "check a configuration file" },
-	{ "resize", PROGRAM_TOOL, COMMAND_RUN, "give the running tables room for N rules" },
-	{ "object", PROGRAM_TOOL, COMMAND_RUN, "write the program to a file, for xdp-loader and other loaders" },
-	{ "check", PROGRAM_TOOL, COMMAND_LOOK, "compare the running tables with the store, and repair them" },
-	{ "bench", PROGRAM_BENCH, COMMAND_LOOK, "measure what the filter costs a packet on this machine" },
-	{ "metrics", PROGRAM_EXPORTER, COMMAND_LOOK, "print the state of all running filters for Prometheus" },
-	{ "exporter", PROGRAM_EXPORTER, COMMAND_LOOK, "serve the state of all running filters to Prometheus" },
-	{ "help", PROGRAM_TOOL, COMMAND_TOOL, "explain the tool or a command" },
-	{ "version", PROGRAM_TOOL, COMMAND_TOOL, "print the version of tool, table and store" },
-	{ "complete", PROGRAM_TOOL, COMMAND_HIDDEN, "print what the last word may become" },
+	{ "load", PROGRAM_TOOL, COMMAND_RUN, "run the filter on interfaces", true },
+	{ "unload", PROGRAM_TOOL, COMMAND_RUN, "take the filter off interfaces", true },
+	{ "status", PROGRAM_TOOL, COMMAND_LOOK, "show the stored rules and the running filters", true },
+	{ "stats", PROGRAM_TOOL, COMMAND_LOOK, "show how many packets were passed and dropped, and why", true },
+	{ "top", PROGRAM_WATCH, COMMAND_LOOK, "watch what is passed and dropped, live", true },
+	{ "add", PROGRAM_TOOL, COMMAND_RULES, "add a rule", true },
+	{ "del", PROGRAM_TOOL, COMMAND_RULES, "delete a rule", true },
+	{ "test", PROGRAM_TOOL, COMMAND_RULES, "say whether these packets are blocked, and by which rule", true },
+	{ "list", PROGRAM_TOOL, COMMAND_RULES, "print all rules, or those of a list", true },
+	{ "flush", PROGRAM_TOOL, COMMAND_RULES, "delete all rules, or those of one list", false },
+	{ "import", PROGRAM_TOOL, COMMAND_RULES, "add the rules of a list, or make the rules equal to it", true },
+	{ "export", PROGRAM_TOOL, COMMAND_RULES, "write all rules, or those of a list, as a list", false },
+	{ "backup", PROGRAM_TOOL, COMMAND_RULES, "write all that is stored: rules, lists, policies", false },
+	{ "restore", PROGRAM_TOOL, COMMAND_RULES, "make rules, lists and policies equal to a backup", false },
+	{ "lists", PROGRAM_TOOL, COMMAND_RULES, "show the named lists, the flows of one, or known providers; delete a list", false },
+	{ "refresh", PROGRAM_FEED, COMMAND_RULES, "fetch the lists by URL that are due, or the lists of these names", false },
+	{ "batch", PROGRAM_TOOL, COMMAND_RULES, "run add, del and test lines, one after the other", false },
+	{ "flowspec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the flows that BGP announces", false },
+	{ "crowdsec", PROGRAM_FEED, COMMAND_RULES, "keep a list equal to the decisions of CrowdSec", false },
+	{ "expire", PROGRAM_TOOL, COMMAND_RULES, "delete the rules that have ended", false },
+	{ "monitor", PROGRAM_WATCH, COMMAND_LOOK, "show packets as they are dropped, or would be", false },
+	{ "policy", PROGRAM_TOOL, COMMAND_RUN, "show or set the verdict for packets that no rule decides about", false },
+	{ "monitor-only", PROGRAM_TOOL, COMMAND_RUN, "count what would be dropped, and drop nothing", false },
+	{ "panic", PROGRAM_TOOL, COMMAND_RUN, "pass everything at once; off: filter again", true },
+	{ "confirm", PROGRAM_TOOL, COMMAND_RUN, "keep what a --confirm TIME would undo", true },
+	{ "fleet", PROGRAM_FLEET, COMMAND_FLEET, "make a fleet on a broker, or show its hosts", false },
+	{ "publish", PROGRAM_FLEET, COMMAND_FLEET, "change a list of a fleet: all its hosts follow", false },
+	{ "follow", PROGRAM_FLEET, COMMAND_FLEET, "keep lists of this host equal to those of a fleet", false },
+	{ "up", PROGRAM_TOOL, COMMAND_RUN, "load filter, policies and lists as a configuration file says", false },
+	{ "resize", PROGRAM_TOOL, COMMAND_RUN, "give the running tables room for N rules", false },
+	{ "object", PROGRAM_TOOL, COMMAND_RUN, "write the program to a file, for xdp-loader and other loaders", false },
+	{ "check", PROGRAM_TOOL, COMMAND_LOOK, "compare the running tables with the store, and repair them", false },
+	{ "bench", PROGRAM_BENCH, COMMAND_LOOK, "measure what the filter costs a packet on this machine", false },
+	{ "metrics", PROGRAM_EXPORTER, COMMAND_LOOK, "print the state of all running filters for Prometheus", false },
+	{ "exporter", PROGRAM_EXPORTER, COMMAND_LOOK, "serve the state of all running filters to Prometheus", false },
+	{ "help", PROGRAM_TOOL, COMMAND_TOOL, "explain the tool or a command", false },
+	{ "complete", PROGRAM_TOOL, COMMAND_HIDDEN, "print what the last word may become", false },
 	{ .name = NULL },
 };
 /* clang-format on */
 
-/* What other tools call these commands. Each name means one command, with the same words after it. */
+/* What older versions and other tools call these commands. Each name means one command, with the same words after it. */
 static const struct {
 	const char *names, *command;
-	const char *word; /* comes before them; NULL: none */
+	const char *word; /* comes before them: a word, or an option; NULL: none */
 } aliases[] = {
+	{ "down", "unload", "--all" },
+	{ "check-config", "up", "--dry-run" },
+	{ "version", "help", "--version" },
 	{ "attach|start", "load", NULL },
 	{ "detach", "unload", NULL },
 	{ "insert|block|ban|deny|drop|banip", "add", NULL },
@@ -76,7 +76,7 @@ static const struct {
 
 /* Words for which no single command is right, and what to type. */
 static const struct advice advices[] = {
-	{ "config", "to check /etc/xdp-cuckoo/default.conf: xdp-cuckoo check-config; to apply it: xdp-cuckoo up" },
+	{ "config", "to check /etc/xdp-cuckoo/default.conf: xdp-cuckoo up --dry-run; to apply it: xdp-cuckoo up" },
 	{ "pass|accept|permit|whitelist|allowlist|trust",
 	  "write: xdp-cuckoo add ADDRESS action pass; for a file: import FILE --list NAME --action pass" },
 	{ "blacklist|blocklist|blackhole|nullroute",
@@ -141,11 +141,12 @@ const struct command_row *command_find(const char *name)
 	return NULL;
 }
 
-const char *command_aliases(size_t index, const char **command)
+const char *command_aliases(size_t index, const char **command, const char **word)
 {
 	if (index >= COUNT(aliases))
 		return NULL;
 	*command = aliases[index].command;
+	*word = aliases[index].word;
 	return aliases[index].names;
 }
 

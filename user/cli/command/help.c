@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * help, version. Help is made from the tables of commands and options. It is prose, so it is printed here and
+ * help, --version. Help is made from the tables of commands and options. It is prose, so it is printed here and
  * not by io/output.c.
  */
 #include <errno.h>
@@ -12,17 +12,16 @@
 #include "command/options.h"
 #include "lists/list.h"
 #include "io/output.h"
+#include "base/safe_text.h"
 #include "base/version.h"
 #include "commit.h"
 #include "io/whole_file.h"
 
-static const char *const titles[COMMAND_HIDDEN] = {
+static const char *const titles[COMMAND_TOOL] = {
 	[COMMAND_RUN] = "Run it:",
 	[COMMAND_RULES] = "Rules:",
 	[COMMAND_LOOK] = "See what it does:",
-	[COMMAND_SAFETY] = "Stay reachable:",
 	[COMMAND_FLEET] = "Many hosts:",
-	[COMMAND_TOOL] = "The tool:",
 };
 
 static const char *text_named(const char *name)
@@ -58,7 +57,7 @@ static char *help_of(const struct command *command)
 /* The usage, its lines broken before an option in brackets so that they fit 80 columns; the summary; the other names. */
 static void print_head(const struct command *command)
 {
-	const char *aliases, *name;
+	const char *aliases, *name, *word;
 	bool has_one = false;
 	size_t column = printf("usage: xdp-cuckoo %s", command->name);
 	const size_t indent = column;
@@ -81,12 +80,14 @@ static void print_head(const struct command *command)
 		part += length + (next != NULL);
 	}
 	printf("\n%s\n\n", command_find(command->name)->summary);
-	for (size_t i = 0; (aliases = command_aliases(i, &name)); i++) {
+	for (size_t i = 0; (aliases = command_aliases(i, &name, &word)); i++) {
 		if (strcmp(name, command->name))
 			continue;
 		printf("%s", has_one ? ", " : "Other names: ");
 		for (const char *c = aliases; *c; c++)
 			printf("%.*s", *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
+		if (word)
+			printf(" (%s)", word);
 		has_one = true;
 	}
 	if (has_one)
@@ -115,29 +116,39 @@ static void print_wrapped(const char *text)
 	}
 }
 
+/* The commands of every day, each with its summary; the others by name. It fits a terminal of 24 lines. */
 static void print_all(void)
+{
+	char line[256];
+
+	fputs(text_named("_introduction"), stdout);
+	for (const struct command_row *row = command_table; row->name; row++)
+		if (row->is_daily)
+			printf("  %-13s %s\n", row->name, row->summary);
+	for (enum command_group group = 0; group < COMMAND_TOOL; group++) {
+		const char *comma = "";
+
+		snprintf(line, sizeof(line), "%-17s  ", titles[group]);
+		for (const struct command_row *row = command_table; row->name; row++)
+			if (row->group == group && !row->is_daily) {
+				text_append(line, sizeof(line), "%s%s", comma, row->name);
+				comma = ", ";
+			}
+		print_wrapped(line);
+	}
+	fputs(text_named("_ending"), stdout);
+}
+
+static void explain_options(FILE *to)
 {
 	char option[64];
 
-	fputs(text_named("_introduction"), stdout);
-	output_heading("First steps:");
-	fputs(text_named("_first-steps"), stdout);
-	for (enum command_group group = 0; group < COMMAND_HIDDEN; group++) {
-		putchar('\n');
-		output_heading(titles[group]);
-		for (const struct command_row *row = command_table; row->name; row++)
-			if (row->group == group)
-				printf("  %-13s %s\n", row->name, row->summary);
-	}
-	putchar('\n');
-	output_heading("Options of every command:");
 	for (const struct option_row *row = options_table; row->name; row++) {
 		snprintf(option, sizeof(option), "--%s%s%s%s%c", row->name, row->value ? " " : "",
 			 row->value ? row->value : "", row->letter ? ", -" : "", row->letter);
 		if (row->is_common)
-			printf("  %-13s %s\n", option, row->meaning);
+			fprintf(to, "  %-13s  %s\n", option, row->meaning);
 	}
-	fputs(text_named("_ending"), stdout);
 }
 
 static json_t *describe_command(const struct command *command)
@@ -225,6 +236,7 @@ static enum command_status run_version(const struct invocation *invocation)
 const struct command command_help = {
 	.name = "help",
 	.usage = "[COMMAND|rules]",
+	.explain = explain_options,
 	.max = 1,
 	.run = run_help,
 };

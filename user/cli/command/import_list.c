@@ -38,6 +38,8 @@ static json_t *answer_of(const struct import *import, const struct session *sess
 	if (import->options->list_name)
 		json_object_set_new(answer, "left_to_others", json_integer(diff->left));
 	json_object_set_new(answer, "bad_lines", json_integer(import->bad));
+	json_object_set_new(answer, "changed",
+			    json_boolean(diff->added || diff->updated || diff->removed || diff->left));
 	if (!is_made || session->is_dry_run)
 		return answer;
 	command_report_rebuilds(session);

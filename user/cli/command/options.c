@@ -60,6 +60,7 @@ const struct option_row options_table[] = {
 	{ "confirm", "TIME", "undo it unless `xdp-cuckoo confirm` comes within TIME", VALUE_TIME,
 	  .to = INTO(confirm_ms), .max = WATCHDOG_MS_MAX },
 	{ "force", NULL, "even if this host may lose its connections", .to = INTO(is_forced) },
+	{ "exist", NULL, "no error if it is there already, or not there", .to = INTO(may_exist) },
 	{ "counters", NULL, "with the packets and bytes of each rule", .to = INTO(wants_counters) },
 	{ "all", NULL, "every filter of this network namespace", .to = INTO(is_all) },
 	{ "seconds", "N", "how long", VALUE_WHOLE, .to = INTO(seconds), .max = SECONDS_MAX, .unit = "seconds" },
@@ -189,7 +190,7 @@ static const struct advice foreign_options[] = {
 	{ "ttl|bantime|duration|expire|expires",
 	  "a list, with import, takes --timeout TIME; a rule is written without dashes: timeout TIME" },
 	{ "allow|pass|accept", "a list, with import, takes --action pass; a rule is written: add ADDRESS action pass" },
-	{ "e|!|exist", "leave it out: status 1 says that the rule is there already" },
+	{ "e|!|exist", "write --exist, with add, del, unload and lists delete" },
 	{ "t",
 	  "the names of lists are printed by: xdp-cuckoo lists; a rule ends by: timeout TIME, a list by --timeout TIME" },
 	{ "r", "write --replace, --reset or --rate N" },
@@ -328,6 +329,7 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		else
 			status = take_value(row, optarg, (char *)arguments + row->to);
 		arguments->given |= row ? 1ULL << (row - options_table) : 0;
+		arguments->invocation.is_named |= row && row->to == INTO(name);
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
@@ -336,8 +338,17 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 	return status;
 }
 
+void options_give(struct options_arguments *arguments, const char *name)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (!strcmp(options_table[i].name, name)) {
+			*(bool *)((char *)arguments + options_table[i].to) = true;
+			arguments->given |= 1ULL << i;
+		}
+}
+
 /*
- * What to type instead of an option that only other commands take. `commands` NULL: any. The usual advice, to leave the
+ * What to type instead of an option that only other commands take. NULL: any command, any option. The usual advice, to leave the
  * option out, would be bad for --dry-run: the change would then be made in earnest.
  */
 static const struct {
@@ -352,12 +363,13 @@ static const struct {
 	{ "del|flush", "all", "to delete all rules: xdp-cuckoo flush" },
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
 	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
-	{ "up", "dry-run", "to check the configuration: xdp-cuckoo check-config --strict" },
-	{ NULL, "dry-run", "only add, del, flush, import, restore, refresh, publish and lists delete can be tried" },
+	{ NULL, "dry-run",
+	  "only up, add, del, flush, import, restore, refresh, publish and lists delete can be tried" },
 	{ "up", "confirm", "to try the filter: xdp-cuckoo load IFACE --confirm TIME" },
 	{ NULL, "confirm", "only load, add, del, flush, import, restore, policy and lists delete can be undone" },
 	{ "add", "monitor-only", "to try a rule write action monitor" },
 	{ NULL, "monitor-only", "to drop nothing, and count: xdp-cuckoo monitor-only on" },
+	{ "restore", NULL, "a backup is restored as a whole; for a list: xdp-cuckoo import FILE" },
 	{ "list", "verbose", "packets of each rule are printed by: xdp-cuckoo list --counters" },
 };
 
@@ -373,8 +385,7 @@ static enum command_status refuse_stray(const struct command *command, const str
 	for (size_t i = 0; i < sizeof(strays) / sizeof(strays[0]); i++)
 		if ((!strays[i].commands ||
 		     suggest_has(strays[i].commands, command->name, strlen(command->name), true)) &&
-		    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): every row has a name. */
-		    !strcmp(strays[i].option, row->name))
+		    (!strays[i].option || !strcmp(strays[i].option, row->name)))
 			return command_fail(STATUS_USAGE, "%s does not take the option --%s%s%s: %s", command->name,
 					    row->name, *letter ? " or -" : "", letter, strays[i].advice);
 	return command_fail(STATUS_USAGE, "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",

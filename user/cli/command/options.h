@@ -42,6 +42,9 @@ bool options_are_of(const struct option_row *row, const struct command *command)
  */
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments);
 
+/* Does as if this option, which takes no value, had been given. */
+void options_give(struct options_arguments *arguments, const char *name);
+
 /* Whether the command takes these options and this many words. Prints an error if not. */
 enum command_status options_check(const struct command *command, const struct options_arguments *arguments);
 

@@ -46,7 +46,7 @@ extern const struct command command_help, command_version, command_complete;
 
 const struct command *program_command(const struct command_row *row)
 {
-	static const struct command *const common[] = { &command_help, &command_version, &command_complete, NULL };
+	static const struct command *const common[] = { &command_help, &command_complete, NULL };
 	const struct command *const *const tables[] = { program->commands, common };
 
 	for (size_t i = 0; i < 2; i++)
@@ -155,11 +155,17 @@ static bool means_input(const struct command *command, const struct invocation *
 	       (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
 }
 
-/* Puts the word of an alias before the operands: `allow A` is `add pass A`. 0; -ENOMEM. */
-static int put_alias_word(struct invocation *invocation, const char *word)
+/* Puts the word of an alias before the operands: `allow A` is `add pass A`; or gives its option. 0; -ENOMEM. */
+static int put_alias_word(struct options_arguments *arguments, const char *word)
 {
+	struct invocation *invocation = &arguments->invocation;
 	static char **longer; /* the process needs it until it ends */
 
+	if (*word == '-') {
+		options_give(arguments, word + 2);
+		invocation->is_named = true; /* `down` takes off one filter, as --name NAME unload --all does */
+		return 0;
+	}
 	longer = calloc(invocation->count + 1, sizeof(*longer));
 	if (!longer)
 		return -ENOMEM;
@@ -171,16 +177,20 @@ static int put_alias_word(struct invocation *invocation, const char *word)
 }
 
 /* The command that runs for these words: help for --help, and version. NULL: another program has it. */
-static const struct command *choose(struct options_arguments *arguments, const struct command_row *row, bool has_word)
+static const struct command *choose(struct options_arguments *arguments, const struct command_row *row,
+				    const char *word)
 {
 	struct invocation *invocation = &arguments->invocation;
+	const char *before = word ? command_alias_word(word) : NULL;
 
-	if (arguments->wants_version || (!has_word && invocation->is_verbose)) {
+	if (arguments->wants_version || (!word && invocation->is_verbose)) {
 		invocation->count = 0;
 		arguments->given = 0;
-		return program_command(command_find("version"));
+		return &command_version;
 	}
-	if (arguments->wants_help && has_word && program_command(row)) {
+	if (before && !strcmp(before, "--version") && !arguments->wants_help)
+		return &command_version;
+	if (arguments->wants_help && word && program_command(row)) {
 		/* Of `rules --help`, the command, not the topic. */
 		invocation->operands = (char *const *)&row->name;
 		invocation->count = 1;
@@ -203,13 +213,13 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		return command_fail_unknown(words[0]);
 	invocation->operands = count ? words + 1 : words;
 	invocation->count = count ? count - 1 : 0;
-	command = choose(arguments, row, count > 0);
+	command = choose(arguments, row, count ? words[0] : NULL);
 	if (!command)
 		return program_start(row, NULL);
 	if (arguments->wants_quiet)
 		output_be_quiet();
 	if (!strcmp(command->name, row->name) && count && command_alias_word(words[0]) &&
-	    put_alias_word(invocation, command_alias_word(words[0])))
+	    put_alias_word(arguments, command_alias_word(words[0])))
 		return command_fail(STATUS_FULL, "no memory for the words of the command");
 	if (!count && !strcmp(command->name, "help") && !arguments->wants_help) {
 		command->run(invocation);

@@ -280,10 +280,21 @@ static void dump_line(const json_t *value, FILE *to, size_t flags)
 	fputc('\n', to);
 }
 
+/* People see it by the other members. */
+static void hide_changed(json_t *value)
+{
+	for (size_t i = 0; i < json_array_size(value); i++)
+		hide_changed(json_array_get(value, i));
+	if (json_is_boolean(json_object_get(value, "changed")))
+		json_object_del(value, "changed");
+}
+
 void output_print(json_t *value)
 {
 	if (!value)
 		return;
+	if (!output.is_json)
+		hide_changed(value);
 	if (output.is_json) {
 		dump_line(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	} else if (json_is_array(value)) {

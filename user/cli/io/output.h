@@ -30,7 +30,8 @@ json_t *output_time(__s64 second, int us);
 /*
  * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table
  * with a heading, and an array of strings one line. A table too wide for the terminal is printed object by
- * object.
+ * object. What a command that changes something prints has the boolean "changed": whether it changed something, or with
+ * --dry-run would; text leaves it out.
  */
 void output_print(json_t *value);
 

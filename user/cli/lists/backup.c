@@ -371,6 +371,36 @@ static int restore_rules(struct backup *backup, struct session *session, struct 
 	return error;
 }
 
+struct digest {
+	__u64 hash; /* FNV-1a of all lines but the first, which has the time */
+	bool has_begun;
+};
+
+static ssize_t digest_text(void *cookie, const char *text, size_t length)
+{
+	struct digest *digest = cookie;
+
+	for (size_t i = 0; i < length; i++) {
+		if (digest->has_begun)
+			digest->hash = (digest->hash ^ (__u8)text[i]) * 0x100000001b3;
+		digest->has_begun |= text[i] == '\n';
+	}
+	return length;
+}
+
+/* A hash of what a backup of the store would be: equal stores, equal files. 0; -errno. */
+static int digest(struct store *store, __u64 *hash)
+{
+	struct digest digest = { .hash = 0xcbf29ce484222325 };
+	FILE *to = fopencookie(&digest, "w", (cookie_io_functions_t){ .write = digest_text });
+	int error = to ? backup_write(to, store) : -ENOMEM;
+
+	if (to)
+		fclose(to);
+	*hash = digest.hash;
+	return error;
+}
+
 static int make_equal(struct backup *backup, struct session *session, __s64 confirm_ms, struct reason *reason)
 {
 	/* Of the lists in the store, by those in the backup. */
@@ -431,10 +461,18 @@ static int make_equal(struct backup *backup, struct session *session, __s64 conf
 
 int backup_restore(struct backup *backup, struct session *session, __s64 confirm_ms, struct reason *reason)
 {
+	__u64 before = 0, after = 0;
 	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
 	change_at_once(session);
-	return change_end(session, make_equal(backup, session, confirm_ms, reason), reason);
+	if (backup->is_compared)
+		error = store_unread_reason(digest(session->store, &before), reason);
+	if (!error)
+		error = make_equal(backup, session, confirm_ms, reason);
+	if (!error && backup->is_compared)
+		error = store_unread_reason(digest(session->store, &after), reason);
+	backup->is_changed = before != after;
+	return change_end(session, error, reason);
 }

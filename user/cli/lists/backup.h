@@ -24,6 +24,8 @@ struct backup {
 	bool has_end;
 	__u64 bad;   /* lines */
 	__u64 ended; /* since the backup, so they are not restored */
+	bool is_compared; /* backup_restore() is to find out whether it changes anything, */
+	bool is_changed;  /* and it does */
 };
 
 /* Whether the file is a backup, by its first line. false: it is not, or it cannot be read. */

@@ -49,8 +49,8 @@ static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
 }
 
 /* Repeats until a fresh search finds every filter in the wanted state, since a writer may replace a table meanwhile. */
-static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_t *meant, enum kernel_seen *seen,
-			   struct reason *reason)
+static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed,
+			   enum kernel_seen *seen, struct reason *reason)
 {
 	const struct kernel_wish wish = { .must_see = name, .takes_other_versions = true, .seen = seen };
 	size_t changed = 1;
@@ -73,6 +73,7 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 			changed += !set_panic(&config->run, by, is_on);
 		}
 		kernel_filters_free(filters, count);
+		*is_changed |= changed;
 	}
 	return changed ?
 		       reason_set(reason, -EAGAIN,
@@ -81,15 +82,15 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 		       0;
 }
 
-int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, struct reason *reason)
+int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed, struct reason *reason)
 {
 	enum kernel_seen seen;
-	int error = panic_until_all(name, by, is_on, meant, &seen, reason);
+	int error = panic_until_all(name, by, is_on, meant, is_changed, &seen, reason);
 
 	if (!error && *meant) {
 		/* A writer may have had a new table ready. Wait until it has started it. */
 		clock_pause(PANIC_SETTLE_MS);
-		error = panic_until_all(name, by, is_on, meant, &seen, reason);
+		error = panic_until_all(name, by, is_on, meant, is_changed, &seen, reason);
 	}
 	return error ? error : kernel_seen_error(seen);
 }

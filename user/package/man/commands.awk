@@ -37,6 +37,8 @@ function end_block(    i, tagged, indent, at, text, item, gap, column, tag_inden
 		print ".PP\nSee xdp\\-cuckoo\\-rules(5)."
 		is_elsewhere = lines = 0
 	}
+	if (is_help) # the page has these options already
+		lines = 0
 	if (lines && tagged < lines / 2 && line[1] ~ /^ +- /) {
 		print ".PP\n.EX"
 		for (i = 1; i <= lines; i++)
@@ -109,6 +111,7 @@ NR == 1 {
 	has_summary = 1
 	split(usage, word, " ")
 	print ".SS " word[2]
+	is_help = word[2] == "help"
 	print ".nh\n.ad l"
 	gsub(/\|/, "|\001", usage)
 	put("`" usage "`")

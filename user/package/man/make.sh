@@ -9,7 +9,7 @@ version=$("$tool" version | awk '$1 == "xdp-cuckoo:" || $1 == "xdp-cuckoo" { pri
 [ -n "$version" ] || { echo "cannot make the man page: $tool does not run here" >&2; exit 1; }
 
 commands() {
-	"$tool" help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | while read -r command; do
+	"$tool" help --json | sed -n 's/.*"command": "\([^"]*\)".*/\1/p' | while read -r command; do
 		"$tool" help "$command" | awk -f "$here/commands.awk"
 	done
 }
