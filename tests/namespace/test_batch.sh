@@ -122,8 +122,8 @@ test_json_answers() {
 		printf '%s\n' "$row" | "$HELPERS/json_check" || fail "not JSON: $row"
 	done <"$STATE/out"
 	cat >"$STATE/expected" <<-'END'
-		{"line": 1, "answer": "added"}
-		{"line": 3, "answer": "no such rule"}
+		{"line": 1, "answer": "added", "changed": true}
+		{"line": 3, "answer": "no such rule", "changed": false}
 		{"line": 4, "error": "'bogus': a line starts with add, del or test"}
 		{"line": 5, "error": "'?': a line starts with add, del or test"}
 		{"line": 6, "answer": "blocked", "rule": "src 192.0.2.1"}

@@ -276,6 +276,35 @@ test_full_disk() {
 	assert_status 0 xc del 192.0.2.77
 }
 
+# As at the boot of a host whose root nobody can write: what is stored filters.
+test_read_only_root() {
+	silence
+	xc add 192.0.2.66 >/dev/null
+	xc add 192.0.2.68 timeout 1h >/dev/null
+	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"
+	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
+	assert_status 0 xc load vrx --confirm 1m
+	assert_error '^note: the store is on a read-only file system: its rules are used, and nothing is stored'
+	assert_status 0 xc confirm
+	assert_shows '^effect: +filters$' xc status
+	assert_shows '^condition: +equal to the store$' xc status
+	assert_shows '^running filter: agrees$' xc test 192.0.2.66
+	assert_shows '^running filter: agrees$' xc test 192.0.2.68
+	refused 3 'store .*: Read-only file system' xc add 192.0.2.77
+	refused 3 'store .*: Read-only file system' xc del 192.0.2.66
+	assert_status 0 xc check
+	assert_status 0 xc resize 100000
+	assert_status 0 xc unload vrx
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_shows '^running filter: agrees$' xc test 192.0.2.66
+	refused 3 'store .*: Read-only file system' xc --state "$STATE/store/none" load vtx
+	mount -o remount,bind,rw "$STATE/store"
+	assert_status 0 xc del 192.0.2.66
+	assert_status 1 xc test 192.0.2.66
+	assert_output '^running filter: agrees$'
+}
+
 test_read_only_disk() {
 	block_one
 	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"

@@ -472,7 +472,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$kernel" panic
 	keeps "$store" complete -- --name ''
 	keeps "$store" down
-	keeps "$kernel" unload vrx
+	keeps "$store" unload vrx
 }
 
 # Every command has a row here: only help and version need no capability.

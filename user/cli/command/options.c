@@ -364,7 +364,7 @@ static const struct {
 	{ "resize", "capacity", "write the number alone: xdp-cuckoo resize N" },
 	{ "load", "dry-run", "load --monitor-only drops nothing, and counts what it would drop" },
 	{ NULL, "dry-run",
-	  "only up, add, del, flush, import, restore, refresh, publish and lists delete can be tried" },
+	  "only add, del, flush, import, restore, refresh, publish, up and lists delete can be tried" },
 	{ "up", "confirm", "to try the filter: xdp-cuckoo load IFACE --confirm TIME" },
 	{ NULL, "confirm", "only load, add, del, flush, import, restore, policy and lists delete can be undone" },
 	{ "add", "monitor-only", "to try a rule write action monitor" },

@@ -20,6 +20,10 @@ void command_report_undone(struct session *session)
 	if (undone->is_reported)
 		return;
 	undone->is_reported = true;
+	if (session->store && store_is_copy(session->store))
+		output_warning(
+			"the store is on a read-only file system: its rules are used, and nothing is stored; to change "
+			"rules, make it writable, or copy it elsewhere and name the place with --state");
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",

@@ -321,7 +321,8 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		else if (!error)
 			error = kernel_seen_error(seen);
 	}
-	if (!error)
+	/* A copy is nobody's home: what changes it is lost. */
+	if (!error && !store_is_copy(session->store))
 		error = check_home(session, mode, dir, filters, count, reason);
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);
@@ -344,6 +345,12 @@ int session_open(struct session *session, const char *state, const char *name, s
 	return open_in(STORE_WRITE, session, state, name, NULL, reason);
 }
 
+int session_open_readable(struct session *session, const char *state, const char *name, struct reason *reason)
+{
+	*session = (struct session){};
+	return open_in(STORE_COPY, session, state, name, NULL, reason);
+}
+
 int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,
 			 struct reason *unseen, struct reason *reason)
 {
@@ -351,7 +358,7 @@ int session_open_to_load(struct session *session, const char *state, const char 
 
 	*session = (struct session){};
 	unseen->text[0] = '\0';
-	return open_in(STORE_WRITE, session, state, name, &to_load, reason);
+	return open_in(STORE_COPY, session, state, name, &to_load, reason);
 }
 
 int session_open_dry_run(struct session *session, const char *state, const char *name, struct reason *reason)

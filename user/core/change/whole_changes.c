@@ -72,7 +72,7 @@ void change_undo_overdue(struct session *session)
 
 	if (error)
 		store_unread_reason(error, &reason);
-	else if (pending.id && pending.left_ms <= 0) {
+	else if (pending.id && (pending.left_ms <= 0 || store_is_copy(session->store))) {
 		error = change_undo(session, &reason);
 		session->undone.is_done = !error;
 		session->undone.rules = pending.rules;

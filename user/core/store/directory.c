@@ -230,11 +230,18 @@ static void describe_holder(int fd, struct reason *text)
 		   is_here ? "" : " of another container", for_s, stopped);
 }
 
-int store_dir_lock(int dir_fd, bool waits, int *fd)
+int store_dir_lock(int dir_fd, bool is_read_only, bool waits, int *fd)
 {
 	char text[HOLDER_BYTES];
-	int length, error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
+	int length, error = 0;
 
+	/* Where no file can be made, the directory itself is locked. */
+	if (is_read_only) {
+		*fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		error = *fd < 0 ? -errno : 0;
+	} else {
+		error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
+	}
 	if (error)
 		return error;
 	if (flock(*fd, LOCK_EX | LOCK_NB))
@@ -246,6 +253,8 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 		*fd = -1;
 		return error;
 	}
+	if (is_read_only)
+		return 0;
 	/*
 	 * Tells others which process has the lock: its pid; the namespace of the pid, or 0; since when, by CLOCK_BOOTTIME;
 	 * its name. If the file cannot be written, the lock works all the same. The file is not emptied first, because ext4

@@ -96,6 +96,7 @@ struct store {
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	ino_t lock_mdb; /* the file that `env` has locked */
+	bool is_copy;   /* see STORE_COPY */
 	MDB_dbi meta_db, rules_db, shapes_db;
 	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
@@ -182,11 +183,11 @@ int store_dir_open(const char *dir, bool makes, int *fd);
 int store_dir_open_file(int dir_fd, const char *name, int *fd);
 
 /*
- * Takes the exclusive lock of a directory. *fd holds it until it is closed, or the process ends. While it
+ * Takes the exclusive lock of a directory; of a read-only one, by the directory itself. *fd holds it until it is closed, or the process ends. While it
  * waits, base/waiting.h reports which process has the lock. 0; -EBUSY: `waits` is false and another process
  * has it; other -errno. On failure *fd is -1.
  */
-int store_dir_lock(int dir_fd, bool waits, int *fd);
+int store_dir_lock(int dir_fd, bool is_read_only, bool waits, int *fd);
 
 /* Says why the store in DIR cannot be opened, and what to do. Returns `error`. */
 int store_dir_explain(int error, const char *dir, struct reason *reason);
@@ -198,6 +199,9 @@ int store_dir_explain(int error, const char *dir, struct reason *reason);
  * damaged; -ENOEXEC: a machine of another kind wrote it; other -errno. On failure *env is NULL.
  */
 int environment_open(const char *dir, bool is_read_only, MDB_env **env);
+
+/* Makes a copy in memory, which can be written and ends with the process, take the place of *env. 0; -errno, *env NULL. */
+int environment_copy(MDB_env **env);
 
 /*
  * environment_find_map(): learns where the file begins in memory, by the key of an entry that no transaction has changed.

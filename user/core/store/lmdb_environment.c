@@ -217,20 +217,42 @@ static int environment_try(const char *dir, unsigned int flags, size_t bytes, MD
 	return status;
 }
 
+/* With as much address space as there is. */
+static int environment_try_sizes(const char *path, unsigned int flags, MDB_env **env)
+{
+	size_t bytes = ENVIRONMENT_MAP_BYTES;
+	int status;
+
+	while ((status = environment_try(path, flags, bytes, env)) == ENOMEM && bytes > ENVIRONMENT_MAP_BYTES_MIN)
+		bytes /= 2;
+	return status;
+}
+
+int environment_copy(MDB_env **env)
+{
+	const int fd = memfd_create("xdp-cuckoo", MFD_CLOEXEC);
+	int status = fd < 0 ? errno : mdb_env_copyfd(*env, fd);
+	char path[32];
+
+	mdb_env_close(*env);
+	*env = NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!status)
+		status = environment_try_sizes(path, MDB_NOSUBDIR | MDB_NOLOCK, env);
+	if (fd >= 0)
+		close(fd);
+	return environment_error(status);
+}
+
 int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 {
-	unsigned int flags = is_read_only ? MDB_RDONLY : 0;
-	size_t bytes = ENVIRONMENT_MAP_BYTES;
 	int status = is_read_only ? 0 : files_make(dir);
 
-	while (!status && (status = environment_try(dir, flags, bytes, env)) == ENOMEM &&
-	       bytes > ENVIRONMENT_MAP_BYTES_MIN) {
-		bytes /= 2;
-		status = 0;
-	}
+	if (!status)
+		status = environment_try_sizes(dir, is_read_only ? MDB_RDONLY : 0, env);
 	/* Readers use LMDB's lock file, unless they have no permission to write it. */
 	if (is_read_only && (status == EACCES || status == EROFS))
-		status = environment_try(dir, MDB_RDONLY | MDB_NOLOCK, bytes, env);
+		status = environment_try_sizes(dir, MDB_RDONLY | MDB_NOLOCK, env);
 	switch (status) {
 	case EBADF: /* the file is empty: LMDB would initialise it, but it is open for reading only */
 		return -ENOENT;

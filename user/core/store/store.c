@@ -119,9 +119,11 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	/* By descriptor, so that no other directory can take its place. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
 	waiting_begin(describe_others, -1);
-	error = environment_open(path, mode == STORE_READ, &store->env);
+	error = environment_open(path, mode == STORE_READ || mode == STORE_COPY, &store->env);
 	if (error == -ENOENT && access(path, F_OK))
 		error = -ENOTSUP; /* /proc is missing */
+	if (!error && mode == STORE_COPY)
+		error = environment_copy(&store->env);
 	if (!error) {
 		/* Forget readers that were killed: they keep old pages from being used again. */
 		mdb_reader_check(store->env, NULL);
@@ -147,7 +149,8 @@ void store_record(struct store *store, const char *name, const void *entry, size
 	environment_give_back(store->env);
 }
 
-int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
+/* With STORE_COPY, opens the copy. */
+static int open_in_mode(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
 	const bool waits = mode != STORE_TRY;
 	struct store *new = calloc(1, sizeof(*new));
@@ -156,12 +159,13 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 	*store = NULL;
 	if (new) {
 		new->lock = -1;
-		error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
+		new->is_copy = mode == STORE_COPY;
+		error = store_dir_open(dir, mode != STORE_READ && mode != STORE_COPY, &dir_fd);
 	}
 	if (!error)
 		error = open_once_begin(dir_fd, waits, &new->opened);
 	if (!error && mode != STORE_READ)
-		error = store_dir_lock(dir_fd, waits, &new->lock);
+		error = store_dir_lock(dir_fd, mode == STORE_COPY, waits, &new->lock);
 	if (!error)
 		error = environment_attach(new, dir_fd, mode);
 	/* From now on older versions refuse to write. */
@@ -175,6 +179,20 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 	}
 	*store = new;
 	return 0;
+}
+
+int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
+{
+	const bool may_copy = mode == STORE_COPY;
+	const int error = open_in_mode(dir, may_copy ? STORE_WRITE : mode, store, reason);
+	struct reason ignored;
+
+	return error == -EROFS && may_copy && !open_in_mode(dir, STORE_COPY, store, &ignored) ? 0 : error;
+}
+
+bool store_is_copy(const struct store *store)
+{
+	return store->is_copy;
 }
 
 void store_close(struct store *store)
@@ -223,7 +241,7 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 		return store_open(dir, mode, store, reason);
 	error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 	if (!error && mode != STORE_READ)
-		error = store_dir_lock(dir_fd, mode != STORE_TRY, &(*store)->lock);
+		error = store_dir_lock(dir_fd, false, mode != STORE_TRY, &(*store)->lock);
 	/* Whether the directory still has the files of the store, not others of their names. */
 	is_same = !error && !mdb_env_get_fd((*store)->env, &fd) && !fstat(fd, &own) &&
 		  !fstatat(dir_fd, "data.mdb", &data, AT_SYMLINK_NOFOLLOW) &&

@@ -115,6 +115,7 @@ enum store_mode {
 	STORE_READ,  /* -ENOENT where there is no store; takes no lock */
 	STORE_WRITE, /* makes the directory (0700) if necessary; waits for the writer's lock */
 	STORE_TRY,   /* like STORE_WRITE, but does not wait: -EBUSY */
+	STORE_COPY, /* like STORE_WRITE; but on a read-only file system it opens a copy in memory, and store_is_copy() is true */
 	STORE_TRIAL, /* like STORE_WRITE, but nothing will be committed, so an older version may go on to write it */
 };
 
@@ -130,6 +131,7 @@ enum store_mode {
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
+bool store_is_copy(const struct store *store);
 
 /*
  * Where the filters of the store run: the network namespace in which somebody last opened it to write, in this boot, as
