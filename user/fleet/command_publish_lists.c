@@ -309,8 +309,7 @@ enum command_status publish_delete(struct publishing *publishing)
 		return command_fail(STATUS_NO, "%s", reason.text);
 	if (error)
 		return fleet_fail(error, &reason);
-	publish_answer(publishing,
-		       json_pack("{s:s, s:I, s:b}", "deleted_list", publisher->list, "rules", (json_int_t)rules, "changed",
-				 true));
+	publish_answer(publishing, json_pack("{s:s, s:I, s:b}", "deleted_list", publisher->list, "rules",
+					     (json_int_t)rules, "changed", true));
 	return STATUS_DONE;
 }

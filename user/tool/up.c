@@ -413,8 +413,8 @@ static enum command_status run_up(const struct invocation *invocation)
 		error = bring_up(&up, &reason);
 	if (!error) {
 		output_print(json_pack("{s:s, s:I, s:O, s:O, s:b}", "name", invocation->name, "renewed_tables",
-				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists, "changed",
-				       up.is_changed || up.renewed));
+				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists,
+				       "changed", up.is_changed || up.renewed));
 		if (!output_flush())
 			command_watch(invocation->name);
 	}
