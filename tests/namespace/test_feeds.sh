@@ -673,6 +673,19 @@ test_a_file_of_several_is_bad() {
 	assert_shows '^feed: added 1, removed 0; 4 rules$' refresh_github feed
 }
 
+# Bogons of IPv6 contain the link-local addresses. The rest of their network is blocked, and the neighbours are not.
+test_bogons_without_neighbours() {
+	github
+	in_rx ip -6 route replace default via fe80::1 dev vrx
+	networks country-ip-blocks/master/country/cn 6 8000::/1 400::/6
+	names 'preset = country' 'country = CN' 'new-only = no' 'max-space = 100%'
+	assert_status 0 refresh_github feed
+	assert_equal '8000::/2 c000::/3 e000::/4 f000::/5 400::/6 f800::/6 ff00::/8 fe00::/9 fec0::/10' \
+		"$(xc list | sed 's/^src //' | sort -t/ -k2,2n | xargs)" "rules but fc00::/7, which has this host's address"
+	flows drop 8000::1 c000::1 fe7f:ffff::1 fec0::1 pass fe80::1 febf:ffff::1 2001:db8::1 | traffic ||
+		fail "packets meet other rules"
+}
+
 # JSON as providers of networks publish it. A name that they change costs nothing but the news.
 test_json_by_a_path() {
 	fetched

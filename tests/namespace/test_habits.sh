@@ -35,6 +35,7 @@ test_chosen_by_action_or_state() {
 	printf '%s\n' 'add comment "never" 192.0.2.2 state new list feed' >"$STATE/lines"
 	assert_prints added xc batch "$STATE/lines"
 	assert_prints 'proto tcp dport 22 action pass' xc list action pass
+	assert_prints 'proto tcp dport 22 action pass' xc list --action pass
 	assert_prints 'src 192.0.2.2 state new comment "never"' xc list state new
 	answers 0 list 192.0.2.1 state new -- '^src 192.0.2.1 comment "scan"$'
 	answers 1 delete list office -- "no list 'office'"
@@ -366,6 +367,7 @@ test_advice() {
 		check --fix|leave it out
 		add 192.0.2.1 --timeout 1h|no dashes: timeout TIME$
 		add 192.0.2.1 --action pass|no dashes: action drop
+		list --state new|xdp-cuckoo list state new
 		add 192.0.2.1 --monitor-only|write action monitor
 		policy no-rule drop --dry-run|only add, del, flush, import, restore, refresh
 		resize 5000 --confirm 1m|only load, add, del, flush, import, restore, policy

@@ -22,6 +22,7 @@
 #define SHA256_PAGE_BYTES 65536
 #define READ_MS 60000       /* to read the list after it was fetched */
 #define MEMORY (1ULL << 30) /* for the bytes of a list, while they grow, for libraries and for the CA file */
+#define NEIGHBOURS_LEN 10
 #define RULE_MEMORY 512     /* for a rule, twice in the list, and for its text */
 
 /* ---- the bytes of a list ---- */
@@ -90,12 +91,35 @@ static int go_on(struct list_input *list)
 	return 0;
 }
 
+/*
+ * Link-local addresses (fe80::/10) are those of the neighbours, whoever is given the rest of a wider network: without them, no
+ * router is found. 0: such a rule was added, or its part around them; 1: another one.
+ */
+static int add_around_neighbours(struct reading *reading, const struct rule *rule)
+{
+	static const union flow_addr neighbours = { .byte = { 0xfe, 0x80 } };
+	const union flow_addr network = rule_network(&neighbours, rule->src_len);
+	struct rule part = *rule;
+	int error = 0;
+
+	if (rule->action == RULE_PASS || rule->family != FLOW_IPV6 || !rule->src_len || rule->src_len >= NEIGHBOURS_LEN ||
+	    memcmp(&network, &rule->src, sizeof(network)))
+		return 1;
+	while (!error && part.src_len < NEIGHBOURS_LEN) {
+		part.src = rule_network(&neighbours, ++part.src_len);
+		part.src.byte[(part.src_len - 1) / 8] ^= 0x80 >> (part.src_len - 1) % 8;
+		error = rule_set_add(&reading->set, &part);
+	}
+	return error;
+}
+
 /* Allows twice as many rules as rules_max, because a list may repeat rules. The exact count follows after sorting. */
 static int take(struct list_input *list, const struct rule *rule)
 {
 	struct reading *reading = list->context;
 	const struct config_list *config = reading->config;
 	const char *unfit = list_unfit(&config->limits, rule);
+	int error;
 
 	/* A list of such lines would be empty soon, although it has not shrunk. */
 	if (rule->timeout_ms && rule->timeout_ms != config->timeout_ms && rule->timeout_ms < config->every_ms)
@@ -106,7 +130,8 @@ static int take(struct list_input *list, const struct rule *rule)
 	}
 	if (reading->set.count >= 2 * config->rules_max)
 		return -E2BIG;
-	return rule_set_add(&reading->set, rule);
+	error = config->preset ? add_around_neighbours(reading, rule) : 1;
+	return error > 0 ? rule_set_add(&reading->set, rule) : error;
 }
 
 /* Adds the rules of one part of the list. A part that is no list is as bad as the whole. */

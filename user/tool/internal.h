@@ -8,7 +8,15 @@
 
 /* ---- stats.c, stats_by_rule.c ---- */
 
-enum stats_by { STATS_BY_OUTCOME, STATS_BY_INTERFACE, STATS_BY_CPU, STATS_BY_RULE, STATS_BY_LIST, STATS_BY_PREFIX };
+enum stats_by {
+	STATS_BY_OUTCOME,
+	STATS_BY_INTERFACE,
+	STATS_BY_CPU,
+	STATS_BY_SOURCE,
+	STATS_BY_RULE,
+	STATS_BY_LIST,
+	STATS_BY_PREFIX
+};
 
 /* Lengths of the source prefixes to sum by. */
 struct stats_prefix {
@@ -21,6 +29,9 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix);
 /* Prints the rules that matched most packets, the prefixes of their sources, or the lists of these rules. */
 enum command_status stats_by_rule(const struct invocation *invocation, enum stats_by by,
 				  const struct stats_prefix *prefix);
+
+/* Samples dropped packets for --interval, and prints who sent most of them. */
+enum command_status stats_by_source(const struct invocation *invocation);
 
 /* ---- flowspec_crowdsec.c: for lists and status ---- */
 

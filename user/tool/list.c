@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/safe_text.h"
 #include "tool/internal.h"
@@ -220,6 +221,7 @@ static enum command_status run_list(const struct invocation *invocation)
 	struct printing printing = { .shows_counts = invocation->wants_counters,
 				     .sort = sort_of(invocation->sort),
 				     .search = invocation->search,
+				     .action = invocation->has_action ? rule_action_name(invocation->action) : NULL,
 				     .limit = invocation->limit };
 	const bool wants_counters = invocation->wants_counters || printing.sort == SORT_PACKETS ||
 				    printing.sort == SORT_BYTES;
@@ -230,6 +232,9 @@ static enum command_status run_list(const struct invocation *invocation)
 
 	if (printing.sort == SORT_END && strcmp(invocation->sort, "end"))
 		return command_fail_choices("--sort", invocation->sort, "packets|bytes|end");
+	if (invocation->state && !strcmp(invocation->state, "new") && access("new", F_OK))
+		return command_fail(STATUS_USAGE, "--state is where rules are kept; rules of what begins something: "
+						  "xdp-cuckoo list state new");
 	if (printing.sort != SORT_NONE && !invocation->limit)
 		return command_fail(STATUS_USAGE, "--sort needs --limit N: how many rules?");
 	status = command_read_store(invocation, false, &store);
@@ -254,7 +259,7 @@ static enum command_status run_list(const struct invocation *invocation)
 
 const struct command command_list = {
 	.name = "list",
-	.usage = "[RULE|LIST] [--list NAME] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
+	.usage = "[RULE|LIST] [--list NAME] [--action drop|pass|monitor] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
 		 "[--long] [--numeric]",
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,

@@ -231,6 +231,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 	static const char *const words[] = {
 		[STATS_BY_INTERFACE] = "interface",
 		[STATS_BY_CPU] = "cpu",
+		[STATS_BY_SOURCE] = "source",
 		[STATS_BY_RULE] = "rule",
 		[STATS_BY_LIST] = "list",
 	};
@@ -247,10 +248,10 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
 	suggest = suggest_for(text);
-	suggest_offer_choices(&suggest, "interface|cpu|rule|list|prefix");
+	suggest_offer_choices(&suggest, "interface|cpu|source|rule|list|prefix");
 	return command_fail(
 		STATUS_USAGE,
-		"--by '%s': must be interface, cpu, rule, list, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
+		"--by '%s': must be interface, cpu, source, rule, list, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
 		"to 128%s",
 		text, suggest_text(&suggest, NULL, near));
 }
@@ -316,8 +317,10 @@ static enum command_status run_stats(const struct invocation *words)
 				    interface, copy.by);
 	if (copy.end_count && !copy.interval_ms)
 		return command_fail(STATUS_USAGE, "--count needs --interval");
-	if (copy.top && by < STATS_BY_RULE)
-		return command_fail(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
+	if (copy.end_count && by == STATS_BY_SOURCE)
+		return command_fail(STATUS_USAGE, "--by source samples one interval: leave out --count");
+	if (copy.top && by < STATS_BY_SOURCE)
+		return command_fail(STATUS_USAGE, "--top needs --by source, rule, list or prefix");
 	if (copy.interval_ms && by >= STATS_BY_RULE)
 		return command_fail(STATUS_USAGE, "--interval and --by %s do not go together", copy.by);
 	if (interface && !interfaces_index(interface) && strpbrk(interface, ".:"))
@@ -330,6 +333,8 @@ static enum command_status run_stats(const struct invocation *words)
 	}
 	if (invocation->is_reset)
 		return reset(invocation);
+	if (by == STATS_BY_SOURCE)
+		return stats_by_source(invocation);
 	if (by >= STATS_BY_RULE)
 		return stats_by_rule(invocation, by, &prefix);
 	return run_once(invocation, by);
@@ -337,7 +342,7 @@ static enum command_status run_stats(const struct invocation *words)
 
 const struct command command_stats = {
 	.name = "stats",
-	.usage = "[IFACE] [--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
+	.usage = "[IFACE] [--by interface|cpu|source|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.explain = explain_outcomes,
 	.max = 2, /* "dev IFACE" */
@@ -346,6 +351,3 @@ const struct command command_stats = {
 	.run = run_stats,
 };
 
-/* ---- metrics ---- */
-
-/* ---- exporter ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stats --by rule, --by prefix, --by list: the rules that matched most packets. */
+/* stats --by rule, prefix, list: the rules that matched most packets. --by source: who sent what is dropped, from samples. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +7,16 @@
 #include <sys/param.h>
 
 #include "tool/internal.h"
+#include "base/clock.h"
 #include "counters/counters.h"
 #include "io/output.h"
 
 #define TOP_DEFAULT 20
 #define ENTRIES_MIN 1024
+#define SOURCES_MAX 65536 /* of these the rarer half is forgotten */
+#define SAMPLES_RATE 1000 /* per second on each CPU, as for top */
+#define SAMPLES_MS 5000   /* how long, by default */
+#define PAUSE_MS 200
 
 /* A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the memory. */
 struct entry {
@@ -24,6 +29,7 @@ struct entry {
 struct ranking {
 	const struct rule_counts *counts;
 	const struct stats_prefix *prefix; /* NULL: by rule */
+	bool is_sampled;                   /* by source */
 	struct entry *entry;
 	size_t count, room, top;
 };
@@ -88,22 +94,21 @@ static void sort(struct ranking *ranking)
 		ranking->count = joined;
 }
 
-static int rank(const struct rule *rule, void *context)
+/* Adds packets to a rule, or to the prefix of its source. 0; -ENOMEM. */
+static int put(struct ranking *ranking, const struct rule *rule, struct abi_counter count)
 {
-	struct ranking *ranking = context;
-	struct entry entry = { .rules = 1 }, *grown;
+	struct entry entry = { .rules = 1, .count = count }, *grown;
 	struct rule summed;
 
-	if (rule->action == RULE_PASS || rule->timeout_ms < 0)
-		return 0;
-	entry.count = rule_counts_of(ranking->counts, rule);
-	if (!entry.count.packets)
-		return 0;
 	if (ranking->count == ranking->room) {
 		sort(ranking);
 		/* Only the first `top` rules may stay, but all prefixes: their sums may yet grow. */
 		if (!ranking->prefix && ranking->count > ranking->top)
 			ranking->count = ranking->top;
+		if (ranking->is_sampled && ranking->count > SOURCES_MAX) {
+			qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
+			ranking->count = SOURCES_MAX / 2;
+		}
 		if (ranking->count > ranking->room / 2 || !ranking->room) {
 			ranking->room = ranking->room ? 2 * ranking->room : 2 * ranking->top + ENTRIES_MIN;
 			grown = realloc(ranking->entry, ranking->room * sizeof(*grown));
@@ -125,6 +130,17 @@ static int rank(const struct rule *rule, void *context)
 	entry.length = rule_encode(&summed, entry.rule);
 	ranking->entry[ranking->count++] = entry;
 	return 0;
+}
+
+static int rank(const struct rule *rule, void *context)
+{
+	struct ranking *ranking = context;
+	struct abi_counter count;
+
+	if (rule->action == RULE_PASS || rule->timeout_ms < 0)
+		return 0;
+	count = rule_counts_of(ranking->counts, rule);
+	return count.packets ? put(ranking, rule, count) : 0;
 }
 
 static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
@@ -168,6 +184,73 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 	}
 	free(ranking.entry);
 	return command_answer(store_unread_reason(error, &reason), &reason, rows);
+}
+
+/* ---- by source ---- */
+
+static int take_sample(const struct abi_sample *sample, void *context)
+{
+	const struct sample_view view = sample_view(sample, NULL);
+	struct rule source = { .family = view.flow.family, .src = view.flow.src };
+
+	source.src_len = view.has_flow ? rule_address_bits(source.family) : 0;
+	return source.src_len ? put(context, &source, (struct abi_counter){ .packets = 1 }) : 0;
+}
+
+static int read_samples(const struct invocation *invocation, struct ranking *ranking, struct reason *reason)
+{
+	const __s64 ms = invocation->interval_ms ? invocation->interval_ms : SAMPLES_MS;
+	const __s64 end_ms = clock_ms(CLOCK_MONOTONIC) + ms;
+	__s64 now_ms = end_ms - ms, renew_ms = now_ms + LISTENER_RENEW_MS;
+	struct listener listener;
+	int error = listener_open(&listener, invocation->name, 1, SAMPLES_RATE, reason);
+
+	for (; !error && now_ms < end_ms; now_ms = clock_ms(CLOCK_MONOTONIC)) {
+		clock_pause(MIN(end_ms - now_ms, PAUSE_MS));
+		error = listener_read(&listener, take_sample, ranking);
+		if (!error && now_ms >= renew_ms) {
+			error = listener_renew(&listener, reason);
+			renew_ms = now_ms + LISTENER_RENEW_MS;
+		}
+	}
+	if (error == -ENOMEM && !*reason->text)
+		reason_set(reason, error, "not enough memory");
+	listener_close(&listener);
+	return error;
+}
+
+enum command_status stats_by_source(const struct invocation *invocation)
+{
+	const struct stats_prefix whole = { .length = { [FLOW_IPV4] = 32, [FLOW_IPV6] = 128 } };
+	struct ranking ranking = { .prefix = &whole, .is_sampled = true, .top = invocation->top ? invocation->top : TOP_DEFAULT };
+	struct reason reason = { "" };
+	int error = read_samples(invocation, &ranking, &reason);
+	json_t *rows = json_array();
+	char text[RULE_TEXT_BYTES];
+	__u64 samples = 0;
+	struct rule rule;
+
+	sort(&ranking);
+	qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
+	for (size_t i = 0; i < ranking.count; i++)
+		samples += ranking.entry[i].count.packets;
+	for (size_t i = 0; i < ranking.count && i < ranking.top; i++) {
+		const struct entry *entry = &ranking.entry[i];
+
+		if (!rule_decode(entry->rule, entry->length, &rule))
+			json_array_append_new(rows, json_pack("{s:f, s:I, s:s}", "percent",
+							      100. * entry->count.packets / samples, "samples",
+							      (json_int_t)entry->count.packets, "source",
+							      rule_format(&rule, text) + strlen("src ")));
+	}
+	free(ranking.entry);
+	if (error == -ENOENT && !*reason.text) {
+		json_decref(rows);
+		return command_fail_not_running(invocation->name);
+	}
+	if (!error && !samples)
+		output_note("no sample of a dropped packet came in this time");
+	return command_answer(error, &reason, rows);
 }
 
 /* ---- by list ---- */

@@ -48,6 +48,7 @@ struct invocation {
 	const char *sort, *search;
 	bool is_long;
 	enum rule_action action;
+	bool has_action; /* it is given */
 	__u64 seconds, driver_ns, top, wait_percent, limit;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
@@ -67,7 +68,7 @@ struct command {
 };
 
 /* For `stats rules`, `top eth0`. */
-#define INSTEAD_INTERFACES "more counters are printed by: xdp-cuckoo stats --by interface|cpu|rule|list|prefix"
+#define INSTEAD_INTERFACES "more counters are printed by: xdp-cuckoo stats --by interface|cpu|source|rule|list|prefix"
 
 /* ---- program.c: the tool, and the programs that it starts ---- */
 

@@ -72,7 +72,7 @@ const struct option_row options_table[] = {
 	{ "count", "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count), .max = COUNT_MAX,
 	  .unit = "intervals or packets", .letter = 'c',
 	  .elsewhere = "; to try an import write --dry-run; a configuration is named without an option" },
-	{ "by", "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
+	{ "by", "interface|cpu|source|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "sort", "packets|bytes|end", "most packets or bytes first, or what ends first; needs --limit", VALUE_TEXT,
 	  .to = INTO(sort) },
 	{ "limit", "N", "at most N rules", VALUE_WHOLE, .to = INTO(limit), .max = LIMIT_MAX, .unit = "rules" },
@@ -329,6 +329,7 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 			status = command_fail(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
 		else
 			status = take_value(row, optarg, (char *)arguments + row->to);
+		arguments->invocation.has_action |= row && row->to == INTO(action);
 		arguments->given |= row ? 1ULL << (row - options_table) : 0;
 		arguments->invocation.is_named |= row && row->to == INTO(name);
 		if (arguments->wants_json)

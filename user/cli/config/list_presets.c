@@ -30,7 +30,7 @@ static const struct list_preset presets[] = {
 	  "see team-cymru.com",
 	  "IPv4 that nobody uses; has private networks too (10.0.0.0/8): not for hosts that use these", 10, NULL },
 	{ "cymru-fullbogonsv6", "https://www.team-cymru.org/Services/Bogons/fullbogons-ipv6.txt", "text", HOURS(4),
-	  "see team-cymru.com", "IPv6 that nobody uses, 8000::/1 too: first add fe80::/10 action pass", 99, NULL },
+	  "see team-cymru.com", "IPv6 that nobody uses, without neighbours (fe80::/10); has fc00::/7 and 64:ff9b::/96 (NAT64)", 99, NULL },
 	{ "tor-exits", "https://check.torproject.org/torbulkexitlist", "text", MINUTES(40), "free; see torproject.org",
 	  "exits of the Tor network: most of who comes from there means no harm", 1, NULL },
 	{ "blocklist-de", "https://lists.blocklist.de/lists/all.txt", "text", MINUTES(30), "see blocklist.de",
