@@ -102,8 +102,8 @@ static int add_around_neighbours(struct reading *reading, const struct rule *rul
 	struct rule part = *rule;
 	int error = 0;
 
-	if (rule->action == RULE_PASS || rule->family != FLOW_IPV6 || !rule->src_len || rule->src_len >= NEIGHBOURS_LEN ||
-	    memcmp(&network, &rule->src, sizeof(network)))
+	if (rule->action == RULE_PASS || rule->family != FLOW_IPV6 || !rule->src_len ||
+	    rule->src_len >= NEIGHBOURS_LEN || memcmp(&network, &rule->src, sizeof(network)))
 		return 1;
 	while (!error && part.src_len < NEIGHBOURS_LEN) {
 		part.src = rule_network(&neighbours, ++part.src_len);

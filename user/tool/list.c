@@ -259,8 +259,9 @@ static enum command_status run_list(const struct invocation *invocation)
 
 const struct command command_list = {
 	.name = "list",
-	.usage = "[RULE|LIST] [--list NAME] [--action drop|pass|monitor] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
-		 "[--long] [--numeric]",
+	.usage =
+		"[RULE|LIST] [--list NAME] [--action drop|pass|monitor] [--counters] [--sort packets|bytes|end] [--limit N] [--search TEXT] "
+		"[--long] [--numeric]",
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
@@ -421,11 +422,10 @@ static enum command_status run_lists(const struct invocation *invocation)
 					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
 	/* `lists rm NAME` is the same as `lists delete NAME`. */
 	if (!command_find(verb) || strcmp(command_find(verb)->name, "del"))
-		return command_fail(
-			STATUS_USAGE,
-			"lists '%s': only the words add, delete, flows and presets may follow; to see rules: "
-			"xdp-cuckoo%s list NAME",
-			verb, session_name_option(invocation->name));
+		return command_fail(STATUS_USAGE,
+				    "lists '%s': only the words add, delete, flows and presets may follow; to see rules: "
+				    "xdp-cuckoo%s list NAME",
+				    verb, session_name_option(invocation->name));
 	if (invocation->count < 2)
 		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	deletion.list_name = invocation->operands[1];

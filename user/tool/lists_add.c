@@ -78,7 +78,8 @@ static int write_config(const char *path, const struct invocation *invocation, s
 
 enum command_status command_list_add(const struct invocation *invocation)
 {
-	const char *name = invocation->count > 1 ? invocation->operands[1] : "", *words[12] = { "xdp-cuckoo", "refresh" };
+	const char *name = invocation->count > 1 ? invocation->operands[1] : "",
+		   *words[12] = { "xdp-cuckoo", "refresh" };
 	const char *const options[][2] = { { name, "" },
 					   { "--config", invocation->config_path },
 					   { "--name", invocation->name },
@@ -93,7 +94,8 @@ enum command_status command_list_add(const struct invocation *invocation)
 	int error;
 
 	if (!*name || (invocation->count < 3 && !invocation->preset))
-		return command_fail(STATUS_USAGE, "lists add: which list? Write lists add NAME URL, or NAME --preset PRESET");
+		return command_fail(STATUS_USAGE,
+				    "lists add: which list? Write lists add NAME URL, or NAME --preset PRESET");
 	snprintf(path, sizeof(path), CONFIG_DIR "/%s.conf", invocation->name);
 	if (invocation->config_path)
 		snprintf(path, sizeof(path), "%s", invocation->config_path);
@@ -110,8 +112,8 @@ enum command_status command_list_add(const struct invocation *invocation)
 	store_close(store);
 	if (error)
 		return command_fail_because(error, &reason);
-	output_note("wrote [list %s] into %s; to take it back: delete that section, then xdp-cuckoo%s lists delete %s", name,
-		    path, session_name_option(invocation->name), name);
+	output_note("wrote [list %s] into %s; to take it back: delete that section, then xdp-cuckoo%s lists delete %s",
+		    name, path, session_name_option(invocation->name), name);
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		for (int k = 0; k < 2 && options[i][1]; k++)
 			if (*options[i][k])

@@ -229,11 +229,8 @@ static enum command_status reset(const struct invocation *invocation)
 static enum command_status read_by(const struct invocation *invocation, enum stats_by *by, struct stats_prefix *prefix)
 {
 	static const char *const words[] = {
-		[STATS_BY_INTERFACE] = "interface",
-		[STATS_BY_CPU] = "cpu",
-		[STATS_BY_SOURCE] = "source",
-		[STATS_BY_RULE] = "rule",
-		[STATS_BY_LIST] = "list",
+		[STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu",   [STATS_BY_SOURCE] = "source",
+		[STATS_BY_RULE] = "rule",           [STATS_BY_LIST] = "list",
 	};
 	const char *text = invocation->by;
 	char near[SUGGEST_TEXT_BYTES];
@@ -350,4 +347,3 @@ const struct command command_stats = {
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_stats,
 };
-

@@ -222,7 +222,9 @@ static int read_samples(const struct invocation *invocation, struct ranking *ran
 enum command_status stats_by_source(const struct invocation *invocation)
 {
 	const struct stats_prefix whole = { .length = { [FLOW_IPV4] = 32, [FLOW_IPV6] = 128 } };
-	struct ranking ranking = { .prefix = &whole, .is_sampled = true, .top = invocation->top ? invocation->top : TOP_DEFAULT };
+	struct ranking ranking = { .prefix = &whole,
+				   .is_sampled = true,
+				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	struct reason reason = { "" };
 	int error = read_samples(invocation, &ranking, &reason);
 	json_t *rows = json_array();

@@ -43,8 +43,9 @@ struct invocation {
 	bool is_new_only;
 	bool is_once, is_accepted, is_staged, is_printed, is_addresses;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *pins;  /* NULL: the default */
-	const char *list_format, *json_path, *preset, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
+	const char *pins; /* NULL: the default */
+	const char *list_format, *json_path, *preset, *list_name, *set_name, *by, *write_path, *listen, *config_path,
+		*interface;
 	const char *sort, *search;
 	bool is_long;
 	enum rule_action action;
@@ -63,7 +64,7 @@ struct command {
 	int min, max;              /* operands; max -1: any number */
 	const char *instead;       /* what to type for one more operand; NULL: the usage says it */
 	unsigned int needs;        /* enum privilege: the command gives up all others before it runs */
-	const char *starts;        /* with this first operand it also keeps PRIVILEGE_CHILD for a program that it starts */
+	const char *starts; /* with this first operand it also keeps PRIVILEGE_CHILD for a program that it starts */
 	enum command_status (*run)(const struct invocation *invocation);
 };
 

@@ -232,9 +232,9 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	status = options_check(command, arguments);
 	if (status != STATUS_DONE)
 		return status;
-	error = privileges_keep(command->needs | (count > 1 && command->starts && !strcmp(words[1], command->starts) ?
-							 PRIVILEGE_CHILD :
-							 0));
+	error = privileges_keep(
+		command->needs |
+		(count > 1 && command->starts && !strcmp(words[1], command->starts) ? PRIVILEGE_CHILD : 0));
 	if (error)
 		return command_fail(STATUS_SYSTEM, "cannot give up unneeded capabilities: %s", strerror(-error));
 	return command->run(invocation);

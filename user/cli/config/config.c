@@ -275,8 +275,8 @@ static void complete_list(struct config_reading *reading, struct config_list *li
 			      "max-space and min-prefix are for lists by URL",
 			      list->name);
 	if (list->json && (list->format || list->set || preset))
-		config_refuse(reading, list->line, "[list %s]: json names the format, so leave out format, set and preset",
-			      list->name);
+		config_refuse(reading, list->line,
+			      "[list %s]: json names the format, so leave out format, set and preset", list->name);
 	if (list->is_new_only && list->action == RULE_PASS)
 		config_refuse(reading, list->line, "[list %s]: new-only is for rules that drop or monitor", list->name);
 	if (list->shrink_max == NOT_GIVEN)

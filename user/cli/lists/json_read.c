@@ -94,7 +94,8 @@ static int walk(struct json_list *in, const struct json_span *span, const char *
 	int got = 0, error = in->list->go_on(in->list);
 
 	while (!error && (got = json_walk_next(&walk_of)) > 0) {
-		if (length && (walk_of.open != '{' || strlen(walk_of.key) != length || memcmp(walk_of.key, name, length)))
+		if (length &&
+		    (walk_of.open != '{' || strlen(walk_of.key) != length || memcmp(walk_of.key, name, length)))
 			continue;
 		if (is_end(next))
 			error = take_value(in, &walk_of.value);
@@ -115,7 +116,7 @@ static int read_path(struct json_list *in, const struct json_span *text, const c
 	in->found = 0;
 	while (!error && in->rest.at < text->end)
 		error = strchr("{[", in->rest.at[strspn(in->rest.at, " \t\r\n")]) ? walk(in, &in->rest, path) :
-										     -EBADMSG;
+										    -EBADMSG;
 	list->reader.number = in->rest.line;
 	list->is_cut |= error == -EBADMSG || (!error && !in->found && !list->may_lack);
 	if (error == -EBADMSG)

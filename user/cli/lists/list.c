@@ -183,9 +183,14 @@ const char *list_stranger(const char *bytes)
 	static const struct {
 		const char *start, *what;
 	} strangers[] = {
-		{ "<", "a page of HTML or XML" }, { "\x1f\x8b", "a gzip file" },
-		{ "PK\3\4", "a zip archive" },    { "BZh", "a bzip2 file" },
-		{ "\xfd" "7zXZ", "an xz file" },  { "\x28\xb5\x2f\xfd", "a zstd file" },
+		{ "<", "a page of HTML or XML" },
+		{ "\x1f\x8b", "a gzip file" },
+		{ "PK\3\4", "a zip archive" },
+		{ "BZh", "a bzip2 file" },
+		{ "\xfd"
+		  "7zXZ",
+		  "an xz file" },
+		{ "\x28\xb5\x2f\xfd", "a zstd file" },
 		{ "%PDF-", "a PDF document" },
 	};
 	const char *text = text_behind_mark(bytes);

@@ -53,9 +53,9 @@ struct list_input {
 	bool is_new_only;                 /* give every rule that does not pass `state new` */
 	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
 	bool has_set;                     /* the input has that set */
-	const char *json;                 /* where JSON has the addresses: list_is_json_path(); NULL: it is another format */
-	bool may_lack;                    /* one of these paths may lead nowhere */
-	bool has_begun;                   /* a line that is not empty was read */
+	const char *json; /* where JSON has the addresses: list_is_json_path(); NULL: it is another format */
+	bool may_lack;    /* one of these paths may lead nowhere */
+	bool has_begun;   /* a line that is not empty was read */
 	bool is_cut;                      /* the rest of the input could not be read, and may have more rules */
 	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */

@@ -154,7 +154,7 @@ enum list_format list_range_format(const char *line)
 {
 	char ignored[RANGE_BYTES];
 
-	return p2p_range(line, ignored)				     ? LIST_P2P :
+	return p2p_range(line, ignored)                         ? LIST_P2P :
 	       is_heading(line) || dshield_range(line, ignored) ? LIST_DSHIELD :
 								  LIST_UNKNOWN;
 }
