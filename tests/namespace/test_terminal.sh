@@ -54,6 +54,22 @@ test_colours_on_a_terminal() {
 	assert_shows "^${BOLD}Rules:" on_terminal 80 help
 }
 
+# One line each at 80 columns. What is wrong with a list comes before its source.
+test_lists_fit() {
+	needs_terminals
+	echo 192.0.2.1 >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --list a-list-with-a-long-name-of-30ch
+	printf '[filter]\ninterfaces = vrx\n[list url]\nurl = http://127.0.0.1:1/list-with-a-long-name\n' >"$STATE/conf"
+	assert_status 3 xc refresh url --config "$STATE/conf"
+	assert_status 0 on_terminal 80 lists
+	assert_output '^url +0 +0 +unknown +never fed; Failed t'
+	assert_equal 3 "$(grep -c . "$STATE/out")" "lines"
+	assert_equal 0 "$(sed "s/$ESCAPE\\[[0-9]*m//g" "$STATE/out" | tr -d '\r' | grep -c '.\{81\}')" "long lines"
+	assert_status 0 on_terminal 80 lists presets
+	assert_equal "$(($(xc lists presets | wc -l)))" "$(grep -c . "$STATE/out")" "lines"
+	! grep '~' "$STATE/out" || fail "a preset is cut"
+}
+
 # Colours are only added; the text is the same.
 test_colours_add_nothing_but_colours() {
 	needs_terminals

@@ -317,6 +317,15 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 		only += view->sums.of[i][action].only;
 		hit += view->sums.of[i][action].hit;
 	}
+	if (output_is_narrow()) {
+		const char *fed = command_not_fed(list, feed, text);
+
+		return json_pack("{s:s, s:I, s:I, s:o, s:o}", "list", list->name, "rules", list->rules, "only_here", only, "hit",
+				 view->has_hits ? json_integer(hit) : json_string("unknown"), "source",
+				 json_sprintf("%s%s%s%s", !fed ? "" : *fed == 'n' ? "never fed; " : "not fed ",
+					      fed && *fed != 'n' ? fed : "", fed && *fed != 'n' ? "; " : "",
+					      *feed->why ? feed->why : list->source));
+	}
 	row = json_pack("{s:s, s:I, s:o, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
 			list->imported_s ? output_time(list->imported_s, -1) : json_null(), "only_here", only, "hit",
 			view->has_hits   ? json_integer(hit) :
@@ -377,11 +386,17 @@ static enum command_status show_lists(const struct invocation *invocation)
 			json_array_append_new(rows, list_row(&view, i));
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME or add --list NAME makes one");
-	return command_answer(error, &reason, rows);
+	if (error) {
+		json_decref(rows);
+		return command_fail_because(error, &reason);
+	}
+	output_print_lines(rows);
+	return STATUS_DONE;
 }
 
 static enum command_status run_lists(const struct invocation *invocation)
 {
+	static const char *const wide[] = { "format", "terms", "url" };
 	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
 	const char *verb = invocation->count ? invocation->operands[0] : NULL;
 	struct import_options deletion = command_import_options(invocation);
@@ -414,7 +429,10 @@ static enum command_status run_lists(const struct invocation *invocation)
 							      "every", rule_time_format(preset->every_ms, every),
 							      "format", preset->format, "about", preset->about, "terms",
 							      preset->terms, "url", preset->url));
-		output_print(rows);
+		for (size_t i = 0; output_is_narrow() && i < json_array_size(rows); i++)
+			for (size_t k = 0; k < sizeof(wide) / sizeof(wide[0]); k++)
+				json_object_del(json_array_get(rows, i), wide[k]);
+		output_print_lines(rows);
 		return STATUS_DONE;
 	}
 	if (!strcmp(verb, "flows"))

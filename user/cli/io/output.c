@@ -21,10 +21,12 @@
 #define HELD_BYTES (16 * PIPE_BUF)
 #define COLUMNS_MAX 16
 #define INDENT 2
+#define CUT_LEAST 20 /* of a column that is cut */
 
 static struct {
 	bool is_json, is_quiet;
 	bool has_rows; /* of the list under way */
+	bool cuts;     /* the last column of a table, where the terminal is too narrow */
 	bool has_progress;
 	int flush_error; /* -errno of the first flush that failed */
 	int document;    /* standard output, while quiet */
@@ -121,6 +123,21 @@ static enum terminal_style style_of(const char *name, const json_t *value)
 	return TERMINAL_PLAIN;
 }
 
+/* Of the terminal; 0: there is none, or it is not known. */
+static int terminal_columns(void)
+{
+	struct winsize window;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) ? 0 : window.ws_col;
+}
+
+bool output_is_narrow(void)
+{
+	const int columns = terminal_columns();
+
+	return !output.is_json && columns && columns < 160;
+}
+
 /* In UTF-8 characters. */
 static int width_of(const char *text)
 {
@@ -129,6 +146,14 @@ static int width_of(const char *text)
 	for (; *text; text++)
 		width += (*text & 0xc0) != 0x80;
 	return width;
+}
+
+/* Cuts a text so that it has this width, with ~ at its end. */
+static void cut(char *text, int width)
+{
+	for (; *text && width; text++)
+		width -= (text[1] & 0xc0) != 0x80;
+	strcpy(text - 1, "~");
 }
 
 static bool is_scalar(const json_t *value)
@@ -166,6 +191,9 @@ static void print_row(json_t *row, const int widths[COLUMNS_MAX], int indent, bo
 	{
 		const char *cell = is_heading ? label_of(name, text) : scalar_text(value, text);
 		const int padding = widths[column] - width_of(cell);
+
+		if (padding < 0) /* see output.cuts */
+			cut(text, widths[column]);
 		const bool is_last = ++column == json_object_size(row);
 
 		printf("%*s", json_is_number(value) ? padding : 0, "");
@@ -179,14 +207,13 @@ static void print_object(const json_t *object, int indent);
 /* Prints a table if all members are scalars, not too many, and the terminal is wide enough; else object by object. */
 static void print_rows(const json_t *rows, int indent)
 {
-	struct winsize window;
-	const int columns =
-		ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) ? 0 : window.ws_col; /* 0: no terminal, or not known */
+	const int columns = terminal_columns();
 	int widths[COLUMNS_MAX] = { 0 }, whole = indent;
 	bool is_flat = true, is_table;
 	char text[VALUE_BYTES];
 	const char *name;
 	json_t *value;
+	int last = 0;
 
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		int column = 0;
@@ -203,8 +230,12 @@ static void print_rows(const json_t *rows, int indent)
 			column++;
 		}
 	}
-	for (int column = 0; column < COLUMNS_MAX && widths[column]; column++)
-		whole += widths[column] + (column ? 2 : 0);
+	for (; last < COLUMNS_MAX && widths[last]; last++)
+		whole += widths[last] + (last ? 2 : 0);
+	if (output.cuts && is_flat && whole > columns && columns && last-- && widths[last] - (whole - columns) >= CUT_LEAST) {
+		widths[last] -= whole - columns;
+		whole = columns;
+	}
 	is_table = is_flat && (whole <= columns || !columns);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		json_t *row = json_array_get(rows, i);
@@ -303,6 +334,13 @@ void output_print(json_t *value)
 		print_object(value, 0);
 	}
 	json_decref(value);
+}
+
+void output_print_lines(json_t *rows)
+{
+	output.cuts = true;
+	output_print(rows);
+	output.cuts = false;
 }
 
 void output_heading(const char *text)

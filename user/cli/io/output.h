@@ -35,6 +35,12 @@ json_t *output_time(__s64 second, int us);
  */
 void output_print(json_t *value);
 
+/* The same, one line for each row: on a terminal that is too narrow, the last column is cut. */
+void output_print_lines(json_t *rows);
+
+/* Whether a terminal has no room for many columns. */
+bool output_is_narrow(void);
+
 /* Text: a heading line. */
 void output_heading(const char *text);
 
