@@ -165,6 +165,19 @@ test_another_name() {
 	! grep -q '^effect' "$STATE/out" || fail "it shows the other filter as its own"
 }
 
+# The kernel's settings are those of the first network namespace; here a file system in memory shows them.
+test_settings_of_the_kernel_that_cost() {
+	xc load vrx >/dev/null
+	for setting in jit_enable:0 jit_harden:2; do
+		in_rx unshare -m sh -c "mount -t tmpfs none /proc/sys/net/core && echo ${setting#*:} >/proc/sys/net/core/bpf_${setting%:*} &&
+			exec \"\$@\"" sh "$TOOL" --state "$STATE/store" status >"$STATE/out" 2>"$STATE/err"
+		grep -q "^note: net.core.bpf_${setting%:*} is ${setting#*:}: .* a packet costs .* as much; xdp-cuckoo bench measures it$" \
+			"$STATE/err" || fail "$setting is not told: $(cat "$STATE/err")"
+	done
+	assert_status 0 xc status
+	! grep -q bpf_jit "$STATE/err" || fail "a setting is told that costs nothing"
+}
+
 test_verbose_has_what_json_has() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.0/24 >/dev/null

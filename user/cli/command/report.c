@@ -175,11 +175,42 @@ void command_report_old_buffers(const struct kernel_attachment *attachment)
 			    attachment->interface);
 }
 
+/* Settings that make each packet cost more. Only the first network namespace has them. They are told once. */
+static void report_jit(void)
+{
+	static const struct {
+		const char *name;
+		int value;
+		const char *cost;
+	} settings[] = {
+		{ "bpf_jit_enable", 0,
+		  "the kernel does not compile programs, and a packet costs several times as much" },
+		{ "bpf_jit_harden", 2, "compiled programs are hardened, and a packet costs 1.5 to 2 times as much" },
+	};
+	static bool is_told;
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]) && !is_told; i++) {
+		char path[64];
+		FILE *file;
+		int value;
+
+		snprintf(path, sizeof(path), "/proc/sys/net/core/%s", settings[i].name);
+		file = fopen(path, "re");
+		if (file && fscanf(file, "%d", &value) == 1 && value == settings[i].value)
+			output_note("net.core.%s is %d: %s; xdp-cuckoo bench measures it", settings[i].name, value,
+				    settings[i].cost);
+		if (file)
+			fclose(file);
+	}
+	is_told = true;
+}
+
 bool command_report_bypass(const struct kernel_filter *kernel)
 {
 	char cure[128];
 	bool is_lost = false;
 
+	report_jit();
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		struct kernel_attachment attachment = kernel->attachments[i];
 
