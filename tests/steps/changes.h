@@ -171,6 +171,31 @@ static inline void pass_time(__s64 ms)
 	path_jiffies += ms * MEMORY_JIFFIES_A_S / 1000;
 }
 
+/* A second filter with the same rules, of the other kind. */
+static inline void load_second(void)
+{
+	struct abi_options options = loaded.options;
+	struct reason reason, unseen;
+	struct session session;
+	struct filter *filter;
+
+	options.is_exact = options.has_counts = !options.is_exact;
+	if (session_open_to_load(&session, state_dir, NAME, false, &unseen, &reason) ||
+	    session_load(&session, &options, 900, &filter, &reason))
+		fail_msg("%s", reason.text);
+	memory_attach(&filter->kernel, MEMORY_INTERFACES - 1, false);
+	session_start(&session);
+	session_close(&session);
+}
+
+/* "wait MS", or "wait MS older": then the first filter is of the version before. */
+static inline void do_wait(const char *line)
+{
+	pass_time(atoi(line + 5));
+	if (strstr(line, "older") && memory_path(0))
+		path.config->version = ABI_VERSION - 1;
+}
+
 /*
  * ---- changes: lines of words ----
  *
@@ -434,9 +459,11 @@ static const char *const others[] = {
 /* `is_waiting`: a change waits for `confirm`. */
 static inline void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
 {
+	static const char *const waits[] = { "wait 4000", "wait 130000", "wait 0 older" };
+
 	*count = 0;
 	if (!random_below(seed, 8)) {
-		lines[(*count)++] = random_below(seed, 2) ? "wait 4000" : "wait 130000";
+		lines[(*count)++] = waits[random_below(seed, COUNT(waits))];
 		return;
 	}
 	if (is_waiting && !random_below(seed, 3)) {

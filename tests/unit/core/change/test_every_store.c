@@ -198,12 +198,17 @@ static int judged_change(const char *const *lines, size_t count, uint64_t every)
 
 	if (!strncmp(lines[0], "wait", 4)) {
 		/* The command that comes then undoes what is due. */
-		pass_time(atoi(lines[0] + 5));
+		do_wait(lines[0]);
 		panel_begin();
 		every_store_begin(judge_panel);
 		open_session(&session);
 		every_store_end();
 		session_close(&session);
+		/* A new program with the same rules. */
+		for (size_t i = 0; i < panel_count && strstr(lines[0], "older"); i++)
+			if (panel[i].way[0] && !*failure)
+				snprintf(failure, sizeof(failure), "%s fares otherwise in: %s", panel[i].text,
+					 change_text);
 		return 0;
 	}
 	open_session(&session);
@@ -391,6 +396,8 @@ static void run_seed(uint64_t seed)
 
 	fill_panel();
 	load(random_below(&random, 4), random_below(&random, 4), seed, 1 + random_below(&random, 2));
+	if (!random_below(&random, 3))
+		load_second();
 	for (uint64_t i = 0; i < changes; i++) {
 		char text[8][128];
 		const char *lines[8];

@@ -148,7 +148,7 @@ static int stood_change(const char *const *lines, size_t count)
 		used += snprintf(shown + used, sizeof(shown) - used, "%s; ", lines[i]);
 	change_text = shown;
 	if (waits)
-		pass_time(atoi(lines[0] + 5));
+		do_wait(lines[0]);
 	else
 		open_session(&session);
 	refused_at = 0;
