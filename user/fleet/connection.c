@@ -164,7 +164,7 @@ bool connection_is_local(const struct connection *connection)
 
 /* ---- commands ---- */
 
-/* Takes over the bytes of a command. `length`: of codec_format(). */
+/* Takes over the bytes of a command. `length`: negative: no memory. */
 static int put_bytes(struct connection *connection, char *bytes, long length)
 {
 	size_t room = connection->out_room ? connection->out_room : 1024;
@@ -181,14 +181,14 @@ static int put_bytes(struct connection *connection, char *bytes, long length)
 		memcpy(grown + connection->out_used, bytes, length);
 		connection->out_used += length;
 	}
-	codec_free_command(bytes);
+	redisFreeCommand(bytes);
 	return grown ? 0 : -ENOMEM;
 }
 
 int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths)
 {
 	char *bytes = NULL;
-	const long length = codec_format(&bytes, count, words, lengths);
+	const int length = redisFormatCommandArgv(&bytes, count, (const char **)words, lengths);
 
 	return put_bytes(connection, bytes, length);
 }
@@ -196,7 +196,7 @@ int connection_put_words(struct connection *connection, int count, const char *c
 static int put_print(struct connection *connection, const char *format, va_list values)
 {
 	char *bytes = NULL;
-	const long length = codec_print(&bytes, format, values);
+	const int length = redisvFormatCommand(&bytes, format, values);
 
 	return put_bytes(connection, bytes, length);
 }

@@ -15,7 +15,7 @@
 /*
  * ---- redis_codec.c: the protocol of Redis in bytes ----
  *
- * hiredis formats commands and reads replies. Knows no sockets.
+ * hiredis reads replies. Knows no sockets.
  */
 
 /* A reply with more elements, in all its arrays together, is too large. */
@@ -29,14 +29,6 @@ struct codec {
 /* 0; -ENOMEM. codec_close() accepts a zeroed struct. */
 int codec_open(struct codec *codec, struct reason *reason);
 void codec_close(struct codec *codec);
-
-/*
- * The bytes of a command, for codec_free_command(). The length; negative: -ENOMEM. codec_print() takes a format like that
- * of printf(): the spaces in it, not those in its values, are between words.
- */
-long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths);
-long codec_print(char **bytes, const char *format, va_list values);
-void codec_free_command(char *bytes);
 
 /* Takes bytes from the broker. 0; -EPROTO; -ENOMEM. */
 int codec_feed(struct codec *codec, const char *bytes, size_t count);
@@ -52,7 +44,7 @@ void codec_free(redisReply *reply);
 const char *codec_text(const redisReply *reply);
 const char *codec_text_of(const redisReply *array, size_t i);
 
-/* ---- tls.c: TLS over a connected socket that does not block, by OpenSSL 3. It is loaded on the first use. ---- */
+/* ---- tls.c: TLS over a connected socket that does not block, by OpenSSL 3 ---- */
 
 struct tls;
 
@@ -97,7 +89,10 @@ void connection_close(struct connection *connection);
 /* Whether the other end is on this host. */
 bool connection_is_local(const struct connection *connection);
 
-/* Queue a command. 0; -ENOMEM. For the format see codec_print(). */
+/*
+ * Queue a command. The format is like that of printf(): the spaces in it, not those in its values, are between words. 0;
+ * -ENOMEM.
+ */
 int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths);
 int connection_put(struct connection *connection, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -82,23 +82,32 @@ static int start_reader(struct following *following, struct reason *reason)
 
 /* ---- the state of this host ---- */
 
+/* What the list is in, by what the reader has told and by what became of it here: the first that holds. */
 static enum follow_state state_of(const struct following *following, size_t i)
 {
 	const struct apply_list *list = &following->apply.lists[i];
-	const enum follow_state state = following->states[i];
+	const enum follow_state told = following->states[i];
+	const struct fleet_position last = following->last[i];
 
-	if (list->is_held || list->is_taken)
+	if (list->is_taken)
+		return FOLLOW_TAKEN;
+	if (list->is_held)
 		return FOLLOW_HELD;
-	if (state != FOLLOW_LEVEL && state != FOLLOW_BEHIND)
-		return state;
-	return fleet_position_compare(list->at, following->last[i]) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
+	if (told != FOLLOW_LEVEL && told != FOLLOW_BEHIND)
+		return told;
+	if (!following->has_last[i])
+		return FOLLOW_UNHEARD;
+	if (!last.epoch && !list->at.epoch && !fleet_is_staged(list->name))
+		return FOLLOW_MISSING;
+	return fleet_position_compare(list->at, last) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
 }
 
-static bool is_missing(const struct following *following, size_t i)
+/* Why it is in that state; "": nothing is wrong. */
+static const struct reason *why_of(const struct following *following, size_t i)
 {
 	const struct apply_list *list = &following->apply.lists[i];
 
-	return following->has_last[i] && !following->last[i].epoch && !list->at.epoch && !fleet_is_staged(list->name);
+	return list->is_held || list->is_taken ? &list->why : &following->why[i];
 }
 
 /* The position of each list, and that of its refused rules; then the names of the lists. Returns the bytes used. */
@@ -135,7 +144,6 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 	const size_t used = write_lists(following, text);
 	enum follow_state worst = FOLLOW_LEVEL;
 	const char *why = "";
-	char missing[64];
 	__u64 rules = 0, refused = 0;
 	struct timespec now;
 
@@ -145,7 +153,7 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 
 		if (follow_states[state_of(following, i)].rank > follow_states[worst].rank) {
 			worst = state_of(following, i);
-			why = worst == FOLLOW_HELD ? list->why.text : following->why[i].text;
+			why = why_of(following, i)->text;
 		}
 		rules += list->rules;
 		refused += list->refused_count;
@@ -153,10 +161,8 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 			why = list->why.text;
 	}
 	for (size_t i = 0; i < apply->count && !*why; i++)
-		if (is_missing(following, i)) {
-			snprintf(missing, sizeof(missing), "the broker has no list '%s'", apply->lists[i].name);
-			why = missing;
-		}
+		if (state_of(following, i) == FOLLOW_MISSING)
+			why = following->why[i].text;
 	if (following->filter.passes_all)
 		why = following->filter.passes_all;
 	if (following->is_stopped)
@@ -181,24 +187,20 @@ static void judge_once(struct following *following, int error, const struct reas
 {
 	const struct reason *held = NULL, *lost = NULL;
 	bool is_settled = true, is_any_taken = false;
-	struct reason missing;
 
 	for (size_t i = 0; i < following->apply.count; i++) {
-		const struct apply_list *list = &following->apply.lists[i];
-
-		is_any_taken |= list->is_taken;
-		if (list->is_held)
-			held = &list->why;
-		if (list->is_taken) {
-			lost = &list->why;
-		} else if (following->states[i] == FOLLOW_BROKEN || following->states[i] == FOLLOW_WIPED) {
-			lost = &following->why[i];
-		} else if (is_missing(following, i)) {
-			reason_set(&missing, 0, "the broker has no list '%s'", list->name);
-			lost = &missing;
-		} else {
-			is_settled &= following->has_last[i] && following->states[i] == FOLLOW_LEVEL &&
-				      !fleet_position_compare(list->at, following->last[i]);
+		is_any_taken |= following->apply.lists[i].is_taken;
+		switch (follow_states[state_of(following, i)].once) {
+		case ONCE_WAITS:
+			is_settled = false;
+			break;
+		case ONCE_ENDS:
+			break;
+		case ONCE_FAILS:
+			lost = why_of(following, i);
+			break;
+		case ONCE_STOPS:
+			held = why_of(following, i);
 		}
 	}
 	/* A list that another command has changed is read again. One that is not from the fleet does not stop others. */
@@ -274,36 +276,38 @@ static void set_panic(struct following *following, bool is_on)
 
 static void note_state(struct following *following, const struct follow_message *message)
 {
-	const char *name = following->apply.lists[message->list].name;
-	const enum follow_state before = following->states[message->list];
+	const size_t i = message->list;
+	struct apply_list *list = &following->apply.lists[i];
+	const enum follow_state before = following->states[i], told = message->number;
+	const bool is_first = !following->has_last[i];
+	struct reason *why = &following->why[i];
 	char text[REASON_BYTES];
 
-	if (message->number < 0 || message->number >= FOLLOW_STATES)
+	if (message->number < 0 || message->number >= FOLLOW_OF_READER)
 		return;
-	following->states[message->list] = message->number;
-	following->last[message->list] = message->at;
-	if (!following->has_last[message->list]) {
-		following->has_last[message->list] = true;
-		if (is_missing(following, message->list)) {
-			snprintf(text, sizeof(text), "the broker has no list '%s' yet", name);
+	following->states[i] = told;
+	following->last[i] = message->at;
+	following->has_last[i] = true;
+	if (told == FOLLOW_LEVEL)
+		list->is_held = false; /* nothing is left of what was refused */
+	if (told == FOLLOW_LEVEL || told == FOLLOW_BEHIND) {
+		why->text[0] = '\0';
+		if (state_of(following, i) != FOLLOW_MISSING)
+			return;
+		reason_set(why, 0, "the broker has no list '%s'", list->name);
+		snprintf(text, sizeof(text), "%.100s yet", why->text);
+		if (is_first)
 			following->follow->note(text);
-		}
-	}
-	if (message->number == FOLLOW_LEVEL)
-		following->apply.lists[message->list].is_held = false; /* nothing is left of what was refused */
-	if (message->number == FOLLOW_LEVEL || message->number == FOLLOW_BEHIND) {
-		following->why[message->list].text[0] = '\0';
 		return;
 	}
-	if ((enum follow_state)message->number == before && !*following->text)
+	if (told == before && !*following->text)
 		return;
 	if (*following->text)
-		reason_set(&following->why[message->list], 0, "list '%s': %s", name, following->text);
+		reason_set(why, 0, "list '%s': %s", list->name, following->text);
 	else
-		reason_set(&following->why[message->list], 0, "list '%s': %s: %s", name,
-			   follow_states[message->number].name, follow_states[message->number].about);
-	if (!following->apply.lists[message->list].is_held) /* it said why, and tries again */
-		say(following, following->why[message->list].text);
+		reason_set(why, 0, "list '%s': %s: %s", list->name, follow_states[told].name, follow_states[told].about);
+	if (!list->is_held) /* it said why, and tries again */
+		say(following, why->text);
 }
 
 /*
@@ -322,7 +326,7 @@ static int flush(struct following *following)
 	if (fleet_now_ms() - following->noted_ms >= HEARD_MS) {
 		following->noted_ms = fleet_now_ms();
 		for (size_t i = 0; i < apply->count; i++)
-			if (state_of(following, i) == FOLLOW_LEVEL)
+			if (!follow_states[state_of(following, i)].rank)
 				renew(&apply->lists[i]);
 	}
 	for (size_t i = 0; i < apply->count && following->is_stopped; i++)

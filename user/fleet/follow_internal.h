@@ -51,7 +51,11 @@ enum follow_state {
 	FOLLOW_LEAVING, /* the broker no longer has it, and the host may delete it */
 	FOLLOW_NEW,     /* never read before, or not all of its refused rules are known */
 	FOLLOW_BROKEN,  /* what the broker has of it cannot be read */
-	FOLLOW_HELD,    /* a resync was refused: it would drop too much */
+	FOLLOW_OF_READER, /* the others only the applier finds: */
+	FOLLOW_HELD = FOLLOW_OF_READER, /* a resync was refused: it would drop too much */
+	FOLLOW_TAKEN,                   /* the store has a list of this name that is not from the fleet */
+	FOLLOW_MISSING,                 /* neither the broker nor the host has it */
+	FOLLOW_UNHEARD,                 /* the reader has not told its state yet */
 	FOLLOW_STATES
 };
 
@@ -70,8 +74,10 @@ struct follow_message {
 int follow_send(int fd, const struct follow_message *message, const char *text);
 int follow_receive(int fd, struct follow_message *message, char *text, __s64 deadline_ms);
 
+/* What a state means: to the host's status, to people, and to --once, which ends when it need not wait for any list. */
 extern const struct follow_state_words {
-	unsigned char rank; /* the worst has the highest */
+	unsigned char rank; /* the worst has the highest, and is the host's; 0: nothing is wrong */
+	enum { ONCE_WAITS, ONCE_ENDS, ONCE_FAILS, ONCE_STOPS } once; /* stops: whatever the other lists do */
 	const char *name, *about;
 } follow_states[FOLLOW_STATES];
 

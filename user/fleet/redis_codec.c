@@ -45,25 +45,6 @@ void codec_close(struct codec *codec)
 	codec->reader = NULL;
 }
 
-long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths)
-{
-	const int length = redisFormatCommandArgv(bytes, count, (const char **)words, lengths);
-
-	return length < 0 ? -ENOMEM : length;
-}
-
-long codec_print(char **bytes, const char *format, va_list values)
-{
-	const int length = redisvFormatCommand(bytes, format, values);
-
-	return length < 0 ? -ENOMEM : length;
-}
-
-void codec_free_command(char *bytes)
-{
-	redisFreeCommand(bytes);
-}
-
 int codec_feed(struct codec *codec, const char *bytes, size_t count)
 {
 	return redisReaderFeed(codec->reader, bytes, count) == REDIS_OK ? 0 : -ENOMEM;
