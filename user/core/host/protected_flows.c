@@ -410,54 +410,56 @@ static int guard_servers(struct guard *guard, const struct host_connections *ser
 	return error;
 }
 
-int guard_open_for(const struct rule *only, struct guard *guard, const char *state, struct reason *reason)
-{
-	struct host_addresses own = {}, gateways = {}, name_servers = {};
-	struct host_connections bgp = {}, bgp_servers = {}, servers = {};
-	struct host_connection ssh;
-	bool has_more_routes = false;
-	int error;
+/* The addresses of this host, and whom it talks to. */
+struct peers {
+	struct host_addresses own, gateways, name_servers;
+	struct host_connections bgp, bgp_servers, servers;
+};
 
-	*guard = (struct guard){ .only = only };
-	error = host_find_addresses(&own);
-	if (!error)
-		error = host_find_gateways(only && only->family == FLOW_IPV4, &gateways, &has_more_routes);
-	if (!error)
-		error = host_find_name_servers(&name_servers);
-	if (!error)
-		error = host_find_bgp(&bgp, &bgp_servers);
-	/* The functions before host_find_bgp() fail only for want of memory. */
-	if (error && error != -ENOMEM) {
+static void peers_close(struct peers *peers)
+{
+	free(peers->own.address);
+	free(peers->gateways.address);
+	free(peers->name_servers.address);
+	free(peers->bgp.connection);
+	free(peers->bgp_servers.connection);
+	free(peers->servers.connection);
+}
+
+/* Notes what the kernel does not tell in guard->missing. 0; -ENOMEM. */
+static int find_peers(struct guard *guard, const char *state, struct peers *peers)
+{
+	const bool is_ipv4 = guard->only && guard->only->family == FLOW_IPV4;
+	bool has_more_routes = false;
+	int unlisted;
+
+	if (host_find_addresses(&peers->own) || host_find_gateways(is_ipv4, &peers->gateways, &has_more_routes) ||
+	    host_find_name_servers(&peers->name_servers))
+		return -ENOMEM;
+	unlisted = host_find_bgp(&peers->bgp, &peers->bgp_servers);
+	if (unlisted == -ENOMEM)
+		return unlisted;
+	if (unlisted)
 		reason_set(&guard->missing, 0,
-			   "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers that the "
-			   "configuration names by name; load its modules tcp_diag and inet_diag",
-			   strerror(-error));
-		error = 0;
-	}
+			   "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers "
+			   "that the configuration names by name; load its modules tcp_diag and inet_diag",
+			   strerror(-unlisted));
 	if (has_more_routes)
 		snprintf(strchr(guard->missing.text, '\0'), REASON_BYTES - strlen(guard->missing.text),
 			 "%sthis host has too many routes or gateways, so changes may block gateways of default routes that it "
 			 "does not use now",
 			 *guard->missing.text ? "; " : "");
-	if (!error)
-		error = host_find_servers(state, &servers);
-	/* First those that an operator would miss soonest. */
-	if (!error && host_find_ssh(&ssh))
-		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", &own);
-	if (!error)
-		error = guard_peers(guard, &gateways, &own, guard_gateway);
-	if (!error)
-		error = guard_peers(guard, &name_servers, &own, guard_name_server);
-	for (size_t i = 0; i < bgp.count && !error; i++)
-		error = guard_session(guard, &bgp.connection[i], true, "the BGP session with", "the BGP peer", &own);
-	if (!error)
-		error = guard_servers(guard, &bgp_servers, true, &own);
-	if (!error)
-		error = guard_servers(guard, &servers, false, &own);
-	for (size_t i = 0; i < own.count && i < ADDRESSES_PAIRED_MAX && !error; i++)
-		error = guard_link(guard, &own.address[i]);
-	for (size_t i = 0; i < own.count && !error; i++) {
-		const struct host_address *address = &own.address[i];
+	return host_find_servers(state, &peers->servers);
+}
+
+static int guard_own(struct guard *guard, const struct host_addresses *own)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
+		error = guard_link(guard, &own->address[i]);
+	for (size_t i = 0; i < own->count && !error; i++) {
+		const struct host_address *address = &own->address[i];
 		const struct rule from = flow_of(address, NULL);
 		struct rule to = flow_of(NULL, address);
 
@@ -466,12 +468,33 @@ int guard_open_for(const struct rule *only, struct guard *guard, const char *sta
 		if (!error)
 			error = add_flow(guard, &from, "packets from this host's address", address);
 	}
-	free(own.address);
-	free(gateways.address);
-	free(name_servers.address);
-	free(bgp.connection);
-	free(bgp_servers.connection);
-	free(servers.connection);
+	return error;
+}
+
+int guard_open_for(const struct rule *only, struct guard *guard, const char *state, struct reason *reason)
+{
+	CLOSED_BY(peers_close) struct peers peers = {};
+	const struct host_addresses *own = &peers.own;
+	struct host_connection ssh;
+	int error;
+
+	*guard = (struct guard){ .only = only };
+	error = find_peers(guard, state, &peers);
+	/* First those that an operator would miss soonest. */
+	if (!error && host_find_ssh(&ssh))
+		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", own);
+	if (!error)
+		error = guard_peers(guard, &peers.gateways, own, guard_gateway);
+	if (!error)
+		error = guard_peers(guard, &peers.name_servers, own, guard_name_server);
+	for (size_t i = 0; i < peers.bgp.count && !error; i++)
+		error = guard_session(guard, &peers.bgp.connection[i], true, "the BGP session with", "the BGP peer", own);
+	if (!error)
+		error = guard_servers(guard, &peers.bgp_servers, true, own);
+	if (!error)
+		error = guard_servers(guard, &peers.servers, false, own);
+	if (!error)
+		error = guard_own(guard, own);
 	if (!error)
 		return 0;
 	guard_close(guard);
