@@ -7,32 +7,22 @@
 #include "filter/hints.h"
 #include "parse_packet.h"
 
-/* Rules and settings of a store: those of now, or those that there would be if the pending change were undone. */
-struct rules_of {
-	int (*shapes)(struct store *store, struct shape_list *list);
-	int (*get)(struct store *store, struct rule *rule);
-	int (*settings)(struct store *store, struct store_settings *settings);
-};
-
-static const struct rules_of now = { store_shapes, store_get, store_settings },
-			     undone = { store_undone_shapes, store_get_undone, store_undone_settings };
-
 /*
  * Visits the rules that match the flows and have not ended, pass rules first, until `visit` returns non-zero; returns
- * that value. 0; -errno.
+ * that value. `is_undone`: as if the pending change were undone. 0; -errno.
  */
-static int each_match(struct store *store, const struct rules_of *rules, const struct rule *query,
+static int each_match(struct store *store, bool is_undone, const struct rule *query,
 		      int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	struct rule candidates[RULE_KEYS_MAX];
 	struct shape_list shapes;
-	int error = rules->shapes(store, &shapes);
+	int error = is_undone ? store_undone_shapes(store, &shapes) : store_shapes(store, &shapes);
 
 	for (size_t i = 0; i < shapes.count && !error; i++) {
 		const size_t count = rule_under_shape(query, &shapes.entry[i].shape, candidates);
 
 		for (size_t k = 0; k < count && !error; k++) {
-			error = rules->get(store, &candidates[k]);
+			error = is_undone ? store_get_undone(store, &candidates[k]) : store_get(store, &candidates[k]);
 			if (!error && candidates[k].timeout_ms >= 0)
 				error = visit(&candidates[k], context);
 			else if (error == -ENOENT)
@@ -60,7 +50,7 @@ static int take_owned(const struct rule *rule, void *context)
 static int find_rule(struct store *store, __u64 owners, const struct rule *query, struct rule *rule)
 {
 	struct rule_search search = { owners, rule };
-	const int result = each_match(store, &now, query, take_owned, &search);
+	const int result = each_match(store, false, query, take_owned, &search);
 
 	return result > 0 ? 0 : result ? result : -ENOENT;
 }
@@ -285,15 +275,14 @@ static int note_end(const struct rule *rule, void *context)
 
 int query_blocks(struct store *store, const struct rule *query, bool is_undone, struct query_block *block)
 {
-	const struct rules_of *rules = is_undone ? &undone : &now;
 	struct block_search search = { .block = block };
 	struct store_settings settings;
 	int error;
 
 	*block = (struct query_block){ .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
-	error = each_match(store, rules, query, note_end, &search);
+	error = each_match(store, is_undone, query, note_end, &search);
 	if (!error)
-		error = rules->settings(store, &settings);
+		error = is_undone ? store_undone_settings(store, &settings) : store_settings(store, &settings);
 	if (error)
 		return error;
 	if (search.passed_ms == QUERY_NEVER_MS)

@@ -296,11 +296,37 @@ static void remove_places(struct sync *sync)
 	}
 }
 
+/* Empties the places of a table that no packet uses: they would keep meters of rules that are gone. */
+static void empty_unused(struct sync *sync)
+{
+	const struct filter *filter = sync->filter;
+	const size_t bytes = ABI_RATE_LINES * sizeof(*sync->lines);
+
+	if (filter->shares_maps)
+		memset(sync->lines, 0, bytes);
+	else if (!filter->successor && filter->kernel.config->settled == filter->kernel.config->active)
+		memset(&sync->rates->line[ABI_RATE_LINES - filter_abi_table(filter)->first_rate_line], 0, bytes);
+}
+
+/* Of both tables. */
+static void note_used_meters(struct sync *sync)
+{
+	for (unsigned int i = 0; i < 2 * PLACES; i++) {
+		const struct abi_rate_line *line = &sync->rates->line[i / ABI_RATE_PLACES];
+
+		if (line->hash[i % ABI_RATE_PLACES])
+			sync->is_used[line->number[i % ABI_RATE_PLACES] % ABI_RATES] = true;
+	}
+}
+
+/*
+ * The order: a key that has a place is led to the meter of its rule; then new keys get places; only then old places go. After
+ * an error a key whose new place is missing keeps its old one.
+ */
 int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, bool removes, struct reason *reason)
 {
 	const struct kernel_map *map = &filter->kernel.map[KERNEL_RATES];
 	struct abi_table *table = filter_abi_table(filter);
-	struct abi_rates *rates = map->memory;
 	FREED struct sync *sync = NULL;
 	int error;
 
@@ -310,24 +336,14 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates
 	if (!sync || kernel_map_part(map, 0, map->bytes))
 		return filter_unmapped_reason(reason);
 	sync->filter = filter;
-	sync->rates = rates;
-	sync->lines = &rates->line[table->first_rate_line];
+	sync->rates = map->memory;
+	sync->lines = &sync->rates->line[table->first_rate_line];
 	error = store_each_rate(store, want_rule, sync);
 	if (error && error != -ENOSPC)
 		return store_unread_reason(error, reason);
 	sort_wanted(sync);
-	/* Places of a table that no packet uses would keep meters of rules that are gone. */
-	if (filter->shares_maps)
-		memset(sync->lines, 0, ABI_RATE_LINES * sizeof(*sync->lines));
-	else if (!filter->successor && filter->kernel.config->settled == filter->kernel.config->active)
-		memset(&rates->line[ABI_RATE_LINES - table->first_rate_line], 0, ABI_RATE_LINES * sizeof(*sync->lines));
-	for (unsigned int i = 0; i < 2 * PLACES; i++) {
-		const struct abi_rate_line *line = &rates->line[i / ABI_RATE_PLACES];
-
-		if (line->hash[i % ABI_RATE_PLACES])
-			sync->is_used[line->number[i % ABI_RATE_PLACES] % ABI_RATES] = true;
-	}
-	/* After an error a key whose new place is missing keeps its old one. */
+	empty_unused(sync);
+	note_used_meters(sync);
 	if (!error)
 		error = take_places(sync);
 	if (!error)

@@ -7,17 +7,17 @@
  * rule -> rate, deadline, owners and comment), "rates" (encoded rule with a rate -> rate), "shapes" (struct
  * rule_shape -> number of keys, and the shape that packets are looked up by: the "probed" shape), "deadlines"
  * (deadline and encoded rule -> nothing), "owner_ends" (the same of owners of permanent rules), "lists" (name -> struct list_value), "undo" (encoded rule -> its value
- * before the pending change), "undo_lists" (name -> the list before the pending change), "feeds" (name of a list
- * -> struct store_feed), "added" (who added a rule, and when) and "undo_added" (the same, before the pending change).
+ * as undone), "undo_lists" (name -> the list and its feed as undone), "feeds" (name of a list
+ * -> struct store_feed), "added" (who added a rule, and when) and "undo_added" (the same, as undone).
  *
  * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
  * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot, this clock has advanced as far as the
  * wall clock. If the wall clock was set during the boot before, that step does not count. It never runs backwards.
  *
- * An owner of a rule is the operator or a list. A change is pending until it is confirmed or undone. Its life:
- * store_set_pending() notes its id and deadline in "meta". From then on each first touch of a rule, list, setting or
- * addition puts the value of before into "undo", "undo_lists", "meta" or "undo_added" (pending_change.c, lists.c, settings.c).
- * Later changes alter both values. store_undo_each() brings the old ones back; store_forget_pending() clears them.
+ * An owner of a rule is the operator or a list. A change is pending from store_set_pending() until it is confirmed or undone.
+ * Meanwhile each rule, list, setting and addition that it touched has two values: in force, and as undone (in "undo",
+ * "undo_lists", "meta", "undo_added"). A later change is applied to both. store_undo_each() puts the second in force;
+ * store_forget_pending() drops it.
  */
 #ifndef XDP_CUCKOO_STORE_H
 #define XDP_CUCKOO_STORE_H
@@ -177,20 +177,16 @@ __s64 store_wall_ms(const struct store *store);
  * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one
  * deadline: the latest that any of them asked for. It stays even when that owner gives the rule up.
  *
- * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. If
- * other owners want the rule, too, the lower rate stays. store_put_back() adds
- * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
+ * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. If other owners want the rule,
+ * too, the lower rate stays. store_put_back() adds a missing rule again, with those of its owners that still exist; if none
+ * exists, it changes nothing.
  *
- * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
- * deletes a rule that store_each_expired() visits, or its owners that have ended; if the pending change made it end sooner, undoing that change
- * brings the rule back. store_clear() deletes all rules.
+ * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended() deletes a
+ * rule that store_each_expired() visits, or its owners that have ended. store_clear() deletes all rules.
  *
- * While the change of an earlier transaction is pending, these functions also change what its undo will bring back,
- * even if they change no rule now. store_put_back() and store_del_ended() do not.
- *
- * store_replace_undone() changes only what the undo will bring back: after it, `wanted` is all that `owner` has
- * there; with is_alone the undo changes no rule. `wanted` is sorted. Call it for a list that is replaced, before the
- * comparison with the present rules: rules that the list has already must also be there after the undo.
+ * All but store_put_back() and store_del_ended() change both values of a rule. store_replace_undone() changes those as
+ * undone: after it, `wanted`, which is sorted, is all that `owner` has there; with is_alone, rules as undone are those in
+ * force. Call it before a comparison with the rules in force, of which those that stay are not put again.
  */
 enum store_added {
 	STORE_ADDED,     /* the rule is new */

@@ -495,6 +495,25 @@ TIME_TEST(test_an_undo_and_who_edited_a_list)
 	is_list(f, "f", 0, true);
 }
 
+/* A list gives up a rule that only the pending change gave it: what the undo brings back is not edited. */
+TIME_TEST(test_an_edit_of_what_is_undone)
+{
+	unsigned int a;
+
+	begin(f);
+	a = open_list(f, "a");
+	end(f);
+	begin_pending(f, CLOCK_HOUR);
+	add_to_list(f, "a", "192.0.2.1");
+	end(f);
+	begin(f);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_DELETED);
+	end(f);
+	is_list(f, "a", 0, true);
+	undo(f);
+	is_list(f, "a", 0, false);
+}
+
 /* Who has ended counts for nothing: not for the rate, nor for the comment. */
 TIME_TEST(test_an_owner_who_has_ended)
 {
