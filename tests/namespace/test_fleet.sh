@@ -590,6 +590,17 @@ src 192.0.2.2" xc list --list bad
 	assert_prints "src $BROKER action pass
 src 192.0.2.2" xc list --list bad
 	passed "$BROKER" || fail "the pass rule is not in the table"
+	case_begin "nor does it end sooner"
+	assert_status 0 publish batch - --list bad <<-EOF
+		add $BROKER action pass timeout 1h
+		add 192.0.2.3
+	EOF
+	wait_level
+	assert_prints "src $BROKER action pass
+src 192.0.2.2
+src 192.0.2.3" xc list --list bad
+	assert_status 0 publish del "$BROKER" action pass --list bad
+	wait_level
 	case_begin "it is not needed any more"
 	assert_status 0 xc del 10.99.0.0/31
 	gone() {

@@ -280,6 +280,18 @@ static void note_servers(struct keeping *keeping)
 			add_note(keeping, &reason);
 }
 
+static void print_notes(const struct keeping *keeping)
+{
+	struct reason reason;
+
+	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
+		keeping->keeper->note(keeping->notes[i].text);
+	if (keeping->notes_count <= NOTES_MAX)
+		return;
+	reason_set(&reason, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
+	keeping->keeper->note(reason.text);
+}
+
 static void apply_group(struct keeping *keeping)
 {
 	const struct list_keeper *keeper = keeping->keeper;
@@ -337,12 +349,7 @@ static void apply_group(struct keeping *keeping)
 	if (flows && flow_report_write(&report, flows, keeper->state, keeper->name, keeper->list, &reason))
 		add_note(keeping, &reason);
 	free(flows);
-	for (size_t i = 0; i < keeping->notes_count && i < NOTES_MAX; i++)
-		keeper->note(keeping->notes[i].text);
-	if (keeping->notes_count > NOTES_MAX) {
-		reason_set(&reason, 0, "refused %llu more rules", keeping->notes_count - NOTES_MAX);
-		keeper->note(reason.text);
-	}
+	print_notes(keeping);
 }
 
 /* ---- lines ---- */

@@ -145,7 +145,7 @@ static int left_ms(const struct batch *batch)
 /* Lines that become one change: those before `next` have run. */
 struct span {
 	struct batch *batch;
-	size_t next, end;
+	size_t first, next, end;
 	size_t deleted;
 };
 
@@ -156,6 +156,7 @@ static int run_line(struct span *span, struct reason *reason)
 	struct batch_line *line = &batch->lines[span->next];
 	const bool is_strict = batch->invocation->is_strict;
 	struct batch_request request = {};
+	bool is_guarded = false;
 	struct reason bad;
 	int error;
 
@@ -188,6 +189,11 @@ static int run_line(struct span *span, struct reason *reason)
 		span->next++;
 		return 0;
 	}
+	/* A line that the guard may refuse is a change of its own: there are few, and its refusal undoes no other line. */
+	for (size_t i = 0; !is_strict && request.verb != BATCH_TEST && i < request.rules.count; i++)
+		is_guarded |= guard_concerns(&batch->guard, &request.rules.rule[i]);
+	if (is_guarded)
+		span->end = span->next > span->first ? span->next : span->next + 1;
 	/* The room of deleted rules is free only after the change. */
 	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session))
 		span->end = span->next;
@@ -217,7 +223,7 @@ static int run_lines(struct span *span, struct reason *reason)
 static int make(void *context, size_t first, size_t *end, size_t *at, struct reason *reason)
 {
 	struct batch *batch = context;
-	struct span span = { .batch = batch, .next = first, .end = *end };
+	struct span span = { .batch = batch, .first = first, .next = first, .end = *end };
 	int error;
 
 	if (!left_ms(batch))

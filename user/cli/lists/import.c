@@ -154,6 +154,30 @@ static int check_rules(struct import *import, const struct list_input *list, boo
 			  list->reader.name, options->insist ? options->insist : "say --force");
 }
 
+/* After an error the file is closed. */
+static int open_file(const struct import_options *options, const char *path, struct reader *reader, struct reason *reason)
+{
+	int error = reader_open(reader, path);
+
+	if (error && strstr(path, "://"))
+		return reason_set(reason, -EINVAL,
+				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", path, path);
+	if (error)
+		return reason_set(reason, error == -EINVAL ? -EIO : error,
+				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
+	if (options->source)
+		reader->name = options->source;
+	if (reader_begins(reader, GZIP_START))
+		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -", reader->name,
+				   path);
+	else if (reader_begins(reader, BACKUP_HEAD))
+		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s%s", reader->name, path,
+				   session_name_option(options->name));
+	if (error)
+		reader_close(reader);
+	return error;
+}
+
 static int read_list(struct import *import, const char *path, struct reason *reason)
 {
 	const struct import_options *options = import->options;
@@ -172,27 +196,11 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 				   .note = note,
 				   .go_on = go_on,
 				   .context = import };
-	int error = reader_open(&list.reader, path);
+	int error = open_file(options, path, &list.reader, reason);
 	struct reason more;
 
-	if (error && strstr(path, "://"))
-		return reason_set(reason, -EINVAL,
-				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", path, path);
 	if (error)
-		return reason_set(reason, error == -EINVAL ? -EIO : error,
-				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
-	if (options->source)
-		list.reader.name = options->source;
-	if (reader_begins(&list.reader, GZIP_START))
-		error = reason_set(reason, -EINVAL, "'%s' is compressed: zcat %s | xdp-cuckoo import -",
-				   list.reader.name, path);
-	else if (reader_begins(&list.reader, BACKUP_HEAD))
-		error = reason_set(reason, -EINVAL, "'%s' is a backup: xdp-cuckoo restore %s%s", list.reader.name, path,
-				   session_name_option(options->name));
-	if (error) {
-		reader_close(&list.reader);
 		return error;
-	}
 	import->has_rule = false;
 	import->hidden = 0;
 	error = list_read(&list);
