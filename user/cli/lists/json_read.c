@@ -13,6 +13,7 @@
 
 #define BETWEEN ", \t" /* two paths */
 #define SHOWN_BYTES 60 /* of a value, in messages */
+#define STEPS_MAX 32   /* of a path */
 
 struct json_list {
 	struct list_input *list;
@@ -51,8 +52,8 @@ bool list_is_json_path(const char *text)
 	while (*path) {
 		if (*path != '.')
 			return false;
-		while (path && !is_end(path))
-			path = behind_step(path);
+		for (int steps = 0; path && !is_end(path) && steps <= STEPS_MAX; steps++)
+			path = steps < STEPS_MAX ? behind_step(path) : NULL;
 		if (!path)
 			return false;
 		path += strspn(path, BETWEEN);
@@ -83,7 +84,7 @@ static int take_value(struct json_list *in, const struct json_span *span)
 }
 
 /*
- * Takes what the path names in a value. A path has few steps, so this does not recurse deeply. in->rest: behind the value, or
+ * Takes what the path names in a value. A path has at most STEPS_MAX steps, and so many calls nest. in->rest: behind the value, or
  * where it is not JSON.
  */
 static int walk(struct json_list *in, const struct json_span *span, const char *path)

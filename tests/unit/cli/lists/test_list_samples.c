@@ -470,6 +470,7 @@ static const struct {
 
 TEST(test_json_by_a_path)
 {
+	char deep[2 * 33 + 1] = "";
 	static const char *const wrong[] = { "", "a", ".", "..a", ".a[", ".a[0]", ".a]", ".a.", ".a[]b", ".a .", "a[]", ".\"a\"" };
 
 	for (size_t i = 0; i < COUNT(documents); i++) {
@@ -484,6 +485,10 @@ TEST(test_json_by_a_path)
 	}
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_false(list_is_json_path(wrong[i]));
+	for (size_t i = 0; i < sizeof(deep) - 1; i++)
+		deep[i] = i % 2 ? 'a' : '.';
+	assert_false(list_is_json_path(deep));
+	assert_true(list_is_json_path(deep + 2));
 }
 
 /* Sets with typeof, as newer versions of nft list them; and sets that cannot be rules. */
