@@ -399,7 +399,7 @@ test_wrong_usage() {
 		2|'-5'|load vrx --capacity -5
 		2|'fast': must be auto, native or skb$|load vrx --mode fast
 		2|'skp': must be auto, native or skb; did you mean 'skb'|load vrx --mode skp
-		2|'ntf': must be text, ipset, nft, spamhaus, csv or iptables; did you mean 'nft'|import - --format ntf
+		2|'ntf': must be text, ipset, nft, spamhaus, csv, iptables, p2p or dshield; did you mean 'nft'|import - --format ntf
 		2|'ipest': must be text, ipset, nft or csv; did you mean 'ipset'|export --format ipest
 		2|'intrface': must be interface, .*; did you mean 'interface'|stats --by intrface
 		2|'fo': must be on or off|monitor-only fo

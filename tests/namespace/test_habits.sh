@@ -303,7 +303,7 @@ test_advice() {
 		dev eth0 status|write the command first: xdp-cuckoo status
 		add [2001:db8::1]:80|without brackets, and the port as a field of its own: dport
 		stats -i 1|--interval TIME
-		stats rules|stats --by interface.cpu.rule
+		stats rules|stats --by interface.cpu.source.rule
 		stats 192.0.2.1|xdp-cuckoo list 192.0.2.1 --counters
 		stats lo --by rule|--by rule is for all interfaces
 		flush set inet filter bl|xdp-cuckoo flush NAME
