@@ -103,7 +103,7 @@ static const struct key keys[] = {
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-/* Keys of earlier versions. Only check-config refuses them: an upgrade must stop no filter. */
+/* Keys of earlier versions. Only up --dry-run refuses them: an upgrade must stop no filter. */
 static const struct {
 	enum config_section section;
 	const char *name, *instead;
