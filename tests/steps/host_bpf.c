@@ -17,6 +17,7 @@
 #define LINEAR_BYTES 3520     /* in the first buffer of a frame, at most */
 
 struct host_frame host_frame;
+struct host_world host_world;
 static struct host_object *const objects[] = { &host_xdp, &host_tc };
 static const struct bpf_object *loaded[2]; /* as objects[i] */
 
@@ -36,6 +37,8 @@ static __u64 jiffies_now(void)
 {
 	struct timespec now;
 
+	if (host_world.jiffies)
+		return host_world.jiffies;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (1000000000ULL * now.tv_sec + now.tv_nsec) / JIFFY_NS;
 }
@@ -89,7 +92,7 @@ int __wrap_bpf_object__load(struct bpf_object *object)
 	set_constant(object, "xc_options", host->options, sizeof(struct abi_options));
 	set_constant(object, "xc_prefixes", host->prefixes, BUCKET_SORTED_CODES * sizeof(__u16));
 	loaded[is_tc] = NULL;
-	const int error = __real_bpf_object__load(object);
+	const int error = host_world.is_forced ? -EPERM : __real_bpf_object__load(object);
 	if (error != -EPERM)
 		return error;
 	for (struct host_map *map = host->map; map->name; map++)

@@ -11,6 +11,8 @@
 
 #include <linux/bpf.h>
 
+#include "sample.h"
+
 #define HOST_MAPS 12
 #define HOST_PROGRAMS 4
 
@@ -39,6 +41,19 @@ struct host_frame {
 	__u64 jiffies;
 };
 extern struct host_frame host_frame;
+
+/* What packets meet besides maps. */
+struct host_world {
+	bool is_forced;         /* the next object is loaded here, also where the kernel would load it */
+	__u64 jiffies;          /* the clock stands there; 0: it runs */
+	struct bpf_sock socket; /* the only one; without a state, there is none */
+	struct bpf_sock_tuple asked;
+	__u32 asked_bytes;
+	struct abi_sample sample; /* the last one */
+	bool ring_is_full;
+	unsigned int samples, discarded;
+};
+extern struct host_world host_world;
 extern struct host_object host_xdp, host_tc;
 
 #ifdef ON_HOST /* in a file with a program */
@@ -103,12 +118,18 @@ static __always_inline long host_loop(__u32 turns, long (*turn)(__u32, void *), 
 }
 #define bpf_loop(turns, turn, context, flags) host_loop(turns, (long (*)(__u32, void *))(turn), context)
 
-/* No socket waits for a datagram, and nobody listens to samples. */
-#define bpf_sk_lookup_udp(ctx, tuple, bytes, netns, flags) ((struct bpf_sock *)NULL)
+static inline struct bpf_sock *bpf_sk_lookup_udp(void *ctx, struct bpf_sock_tuple *tuple, __u32 bytes, __u64 netns,
+						 __u64 flags)
+{
+	memcpy(&host_world.asked, tuple, bytes);
+	host_world.asked_bytes = bytes;
+	return host_world.socket.state ? &host_world.socket : NULL;
+}
 #define bpf_sk_release(socket) ((void)(socket))
-#define bpf_ringbuf_reserve(ring, bytes, flags) NULL
-#define bpf_ringbuf_submit(sample, flags) ((void)(sample))
-#define bpf_ringbuf_discard(sample, flags) ((void)(sample))
+
+#define bpf_ringbuf_reserve(ring, bytes, flags) (host_world.ring_is_full ? NULL : (void *)&host_world.sample)
+#define bpf_ringbuf_submit(sample, flags) ((void)(sample), host_world.samples++)
+#define bpf_ringbuf_discard(sample, flags) ((void)(sample), host_world.discarded++)
 
 #define HOST_MAP(of) \
 	{ \
