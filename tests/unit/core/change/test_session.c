@@ -212,6 +212,7 @@ TEST(test_a_filter_of_another_loader)
 	for (int is_exact = 0; is_exact < 2; is_exact++) {
 		struct kernel_sizes sizes = { .tables = 2, .slots = 4096, .bucket_bytes = 8192 };
 		struct kernel_filter other;
+		int state;
 
 		begin_one();
 		plain_change(LINES("add 10.77.0.2 timeout 1s"));
@@ -221,13 +222,21 @@ TEST(test_a_filter_of_another_loader)
 		sizes.hint_shift = ABI_HINT_SHIFT_MOST;
 		told(kernel_create(&sizes, &other, &reason), 0, "");
 		memory_attach(&other, 1, false);
+		other.config->run = ABI_RUN_UNCONFIRMED; /* of a load on trial that died */
 		kernel_close(&other);
+		state = open(state_dir, O_RDONLY | O_DIRECTORY);
+		assert_int_equal(flock(state, LOCK_EX), 0);
+		told(session_try_open(&session, state_dir, NAME, &reason), -EBUSY, "cannot lock");
+		flock(state, LOCK_UN);
 		assert_false(drops(1, 0));
 		told(session_open_to_load(&session, state_dir, NAME, false, &(struct reason){}, &reason), 0, "");
 		assert_int_equal(session.filters_count, 2);
 		assert_false(drops(1, 0));
+		assert_int_equal(flock(state, LOCK_EX | LOCK_NB), -1); /* nobody else sets it up */
 		assert_int_equal(rules_of(session.store), 1 + is_exact);
 		session_start(&session);
+		assert_int_equal(flock(state, LOCK_EX | LOCK_NB), 0);
+		close(state);
 		session_close(&session);
 		assert_true(drops(1, 0) && !drops(1, 3));
 		plain_change(LINES("add 10.77.0.129"));
@@ -346,6 +355,7 @@ TEST(test_settings)
 {
 	struct store_settings settings = store_settings_kept;
 	struct store_pending pending;
+	bool was_waiting;
 
 	begin_one();
 	open_session(&session);
@@ -370,6 +380,18 @@ TEST(test_settings)
 	session_close(&session);
 	open_session(&session);
 	assert_false(session.undone.is_done);
+	/* A load that waits is not in the store. */
+	told(filter_set_unconfirmed(&session.filters[0], 0, 1, &reason), 0, "");
+	pass_time(1000);
+	assert_false(drops(0, 0));
+	told(try_change(LINES("pending", "add 10.77.0.2")), -EBUSY, "another change waits");
+	told(change_confirm(&session, &was_waiting, &reason), 0, "");
+	assert_true(was_waiting && drops(0, 0) && !drops(0, 3));
+	told(change_confirm(&session, &was_waiting, &reason), 0, "");
+	assert_false(was_waiting);
+	told(try_change(LINES("pending", "add 10.77.0.129")), 0, "");
+	told(change_confirm(&session, &was_waiting, &reason), 0, "");
+	assert_true(was_waiting && drops(0, 6));
 	told(try_change(LINES("undo")), -ENOENT, "");
 	session_close(&session);
 }
