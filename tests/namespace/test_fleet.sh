@@ -623,7 +623,9 @@ test_a_publish_is_tried() {
 	assert_status 0 publish import "$STATE/list" --list bad --dry-run
 	assert_output '^removed: +0$'
 	assert_shows '"removed": 1' publish --json del 192.0.2.1 --list bad --dry-run
+	assert_output '"changed": true'
 	assert_shows '"removed": 0' publish --json del 192.0.2.9 --list bad --dry-run
+	assert_output '"changed": false'
 	assert_shows '"removed": 2' publish --json del 192.0.2.1 192.0.2.3 --list bad --dry-run
 	assert_equal "$log" "$(redis XLEN xc:default:L:bad:log)" "entries"
 	assert_fails 2 'takes no --dry-run' publish delete-list bad --dry-run
