@@ -10,7 +10,7 @@
 #define COMMANDS(X) \
 	X(load) X(unload) X(status) X(stats) X(top) X(add) X(del) X(test) X(list) X(flush) X(import) X(export) X(backup) \
 	X(restore) X(lists) X(refresh) X(batch) X(flowspec) X(crowdsec) X(expire) X(monitor) X(policy) X(monitor_only) \
-	X(panic) X(confirm) X(fleet) X(publish) X(follow) X(up) X(down) X(check_config) X(resize) X(object) X(check) \
+	X(panic) X(confirm) X(fleet) X(publish) X(follow) X(up) X(resize) X(object) X(check) \
 	X(bench) X(metrics) X(exporter)
 #define DECLARE(name) extern const struct command command_##name;
 #define NAME(name) &command_##name,

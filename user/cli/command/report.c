@@ -184,8 +184,8 @@ static void report_jit(void)
 		const char *cost;
 	} settings[] = {
 		{ "bpf_jit_enable", 0,
-		  "the kernel does not compile programs, and a packet costs several times as much" },
-		{ "bpf_jit_harden", 2, "compiled programs are hardened, and a packet costs 1.5 to 2 times as much" },
+		  "the kernel does not compile programs, and a packet costs many times as much" },
+		{ "bpf_jit_harden", 2, "compiled programs are hardened, and a packet costs about twice as much" },
 	};
 	static bool is_told;
 
