@@ -204,9 +204,9 @@ test_json() {
 	corrupt foreign
 	assert_status 1 xc --json check
 	"$HELPERS/json_check" <"$STATE/out" || fail "not JSON: $(cat "$STATE/out")"
-	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":1,"other_end":0}]' "$(tr -d ' \n' <"$STATE/out")"
+	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":1,"other_end":0,"changed":true}]' "$(tr -d ' \n' <"$STATE/out")"
 	assert_status 0 xc check --json
-	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":0,"other_end":0}]' "$(tr -d ' \n' <"$STATE/out")"
+	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":0,"other_end":0,"changed":false}]' "$(tr -d ' \n' <"$STATE/out")"
 }
 
 # Two tables have one name, and one of them is damaged.

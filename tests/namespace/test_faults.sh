@@ -283,17 +283,21 @@ test_read_only_root() {
 	xc add 192.0.2.68 timeout 1h >/dev/null
 	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"
 	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
-	assert_status 0 xc load vrx --confirm 1m
+	assert_fails 3 'nothing could confirm or undo the load' xc load vrx --confirm 1m
+	assert_status 0 xc load vrx --monitor-only
 	assert_error '^note: the store is on a read-only file system: its rules are used, and nothing is stored'
-	assert_status 0 xc confirm
+	assert_shows '^effect: +MONITOR-ONLY' xc status
+	assert_fails 3 "its filter runs already on 'vrx': it stays as it is" xc load vrx
+	assert_fails 3 'store .*: Read-only file system' xc check
+	assert_shows '^effect: +MONITOR-ONLY' xc status
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx
 	assert_shows '^effect: +filters$' xc status
 	assert_shows '^condition: +equal to the store$' xc status
 	assert_shows '^running filter: agrees$' xc test 192.0.2.66
 	assert_shows '^running filter: agrees$' xc test 192.0.2.68
 	refused 3 'store .*: Read-only file system' xc add 192.0.2.77
 	refused 3 'store .*: Read-only file system' xc del 192.0.2.66
-	assert_status 0 xc check
-	assert_status 0 xc resize 100000
 	assert_status 0 xc unload vrx
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	assert_status 0 xc up "$STATE/conf"

@@ -51,7 +51,6 @@ test_colours_on_a_terminal() {
 	assert_status 1 on_terminal 200 status
 	assert_output "^${YELLOW}note:$ESCAPE\\[0m the filter"
 	assert_output "effect: +${RED}PANIC"
-	assert_shows "^${BOLD}Rules:" on_terminal 80 help
 }
 
 # One line each at 80 columns. What is wrong with a list comes before its source.

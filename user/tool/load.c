@@ -367,8 +367,11 @@ static enum command_status take_off(const struct kernel_filter *filters, size_t 
 	return status;
 }
 
-/* Whether an interface of this name has the filter, or should have it: another tool may have taken it off already. */
-static bool is_found(const struct kernel_filter *filters, size_t count, const char *interface)
+/*
+ * Whether an interface of this name has the filter, or should have it: another tool may have taken it off already. That is not
+ * known if a filter was not seen (`unsound`).
+ */
+static bool is_found(const struct kernel_filter *filters, size_t count, const char *interface, int unsound)
 {
 	const int index = interfaces_index(interface);
 
@@ -376,7 +379,7 @@ static bool is_found(const struct kernel_filter *filters, size_t count, const ch
 		for (size_t k = 0; k < filters[i].attachments_count; k++)
 			if (interfaces_are_one(interface, filters[i].attachments[k].interface))
 				return true;
-		if (index && kernel_has_lost_interface(filters, count, i, index))
+		if (index && !unsound && kernel_has_lost_interface(filters, count, i, index))
 			return true;
 	}
 	return false;
@@ -438,6 +441,7 @@ static enum command_status run_unload(const struct invocation *words)
 	const struct invocation *invocation = &copy;
 	enum command_status status, missing = STATUS_DONE;
 	struct kernel_where where = {};
+	FREED char **found = NULL;
 	/* Only the filter of --name. */
 	const bool takes_file = words->is_all && (words->is_named || words->is_on_stop);
 	struct kernel_filter *filters = NULL;
@@ -458,6 +462,9 @@ static enum command_status run_unload(const struct invocation *words)
 	status = takes_file ? ask_configuration(invocation, &is_meant) : STATUS_DONE;
 	if (status != STATUS_DONE)
 		return status;
+	found = calloc(invocation->count + 1, sizeof(*found));
+	if (!found)
+		return command_fail(STATUS_SYSTEM, "not enough memory");
 	if (is_meant)
 		error = kernel_find_filters((struct kernel_wish){ .must_see = takes_file ? invocation->name : NULL,
 								  .takes_other_versions = true,
@@ -466,18 +473,17 @@ static enum command_status run_unload(const struct invocation *words)
 	if (error)
 		return command_fail_because(error, &why);
 	unsound = kernel_seen_error(seen);
+	where.interfaces = found;
 	for (int n = 0; n < invocation->count && !takes_file; n++)
-		if (!is_found(filters, count, invocation->operands[n])) {
+		if (is_found(filters, count, invocation->operands[n], unsound)) {
+			found[where.count++] = invocation->operands[n];
+		} else {
 			status = judge_word(invocation->operands[n], invocation->may_exist, unsound, &why);
 			missing = status == STATUS_DONE ? missing : status;
 		}
 	names = json_array();
-	if (takes_file) {
-		where.name = invocation->name;
-	} else {
-		where.interfaces = copy.operands;
-		where.count = copy.count;
-	}
+	where.name = takes_file ? invocation->name : NULL;
+	is_meant &= invocation->is_all || where.count;
 	status = is_meant ? take_off(filters, count, &where, names) : STATUS_DONE;
 	if (unsound && invocation->is_all)
 		status = command_fail_because(unsound, &why);

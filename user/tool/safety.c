@@ -181,7 +181,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 	struct reason reason;
 	double ticks_per_second;
 	__u32 tick = 0;
-	int error = session_open_readable(&session, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error)
 		command_report_undone(&session);

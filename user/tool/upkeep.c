@@ -15,7 +15,7 @@ static enum command_status run_check(const struct invocation *invocation)
 	struct session session;
 	struct reason reason;
 	json_t *rows;
-	int error = session_open_readable(&session, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error && session.store)
 		error = store_unread_reason(store_check(session.store), &reason);
@@ -76,7 +76,7 @@ static enum command_status run_resize(const struct invocation *invocation)
 
 	if (command_read_rule_count("resize", invocation->operands[0], &capacity))
 		return STATUS_USAGE;
-	error = session_open_readable(&session, invocation->state, invocation->name, &reason);
+	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (!session.filters_count)

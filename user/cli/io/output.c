@@ -343,14 +343,6 @@ void output_print_lines(json_t *rows)
 	output.cuts = false;
 }
 
-void output_heading(const char *text)
-{
-	if (output.is_json)
-		return;
-	terminal_put(stdout, TERMINAL_BOLD, text);
-	printf("\n");
-}
-
 void output_list_begin(void)
 {
 	output.has_rows = false;

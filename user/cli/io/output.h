@@ -41,9 +41,6 @@ void output_print_lines(json_t *rows);
 /* Whether a terminal has no room for many columns. */
 bool output_is_narrow(void);
 
-/* Text: a heading line. */
-void output_heading(const char *text);
-
 /* A list too long for memory: begin, any number of rows (released), end. Text: `line` for each row. */
 void output_list_begin(void);
 void output_list_row(json_t *row, const char *line);

@@ -121,14 +121,13 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
  * such error. Filters that another loader has loaded still pass everything, until session_start(). With is_on_trial,
  * filters of another version are an error (-EINVAL), because nothing could undo their replacement.
  *
- * session_open_readable() and session_open_to_load() are for callers that change filters more than rules: if the store is
- * on a read-only file system, they open a copy in memory (store_is_copy()). What changes the copy is lost when it closes;
- * nobody could confirm a pending change, so it is undone.
+ * If the store is on a read-only file system and none of its filters runs, session_open_to_load() opens a copy in memory
+ * (store_is_copy()), but not on trial: -EROFS. What changes the copy is lost when it closes; nobody could confirm a pending
+ * change, so it is undone there.
  *
  * -EPROTO, -EPROTONOSUPPORT: a newer version of this tool has made a table or written the store. Nothing has changed.
  */
 int session_open(struct session *session, const char *state, const char *name, struct reason *reason);
-int session_open_readable(struct session *session, const char *state, const char *name, struct reason *reason);
 int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,
 			 struct reason *unseen, struct reason *reason);
 void session_start(struct session *session);

@@ -111,7 +111,7 @@ static int undo_load(const struct watchdog *watchdog)
 	 * that nobody has confirmed.
 	 */
 	if (watchdog->sets_monitor_only) {
-		error = session_open_readable(&session, watchdog->state, watchdog->name, &ignored);
+		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
 		for (size_t i = 0; i < session.filters_count && !error; i++)
 			is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
 		if (is_waiting)

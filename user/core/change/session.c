@@ -291,6 +291,26 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 	return 0;
 }
 
+/*
+ * A copy of a read-only store is nobody's home, and what changes it is lost. So it serves only to load a first filter, as at
+ * boot: a second session would make that filter equal to the store again, without what the first one set.
+ */
+static int check_copy(const struct session *session, const struct kernel_filter *filters, size_t count,
+		      const struct to_load *to_load, struct reason *reason)
+{
+	if (to_load->is_on_trial)
+		return reason_set(reason, -EROFS,
+				  "the store is on a read-only file system, and nothing could confirm or undo the load: "
+				  "leave out --confirm");
+	for (size_t i = 0; i < count; i++)
+		if (filters[i].config->magic && belongs(session, &filters[i]))
+			return reason_set(reason, -EROFS,
+					  "the store is on a read-only file system, and its filter runs already on '%s': "
+					  "it stays as it is",
+					  filters[i].attachments->interface);
+	return 0;
+}
+
 /* `session` is paused or zeroed. `to_load` is NULL for callers that load no filter. */
 static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
 		   const struct to_load *to_load, struct reason *reason)
@@ -321,8 +341,9 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		else if (!error)
 			error = kernel_seen_error(seen);
 	}
-	/* A copy is nobody's home: what changes it is lost. */
-	if (!error && !store_is_copy(session->store))
+	if (!error && store_is_copy(session->store))
+		error = check_copy(session, filters, count, to_load, reason);
+	else if (!error)
 		error = check_home(session, mode, dir, filters, count, reason);
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);
@@ -343,12 +364,6 @@ int session_open(struct session *session, const char *state, const char *name, s
 {
 	*session = (struct session){};
 	return open_in(STORE_WRITE, session, state, name, NULL, reason);
-}
-
-int session_open_readable(struct session *session, const char *state, const char *name, struct reason *reason)
-{
-	*session = (struct session){};
-	return open_in(STORE_COPY, session, state, name, NULL, reason);
 }
 
 int session_open_to_load(struct session *session, const char *state, const char *name, bool is_on_trial,

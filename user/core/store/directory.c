@@ -235,9 +235,11 @@ int store_dir_lock(int dir_fd, bool is_read_only, bool waits, int *fd)
 	char text[HOLDER_BYTES];
 	int length, error = 0;
 
-	/* Where no file can be made, the directory itself is locked. */
+	/* It may be read-only only here. Where no lock was ever made, nobody writes, and the directory itself is locked. */
 	if (is_read_only) {
-		*fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*fd = openat(dir_fd, STORE_DIR_LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (*fd < 0 && errno == ENOENT)
+			*fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		error = *fd < 0 ? -errno : 0;
 	} else {
 		error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);

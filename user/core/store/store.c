@@ -183,11 +183,18 @@ static int open_in_mode(const char *dir, enum store_mode mode, struct store **st
 
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
-	const bool may_copy = mode == STORE_COPY;
-	const int error = open_in_mode(dir, may_copy ? STORE_WRITE : mode, store, reason);
-	struct reason ignored;
+	const int error = open_in_mode(dir, mode == STORE_COPY ? STORE_WRITE : mode, store, reason);
+	struct reason why;
+	int copied;
 
-	return error == -EROFS && may_copy && !open_in_mode(dir, STORE_COPY, store, &ignored) ? 0 : error;
+	if (error != -EROFS || mode != STORE_COPY)
+		return error;
+	copied = open_in_mode(dir, STORE_COPY, store, &why);
+	if (copied == -ENOENT)
+		return error;
+	if (copied)
+		*reason = why;
+	return copied;
 }
 
 bool store_is_copy(const struct store *store)
@@ -324,7 +331,8 @@ int store_commit(struct store *store)
 
 	if (store->is_changed || store->lists.is_changed)
 		store->meta.schema = STORE_SCHEMA;
-	store->meta.generation += store->is_changed;
+	/* With a copy, the filter keeps the generation of the store that there is. */
+	store->meta.generation += store->is_changed && !store->is_copy;
 	if (store->is_changed || store->lists.is_changed || store->is_pushed || is_stale) {
 		store_clock_record(&store->clock, &store->meta);
 		error = environment_write_error(store->env, store_meta_save(store, store->write, &store->meta));
