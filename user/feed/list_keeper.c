@@ -96,16 +96,20 @@ static int find_list(struct keeping *keeping, struct store_list *list, struct re
 	return store_unread_reason(error, reason);
 }
 
-/* Opens the list, with the number of refused rules in its source. */
+/* Opens the list, with the number of refused rules in its source, and says when silence is too long. */
 static int open_list(struct keeping *keeping, struct reason *reason)
 {
 	struct store_source source = store_source_parse(keeping->source);
+	int error;
 
 	if (source.kind == STORE_SOURCE_CROWDSEC) {
 		source.refused = keeping->refused;
 		store_source_format(&source, keeping->source);
 	}
-	return change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
+	error = change_open_list(&keeping->session, keeping->keeper->list, keeping->source, reason);
+	if (!error)
+		store_list_expect(keeping->session.store, keeping->session.owner, keeping->keeper->stale_ms / 1000);
+	return error;
 }
 
 /*
@@ -150,7 +154,6 @@ static void leave_out(void *context, const struct rule *rule, const struct reaso
 static int change_list(struct keeping *keeping, struct change_equal *equal, struct store_list *list,
 		       struct reason *reason)
 {
-	struct session *session = &keeping->session;
 	const unsigned long long refused = keeping->refused;
 	int error = find_list(keeping, list, reason);
 
@@ -160,10 +163,9 @@ static int change_list(struct keeping *keeping, struct change_equal *equal, stru
 	}
 	if (error)
 		return error;
-	store_list_expect(session->store, session->owner, keeping->keeper->stale_ms / 1000);
 	if (keeping->has_whole)
 		keeping->refused = 0;
-	error = change_make_equal(session, equal, reason);
+	error = change_make_equal(&keeping->session, equal, reason);
 	if (!error && keeping->refused != refused)
 		error = open_list(keeping, reason);
 	return error ? error : find_list(keeping, list, reason);
@@ -249,8 +251,8 @@ static void apply_lines(struct keeping *keeping)
 		error = change_lines(keeping, 0, &none, &none, &reason);
 	if (error)
 		fail(keeping, 0, 0, error, &reason);
-	/* The source of the list says how many are refused: it is stored again. */
-	if (keeping->is_short && keeping->keeper->rules_max)
+	/* The source of the list says how many are refused, and fail() may have counted since. */
+	if (keeping->keeper->rules_max && store_source_parse(keeping->source).refused != keeping->refused)
 		change_lines(keeping, 0, &none, &none, &reason);
 }
 
