@@ -557,7 +557,7 @@ test_limits() {
 	config 'own-prefixes = any'
 	xc load vrx >/dev/null
 	{ with 10.99.0.2 0; with 198.51.100.1 0; } | flowspec >"$STATE/out" 2>"$STATE/err" || :
-	assert_error '^note: .*10.99.0.2.* would block .*; nothing was changed; first: xdp-cuckoo add '
+	assert_error '^note: .*10.99.0.2.* would block .*; it is left out; first: xdp-cuckoo add '
 	assert_shows '^dst 198.51.100.1 ' xc list
 	assert_equal 1 "$(wc -l <"$STATE/out")" "rules"
 	case_begin "many refused flows"

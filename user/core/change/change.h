@@ -421,6 +421,9 @@ struct rule_diff {
 	__s64 near_ms;            /* ends that differ by at most this are the same; 0 after rule_diff_begin() */
 	struct rule_set *wanted;  /* sorted; rule_diff_end() leaves those to add or update */
 	struct rule_set obsolete; /* to delete or give up first, as the owner has them */
+	bool keeps_before;        /* the next two are kept; false after rule_diff_begin() */
+	struct rule_set passes;   /* of `obsolete`: those that the owner has */
+	struct rule_set before;   /* the other rules to update, as the owner has them */
 	size_t next, wanting;     /* in `wanted`: the next to compare; the number of those to add */
 	__u64 added, updated, kept, removed;
 	__u64 left; /* given up by the owner, but still wanted by others */
@@ -470,6 +473,7 @@ struct change_equal {
 
 	struct rule_diff diff; /* what was done; `added` is without what was left out */
 	struct change_left_out left_out;
+	struct rule_set back; /* drop rules that are as before, since the guard refuses the change of them */
 };
 
 /*

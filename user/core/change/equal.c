@@ -49,12 +49,15 @@ static int compare_entries(struct session *session, struct rule_diff *diff, stru
 static int check_rates(struct session *session, const struct change_equal *equal, const struct rule *rule,
 		       struct reason *reason)
 {
+	const struct rule_set *before = &equal->diff.before;
 	char text[RULE_TEXT_BYTES];
 	struct rule present = *rule;
 	size_t rates = 0;
 	int error;
 
-	if (!equal->rates_max || !(rule->fields & RULE_RATE) || !store_get(session->store, &present))
+	/* A rule that gets another rate was given up first. */
+	if (!equal->rates_max || !(rule->fields & RULE_RATE) || !store_get(session->store, &present) ||
+	    rule_set_find(before, rule) < before->count)
 		return 0;
 	error = store_rates(session->store, equal->rates_max - 1, &rates);
 	if (error || rates < equal->rates_max)
@@ -75,7 +78,7 @@ static int add(struct session *session, struct change_equal *equal, const struct
 		return change_add(session, rule, &added, reason);
 	if (error != -E2BIG || !equal->leaves_roomless)
 		return error;
-	change_leave_out(equal, *rule, false, reason);
+	change_leave_out(equal, *rule, &equal->diff.added, reason);
 	/* The undo of a pending change shall not bring it. */
 	return change_give_up(session, rule, &deleted, reason);
 }
@@ -110,6 +113,7 @@ int change_make_equal(struct session *session, struct change_equal *equal, struc
 	rule_set_sort(equal->wanted);
 	rule_diff_begin(diff, equal->wanted, 1ULL << session->owner, equal->is_alone);
 	diff->near_ms = equal->near_ms;
+	diff->keeps_before = equal->leaves_blockers;
 	error = equal->is_entries ? compare_entries(session, diff, reason) : compare_all(session, diff, reason);
 	if (error)
 		return error;
@@ -122,4 +126,5 @@ int change_make_equal(struct session *session, struct change_equal *equal, struc
 void change_equal_close(struct change_equal *equal)
 {
 	rule_diff_close(&equal->diff);
+	rule_set_close(&equal->back);
 }

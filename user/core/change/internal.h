@@ -146,8 +146,8 @@ bool change_confirm_filters(struct session *session);
 /* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
 int change_record_blocked(struct session *session);
 
-/* Notes that a rule is left out: it is not added, or `is_back`: it stays as it was. */
-void change_leave_out(struct change_equal *equal, struct rule rule, bool is_back, const struct reason *why);
+/* Notes that a rule is left out: it is not added, or stays as it was. *count, if not NULL, had counted it. */
+void change_leave_out(struct change_equal *equal, struct rule rule, __u64 *count, const struct reason *why);
 
 /* For change_make_equal(), when all else is done. What stays blocked makes change_check_guard() refuse the change. */
 int change_leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason);

@@ -233,7 +233,7 @@ static const char *blocker_text(struct query_block *block, char who[BLOCKER_BYTE
 }
 
 static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
-		       bool is_undone, const struct guard_advice *advice, struct reason *reason)
+		       bool is_undone, const struct guard_advice *advice, const char *outcome, struct reason *reason)
 {
 	const char *option = session_name_option(session->name);
 	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
@@ -246,13 +246,13 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 		snprintf(when, sizeof(when), " when the pass rule for it ends, in %s",
 			 rule_time_format(block->in_ms, time));
 	if (is_undone)
-		return reason_set(reason, -ECANCELED,
-				  "%s would block %s once the pending change is undone%s; "
-				  "nothing was changed; %s%sfirst: xdp-cuckoo%s confirm",
-				  who, flow->what, block->in_ms ? " and a pass rule has ended" : "", insist, separator,
-				  option);
-	return reason_set(reason, -ECANCELED, "%s would block %s%s; nothing was changed; %s%sfirst: %s", who,
-			  flow->what, when, insist, separator, guard_advice_text(advice, option, commands));
+		return reason_set(
+			reason, -ECANCELED,
+			"%s would block %s once the pending change is undone%s; %s; %s%sfirst: xdp-cuckoo%s confirm",
+			who, flow->what, block->in_ms ? " and a pass rule has ended" : "", outcome, insist, separator,
+			option);
+	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; %s%sfirst: %s", who, flow->what, when, outcome,
+			  insist, separator, guard_advice_text(advice, option, commands));
 }
 
 /*
@@ -309,7 +309,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 		first_is_undone = is_undone;
 	}
 	if (refused)
-		return say_refused(session, refused, &first, first_is_undone, &advice, reason);
+		return say_refused(session, refused, &first, first_is_undone, &advice, "nothing was changed", reason);
 	if (guard && session->change && !session->change->was_void && !change_find_void(session->store, guard, &rule))
 		reason_set(&session->voided, 0, CHANGE_VOID, rule_format(&rule, text));
 	return 0;
@@ -317,51 +317,86 @@ int change_check_guard(struct session *session, struct reason *reason)
 
 /* ---- what a list leaves out ---- */
 
-void change_leave_out(struct change_equal *equal, struct rule rule, bool is_back, const struct reason *why)
+void change_leave_out(struct change_equal *equal, struct rule rule, __u64 *count, const struct reason *why)
 {
 	const size_t at = rule_set_find(equal->wanted, &rule);
-	struct rule_diff *diff = &equal->diff;
-	__u64 *count = &diff->added;
 
 	rule.timeout_ms = -1;
 	if (at < equal->wanted->count)
 		rule_set_get(equal->wanted, at, &rule);
-	if (is_back)
-		count = rule.timeout_ms < 0 ? &diff->removed : &diff->updated;
-	*count -= MIN(*count, 1);
+	if (count)
+		*count -= MIN(*count, 1);
 	equal->left_out.count++;
 	if (equal->leave)
 		equal->leave(equal->context, &rule, why);
+}
+
+static bool has(const struct rule_set *rules, const struct rule *rule)
+{
+	return rule_set_find(rules, rule) < rules->count;
 }
 
 /* Puts back the pass rules of the flow that the list had, and has no more or not as long. *count: how many there are. */
 static int put_back_passes(struct session *session, struct change_equal *equal, const struct rule *flow,
 			   const struct reason *why, size_t *count, struct reason *reason)
 {
-	const struct rule_set *obsolete = &equal->diff.obsolete;
+	struct rule_set *passes = &equal->diff.passes, rest = {};
 	int error = 0;
 
-	*count = 0;
-	for (size_t i = 0; i < obsolete->count && !error; i++) {
+	for (size_t i = 0; i < passes->count && !error; i++) {
 		enum store_added ignored;
 		struct rule rule;
 
-		rule_set_get(obsolete, i, &rule);
-		if (rule.action != RULE_PASS || rule.timeout_ms < 0 ||
-		    (!rule_covers(&rule, flow) && (flow->src_len || !guard_lets_in(&rule))))
+		rule_set_get(passes, i, &rule);
+		if (!rule_covers(&rule, flow) && (flow->src_len || !guard_lets_in(&rule))) {
+			if (rule_set_add(&rest, &rule))
+				error = reason_set(reason, -ENOMEM, "not enough memory");
 			continue;
+		}
 		++*count;
-		change_leave_out(equal, rule, true, why);
+		change_leave_out(equal, rule, has(equal->wanted, &rule) ? &equal->diff.updated : &equal->diff.removed,
+				 why);
 		error = change_add(session, &rule, &ignored, reason);
 	}
+	rule_set_close(passes);
+	*passes = rest;
 	return error;
 }
 
-/* Gives up the rule that blocks. False: it stays, as a policy or the rule of another owner does. */
+/* Whether the blocker, or what is new of it, came with this change. */
+static bool is_changed(const struct change_equal *equal, const struct query_block *block)
+{
+	return block->by == QUERY_RULE && has(equal->wanted, &block->rule) && !has(&equal->back, &block->rule);
+}
+
+/* The list had it before. */
+static bool goes_back(const struct change_equal *equal, const struct query_block *block)
+{
+	return is_changed(equal, block) && has(&equal->diff.before, &block->rule);
+}
+
+/* Once for each rule, or a rule that blocks as it was before would never be given up. */
+static int put_back_blocker(struct session *session, struct change_equal *equal, const struct rule *blocker,
+			    struct reason *reason)
+{
+	const struct rule_set *before = &equal->diff.before;
+	enum store_added ignored;
+	struct rule rule;
+
+	rule_set_get(before, rule_set_find(before, blocker), &rule);
+	if (rule_set_add(&equal->back, &rule))
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	rule_set_sort(&equal->back);
+	return change_add(session, &rule, &ignored, reason);
+}
+
+/* Gives up the rule that blocks, or what is new of it. False: it stays, as a policy or the rule of another owner does. */
 static bool give_up_blocker(struct session *session, struct change_equal *equal, const struct query_block *block,
 			    const struct reason *why, int *error, struct reason *reason)
 {
+	const bool is_new = is_changed(equal, block), is_put_back = goes_back(equal, block);
 	enum store_deleted deleted = STORE_NO_SUCH_RULE;
+	struct rule_diff *diff = &equal->diff;
 
 	/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
 	if (block->by != QUERY_RULE ||
@@ -370,8 +405,11 @@ static bool give_up_blocker(struct session *session, struct change_equal *equal,
 	*error = change_give_up(session, &block->rule, &deleted, reason);
 	if (*error || deleted == STORE_NO_SUCH_RULE)
 		return false;
-	change_leave_out(equal, block->rule, false, why);
-	return true;
+	change_leave_out(equal, block->rule, is_put_back ? &diff->updated : is_new ? &diff->added : NULL, why);
+	diff->removed += !is_new && deleted == STORE_DELETED;
+	if (is_put_back)
+		*error = put_back_blocker(session, equal, &block->rule, reason);
+	return !*error;
 }
 
 static int leave_out_for(struct session *session, struct doors (*doors)[2], size_t flow, struct change_equal *equal,
@@ -380,27 +418,36 @@ static int leave_out_for(struct session *session, struct doors (*doors)[2], size
 	const struct guard_flow *guarded = &session->guard->flows[flow];
 	struct change_left_out *left_out = &equal->left_out;
 	bool is_undone, is_first = true, goes_on = true;
+	struct guard_advice advice = {};
 	struct query_block block;
 	char who[BLOCKER_BYTES];
 	int error = 0;
 
-	while (goes_on && !error && !(error = newly_blocks(session, *doors, flow, &block, &is_undone)) &&
-	       block.by != QUERY_NOTHING) {
-		struct guard_advice advice = {};
+	guard_advise(&advice, guarded);
+	while (goes_on && !error) {
 		const __u64 before = left_out->count;
 		struct reason why, ignored;
 		size_t passes = 0;
 
-		guard_advise(&advice, guarded);
-		say_refused(session, guarded, &block, is_undone, &advice, &why);
-		if (is_first)
-			error = put_back_passes(session, equal, &guarded->flow, &why, &passes, reason);
-		is_first = false;
-		goes_on = passes || (!error && give_up_blocker(session, equal, &block, &why, &error, reason));
+		error = store_unread_reason(newly_blocks(session, *doors, flow, &block, &is_undone), reason);
+		if (error || block.by == QUERY_NOTHING)
+			break;
+		say_refused(session, guarded, &block, is_undone, &advice,
+			    goes_back(equal, &block) ? "it stays as it was" : "it is left out", &why);
+		goes_on = is_changed(equal, &block) && give_up_blocker(session, equal, &block, &why, &error, reason);
+		if (!goes_on && !error && is_first) {
+			struct reason stays;
+
+			say_refused(session, guarded, &block, is_undone, &advice, "the pass rule stays", &stays);
+			error = put_back_passes(session, equal, &guarded->flow, &stays, &passes, reason);
+			is_first = false;
+		}
 		if (passes) {
 			doors_close(doors); /* one of these may be a door */
 			memset(*doors, 0, sizeof(*doors));
 		}
+		if (!goes_on && !error)
+			goes_on = passes || give_up_blocker(session, equal, &block, &why, &error, reason);
 		reason_set(before || !left_out->count ? &ignored : &left_out->why, 0, "%s would block %s",
 			   blocker_text(&block, who), guarded->what);
 		if (left_out->count > before)

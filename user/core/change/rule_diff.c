@@ -19,17 +19,23 @@ static __u64 all_owners(const struct rule *present)
 	return present->owners.permanent | present->owners.timed;
 }
 
-/* Keeps the rule as its owner has it, so that it can be put back. Without the owner, or ended: a negative timeout. */
-static int note_obsolete(struct rule_diff *diff, const struct rule *present)
+/* Notes the rule as its owner has it, so that it can be put back. Without the owner, or ended: a negative timeout. */
+static int note(struct rule_diff *diff, const struct rule *present, bool is_obsolete, bool is_updated)
 {
 	const struct rule_owners *owners = &present->owners;
+	const bool is_pass = present->action == RULE_PASS;
 	struct rule own = *present;
+	int error = 0;
 
 	if (!diff->is_alone)
 		own.timeout_ms = owners->permanent & diff->owner ? 0 :
 				 owners->timed & diff->owner     ? owners->timed_ms :
 								   -1;
-	return rule_set_add(&diff->obsolete, &own);
+	if (is_obsolete)
+		error = rule_set_add(&diff->obsolete, &own);
+	if (!error && diff->keeps_before && own.timeout_ms >= 0 && (is_pass ? is_obsolete : is_updated))
+		error = rule_set_add(is_pass ? &diff->passes : &diff->before, &own);
+	return error;
 }
 
 /* 0 is no end. */
@@ -78,7 +84,7 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 	/* The guard may want a pass rule back that ends sooner now. */
 	is_obsolete |= !diff->is_alone && present->action == RULE_PASS && wanted.timeout_ms &&
 		       all_owners(present) & diff->owner;
-	return is_obsolete ? note_obsolete(diff, present) : 0;
+	return note(diff, present, is_obsolete, true);
 }
 
 /* The stored rule is not wanted. */
@@ -90,7 +96,7 @@ static int remove_present(struct rule_diff *diff, const struct rule *present)
 		return 0;
 	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
 	diff->left += !diff->is_alone && others;
-	return note_obsolete(diff, present);
+	return note(diff, present, true, false);
 }
 
 int rule_diff_visit(const struct rule *present, void *context)
@@ -126,7 +132,7 @@ int rule_diff_entry(struct rule_diff *diff, const struct rule *present, bool is_
 	diff->added += !present || present->timeout_ms < 0;
 	diff->updated += present && present->timeout_ms >= 0;
 	keep_wanted(diff);
-	return !is_renewed ? 0 : present ? note_obsolete(diff, present) : rule_set_add(&diff->obsolete, &wanted);
+	return !is_renewed ? 0 : present ? note(diff, present, true, true) : rule_set_add(&diff->obsolete, &wanted);
 }
 
 void rule_diff_end(struct rule_diff *diff)
@@ -142,5 +148,7 @@ void rule_diff_end(struct rule_diff *diff)
 void rule_diff_close(struct rule_diff *diff)
 {
 	rule_set_close(&diff->obsolete);
+	rule_set_close(&diff->passes);
+	rule_set_close(&diff->before);
 	*diff = (struct rule_diff){};
 }

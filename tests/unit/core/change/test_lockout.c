@@ -174,4 +174,79 @@ STORE_TEST(test_a_closed_host)
 			fail_msg("try %zu: %s", i, f->reason.text);
 }
 
+static int note_rule(const struct rule *rule, void *context)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule noted = *rule;
+
+	/* An end is told in hours, rounded up. */
+	noted.timeout_ms = (rule->timeout_ms + 3599999) / 3600000 * 3600000;
+	strcat(strcat(context, rule_format(&noted, text)), "; ");
+	return 0;
+}
+
+/* Only what is new of a list is left out: a rule keeps its end, and a pass rule leaves if a drop rule is at fault. */
+STORE_TEST(test_what_a_list_leaves_out)
+{
+#define PASS "src 192.0.2.1 action pass"
+#define MINE PASS " timeout 2h"
+	/* In `left`, before the rules: how many are added, updated, removed and left out. */
+	static const struct {
+		const char *was[8], *gone, *wanted, *left;
+	} tries[] = {
+		{ { MINE, "list", "src 192.0.2.0/31 timeout 1h" },
+		  NULL,
+		  "src 192.0.2.0/31 timeout 4h",
+		  "0 0 0 1: src 192.0.2.0/31 timeout 1h; src 192.0.2.1 action pass timeout 2h; " },
+		{ { MINE, "list", "src 192.0.2.0/31 timeout 1h comment a" },
+		  NULL,
+		  "src 192.0.2.0/31 timeout 4h comment b",
+		  "0 0 0 1: src 192.0.2.0/31 timeout 1h comment \"a\"; src 192.0.2.1 action pass timeout 2h; " },
+		{ { "list", PASS }, PASS, "src 192.0.2.0/30", "0 0 1 1: " },
+		{ { "list", PASS, "hand", "src 192.0.2.0/30" },
+		  PASS,
+		  "src 192.0.2.9",
+		  "1 0 0 1: src 192.0.2.0/30; src 192.0.2.1 action pass; src 192.0.2.9; " },
+		{ { "list", PASS, "src 192.0.2.0/31 timeout 1h" },
+		  PASS,
+		  "src 192.0.2.0/31 timeout 4h",
+		  "0 0 0 2: src 192.0.2.0/31 timeout 1h; src 192.0.2.1 action pass; " },
+	};
+	struct guard_flow gateway = { .flow = rule_of("src 192.0.2.1"), .what = "the gateway" };
+	const struct guard guard = { .flows = &gateway, .count = 1 };
+	struct session session = { .name = SESSION_NAME_DEFAULT, .store = f->store };
+
+	for (size_t i = 0; i < COUNT(tries); i++) {
+		struct rule_set wanted = {};
+		struct change_equal equal = { .wanted = &wanted, .is_entries = true, .leaves_blockers = true };
+		char left[10 * RULE_TEXT_BYTES] = "";
+		struct rule rule;
+
+		session.owner = STORE_BY_HAND;
+		session.guard = NULL;
+		assert_int_equal(steps(&session, tries[i].was, &f->reason), 0);
+		rule = rule_of(tries[i].wanted);
+		assert_int_equal(rule_set_add(&wanted, &rule), 0);
+		if (tries[i].gone) {
+			rule = rule_of(tries[i].gone);
+			rule.timeout_ms = -1;
+			assert_int_equal(rule_set_add(&wanted, &rule), 0);
+		}
+		session.guard = &guard;
+		assert_int_equal(change_begin(&session, &f->reason), 0);
+		assert_int_equal(change_find_list(&session, "list", &f->reason), 0);
+		if (change_end(&session, change_make_equal(&session, &equal, &f->reason), &f->reason))
+			fail_msg("try %zu: %s", i, f->reason.text);
+		snprintf(left, sizeof(left), "%d %d %d %d: ", (int)equal.diff.added, (int)equal.diff.updated,
+			 (int)equal.diff.removed, (int)equal.left_out.count);
+		assert_int_equal(store_each(f->store, note_rule, left), 0);
+		assert_string_equal(left, tries[i].left);
+		change_equal_close(&equal);
+		rule_set_close(&wanted);
+		session.guard = NULL;
+		assert_int_equal(change_begin(&session, &f->reason), 0);
+		assert_int_equal(change_end(&session, change_clear(&session, &f->reason), &f->reason), 0);
+	}
+}
+
 TEST_MAIN(seed, NULL)
