@@ -372,6 +372,16 @@ bool kernel_is_meant(const struct kernel_where *where, const struct kernel_filte
 	       (is_named != where->is_except || (!where->count && !where->is_except));
 }
 
+/* A filter of another name was there in its place, and only that one was meant. */
+static bool has_taken_another(const struct kernel_taken *taken, size_t count, int ifindex, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (taken[i].attachment.prog_id && taken[i].attachment.ifindex == ifindex &&
+		    strncmp(taken[i].name, name, sizeof(taken[i].name)))
+			return true;
+	return false;
+}
+
 /*
  * Looks anew: a writer may have replaced a filter by one with an older copy of its config, and that one would be missed where
  * its predecessor was taken off.
@@ -390,7 +400,8 @@ static int want_no_more(const struct kernel_where *where, struct kernel_taken **
 			struct kernel_taken lost = { .attachment.ifindex = (int)at->if_index };
 
 			if (!kernel_has_lost_interface(filters, count, i, lost.attachment.ifindex) ||
-			    !kernel_is_meant(where, &filters[i], at->if_name))
+			    !kernel_is_meant(where, &filters[i], at->if_name) ||
+			    has_taken_another(*taken, *taken_count, lost.attachment.ifindex, filters[i].config->name))
 				continue;
 			kernel_want_received(&filters[i], lost.attachment.ifindex, false);
 			strncpy(lost.attachment.interface, at->if_name, sizeof(lost.attachment.interface) - 1);
@@ -421,6 +432,7 @@ int kernel_take_off(const struct kernel_filter *filters, size_t count, const str
 				return -ENOMEM;
 			off = &(*taken)[(*taken_count)++];
 			off->attachment = *attachment;
+			memcpy(off->name, filters[i].config->name, sizeof(off->name));
 			off->error = kernel_detach(&filters[i], attachment, &off->reason);
 		}
 	return want_no_more(where, taken, taken_count);
