@@ -455,7 +455,8 @@ static enum command_status run_lists(const struct invocation *invocation)
 		output_print(json_pack("{s:i, s:i, s:b}", "removed", 0, "left_to_others", 0, "changed", false));
 		return STATUS_DONE;
 	}
-	json_object_set_new(result.answer, "changed", json_true()); /* the list itself, if it has no rules */
+	if (!error)
+		json_object_set_new(result.answer, "changed", json_true()); /* the list itself, if it has no rules */
 	output_print(result.answer);
 	if (error)
 		return command_fail_list(error, &reason);

@@ -142,7 +142,8 @@ static int check_trial(const struct invocation *invocation, const struct session
 	}
 	return is_any ? 0 :
 			reason_set(reason, -EINVAL,
-				   "the filter runs there already, so --confirm has nothing to undo: leave it out");
+				   "'%s' runs the filter '%s' already, so --confirm has nothing to undo: leave it out",
+				   invocation->operands[0], session->name);
 }
 
 /* Sets the deadlines. All get the same tick: by it the watchdog knows the filters of this load. */
@@ -275,7 +276,8 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		}
 	loading->is_changed = is_first || watchdog->sets_monitor_only;
 	for (size_t i = 0; i < session.filters_count; i++) {
-		loading->is_changed |= session.filters[i].state == FILTER_SET_UP;
+		loading->is_changed |= session.filters[i].state == FILTER_SET_UP ||
+				       session.filters[i].state == FILTER_TAKEN_OVER;
 		for (size_t k = 0; k < session.filters[i].kernel.attachments_count; k++)
 			loading->is_changed |= session.filters[i].kernel.attachments[k].is_new;
 	}

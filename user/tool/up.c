@@ -106,6 +106,7 @@ static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface, false);
 	const bool is_there = interfaces_index(interface), was_filtered = attachment;
+	const bool was_outgoing = session_attachment_on(&up->session, interface, true);
 	struct reason reason;
 	int error = 0;
 
@@ -118,9 +119,9 @@ static void bring_interface(struct up *up, const char *interface)
 	} else if (up->session.filters_count) { /* If there is no filter, bring_all() has reported why. */
 		if (was_filtered)
 			command_note_mode(attachment, up->config->load.mode);
-		up->is_changed |= up->config->load.is_outgoing && !session_attachment_on(&up->session, interface, true);
 		error = session_attach(&up->session, interface, up->config->load.mode, up->config->load.is_outgoing,
 				       &reason);
+		up->is_changed |= !error && up->config->load.is_outgoing && !was_outgoing;
 		if (!error)
 			error = leave_outgoing(up, interface, &reason);
 		if (error)
@@ -154,6 +155,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	for (size_t i = 0; i < count; i++) {
 		if (taken[i].error)
 			note_failure(up, command_fail_because(taken[i].error, &taken[i].reason));
+		up->is_changed |= !taken[i].error; /* also where only the mark of a lost program went */
 		if (taken[i].attachment.prog_id)
 			note_interface(up, taken[i].attachment.interface, interface_mode_name(taken[i].attachment.mode),
 				       taken[i].error ? "not taken off" : "taken off");
