@@ -739,6 +739,11 @@ test_lists_add() {
 		2|unknown key .everi.|new $url everi=1h
 		2|must have one of these|new $url --preset cins
 		2|write also country|new --preset country
+		2|no URL and no --preset|new file=/x
+		2|KEY=VALUE|new $url '#foo=1'
+		2|KEY=VALUE|new $url 'every=2h #x'
+		2|control character|"\$(printf 'x]\nurl = http://a/\n[list y')" $url
+		2|control character|new --preset "\$(printf 'cins\nforce = yes')"
 		2|go with lists delete|new $url --dry-run
 	END
 	case_begin "a new list"
@@ -750,6 +755,24 @@ test_lists_add() {
 	assert_fails 2 "there is a list 'new' already" add new "$url"
 	assert_fails 3 'answers 404.*never fetched' add none "http://127.0.0.1:$PLAIN/missing"
 	grep -q '^\[list none\]$' "$STATE/conf" || fail "no section"
+	assert_fails 2 "to fetch it: xdp-cuckoo refresh none --config $STATE/conf" add none "$url"
+	case_begin "two at once"
+	cp "$STATE/conf" "$STATE/before"
+	in_rx flock "$STATE/conf" sh -c 'for _ in $(seq 50); do ! grep -q -e "-> FLOCK" /proc/locks || break; sleep 0.1; done
+		sed "$ a # edited" "$1" >"$1.new" && mv "$1.new" "$1"' sh "$STATE/conf" &
+	until ! in_rx flock -n "$STATE/conf" true; do sleep 0.1; done
+	assert_status 0 add more "$url"
+	wait $!
+	grep -q '^# edited$' "$STATE/conf" || fail "it has written over what the other process has written"
+	case_begin "not a configuration"
+	mkfifo "$STATE/fifo"
+	assert_fails 2 'not a regular file' xc lists add x "$url" --config "$STATE/fifo"
+	cp "$STATE/conf" "$STATE/before"
+	chown nobody:adm "$STATE/conf"
+	assert_fails 3 'must belong to root or to you' add x "$url"
+	chown root:adm "$STATE/conf"
+	assert_fails 3 'another owner or group' add x "$url"
+	diff "$STATE/before" "$STATE/conf" || fail "the configuration has changed"
 	assert_equal "conf" "$(cd "$STATE" && ls conf*)" "files"
 }
 
