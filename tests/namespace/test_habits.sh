@@ -180,7 +180,7 @@ test_names_of_commands() {
 	answers 0 help rules -- '^usage: xdp-cuckoo add RULE'
 	answers 0 rules --help -- '^usage: xdp-cuckoo list'
 	answers 0 help ipset -- '^usage: xdp-cuckoo import FILE'
-	answers 2 add - -- 'xdp-cuckoo import -;'
+	answers 2 add - -- 'xdp-cuckoo import -'
 	answers 0 -h -- '^usage: '
 	answers 0 list -j -- '^\['
 	answers 0 resize 20k -- 'slots'

@@ -75,6 +75,9 @@ int list_read_json(struct list_input *list);
 /* What JSON of an unknown form needs. */
 #define LIST_NAME_JSON "other JSON needs --json-path, or json = in the configuration"
 
+/* Whether a text list may have this line as a rule. */
+bool list_is_rule(const char *line);
+
 /* LIST_P2P or LIST_DSHIELD, if the line is one of these. */
 enum list_format list_range_format(const char *line);
 

@@ -233,23 +233,26 @@ int list_next(struct list_input *list, int (*next)(struct reader *reader))
 	return got;
 }
 
+static int take_none(const struct rule *rule, void *context)
+{
+	(void)rule, (void)context;
+	return 0;
+}
+
 /* A text list may begin with a rule whose comment has a comma and the name of a column: that is no heading of CSV. */
-static bool is_rule(const char *line)
+bool list_is_rule(const char *line)
 {
 	char text[RULE_TEXT_BYTES];
 	struct rule_words words;
 	bool is_quoted = false;
 	struct reason ignored;
-	struct rules rules;
+	struct rule_each each = { .take = take_none, .is_of_file = true };
 	size_t length = 0;
 
 	for (; line[length] && (is_quoted || !strchr("#;", line[length])); length++)
 		is_quoted ^= line[length] == '"';
 	snprintf(text, sizeof(text), "%.*s", (int)length, line);
-	if (rule_words_split(&words, text, &ignored) || rules_parse(&rules, words.word, words.count, false, &ignored))
-		return false;
-	rules_free(&rules);
-	return true;
+	return !rule_words_split(&words, text, &ignored) && !rule_each(&each, words.word, words.count, &ignored);
 }
 
 /* LIST_UNKNOWN: this line does not show the format. */
@@ -263,8 +266,6 @@ static enum list_format format_of(const char *line)
 		return LIST_IPTABLES;
 	if (!*line || *line == '#' || *line == ';')
 		return LIST_UNKNOWN;
-	if (list_range_format(line) && !is_rule(line))
-		return list_range_format(line);
 	if (*line == '[' && (!line[1] || strchr(" \t[{\"", line[1])))
 		return LIST_JSON;
 	if (*line == '{')
@@ -276,7 +277,9 @@ static enum list_format format_of(const char *line)
 	if (line[strcspn(line, " \t")] &&
 	    suggest_has("create|add|-N|-A|--create|--add", line, strcspn(line, " \t"), true))
 		return LIST_IPSET;
-	return list_is_csv_heading(line) && !is_rule(line) ? LIST_CSV : LIST_TEXT;
+	if (list_is_rule(line))
+		return LIST_TEXT;
+	return list_is_csv_heading(line) ? LIST_CSV : list_range_format(line) ? list_range_format(line) : LIST_TEXT;
 }
 
 int list_read(struct list_input *list)

@@ -15,8 +15,15 @@ struct rule_phrase {
 	size_t used;
 };
 
-/* Says what to write for a word of another tool, before `next`, or NULL. -EINVAL; 0: it is none. */
-int rule_foreign_reason(const char *word, const char *next, struct reason *reason);
+/* Says what to write for a word of another tool, before `count` words. -EINVAL; 0: it is none. */
+int rule_foreign_reason(const char *word, const char *const *next, size_t count, struct reason *reason);
+
+/* What to write for a word of another tool: a keyword, or "action NAME". NULL: it is none. */
+const char *rule_synonym(const char *word);
+
+/* The parts of "tcp:443", "tcp/443" and "443/tcp", up to a comma. False: it is none of these. */
+#define RULE_SERVICE_BYTES 32 /* longer than any name in /etc/services */
+bool rule_port_split(const char *word, char protocol[RULE_SERVICE_BYTES], char port[RULE_SERVICE_BYTES]);
 
 /* Whether the word is meant as an address; as a protocol. */
 bool rule_has_address(const char *word);
@@ -26,8 +33,8 @@ bool rule_names_protocol(const char *word);
 int rule_unknown_reason(const struct rule_phrase *phrase, const char *word, const char *next, struct reason *reason);
 
 /*
- * Reads the words of a rule. The phrase points into them. `is_of_file`: refuses several addresses without a keyword, which could be columns of anything. 0; -EINVAL
- * with the reason.
+ * Reads the words of a rule. The phrase points into them. `is_of_file`: refuses several addresses without a keyword, which
+ * could be columns of anything, and reads words of other tools that have one meaning. 0; -EINVAL with the reason.
  */
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
 		     struct reason *reason);

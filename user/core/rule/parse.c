@@ -70,10 +70,6 @@ static const char *advise_address(const char *text)
 {
 	const bool is_number = isdigit((unsigned char)*text);
 
-	if (suggest_has("any|all|anywhere|host|net", text, strlen(text), true))
-		return "; leave it out";
-	if (!strcasecmp(text, "port"))
-		return "; a port is sport or dport";
 	if (strchr(text, ',') || (is_number && strchr(text, '-')))
 		return ": these are several, and one rule has one address; add takes several, and so does a list file";
 	if (*text == '[' && (text[strlen(text) - 1] == ']' || strstr(text, "]/")))
@@ -510,7 +506,9 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 
 	for (*count = 0; text[strspn(text, space)]; ++*count) {
 		char *word = text + strspn(text, space), *end;
-		const bool is_comment = *word == '"' && *count && !strcasecmp(words[*count - 1], "comment");
+		const bool is_comment =
+			*word == '"' && *count &&
+			suggest_has("comment|reason", words[*count - 1], strlen(words[*count - 1]), false);
 
 		end = *word == '"' ? strchr(++word, '"') : word + strcspn(word, space);
 		if (!end)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Words of a rule as keywords and values. An address needs no keyword if it is the source, nor do protocol and action.
- * Several addresses make a list. Other words are refused: unknown_word.c says what to write.
+ * Several addresses make a list. Other words are refused, but for some that files may have: unknown_word.c says what to
+ * write.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "rule/internal.h"
 
 struct phrase_reading {
@@ -76,8 +79,8 @@ static char *keep(struct phrase_reading *reading, const char *text)
 	return strcpy(copy, text);
 }
 
-/* Makes "value,text" of *value. Each text costs its length once. 0; -EINVAL. */
-static int join(struct phrase_reading *reading, const char **value, const char *text)
+/* Makes "value,text" of *value, with this separator. Each text costs its length once. 0; -EINVAL. */
+static int join(struct phrase_reading *reading, const char **value, char separator, const char *text)
 {
 	char *added;
 
@@ -86,7 +89,7 @@ static int join(struct phrase_reading *reading, const char **value, const char *
 	added = *value ? keep(reading, text) : NULL;
 	if (!added)
 		return -EINVAL;
-	added[-1] = ',';
+	added[-1] = separator;
 	reading->list = *value;
 	reading->list_end = reading->phrase->used;
 	return 0;
@@ -111,7 +114,14 @@ static int add_source(struct phrase_reading *reading, const char *word)
 		return fail(reading, "'%s' is the mask of a Cisco router: write ADDRESS/LENGTH", word);
 	if (reading->is_of_file || !reading->may_list)
 		return fail(reading, "'src %.80s': src is given twice; write a rule for each", word);
-	return join(reading, value, word);
+	return join(reading, value, ',', word);
+}
+
+static const char *file_action(const char *word)
+{
+	const char *ours = rule_synonym(word);
+
+	return ours && !rule_keyword(ours) ? ours + strlen("action ") : word;
 }
 
 static int add_next(struct phrase_reading *reading, const char *keyword)
@@ -124,13 +134,74 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 			    "0-21,23-65535 for all but 22",
 			    keyword, value);
 	reading->next += value != NULL;
+	if (value && reading->is_of_file && !strcmp(keyword, "action"))
+		value = file_action(value);
+	if (value && (!strcmp(keyword, "src") || !strcmp(keyword, "dst"))) {
+		const bool is_any = suggest_has("any|all|anywhere", value, strlen(value), true);
+
+		if (is_any && reading->is_of_file && strcasecmp(value, "all"))
+			return 0;
+		if (is_any)
+			return fail(reading, "'%s %s' is no address; leave out both words", keyword, value);
+		if (!strcasecmp(value, "port"))
+			return fail(reading, "'%s port': a port is %cport", keyword, *keyword);
+		if (!strcasecmp(value, "host") || !strcasecmp(value, "net"))
+			return fail(reading, "'%s %s': write %s ADDRESS; leave out '%s'", keyword, value, keyword,
+				    value);
+	}
 	return add(reading, keyword, value);
+}
+
+/* "192.0.2.0 - 192.0.2.255", as whois prints it. 1: the last words are no address and a dash. */
+static int add_end_of_range(struct phrase_reading *reading)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	const char **value = phrase->count ? &phrase->words[phrase->count - 1] : NULL, *last = next_word(reading);
+
+	if (!value || !*value || !last || !rule_has_address(*value) || strpbrk(*value, ",-/"))
+		return 1;
+	reading->next++;
+	return join(reading, value, '-', last);
+}
+
+/*
+ * Words of other tools that have one meaning. Files are read for years: a line that is bad from now on would take its rule
+ * away, and a pass rule that is gone blocks. 1: the word is none of these.
+ */
+static int read_foreign(struct phrase_reading *reading, const char *word)
+{
+	const char *ours = rule_synonym(word), *next = next_word(reading), *equals = strchr(word, '=');
+	const char *behind = next && reading->next + 1 < reading->count ? reading->words[reading->next + 1] : "any";
+	char name[RULE_SERVICE_BYTES], port[RULE_SERVICE_BYTES];
+	int error;
+
+	if (!strcmp(word, "-"))
+		return add_end_of_range(reading);
+	/* "A to B" could be a range. */
+	if (!strcasecmp(word, "to") && find_value(reading->phrase, "src") && strcasecmp(reading->words[0], "from"))
+		return 1;
+	if (ours)
+		return rule_keyword(ours) ? add_next(reading, ours) : add(reading, "action", file_action(word));
+	if (next && ((!strcasecmp(word, "ct") && !strcasecmp(next, "state")) ||
+		     ((!strcasecmp(word, "ip") || !strcasecmp(word, "ip6")) && rule_synonym(next) &&
+		      strlen(next) == strlen("saddr") && rule_has_address(behind))))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : 0, word);
+	if (equals && rule_keyword_of(name) && isalnum((unsigned char)equals[1]))
+		return add(reading, rule_keyword_of(name),
+			   strcasecmp(name, "action") ? equals + 1 : file_action(equals + 1));
+	if (strchr(word, ',') || !rule_port_split(word, name, port))
+		return 1;
+	error = add(reading, "proto", keep(reading, name));
+	return error ? error : add(reading, "dport", keep(reading, port));
 }
 
 static int read_word(struct phrase_reading *reading, const char *word)
 {
 	const bool is_address = rule_has_address(word), has_comma = strchr(word, ',');
+	const char *next = next_word(reading);
 	enum rule_action action;
+	int error;
 
 	/* The fast way for lists of prefixes. */
 	if (isxdigit((unsigned char)*word) && is_address && !has_comma && !strchr(word, '='))
@@ -139,17 +210,24 @@ static int read_word(struct phrase_reading *reading, const char *word)
 		return add_next(reading, rule_keyword(word));
 	if (!rule_action_parse(word, &action))
 		return add(reading, "action", word);
+	if (reading->is_of_file && (error = read_foreign(reading, word)) <= 0)
+		return error;
 	if (is_address && has_comma && reading->is_of_file)
 		return fail(reading,
 			    "'%.80s': write a rule on each line, or name the columns in the first line: src,dport,...",
 			    word);
-	if (rule_foreign_reason(word, next_word(reading), reading->reason))
+	if (rule_foreign_reason(word, reading->words + reading->next, reading->count - reading->next, reading->reason))
 		return -EINVAL;
-	if (rule_names_protocol(word))
-		return add(reading, "proto", word);
+	if (rule_names_protocol(word)) {
+		error = add(reading, "proto", word);
+		/* "tcp 443" */
+		return !error && reading->is_of_file && next && !next[strspn(next, "0123456789,-")] ?
+			       add_next(reading, "dport") :
+			       error;
+	}
 	if (is_address)
 		return add_source(reading, word);
-	return rule_unknown_reason(reading->phrase, word, next_word(reading), reading->reason);
+	return rule_unknown_reason(reading->phrase, word, next, reading->reason);
 }
 
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,

@@ -30,7 +30,7 @@ static const struct synonym {
 	{ "allow|accept|permit", "action pass" },
 };
 
-static const char *find_synonym(const char *word)
+const char *rule_synonym(const char *word)
 {
 	for (size_t i = 0; i < COUNT(synonyms); i++)
 		if (suggest_has(synonyms[i].words, word, strlen(word), false))
@@ -40,7 +40,7 @@ static const char *find_synonym(const char *word)
 
 const char *rule_keyword_of(const char *word)
 {
-	const char *ours = find_synonym(word);
+	const char *ours = rule_synonym(word);
 
 	return rule_keyword(word) ? rule_keyword(word) : ours ? rule_keyword(ours) : NULL;
 }
@@ -63,8 +63,9 @@ bool rule_is_word(const char *word)
 	static const char fillers[] = "counter|and|ip|ip6|th|meta|ct";
 	enum rule_action action;
 
-	return suggest_has(fillers, word, strlen(word), true) || rule_keyword(word) || !rule_action_parse(word, &action) ||
-	       find_synonym(word) || rule_names_protocol(word) || rule_has_address(word);
+	return suggest_has(fillers, word, strlen(word), true) || rule_keyword(word) ||
+	       !rule_action_parse(word, &action) || rule_synonym(word) || rule_names_protocol(word) ||
+	       rule_has_address(word);
 }
 
 /* Words of other tools that no rule has, and what to do. */
@@ -98,74 +99,103 @@ static const struct advice strangers[] = {
 	  "is not a word of a rule: write fragment any; what later fragments do that no rule matches says xdp-cuckoo policy" },
 	{ "vlan", "is no field of a rule: leave it out, VLAN tags do not matter" },
 	{ "ping", "is not a word of a rule: write proto icmp type 8, in IPv6 proto ipv6-icmp type 128" },
-	{ "-",
-	  "is not a word of a rule: lines of standard input are read by: xdp-cuckoo import -; a range is written without spaces, like 192.0.2.1-192.0.2.9 or 80-90" },
-	{ "host", "is the sender or the receiver: write src or dst" },
+	{ "-", "is not a word of a rule: lines of standard input are read by: xdp-cuckoo import -" },
+	{ "to",
+	  "is not a word of a rule: a destination is written dst ADDRESS, a range without spaces, like 192.0.2.1-192.0.2.9" },
+	{ "host|net", "is the sender's or the receiver's: write src ADDRESS or dst ADDRESS, without this word" },
 	{ "any|all|*", "is no address: leave it out; packets that no rule matches: xdp-cuckoo policy" },
 	{ "file", "is no field of a rule: a file is read by: xdp-cuckoo import FILE" },
 	{ "help", "is no field of a rule: write help first: xdp-cuckoo help add" },
 	{ "until", "is no field of a rule: write timeout TIME, from now on, or expires 2026-12-01T00:00Z" },
-	{ "day|days|hour|hours|minute|minutes|second|seconds", "is not a word of a rule: a time is one word, like 1h30m or 2d" },
+	{ "day|days|hour|hours|minute|minutes|second|seconds",
+	  "is not a word of a rule: a time is one word, like 1h30m or 2d" },
 };
 
-/* "tcp:443", "tcp/443" and "443/tcp" as we write it. False: it is none of these. */
-static bool translate_port(const char *word, char text[TRANSLATED_BYTES])
+bool rule_port_split(const char *word, char protocol[RULE_SERVICE_BYTES], char port[RULE_SERVICE_BYTES])
 {
-	char first[32], second[32];
 	const bool is_port_first = isdigit((unsigned char)*word);
 	int end = 0;
 
-	if (sscanf(word, "%31[^:/,]%*1[:/]%31[^:/,]%n", first, second, &end) != 2 || (word[end] && word[end] != ',') ||
-	    !rule_names_protocol(is_port_first ? second : first))
-		return false;
-	snprintf(text, TRANSLATED_BYTES, "proto %s dport %s", is_port_first ? second : first,
-		 is_port_first ? first : second);
-	return true;
+	return sscanf(word, "%31[^:/,]%*1[:/]%31[^:/,]%n", is_port_first ? port : protocol,
+		      is_port_first ? protocol : port, &end) == 2 &&
+	       (!word[end] || word[end] == ',') && rule_names_protocol(protocol);
 }
 
-/* What to write for a word of another tool. False: it is none that can be said, or it is ours. */
+/* What to write for a word of another tool. Empty: nothing is sure. False: it is a word of ours. */
 static bool translate(const char *word, const char *next, char text[TRANSLATED_BYTES])
 {
-	const char *ours = find_synonym(word), *equals = strchr(word, '='), *comma = strchrnul(word, ',');
-	char name[32], port[TRANSLATED_BYTES];
+	const char *ours = rule_synonym(word), *equals = strchr(word, '='), *comma = strchr(word, ',');
+	const bool has_value = next && isalnum((unsigned char)*next) && !strpbrk(next, " {}=");
+	char name[RULE_SERVICE_BYTES], port[RULE_SERVICE_BYTES];
 
-	if (ours) {
-		snprintf(text, TRANSLATED_BYTES, "%s%s%.80s", ours, rule_keyword(ours) && next ? " " : "",
-			 rule_keyword(ours) && next ? next : "");
+	*text = '\0';
+	if (ours && (!rule_keyword(ours) || !next))
+		snprintf(text, TRANSLATED_BYTES, "%s", ours);
+	else if (ours && !strcmp(ours, "comment"))
+		snprintf(text, TRANSLATED_BYTES, "comment \"TEXT\"");
+	else if (ours && has_value && !suggest_has("any|all|anywhere|host|net|port", next, strlen(next), true))
+		snprintf(text, TRANSLATED_BYTES, "%s %.80s", ours, next);
+	if (ours)
 		return true;
-	}
 	snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : 0, word);
 	if (equals && rule_keyword_of(name)) {
-		snprintf(text, TRANSLATED_BYTES, "%s %.80s", rule_keyword_of(name), equals + 1);
+		enum rule_action ignored;
+
+		ours = strcasecmp(name, "action") ? NULL : rule_synonym(equals + 1);
+		if (ours && !rule_keyword(ours))
+			snprintf(text, TRANSLATED_BYTES, "%s", ours);
+		else if (isalnum((unsigned char)equals[1]) && !strpbrk(equals, " {}") &&
+			 (strcasecmp(name, "action") || !rule_action_parse(equals + 1, &ignored)))
+			snprintf(text, TRANSLATED_BYTES, "%s %.80s", rule_keyword_of(name), equals + 1);
 		return true;
 	}
-	if (!*comma)
-		return translate_port(word, text);
+	if (!comma) {
+		if (!rule_port_split(word, name, port))
+			return false;
+		snprintf(text, TRANSLATED_BYTES, "proto %s dport %s", name, port);
+		return true;
+	}
+	if (rule_port_split(word, name, port))
+		return true;
 	/* ipset writes "192.0.2.1,tcp:443,198.51.100.7" for source, port and destination; "A,B" are two sources. */
-	snprintf(port, sizeof(port), "proto tcp dport %.*s", (int)strcspn(comma + 1, ","), comma + 1);
-	if (strspn(comma + 1, "0123456789-") != strcspn(comma + 1, ",") && !translate_port(comma + 1, port))
+	comma++;
+	if (comma[strspn(comma, "0123456789-,")] && !rule_port_split(comma, name, port))
 		return false;
-	comma = strchr(comma + 1, ',');
-	snprintf(text, TRANSLATED_BYTES, "src %.*s %.60s%s%.50s", (int)strcspn(word, ","), word, port,
-		 comma ? " dst " : "", comma ? comma + 1 : "");
+	if (!rule_port_split(comma, name, port)) {
+		strcpy(name, "tcp");
+		snprintf(port, sizeof(port), "%.*s", (int)strcspn(comma, ","), comma);
+	}
+	comma += strcspn(comma, ",");
+	if (*port && (!*comma || rule_has_address(comma)) && !strchr(comma + !!*comma, ','))
+		snprintf(text, TRANSLATED_BYTES, "src %.*s proto %s dport %s%s%.50s", (int)strcspn(word, ","), word,
+			 name, port, *comma ? " dst " : "", comma + !!*comma);
 	return true;
 }
 
-int rule_foreign_reason(const char *word, const char *next, struct reason *reason)
+int rule_foreign_reason(const char *word, const char *const *next, size_t count, struct reason *reason)
 {
 	const char *advice = advice_find(strangers, COUNT(strangers), word, strlen(word), false);
+	const char *value = count > 1 ? next[1] : "";
 	char text[TRANSLATED_BYTES];
 
+	if (!strcmp(word, "-") && count)
+		return fail(reason, "'-': a range is written without spaces, like 192.0.2.1-192.0.2.9 or 80-90");
 	if (advice)
 		return fail(reason, "'%s' %s", word, advice);
 	/* Fields of nft that are other ones here. */
-	if (!strcasecmp(word, "udp") && next && !strcasecmp(next, "length"))
+	if (!strcasecmp(word, "udp") && count && !strcasecmp(*next, "length"))
 		return fail(reason,
 			    "'udp length' is without the IP header; write proto udp length N, of the whole packet");
-	if (!strcasecmp(word, "tcp") && next && !strcasecmp(next, "flags"))
-		return fail(reason, "'tcp flags' of nft means any of them; write proto tcp flags syn,ack/syn,ack for all "
-				    "of them, or a rule for each");
-	return translate(word, next, text) ? fail(reason, "'%.80s' is not a word of a rule; write: %s", word, text) : 0;
+	if (!strcasecmp(word, "tcp") && count && !strcasecmp(*next, "flags") && strpbrk(value, ",{") &&
+	    !strchr(value, '/'))
+		return fail(reason,
+			    "'tcp flags %.40s' of nft means any of them; for all of them write proto tcp flags "
+			    "syn,ack/syn,ack, or else a rule for each",
+			    value);
+	if (!translate(word, count ? *next : NULL, text))
+		return 0;
+	return *text ? fail(reason, "'%.80s' is not a word of a rule; write: %s", word, text) :
+		       fail(reason, "'%.80s' is not a word of a rule; the words of a rule: xdp-cuckoo help add", word);
 }
 
 static int number_reason(const struct rule_phrase *phrase, const char *word, struct reason *reason)

@@ -58,7 +58,7 @@ static const struct {
 	{ "meta l4proto tcp", "'meta' is not a word of a rule: leave it out" },
 	{ "deny from 192.0.2.0/24", "write: action drop" },
 	{ "from 192.0.2.1 to any", "write: src 192.0.2.1" },
-	{ "192.0.2.1 to 192.0.2.9", "write: dst 192.0.2.9" },
+	{ "192.0.2.1 to 192.0.2.9", "a destination is written dst ADDRESS, a range without spaces" },
 	{ "192.0.2.1 for 1h", "write: timeout 1h" },
 	{ "src=192.0.2.1 dport=53", "write: src 192.0.2.1" },
 	{ "192.0.2.1 block", "write: action drop" },
@@ -72,20 +72,26 @@ static const struct {
 	{ "192.0.2.1,udp:53,198.51.100.7", "write: src 192.0.2.1 proto udp dport 53 dst 198.51.100.7" },
 	{ "192.0.2.0 - 192.0.2.9", "a range is written without spaces" },
 	{ "tcp dport { 80, 443 }", "several as A,B" },
-	{ "src any", "leave it out" },
-	{ "src port 53", "a port is sport or dport 53" },
+	{ "src any", "leave out both words" },
+	{ "from any", "help add" },
+	{ "dst net 192.0.2.0/24", "write dst ADDRESS; leave out 'net'" },
+	{ "action=block", "write: action drop" },
+	{ "192.0.2.1,80,443", "help add" },
+	{ "tcp/80,443", "help add" },
+	{ "saddr={192.0.2.1}", "help add" },
+	{ "src port 53", "a port is sport" },
 	{ "192.0.2.1 proto tcp port 443", "write sport or dport" },
 	{ "192.0.2.1 ttl 64", "a rule ends by: timeout TIME" },
 	{ "udp length 100", "without the IP header" },
 	{ "tcp flags syn,ack", "flags syn,ack/syn,ack" },
 	{ "192.0.2.1 ct state new", "for packets that begin something write state new" },
-	{ "192.0.2.1 reason abuse", "write: comment abuse" },
+	{ "192.0.2.1 reason abuse", "write: comment \"TEXT\"" },
 	/* a comment without quotes */
 	{ "192.0.2.1 comment never allow", "quote a comment of several words: comment \"never allow\"" },
 	/* other meanings elsewhere */
 	{ "dst 192.0.2.1 192.0.2.2", "write src 192.0.2.2, or for several destinations" },
 	{ "192.0.2.0 0.0.0.255", "write ADDRESS/LENGTH" },
-	{ "tcp:80,192.0.2.1", "'tcp:80' is not an IPv4 or IPv6 address" },
+	{ "tcp:80,192.0.2.1", "help add" },
 	{ "192.0.2.1,192.0.2.2,tcp:80", "'tcp:80' is not an IPv4 or IPv6 address" },
 	{ "src 192.0.2.1 192.0.2.9", "src is given twice" },
 	{ "203.0.113.5/8", "the network is 203.0.0.0/8" },
@@ -202,6 +208,12 @@ static int count_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
+static int keep_rule(const struct rule *rule, void *context)
+{
+	*(struct rule *)context = *rule;
+	return 0;
+}
+
 TEST(test_words_of_a_file)
 {
 	static const char *const columns[][2] = { { "192.0.2.1", "192.0.2.2" }, { "192.0.2.1,5", NULL } };
@@ -216,6 +228,36 @@ TEST(test_words_of_a_file)
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(rule_each(&each, fine[i], fine[i][1] ? 2 : 1, &reason), 0);
 	assert_int_equal(count, 4);
+}
+
+/* Files have words of other tools that were read once. */
+TEST(test_other_words_of_a_file)
+{
+	static const char *const lines[][2] = {
+		{ "198.51.100.77 allow", "src 198.51.100.77 action pass" },
+		{ "action accept src 192.0.2.1", "src 192.0.2.1 action pass" },
+		{ "saddr 192.0.2.1 deny", "src 192.0.2.1" },
+		{ "ip saddr 192.0.2.1 daddr any tcp 443", "proto tcp src 192.0.2.1 dport 443" },
+		{ "from 192.0.2.1 to 192.0.2.2", "src 192.0.2.1 dst 192.0.2.2" },
+		{ "192.0.2.1 443/tcp action=block", "proto tcp src 192.0.2.1 dport 443" },
+		{ "192.0.2.4 - 192.0.2.5", "src 192.0.2.4/31" },
+		{ "192.0.2.1 reason \"x y\"", "src 192.0.2.1 comment \"x y\"" },
+		{ "192.0.2.1 to 192.0.2.9", NULL },
+		{ "ip saddr any tcp", NULL },
+		{ "192.0.2.1 reject", NULL },
+	};
+	struct rule_words words;
+	struct reason reason;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+	struct rule_each each = { .take = keep_rule, .context = &rule, .is_of_file = true };
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(rule_words_split(&words, lines[i][0], &reason), 0);
+		assert_int_equal(rule_each(&each, words.word, words.count, &reason), lines[i][1] ? 0 : -22);
+		if (lines[i][1])
+			assert_string_equal(rule_format(&rule, text), lines[i][1]);
+	}
 }
 
 /* As many rules as help says, with the longest addresses, in separate words or in one. */
