@@ -12,6 +12,16 @@
 
 #include "lists/internal.h"
 
+static int take_line(struct list_input *list, char *line)
+{
+	struct list_row row;
+	struct reason reason;
+
+	list_row_clear(&row);
+	return rule_split(line, row.words, &row.count, &reason) ? list_refuse(list, "%s", reason.text) :
+								  list_take(list, &row);
+}
+
 int list_read_text(struct list_input *list)
 {
 	/* Most lines are a single IPv4 address; this is the fast way for those. */
@@ -22,19 +32,11 @@ int list_read_text(struct list_input *list)
 		.timeout_ms = list->timeout_ms,
 		.fields = list->is_new_only && list->action != RULE_PASS ? RULE_NEW : 0,
 	};
-	struct list_row row;
-	struct reason reason;
 	int got, error = 0;
 
-	while (!error && (got = list_next(list, reader_next)) > 0) {
-		list_row_clear(&row);
-		if (inet_pton(AF_INET, list->reader.line, &rule.src.v4) == 1)
-			error = list->take(list, &rule);
-		else if (rule_split(list->reader.line, row.words, &row.count, &reason))
-			list_refuse(list, "%s", reason.text);
-		else
-			error = list_take(list, &row);
-	}
+	while (!error && (got = list_next(list, reader_next)) > 0)
+		error = inet_pton(AF_INET, list->reader.line, &rule.src.v4) == 1 ? list->take(list, &rule) :
+										   take_line(list, list->reader.line);
 	return error ? error : got;
 }
 
@@ -150,11 +152,21 @@ static bool is_heading(const char *line)
 	return !strncasecmp(line, "Start\tEnd\t", 10);
 }
 
+/* A bad address, a URL and an IPv4 address written as IPv6 are odd lines of other lists rather than names. */
+static bool has_name(const char *line)
+{
+	const size_t length = strcspn(line, " \t");
+	const size_t colon = strrchr(line, ':') - line, end = length < colon ? length : colon;
+	const bool is_address = strspn(line, "0123456789abcdefABCDEF.:/") >= end && strcspn(line, ".:") < end;
+
+	return !is_address && !strstr(line, "://");
+}
+
 enum list_format list_range_format(const char *line)
 {
 	char ignored[RANGE_BYTES];
 
-	return p2p_range(line, ignored)                         ? LIST_P2P :
+	return p2p_range(line, ignored) && has_name(line)       ? LIST_P2P :
 	       is_heading(line) || dshield_range(line, ignored) ? LIST_DSHIELD :
 								  LIST_UNKNOWN;
 }
@@ -168,13 +180,19 @@ int list_read_ranges(struct list_input *list)
 	while (!error && (got = list_next(list, reader_line)) > 0) {
 		const char *line = list->reader.line + strspn(list->reader.line, " \t\r");
 
-		if (!*line || *line == '#' || (!is_p2p && is_heading(line)))
+		if (!*line || strchr("#;", *line) || (!is_p2p && is_heading(line)))
 			continue;
-		if (is_p2p ? p2p_range(line, range) : dshield_range(line, range))
+		if (is_p2p ? p2p_range(line, range) : dshield_range(line, range)) {
 			error = take_network(list, range, NULL);
-		else
+		} else if (list_is_rule(line)) {
+			/* An odd line, even the first, costs only itself: the others may be plain ones. */
+			list->reader.is_kept = true;
+			got = list_next(list, reader_next);
+			error = got > 0 ? take_line(list, list->reader.line) : got;
+		} else {
 			list_refuse(list, "'%.60s': must be %s", line,
 				    is_p2p ? "NAME:START-END" : "START END BITS, and these agree");
+		}
 	}
 	return error ? error : got;
 }
