@@ -61,6 +61,13 @@ bool list_is_json_path(const char *text)
 	return true;
 }
 
+static void refuse_value(struct json_list *in, const struct json_span *span)
+{
+	in->list->reader.number = span->line;
+	list_refuse(in->list, "'%.*s': no text with an address",
+		    (int)(span->end - span->at < SHOWN_BYTES ? span->end - span->at : SHOWN_BYTES), span->at);
+}
+
 /* An address, prefix or range. What is null is not there. */
 static int take_value(struct json_list *in, const struct json_span *span)
 {
@@ -76,8 +83,7 @@ static int take_value(struct json_list *in, const struct json_span *span)
 		list_row_add(&row, "src", json_string_value(value));
 		error = list_take(list, &row);
 	} else if (!json_is_null(value)) {
-		list_refuse(list, "'%.*s': no text with an address",
-			    (int)(span->end - span->at < SHOWN_BYTES ? span->end - span->at : SHOWN_BYTES), span->at);
+		refuse_value(in, span);
 	}
 	json_decref(value);
 	return error;
@@ -102,6 +108,8 @@ static int walk(struct json_list *in, const struct json_span *span, const char *
 			error = take_value(in, &walk_of.value);
 		else if (strchr("{[", *walk_of.value.at))
 			error = walk(in, &walk_of.value, next);
+		else if (strncmp(walk_of.value.at, "null", 4))
+			refuse_value(in, &walk_of.value);
 	}
 	if (!error)
 		in->rest = walk_of.rest;
