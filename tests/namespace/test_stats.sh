@@ -434,12 +434,14 @@ test_by_source() {
 	assert_fails 1 "no filter 'default'" xc stats --by source
 	xc load vrx >/dev/null
 	xc add 203.0.113.0/24 >/dev/null
+	xc add 198.51.100.7 action monitor >/dev/null
 	assert_fails 2 'leave out --count' xc stats --by source --interval 1s --count 2
 	assert_notes 'no sample' xc stats --by source --interval 1s
 	in_rx "$TOOL" --state "$STATE/store" --json stats --by source --interval 3s --top 2 >"$STATE/sources" &
 	sampling=$!
 	while kill -0 "$sampling" 2>/dev/null; do
-		assert_verdict drop 203.0.113.1 203.0.113.1 203.0.113.1 203.0.113.2 203.0.113.2 203.0.113.3 pass 198.51.100.7
+		assert_verdict drop 203.0.113.1 203.0.113.1 203.0.113.1 203.0.113.2 203.0.113.2 203.0.113.3 \
+			pass 198.51.100.7 198.51.100.7 198.51.100.7 198.51.100.7
 	done
 	wait "$sampling" || fail "status $?"
 	assert_equal '203.0.113.1 203.0.113.2' "$(grep -o '"source": "[^"]*' "$STATE/sources" | cut -d'"' -f4 | xargs)" "sources"

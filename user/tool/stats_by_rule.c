@@ -30,6 +30,7 @@ struct ranking {
 	const struct rule_counts *counts;
 	const struct stats_prefix *prefix; /* NULL: by rule */
 	bool is_sampled;                   /* by source */
+	__u64 samples;                     /* of packets that are dropped, also those that are no IP */
 	struct entry *entry;
 	size_t count, room, top;
 };
@@ -193,8 +194,14 @@ static int take_sample(const struct abi_sample *sample, void *context)
 	const struct sample_view view = sample_view(sample, NULL);
 	struct rule source = { .family = view.flow.family, .src = view.flow.src };
 
+	struct ranking *ranking = context;
+
+	/* What would be dropped has passed. */
+	if ((sample->verdict & ABI_SAMPLE_VERDICT) != VERDICT_DROP)
+		return 0;
+	ranking->samples++;
 	source.src_len = view.has_flow ? rule_address_bits(source.family) : 0;
-	return source.src_len ? put(context, &source, (struct abi_counter){ .packets = 1 }) : 0;
+	return source.src_len ? put(ranking, &source, (struct abi_counter){ .packets = 1 }) : 0;
 }
 
 static int read_samples(const struct invocation *invocation, struct ranking *ranking, struct reason *reason)
@@ -229,19 +236,16 @@ enum command_status stats_by_source(const struct invocation *invocation)
 	int error = read_samples(invocation, &ranking, &reason);
 	json_t *rows = json_array();
 	char text[RULE_TEXT_BYTES];
-	__u64 samples = 0;
 	struct rule rule;
 
 	sort(&ranking);
 	qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
-	for (size_t i = 0; i < ranking.count; i++)
-		samples += ranking.entry[i].count.packets;
 	for (size_t i = 0; i < ranking.count && i < ranking.top; i++) {
 		const struct entry *entry = &ranking.entry[i];
 
 		if (!rule_decode(entry->rule, entry->length, &rule))
 			json_array_append_new(rows, json_pack("{s:f, s:I, s:s}", "percent",
-							      100. * entry->count.packets / samples, "samples",
+							      100. * entry->count.packets / ranking.samples, "samples",
 							      (json_int_t)entry->count.packets, "source",
 							      rule_format(&rule, text) + strlen("src ")));
 	}
@@ -250,8 +254,11 @@ enum command_status stats_by_source(const struct invocation *invocation)
 		json_decref(rows);
 		return command_fail_not_running(invocation->name);
 	}
-	if (!error && !samples)
+	if (!error && !ranking.samples)
 		output_note("no sample of a dropped packet came in this time");
+	else if (!error && !ranking.count)
+		output_note("the %llu samples of dropped packets have no IP source",
+			    (unsigned long long)ranking.samples);
 	return command_answer(error, &reason, rows);
 }
 
