@@ -126,8 +126,16 @@ test_lists_are_deleted() {
 	assert_status 1 publish delete-list worse
 	assert_error "the broker has no list 'worse'"
 	case_begin "the name is used again"
+	redis HSET xc:default:accept stage:worse 1 >/dev/null
 	assert_status 0 publish add 192.0.2.1 --list worse
 	wait_for "the rule" dropped 192.0.2.1
+	case_begin "a deletion that version 8 staged"
+	assert_status 0 publish abort worse
+	assert_equal 0 "$(redis HEXISTS xc:default:accept stage:worse)" "after abort"
+	assert_status 1 publish abort worse
+	redis HSET xc:default:accept stage:worse 1 >/dev/null
+	assert_status 0 publish delete-list worse
+	assert_equal 0 "$(redis HEXISTS xc:default:accept stage:worse)" "after delete-list"
 	case_begin "what went"
 	assert_status 2 publish rename bad worse
 	assert_error 'publish has no rename: import the rules into the new list'

@@ -225,17 +225,23 @@ static enum command_status read_stage(struct publishing *publishing, const char 
 				      struct state_reader *state, struct fleet_position *at)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
+	bool is_kept = false;
 	struct reason reason;
 	int error;
 
 	if (status != STATUS_DONE)
 		return status;
+	if (!is_released)
+		is_kept = functions_unstage_deletion(&publishing->publisher.broker, publishing->publisher.fleet,
+						     publishing->list);
+	if (is_kept)
+		output_note("the list's deletion, which an older version staged, is taken back");
 	error = read_state(&publishing->publisher, staged, state, at, &reason);
 	if (!error && *state->bad.text)
 		return command_fail(STATUS_NO,
 				    "nothing was changed: this version cannot read a rule of the list '%s': %s", staged,
 				    state->bad.text);
-	if (!error && !state->rules.count)
+	if (!error && !state->rules.count && !is_kept)
 		return command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
 	for (size_t i = 0; i < state->rules.count && !error && is_released; i++) {
 		struct rule rule;

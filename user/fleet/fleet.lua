@@ -333,6 +333,8 @@ local function delete(keys, args)
     return false
   end
   redis.call('HSET', keys[2], args[1], args[2])
+  -- Version 8 could stage a deletion by this field, and followers of that version obey it even if the list comes back.
+  redis.call('HDEL', keys[2], 'stage:' .. args[1])
   for bucket = 0, (number_of(head[2], 1, BUCKETS_MAX) or 0) - 1 do
     redis.call('UNLINK', prefix .. 'b:' .. integer(bucket))
   end

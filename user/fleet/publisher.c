@@ -373,6 +373,17 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 			      fleet, is_on ? "on" : "off");
 }
 
+bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list)
+{
+	redisReply *reply;
+	struct reason ignored;
+	int error = connection_ask(&broker->connection, &reply, &ignored, "HDEL xc:%s:accept stage:%s", fleet, list);
+	const bool is_taken_back = !error && reply->type == REDIS_REPLY_INTEGER && reply->integer;
+
+	codec_free(reply);
+	return is_taken_back;
+}
+
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
 		     struct reason *reason)
 {
