@@ -176,5 +176,8 @@ __u64 config_list_hash(const struct config_list *list)
 	hash = hash_text(hash, list->pinned_key);
 	hash = hash_text(hash, list->ca);
 	hash = hash_text(hash, numbers);
+	/* Earlier versions stored its 8000::/1 whole: see add_around_neighbours() of fetch_list.c. */
+	if (list->preset && !strcmp(list->preset->name, "cymru-fullbogonsv6"))
+		hash = hash_text(hash, "around neighbours");
 	return hash ? hash : 1;
 }
