@@ -776,6 +776,15 @@ test_lists_add() {
 	assert_equal "conf" "$(cd "$STATE" && ls conf*)" "files"
 }
 
+test_a_list_that_up_makes_is_a_change() {
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	xc up "$STATE/conf" >/dev/null
+	assert_shows '"changed": false' xc --json up "$STATE/conf"
+	printf '[list made]\nurl = http://127.0.0.1:%s/list\n' "$PLAIN" >>"$STATE/conf"
+	assert_shows '"changed": true' xc --json up "$STATE/conf"
+	assert_shows '"changed": false' xc --json up "$STATE/conf"
+}
+
 # Of a redirect within, it does not matter that the connection is one of an earlier file.
 test_redirects_within_of_several() {
 	fetched

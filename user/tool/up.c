@@ -24,7 +24,7 @@ struct up {
 	bool is_last;               /* the last pass: missing interfaces are an error */
 	bool is_again;              /* a second pass, for interfaces that were missing in the first */
 	json_t *interfaces, *lists; /* the answer: what became of each */
-	size_t renewed;
+	size_t renewed, lists_before;
 	bool is_changed;
 	struct watchdog watchdog;   /* of a change from before a reboot */
 	enum command_status status; /* of the first failure */
@@ -57,15 +57,28 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 	json_array_append_new(up->interfaces, row);
 }
 
+static size_t count_lists(const struct store_lists *lists)
+{
+	size_t count = 0;
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		count += *lists->list[i].name != '\0';
+	return count;
+}
+
 /* What the file does not say has its default, except policies: one more packet must not pass unasked. All is told. */
 static int bring_settings(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
 	struct store_settings settings, wanted = store_settings_kept;
+	struct store_lists lists;
 	int error = store_unread_reason(store_settings(up->session.store, &settings), reason);
 
+	if (!error)
+		error = store_unread_reason(store_lists(up->session.store, &lists), reason);
 	if (error)
 		return error;
+	up->lists_before = count_lists(&lists);
 	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i])
 			wanted.policy[i] = config->policy[i];
@@ -331,6 +344,7 @@ static int bring_up(struct up *up, struct reason *reason)
 		note_failure(up, command_fail_because(error, reason));
 	error = 0;
 	read_lists(up, &stored);
+	up->is_changed |= count_lists(&stored) > up->lists_before;
 	for (size_t i = 0; i < config->lists_count && !error; i++)
 		error = bring_list(up, &config->list[i], &stored, reason);
 	if (error || up->is_last)
