@@ -266,7 +266,8 @@ static enum list_format format_of(const char *line)
 		return LIST_IPTABLES;
 	if (!*line || *line == '#' || *line == ';')
 		return LIST_UNKNOWN;
-	if (*line == '[' && (!line[1] || strchr(" \t[{\"", line[1])))
+	/* "[ blocklist ]" is the odd line of a text. */
+	if (*line == '[' && strchr("[]{\"", line[1 + strspn(line + 1, " \t\r")]))
 		return LIST_JSON;
 	if (*line == '{')
 		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
