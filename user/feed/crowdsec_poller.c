@@ -50,7 +50,7 @@ struct poller {
 	bool needs_whole, sends_all, takes_no_report;
 	bool is_in_doubt; /* the last answer was LARGE */
 	time_t started;
-	__s64 wait_ms; /* after the last answer, which was an error; 0: it was none */
+	__s64 wait_ms;         /* after the last answer, which was an error; 0: it was none */
 	struct reason failure; /* that was noted last */
 };
 

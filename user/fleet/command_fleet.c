@@ -184,8 +184,7 @@ static enum command_status judge_view(const struct fleet_view *view, const char 
 		if (*view->lists[i].broken.text)
 			status = command_fail(STATUS_NO, "list '%s': %s", view->lists[i].name,
 					      view->lists[i].broken.text);
-		else if (!view->lists[i].hosts && view->lists[i].head.rules &&
-			 !fleet_is_staged(view->lists[i].name))
+		else if (!view->lists[i].hosts && view->lists[i].head.rules && !fleet_is_staged(view->lists[i].name))
 			status = command_fail(STATUS_NO, "nobody follows the list '%s'", view->lists[i].name);
 	return status;
 }

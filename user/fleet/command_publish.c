@@ -395,11 +395,11 @@ static const struct verb {
 	enum { LIST_OPTION, LIST_OPERAND, NO_LIST } list; /* where it is named */
 	enum command_status (*run)(struct publishing *publishing);
 } verbs[] = {
-	{ "add", LIST_OPTION, publish_rules },           { "del", LIST_OPTION, publish_rules },
-	{ "batch", LIST_OPTION, publish_batch },         { "import", LIST_OPTION, publish_import },
-	{ "release", LIST_OPERAND, publish_stage_end },  { "abort", LIST_OPERAND, publish_stage_end },
-	{ "resend", LIST_OPTION, publish_resend },       { "panic", NO_LIST, publish_panic },
-	{ "accept", LIST_OPERAND, publish_accept },      { "delete-list", LIST_OPERAND, publish_delete },
+	{ "add", LIST_OPTION, publish_rules },          { "del", LIST_OPTION, publish_rules },
+	{ "batch", LIST_OPTION, publish_batch },        { "import", LIST_OPTION, publish_import },
+	{ "release", LIST_OPERAND, publish_stage_end }, { "abort", LIST_OPERAND, publish_stage_end },
+	{ "resend", LIST_OPTION, publish_resend },      { "panic", NO_LIST, publish_panic },
+	{ "accept", LIST_OPERAND, publish_accept },     { "delete-list", LIST_OPERAND, publish_delete },
 };
 
 /* Fills in list and directory. */

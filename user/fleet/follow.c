@@ -305,7 +305,8 @@ static void note_state(struct following *following, const struct follow_message 
 	if (*following->text)
 		reason_set(why, 0, "list '%s': %s", list->name, following->text);
 	else
-		reason_set(why, 0, "list '%s': %s: %s", list->name, follow_states[told].name, follow_states[told].about);
+		reason_set(why, 0, "list '%s': %s: %s", list->name, follow_states[told].name,
+			   follow_states[told].about);
 	if (!list->is_held) /* it said why, and tries again */
 		say(following, why->text);
 }

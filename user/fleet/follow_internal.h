@@ -47,10 +47,10 @@ enum follow_state {
 	FOLLOW_WIPED, /* the order until here is that of enum log_head */
 	FOLLOW_GAP,
 	FOLLOW_DIVERGED,
-	FOLLOW_OLDER,   /* the broker went on from an epoch before the host's, as after the restore of a backup */
-	FOLLOW_LEAVING, /* the broker no longer has it, and the host may delete it */
-	FOLLOW_NEW,     /* never read before, or not all of its refused rules are known */
-	FOLLOW_BROKEN,  /* what the broker has of it cannot be read */
+	FOLLOW_OLDER,     /* the broker went on from an epoch before the host's, as after the restore of a backup */
+	FOLLOW_LEAVING,   /* the broker no longer has it, and the host may delete it */
+	FOLLOW_NEW,       /* never read before, or not all of its refused rules are known */
+	FOLLOW_BROKEN,    /* what the broker has of it cannot be read */
 	FOLLOW_OF_READER, /* the others only the applier finds: */
 	FOLLOW_HELD = FOLLOW_OF_READER, /* a resync was refused: it would drop too much */
 	FOLLOW_TAKEN,                   /* the store has a list of this name that is not from the fleet */

@@ -217,8 +217,8 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	const char *until;
 	redisReply *reply;
 	__s64 until_ms;
-	int error = connection_ask(&reader->broker.connection, &reply, reason,
-				   "HGET xc:%s:accept %s", reader->start->fleet, list->name);
+	int error = connection_ask(&reader->broker.connection, &reply, reason, "HGET xc:%s:accept %s",
+				   reader->start->fleet, list->name);
 
 	if (error)
 		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;

@@ -320,9 +320,12 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 	if (output_is_narrow()) {
 		const char *fed = command_not_fed(list, feed, text);
 
-		return json_pack("{s:s, s:I, s:I, s:o, s:o}", "list", list->name, "rules", list->rules, "only_here", only, "hit",
-				 view->has_hits ? json_integer(hit) : json_string("unknown"), "source",
-				 json_sprintf("%s%s%s%s", !fed ? "" : *fed == 'n' ? "never fed; " : "not fed ",
+		return json_pack("{s:s, s:I, s:I, s:o, s:o}", "list", list->name, "rules", list->rules, "only_here",
+				 only, "hit", view->has_hits ? json_integer(hit) : json_string("unknown"), "source",
+				 json_sprintf("%s%s%s%s",
+					      !fed        ? "" :
+					      *fed == 'n' ? "never fed; " :
+							    "not fed ",
 					      fed && *fed != 'n' ? fed : "", fed && *fed != 'n' ? "; " : "",
 					      *feed->why ? feed->why : list->source));
 	}

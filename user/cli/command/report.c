@@ -183,8 +183,7 @@ static void report_jit(void)
 		int value;
 		const char *cost;
 	} settings[] = {
-		{ "bpf_jit_enable", 0,
-		  "the kernel does not compile programs, and a packet costs many times as much" },
+		{ "bpf_jit_enable", 0, "the kernel does not compile programs, and a packet costs many times as much" },
 		{ "bpf_jit_harden", 2, "compiled programs are hardened, and a packet costs about twice as much" },
 	};
 	static bool is_told;

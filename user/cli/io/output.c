@@ -232,7 +232,8 @@ static void print_rows(const json_t *rows, int indent)
 	}
 	for (; last < COLUMNS_MAX && widths[last]; last++)
 		whole += widths[last] + (last ? 2 : 0);
-	if (output.cuts && is_flat && whole > columns && columns && last-- && widths[last] - (whole - columns) >= CUT_LEAST) {
+	if (output.cuts && is_flat && whole > columns && columns && last-- &&
+	    widths[last] - (whole - columns) >= CUT_LEAST) {
 		widths[last] -= whole - columns;
 		whole = columns;
 	}

@@ -155,7 +155,8 @@ static int check_rules(struct import *import, const struct list_input *list, boo
 }
 
 /* After an error the file is closed. */
-static int open_file(const struct import_options *options, const char *path, struct reader *reader, struct reason *reason)
+static int open_file(const struct import_options *options, const char *path, struct reader *reader,
+		     struct reason *reason)
 {
 	int error = reader_open(reader, path);
 

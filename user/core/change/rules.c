@@ -206,7 +206,8 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 		return error;
 	error = is_back ? store_put_back(session->store, rule, added) :
 			  store_put(session->store, rule, session->owner, added);
-	if (!error && !is_back && session->notes_adder && session->owner == STORE_BY_HAND && *added != STORE_UNCHANGED) {
+	if (!error && !is_back && session->notes_adder && session->owner == STORE_BY_HAND &&
+	    *added != STORE_UNCHANGED) {
 		const struct store_addition addition = { .second = time(NULL), .user = session->adder };
 
 		error = store_addition_put(session->store, rule, &addition);

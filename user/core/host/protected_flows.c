@@ -488,7 +488,8 @@ int guard_open_for(const struct rule *only, struct guard *guard, const char *sta
 	if (!error)
 		error = guard_peers(guard, &peers.name_servers, own, guard_name_server);
 	for (size_t i = 0; i < peers.bgp.count && !error; i++)
-		error = guard_session(guard, &peers.bgp.connection[i], true, "the BGP session with", "the BGP peer", own);
+		error = guard_session(guard, &peers.bgp.connection[i], true, "the BGP session with", "the BGP peer",
+				      own);
 	if (!error)
 		error = guard_servers(guard, &peers.bgp_servers, true, own);
 	if (!error)

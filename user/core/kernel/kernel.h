@@ -248,7 +248,7 @@ struct kernel_where {
 struct kernel_taken {
 	struct kernel_attachment attachment;
 	char name[ABI_NAME_BYTES]; /* of the filter */
-	int error; /* it is still there */
+	int error;                 /* it is still there */
 	struct reason reason;
 };
 

@@ -215,8 +215,9 @@ TEST(test_odd_files)
 	assert_reads(nft_nul, sizeof(nft_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
 	assert_reads(nft_later_nul, sizeof(nft_later_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
 	assert_reads("{", 1, "", "2: '': not JSON as nft -j writes it; not all of it was read\n");
-	assert_reads("{\n}", 3, "", "1: not JSON as nft -j writes it: no member \"nftables\"; other JSON "
-				"needs --json-path, or json = in the configuration\n");
+	assert_reads("{\n}", 3, "",
+		     "1: not JSON as nft -j writes it: no member \"nftables\"; other JSON "
+		     "needs --json-path, or json = in the configuration\n");
 	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
 }
 
@@ -399,9 +400,10 @@ TEST(test_rules_of_nft_that_are_none)
 			"[{\"match\":null}," OVER
 			"]") "," RULE("[{\"limit\":{\"rate\":\"x\",\"inv\":true}},{\"drop\":null}]") "]}";
 
-	assert_reads(list, sizeof(list) - 1, "",
-		     "1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n"
-		     "1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n");
+	assert_reads(
+		list, sizeof(list) - 1, "",
+		"1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n"
+		"1: chain 'c', rule with handle 0: limits of nft are not read; write: xdp-cuckoo add RULE rate N/s\n");
 }
 
 /* A file may have two documents of nft. Anything after them is refused, not ignored. */
@@ -423,7 +425,7 @@ TEST(test_documents_of_nft)
 		     "2: '': not JSON as nft -j writes it; not all of it was read\n");
 	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n",
 		     "2: not JSON as nft -j writes it: no member \"nftables\"; other JSON "
-				"needs --json-path, or json = in the configuration\n");
+		     "needs --json-path, or json = in the configuration\n");
 	/* A byte order mark, where --format names the format. */
 	read = read_bytes(LIST_NFT, 0, marked, sizeof(marked) - 1);
 	assert_string_equal(read.rules, "src 192.0.2.1\n");
@@ -476,11 +478,12 @@ static const struct {
 TEST(test_json_by_a_path)
 {
 	char deep[2 * 33 + 1] = "";
-	static const char *const wrong[] = { "", "a", ".", "..a", ".a[", ".a[0]", ".a]", ".a.", ".a[]b", ".a .", "a[]", ".\"a\"" };
+	static const char *const wrong[] = { "",    "a",   ".",     "..a",  ".a[", ".a[0]",
+					     ".a]", ".a.", ".a[]b", ".a .", "a[]", ".\"a\"" };
 
 	for (size_t i = 0; i < COUNT(documents); i++) {
-		struct read_list read = read_json(documents[i].json, LIST_UNKNOWN, 0, documents[i].list,
-						  strlen(documents[i].list));
+		struct read_list read =
+			read_json(documents[i].json, LIST_UNKNOWN, 0, documents[i].list, strlen(documents[i].list));
 
 		assert_string_equal(read.rules, documents[i].rules);
 		assert_string_equal(read.refused, documents[i].refused);
