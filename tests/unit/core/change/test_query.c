@@ -85,6 +85,8 @@ static void ask(const struct rule *asked, enum query_packets packets)
 	struct query_finding finding = {};
 	struct rule set = *asked, rule, whole;
 
+	/* Nobody knows of a sent packet whether it begins something. */
+	assert_false(packets == QUERY_SENT && query.fields & RULE_NEW);
 	assert_int_equal(query_test(store, &query, &rule), best == 4 ? -ENOENT : 0);
 	assert_true(best == 4 || (rank_of(&rule) == best && rule_covers(&rule, &query) && rule.timeout_ms >= 0));
 	assert_int_equal(query_test_owned(store, 1, asked, packets, &rule), owned == 4 ? -ENOENT : 0);

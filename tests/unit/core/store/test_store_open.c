@@ -39,6 +39,17 @@ DIRECTORY_TEST(test_makes_directories)
 	assert_int_equal(mode_of(data), 0600);
 }
 
+DIRECTORY_TEST(test_two_stores_at_once)
+{
+	struct store *other;
+	char dir[64];
+
+	open_store(f, STORE_WRITE);
+	snprintf(dir, sizeof(dir), "%s/other", f->top);
+	assert_int_equal(store_open(dir, STORE_WRITE, &other, &f->reason), 0);
+	store_close(other);
+}
+
 DIRECTORY_TEST(test_directory_is_a_file)
 {
 	close(creat(f->dir, 0600));
