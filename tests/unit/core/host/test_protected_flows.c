@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unit/test.h"
@@ -447,6 +448,9 @@ HOST_TEST(test_ssh_session)
 		{ "::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22",
 		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22 state new",
 		  "this SSH session, from 203.0.113.9" },
+		{ "203.0.113.9 65535 192.0.2.1 65535",
+		  "proto tcp src 203.0.113.9 sport 65535 dst 192.0.2.1 dport 65535 state new",
+		  "this SSH session, from 203.0.113.9" },
 		{ "", NULL, NULL },
 		{ "203.0.113.9 50000 192.0.2.1", NULL, NULL },
 		{ "203.0.113.9 50000 2001:db8::1 22", NULL, NULL },
@@ -613,6 +617,53 @@ TEST(test_special)
 		if (what)
 			assert_string_equal(what, specials[i].what);
 	}
+}
+
+TEST(test_servers_of_files)
+{
+	static const struct {
+		const char *address;
+		unsigned int port;
+		const char *what;
+	} wanted[] = {
+		{ "192.0.2.10", 443, "the server of the list 'a'," },    { "192.0.2.11", 8080, "the server of the list 'b'," },
+		{ "2001:db8::10", 444, "the server of the list 'c'," },  { "192.0.2.14", 80, "the server of the list 'c'," },
+		{ "192.0.2.15", 65535, "the server of the list 'new'," },
+	};
+	const struct timespec old = { .tv_sec = time(NULL) - HOST_SERVERS_S - 1000 }, times[] = { old, old };
+	struct host_connections before = {}, servers = {};
+	char dir[] = "/tmp/servers.XXXXXX", path[64];
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(host_find_servers(dir, &before), 0);
+	snprintf(path, sizeof(path), "%s/name", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/name/" HOST_SERVERS_FILE "old", dir);
+	write_file(path, "192.0.2.16 443");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	snprintf(path, sizeof(path), "%s/name/" HOST_SERVERS_FILE "new", dir);
+	write_file(path, "192.0.2.15 65536 192.0.2.15 0 127.0.0.1 443 192.0.2.15 65535");
+	snprintf(path, sizeof(path), "%s/conf", dir);
+	write_file(path, "[list a]\nurl = https://192.0.2.10/x:1/y@192.0.2.99\nfile = http://192.0.2.98/\n"
+			 "[list b]\nurl = http://user@192.0.2.11:8080?x\n[list  c]\nsha256-url = https://[2001:db8::10]:444#x\n"
+			 "url = http://192.0.2.14\n[list d]\nurl = https://127.0.0.1/x\n[list e]\nurl = https://example.org/\n"
+			 "[filter]\nurl = http://192.0.2.97/\n");
+	host_also_read(path);
+	assert_int_equal(host_find_servers(dir, &servers), 0);
+	host_also_read(NULL);
+	assert_int_equal(servers.count, before.count + COUNT(wanted));
+	for (size_t i = 0; i < COUNT(wanted); i++) {
+		const struct host_connection *server = &servers.connection[before.count + i];
+		struct host_address address;
+
+		assert_true(host_read_address(wanted[i].address, &address) && host_is_same(&server->peer, &address));
+		assert_int_equal(ntohs(server->peer_port), wanted[i].port);
+		assert_string_equal(server->what, wanted[i].what);
+	}
+	free(before.connection);
+	free(servers.connection);
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	assert_int_equal(system(path), 0);
 }
 
 static int show_flows(void)
