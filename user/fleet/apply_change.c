@@ -215,7 +215,8 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 	before = list->rules = lists.list[store_lists_find(&lists, list->name)].rules;
 	if (list->is_over)
 		return say_over_limit(apply, list, reason);
-	/* A whole state names what stays, and nothing that is to be deleted. */
+	/* Of a rule that came and went, only the last word counts. A whole state names what stays, and nothing that is to be deleted. */
+	rule_set_sort(changes);
 	for (size_t i = 0; list->is_whole && i < changes->count; i++) {
 		struct rule rule;
 

@@ -158,8 +158,12 @@ static bool has_name(const char *line)
 	const size_t length = strcspn(line, " \t");
 	const size_t colon = strrchr(line, ':') - line, end = length < colon ? length : colon;
 	const bool is_address = strspn(line, "0123456789abcdefABCDEF.:/") >= end && strcspn(line, ".:") < end;
+	char first[32];
 
-	return !is_address && !strstr(line, "://");
+	/* Nor is a line of a text, with a comment. */
+	snprintf(first, sizeof(first), "%.*s", (int)end, line);
+	return !is_address && !strstr(line, "://") && strcspn(line, "#;\"") > colon &&
+	       (strchr(first, '.') || !rule_is_word(first));
 }
 
 enum list_format list_range_format(const char *line)
@@ -184,8 +188,8 @@ int list_read_ranges(struct list_input *list)
 			continue;
 		if (is_p2p ? p2p_range(line, range) : dshield_range(line, range)) {
 			error = take_network(list, range, NULL);
-		} else if (list_is_rule(line)) {
-			/* An odd line, even the first, costs only itself: the others may be plain ones. */
+		} else if (!line[strcspn(line, " \t#;")] && strpbrk(line, ".:") && list_is_rule(line)) {
+			/* An odd line, even the first, costs only itself: the others may be addresses, but no words. */
 			list->reader.is_kept = true;
 			got = list_next(list, reader_next);
 			error = got > 0 ? take_line(list, list->reader.line) : got;

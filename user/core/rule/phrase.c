@@ -164,6 +164,14 @@ static int add_end_of_range(struct phrase_reading *reading)
 	return join(reading, value, '-', last);
 }
 
+static bool has_come(const struct phrase_reading *reading, const char *word)
+{
+	for (size_t i = 0; i < reading->next; i++)
+		if (!strcasecmp(reading->words[i], word))
+			return true;
+	return false;
+}
+
 /*
  * Words of other tools that have one meaning. Files are read for years: a line that is bad from now on would take its rule
  * away, and a pass rule that is gone blocks. 1: the word is none of these.
@@ -178,16 +186,16 @@ static int read_foreign(struct phrase_reading *reading, const char *word)
 	if (!strcmp(word, "-"))
 		return add_end_of_range(reading);
 	/* "A to B" could be a range. */
-	if (!strcasecmp(word, "to") && find_value(reading->phrase, "src") && strcasecmp(reading->words[0], "from"))
+	if (!strcasecmp(word, "to") && find_value(reading->phrase, "src") && !has_come(reading, "from"))
 		return 1;
 	if (ours)
 		return rule_keyword(ours) ? add_next(reading, ours) : add(reading, "action", file_action(word));
 	if (next && ((!strcasecmp(word, "ct") && !strcasecmp(next, "state")) ||
-		     ((!strcasecmp(word, "ip") || !strcasecmp(word, "ip6")) && rule_synonym(next) &&
-		      strlen(next) == strlen("saddr") && rule_has_address(behind))))
+		     ((!strcasecmp(word, "ip") || !strcasecmp(word, "ip6")) &&
+		      (!strcasecmp(next, "saddr") || !strcasecmp(next, "daddr")) && rule_has_address(behind))))
 		return 0;
 	snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : 0, word);
-	if (equals && rule_keyword_of(name) && isalnum((unsigned char)equals[1]))
+	if (equals && rule_keyword_of(name) && (isalnum((unsigned char)equals[1]) || equals[1] == ':'))
 		return add(reading, rule_keyword_of(name),
 			   strcasecmp(name, "action") ? equals + 1 : file_action(equals + 1));
 	if (strchr(word, ',') || !rule_port_split(word, name, port))

@@ -331,8 +331,9 @@ int store_commit(struct store *store)
 
 	if (store->is_changed || store->lists.is_changed)
 		store->meta.schema = STORE_SCHEMA;
-	/* With a copy, the filter keeps the generation of the store that there is. */
-	store->meta.generation += store->is_changed && !store->is_copy;
+	/* No store has the generation of a changed copy: the first command that can write makes the filter equal again. */
+	if (store->is_changed)
+		store->meta.generation = store->is_copy ? store->meta.generation | 1ULL << 63 : store->meta.generation + 1;
 	if (store->is_changed || store->lists.is_changed || store->is_pushed || is_stale) {
 		store_clock_record(&store->clock, &store->meta);
 		error = environment_write_error(store->env, store_meta_save(store, store->write, &store->meta));
