@@ -459,7 +459,8 @@ static enum command_status run_publish(const struct invocation *invocation)
 		verb++;
 	if (verb == end && !strcmp(invocation->operands[0], "rename"))
 		return command_fail(STATUS_USAGE, "publish has no rename: import the rules into the new list, write it "
-						  "into `lists` of all hosts, then publish delete-list");
+						  "into `lists` of all hosts, wait until fleet status shows as many hosts for "
+						  "it as for the old one, then publish delete-list");
 	if (verb == end)
 		return command_fail_choices("publish", invocation->operands[0],
 					    "add|del|batch|import|release|abort|resend|panic|accept|delete-list");
