@@ -28,6 +28,18 @@ int table_reach(struct table *table, __u64 slot)
 	return error;
 }
 
+FLOW_INLINE int reach_key(struct table *table, struct bucket_layout layout, const struct hash_value *key)
+{
+	const struct bucket_pair pair = core_pair(table, layout, key);
+
+	return core_reach_pair(table, layout, &pair);
+}
+
+int table_reach_key(struct table *table, const struct hash_value *key)
+{
+	return CORE_CALL(reach_key, table, key);
+}
+
 int table_reach_buckets(struct table *table)
 {
 	if (table->reach && !table->has_buckets && table->reach(table, 0, 0))
@@ -86,12 +98,12 @@ int table_build(struct table *table, const struct table_entry *entries, size_t c
 
 #define MARK_BITS 64
 
-FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
-			  const struct bucket_pair *pair, __u64 tag, __u64 *kept, struct table_place *claimed)
+FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket, __u32 fingerprint,
+			  __u64 tag, __u64 *kept, struct table_place *claimed)
 {
 	struct table_place place = { bucket, 0 };
 
-	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place); place.slot++) {
+	for (; core_find_entry(table, layout, place, fingerprint, tag, &place); place.slot++) {
 		const __u64 at = table_slot(layout, place), bit = 1ULL << at % MARK_BITS;
 
 		if (kept[at / MARK_BITS] & bit)
@@ -138,8 +150,8 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 
 		if (i + CORE_AHEAD < count)
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
-		if (claim_in(table, layout, pair.first, &pair, entry.key.tag, kept, &place) ||
-		    claim_in(table, layout, pair.second, &pair, entry.key.tag, kept, &place)) {
+		if (claim_in(table, layout, pair.first, pair.fingerprint, entry.key.tag, kept, &place) ||
+		    claim_in(table, layout, pair.second, pair.fingerprint ^ layout.side, entry.key.tag, kept, &place)) {
 			*retimed += retime(table, layout, place, &entry);
 			continue;
 		}

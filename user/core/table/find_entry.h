@@ -23,12 +23,20 @@ FLOW_INLINE struct bucket_layout core_exact(void)
 	 (table)->format == BUCKET_16 ? function(table, bucket_layout(BUCKET_16), ##__VA_ARGS__) : \
 	 (table)->format == BUCKET_32 ? function(table, bucket_layout(BUCKET_32), ##__VA_ARGS__) : \
 	 (table)->format == BUCKET_8  ? function(table, bucket_layout(BUCKET_8), ##__VA_ARGS__) : \
-					function(table, bucket_layout(BUCKET_17), ##__VA_ARGS__))
+	 (table)->format == BUCKET_17 ? function(table, bucket_layout(BUCKET_17), ##__VA_ARGS__) : \
+					function(table, bucket_layout(BUCKET_ADDRESS), ##__VA_ARGS__))
 
 FLOW_INLINE struct bucket_pair core_pair(const struct table *table, struct bucket_layout layout,
 					 const struct hash_value *key)
 {
-	return bucket_pair(key->hash, table->geometry, layout);
+	return layout.side ? address_pair(key->hash, table->geometry, table->reciprocal) :
+			     bucket_pair(key->hash, table->geometry, layout);
+}
+
+/* The other bucket of an entry, where its fingerprint is this one ^ layout.side. */
+FLOW_INLINE __u32 core_other(const struct table *table, struct bucket_layout layout, __u32 bucket, __u32 fingerprint)
+{
+	return bucket ^ bucket_step(fingerprint & ~layout.side, table->geometry.step_shift);
 }
 
 /* Map a bucket, its records and its counters before their first use; or both buckets of a key. 0 or -ENOMEM. */
@@ -100,7 +108,8 @@ FLOW_INLINE bool core_find_key(const struct table *table, struct bucket_layout l
 			       __u64 tag, struct table_place *place)
 {
 	return core_find_entry(table, layout, (struct table_place){ pair->first, 0 }, pair->fingerprint, tag, place) ||
-	       core_find_entry(table, layout, (struct table_place){ pair->second, 0 }, pair->fingerprint, tag, place);
+	       core_find_entry(table, layout, (struct table_place){ pair->second, 0 }, pair->fingerprint ^ layout.side,
+			       tag, place);
 }
 
 FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layout, const struct hash_value *key,
@@ -109,7 +118,7 @@ FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layou
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
 
-	if (!layout.has_records)
+	if (!layout.has_records && !layout.side)
 		return bucket_match(table_bucket(table, layout, pair.first), layout, pair.fingerprint,
 				    table->prefixes) |
 		       bucket_match(table_bucket(table, layout, pair.second), layout, pair.fingerprint,

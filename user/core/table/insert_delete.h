@@ -16,7 +16,9 @@
 FLOW_INLINE int core_open(struct table *table, struct bucket_layout layout, struct bucket_geometry geometry,
 			  const struct table_memory *memory)
 {
-	*table = (struct table){ .geometry = geometry, .memory = *memory };
+	*table = (struct table){ .geometry = geometry,
+				 .memory = *memory,
+				 .reciprocal = address_reciprocal(geometry.buckets) };
 	if (!layout.lane_bits)
 		table->prefixes = semisort_prefixes();
 	table->search = malloc(sizeof(*table->search));
@@ -44,6 +46,7 @@ FLOW_INLINE __u64 core_count(const struct table *table, struct bucket_layout lay
 FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, const struct hash_value *key, __u32 end)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
+	__u32 fingerprint = pair.fingerprint;
 	struct table_place place;
 	int error = core_reach_pair(table, layout, &pair);
 
@@ -57,7 +60,9 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, co
 			return error;
 		core_move_path(table, layout, at, &place);
 	}
-	table_publish(table, layout, place, pair.fingerprint, abi_record(key->tag, end));
+	if (place.bucket != pair.first)
+		fingerprint ^= layout.side;
+	table_publish(table, layout, place, fingerprint, abi_record(key->tag, end));
 	table->used++;
 	return 0;
 }
@@ -66,10 +71,11 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, co
 FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout layout, struct table_place place,
 				__u32 fingerprint, __u64 tag, struct table_place *twin)
 {
-	const __u32 other = place.bucket ^ bucket_step(fingerprint, table->geometry.step_shift);
+	const __u32 other = core_other(table, layout, place.bucket, fingerprint);
 
 	*twin = (struct table_place){ other, 0 };
-	if (other != place.bucket && core_find_entry(table, layout, *twin, fingerprint, tag, twin))
+	if ((other != place.bucket || layout.side) &&
+	    core_find_entry(table, layout, *twin, fingerprint ^ layout.side, tag, twin))
 		return true;
 	if (bucket_bits(layout) <= 64)
 		return false;
@@ -109,7 +115,7 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout, co
 		return error;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
-	core_erase(table, layout, place, pair.fingerprint, key->tag);
+	core_erase(table, layout, place, table_load(table, layout, place), key->tag);
 	return 0;
 }
 

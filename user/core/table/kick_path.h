@@ -63,7 +63,7 @@ FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, co
 			return at;
 		for (unsigned int slot = 0; slot < layout.slots; slot++) {
 			const __u32 fingerprint = bucket_get(bucket, layout, slot, table->prefixes);
-			const __u32 child = number ^ bucket_step(fingerprint, table->geometry.step_shift);
+			const __u32 child = core_other(table, layout, number, fingerprint);
 
 			if (search->count < TABLE_SEARCH_NODES && !core_is_on_path(search, at, child))
 				core_push(table, layout, child, at, slot);

@@ -140,7 +140,7 @@ FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layou
 {
 	struct abi_counter *counter = table->memory.counter;
 
-	if (!layout.has_records || !counter)
+	if (!(layout.has_records || layout.side) || !counter)
 		return;
 	table_move_word(&counter[table_slot(layout, from)].packets, &counter[table_slot(layout, to)].packets);
 	table_move_word(&counter[table_slot(layout, from)].bytes, &counter[table_slot(layout, to)].bytes);
@@ -150,7 +150,7 @@ FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layou
 FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout, struct table_place place,
 			       __u32 fingerprint, __u64 record)
 {
-	if (layout.has_records && table->memory.counter)
+	if ((layout.has_records || layout.side) && table->memory.counter)
 		table_reset_count(&table->memory.counter[table_slot(layout, place)]);
 	if (layout.has_records)
 		__atomic_store_n(table_record(table, layout, place), record, __ATOMIC_RELEASE);
@@ -177,7 +177,7 @@ static inline void table_announce(struct table *table)
 FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout, struct table_place from,
 			    struct table_place to)
 {
-	table_publish(table, layout, to, table_load(table, layout, from),
+	table_publish(table, layout, to, table_load(table, layout, from) ^ layout.side,
 		      layout.has_records ? *table_record(table, layout, from) : 0);
 	table_announce(table);
 	table_store(table, layout, from, 0);

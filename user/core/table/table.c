@@ -46,6 +46,13 @@ __u64 table_slots_for(__u64 rules)
 	return slots;
 }
 
+__u64 table_address_slots_for(__u64 rules)
+{
+	const __u64 slots = table_slots_for(rules);
+
+	return slots > TABLE_ADDRESS_SLOTS_MIN ? slots : TABLE_ADDRESS_SLOTS_MIN;
+}
+
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry)
 {
 	return core_bytes(bucket_layout(format), geometry);
@@ -55,6 +62,8 @@ double table_false_positive_rate(enum bucket_format format, double load_factor)
 {
 	const struct bucket_layout layout = bucket_layout(format);
 
+	if (layout.side)
+		return 0;
 	return 2 * layout.slots * load_factor / ((1ULL << layout.fingerprint_bits) - 1);
 }
 
@@ -66,7 +75,8 @@ int table_open(struct table *table, enum bucket_format format, struct bucket_geo
 
 	*table = (struct table){};
 	if (nearest.buckets != geometry.buckets || nearest.step_shift != geometry.step_shift ||
-	    format >= BUCKET_FORMATS || (memory->record && format != BUCKET_16))
+	    format > BUCKET_ADDRESS || (memory->record && format != BUCKET_16) ||
+	    (format == BUCKET_ADDRESS && geometry.buckets < ADDRESS_BUCKETS_MIN))
 		return -EINVAL;
 	error = core_open(table, bucket_layout(format), geometry, memory);
 	table->format = format;
@@ -111,13 +121,15 @@ TABLE_FUNCTIONS(16, bucket_layout(BUCKET_16))
 TABLE_FUNCTIONS(32, bucket_layout(BUCKET_32))
 TABLE_FUNCTIONS(8, bucket_layout(BUCKET_8))
 TABLE_FUNCTIONS(17, bucket_layout(BUCKET_17))
+TABLE_FUNCTIONS(address, bucket_layout(BUCKET_ADDRESS))
 
 #define TABLE_CALL(function, table, ...) \
 	((table)->memory.record       ? function##_exact(table, __VA_ARGS__) : \
 	 (table)->format == BUCKET_16 ? function##_16(table, __VA_ARGS__) : \
 	 (table)->format == BUCKET_32 ? function##_32(table, __VA_ARGS__) : \
 	 (table)->format == BUCKET_8  ? function##_8(table, __VA_ARGS__) : \
-					function##_17(table, __VA_ARGS__))
+	 (table)->format == BUCKET_17 ? function##_17(table, __VA_ARGS__) : \
+					function##_address(table, __VA_ARGS__))
 
 int table_insert(struct table *table, const struct hash_value *key, __u32 end)
 {
@@ -132,6 +144,16 @@ int table_delete(struct table *table, const struct hash_value *key)
 bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot)
 {
 	return TABLE_CALL(find, table, key, slot);
+}
+
+__u64 table_address(const struct table *table, __u64 slot)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_ADDRESS);
+	const struct table_place place = { slot / BUCKET_SLOTS, slot % BUCKET_SLOTS };
+	const __u32 fingerprint = table_load(table, layout, place);
+
+	return fingerprint ? address_at(place.bucket, fingerprint, table->geometry, table->reciprocal) :
+			     1ULL << PERMUTE_BITS;
 }
 
 int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_later)

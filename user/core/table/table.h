@@ -8,7 +8,9 @@
  * Li, Andersen, Kaminsky, Freedman, "Algorithmic Improvements for Fast Concurrent Cuckoo Hashing", EuroSys 2014.
  *
  * A compact table has only fingerprints. It cannot tell equal entries apart, but keeps each of them. In an exact
- * table each slot has a record with the key's tag, and a counter if rules are counted. Both move with the entry.
+ * table each slot has a record with the key's tag, and a counter if rules are counted. Both move with the entry. In a table
+ * of addresses, BUCKET_ADDRESS, the fingerprint and its place are the key: `hash` is a permuted prefix (permute.h), and
+ * there are counters but no records.
  */
 #ifndef XDP_CUCKOO_TABLE_H
 #define XDP_CUCKOO_TABLE_H
@@ -46,6 +48,7 @@ struct table_memory {
 struct table {
 	enum bucket_format format;
 	struct bucket_geometry geometry;
+	__u32 reciprocal; /* for BUCKET_ADDRESS: see address_pair() */
 	struct table_memory memory;
 	__u64 used;                /* filled slots: see table_open() */
 	__u64 moves;               /* entries moved since table_open() */
@@ -74,6 +77,10 @@ __u64 table_slots_of(struct bucket_geometry geometry);
 /* The slots of the smallest table in which `rules` entries are a load of at most 95 %. More than 2^30: there is none. */
 __u64 table_slots_for(__u64 rules);
 
+/* The same for a table of addresses, which has at least TABLE_ADDRESS_SLOTS_MIN slots. */
+#define TABLE_ADDRESS_SLOTS_MIN ((__u64)ADDRESS_BUCKETS_MIN * BUCKET_SLOTS)
+__u64 table_address_slots_for(__u64 rules);
+
 /* The bytes of all buckets: a multiple of 8. */
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry);
 
@@ -91,8 +98,9 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
-/* Maps the part of the table that has this slot; all buckets; all parts. 0 or -ENOMEM. */
+/* Maps the part of the table that has this slot; both buckets of a key; all buckets; all parts. 0 or -ENOMEM. */
 int table_reach(struct table *table, __u64 slot);
+int table_reach_key(struct table *table, const struct hash_value *key);
 int table_reach_buckets(struct table *table);
 int table_reach_all(struct table *table); /* call this before you change many keys, or read the memory yourself */
 
@@ -118,9 +126,12 @@ int table_delete(struct table *table, const struct hash_value *key);
 
 /*
  * Whether the key is in the table. In a compact table also true for some absent keys: table_false_positive_rate().
- * In an exact table, *slot (may be NULL) is the slot of the key.
+ * In an exact table and in one of addresses, *slot (may be NULL) is the slot of the key.
  */
 bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot);
+
+/* The permuted prefix in a slot of a table of addresses; 2^33: none. */
+__u64 table_address(const struct table *table, __u64 slot);
 
 /* Sets all counters to 0. Packets that are counted during the call may be lost. 0 or -ENOMEM. */
 int table_reset_counts(struct table *table);
