@@ -66,14 +66,14 @@ FLOW_INLINE __u64 lookup_after(__u64 seen)
 }
 
 /* Copies each member by itself, not byte by byte. */
-FLOW_INLINE struct bucket_geometry lookup_geometry(const struct abi_table *table)
+FLOW_INLINE struct bucket_geometry lookup_geometry(const struct bucket_geometry *geometry)
 {
-	return (struct bucket_geometry){ READ_ONCE(table->geometry.buckets), READ_ONCE(table->geometry.step_shift) };
+	return (struct bucket_geometry){ READ_ONCE(geometry->buckets), READ_ONCE(geometry->step_shift) };
 }
 
 FLOW_INLINE const void *lookup_locate(const struct abi_table *table, __u32 bucket, enum bucket_format format)
 {
-	bucket += READ_ONCE(table->first_bucket);
+	bucket += format == BUCKET_ADDRESS ? READ_ONCE(table->addresses.first_bucket) : READ_ONCE(table->first_bucket);
 	return maps_bucket(format == BUCKET_8 ? bucket / 2 : bucket);
 }
 
@@ -150,72 +150,29 @@ FLOW_INLINE int lookup_has_ended(const struct abi_table *table, __u32 end)
 	return end && maps_tick() - READ_ONCE(table->epoch) >= end;
 }
 
+/* Whether a key is looked up in the addresses; whether a record decides; and the hash, or the permuted prefix. */
+FLOW_INLINE int lookup_is_address(const struct hash_input *input)
+{
+	return xc_options.has_addresses && input->family == FLOW_IPV4 && input->last & ABI_SHAPE_ADDRESSES;
+}
+
+FLOW_INLINE int lookup_has_tag(const struct hash_input *input)
+{
+	return xc_options.is_exact && !lookup_is_address(input);
+}
+
+FLOW_INLINE __u64 lookup_hash(const struct abi_table *table, const struct hash_input *input)
+{
+	return lookup_is_address(input) ? permute(&table->addresses.secret,
+						  permute_number(bpf_ntohl((__be32)input->word[0]),
+								 bpf_ntohl((__be32)input->mask[0]))) :
+					  hash_of(input);
+}
+
 /* The number of a slot in the maps, which hold both tables. */
 FLOW_INLINE __u32 lookup_slot(const struct abi_table *table, __u32 slot)
 {
 	return READ_ONCE(table->first_slot) + slot;
-}
-
-/* ---- compact tables: a fingerprint decides ---- */
-
-FLOW_INLINE struct lookup_answer lookup_fingerprints(const struct abi_table *table, __u64 hash,
-						     enum bucket_format format)
-{
-	const struct bucket_layout layout = bucket_layout(format);
-	const __u16 *prefixes = maps_prefixes();
-	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
-	struct lookup_view view;
-
-	if (!lookup_buckets(table, pair, format, &view))
-		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
-	if (bucket_match(view.first, layout, pair.fingerprint, prefixes) |
-	    bucket_match(view.second, layout, pair.fingerprint, prefixes))
-		return (struct lookup_answer){ LOOKUP_HIT, LOOKUP_NO_SLOT };
-	return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
-}
-
-FLOW_INLINE struct lookup_answer lookup_compact(const struct abi_table *table, __u64 hash)
-{
-	switch (xc_options.format) {
-	case BUCKET_32:
-		return lookup_fingerprints(table, hash, BUCKET_32);
-	case BUCKET_8:
-		return lookup_fingerprints(table, hash, BUCKET_8);
-	case BUCKET_17:
-		return lookup_fingerprints(table, hash, BUCKET_17);
-	default:
-		return lookup_fingerprints(table, hash, BUCKET_16);
-	}
-}
-
-/* ---- exact tables: a record decides ---- */
-
-/* One try that checks every slot whose fingerprint matches. */
-FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, __u64 hash, __u64 tag)
-{
-	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
-	struct lookup_view view;
-
-	if (!lookup_buckets(table, pair, BUCKET_16, &view))
-		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
-	for (unsigned int i = 0; i < LOOKUP_SLOTS; i++) {
-		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
-		__u32 at, end;
-		__u32 slot;
-
-		hide_from_compiler(hash); /* computes the pair again, because the stack has no room to keep it */
-		pair = bucket_pair(hash, lookup_geometry(table), layout);
-		at = i < BUCKET_SLOTS ? pair.first : pair.second;
-		slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
-		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
-		    !lookup_record(slot + view.after, tag, &view, &end))
-			continue;
-		if (lookup_has_ended(table, end))
-			break;
-		return (struct lookup_answer){ LOOKUP_HIT, slot };
-	}
-	return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
 }
 
 /*
@@ -238,12 +195,90 @@ FLOW_INLINE __u32 lookup_first_match(struct bucket_pair pair, __u64 first, __u64
 	return (pair.second ^ (step & -(__u32)(order & 1))) * BUCKET_SLOTS + (order >> 1);
 }
 
-/* ---- the tries, for both kinds of table ---- */
+/* ---- a fingerprint decides: compact tables, and addresses, where it is exact ---- */
+
+/* One try. In the addresses, `hash` is a permuted prefix. */
+FLOW_INLINE struct lookup_answer lookup_fingerprints(const struct abi_table *table, __u64 hash,
+						     enum bucket_format format)
+{
+	const struct bucket_layout layout = bucket_layout(format);
+	const __u16 *prefixes = maps_prefixes();
+	struct bucket_pair pair = format == BUCKET_ADDRESS ?
+					  address_pair(hash, lookup_geometry(&table->addresses.geometry),
+						       READ_ONCE(table->addresses.reciprocal)) :
+					  bucket_pair(hash, lookup_geometry(&table->geometry), layout);
+	struct lookup_view view;
+	__u64 first, second;
+
+	if (!lookup_buckets(table, pair, format, &view))
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	first = bucket_match(view.first, layout, pair.fingerprint, prefixes);
+	second = bucket_match(view.second, layout, pair.fingerprint | layout.side, prefixes);
+	if (!(first | second))
+		return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
+	if (format != BUCKET_ADDRESS || !xc_options.has_counts)
+		return (struct lookup_answer){ LOOKUP_HIT, LOOKUP_NO_SLOT };
+	return (struct lookup_answer){ LOOKUP_HIT, READ_ONCE(table->addresses.first_slot) +
+							   lookup_first_match(pair, first, second) };
+}
+
+FLOW_INLINE struct lookup_answer lookup_compact(const struct abi_table *table, __u64 hash)
+{
+	switch (xc_options.has_addresses ? BUCKET_ADDRESS : xc_options.format) {
+	case BUCKET_ADDRESS:
+		return lookup_fingerprints(table, hash, BUCKET_ADDRESS);
+	case BUCKET_32:
+		return lookup_fingerprints(table, hash, BUCKET_32);
+	case BUCKET_8:
+		return lookup_fingerprints(table, hash, BUCKET_8);
+	case BUCKET_17:
+		return lookup_fingerprints(table, hash, BUCKET_17);
+	default:
+		return lookup_fingerprints(table, hash, BUCKET_16);
+	}
+}
+
+/* ---- exact tables: a record decides ---- */
+
+/* One try that checks every slot whose fingerprint matches. */
+FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, __u64 hash, __u64 tag)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(&table->geometry), layout);
+	struct lookup_view view;
+
+	if (!lookup_buckets(table, pair, BUCKET_16, &view))
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	for (unsigned int i = 0; i < LOOKUP_SLOTS; i++) {
+		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
+		__u32 at, end;
+		__u32 slot;
+
+		hide_from_compiler(hash); /* computes the pair again, because the stack has no room to keep it */
+		pair = bucket_pair(hash, lookup_geometry(&table->geometry), layout);
+		at = i < BUCKET_SLOTS ? pair.first : pair.second;
+		slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
+		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
+		    !lookup_record(slot + view.after, tag, &view, &end))
+			continue;
+		if (lookup_has_ended(table, end))
+			break;
+		return (struct lookup_answer){ LOOKUP_HIT, slot };
+	}
+	return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
+}
+
+/* ---- the tries, for all kinds of table ---- */
 
 /* A global function cannot return a struct, so it returns an answer packed into one number. */
 FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
 {
 	return (__u64)answer.result << 32 | answer.slot;
+}
+
+FLOW_INLINE struct lookup_answer lookup_unpack(__u64 packed)
+{
+	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
 }
 
 /* One more try, which checks every matching slot. Returns the packed answer. One function for all tables needs more stack. */
@@ -257,6 +292,8 @@ RARE_FUNCTION __u64 lookup_try_compact(const struct abi_table *table, __u64 hash
 	return table ? lookup_pack(lookup_compact(table, hash)) : 0;
 }
 
+#define LOOKUP_NO_TAG 1 /* a fingerprint decides; a tag has no such bit */
+
 /*
  * All tries after the first. In `first_try`, its result, LOOKUP_MISS means that a fingerprint matched, but not its
  * record. Returns the packed answer.
@@ -267,7 +304,8 @@ RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u6
 
 	KEEP_LOOP
 	while (tries < ABI_SEQUENCE_TRIES - 1) {
-		packed = xc_options.is_exact ? lookup_try_exact(table, hash, tag) : lookup_try_compact(table, hash);
+		packed = xc_options.is_exact && tag != LOOKUP_NO_TAG ? lookup_try_exact(table, hash, tag) :
+								       lookup_try_compact(table, hash);
 		tries++;
 		if (packed >> 32 != LOOKUP_UNSETTLED)
 			break;
@@ -283,9 +321,7 @@ RARE_FUNCTION __u64 lookup_again(const struct abi_table *table, __u64 hash, __u6
 FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u64 hash, __u64 tag,
 					      enum lookup_result first_try)
 {
-	__u64 packed = lookup_again(table, hash, tag, first_try);
-
-	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
+	return lookup_unpack(lookup_again(table, hash, tag, first_try));
 }
 
 /*
@@ -295,7 +331,7 @@ FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u
 FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(&table->geometry), layout);
 	struct lookup_view view;
 	__u64 first, second;
 
@@ -328,8 +364,10 @@ FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u
 }
 
 /* Whether one try finds that the table surely lacks the key. If not, lookup_once() tells more. */
-FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash)
+FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
+	if (lookup_is_address(input))
+		return 0;
 	switch (xc_options.format) {
 	case BUCKET_32:
 		return lookup_fingerprints(table, hash, BUCKET_32).result == LOOKUP_MISS;
@@ -345,25 +383,23 @@ FLOW_INLINE int lookup_lacks(const struct abi_table *table, __u64 hash)
 /* One try that checks every matching slot. It is a call, so its caller needs little stack. */
 FLOW_INLINE struct lookup_answer lookup_once(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
-	__u64 packed = xc_options.is_exact ? lookup_try_exact(table, hash, hash_tag(input, hash)) :
-					     lookup_try_compact(table, hash);
+	__u64 packed = lookup_has_tag(input) ? lookup_try_exact(table, hash, hash_tag(input, hash)) :
+					       lookup_try_compact(table, hash);
 
-	if (xc_options.is_exact && packed >> 32 == LOOKUP_MISS)
+	if (lookup_has_tag(input) && packed >> 32 == LOOKUP_MISS)
 		maps_count(ABI_COUNTER_STOPPED, 1);
-	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
+	return lookup_unpack(packed);
 }
 
-/* `hash` is the hash of `input`. An exact table also computes the tag of `input`. */
+/* `hash` is the look-up hash of `input`. An exact table also computes the tag of `input`. */
 FLOW_INLINE struct lookup_answer lookup_key(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
 	struct lookup_answer answer;
 
-	if (xc_options.is_exact)
+	if (lookup_has_tag(input))
 		return lookup_exact(table, hash, input);
 	answer = lookup_compact(table, hash);
-	if (answer.result == LOOKUP_UNSETTLED)
-		return lookup_retry(table, hash, 0, LOOKUP_UNSETTLED);
-	return answer;
+	return answer.result == LOOKUP_UNSETTLED ? lookup_retry(table, hash, LOOKUP_NO_TAG, LOOKUP_UNSETTLED) : answer;
 }
 
 #endif

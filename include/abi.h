@@ -25,6 +25,8 @@
  *   tick         The unit of time in the kernel: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. The number
  *                wraps after 8.7 years of uptime at 1000 jiffies per second.
  *   epoch        The tick from which a table counts the ends of its entries.
+ *   addresses    The second part of a large table. It has the drop rules that name an IPv4 source and nothing else, and
+ *                never end. Its entries need no records: see struct abi_addresses.
  */
 #ifndef XDP_CUCKOO_ABI_H
 #define XDP_CUCKOO_ABI_H
@@ -34,13 +36,14 @@
 #include "bucket.h"
 #include "flow.h"
 #include "hash.h"
+#include "permute.h"
 #include "rate.h"
 #include "sample.h"
 #include "shape.h"
 #include "verifier.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 15
+#define ABI_VERSION 16
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -124,7 +127,8 @@ struct abi_options {
 	__u8 is_alone;   /* for the tool: the maps have no room for a second table */
 	/* For the tool: look-ups order their loads by address dependencies. ABI_LOADS_IN_ORDER decides at build time. */
 	__u8 orders_loads;
-	__u8 reserved[3];
+	__u8 has_addresses; /* the tables have a part for addresses; exact only */
+	__u8 reserved[2];
 };
 
 /*
@@ -181,6 +185,19 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 #define ABI_COUNTER_STOPPED (ABI_COUNTER_RETRIES + 1)
 #define ABI_COUNTERS (ABI_COUNTER_STOPPED + 1)
 
+/*
+ * The part of a table for addresses, in the same maps. A slot has no record, because bucket and fingerprint are the
+ * prefix: see address_pair(). Its number in the maps, for its counter, is behind those of all records.
+ */
+struct abi_addresses {
+	struct bucket_geometry geometry;
+	__u32 first_bucket, first_slot;
+	__u32 reciprocal;
+	__u32 used; /* slots filled; only the writer uses this */
+	__u64 reserved[5];
+	struct permute_secret secret;
+};
+
 #define ABI_TABLES 2 /* for which the maps have room: see struct abi_table */
 
 /*
@@ -214,6 +231,7 @@ struct abi_table {
 	/* Programs read this for packets that match a rule with a rate: see struct abi_rates. */
 	__u32 first_rate_line;
 	__u64 reserved2[7];
+	struct abi_addresses addresses;
 	struct abi_shape_list shapes[FLOW_FAMILIES][2];
 };
 
@@ -292,6 +310,8 @@ _Static_assert(__builtin_offsetof(struct abi_config, pending_id) == 168, "config
 _Static_assert(__builtin_offsetof(struct abi_config, table) == 192, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_table, secret) == 64, "table layout");
 _Static_assert(__builtin_offsetof(struct abi_table, shapes) % 64 == 0, "table layout");
+_Static_assert(__builtin_offsetof(struct abi_table, addresses) % 64 == 0, "table layout");
+_Static_assert(sizeof(struct abi_addresses) == 128, "addresses layout");
 _Static_assert(sizeof(struct abi_table) % 64 == 0, "table layout");
 
 #endif

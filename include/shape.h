@@ -64,6 +64,9 @@ struct abi_shape {
 #define ABI_SHAPE_RATE \
 	(1ULL << (ABI_SHAPE_LENGTHS_SHIFT + ABI_SHAPE_LENGTHS_BITS)) /* the shape of rules with a rate: rate.h */
 
+/* IPv4 only, whose lengths take fewer bits: the shape is looked up in the addresses of the table. */
+#define ABI_SHAPE_ADDRESSES (1ULL << (ABI_SHAPE_LENGTHS_SHIFT + ABI_SHAPE_LENGTHS_BITS - 1))
+
 /* The upper half of the details (flow.h) in the mask of a shape. */
 #define ABI_DETAILS_FLAGS_SHIFT 32    /* the mask of the TCP flags */
 #define ABI_DETAILS_FRAGMENT_SHIFT 40 /* the mask of the fragment */

@@ -145,6 +145,34 @@ static inline void contest_fill_table(struct contender *contender, __u32 rules)
 		contest_hint(contender, rules);
 }
 
+/* Rules of sources alone, in the addresses of the table, which has nothing else. */
+static inline void contest_fill_addresses(struct contender *contender, __u32 rules)
+{
+	struct raw_filter *filter = &contender->filter;
+	struct abi_table *in_config = &filter->config->table[0];
+	struct rule_shape shape = { .family = FLOW_IPV4, .fields = RULE_ADDRESSES, .src_len = 32 };
+	const struct table_memory memory = { .bucket = filter->table.memory.bucket,
+					     .counter = filter->table.memory.counter,
+					     .sequence = &in_config->sequence };
+	uint64_t random = 3;
+	struct table table;
+	int error = table_open(&table, BUCKET_ADDRESS, filter->table.geometry, &memory);
+
+	in_config->addresses.geometry = table.geometry;
+	in_config->addresses.reciprocal = table.reciprocal;
+	random_fill(&random, &in_config->addresses.secret, sizeof(in_config->addresses.secret));
+	raw_filter_add_shape(filter, &shape);
+	for (__u32 i = 0; i < rules && !error; i++) {
+		const __u64 number = permute_number(lookup_source(RIVALS_LISTED + i), ~0U);
+		const struct hash_value key = { .hash = permute(&in_config->addresses.secret, number) };
+
+		error = table_insert(&table, &key, 0);
+	}
+	if (error)
+		die("the table of addresses", error);
+	table_close(&table);
+}
+
 /* The rival with shapes looks for what the filter would: it has its shapes, and keys with their tags. */
 static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 {
@@ -167,7 +195,9 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 /* With room for `rules`, and none in it. */
 static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind, __u32 rules)
 {
-	const __u64 slots = kind->rival == RIVAL_TABLE ? table_slots_for(rules) : 1024;
+	const __u64 slots = kind->options.has_addresses ? table_address_slots(table_slots_for(rules)) :
+			    kind->rival == RIVAL_TABLE  ? table_slots_for(rules) :
+							  1024;
 	struct raw_filter *filter = &contender->filter;
 	int error;
 
@@ -191,7 +221,9 @@ static inline void contest_open_one(struct contender *contender, const struct co
 	const struct raw_filter *filter = &contender->filter;
 
 	contest_open_empty(contender, kind, rules);
-	if (kind->rival == RIVAL_TABLE)
+	if (kind->options.has_addresses)
+		contest_fill_addresses(contender, rules);
+	else if (kind->rival == RIVAL_TABLE)
 		contest_fill_table(contender, rules);
 	else
 		contest_fill_rival(contender, rules);

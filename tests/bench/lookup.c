@@ -31,6 +31,9 @@ static const struct contender_kind kinds[] = {
 	{ .name = "Bloom map", .program = "lookup_bloom_map", .rival = RIVAL_BLOOM_MAP, .wrong = 0.05 },
 	{ .name = "Bloom", .program = "lookup_bloom", .rival = RIVAL_BLOOM, .wrong = 0.005 },
 	{ .name = "blocked", .program = "lookup_blocked_bloom", .rival = RIVAL_BLOCKED_BLOOM, .wrong = 0.01 },
+	/* Sources, as the LPM trie. */
+	TABLE("addresses", .is_exact = 1, .has_addresses = 1),
+	TABLE("counted", .is_exact = 1, .has_counts = 1, .has_addresses = 1),
 	TABLE("32 bits", .format = BUCKET_32),
 	/* With --full. */
 	TABLE("8 bits", .format = BUCKET_8),
@@ -153,7 +156,7 @@ static void print_head(size_t count)
 	struct utsname kernel;
 
 	uname(&kernel);
-	printf("look-up in the packet path, IPv4 5-tuples (LPM trie: sources), one shape, another flow each "
+	printf("look-up in the packet path, IPv4 5-tuples (LPM trie, addresses: sources), one shape, another flow each "
 	       "packet; ns a packet,\nfrom the third column on beyond those of \"%s\"; median, and half of "
 	       "what is between the quartiles;\nMiB: as the maps' info says; free MiB: by how much "
 	       "MemAvailable fell, maps of 1 MiB beside; Linux %s\n\n",

@@ -281,7 +281,7 @@ static inline double packet_path_mib(const struct raw_filter *filter, const char
 static inline double packet_path_table_mib(const struct raw_filter *filter, const struct abi_options *options)
 {
 	return packet_path_mib(filter, ABI_BUCKETS_MAP) +
-	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +
+	       (options->is_exact && !options->has_addresses ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +
 	       (options->has_counts ? packet_path_mib(filter, ABI_COUNTS_MAP) : 0);
 }
 

@@ -13,8 +13,8 @@ BUDGET_XLATED=${BUDGET_XLATED:-6000}         # instructions that run: without wh
 BUDGET_PROCESSED=${BUDGET_PROCESSED:-130000} # instructions that the verifier looked at
 BUDGET_STACK=${BUDGET_STACK:-448}            # bytes, with the deepest function it calls
 # The same for programs at tc, which exchange addresses, and for the one that bench measures, which has the parser twice.
-BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-7500}
-BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6400}
+BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-8000}
+BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6700}
 BUDGET_TC_PROCESSED=${BUDGET_TC_PROCESSED:-130000}
 
 OBJECTS='tc conntrack tc-conntrack bench'

@@ -301,6 +301,7 @@ static void open_receiver(struct churn *churn)
 		.sll_protocol = htons(ETH_P_IP),
 		.sll_ifindex = live_enter(churn->options.to),
 	};
+	struct filter_tables tables;
 	struct reason reason;
 	int error = kernel_find_filters((struct kernel_wish){ 0 }, &churn->filters, &churn->filters_count, &reason);
 
@@ -308,7 +309,8 @@ static void open_receiver(struct churn *churn)
 		live_die(reason.text, error);
 	if (churn->filters_count != 1)
 		live_die("one running filter is needed", ENOENT);
-	error = filter_open_table(churn->filters, &churn->table);
+	error = filter_open_tables(churn->filters, &tables);
+	churn->table = tables.part[FILTER_RECORDS];
 	if (error)
 		live_die("the running filter's table", error);
 	churn->table.used = churn->filters->config->used;

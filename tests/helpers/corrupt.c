@@ -180,15 +180,17 @@ int main(int argc, char **argv)
 	struct damage damage = {};
 	struct kernel_filter *filters = NULL;
 	struct reason reason;
-	struct table table = {};
+	struct filter_tables tables = {};
 	bool is_done = false;
 	size_t count = 0;
 
 	if (argc >= 2 && argc <= 3 && !kernel_find_filters((struct kernel_wish){ 0 }, &filters, &count, &reason) &&
-	    count == 1 && !filter_open_table(filters, &table)) {
+	    count == 1 && !filter_open_tables(filters, &tables)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]) ||
 			  contradict(filters, argv[1]);
-		damage = CORE_CALL(corrupt, &table, argv[1], argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
+		/* Of a table with addresses, that part. */
+		damage = CORE_CALL(corrupt, &tables.part[filters->options.has_addresses], argv[1],
+				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
@@ -197,7 +199,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	table_close(&table);
+	filter_tables_close(&tables);
 	kernel_filters_free(filters, count);
 	printf("missing %llu foreign %llu ends %llu\n", (unsigned long long)damage.missing,
 	       (unsigned long long)damage.foreign, (unsigned long long)damage.ends);

@@ -29,6 +29,8 @@ static const struct {
 	{ "compact-32", { .format = BUCKET_32 } },
 	{ "exact", { .is_exact = 1 } },
 	{ "exact-counting", { .is_exact = 1, .has_counts = 1 } },
+	{ "addresses", { .is_exact = 1, .has_addresses = 1 } },
+	{ "addresses-counting", { .is_exact = 1, .has_counts = 1, .has_addresses = 1 } },
 };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))

@@ -225,6 +225,36 @@ test_counts_go_on_in_a_larger_table() {
 	assert_steps 100 3
 }
 
+# Such a list needs no records. A rule that gets an end, or loses it, counts on in the other part of the table.
+test_counts_of_a_long_list() {
+	xc load vrx >/dev/null
+	sources 0 100 >"$STATE/first"
+	awk 'BEGIN { for (i = 0; i < 510000; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/rest"
+	cat "$STATE/first" "$STATE/rest" >"$STATE/all"
+	xc import --list long "$STATE/all" >/dev/null
+	xc status --json --verbose >"$STATE/status"
+	assert_equal true "$(jq '[.. | .address_slots? // empty][0] > 510000' "$STATE/status")" "room for addresses"
+	send_steps 100
+	assert_steps 100 1
+	xc import --list timed --timeout 1h "$STATE/first" >/dev/null
+	xc import --list long --replace "$STATE/rest" >/dev/null
+	assert_equal 100 "$(xc list | grep -c ' timeout ')" "rules with an end"
+	send_steps 100
+	xc import --list long --replace "$STATE/all" >/dev/null
+	send_steps 100
+	assert_steps 100 3
+	assert_status 0 xc check
+	for damage in bucket foreign double; do
+		in_rx "$HELPERS/corrupt" "$damage" >"$STATE/damage" || fail "not damaged"
+		read -r _ missing _ foreign _ <"$STATE/damage"
+		assert_status 1 xc check
+		assert_output "^vrx +$((510100 - missing)) +$missing +$foreign +0\$"
+		assert_status 0 xc check
+		send_steps 100
+	done
+	xc test 10.0.0.77 | grep -q 'src 10.0.0.77$' || fail "no rule is named"
+}
+
 # A short prefix does not take over the counts of long ones beside it. Trying its 2^31 keys would also take hours.
 test_counts_of_nested_prefixes_go_on() {
 	xc load vrx >/dev/null

@@ -146,7 +146,12 @@ static bool load_from(const char *state, __u64 capacity, struct reason *reason)
 	return true;
 }
 
-static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int interfaces)
+static void plain_change(const char *const *lines, size_t count);
+
+#define LINES(...) (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ }))
+
+/* `addresses`: so many keys of addresses are enough for a part of their own, which an exact table then has; 0: none are. */
+static void load(bool has_room, bool is_exact, __u64 addresses, uint64_t seed, unsigned int interfaces)
 {
 	struct reason reason;
 	char command[64];
@@ -155,6 +160,7 @@ static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int inter
 		.format = BUCKET_16, .is_exact = is_exact, .has_counts = is_exact, .is_alone = !has_room
 	};
 	loaded.interfaces = interfaces;
+	filter_addresses_least = addresses ? addresses : ~0ULL;
 	fake_clock = clock_start;
 	memory_reset(seed);
 	snprintf(command, sizeof(command), "rm -rf %s/*", state_dir);
@@ -162,6 +168,10 @@ static void load(bool has_room, bool is_exact, uint64_t seed, unsigned int inter
 		abort();
 	if (!load_from(state_dir, 900, &reason))
 		fail_msg("%s", reason.text);
+	if (addresses)
+		plain_change(LINES("at-once", "add 10.99.0.1", "add 10.99.0.2", "add 10.99.0.3"));
+	memory_path(0);
+	assert_int_equal(path.options.has_addresses, addresses && is_exact);
 }
 
 /* Time passes for the store and for packets. */
@@ -433,8 +443,6 @@ static void plain_change(const char *const *lines, size_t count)
 		fail_msg("%s", reason.text);
 	session_close(&session);
 }
-
-#define LINES(...) (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ }))
 
 static const char *const others[] = {
 	"policy no-rule drop",

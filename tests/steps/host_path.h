@@ -14,7 +14,7 @@
 #include "abi.h"
 #include "table/semisort.h"
 
-enum path_range { PATH_BUCKETS, PATH_RECORDS, PATH_HINTS, PATH_RATE_LINES, PATH_RANGES };
+enum path_range { PATH_BUCKETS, PATH_ADDRESSES, PATH_RECORDS, PATH_HINTS, PATH_RATE_LINES, PATH_RANGES };
 
 /* The maps of the filter whose program runs. A map has `count` elements. */
 static struct path_maps {
@@ -135,7 +135,11 @@ static inline const void *maps_bucket(__u32 element)
 {
 	const size_t words = path.options.format == BUCKET_32 ? 2 : 1;
 
-	return element < path.buckets ? path_checked(PATH_BUCKETS, path.bucket + element * words) : NULL;
+	const __u64 *at = path.bucket + element * words;
+	const bool is_address = path.range[PATH_ADDRESSES].bytes &&
+				(const char *)at >= path.range[PATH_ADDRESSES].start;
+
+	return element < path.buckets ? path_checked(is_address ? PATH_ADDRESSES : PATH_BUCKETS, at) : NULL;
 }
 
 static inline const __u64 *maps_record(__u32 slot)

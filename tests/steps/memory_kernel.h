@@ -18,7 +18,7 @@
 #include "kernel/internal.h"
 #include "steps/host_path.h"
 
-#define MEMORY_BYTES (512UL << 20)
+#define MEMORY_BYTES (8UL << 30) /* of addresses; few pages are touched */
 #define MEMORY_FILTERS PATH_FILTERS
 #define MEMORY_INTERFACES 3
 #define MEMORY_PAGE 4096UL
@@ -130,6 +130,9 @@ static inline void memory_ranges(void)
 
 	path.range[PATH_BUCKETS].start = (const char *)path.bucket + table->first_bucket * bucket_bytes;
 	path.range[PATH_BUCKETS].bytes = table->geometry.buckets * bucket_bytes;
+	path.range[PATH_ADDRESSES].start = (const char *)(path.bucket + table->addresses.first_bucket);
+	path.range[PATH_ADDRESSES].bytes =
+		path.options.has_addresses ? table->addresses.geometry.buckets * sizeof(__u64) : 0;
 	path.range[PATH_RECORDS].start = (const char *)(path.record + table->first_slot);
 	path.range[PATH_RECORDS].bytes = path.options.is_exact ? slots * sizeof(__u64) : 0;
 	path.range[PATH_HINTS].start = (const char *)path.hint + table->first_hint[0];

@@ -107,7 +107,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #define table_delete wrong_delete
 #define table_find wrong_find
 #define table_address wrong_address
-#define table_address_slots_for wrong_address_slots_for
+#define table_address_slots wrong_address_slots_for
 #define table_count wrong_count
 #define table_slots wrong_slots
 #define table_slots_of wrong_slots_of
@@ -125,7 +125,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #undef table_delete
 #undef table_find
 #undef table_address
-#undef table_address_slots_for
+#undef table_address_slots
 #undef table_count
 #undef table_slots
 #undef table_slots_of

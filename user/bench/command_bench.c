@@ -74,7 +74,7 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 			   "machine", system.machine, "cpu", cpu_name(cpu), "cpus", (json_int_t)bench_cpus(), "name",
 			   benching->session.name, "measured", measured, "rules", (json_int_t)benching->info.rules,
 			   "table", command_format_name(&filter->options), "slots",
-			   (json_int_t)table_slots(&benching->session.filters->table), "load_factor",
+			   (json_int_t)filter_slots(&benching->session.filters->kernel), "load_factor",
 			   query_fill(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
 	for (size_t i = 0; i < benching->results.count; i++) {
 		const struct bench_result *result = &benching->results.result[i];

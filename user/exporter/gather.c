@@ -59,7 +59,7 @@ static int gather(struct groups *groups, struct reason *reason)
 			groups->count++;
 			*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
 		}
-		group->slots += table_slots_of(filter_geometry(filter));
+		group->slots += filter_slots(filter);
 		group->used += filter->config->used;
 		group->moves += abi_active(filter->config)->moves;
 		group->bytes += kernel_filter_bytes(filter);

@@ -88,10 +88,13 @@ static int check_running(const struct invocation *invocation, const struct sessi
 {
 	const struct filter *filter = session->filters;
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
-	const struct abi_options wanted = table_options_of(&invocation->load);
-	__u64 slots = table_slots(&filter->table);
+	const __u64 asked = table_slots_for(invocation->load.capacity);
+	struct abi_options wanted = table_options_of(&invocation->load);
+	__u64 slots = filter_slots(&filter->kernel);
 
-	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
+	wanted.has_addresses = filter->kernel.options.has_addresses;
+	/* With addresses, the slots of both parts are about that many. */
+	if (invocation->load.capacity && (wanted.has_addresses ? slots < asked : slots != asked))
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo%s resize changes its "
 				  "capacity",
@@ -283,9 +286,8 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	}
 	store_info(session.store, &info);
 	loading->answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:O}", "name", session.name, "rules", info.rules,
-				    "table", command_format_name(&kernel->options), "slots",
-				    table_slots(&session.filters->table), "table_bytes", kernel_filter_bytes(kernel),
-				    "interfaces", loading->rows);
+				    "table", command_format_name(&kernel->options), "slots", filter_slots(kernel),
+				    "table_bytes", kernel_filter_bytes(kernel), "interfaces", loading->rows);
 	/* Text leaves these out: people read them in status --verbose. */
 	if (output_is_json())
 		json_object_update_new(loading->answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",

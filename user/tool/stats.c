@@ -214,8 +214,9 @@ static enum command_status reset(const struct invocation *invocation)
 		struct filter *filter = &session.filters[i];
 
 		error = kernel_reset_counters(&filter->kernel, &reason);
-		if (!error && table_reset_counts(&filter->table))
-			error = filter_unmapped_reason(&reason);
+		for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++)
+			if (table_reset_counts(&filter->tables.part[part]))
+				error = filter_unmapped_reason(&reason);
 	}
 	session_close(&session);
 	if (!error && !count)

@@ -53,17 +53,18 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 	const struct abi_table *table = abi_active(config);
 	const __u64 bytes = kernel_filter_bytes(filter);
 
-	json_object_update_new(status,
-			       json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "table",
-					 command_format_name(&filter->options), "slots",
-					 table_slots_of(filter_geometry(filter)), "room_slots", filter_room(filter),
-					 "spare_table", filter_tables(filter) == ABI_TABLES, "used_slots", config->used,
-					 "load_factor", query_fill(filter), "table_bytes", bytes, "bytes_per_rule",
-					 config->used ? bytes / (double)config->used : 0., "generation",
-					 config->generation, "longest_path", (json_int_t)table->longest_path, "moves",
-					 (json_int_t)table->moves, "look_up_retries",
-					 counters[ABI_COUNTER_RETRIES].packets, "fingerprints_stopped",
-					 counters[ABI_COUNTER_STOPPED].packets));
+	json_object_update_new(status, json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
+						 "table", command_format_name(&filter->options), "slots",
+						 filter_slots(filter), "address_slots",
+						 table_slots_of(table->addresses.geometry), "room_slots",
+						 filter_room(filter), "spare_table",
+						 filter_tables(filter) == ABI_TABLES, "used_slots", config->used,
+						 "load_factor", query_fill(filter), "table_bytes", bytes,
+						 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
+						 "generation", config->generation, "longest_path",
+						 (json_int_t)table->longest_path, "moves", (json_int_t)table->moves,
+						 "look_up_retries", counters[ABI_COUNTER_RETRIES].packets,
+						 "fingerprints_stopped", counters[ABI_COUNTER_STOPPED].packets));
 }
 
 static void add_probes(json_t *status, const struct kernel_filter *filter)
@@ -79,6 +80,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
 			struct rule_shape shape = rule_shape_of_compiled(abi_shape_at(list, i), family);
 
+			shape.fields &= ~RULE_ADDRESSES;
 			json_array_append_new(shapes, json_string(rule_shape_format(&shape, text)));
 		}
 		snprintf(name, sizeof(name), "probes_%s", names[family]);

@@ -86,12 +86,12 @@ static enum command_status run_resize(const struct invocation *invocation)
 	error = session_resize(&session, capacity, &reason);
 	for (size_t i = 0; i < session.filters_count && !error; i++) {
 		const struct filter *filter = &session.filters[i];
-		const __u64 slots = table_slots(&filter->table);
+		const __u64 slots = filter_slots(&filter->kernel);
 
 		json_array_append_new(rows, json_pack("{s:o, s:I, s:I, s:f, s:I, s:b}", "interface",
 						      command_interface(filter->kernel.attachments), "slots_before",
 						      filter->slots_before, "slots", slots, "load_factor",
-						      filter->table.used / (double)slots, "table_bytes",
+						      query_fill(&filter->kernel), "table_bytes",
 						      kernel_filter_bytes(&filter->kernel), "changed",
 						      filter->slots_before != slots));
 	}

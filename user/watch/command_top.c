@@ -27,7 +27,7 @@ struct top {
 	struct tally now, difference; /* the last reading, and its growth; no growth yet: no filters in it */
 	/* The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no memory. */
 	const struct kernel_filter *ranked;
-	struct table table;
+	struct filter_tables tables;
 	__u64 ranked_id; /* identifies the table that `hits` counts: its map, and how often tables were exchanged */
 	struct hits hits;
 	bool is_ranking; /* a pass through the counters is under way */
@@ -90,13 +90,12 @@ static int read_again(struct top *top, struct reason *reason)
 	top->filters = filters;
 	top->filters_count = count;
 	/* Opens the table again, since each reading maps the filters at other addresses. */
-	table_close(&top->table);
-	top->table = (struct table){};
+	filter_tables_close(&top->tables);
 	top->ranked = NULL;
 	for (size_t f = 0; f < count && !top->ranked; f++)
 		if (filters[f].config->magic && filters[f].options.has_counts &&
 		    kernel_may_be_named(filters[f].config, top->invocation->name) &&
-		    !filter_open_table(&filters[f], &top->table))
+		    !filter_open_tables(&filters[f], &top->tables))
 			top->ranked = &filters[f];
 	if (top->ranked)
 		table_id = (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active;
@@ -105,7 +104,7 @@ static int read_again(struct top *top, struct reason *reason)
 		top_names_close(&top->names);
 		top->ranked_id = table_id;
 		if (top->ranked)
-			hits_open(&top->hits, table_slots(&top->table));
+			hits_open(&top->hits, filter_slots(top->ranked));
 	}
 	if (!top->hits.slots)
 		top->ranked = NULL;
@@ -132,7 +131,7 @@ static int next_interval(struct top *top, struct reason *reason)
 			continue;
 		if (!state->filters++)
 			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
-		state->slots += table_slots_of(filter_geometry(filter));
+		state->slots += filter_slots(filter);
 		state->used += filter->config->used;
 		if (age_s > state->age_s)
 			state->age_s = age_s;
@@ -150,7 +149,7 @@ static void rank_further(struct top *top)
 {
 	const double second = clock_seconds();
 
-	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
+	if (!top->is_ranking || !hits_step(&top->hits, &top->tables, second))
 		return;
 	top->is_ranking = false;
 	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count, second);
@@ -317,7 +316,7 @@ static enum command_status run_top(const struct invocation *invocation)
 	stop_listening(&top);
 	top_names_close(&top.names);
 	hits_close(&top.hits);
-	table_close(&top.table);
+	filter_tables_close(&top.tables);
 	tally_close(&top.difference);
 	tally_close(&top.now);
 	kernel_filters_free(top.filters, top.filters_count);

@@ -36,17 +36,18 @@ struct search {
 static int try_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	struct search *search = context;
-	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
+	__u64 tags[FILTER_PARTS];
 	struct top_name name;
 	struct rule rule;
 	size_t i = 0;
 
 	(void)is_shared;
-	while (i < search->count && search->hits[i].tag != value.tag)
+	filter_tags(search->filter, key, tags);
+	while (i < search->count && search->hits[i].tag != tags[0] && search->hits[i].tag != tags[1])
 		i++;
 	if (i == search->count)
 		return 0;
-	name = (struct top_name){ .tag = value.tag, .action = search->rule->action };
+	name = (struct top_name){ .tag = search->hits[i].tag, .action = search->rule->action };
 	rule = *search->rule;
 	rule.timeout_ms = 0;
 	rule_format(&rule, name.rule);

@@ -95,7 +95,7 @@ void command_report_rebuilds(const struct session *session)
 			    (unsigned long long)session->kept_rates);
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct filter *filter = &session->filters[i];
-		const __u64 now = table_slots(&filter->table), before = filter->slots_before;
+		const __u64 now = filter_slots(&filter->kernel), before = filter->slots_before;
 		const char *interface = first_interface(&filter->kernel);
 
 		if (before && before != now)

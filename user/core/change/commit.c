@@ -91,11 +91,12 @@ int change_begin(struct session *session, struct reason *reason)
 /* ---- 3. the tables get the added keys, or new tables are made ---- */
 
 /* Makes the new table, if one is needed. `keys`: of the store after the change. */
-static int prepare_filter(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason)
+static int prepare_filter(const struct session *session, struct filter *filter, struct filter_parts keys,
+			  struct reason *reason)
 {
 	const __u64 slots = filter_slots_to_grow_to(filter, keys);
 
-	if (filter->way == FILTER_REFILL && slots != table_slots(&filter->table))
+	if (filter->way == FILTER_REFILL && slots != filter_slots(&filter->kernel))
 		filter_change_replace(filter, FILTER_TOO_SMALL);
 	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, NULL, slots, reason) : 0;
 }
@@ -103,7 +104,7 @@ static int prepare_filter(const struct session *session, struct filter *filter, 
 static int prepare(struct session *session, struct reason *reason)
 {
 	const struct shape_list *shapes = store_shape_list(session->store);
-	struct store_info info;
+	struct filter_parts keys;
 	int error = 0;
 
 	if (!store_is_changed(session->store))
@@ -122,11 +123,11 @@ static int prepare(struct session *session, struct reason *reason)
 		error = entries_insert(session, reason);
 	if (error)
 		return error;
-	error = store_info(session->store, &info);
+	error = filter_count_keys(session->store, &keys);
 	if (error)
 		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		error = prepare_filter(session, &session->filters[i], info.keys, reason);
+		error = prepare_filter(session, &session->filters[i], keys, reason);
 	return error;
 }
 

@@ -28,31 +28,39 @@ bool any_table_takes_keys(const struct session *session)
  * Whether one more key needs a larger table. A filter held by another tool cannot get larger maps. So once the table
  * fills these maps, it may be loaded beyond TABLE_LOAD_PERCENT, up to all slots.
  */
-static bool must_grow(const struct session *session, const struct filter *filter)
+static bool must_grow(const struct session *session, const struct filter *filter, struct filter_parts more)
 {
-	const __u64 keys = session->change->keys.added_count + 1;
+	const struct pending_keys *keys = &session->change->keys;
 
+	more.records += keys->added_count - keys->added_addresses;
+	more.addresses += keys->added_addresses;
+	more = filter_keys_with(filter, more);
 	return filter->way == FILTER_KEY_BY_KEY &&
-	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
+	       filter_slots_to_grow_to(filter, more) != filter_slots(&filter->kernel);
 }
 
 bool change_is_full(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (must_grow(session, &session->filters[i]))
+		if (must_grow(session, &session->filters[i], (struct filter_parts){ 1, 0 }) ||
+		    must_grow(session, &session->filters[i], (struct filter_parts){ 0, 1 }))
 			return true;
 	return false;
 }
 
 int entries_hold(struct session *session, const struct rule_key *key, __s64 timeout_ms, struct reason *reason)
 {
+	const bool is_address = filter_is_address(&key->shape) && !timeout_ms;
+	const struct filter_parts one = { !is_address, is_address };
+
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
-		const __u64 keys = filter->table.used + session->change->keys.added_count + 1;
+		const struct filter_parts used = filter_keys_with(filter, one);
+		const __u64 keys = used.records + used.addresses + session->change->keys.added_count;
 
-		if (must_grow(session, filter))
+		if (must_grow(session, filter, one))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
-		else if (filter->way == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
+		else if (filter->way == FILTER_KEY_BY_KEY && keys > filter_slots(&filter->kernel))
 			return filter_full_reason(filter, keys, reason);
 	}
 	return any_table_takes_keys(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
@@ -87,7 +95,7 @@ static int insert_action(struct session *session, struct filter *filter, enum ru
 	int error = 0;
 
 	while (filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added)) {
-		const __u64 keys = filter->table.used + 1;
+		const struct filter_parts keys = filter_keys_with(filter, (struct filter_parts){ 1, 0 });
 		__u32 tick = 0;
 
 		if (is_absent(session, &added.key))
@@ -105,7 +113,7 @@ static int insert_action(struct session *session, struct filter *filter, enum ru
 		if (error == -ENOMEM)
 			return filter_unmapped_reason(reason);
 		if (error && !filter_can_build_successor(filter, filter_slots_to_grow_to(filter, keys)))
-			return filter_full_reason(filter, keys, reason);
+			return filter_full_reason(filter, keys.records + keys.addresses, reason);
 		if (error)
 			filter_change_replace(filter, FILTER_STUCK);
 	}
@@ -138,7 +146,8 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 
 	if (!error && session->change->keys.has_rates)
 		error = filter_sync_rates(filter, session->store, true, false, reason);
-	if ((error == -E2BIG || error == -ENOSPC) && filter_can_build_successor(filter, table_slots(&filter->table))) {
+	if ((error == -E2BIG || error == -ENOSPC) &&
+	    filter_can_build_successor(filter, filter_slots(&filter->kernel))) {
 		filter_change_replace(filter, FILTER_AT_ONCE);
 		return 0;
 	}
@@ -165,8 +174,11 @@ static int set_later_ends(struct session *session, struct filter *filter, enum r
 		if (state.rules)
 			error = set_end(session, filter, &touched->key, state.timeout_ms, &is_done, reason);
 		touched->is_done &= state.rules && is_done && !error;
+		/* The key belongs to the other part of the table, which has no room for it. */
+		if (error == -ENOSPC || error == -E2BIG)
+			filter_change_replace(filter, FILTER_STUCK);
 		/* entries_settle() reports a key that the table lacks. */
-		if (error && error != -ENOENT)
+		else if (error && error != -ENOENT)
 			return error;
 	}
 	return 0;

@@ -49,7 +49,7 @@ void filter_change_replace(struct filter *filter, enum filter_cause cause)
 
 static bool can_replace(const struct filter *filter)
 {
-	return filter_can_build_successor(filter, table_slots(&filter->table));
+	return filter_can_build_successor(filter, filter_slots(&filter->kernel));
 }
 
 void change_at_once(const struct session *session)

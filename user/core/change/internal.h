@@ -31,7 +31,7 @@ struct pending_keys {
 		__u64 *word;
 		size_t used, room; /* words */
 	} added[RULE_ACTIONS][FLOW_FAMILIES];
-	size_t added_count;
+	size_t added_count, added_addresses; /* of all, those that belong to the addresses of a table */
 	struct touched_key *touched; /* in the order of touching */
 	size_t touched_count, touched_room;
 	bool has_new_ends; /* of any touched key */

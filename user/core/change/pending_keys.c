@@ -36,6 +36,7 @@ int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s6
 	words->word[words->used - 1] = timeout_ms;
 	keys->has_rates |= (key->shape.fields & RULE_RATE) != 0;
 	keys->added_count++;
+	keys->added_addresses += filter_is_address(&key->shape) && !timeout_ms;
 	return 0;
 }
 

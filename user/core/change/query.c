@@ -296,16 +296,17 @@ int query_blocks(struct store *store, const struct rule *query, bool is_undone, 
 }
 
 /* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */
-static bool has_entry(const struct kernel_filter *filter, const struct table *table, const struct rule_key *key)
+static bool has_entry(const struct kernel_filter *filter, const struct filter_tables *tables,
+		      const struct rule_key *key)
 {
 	const struct abi_table *active = abi_active(filter->config);
-	const struct hash_value value = rule_hash(key, &active->secret);
+	const struct table *records = &tables->part[FILTER_RECORDS];
 	__u32 slot, end;
 	__s64 left_ms;
 
-	if (!table_find(table, &value, &slot))
+	if (!filter_find(active, tables, key, &slot))
 		return false;
-	end = table->memory.record ? abi_record_end(table->memory.record[slot]) : 0;
+	end = records->memory.record && slot < table_slots(records) ? abi_record_end(records->memory.record[slot]) : 0;
 	return !end || ticks_left(active->epoch + end, &left_ms, &(struct reason){}) || left_ms > 0;
 }
 
@@ -313,8 +314,8 @@ int query_matches(const struct kernel_filter *filter, const struct rule *query, 
 {
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
-	struct table table;
-	int error = filter->config->magic ? filter_open_table(filter, &table) : -EINVAL;
+	struct filter_tables tables;
+	int error = filter->config->magic ? filter_open_tables(filter, &tables) : -EINVAL;
 
 	*matches = false;
 	if (error)
@@ -325,23 +326,24 @@ int query_matches(const struct kernel_filter *filter, const struct rule *query, 
 		/* Each shape as the packet path does: first the hints, then the table. */
 		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !*matches; i++) {
 			const struct abi_shape *compiled = abi_shape_at(list, i);
-			const struct rule_shape shape = rule_shape_of_compiled(compiled, family);
+			struct rule_shape shape = rule_shape_of_compiled(compiled, family);
 
+			shape.fields &= ~RULE_ADDRESSES;
 			if (!rule_under_shape(query, &shape, rules))
 				continue;
 			rules->family = family;
 			rule_keys(rules, keys);
 			*matches = (!list->reads_hints || hints_allow(filter_hints_of(filter), keys, compiled->hint)) &&
-				   has_entry(filter, &table, keys);
+				   has_entry(filter, &tables, keys);
 		}
 	}
-	table_close(&table);
+	filter_tables_close(&tables);
 	return 0;
 }
 
 struct key_lookup {
 	const struct kernel_filter *filter;
-	const struct table *table;
+	const struct filter_tables *tables;
 };
 
 static int find_key(const struct rule_key *key, bool is_shared, void *context)
@@ -349,24 +351,24 @@ static int find_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct key_lookup *lookup = context;
 
 	(void)is_shared;
-	return has_entry(lookup->filter, lookup->table, key) ? 0 : -ENOENT;
+	return has_entry(lookup->filter, lookup->tables, key) ? 0 : -ENOENT;
 }
 
 int query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule, bool *has_rule)
 {
 	struct shape_list shapes;
-	struct table table;
-	struct key_lookup lookup = { filter, &table };
+	struct filter_tables tables;
+	struct key_lookup lookup = { filter, &tables };
 	int error = store_shapes(store, &shapes);
 
 	*has_rule = false;
 	if (!error)
-		error = filter->config->magic ? filter_open_table(filter, &table) : -EINVAL;
+		error = filter->config->magic ? filter_open_tables(filter, &tables) : -EINVAL;
 	if (error)
 		return error == -EINVAL ? 0 : error;
 	error = keys_each(&shapes, rule, find_key, &lookup);
 	*has_rule = !error;
-	table_close(&table);
+	filter_tables_close(&tables);
 	return error == -ENOENT ? 0 : error;
 }
 
@@ -398,7 +400,7 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 
 double query_fill(const struct kernel_filter *filter)
 {
-	return filter->config->used / (double)table_slots_of(filter_geometry(filter));
+	return filter->config->used / (double)filter_slots(filter);
 }
 
 double query_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)

@@ -94,8 +94,9 @@ static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct keying *keying = context;
 
-	(void)is_shared;
-	return entries_touch(keying->session, key, keying->is_added, keying->reason);
+	/* Another rule of the key may end earlier: then the key belongs to the other part of a table. */
+	return entries_touch(keying->session, key, keying->is_added || (is_shared && filter_is_address(&key->shape)),
+			     keying->reason);
 }
 
 static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
@@ -259,6 +260,9 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
 			deletion == DELETE_ANY ? store_del(session->store, rule, deleted) :
 						 store_del_ended(session->store, rule);
+	keying.is_added = true;
+	if (!error && deletion == DELETE_OWN && *deleted == STORE_STILL_WANTED && any_table_takes_keys(session))
+		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	/* Nobody knows what rates the others gave: of all, the store keeps the lowest. */
 	if (!error && deletion == DELETE_OWN && *deleted == STORE_STILL_WANTED && rule->fields & RULE_RATE)
 		session->kept_rates++;

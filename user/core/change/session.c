@@ -488,10 +488,12 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		error = check_slots(&info, 0, least, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
-		const __u64 slots = table_slots(&filter->table);
+		struct abi_options as_now = *options;
+		const __u64 slots = filter_slots(&filter->kernel);
 
+		as_now.has_addresses = filter->kernel.options.has_addresses;
 		error = kernel_runs_this_build(&filter->kernel, &is_same, reason);
-		is_same = is_same && !memcmp(options, &filter->kernel.options, sizeof(*options));
+		is_same = is_same && !memcmp(&as_now, &filter->kernel.options, sizeof(as_now));
 		if (error || (is_same && slots >= least))
 			continue;
 		/* Equal programs can use the room of the present maps. */

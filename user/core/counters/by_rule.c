@@ -9,7 +9,7 @@
 void rule_counts_close(struct rule_counts *counts)
 {
 	for (size_t i = 0; counts->tables && i < counts->count; i++)
-		table_close(&counts->tables[i]);
+		filter_tables_close(&counts->tables[i]);
 	free(counts->tables);
 	kernel_filters_free(counts->filters, counts->count);
 }
@@ -31,7 +31,7 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 		if (!kernel_is_named(filter->config, name))
 			continue;
 		running++;
-		error = filter->options.has_counts ? filter_open_table(filter, &counts->tables[i]) : -EOPNOTSUPP;
+		error = filter->options.has_counts ? filter_open_tables(filter, &counts->tables[i]) : -EOPNOTSUPP;
 		if (error == -ENOMEM)
 			return filter_unmapped_reason(reason);
 		counting += !error;
@@ -52,17 +52,16 @@ static int count_key(const struct rule_key *key, bool is_shared, void *context)
 
 	(void)is_shared;
 	for (size_t i = 0; i < counted->counts->count; i++) {
-		const struct table *table = &counted->counts->tables[i];
-		struct hash_value value;
+		const struct filter_tables *tables = &counted->counts->tables[i];
+		const struct abi_counter *counter;
 		__u32 slot;
 
-		if (!table->memory.counter)
+		if (!tables->part->memory.counter ||
+		    !filter_find(abi_active(counted->counts->filters[i].config), tables, key, &slot))
 			continue;
-		value = rule_hash(key, &abi_active(counted->counts->filters[i].config)->secret);
-		if (!table_find(table, &value, &slot))
-			continue;
-		counted->sum.packets += table->memory.counter[slot].packets;
-		counted->sum.bytes += table->memory.counter[slot].bytes;
+		counter = filter_counter(tables, slot);
+		counted->sum.packets += counter->packets;
+		counted->sum.bytes += counter->bytes;
 	}
 	return 0;
 }

@@ -94,7 +94,7 @@ bool tally_has_packets(const struct abi_counter counters[ABI_COUNTERS]);
 
 struct rule_counts {
 	struct kernel_filter *filters;
-	struct table *tables; /* for each filter; zeroed if it does not count by rule */
+	struct filter_tables *tables; /* for each filter; zeroed if it does not count by rule */
 	size_t count;
 	struct shape_list shapes; /* of the store; the caller fills this in */
 };
@@ -168,6 +168,6 @@ void hits_close(struct hits *hits);
  * Visits the next chunk of a table with counters. `second` is the time of any clock. True: the pass is complete and
  * `ranked` is new. The next step starts another pass.
  */
-bool hits_step(struct hits *hits, const struct table *table, double second);
+bool hits_step(struct hits *hits, const struct filter_tables *tables, double second);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/filter.h"
+
 int hits_open(struct hits *hits, __u64 slots)
 {
 	*hits = (struct hits){};
@@ -32,19 +34,19 @@ void hits_close(struct hits *hits)
  * Compares each slot with the last pass, and ranks its key if enough packets came. A lower count was reset meanwhile, so
  * all of it is new.
  */
-bool hits_step(struct hits *hits, const struct table *table, double second)
+bool hits_step(struct hits *hits, const struct filter_tables *tables, double second)
 {
 	struct hits_visit *visited = &hits->visited[hits->at / HITS_CHUNK];
 	const double seconds = visited->second > 0 ? second - visited->second : 0;
-	const __u64 sequence = __atomic_load_n(table->memory.sequence, __ATOMIC_ACQUIRE);
+	const __u64 sequence = __atomic_load_n(tables->part->memory.sequence, __ATOMIC_ACQUIRE);
 	const __u64 end = hits->at + HITS_CHUNK < hits->slots ? hits->at + HITS_CHUNK : hits->slots;
 	const bool has_moves = visited->sequence != sequence;
 
 	for (; hits->at < end; hits->at++) {
-		const __u64 packets = __atomic_load_n(&table->memory.counter[hits->at].packets, __ATOMIC_RELAXED);
-		const __u64 *record = &table->memory.record[hits->at];
+		const __u64 packets = __atomic_load_n(&filter_counter(tables, hits->at)->packets, __ATOMIC_RELAXED);
+		const __u64 tag = packets ? filter_tag(tables, hits->at) : 0;
 		const __u64 seen = hits->seen[hits->at], before = seen >> SEEN_TAG_BITS;
-		const __u64 now = packets ? packets << SEEN_TAG_BITS | *record >> (64 - SEEN_TAG_BITS) : 0;
+		const __u64 now = packets ? packets << SEEN_TAG_BITS | tag >> (64 - SEEN_TAG_BITS) : 0;
 		size_t place = hits->best_count;
 		double rate;
 
@@ -65,7 +67,7 @@ bool hits_step(struct hits *hits, const struct table *table, double second)
 			hits->best_count++;
 		memmove(&hits->best[place + 1], &hits->best[place],
 			(hits->best_count - place - 1) * sizeof(*hits->best));
-		hits->best[place] = (struct hit){ abi_record_tag(*record), rate };
+		hits->best[place] = (struct hit){ tag, rate };
 	}
 	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)

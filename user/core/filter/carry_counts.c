@@ -19,14 +19,19 @@
 static int each_counter(const struct filter *filter,
 			void (*visit)(__u64 slot, const struct abi_counter *counter, void *context), void *context)
 {
-	const __u64 slots = table_slots(&filter->table), first_slot = filter_abi_table(filter)->first_slot;
+	const __u64 records = table_slots(&filter->table), slots = filter_tables_slots(&filter->tables);
+	const struct abi_table *in_config = filter_abi_table(filter);
+	__u64 count;
 
-	for (__u64 first = 0; first < slots; first += PART_SLOTS) {
-		const __u64 count = slots - first < PART_SLOTS ? slots - first : PART_SLOTS;
-		const struct abi_counter *counter = kernel_map_window(&filter->kernel.map[KERNEL_COUNTS],
-								      (first_slot + first) * sizeof(*counter),
-								      count * sizeof(*counter));
+	for (__u64 first = 0; first < slots; first += count) { /* slots have the numbers of filter_find() */
+		const __u64 left = (first < records ? records : slots) - first;
+		const __u64 at = first < records ? in_config->first_slot + first :
+						   in_config->addresses.first_slot + first - records;
+		const struct abi_counter *counter;
 
+		count = left < PART_SLOTS ? left : PART_SLOTS;
+		counter = kernel_map_window(&filter->kernel.map[KERNEL_COUNTS], at * sizeof(*counter),
+					    count * sizeof(*counter));
 		if (!counter)
 			return -ENOMEM;
 		for (__u64 i = 0; i < count; i++)
@@ -62,7 +67,7 @@ static void mark_counted(__u64 slot, const struct abi_counter *counter, void *co
 
 	if (!counter->packets || (entries->heir[slot] && entries->heir[slot] != mark))
 		return;
-	bit = counted_bit(carrying, entries->predecessor->table.memory.record[slot]);
+	bit = counted_bit(carrying, filter_tag(&entries->predecessor->tables, slot));
 	entries->heir[slot] = mark;
 	carrying->counted[bit / 64] |= 1ULL << bit % 64;
 	carrying->has_any = true;
@@ -70,9 +75,21 @@ static void mark_counted(__u64 slot, const struct abi_counter *counter, void *co
 
 static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
 {
-	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
+	return filter_find(filter_abi_table(filter), &filter->tables, key, slot);
+}
 
-	return table_find(&filter->table, &value, slot);
+/* Whether a key of the old table has the bit that mark_counted() sets, in either part. */
+static bool may_be_counted(const struct carrying *carrying, const struct rule_key *key)
+{
+	const struct filter *old = carrying->entries->predecessor;
+
+	for (enum filter_part part = 0; part <= filter_part_of(old, &key->shape, false); part++) {
+		const __u64 bit = counted_bit(carrying, filter_hash(filter_abi_table(old), key, part).tag);
+
+		if (carrying->counted[bit / 64] >> bit % 64 & 1)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -92,10 +109,11 @@ static bool find_old_shape(const struct filter *old, const struct rule_key *key,
 		bool has_all = true;
 
 		*probed = rule_shape_of_compiled(abi_shape_at(list, i), key->shape.family);
+		probed->fields &= ~RULE_ADDRESSES;
 		if (rule_can_expand(&key->shape, probed))
 			bits = rule_expansion_bits(&key->shape, probed);
 		/* Not more look-ups than the table has keys. */
-		if (bits >= 64 || 1ULL << bits > old->table.used)
+		if (bits >= 64 || 1ULL << bits > filter_abi_table(old)->used + filter_abi_table(old)->addresses.used)
 			continue;
 		for (__u64 n = 0; n < 1ULL << bits && has_all; n++) {
 			const struct rule_key expanded = rule_expand(key, probed, n);
@@ -157,12 +175,8 @@ static int carry_rule(const struct rule *rule, void *context)
 			continue;
 		for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
 			const struct rule_key old = rule_expand(key, &old_probed, i);
-			const struct hash_value value =
-				rule_hash(&old, &filter_abi_table(entries->predecessor)->secret);
-			const __u64 bit = counted_bit(carrying, value.tag);
-			const bool is_counted = carrying->counted[bit / 64] >> bit % 64 & 1;
 
-			if (is_counted && table_find(&entries->predecessor->table, &value, &old_slot) &&
+			if (may_be_counted(carrying, &old) && find_slot(entries->predecessor, &old, &old_slot) &&
 			    (!is_same || find_slot(entries->filter, &old, &heir)))
 				entries->heir[old_slot] = heir + 1;
 		}
@@ -196,13 +210,13 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 
 	if (!entries->predecessor)
 		return 0;
-	while (carrying.counted_bits < 2 * table_slots(&entries->predecessor->table))
+	while (carrying.counted_bits < 2 * filter_tables_slots(&entries->predecessor->tables))
 		carrying.counted_bits *= 2;
 	carrying.counted = calloc(carrying.counted_bits / 64, sizeof(*carrying.counted));
 	if (!entries->heir)
-		entries->heir = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->heir));
+		entries->heir = calloc(filter_tables_slots(&entries->predecessor->tables), sizeof(*entries->heir));
 	if (!entries->carried)
-		entries->carried = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->carried));
+		entries->carried = calloc(filter_tables_slots(&entries->predecessor->tables), sizeof(*entries->carried));
 	if (!entries->heir || !entries->carried || !carrying.counted) {
 		error = -ENOMEM;
 	} else {
@@ -211,7 +225,7 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	entries->has_heirs |= carrying.has_any;
 	if (carrying.has_any && !error) {
 		if (entries->is_replanned) {
-			carrying.narrowest = calloc(table_slots(&entries->filter->table), sizeof(*carrying.narrowest));
+			carrying.narrowest = calloc(filter_tables_slots(&entries->filter->tables), sizeof(*carrying.narrowest));
 			error = carrying.narrowest ? store_each(entries->store, record_narrowest_of, &carrying) :
 						     -ENOMEM;
 		}
@@ -229,28 +243,29 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 
 struct carrying_to {
 	struct filter_entries *entries;
-	const struct table *table;
+	const struct filter *filter;
 };
 
 static void carry(__u64 slot, const struct abi_counter *old, void *context)
 {
 	const struct carrying_to *to = context;
 	const __u32 heir = to->entries->heir[slot] - 1;
-	struct abi_counter *carried = &to->entries->carried[slot], now;
+	struct abi_counter *carried = &to->entries->carried[slot], now, *counter;
 
-	if (heir >= table_slots(to->table))
+	if (heir >= filter_tables_slots(&to->filter->tables))
 		return;
+	counter = filter_counter(&to->filter->tables, heir);
 	now.packets = __atomic_load_n(&old->packets, __ATOMIC_RELAXED);
 	now.bytes = __atomic_load_n(&old->bytes, __ATOMIC_RELAXED);
 	/* Atomic, because packets may be counted in the new table already. */
-	__atomic_fetch_add(&to->table->memory.counter[heir].packets, now.packets - carried->packets, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&to->table->memory.counter[heir].bytes, now.bytes - carried->bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&counter->packets, now.packets - carried->packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&counter->bytes, now.bytes - carried->bytes, __ATOMIC_RELAXED);
 	*carried = now;
 }
 
 void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *to)
 {
-	struct carrying_to carrying = { entries, &to->table };
+	struct carrying_to carrying = { entries, to };
 
 	/* Without memory the counts stay in the old table. */
 	if (entries->has_heirs)

@@ -9,13 +9,15 @@
 
 #include "filter/internal.h"
 
-void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u64 slots)
+void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, struct filter_parts slots)
 {
 	for (unsigned int i = 0; i < tables; i++) {
 		struct abi_table *table = &kernel->config->table[i];
 
-		table->first_bucket = i * slots / BUCKET_SLOTS;
-		table->first_slot = i * slots;
+		table->first_slot = i * slots.records;
+		table->first_bucket = table->first_slot / BUCKET_SLOTS;
+		table->addresses.first_slot = tables * slots.records + i * slots.addresses;
+		table->addresses.first_bucket = table->addresses.first_slot / BUCKET_SLOTS;
 		table->first_rate_line = i * ABI_RATE_LINES;
 		table->hint_shift = ABI_HINT_SHIFT_MOST;
 		while (table->hint_shift > ABI_HINT_SHIFT_LEAST &&
@@ -50,77 +52,110 @@ static int map_buckets(const struct kernel_filter *kernel, __u64 first, __u64 bu
 	return kernel_map_part(&kernel->map[KERNEL_BUCKETS], start, bytes_of_buckets(kernel, first + buckets) - start);
 }
 
-/* Maps the buckets, records and, if asked for, counters of `slots` slots from `slot` on. */
-static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, __u64 slot, __u64 slots,
-		     bool has_counters)
+static __u64 first_slot(const struct abi_table *in_config, enum filter_part part)
 {
-	const __u64 first = in_config->first_slot + slot;
-	int error = map_buckets(kernel, in_config->first_bucket + slot / BUCKET_SLOTS, slots / BUCKET_SLOTS);
+	return part == FILTER_ADDRESSES ? in_config->addresses.first_slot : in_config->first_slot;
+}
 
-	if (kernel->options.is_exact && !error)
+/* Maps the buckets, records and, if asked for, counters of `slots` slots of a part from `slot` on. */
+static int map_slots(const struct kernel_filter *kernel, const struct abi_table *in_config, enum filter_part part,
+		     __u64 slot, __u64 slots, bool has_counters)
+{
+	const __u64 first = first_slot(in_config, part) + slot;
+	int error = slots ? map_buckets(kernel, first / BUCKET_SLOTS, slots / BUCKET_SLOTS) : 0;
+
+	if (kernel->options.is_exact && part == FILTER_RECORDS && slots && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_RECORDS], first * sizeof(__u64), slots * sizeof(__u64));
-	if (kernel->options.has_counts && has_counters && !error)
+	if (kernel->options.has_counts && has_counters && slots && !error)
 		error = kernel_map_part(&kernel->map[KERNEL_COUNTS], first * sizeof(struct abi_counter),
 					slots * sizeof(struct abi_counter));
 	return error;
 }
 
+static int map_tables(const struct kernel_filter *kernel, const struct abi_table *in_config,
+		      const struct filter_tables *tables, bool has_counters)
+{
+	int error = 0;
+
+	for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++)
+		error = map_slots(kernel, in_config, part, 0, table_slots(&tables->part[part]), has_counters);
+	return error;
+}
+
 int filter_map_entries(const struct filter *filter)
 {
-	return map_slots(&filter->kernel, filter_abi_table(filter), 0, table_slots(&filter->table), false);
+	return map_tables(&filter->kernel, filter_abi_table(filter), &filter->tables, false);
 }
 
 /* See `reach` in table.h. */
 static int reach(const struct table *table, __u64 slot, __u64 slots)
 {
-	const struct filter *filter = (const void *)((const char *)table - offsetof(struct filter, table));
+	const enum filter_part part = table->format == BUCKET_ADDRESS ? FILTER_ADDRESSES : FILTER_RECORDS;
+	const struct filter *filter = (const void *)((const char *)(table - part) - offsetof(struct filter, tables));
 	const struct abi_table *in_config = filter_abi_table(filter);
+	const int error = slots ? map_slots(&filter->kernel, in_config, part, slot, slots, true) :
+				  map_buckets(&filter->kernel, first_slot(in_config, part) / BUCKET_SLOTS,
+					      table->geometry.buckets);
 
-	return (slots ? map_slots(&filter->kernel, in_config, slot, slots, true) :
-			map_buckets(&filter->kernel, in_config->first_bucket, table->geometry.buckets)) ?
-		       -ENOMEM :
-		       0;
+	return error ? -ENOMEM : 0;
 }
 
-static int open_table(const struct kernel_filter *kernel, struct abi_table *in_config, struct bucket_geometry geometry,
-		      struct table *table)
+static int open_part(const struct kernel_filter *kernel, struct abi_table *in_config, enum filter_part part,
+		     struct bucket_geometry geometry, struct table *table)
 {
 	const struct abi_options *options = &kernel->options;
 	const struct kernel_map *buckets = &kernel->map[KERNEL_BUCKETS], *records = &kernel->map[KERNEL_RECORDS],
-				*counts = &kernel->map[KERNEL_COUNTS], *hints = &kernel->map[KERNEL_HINTS];
-	const __u64 before = bytes_of_buckets(kernel, in_config->first_bucket), slots = table_slots_of(geometry);
+				*counts = &kernel->map[KERNEL_COUNTS];
+	const __u64 first = first_slot(in_config, part), end = first + table_slots_of(geometry);
 	const struct table_memory memory = {
-		.bucket = (char *)buckets->memory + before,
-		.record = options->is_exact ? (__u64 *)records->memory + in_config->first_slot : NULL,
-		.counter = options->has_counts ? (struct abi_counter *)counts->memory + in_config->first_slot : NULL,
+		.bucket = (char *)buckets->memory + bytes_of_buckets(kernel, first / BUCKET_SLOTS),
+		.record = options->is_exact && part == FILTER_RECORDS ? (__u64 *)records->memory + first : NULL,
+		.counter = options->has_counts ? (struct abi_counter *)counts->memory + first : NULL,
 		.sequence = &in_config->sequence,
 	};
 
-	*table = (struct table){};
+	if (options->format >= BUCKET_FORMATS || bytes_of_buckets(kernel, end / BUCKET_SLOTS) > buckets->bytes ||
+	    (memory.record && end > records->entries) || (memory.counter && end > counts->entries))
+		return -EINVAL;
+	return table_open(table, part == FILTER_RECORDS ? options->format : BUCKET_ADDRESS, geometry, &memory);
+}
+
+static int open_tables(const struct kernel_filter *kernel, struct abi_table *in_config, struct bucket_geometry geometry,
+		       struct filter_tables *tables)
+{
+	const __u64 hints = kernel->map[KERNEL_HINTS].bytes;
+	int error;
+
+	*tables = (struct filter_tables){};
 	/* A filter that another tool has just loaded has no layout yet, so there is none to check. */
 	if ((in_config->hint_shift || kernel->config->magic) &&
 	    (in_config->hint_shift < ABI_HINT_SHIFT_LEAST || in_config->hint_shift > ABI_HINT_SHIFT_MOST ||
-	     in_config->first_hint[0] > hints->bytes ||
-	     in_config->first_hint[0] + ABI_HINTS(in_config->hint_shift) > hints->bytes))
+	     in_config->first_hint[0] > hints || in_config->first_hint[0] + ABI_HINTS(in_config->hint_shift) > hints))
 		return -EINVAL;
-	if (options->format >= BUCKET_FORMATS || before + bytes_of_buckets(kernel, geometry.buckets) > buckets->bytes ||
-	    (memory.record && in_config->first_slot + slots > records->entries) ||
-	    (memory.counter && in_config->first_slot + slots > counts->entries))
-		return -EINVAL;
-	return table_open(table, options->format, geometry, &memory);
+	error = open_part(kernel, in_config, FILTER_RECORDS, geometry, &tables->part[FILTER_RECORDS]);
+	if (kernel->options.has_addresses && !error)
+		error = open_part(kernel, in_config, FILTER_ADDRESSES, in_config->addresses.geometry,
+				  &tables->part[FILTER_ADDRESSES]);
+	return error;
 }
 
-int filter_open_table(const struct kernel_filter *kernel, struct table *table)
+int filter_open_tables(const struct kernel_filter *kernel, struct filter_tables *tables)
 {
 	struct abi_config *config = kernel->config;
 	struct abi_table *in_config = &config->table[config->active % ABI_TABLES];
-	int error = open_table(kernel, in_config, filter_geometry(kernel), table);
+	int error = open_tables(kernel, in_config, filter_geometry(kernel), tables);
 
 	if (!error)
-		error = map_slots(kernel, in_config, 0, table_slots(table), true);
+		error = map_tables(kernel, in_config, tables, true);
 	if (error)
-		table_close(table);
+		filter_tables_close(tables);
 	return error;
+}
+
+void filter_tables_close(struct filter_tables *tables)
+{
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		table_close(&tables->part[part]);
 }
 
 /*
@@ -132,7 +167,7 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table)
  * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and
  * the table of a filter that is not set up, because then the program looks up nothing.
  */
-bool filter_must_wait_for_readers(const struct filter *filter)
+static bool must_wait_for_readers(const struct filter *filter)
 {
 	const bool has_readers = !filter->shares_maps && filter->kernel.config->run & ABI_RUN_SET_UP;
 
@@ -141,22 +176,29 @@ bool filter_must_wait_for_readers(const struct filter *filter)
 
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry)
 {
-	const int error = open_table(&filter->kernel, filter_abi_table(filter), geometry, &filter->table);
+	const int error = open_tables(&filter->kernel, filter_abi_table(filter), geometry, &filter->tables);
 
-	filter->table.reach = reach;
-	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		filter->tables.part[part].reach = filter->tables.part[part].search ? reach : NULL;
+	filter_settle_readers(filter);
 	return error;
+}
+
+void filter_settle_readers(struct filter *filter)
+{
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		filter->tables.part[part].waits_for_readers = must_wait_for_readers(filter);
 }
 
 int filter_reopen(struct filter *filter, struct reason *reason)
 {
 	int error;
 
-	table_close(&filter->table);
+	filter_tables_close(&filter->tables);
 	filter->which = filter->kernel.config->active % ABI_TABLES;
 	error = filter_open_table_memory(filter, filter_geometry(&filter->kernel));
 	if (!error) {
-		filter->table.used = filter_abi_table(filter)->used;
+		filter_read_used(filter);
 		filter_read_published(filter);
 		return 0;
 	}
@@ -177,7 +219,7 @@ int filter_open(struct filter *filter, struct kernel_filter *kernel, struct reas
 void filter_close(struct filter *filter)
 {
 	filter_drop_successor(filter);
-	table_close(&filter->table);
+	filter_tables_close(&filter->tables);
 	if (!filter->shares_maps)
 		kernel_close(&filter->kernel);
 }
@@ -192,14 +234,24 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel)
 void filter_save_counts(struct filter *filter)
 {
 	struct abi_table *in_config = filter_abi_table(filter);
+	const struct filter_parts keys = filter_keys_with(filter, (struct filter_parts){});
 
-	in_config->used = filter->table.used;
-	in_config->moves += filter->table.moves;
-	filter->table.moves = 0;
-	if (in_config->longest_path < filter->table.longest_path)
-		in_config->longest_path = filter->table.longest_path;
+	in_config->used = keys.records;
+	in_config->addresses.used = keys.addresses;
+	for (struct table *table = filter->tables.part; table < filter->tables.part + FILTER_PARTS; table++) {
+		in_config->moves += table->moves;
+		table->moves = 0;
+		if (in_config->longest_path < table->longest_path)
+			in_config->longest_path = table->longest_path;
+	}
 	if (!filter->shares_maps)
-		filter->kernel.config->used = in_config->used;
+		filter->kernel.config->used = keys.records + keys.addresses;
+}
+
+void filter_read_used(struct filter *filter)
+{
+	filter->table.used = filter_abi_table(filter)->used;
+	filter->tables.part[FILTER_ADDRESSES].used = filter_abi_table(filter)->addresses.used;
 }
 
 void filter_set_generation(struct filter *filter, __u64 generation)
@@ -225,9 +277,32 @@ int filter_other_store_reason(const struct kernel_filter *kernel, struct reason 
 
 /* ---- how many keys a table may hold, and how large its successor must be ---- */
 
-__u64 filter_all_slots(const struct kernel_filter *kernel)
+static __u64 slots_of_maps(const struct kernel_filter *kernel)
 {
 	return (__u64)kernel->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (kernel->options.format == BUCKET_8 ? 2 : 1);
+}
+
+__u64 filter_all_slots(const struct kernel_filter *kernel)
+{
+	return kernel->options.has_addresses ? kernel->config->table[0].addresses.first_slot : slots_of_maps(kernel);
+}
+
+__u64 filter_tables_slots(const struct filter_tables *tables)
+{
+	return table_slots(&tables->part[FILTER_RECORDS]) + table_slots(&tables->part[FILTER_ADDRESSES]);
+}
+
+struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel)
+{
+	return (struct filter_parts){ table_slots_of(filter_geometry(kernel)),
+				      table_slots_of(abi_active(kernel->config)->addresses.geometry) };
+}
+
+__u64 filter_slots(const struct kernel_filter *kernel)
+{
+	const struct filter_parts slots = filter_slots_of_parts(kernel);
+
+	return slots.records + slots.addresses;
 }
 
 unsigned int filter_tables(const struct kernel_filter *kernel)
@@ -235,23 +310,46 @@ unsigned int filter_tables(const struct kernel_filter *kernel)
 	return kernel->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
 }
 
+struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel)
+{
+	const __u64 records = filter_all_slots(kernel), tables = filter_tables(kernel);
+
+	return (struct filter_parts){ tables == 1 ? records : kernel->config->table[1].first_slot,
+				      (slots_of_maps(kernel) - records) / tables };
+}
+
 __u64 filter_room(const struct kernel_filter *kernel)
 {
-	return filter_tables(kernel) == 1 ? filter_all_slots(kernel) : kernel->config->table[1].first_slot;
+	const struct filter_parts room = filter_room_of_parts(kernel);
+
+	return room.records + room.addresses;
 }
 
-bool filter_has_room(const struct filter *filter, __u64 keys)
+bool filter_has_room(const struct filter *filter, struct filter_parts keys)
 {
-	return keys <= table_slots(&filter->table) * TABLE_LOAD_PERCENT / 100;
+	const struct table *table = filter->tables.part;
+
+	if (!table[FILTER_ADDRESSES].search) {
+		keys.records += keys.addresses;
+		keys.addresses = 0;
+	}
+	return keys.records <= table_slots(&table[FILTER_RECORDS]) * TABLE_LOAD_PERCENT / 100 &&
+	       keys.addresses <= table_slots(&table[FILTER_ADDRESSES]) * TABLE_LOAD_PERCENT / 100;
 }
 
-__u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
+struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more)
 {
-	const __u64 room = filter_room(&filter->kernel);
+	return (struct filter_parts){ filter->table.used + more.records,
+				      filter->tables.part[FILTER_ADDRESSES].used + more.addresses };
+}
+
+__u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts of)
+{
+	const __u64 room = filter_room(&filter->kernel), keys = of.records + of.addresses;
 	__u64 wanted;
 
-	if (filter_has_room(filter, keys))
-		return table_slots(&filter->table);
+	if (filter_has_room(filter, of))
+		return filter_tables_slots(&filter->tables);
 	wanted = table_slots_for(keys + keys / 2);
 	/* If the room of the maps takes the keys and an eighth more, use all of it: new maps need a new program. */
 	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
@@ -272,12 +370,12 @@ int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *r
 		snprintf(options, sizeof(options), " --capacity N, N at least %llu", 2 * (unsigned long long)keys);
 		return kernel_held_reason(&filter->kernel, held, options, -ENOSPC, reason,
 					  "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
-					  (unsigned long long)table_slots(&filter->table));
+					  (unsigned long long)filter_slots(&filter->kernel));
 	}
 	return reason_set(reason, -ENOSPC,
 			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
 			  "delete rules first",
-			  (unsigned long long)keys, (unsigned long long)table_slots(&filter->table),
+			  (unsigned long long)keys, (unsigned long long)filter_slots(&filter->kernel),
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
 
@@ -332,35 +430,31 @@ bool filter_has_aged(const struct filter *filter, __u32 tick)
 
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 {
-	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
+	const enum filter_part part = filter_part_of(filter, &key->shape, tick);
+	const struct rule_shape shape = filter_shape_in(&key->shape, part);
+	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
 	__u64 hint;
-	int error = filter_assign_hint(filter, &key->shape, &hint);
+	int error = filter_assign_hint(filter, &shape, &hint);
 
 	if (error)
 		return error;
 	/* The hint comes before the key, or packets would skip the look-up. Shortcuts (shape.h) come after the key. */
 	hints_mark(filter_hints(filter), key, hint);
-	error = table_insert(&filter->table, &value, filter_end(filter, tick));
+	error = table_insert(&filter->tables.part[part], &value, filter_end(filter, tick));
 	if (!error && !tick)
 		hints_set_shortcuts(filter_hints(filter), key);
 	return error;
 }
 
-int filter_delete(struct filter *filter, const struct rule_key *key)
-{
-	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
-
-	hints_clear_shortcuts(filter_hints(filter), key);
-	return table_delete(&filter->table, &value);
-}
-
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later)
 {
-	const struct hash_value value = rule_hash(key, &filter_abi_table(filter)->secret);
+	const struct hash_value value = filter_hash(filter_abi_table(filter), key, FILTER_RECORDS);
 	int error;
 
 	if (!filter->kernel.options.is_exact)
 		return 0;
+	if (filter_part_of(filter, &key->shape, false) == FILTER_ADDRESSES)
+		return filter_move_end(filter, key, tick, is_later);
 	if (tick)
 		hints_clear_shortcuts(filter_hints(filter), key);
 	error = table_set_end(&filter->table, &value, filter_end(filter, tick), is_later);

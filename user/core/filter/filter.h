@@ -58,11 +58,25 @@ struct filter_shapes {
 	__u64 hint[2 * ABI_SHAPES_MAX]; /* see struct abi_shape */
 };
 
+/* The parts of a table (addresses.c), and how many keys or slots each has or gets. One without addresses has all in the first. */
+enum filter_part { FILTER_RECORDS, FILTER_ADDRESSES, FILTER_PARTS };
+
+struct filter_parts {
+	__u64 records, addresses;
+};
+
+struct filter_tables {
+	struct table part[FILTER_PARTS]; /* all 0: it has no such part */
+};
+
 struct filter {
 	struct kernel_filter kernel;
 	unsigned int which; /* the number of `table`: 0 or 1 */
 	bool shares_maps;   /* the maps belong to another struct filter; `table` is the other table in them */
-	struct table table;
+	union {
+		struct table table; /* the part with records */
+		struct filter_tables tables;
+	};
 	enum filter_state state; /* what filter_update() found */
 	enum filter_way way;
 	enum filter_cause cause;            /* why `way` became FILTER_REPLACE; kept after the change, for messages */
@@ -91,8 +105,23 @@ __u64 filter_room(const struct kernel_filter *kernel);
 /* The hints of a filter's active table. */
 struct hints filter_hints_of(const struct kernel_filter *kernel);
 
-/* Opens a filter's active table, to read it. 0; -EINVAL; -ENOMEM. */
-int filter_open_table(const struct kernel_filter *kernel, struct table *table);
+/* Opens both parts of a filter's active table, to read them. 0; -EINVAL; -ENOMEM. filter_tables_close() takes zeroed ones. */
+int filter_open_tables(const struct kernel_filter *kernel, struct filter_tables *tables);
+void filter_tables_close(struct filter_tables *tables);
+
+/* The slots of a filter's active table, of both parts. */
+__u64 filter_slots(const struct kernel_filter *kernel);
+
+/*
+ * Finds a key in a table. *slot: of the records, or behind their slots one of the addresses. For such a slot,
+ * filter_counter(): what was counted, if the filter counts; filter_tag(): what tells its key from others, if it is filled.
+ * filter_tags(): the tags of a key, in both parts.
+ */
+bool filter_find(const struct abi_table *in_config, const struct filter_tables *tables, const struct rule_key *key,
+		 __u32 *slot);
+struct abi_counter *filter_counter(const struct filter_tables *tables, __u64 slot);
+__u64 filter_tag(const struct filter_tables *tables, __u64 slot);
+void filter_tags(const struct kernel_filter *kernel, const struct rule_key *key, __u64 tags[FILTER_PARTS]);
 
 /*
  * Loads a new, empty filter with at least `slots` slots, for the rules of the store. It is not attached and not set up.
@@ -138,11 +167,26 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
- * The number of slots for a new table, when `keys` keys did not fit into this table. It is the present number if
+ * The number of slots for a new table, of both parts, when `keys` did not fit into this table. It is the present number if
  * that is enough: then too many keys shared a few buckets, and a new secret solves this. Otherwise it is larger. If
  * another tool holds the filter (libxdp's dispatcher), it is at most the room of the maps.
  */
-__u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys);
+__u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts keys);
+
+/* The keys that the table has, with `more`. */
+struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more);
+
+/*
+ * ---- addresses.c ----
+ *
+ * The most keys that each part of a table gets for the rules of a store. filter_is_address(): whether keys of the shape
+ * belong to the addresses, if they never end and the table has such a part.
+ */
+int filter_count_keys(struct store *store, struct filter_parts *keys);
+bool filter_is_address(const struct rule_shape *shape);
+
+/* From so many keys of addresses on, a new table gets a part for them. Tests set it. */
+extern __u64 filter_addresses_least;
 
 /*
  * Whether filter_build_successor() can make a table of `slots` slots. The table needs room in the filter's maps. Without
@@ -194,8 +238,9 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
- * With `is_later` it does so only if that is not before its present end, and says whether.
- * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason().
+ * With `is_later` it does so only if that is not before its present end, and says whether. If the key then belongs to the
+ * other part of the table, that call puts it there too, and the call without `is_later` takes it away from here.
+ * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason(); -ENOSPC, -E2BIG: as filter_insert().
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later);
@@ -281,8 +326,6 @@ int key_rules(struct store *store, const struct shape_list *list, const struct r
 bool keys_same_rule(const struct rule *a, const struct rule *b);
 
 /* ---- run state ---- */
-
-/* Whether a running filter enforces its rules at this moment. */
 
 /* Whether it waits for `confirm`, or waited too long. */
 bool run_is_unconfirmed(const struct kernel_filter *filter);

@@ -146,8 +146,9 @@ __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *sh
 
 bool hints_can_shorten(const struct rule_shape *shape, __u32 shift)
 {
-	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !(shape->fields & ~RULE_NEW) &&
-	       !shape->dst_len && shape->src_len && shape->src_len <= 32 - shift;
+	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP &&
+	       !(shape->fields & ~(RULE_NEW | RULE_ADDRESSES)) && !shape->dst_len && shape->src_len &&
+	       shape->src_len <= 32 - shift;
 }
 
 static void clear(__u8 *hint)

@@ -5,15 +5,40 @@
 
 #include "filter/filter.h"
 
+/* ---- addresses.c ---- */
+
+/* In which part a key of the shape belongs; the shape by which packets look it up there; and its hash. */
+enum filter_part filter_part_of(const struct filter *filter, const struct rule_shape *shape, bool is_timed);
+struct rule_shape filter_shape_in(const struct rule_shape *shape, enum filter_part part);
+struct hash_value filter_hash(const struct abi_table *in_config, const struct rule_key *key, enum filter_part part);
+
+/* filter_set_end() where the table has addresses, for keys that may be there. */
+int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later);
+
+
+/*
+ * Chooses for the rules of the store, and a table of at least `slots` slots, whether it gets a part for addresses
+ * (options->has_addresses), and how large its parts are. `present`: the filter that has another table now; NULL: none. If another
+ * tool holds it, its programs stay. 0; an error of the store.
+ */
+int filter_plan_parts(struct store *store, const struct filter *present, __u64 slots, struct abi_options *options,
+		      struct filter_parts *plan);
+
 /* ---- rule_entries.c, carry_counts.c ---- */
+
+/* Collected entries of one part that are not in the table yet. */
+struct filter_collected {
+	struct table_entry *entry;
+	size_t count;
+};
 
 /* All entries that a table must have according to the store. */
 struct filter_entries {
 	struct filter *filter; /* hashes the keys and has the hint bits */
 	struct store *store;
 	struct shape_list shapes;
-	struct table_entry *entry; /* collected, but not in the table yet: `count`, with room for `room` */
-	size_t count, room, collected, expected;
+	struct filter_collected part[FILTER_PARTS]; /* with room for `room` */
+	size_t room, collected, expected;
 	bool is_building;                 /* an empty table is filled during collection, by table_build() */
 	struct hints hints;               /* set for the collected keys, with their shortcuts */
 	struct sharing *sharing;          /* see rule_entries.c; NULL: no key has several rules, or no memory */
@@ -74,9 +99,14 @@ void filter_settle_panic(struct abi_config *config, const struct abi_config *old
 __u64 filter_all_slots(const struct kernel_filter *kernel);
 
 /* Whether so many keys fit into the table. */
-bool filter_has_room(const struct filter *filter, __u64 keys);
+bool filter_has_room(const struct filter *filter, struct filter_parts keys);
 
-/* ---- filter.c ---- */
+/* All slots of a table. */
+__u64 filter_tables_slots(const struct filter_tables *tables);
+
+/* The slots of a filter's active table; those for which the maps have room, in each table. */
+struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel);
+struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel);
 
 /* Sets the reason: the filter belongs to another store. Returns -ESTALE. */
 int filter_other_store_reason(const struct kernel_filter *kernel, struct reason *reason);
@@ -97,17 +127,20 @@ FLOW_INLINE struct hints filter_hints(const struct filter *filter)
 	return filter_hints_in(&filter->kernel, filter_abi_table(filter));
 }
 
-/* Whether a move in the table must wait for look-ups that have begun: see filter.c. */
-bool filter_must_wait_for_readers(const struct filter *filter);
+/* Sets whether a move in the table must wait for look-ups that have begun: see filter.c. */
+void filter_settle_readers(struct filter *filter);
 
-/* Opens table number filter->which. Its parts are mapped when they are first used. */
+/* Reads from the config how many slots are filled. */
+void filter_read_used(struct filter *filter);
+
+/* Opens table number filter->which, with its addresses. Both are mapped piece by piece when they are first used. */
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry);
 
 /* Maps what table_find() reads: all but the counters. 0 or -errno. */
 int filter_map_entries(const struct filter *filter);
 
-/* Sets in the config where each of `tables` tables of `slots` slots starts in the maps, and how many hints it has. */
-void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, __u64 slots);
+/* Sets in the config where each of `tables` tables of so many slots starts in the maps, and how many hints it has. */
+void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, struct filter_parts slots);
 
 /*
  * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and

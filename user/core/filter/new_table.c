@@ -20,16 +20,31 @@
 
 /* ---- from the store to a table ---- */
 
+static void clear(struct table *table)
+{
+	if (!table->search)
+		return;
+	memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
+	if (table->memory.record)
+		memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
+	table_reset_counts(table);
+	table->used = 0;
+}
+
 int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason)
 {
 	/* The kernel has cleared new maps. Clearing them again would take as long. */
 	bool is_clear = !filter->kernel.attachments_count && !filter->table.used;
 	struct abi_table *in_config = filter_abi_table(filter);
-	struct table *table = &filter->table;
-	int error = table_reach_all(table) ? filter_unmapped_reason(reason) : -ENOSPC;
+	int error = -ENOSPC;
 
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		if (table_reach_all(&filter->tables.part[part]))
+			return filter_unmapped_reason(reason);
 	for (int i = 0; i < BUILD_TRIES && error == -ENOSPC; i++) {
 		error = random_draw(&in_config->secret, sizeof(in_config->secret));
+		if (!error)
+			error = random_draw(&in_config->addresses.secret, sizeof(in_config->addresses.secret));
 		if (error)
 			error = reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
 		if (!error)
@@ -37,12 +52,9 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 		if (error)
 			break;
 		if (!is_clear) {
-			memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
-			if (table->memory.record)
-				memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
-			table_reset_counts(table);
+			for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+				clear(&filter->tables.part[part]);
 			memset(filter_hints(filter).byte, 0, ABI_HINTS(in_config->hint_shift));
-			table->used = 0;
 		}
 		is_clear = false;
 		error = filter_entries_collect(entries, reason);
@@ -62,14 +74,16 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 #define ROOM_SLOTS_LEAST (1ULL << 17)
 #define ROOM_BYTES_MOST (64ULL << 20) /* of one table */
 
-static struct kernel_sizes plan_room(const struct abi_options *options, __u64 slots, __u32 hint_shift)
+static struct kernel_sizes plan_room(const struct abi_options *options, struct filter_parts slots, __u32 hint_shift)
 {
-	const bool has_least = options->is_alone || slots >= ROOM_SLOTS_LEAST;
-	const struct bucket_geometry geometry = table_geometry(has_least ? slots : ROOM_SLOTS_LEAST);
+	const bool has_least = options->is_alone || slots.records >= ROOM_SLOTS_LEAST;
+	const struct bucket_geometry geometry = table_geometry(has_least ? slots.records : ROOM_SLOTS_LEAST);
 	struct kernel_sizes plan = { .options = *options,
 				     .tables = 1,
 				     .slots = table_slots_of(geometry),
-				     .bucket_bytes = table_bucket_bytes(options->format, geometry),
+				     .bucket_bytes = table_bucket_bytes(options->format, geometry) +
+						     slots.addresses * sizeof(__u16),
+				     .addresses = slots.addresses,
 				     .hint_shift = hint_shift };
 
 	plan.options.orders_loads = !ABI_LOADS_IN_ORDER; /* of the built-in programs */
@@ -91,11 +105,20 @@ int filter_make_object_file(const struct abi_options *options, __u64 slots, stru
 	return kernel_make_object_file(plan, file, bytes, reason);
 }
 
+static void set_geometry(struct abi_table *in_config, struct filter_parts slots)
+{
+	struct abi_addresses *addresses = &in_config->addresses;
+
+	in_config->geometry = table_geometry(slots.records);
+	addresses->geometry = slots.addresses ? table_geometry(slots.addresses) : (struct bucket_geometry){};
+	addresses->reciprocal = slots.addresses ? address_reciprocal(addresses->geometry.buckets) : 0;
+}
+
 /* `keys`: the number of keys that will be filled in, which takes memory of this process. */
-static int create(struct filter *filter, const struct kernel_sizes *plan, struct bucket_geometry geometry, __u64 keys,
+static int create(struct filter *filter, const struct kernel_sizes *plan, struct filter_parts slots, __u64 keys,
 		  struct reason *reason)
 {
-	const __u64 old_slots = plan->predecessor ? table_slots_of(filter_geometry(plan->predecessor)) : 0;
+	const __u64 old_slots = plan->predecessor ? filter_slots(plan->predecessor) : 0;
 	struct kernel_filter kernel;
 	const __u64 entries = keys < FILTER_ENTRIES_AT_ONCE ? keys : FILTER_ENTRIES_AT_ONCE;
 	int error = memory_check(kernel_sizes_bytes(plan) + entries * sizeof(struct table_entry) +
@@ -107,35 +130,42 @@ static int create(struct filter *filter, const struct kernel_sizes *plan, struct
 		error = kernel_create(plan, &kernel, reason);
 	if (error)
 		return error;
-	filter_lay_out(&kernel, plan->tables, plan->slots);
-	kernel.config->geometry = kernel.config->table[0].geometry = geometry;
+	filter_lay_out(&kernel, plan->tables, (struct filter_parts){ plan->slots, plan->addresses });
+	set_geometry(&kernel.config->table[0], slots);
+	kernel.config->geometry = kernel.config->table[0].geometry;
 	return filter_open(filter, &kernel, reason);
 }
 
 int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, struct store *store,
 		  struct reason *reason)
 {
+	struct abi_options chosen = *options;
+	struct filter_parts of_parts;
 	struct shape_list shapes;
 	struct kernel_sizes plan;
 	int error = store_shapes(store, &shapes);
 
+	if (!error)
+		error = filter_plan_parts(store, NULL, slots, &chosen, &of_parts);
 	if (error)
 		return store_unread_reason(error, reason);
-	plan = plan_room(options, slots, hints_shift_for(&shapes));
-	return create(filter, &plan, table_geometry(slots), shape_list_keys(&shapes), reason);
+	plan = plan_room(&chosen, of_parts, hints_shift_for(&shapes));
+	return create(filter, &plan, of_parts, shape_list_keys(&shapes), reason);
 }
 
 int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason)
 {
+	const struct filter_parts room = filter_room_of_parts(kernel);
 	const struct kernel_sizes plan = {
 		.options = kernel->options,
 		.tables = filter_tables(kernel),
-		.slots = filter_room(kernel),
+		.slots = room.records,
 		.bucket_bytes = kernel->map[KERNEL_BUCKETS].bytes / filter_tables(kernel),
+		.addresses = room.addresses,
 		.hint_shift = abi_active(kernel->config)->hint_shift,
 	};
 
-	return create(filter, &plan, filter_geometry(kernel), 0, reason);
+	return create(filter, &plan, filter_slots_of_parts(kernel), 0, reason);
 }
 
 /* ---- in the place of another ---- */
@@ -154,17 +184,21 @@ void filter_drop_successor(struct filter *filter)
  * Whether the second table of the same maps can have this many slots. If the maps have much more room than
  * wanted, new maps are better, because they save memory.
  */
-static bool fits_into_maps(const struct filter *filter, __u64 slots)
+static bool fits_into_maps(const struct filter *filter, struct filter_parts slots)
 {
-	const __u64 room = filter_room(&filter->kernel), wanted = table_slots_of(table_geometry(slots));
+	const struct filter_parts room = filter_room_of_parts(&filter->kernel);
+	const __u64 wanted = table_slots_of(table_geometry(slots.records));
 
-	return filter_tables(&filter->kernel) == ABI_TABLES && wanted <= room &&
-	       (room <= ROOM_SLOTS_LEAST || room / 4 <= wanted || kernel_held_attachment(&filter->kernel));
+	return filter_tables(&filter->kernel) == ABI_TABLES && wanted <= room.records &&
+	       slots.addresses <= room.addresses && room.addresses / 4 <= slots.addresses &&
+	       (room.records <= ROOM_SLOTS_LEAST || room.records / 4 <= wanted ||
+		kernel_held_attachment(&filter->kernel));
 }
 
 bool filter_can_build_successor(const struct filter *filter, __u64 slots)
 {
-	return fits_into_maps(filter, slots) || !kernel_held_attachment(&filter->kernel);
+	return fits_into_maps(filter, (struct filter_parts){ .records = slots }) ||
+	       !kernel_held_attachment(&filter->kernel);
 }
 
 /* Waits until no packet uses the table that was active before. Then that table may be filled again. */
@@ -177,7 +211,8 @@ static int wait_for_packets(struct abi_config *config)
 	return error;
 }
 
-static int prepare_in_maps(const struct filter *filter, struct filter *new, __u64 slots, struct reason *reason)
+static int prepare_in_maps(const struct filter *filter, struct filter *new, struct filter_parts slots,
+			   struct reason *reason)
 {
 	int error = wait_for_packets(filter->kernel.config);
 	struct abi_table *in_config;
@@ -186,7 +221,8 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
 	*new = (struct filter){ .kernel = filter->kernel, .which = !filter->which, .shares_maps = true };
 	in_config = filter_abi_table(new);
-	in_config->geometry = table_geometry(slots);
+	set_geometry(in_config, slots);
+	in_config->addresses.used = 0;
 	in_config->sequence = in_config->moves = in_config->used = in_config->longest_path = 0;
 	memset(in_config->shapes, 0, sizeof(in_config->shapes));
 	filter_read_published(new);
@@ -197,7 +233,7 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 }
 
 static int prepare_new_maps(const struct filter *filter, struct filter *new, const struct abi_options *options,
-			    __u64 slots, __u64 keys, __u32 hint_shift, struct reason *reason)
+			    struct filter_parts slots, __u64 keys, __u32 hint_shift, struct reason *reason)
 {
 	struct kernel_sizes plan = plan_room(options, slots, hint_shift);
 	struct bucket_geometry geometry;
@@ -206,7 +242,7 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	int error;
 
 	plan.predecessor = &filter->kernel;
-	error = create(new, &plan, table_geometry(slots), keys, reason);
+	error = create(new, &plan, slots, keys, reason);
 	if (error)
 		return error;
 	config = new->kernel.config;
@@ -245,6 +281,8 @@ static int fill_successor(struct filter *filter, struct store *store, const stru
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_entries *entries = &filter->successor->entries;
 	struct filter *new = &filter->successor->filter;
+	struct abi_options chosen = options ? *options : filter->kernel.options;
+	struct filter_parts of_parts;
 	bool has_counts; /* of rules: the old table has them and the new table gets them */
 	struct shape_list shapes;
 	struct store_info info;
@@ -253,20 +291,21 @@ static int fill_successor(struct filter *filter, struct store *store, const stru
 
 	if (!error)
 		error = store_shapes(store, &shapes);
+	if (!error)
+		error = filter_plan_parts(store, filter, slots, &chosen, &of_parts);
 	if (error)
 		return store_unread_reason(error, reason);
 	hint_shift = hints_shift_for(&shapes);
 	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
-	if (!options && fits_into_maps(filter, slots) &&
-	    (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
-		error = prepare_in_maps(filter, new, slots, reason);
+	if (!options && chosen.has_addresses == filter->kernel.options.has_addresses &&
+	    fits_into_maps(filter, of_parts) && (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
+		error = prepare_in_maps(filter, new, of_parts, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
 		error = filter_full_reason(filter, info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
-		error = prepare_new_maps(filter, new, options ? options : &filter->kernel.options, slots, info.keys,
-					 hint_shift, reason);
+		error = prepare_new_maps(filter, new, &chosen, of_parts, info.keys, hint_shift, reason);
 	if (error)
 		return error;
 	/* The change has read much of the store. Its pages would take memory while there are two tables. */
@@ -332,7 +371,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	filter_entries_carry_counts(&successor->entries, new);
 	if (new->shares_maps) {
 		config->geometry = new->table.geometry;
-		config->used = new->table.used;
+		config->used = filter_abi_table(new)->used + filter_abi_table(new)->addresses.used;
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
 		wait_for_packets(config);
 	} else {
@@ -359,14 +398,14 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	filter->successor = NULL;
 	new->state = filter->state;
 	new->cause = filter->cause;
-	new->slots_before = table_slots(&filter->table);
+	new->slots_before = filter_tables_slots(&filter->tables);
 	if (new->shares_maps) {
-		table_close(&filter->table);
+		filter_tables_close(&filter->tables);
 		new->shares_maps = false;
 	} else {
 		filter_close(filter);
 	}
-	new->table.waits_for_readers = filter_must_wait_for_readers(new);
+	filter_settle_readers(new);
 	*filter = *new;
 	free(successor);
 	return 0;

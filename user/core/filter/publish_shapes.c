@@ -73,14 +73,22 @@ static int publish_all(struct filter *filter, const struct abi_shape_list wanted
  * -E2BIG.
  */
 static int list_shapes(struct filter *filter, const struct shape_list *shapes, enum flow_family family, bool keeps,
-		       struct abi_shape_list *list)
+		       bool has_ends, struct abi_shape_list *list)
 {
 	const struct abi_shape_list *in_use = abi_shapes(filter_abi_table(filter), family);
-	struct rule_shape all[2 * ABI_SHAPES_MAX];
-	const size_t wanted = shape_list_probed(shapes, family, all);
-	size_t count = wanted, known, at = 0;
+	struct rule_shape probed[ABI_SHAPES_MAX], all[(FILTER_PARTS + 1) * ABI_SHAPES_MAX];
+	const size_t of_store = shape_list_probed(shapes, family, probed);
+	size_t wanted = 0, count, known, at = 0;
 	int error = 0;
 
+	for (size_t i = 0; i < of_store; i++) {
+		const enum filter_part part = filter_part_of(filter, &probed[i], false);
+
+		all[wanted++] = filter_shape_in(&probed[i], part);
+		if (part == FILTER_ADDRESSES && has_ends)
+			all[wanted++] = probed[i];
+	}
+	count = wanted;
 	for (size_t i = 0; i < in_use->count; i++) {
 		const struct rule_shape shape = rule_shape_of_compiled(abi_shape_at(in_use, i), family);
 
@@ -115,9 +123,12 @@ int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps
 	const bool reads_always = !keeps && filter_hints(filter).shift == ABI_HINT_SHIFT_MOST;
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct shape_list shapes;
+	struct store_info info;
 	bool has_rates = false;
 	int error = store_unread_reason(store_shapes(store, &shapes), reason);
 
+	if (!error)
+		error = store_unread_reason(store_info(store, &info), reason);
 	for (size_t i = 0; i < shapes.count && !error; i++)
 		has_rates |= (shapes.entry[i].shape.fields & RULE_RATE) != 0;
 	if (!error && !keeps)
@@ -128,7 +139,7 @@ int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps
 		const struct abi_shape_list *in_use = abi_shapes(filter_abi_table(filter), family);
 		struct abi_shape_list *list = &wanted[family];
 
-		error = list_shapes(filter, &shapes, family, keeps, list);
+		error = list_shapes(filter, &shapes, family, keeps, info.timed, list);
 		if (error)
 			return reason_set(reason, error,
 					  "the change has too many kinds of rules; split it into smaller changes");

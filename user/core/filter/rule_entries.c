@@ -210,13 +210,18 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	entries->is_building = is_building;
 	entries->expected = info.keys;
 	entries->room = is_building && info.keys > FILTER_ENTRIES_AT_ONCE ? FILTER_ENTRIES_AT_ONCE : info.keys;
-	entries->entry = malloc(entries->room * sizeof(*entries->entry) + 1);
-	return entries->entry ? 0 : reason_set(reason, -ENOMEM, "no memory to fill the table");
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++) {
+		entries->part[part].entry = malloc(entries->room * sizeof(struct table_entry) + 1);
+		if (!entries->part[part].entry)
+			return reason_set(reason, -ENOMEM, "no memory to fill the table");
+	}
+	return 0;
 }
 
 void filter_entries_close(struct filter_entries *entries)
 {
-	free(entries->entry);
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		free(entries->part[part].entry);
 	free(entries->sharing);
 	free(entries->heir);
 	free(entries->carried);
@@ -224,19 +229,22 @@ void filter_entries_close(struct filter_entries *entries)
 }
 
 /* Puts the entries that have been collected so far into the table, if it is being built. */
-static int build(struct filter_entries *entries)
+static int build(struct filter_entries *entries, enum filter_part part)
 {
-	const size_t count = entries->is_building ? entries->count : 0;
+	struct filter_collected *collected = &entries->part[part];
+	const size_t count = entries->is_building ? collected->count : 0;
 
-	entries->count -= count;
-	return table_build(&entries->filter->table, entries->entry, count);
+	collected->count -= count;
+	return count ? table_build(&entries->filter->tables.part[part], collected->entry, count) : 0;
 }
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	struct filter_entries *entries = context;
 	struct filter *filter = entries->filter;
-	struct table_entry *entry = &entries->entry[entries->count];
+	struct filter_collected *collected;
+	enum filter_part part;
+	struct rule_shape shape;
 	__s64 timeout_ms = entries->rule->timeout_ms;
 	struct key_rules state;
 	__u32 tick = 0;
@@ -258,21 +266,25 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	/* The store is locked. So more keys than its counts say mean that it is damaged. */
 	if (entries->collected == entries->expected)
 		return -EBADMSG;
-	error = filter_assign_hint(filter, &key->shape, &hint);
-	if (!error && filter->kernel.options.is_exact && timeout_ms)
+	if (filter->kernel.options.is_exact && timeout_ms)
 		error = filter_tick(entries->store, timeout_ms, &tick, entries->reason);
+	part = filter_part_of(filter, &key->shape, tick);
+	collected = &entries->part[part];
+	shape = filter_shape_in(&key->shape, part);
+	if (!error)
+		error = filter_assign_hint(filter, &shape, &hint);
 	if (error)
 		return error;
-	*entry = (struct table_entry){ .key = rule_hash(key, &filter_abi_table(filter)->secret),
-				       .end = filter_end(filter, tick),
-				       .is_later = key->shape.action != RULE_PASS };
+	collected->entry[collected->count++] =
+		(struct table_entry){ .key = filter_hash(filter_abi_table(filter), key, part),
+				      .end = filter_end(filter, tick),
+				      .is_later = key->shape.action != RULE_PASS };
 	hints_mark(entries->hints, key, hint);
 	/* No packet reads these hints yet: either the table is being built, or the hints are a copy. */
 	if (!tick)
 		hints_set_shortcuts(entries->hints, key);
-	entries->count++;
 	entries->collected++;
-	return entries->count == entries->room ? build(entries) : 0;
+	return collected->count == entries->room ? build(entries, part) : 0;
 }
 
 static int collect_rule(const struct rule *rule, void *context)
@@ -287,12 +299,14 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 {
 	int error;
 
-	entries->count = entries->collected = 0;
+	entries->collected = 0;
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		entries->part[part].count = 0;
 	entries->reason = reason;
 	reason->text[0] = '\0';
 	error = store_each(entries->store, collect_rule, entries);
-	if (!error)
-		error = build(entries);
+	for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++)
+		error = build(entries, part);
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
 	return error && !reason->text[0] ? store_unread_reason(error, reason) : error;

@@ -22,8 +22,9 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	const struct hints in_use = filter_hints(filter);
 	FREED __u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
 	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
-	struct table_difference before;
-	int error;
+	struct table_difference before[FILTER_PARTS] = {}, now;
+	struct table *tables = filter->tables.part;
+	int error, full = 0;
 
 	if (!wanted)
 		return reason_set(reason, -ENOMEM, "no memory for hints");
@@ -35,18 +36,28 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		return error;
 	hints_clear_all_shortcuts(in_use);
 	hints_add(in_use, wanted);
-	if (!table_add_missing(&filter->table, entries.entry, entries.count, &before) && before.added)
+	for (enum filter_part part = 0; part < FILTER_PARTS && !full; part++)
+		if (tables[part].search)
+			full = table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
+						 &before[part]);
+	if (before[FILTER_RECORDS].added || before[FILTER_ADDRESSES].added)
 		error = filter_wait_for_packets(filter, reason);
 	if (!error)
 		error = filter_set_policies(filter, store, reason);
 	if (error)
 		return error;
-	error = table_reconcile(&filter->table, entries.entry, entries.count, difference);
-	difference->added += before.added;
-	difference->kept -= before.added;
-	difference->retimed += before.retimed;
+	*difference = (struct table_difference){};
+	for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++) {
+		if (!tables[part].search)
+			continue;
+		error = table_reconcile(&tables[part], entries.part[part].entry, entries.part[part].count, &now);
+		difference->added += before[part].added + now.added;
+		difference->kept += now.kept - before[part].added;
+		difference->removed += now.removed;
+		difference->retimed += before[part].retimed + now.retimed;
+	}
 	if (error == -ENOSPC)
-		return filter_full_reason(filter, entries.count, reason);
+		return filter_full_reason(filter, entries.collected, reason);
 	if (error)
 		return reason_set(reason, error, "no memory to fill the table");
 	hints_replace(in_use, wanted);
@@ -87,12 +98,15 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct store_info info;
+	struct filter_parts keys;
 	int error = store_info(store, &info);
 	__u64 slots;
 
+	if (!error)
+		error = filter_count_keys(store, &keys);
 	if (error)
 		return store_unread_reason(error, reason);
-	slots = filter_slots_to_grow_to(filter, info.keys);
+	slots = filter_slots_to_grow_to(filter, keys);
 	error = info.rules && filter_can_build_successor(filter, slots) ?
 			filter_rebuild(filter, store, NULL, slots, reason) :
 			-ENOMEM;
@@ -118,16 +132,20 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
 	struct abi_config *config = filter->kernel.config;
 	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
-	int error = 0;
+	struct filter_parts keys;
+	int error = filter_count_keys(store, &keys);
 
+	if (error)
+		return store_unread_reason(error, reason);
 	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
-		filter_lay_out(&filter->kernel, 1, all);
+		filter_lay_out(&filter->kernel, 1, (struct filter_parts){ .records = all });
 	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= all) {
-		if (!filter_has_room(filter, info->keys) && fits_whole) {
-			table_close(&filter->table);
+		if (!filter_has_room(filter, keys) && fits_whole) {
+			filter_tables_close(&filter->tables);
 			error = filter_open_table_memory(filter, whole);
 		} else if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST)) {
-			filter_lay_out(&filter->kernel, ABI_TABLES, all / ABI_TABLES);
+			filter_lay_out(&filter->kernel, ABI_TABLES,
+				       (struct filter_parts){ .records = all / ABI_TABLES });
 		}
 	}
 	if (error)
@@ -142,8 +160,8 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	error = filter_configure(filter, store, reason);
 	if (error)
 		return error;
-	if (!filter_has_room(filter, info->keys)) {
-		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, info->keys), reason);
+	if (!filter_has_room(filter, keys)) {
+		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, keys), reason);
 		if (!error)
 			filter->kernel.config->generation = info->generation;
 		return error;
@@ -170,7 +188,7 @@ void filter_start(struct filter *filter)
 		if (!kernel_is_outgoing(&filter->kernel.attachments[i]))
 			kernel_want_received(&filter->kernel, filter->kernel.attachments[i].ifindex, true);
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
-	filter->table.waits_for_readers = filter_must_wait_for_readers(filter);
+	filter_settle_readers(filter);
 }
 
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason)
@@ -189,7 +207,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return filter_other_store_reason(&filter->kernel, reason);
 	filter->state = config->generation == info.generation ? FILTER_UP_TO_DATE : FILTER_REPAIRED;
-	filter->table.used = filter_abi_table(filter)->used;
+	filter_read_used(filter);
 	if (filter->state == FILTER_REPAIRED)
 		error = filter_refill(filter, store, reason);
 	return error ? error : filter_configure(filter, store, reason);

@@ -111,7 +111,8 @@ struct kernel_sizes {
 	struct abi_options options;
 	unsigned int tables; /* the maps have room for so many: 1 or ABI_TABLES */
 	__u64 slots;         /* of each table */
-	__u64 bucket_bytes;  /* of each table */
+	__u64 bucket_bytes;  /* of each table, of both parts */
+	__u64 addresses;     /* slots of each table's part for addresses; 0: it has none */
 	__u32 hint_shift;    /* see include/shape.h */
 	/* The new filter shares its counters and ring of samples. NULL: it gets its own. */
 	const struct kernel_filter *predecessor;

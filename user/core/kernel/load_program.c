@@ -290,13 +290,15 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
 
-	/* Reading a table opens the same part again and again. */
-	if (map->part->start <= start && end <= map->part->end)
-		return 0;
+	/* Reading a table opens the same parts again and again: one for records, one for addresses. */
+	for (int i = 0; i < 2; i++)
+		if (map->part[i].start <= start && end <= map->part[i].end)
+			return 0;
 	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd,
 		 start) == MAP_FAILED)
 		return -errno;
-	*map->part = (struct kernel_part){ start, end };
+	map->part[1] = map->part[0];
+	map->part[0] = (struct kernel_part){ start, end };
 	return 0;
 }
 
@@ -336,7 +338,7 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 			break;
 		}
 		map->memory = memory;
-		map->part = calloc(1, sizeof(*map->part));
+		map->part = calloc(2, sizeof(*map->part));
 		error = !map->part ? -ENOMEM : is_table ? 0 : kernel_map_part(map, 0, map->bytes);
 	}
 	filter->config = filter->map[KERNEL_CONFIG].memory;
@@ -356,7 +358,7 @@ __u64 kernel_sizes_entries(const struct kernel_sizes *sizes, enum kernel_map_nam
 	case KERNEL_RECORDS:
 		return sizes->options.is_exact ? sizes->tables * sizes->slots : 1;
 	case KERNEL_COUNTS:
-		return sizes->options.has_counts ? sizes->tables * sizes->slots : 1;
+		return sizes->options.has_counts ? sizes->tables * (sizes->slots + sizes->addresses) : 1;
 	case KERNEL_HINTS:
 		return sizes->tables * ABI_HINTS(sizes->hint_shift) / sizeof(__u64);
 	default:

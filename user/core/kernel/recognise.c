@@ -124,7 +124,7 @@ static bool are_options(const struct abi_options *options)
 {
 	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
 	       (!options->is_exact || options->format == BUCKET_16) && options->is_alone <= 1 &&
-	       options->orders_loads <= 1;
+	       options->orders_loads <= 1 && options->has_addresses <= options->is_exact;
 }
 
 /* Whether the tool may rely on config and maps. From then on, only the writer, who has the lock, changes them. */

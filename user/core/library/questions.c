@@ -222,7 +222,7 @@ int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info
 			continue;
 		for (size_t k = 0; k < running[i].attachments_count; k++)
 			info->interfaces += !kernel_goes_with_another(&running[i], &running[i].attachments[k]);
-		info->slots += table_slots_of(filter_geometry(&running[i]));
+		info->slots += filter_slots(&running[i]);
 		info->used_slots += config->used;
 		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
 	}

@@ -15,6 +15,7 @@ static __u64 shape_id(const struct rule_shape *shape)
 	       (shape->fields & RULE_PROTO ? 0 : ABI_SHAPE_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_SHAPE_SPORT : 0) |
 	       (shape->fields & RULE_DPORT ? ABI_SHAPE_DPORT : 0) | (shape->fields & RULE_NEW ? ABI_SHAPE_NEW : 0) |
 	       (shape->fields & RULE_RATE ? ABI_SHAPE_RATE : 0) |
+	       (shape->fields & RULE_ADDRESSES ? ABI_SHAPE_ADDRESSES : 0) |
 	       (shape->fields & RULE_DETAILS ? FLOW_KEY_HAS_DETAILS : 0) | lengths << ABI_SHAPE_LENGTHS_SHIFT;
 }
 
@@ -40,8 +41,11 @@ static __u64 details_mask(const struct rule_details *details)
 struct rule_shape rule_shape_of_id(__u64 id, __u64 details, enum flow_family family)
 {
 	__u64 lengths = id >> ABI_SHAPE_LENGTHS_SHIFT & ((1 << ABI_SHAPE_LENGTHS_BITS) - 1);
+	const bool is_address = family == FLOW_IPV4 && id & ABI_SHAPE_ADDRESSES;
 	unsigned int each = rule_address_bits(family) + 1;
 
+	if (is_address)
+		lengths &= ~(ABI_SHAPE_ADDRESSES >> ABI_SHAPE_LENGTHS_SHIFT);
 	if (!(id & FLOW_KEY_HAS_DETAILS))
 		details = 0;
 	return (struct rule_shape){ .family = family,
@@ -53,6 +57,7 @@ struct rule_shape rule_shape_of_id(__u64 id, __u64 details, enum flow_family fam
 					      (id & ABI_SHAPE_DPORT ? RULE_DPORT : 0) |
 					      (id & ABI_SHAPE_NEW ? RULE_NEW : 0) |
 					      (id & ABI_SHAPE_RATE ? RULE_RATE : 0) |
+					      (is_address ? RULE_ADDRESSES : 0) |
 					      (id & FLOW_KEY_HAS_DETAILS ? RULE_DETAILS : 0),
 				    .details = { .flags_mask = details >> ABI_DETAILS_FLAGS_SHIFT,
 						 .fragment_mask = details >> ABI_DETAILS_FRAGMENT_SHIFT & 3,

@@ -52,6 +52,8 @@ enum rule_field {
 	RULE_DETAILS = 1 << 4, /* struct rule_details has something */
 	RULE_RATE = 1 << 5,    /* only packets above rule.rate: a rate belongs to drop and monitor rules */
 	RULE_FIELDS = RULE_RATE << 1,
+	/* Only of a shape by which packets look rules up: in the addresses of a table. No rule and no store has it. */
+	RULE_ADDRESSES = RULE_FIELDS,
 };
 
 /* A rate is packets a second, or with RULE_RATE_BITS bits a second: 1 to RULE_RATE_MAX. */

@@ -28,18 +28,6 @@ int table_reach(struct table *table, __u64 slot)
 	return error;
 }
 
-FLOW_INLINE int reach_key(struct table *table, struct bucket_layout layout, const struct hash_value *key)
-{
-	const struct bucket_pair pair = core_pair(table, layout, key);
-
-	return core_reach_pair(table, layout, &pair);
-}
-
-int table_reach_key(struct table *table, const struct hash_value *key)
-{
-	return CORE_CALL(reach_key, table, key);
-}
-
 int table_reach_buckets(struct table *table)
 {
 	if (table->reach && !table->has_buckets && table->reach(table, 0, 0))

@@ -46,11 +46,9 @@ __u64 table_slots_for(__u64 rules)
 	return slots;
 }
 
-__u64 table_address_slots_for(__u64 rules)
+__u64 table_address_slots(__u64 slots)
 {
-	const __u64 slots = table_slots_for(rules);
-
-	return slots > TABLE_ADDRESS_SLOTS_MIN ? slots : TABLE_ADDRESS_SLOTS_MIN;
+	return table_slots_of(table_geometry(slots > TABLE_ADDRESS_SLOTS_MIN ? slots : TABLE_ADDRESS_SLOTS_MIN));
 }
 
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry)

@@ -77,9 +77,9 @@ __u64 table_slots_of(struct bucket_geometry geometry);
 /* The slots of the smallest table in which `rules` entries are a load of at most 95 %. More than 2^30: there is none. */
 __u64 table_slots_for(__u64 rules);
 
-/* The same for a table of addresses, which has at least TABLE_ADDRESS_SLOTS_MIN slots. */
+/* The slots of the smallest table of addresses with at least so many. */
 #define TABLE_ADDRESS_SLOTS_MIN ((__u64)ADDRESS_BUCKETS_MIN * BUCKET_SLOTS)
-__u64 table_address_slots_for(__u64 rules);
+__u64 table_address_slots(__u64 slots);
 
 /* The bytes of all buckets: a multiple of 8. */
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry);
@@ -98,9 +98,8 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
-/* Maps the part of the table that has this slot; both buckets of a key; all buckets; all parts. 0 or -ENOMEM. */
+/* Maps the part of the table that has this slot; all buckets; all parts. 0 or -ENOMEM. */
 int table_reach(struct table *table, __u64 slot);
-int table_reach_key(struct table *table, const struct hash_value *key);
 int table_reach_buckets(struct table *table);
 int table_reach_all(struct table *table); /* call this before you change many keys, or read the memory yourself */
 

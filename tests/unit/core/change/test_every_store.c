@@ -243,7 +243,7 @@ TEST(test_a_planted_store_is_found)
 	struct abi_config planted, whole;
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
 	for (size_t i = 0; i < COUNT(copy); i++) {
 		memory_path(0);
@@ -294,7 +294,7 @@ TEST(test_a_flood_through_changes)
 	for (size_t kind = 0; kind < 2 * COUNT(rule); kind++) {
 		struct verdict verdict;
 
-		load(kind & 1, true, 1, 1);
+		load(kind & 1, true, kind >> 1, 1, 1);
 		plain_change(&rule[kind / 2], 1);
 		flood_counted = 0;
 		for (size_t i = 0; i < COUNT(changes); i++) {
@@ -326,7 +326,7 @@ TEST(test_a_flood_through_changes)
 TEST(test_narrower_prefixes_in_place_of_a_wider_one)
 {
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.0/24", "add 10.99.0.1", "add 10.99.0.2"));
 	change_text = "a /24 becomes two /25";
 	assert_int_equal(judged_change(LINES("del 10.77.0.0/24", "add 10.77.0.0/25", "add 10.77.0.128/25",
@@ -344,7 +344,7 @@ TEST(test_a_failed_change_is_none)
 	struct session session;
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	open_session(&session);
 	assert_int_equal(change_begin(&session, &reason), 0);
 	assert_int_equal(do_line(&session, "add 10.77.0.1", &reason), 0);
@@ -374,7 +374,7 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	struct session session;
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1 action pass timeout 10s", "add 10.99.0.0/24"));
 	path_jiffies += 100 << ABI_TICK_SHIFT; /* its entry has ended */
 	open_session(&session);
@@ -395,7 +395,8 @@ static void run_seed(uint64_t seed)
 	bool is_waiting = false;
 
 	fill_panel();
-	load(random_below(&random, 4), random_below(&random, 4), seed, 1 + random_below(&random, 2));
+	load(random_below(&random, 4), random_below(&random, 4), random_below(&random, 3), seed,
+	     1 + random_below(&random, 2));
 	if (!random_below(&random, 3))
 		load_second();
 	for (uint64_t i = 0; i < changes; i++) {
@@ -440,7 +441,7 @@ TEST(test_crashes)
 {
 	fill_panel();
 	for (int kind = 0; kind < 2; kind++) {
-		load(kind, kind, 1, 1 + kind);
+		load(kind, kind, kind, 1, 1 + kind);
 		crashed_change("four rules", LINES("add 10.77.0.0/24", "add 10.77.0.1 action pass", "add 10.99.0.1",
 						   "add proto udp dport 53 rate 10/s"));
 		crashed_change("a change to confirm",
@@ -525,7 +526,7 @@ enum never { NEVER_UNDONE, NEVER_PENDING, NEVER_LONG, NEVERS };
 static void compare_never(enum never never, uint64_t seed)
 {
 	for (int was = 0; was < 2; was++) {
-		load(true, true, seed, 1);
+		load(true, true, seed % 2, seed, 1);
 		do_drawn(seed, never != NEVER_LONG ? 2 : 0, NULL);
 		if (never == NEVER_LONG)
 			do_short(seed, was);

@@ -146,7 +146,7 @@ static bool are_fates(const struct state *a, const struct state *b)
 
 static void begin_trial(const struct trial *trial, int kind)
 {
-	load(kind, kind, 1, 1 + kind);
+	load(kind, kind, kind, 1, 1 + kind);
 	plain_change(trial->before, count_of(trial->before, COUNT(trial->before)));
 	if (!strncmp(trial->lines[0], "wait", 4))
 		pass_time(atoi(trial->lines[0] + 5));

@@ -179,7 +179,7 @@ TEST(test_a_planted_mixture_is_found)
 	volatile __u32 *run;
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
 	memory_path(0);
 	run = &path.config->run;
@@ -208,13 +208,16 @@ TEST(test_small_changes)
 		{ "monitor-only on", "add 2001:db8::/32" },
 		{ "monitor-only off", "del 2001:db8::/32" },
 		{ "at-once", "add 10.77.0.2", "del 10.77.0.0/16" },
+		{ "list a", "add 192.0.2.9 timeout 1h" },
+		{ "add 192.0.2.9" }, /* into the addresses, and back */
+		{ "give 192.0.2.9" },
 		{ "at-once", "policy no-rule drop", "add 10.77.0.1 action pass", "add dst 198.51.100.7 action pass" },
 		{ "at-once", "policy no-rule pass", "clear" }, /* as `restore` of an empty backup */
 	};
 
 	fill_panel();
-	for (int kind = 0; kind < 4; kind++) {
-		load(kind & 1, kind & 2, 1, 1);
+	for (int kind = 0; kind < 8; kind++) {
+		load(kind & 1, kind & 2, kind >> 2, 1, 1);
 		for (size_t i = 0; i < COUNT(changes); i++) {
 			size_t count = 0;
 
@@ -248,7 +251,7 @@ TEST(test_a_meter_keeps_its_key)
 	char other[64], line[80];
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.9 proto udp dport 1 rate 5/s"));
 	for (int port = 2;; port++) {
 		snprintf(other, sizeof(other), "10.77.0.9 proto udp dport %d rate 10/s", port);
@@ -271,7 +274,8 @@ static void run_seed(uint64_t seed)
 	bool is_waiting = false;
 
 	fill_panel();
-	load(random_below(&random, 4), random_below(&random, 4), seed, 1 + random_below(&random, 2));
+	load(random_below(&random, 4), random_below(&random, 4), random_below(&random, 3), seed,
+	     1 + random_below(&random, 2));
 	for (uint64_t i = 0; i < changes; i++) {
 		char text[8][128];
 		const char *lines[8];

@@ -29,7 +29,7 @@ static void told(int error, int wanted, const char *word)
 static void begin_one(void)
 {
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
 }
 

@@ -143,7 +143,7 @@ static struct watchdog change_that_waits(void)
 	struct session session;
 
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
 	plain_change(LINES("pending", "add 10.77.0.2"));
 	open_session(&session);
@@ -274,7 +274,7 @@ static struct watchdog load_that_waits(size_t attachments)
 	struct session session;
 
 	fill_panel();
-	load(true, true, 1, 2);
+	load(true, true, 0, 1, 2);
 	plain_change(LINES("add 10.77.0.1"));
 	open_session(&session);
 	assert_int_equal(filter_set_unconfirmed(&session.filters[0], 0, CONFIRM_MS, &reason), 0);

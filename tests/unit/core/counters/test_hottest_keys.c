@@ -2,12 +2,14 @@
 /* The ranking of keys by packets between two passes over the counters. */
 #include "unit/test.h"
 #include "counters/counters.h"
+#include "filter/filter.h"
 
 /* A table with only counters and records. The key in slot n has the tag n. */
 static struct table table_of(__u64 slots)
 {
 	static __u64 sequence;
-	struct table table = { .memory = { .record = calloc(slots, sizeof(__u64)),
+	struct table table = { .geometry = { .buckets = slots / BUCKET_SLOTS },
+			       .memory = { .record = calloc(slots, sizeof(__u64)),
 					   .counter = calloc(slots, sizeof(struct abi_counter)),
 					   .sequence = &sequence } };
 
@@ -23,7 +25,7 @@ static unsigned int pass(struct hits *hits, const struct table *table, double se
 {
 	unsigned int steps = 1;
 
-	while (!hits_step(hits, table, second))
+	while (!hits_step(hits, &(struct filter_tables){ .part = { *table } }, second))
 		steps++;
 	return steps;
 }

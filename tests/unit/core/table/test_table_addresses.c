@@ -49,7 +49,7 @@ TEST(test_no_other_address_is_found)
 	__u64 hits = 0, wanted = 0;
 	struct fixture f;
 
-	open_filled(&f, table_address_slots_for(RULES), RULES);
+	open_filled(&f, table_address_slots(table_slots_for(RULES)), RULES);
 	for (uint64_t address = 0; address < 1ULL << 32; address += step) {
 		const struct hash_value key = key_of(address);
 		const bool is_found = table_find(&f.table, &key, NULL), is_wanted = number_of(address) < RULES;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The part of a table for addresses. It has the keys of drop rules that name an IPv4 source prefix and nothing else, and
+ * never end: the bulk of every blocklist. Such a key takes two bytes and no record (include/permute.h).
+ *
+ * The end of a key decides in which part it is, and it may change. A shape of such rules is published with RULE_ADDRESSES. As
+ * long as the store has rules with an end, it is published as it is, too.
+ *
+ * Of a part of 2.3 MiB, few lines stay in the caches, so packets that match nothing wait longer than for a small table with
+ * records. So only a table with many such keys has this part.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include "filter/internal.h"
+#include "table/publish_order.h"
+
+#define SLOTS_LEAST (1ULL << 14) /* of the part with records */
+
+__u64 filter_addresses_least = 500000;
+
+bool filter_is_address(const struct rule_shape *shape)
+{
+	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !(shape->fields & ~RULE_ADDRESSES) &&
+	       shape->src_len && !shape->dst_len;
+}
+
+enum filter_part filter_part_of(const struct filter *filter, const struct rule_shape *shape, bool is_timed)
+{
+	return filter->tables.part[FILTER_ADDRESSES].search && filter_is_address(shape) && !is_timed ? FILTER_ADDRESSES :
+												      FILTER_RECORDS;
+}
+
+struct rule_shape filter_shape_in(const struct rule_shape *shape, enum filter_part part)
+{
+	struct rule_shape looked_up = *shape;
+
+	if (part == FILTER_ADDRESSES)
+		looked_up.fields |= RULE_ADDRESSES;
+	return looked_up;
+}
+
+struct hash_value filter_hash(const struct abi_table *in_config, const struct rule_key *key, enum filter_part part)
+{
+	__u64 x;
+
+	if (part == FILTER_RECORDS)
+		return rule_hash(key, &in_config->secret);
+	x = permute(&in_config->addresses.secret,
+		    permute_number(ntohl((__be32)key->key.word[0]), ~0U << (32 - key->shape.src_len)));
+	return (struct hash_value){ x, x << ABI_END_BITS };
+}
+
+int filter_count_keys(struct store *store, struct filter_parts *keys)
+{
+	struct shape_list shapes;
+	struct store_info info;
+	double addresses = 0, factor, most = 1;
+	int error = store_info(store, &info);
+
+	if (!error)
+		error = store_shapes(store, &shapes);
+	for (size_t i = 0; i < shapes.count && !error; i++) {
+		const struct shape_list_entry *entry = &shapes.entry[i];
+
+		if (!filter_is_address(&entry->shape))
+			continue;
+		factor = rule_expansion_factor(&entry->shape, &entry->probed_as);
+		addresses += entry->keys * factor;
+		most = factor > most ? factor : most;
+	}
+	/* Nobody counts the timed ones of these rules alone. */
+	keys->addresses = addresses;
+	keys->records = info.keys - keys->addresses;
+	keys->records += info.timed * most < addresses ? info.timed * most : addresses;
+	return error;
+}
+
+/*
+ * With the part, the shapes of these rules count twice, and there must be room for that. A part that is there stays until there
+ * are half as many, so that a list about the limit does not change the programs again and again.
+ */
+static bool is_wanted(const struct shape_list *shapes, const struct filter_parts *keys, bool has_now)
+{
+	const __u64 surely = shape_list_keys(shapes) - keys->records; /* never end */
+	struct rule_shape probed[ABI_SHAPES_MAX];
+
+	return surely >= (has_now ? filter_addresses_least / 2 : filter_addresses_least) && keys->addresses &&
+	       shape_list_probed(shapes, FLOW_IPV4, probed) <= ABI_SHAPES_MAX / 2;
+}
+
+int filter_plan_parts(struct store *store, const struct filter *present, __u64 slots, struct abi_options *options,
+		      struct filter_parts *plan)
+{
+	const bool has_now = present && present->kernel.options.has_addresses;
+	struct filter_parts keys = {};
+	struct shape_list shapes;
+	int error = filter_count_keys(store, &keys);
+	double share;
+
+	if (!error)
+		error = store_shapes(store, &shapes);
+	if (error)
+		return error;
+	*plan = (struct filter_parts){ .records = slots };
+	options->has_addresses = options->is_exact && is_wanted(&shapes, &keys, has_now);
+	if (present && kernel_held_attachment(&present->kernel))
+		options->has_addresses = has_now;
+	if (!options->has_addresses)
+		return 0;
+	if (has_now && slots == filter_slots(&present->kernel) && filter_has_room(present, keys)) {
+		*plan = filter_slots_of_parts(&present->kernel);
+		return 0;
+	}
+	/* Both get the same share of the free slots. */
+	share = slots / (double)table_slots_for(keys.records + keys.addresses);
+	share = share > 1 ? share : 1;
+	plan->records = table_slots_of(table_geometry(share * table_slots_for(keys.records)));
+	if (plan->records < SLOTS_LEAST)
+		plan->records = SLOTS_LEAST;
+	plan->addresses = table_address_slots(share * table_slots_for(keys.addresses));
+	return 0;
+}
+
+/* ---- a key that changes its part ---- */
+
+/* Whether the part has the key: 1, 0 or -ENOMEM. */
+static int find_in(struct filter *filter, const struct rule_key *key, enum filter_part part, __u32 *slot)
+{
+	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
+	struct table *table = &filter->tables.part[part];
+
+	return table_reach_all(table) ? -ENOMEM : table_find(table, &value, slot);
+}
+
+/* Takes the key out of a part after it has come to the other. Its count goes with it. */
+static int take_from(struct filter *filter, const struct rule_key *key, enum filter_part part, __u32 slot, bool is_new)
+{
+	const enum filter_part other = part == FILTER_ADDRESSES ? FILTER_RECORDS : FILTER_ADDRESSES;
+	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
+	struct table *from = &filter->tables.part[part], *to = &filter->tables.part[other];
+	struct reason ignored;
+	__u32 to_slot;
+	int error = is_new ? filter_wait_for_packets(filter, &ignored) : 0;
+
+	if (!error)
+		error = table_delete(from, &value);
+	if (!error && from->memory.counter && find_in(filter, key, other, &to_slot) > 0) {
+		table_move_word(&from->memory.counter[slot].packets, &to->memory.counter[to_slot].packets);
+		table_move_word(&from->memory.counter[slot].bytes, &to->memory.counter[to_slot].bytes);
+	}
+	return error;
+}
+
+int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later)
+{
+	const struct hash_value record = filter_hash(filter_abi_table(filter), key, FILTER_RECORDS);
+	const enum filter_part part = filter_part_of(filter, &key->shape, tick), other = !part;
+	__u32 slot, other_slot;
+	const int is_there = find_in(filter, key, part, &slot), was_there = find_in(filter, key, other, &other_slot);
+	int error = 0;
+
+	if (is_there < 0 || was_there < 0)
+		return -ENOMEM;
+	if (!is_there && !was_there)
+		return -ENOENT;
+	if (is_later)
+		*is_later = !was_there;
+	else if (tick)
+		hints_clear_shortcuts(filter_hints(filter), key);
+	if (!is_there)
+		error = filter_insert(filter, key, tick);
+	else if (tick)
+		error = table_set_end(&filter->table, &record, filter_end(filter, tick), was_there ? NULL : is_later);
+	if (!error && !tick)
+		hints_set_shortcuts(filter_hints(filter), key);
+	return !error && was_there && !is_later ? take_from(filter, key, other, other_slot, !is_there) : error;
+}
+
+int filter_delete(struct filter *filter, const struct rule_key *key)
+{
+	int error = -ENOENT;
+
+	hints_clear_shortcuts(filter_hints(filter), key);
+	for (enum filter_part part = 0; part <= filter_part_of(filter, &key->shape, false); part++) {
+		const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
+		const int error_here = table_delete(&filter->tables.part[part], &value);
+
+		if (error == -ENOENT || error_here == -ENOMEM)
+			error = error_here;
+	}
+	return error;
+}
+
+/* ---- reading ---- */
+
+bool filter_find(const struct abi_table *in_config, const struct filter_tables *tables, const struct rule_key *key,
+		 __u32 *slot)
+{
+	const bool may_be_address = tables->part[FILTER_ADDRESSES].search && filter_is_address(&key->shape);
+
+	for (enum filter_part part = 1 + may_be_address; part-- > 0;) {
+		const struct hash_value value = filter_hash(in_config, key, part);
+
+		if (!table_find(&tables->part[part], &value, slot))
+			continue;
+		*slot += part == FILTER_ADDRESSES ? table_slots(&tables->part[FILTER_RECORDS]) : 0;
+		return true;
+	}
+	return false;
+}
+
+struct abi_counter *filter_counter(const struct filter_tables *tables, __u64 slot)
+{
+	const __u64 records = table_slots(&tables->part[FILTER_RECORDS]);
+
+	return slot < records ? &tables->part[FILTER_RECORDS].memory.counter[slot] :
+				&tables->part[FILTER_ADDRESSES].memory.counter[slot - records];
+}
+
+__u64 filter_tag(const struct filter_tables *tables, __u64 slot)
+{
+	const struct table *table = tables->part;
+	const __u64 records = table_slots(&table[FILTER_RECORDS]);
+
+	return slot < records ? abi_record_tag(table[FILTER_RECORDS].memory.record[slot]) :
+				table_address(&table[FILTER_ADDRESSES], slot - records) << ABI_END_BITS;
+}
+
+void filter_tags(const struct kernel_filter *kernel, const struct rule_key *key, __u64 tags[FILTER_PARTS])
+{
+	const bool may_be_address = kernel->options.has_addresses && filter_is_address(&key->shape);
+
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		tags[part] = filter_hash(abi_active(kernel->config), key, may_be_address ? part : FILTER_RECORDS).tag;
+}
