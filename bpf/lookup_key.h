@@ -161,7 +161,7 @@ FLOW_INLINE int lookup_has_tag(const struct hash_input *input)
 	return xc_options.is_exact && !lookup_is_address(input);
 }
 
-FLOW_INLINE __u64 lookup_hash(const struct abi_table *table, const struct hash_input *input)
+FLOW_INLINE __u64 lookup_hash_of(const struct abi_table *table, const struct hash_input *input)
 {
 	return lookup_is_address(input) ? permute(&table->addresses.secret,
 						  permute_number(bpf_ntohl((__be32)input->word[0]),

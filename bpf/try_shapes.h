@@ -157,7 +157,7 @@ static __always_inline enum shape_result try_next_shape(struct shape_search *sea
 	*place = abi_shape_place(search->candidates);
 	hide_from_compiler(*place);
 	input = shape_key(search->table, shape, &search->flow, family);
-	hash = lookup_hash(search->table, &input);
+	hash = lookup_hash_of(search->table, &input);
 	answer = lookup_key(search->table, hash, &input);
 	if (answer.result == LOOKUP_HIT) {
 		const enum shape_result result =
@@ -189,7 +189,7 @@ static __always_inline long try_some_shapes(struct shape_search *search, enum fl
 	for (int i = 0; i < SHAPES_A_CALL && search->candidates; i++) {
 		const struct abi_shape *shape = &search->list->shape[abi_shape_place(search->candidates)];
 		struct hash_input input = shape_key(search->table, shape, &search->flow, family);
-		__u64 hash = lookup_hash(search->table, &input);
+		__u64 hash = lookup_hash_of(search->table, &input);
 		struct lookup_answer answer;
 
 		if (lookup_lacks(search->table, hash, &input)) {

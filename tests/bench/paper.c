@@ -72,7 +72,8 @@ int main(int argc, char **argv)
 	       "%d buckets; the paper's walks at\nrandom for 500 kicks. A fingerprint lies in 8 or 16 "
 	       "bits, a semi-sorted bucket in 64: `bits` are those of\nthe memory, `packed` those that "
 	       "the paper's tables take. Each operation hashes its key. Full is %d %% of the\nslots of "
-	       "a cuckoo filter (CF; ss: semi-sorted), %d %% of a quotient filter (QF), %d %% of a d-left "
+	       "a cuckoo filter (CF; ss: semi-sorted; PCF: perfect, of IPv4 addresses), %d %% of a quotient filter "
+	       "(QF), %d %% of a d-left "
 	       "counting\nBloom filter (dlCBF), and %d bits an item of a Bloom filter (BF) and a blocked "
 	       "one (BBF).\n\n",
 	       TABLE_SEARCH_NODES, CUCKOO_FULL_PERCENT, QUOTIENT_FULL_PERCENT, DLEFT_FULL_PERCENT, BLOOM_BITS_PER_ITEM);

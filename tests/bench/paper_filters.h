@@ -148,6 +148,57 @@ FILTER_COUNT(dleft_delete_all, !dleft_delete(&filter->dleft, hash))
 		     !core_delete(&filter->cuckoo.table, (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__), \
 				  &(struct hash_value){ .hash = hash }))
 
+/*
+ * The engine's table of addresses (include/permute.h). Its keys are IPv4 addresses, so it first makes one of the
+ * key: it undoes key_of(), and keeps the low bits of the number and whether the key is an absent one. This takes longer
+ * than key_hash().
+ */
+static inline __u64 key_address(__u64 key)
+{
+	key = (key ^ key >> 31 ^ key >> 62) * 0x319642b2d24d8ec3;
+	key = (key ^ key >> 27 ^ key >> 54) * 0x96de1b173f119089;
+	key = (key ^ key >> 30 ^ key >> 60) * 0xf1de83e19937733d;
+	return (key >> 32 & 1U << 31) | (key & ((1U << 31) - 1));
+}
+
+static struct permute_secret perfect_secret;
+
+#define PERFECT_LAYOUT \
+	{ \
+		.slots = BUCKET_SLOTS, .fingerprint_bits = 16, .lane_bits = 16, .side = BUCKET_SIDE \
+	}
+#define PERFECT_CALL(function, ...) \
+	function(&filter->cuckoo.table, (struct bucket_layout)PERFECT_LAYOUT, \
+		 &(struct hash_value){ .hash = permute(&perfect_secret, permute_number(key_address(key[i]), ~0U)) }, \
+		 ##__VA_ARGS__)
+
+static size_t perfect_insert_all(struct raw_filter *filter, const __u64 *key, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && !PERFECT_CALL(core_insert, 0))
+		i++;
+	return i;
+}
+
+static size_t perfect_contains_all(struct raw_filter *filter, const __u64 *key, size_t count)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < count; i++)
+		done += PERFECT_CALL(core_find, NULL);
+	return done;
+}
+
+static size_t perfect_delete_all(struct raw_filter *filter, const __u64 *key, size_t count)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < count; i++)
+		done += !PERFECT_CALL(core_delete);
+	return done;
+}
+
 #define FILTER_BATCHES_OF(name) \
 	{ \
 		name##_insert_all, name##_contains_all, name##_delete_all \
@@ -178,6 +229,15 @@ static int cuckoo_open(struct raw_filter *filter, struct bucket_layout layout, s
 	if (!memory.bucket)
 		return -ENOMEM;
 	return core_open(&filter->cuckoo.table, layout, geometry, &memory);
+}
+
+static int perfect_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
+{
+	const size_t least = 5 << 16 << 3; /* the first that cuckoo_geometry() keeps above ADDRESS_BUCKETS_MIN */
+
+	for (size_t i = 0; i < 2 * PERMUTE_ROUNDS; i++)
+		perfect_secret.round[i / 2][i % 2] = key_of(~i);
+	return cuckoo_open(filter, layout, bytes > least ? bytes : least);
 }
 
 static void cuckoo_close(struct raw_filter *filter)

@@ -33,6 +33,7 @@ static const struct filter_kind speed_kinds[] = {
 	  { 12.58, 0.09, 3.13 } },
 	{ "CF-16", FILTER_BATCHES_OF(cuckoo_16), cuckoo_open, cuckoo_close, CUCKOO_LAYOUT(4, 16, 16), {} },
 	{ "ssCF-17", FILTER_BATCHES_OF(semisorted_17), cuckoo_open, cuckoo_close, CUCKOO_LAYOUT(4, 17, 0), {} },
+	{ "PCF-16", FILTER_BATCHES_OF(perfect), perfect_open, cuckoo_close, PERFECT_LAYOUT, {} },
 	{ "BF",
 	  { bloom_insert_all, bloom_contains_all, NULL },
 	  bloom_kind_open,

@@ -196,7 +196,7 @@ static __always_inline struct rival_answer rival_cuckoo(const struct abi_config 
 	const struct hash_input input = shape_key(table, shape, key, FLOW_IPV4);
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	const __u64 hash = hash_of(&input);
-	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(&table->geometry), layout);
 	struct lookup_view view;
 	__u64 first, second, read;
 	__u32 end;
