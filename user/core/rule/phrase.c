@@ -124,10 +124,34 @@ static const char *file_action(const char *word)
 	return ours && !rule_keyword(ours) ? ours + strlen("action ") : word;
 }
 
+/* nft writes a list as "{ 80, 443 }", in several words. */
+static int add_braces(struct phrase_reading *reading, const char *keyword)
+{
+	const char *value = NULL, *word = "";
+	char part[2 * RULE_PREFIX_BYTES]; /* of a range */
+
+	while (*word != '}' && reading->next < reading->count)
+		for (word = reading->words[reading->next++]; *(word += strspn(word, "{,")) && *word != '}';) {
+			const int length = strcspn(word, ",}");
+
+			snprintf(part, sizeof(part), "%.*s", length, word);
+			if (length >= (int)sizeof(part) ||
+			    (value ? join(reading, &value, ',', part) : !(value = keep(reading, part))))
+				return fail(reading, "'%.40s...': too long for a rule", word);
+			word += length;
+		}
+	if (!value || strcmp(word, "}"))
+		return fail(reading, "'%s {': write several values as A,B", keyword);
+	return add(reading, keyword, value);
+}
+
 static int add_next(struct phrase_reading *reading, const char *keyword)
 {
 	const char *value = next_word(reading);
 
+	if (value && *value == '{' && reading->is_of_file &&
+	    !suggest_has("comment|flags", keyword, strlen(keyword), true))
+		return add_braces(reading, keyword);
 	if (value && strchr("!<>=&^{", *value) && strcmp(keyword, "comment"))
 		return fail(reading,
 			    "'%s %.40s': a rule has no such signs: write the value alone, several as A,B, or ranges, "
@@ -143,6 +167,11 @@ static int add_next(struct phrase_reading *reading, const char *keyword)
 			return 0;
 		if (is_any)
 			return fail(reading, "'%s %s' is no address; leave out both words", keyword, value);
+		/* "src port 53", "src host 192.0.2.1" */
+		if (reading->is_of_file && suggest_has("port|host|net", value, strlen(value), false))
+			return add_next(reading, strcasecmp(value, "port") ? keyword :
+						 *keyword == 's'           ? "sport" :
+									     "dport");
 		if (!strcasecmp(value, "port"))
 			return fail(reading, "'%s port': a port is %cport", keyword, *keyword);
 		if (!strcasecmp(value, "host") || !strcasecmp(value, "net"))
@@ -172,14 +201,33 @@ static bool has_come(const struct phrase_reading *reading, const char *word)
 	return false;
 }
 
+/* Words around fields in nft and tcpdump that say no more than these. Without an address nothing else tells the family. */
+static bool is_filler(const struct phrase_reading *reading, const char *word)
+{
+	static const struct {
+		const char *words, *before;
+	} fillers[] = { { "counter|and", NULL },
+			{ "ct", "state" },
+			{ "th", "sport|dport" },
+			{ "meta", "l4proto" },
+			{ "ip|ip6", "saddr|daddr|src|dst" } };
+	const char *next = next_word(reading);
+	const char *behind = next && reading->next + 1 < reading->count ? reading->words[reading->next + 1] : "";
+
+	for (size_t i = 0; i < sizeof(fillers) / sizeof(*fillers); i++)
+		if (suggest_has(fillers[i].words, word, strlen(word), false) &&
+		    (!fillers[i].before || (next && suggest_has(fillers[i].before, next, strlen(next), false))))
+			return *word != 'i' || strpbrk(behind, ".:{!=");
+	return false;
+}
+
 /*
  * Words of other tools that have one meaning. Files are read for years: a line that is bad from now on would take its rule
  * away, and a pass rule that is gone blocks. 1: the word is none of these.
  */
 static int read_foreign(struct phrase_reading *reading, const char *word)
 {
-	const char *ours = rule_synonym(word), *next = next_word(reading), *equals = strchr(word, '=');
-	const char *behind = next && reading->next + 1 < reading->count ? reading->words[reading->next + 1] : "any";
+	const char *ours = rule_synonym(word), *equals = strchr(word, '=');
 	char name[RULE_SERVICE_BYTES], port[RULE_SERVICE_BYTES];
 	int error;
 
@@ -190,9 +238,7 @@ static int read_foreign(struct phrase_reading *reading, const char *word)
 		return 1;
 	if (ours)
 		return rule_keyword(ours) ? add_next(reading, ours) : add(reading, "action", file_action(word));
-	if (next && ((!strcasecmp(word, "ct") && !strcasecmp(next, "state")) ||
-		     ((!strcasecmp(word, "ip") || !strcasecmp(word, "ip6")) &&
-		      (!strcasecmp(next, "saddr") || !strcasecmp(next, "daddr")) && rule_has_address(behind))))
+	if (is_filler(reading, word))
 		return 0;
 	snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : 0, word);
 	if (equals && rule_keyword_of(name) && (isalnum((unsigned char)equals[1]) || equals[1] == ':'))
@@ -210,6 +256,7 @@ static int read_word(struct phrase_reading *reading, const char *word)
 	const char *next = next_word(reading);
 	enum rule_action action;
 	int error;
+	__u16 port;
 
 	/* The fast way for lists of prefixes. */
 	if (isxdigit((unsigned char)*word) && is_address && !has_comma && !strchr(word, '='))
@@ -228,8 +275,10 @@ static int read_word(struct phrase_reading *reading, const char *word)
 		return -EINVAL;
 	if (rule_names_protocol(word)) {
 		error = add(reading, "proto", word);
-		/* "tcp 443" */
-		return !error && reading->is_of_file && next && !next[strspn(next, "0123456789,-")] ?
+		/* "tcp 443", "tcp https" */
+		return !error && reading->is_of_file && next &&
+				       (!next[strspn(next, "0123456789,-")] ||
+					(!rule_is_word(next) && rule_service_port(next, 0, &port))) ?
 			       add_next(reading, "dport") :
 			       error;
 	}

@@ -242,8 +242,23 @@ TEST(test_other_words_of_a_file)
 		{ "192.0.2.1 443/tcp action=block", "proto tcp src 192.0.2.1 dport 443" },
 		{ "192.0.2.4 - 192.0.2.5", "src 192.0.2.4/31" },
 		{ "192.0.2.1 reason \"x y\"", "src 192.0.2.1 comment \"x y\"" },
+		{ "src host 192.0.2.1 and ip dst 192.0.2.2 and tcp dst port 53",
+		  "proto tcp src 192.0.2.1 dst 192.0.2.2 dport 53" },
+		{ "meta l4proto udp th sport 53 ip6 daddr 2001:db8::1 counter", "proto udp sport 53 dst 2001:db8::1" },
+		{ "tcp dport {22} ip saddr { 192.0.2.4-192.0.2.5, } drop", "proto tcp src 192.0.2.4/31 dport 22" },
+		{ "ip saddr { 192.0.2.0,192.0.2.1, 192.0.2.2 ,192.0.2.3 } drop", "src 192.0.2.3" },
+		{ "192.0.2.1 comment {}", "src 192.0.2.1 comment \"{}\"" },
 		{ "192.0.2.1 to 192.0.2.9", NULL },
 		{ "ip saddr any tcp", NULL },
+		{ "ip protocol tcp", NULL },
+		{ "host 192.0.2.1", NULL },
+		{ "port 53", NULL },
+		{ "dport { 22, 23", NULL },
+		{ "dport { }", NULL },
+		{ "dport {22}23", NULL },
+		{ "tcp flags { syn, ack }", NULL },
+		{ "saddr { 2001:db8:1111:2222:3333:4444:5555:6666-2001:db8:1111:2222:3333:4444:5555:666600000000000000000000 }",
+		  NULL },
 		{ "192.0.2.1 reject", NULL },
 	};
 	struct rule_words words;
@@ -257,6 +272,10 @@ TEST(test_other_words_of_a_file)
 		assert_int_equal(rule_each(&each, words.word, words.count, &reason), lines[i][1] ? 0 : -22);
 		if (lines[i][1])
 			assert_string_equal(rule_format(&rule, text), lines[i][1]);
+	}
+	if (!access("/etc/services", R_OK)) {
+		assert_int_equal(rule_each(&each, (const char *[]){ "tcp", "https" }, 2, &reason), 0);
+		assert_string_equal(rule_format(&rule, text), "proto tcp dport 443");
 	}
 }
 
