@@ -112,7 +112,7 @@ static int see_expired(const struct rule *rule, void *context)
 
 	fuzz_check_rule(rule);
 	fuzz_check(rule->owners.timed_ms < 0, "%lld ms are left", (long long)rule->owners.timed_ms);
-	error = store_del(store, rule, &ignored);
+	error = store_give_up(store, rule, STORE_ALL_OWNERS, &ignored);
 	fuzz_check(!error || is_refusal(error), "%d", error);
 	return error;
 }
@@ -213,12 +213,12 @@ static int change_lists(struct store *store, const struct seen *seen)
 	for (size_t i = 0; i < seen->count && !error; i++) {
 		enum store_deleted ignored;
 		enum store_added added;
-		int put = store_put(store, &seen->rules[i], number, &added);
+		int put = store_put(store, &seen->rules[i], number, 0, &added);
 
 		fuzz_check(is_expected(put), "list, rule %zu: %d", i, put);
 		error = is_refusal(put) ? put : 0;
 		if (!put && added != STORE_UNCHANGED) {
-			error = store_give_up(store, &seen->rules[i], number, &ignored);
+			error = store_give_up(store, &seen->rules[i], 1ULL << number, &ignored);
 			fuzz_check(is_expected(error), "given up, rule %zu: %d", i, error);
 			error = is_refusal(error) ? error : 0;
 		}
@@ -245,13 +245,14 @@ static int change(struct store *store, const struct seen *seen)
 		error = store_forget_pending(store);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !is_refusal(error); i++) {
 		rule_parse(texts[i], &rule, &reason);
-		error = store_put(store, &rule, STORE_BY_HAND, &added);
+		error = store_put(store, &rule, STORE_BY_HAND, 0, &added);
 		fuzz_check(is_expected(error), "put: %d", error);
 	}
 	for (size_t i = 0; i < seen->count && !is_refusal(error); i++) {
 		rule = seen->rules[i];
 		rule.timeout_ms = 5000;
-		error = i % 2 ? store_del(store, &rule, &deleted) : store_put(store, &rule, STORE_BY_HAND, &added);
+		error = i % 2 ? store_give_up(store, &rule, STORE_ALL_OWNERS, &deleted) :
+				store_put(store, &rule, STORE_BY_HAND, 0, &added);
 		fuzz_check(is_expected(error), "rule %zu: %d", i, error);
 	}
 	if (!is_refusal(error))

@@ -105,7 +105,7 @@ static int put(struct store *store, const char *text, size_t number)
 	if (!error && is_of_list)
 		error = store_list_open(store, name, "/etc/list", &owner);
 	if (!error)
-		error = store_put(store, &rule, owner, &ignored);
+		error = store_put(store, &rule, owner, 0, &ignored);
 	return error;
 }
 

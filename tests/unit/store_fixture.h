@@ -155,7 +155,7 @@ static inline struct rule rule_of(const char *text)
 static inline int put_rule_for(struct store *store, const struct rule *rule, unsigned int owner)
 {
 	enum store_added added = STORE_ADDED;
-	int error = store_put(store, rule, owner, &added);
+	int error = store_put(store, rule, owner, 0, &added);
 
 	return error ? error : (int)added;
 }
@@ -168,7 +168,7 @@ static inline int put_rule(struct store *store, const struct rule *rule)
 static inline int give_up_rule(struct store *store, const struct rule *rule, unsigned int owner)
 {
 	enum store_deleted deleted = STORE_DELETED;
-	int error = store_give_up(store, rule, owner, &deleted);
+	int error = store_give_up(store, rule, 1ULL << owner, &deleted);
 
 	return error ? error : (int)deleted;
 }
@@ -176,7 +176,7 @@ static inline int give_up_rule(struct store *store, const struct rule *rule, uns
 static inline int del_rule(struct store *store, const struct rule *rule)
 {
 	enum store_deleted deleted = STORE_DELETED;
-	int error = store_del(store, rule, &deleted);
+	int error = store_give_up(store, rule, STORE_ALL_OWNERS, &deleted);
 
 	return error ? error : (int)deleted;
 }

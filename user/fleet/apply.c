@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RATES_MAX (ABI_RATES_MAX - 64) /* with those of other rules; as for flows of BGP */
 #define DELETED (-1) /* the timeout of a rule that is to be deleted */
 
 /* ---- the source of a list ---- */
@@ -226,6 +227,7 @@ static int open_session(struct apply *apply, struct guard *guard, struct reason 
 	guard->insist = "";
 	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;
+	session->rates_max = RATES_MAX;
 	if (session->undone.error)
 		apply->undone = session->undone.reason;
 	else if (session->undone.is_done)

@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/advice.h"
 #include "fleet/apply.h"
 
 #define SHRINK_MS 3600000
-#define RATES_MAX (ABI_RATES_MAX - 64) /* with those of other rules; as for flows of BGP */
 #define ENDS_NEAR_MS 1000 /* ends that differ by less are the same: clocks are measured to a few ms */
 
 /* ---- one change ---- */
@@ -24,6 +22,7 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	char source[STORE_SOURCE_BYTES];
 	__s64 stale_s = apply->stale_s;
 	struct store_lists before;
+	struct reason why;
 	int error;
 
 	/* `follow --once` leaves it as it is: the service may be feeding the list, too. */
@@ -33,15 +32,11 @@ static int open_list(struct apply *apply, struct session *session, struct apply_
 	strcpy(from.broker, apply->id);
 	fleet_position_format(at, from.position);
 	store_source_format(&from, source);
-	error = store_list_open(session->store, list->name, source, &session->owner);
-	if (error == -EUSERS)
-		return reason_set(reason, error,
-				  "list '%s': there are %d lists already; delete one that nothing feeds: "
-				  ADVICE_DELETE_LIST,
-				  list->name, STORE_LISTS_MAX, session_name_option(apply->name), "NAME");
-	if (!error)
-		store_list_expect(session->store, session->owner, stale_s);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+	error = change_open_list(session, list->name, source, &why);
+	if (error)
+		return reason_set(reason, error, "list '%s': %.400s", list->name, why.text);
+	store_list_expect(session->store, session->owner, stale_s);
+	return 0;
 }
 
 static int say_over_limit(const struct apply *apply, const struct apply_list *list, struct reason *reason)
@@ -137,8 +132,6 @@ int apply_rules(struct apply *apply, struct session *session, struct apply_list 
 				      .is_entries = is_again || !list->is_whole,
 				      .leaves_blockers = true,
 				      .leaves_roomless = true,
-				      .rates_max = RATES_MAX,
-				      .from = "the fleet",
 				      .near_ms = ENDS_NEAR_MS,
 				      .leave = leave_out,
 				      .context = list };

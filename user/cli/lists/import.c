@@ -273,57 +273,37 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 
 /*
  * Without --replace, a drop rule takes the place of the import list's monitor rule for the same packets, and a monitor
- * rule that of the drop rule. *twin: the rule to give up for rule number `i`. False: that is a pass rule, or the files
- * have both.
+ * rule that of the drop rule: the other one is to be given up, unless the files have both.
  */
-static bool has_twin(const struct import *import, size_t i, struct rule *twin)
+static int add_twins(struct session *session, struct rule_set *rules, struct reason *reason)
 {
-	rule_set_get(&import->rules, i, twin);
-	if (twin->action == RULE_PASS)
-		return false;
-	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
-	return rule_set_find(&import->rules, twin) == import->rules.count;
-}
-
-static int add_rules(struct session *session, struct import *import, struct reason *reason)
-{
-	const size_t count = import->rules.count;
 	const struct shape_list *shapes = store_shape_list(session->store);
-	const __u64 owner = 1ULL << session->owner;
-	struct rule_diff *diff = &import->equal.diff;
+	/* Even if no twin is there: the undo of a pending change could bring it back. */
 	bool has_twins = store_has_earlier_pending(session->store);
+	struct rule_set both = {};
+	struct rule rule;
 	int error = 0;
 
 	for (size_t i = 0; i < shapes->count; i++)
 		has_twins |= shapes->entry[i].shape.action == RULE_MONITOR;
-	for (size_t i = 0; i < count && !error; i++) {
-		enum store_deleted ignored;
-		struct rule rule, present;
-		enum store_added added;
-		__u64 others;
-
-		error = go_on_storing(i, count, import, reason);
-		if (error)
-			break;
-		rule_set_get(&import->rules, i, &rule);
-		error = change_add(session, &rule, &added, reason);
-		if (!error && (has_twins || rule.action == RULE_MONITOR) && has_twin(import, i, &rule)) {
-			present = rule;
-			error = store_get(session->store, &present);
-			if (!error && (present.owners.permanent | present.owners.timed) & owner) {
-				others = rule_owners_now(&present) & ~owner;
-				diff->removed += present.timeout_ms >= 0 && !others;
-				diff->left += others != 0;
-			}
-			/* Even if the twin is not there: the undo of a pending change could bring it back. */
-			error = error && error != -ENOENT ? store_unread_reason(error, reason) :
-							    change_give_up(session, &rule, &ignored, reason);
-		}
-		diff->added += added == STORE_ADDED;
-		diff->updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
-		diff->kept += added == STORE_UNCHANGED;
+	for (size_t i = 0; i < rules->count && !error; i++) {
+		rule_set_get(rules, i, &rule);
+		if (rule.action == RULE_PASS || (!has_twins && rule.action != RULE_MONITOR))
+			continue;
+		rule.action = rule.action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
+		rule.timeout_ms = -1;
+		error = rule_set_add(&both, &rule);
 	}
-	return error;
+	/* Of equal rules, the one added last stays. */
+	for (size_t i = 0; i < rules->count && both.count && !error; i++) {
+		rule_set_get(rules, i, &rule);
+		error = rule_set_add(&both, &rule);
+	}
+	if (both.count) {
+		rule_set_close(rules);
+		*rules = both;
+	}
+	return error ? reason_set(reason, error, "not enough memory") : 0;
 }
 
 /* Compares the number of rules with that of the list now. */
@@ -392,9 +372,10 @@ static int change(struct import *import, struct session *session, struct reason 
 	if (!error && options->is_replace && !options->list_name && !options->is_forced)
 		error = check_lists(session, reason);
 	import->storing_s = clock_seconds();
+	if (!error && !options->is_replace)
+		error = add_twins(session, &import->rules, reason);
 	if (!error)
-		error = options->is_replace ? change_make_equal(session, &import->equal, reason) :
-					      add_rules(session, import, reason);
+		error = change_make_equal(session, &import->equal, reason);
 	output_progress("activating", import->rules.count, -1, clock_seconds() - import->storing_s);
 	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
@@ -406,13 +387,16 @@ static int change(struct import *import, struct session *session, struct reason 
 
 int import_change(struct import *import, struct session *session, struct reason *reason)
 {
+	const bool is_replace = import->options->is_replace;
 	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
 	import->equal = (struct change_equal){ .wanted = &import->rules,
-					       .is_alone = !import->options->list_name,
-					       .is_at_once = true,
+					       .is_entries = !is_replace,
+					       .is_added = !is_replace,
+					       .is_alone = is_replace && !import->options->list_name,
+					       .is_at_once = is_replace,
 					       .leaves_blockers = import->options->leaves_out,
 					       .prefix_min = LEFT_OUT_PREFIX_MIN,
 					       .go_on = go_on_storing,

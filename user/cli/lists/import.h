@@ -67,7 +67,7 @@ struct import {
 	char *held[IMPORT_BAD_LINES_SHOWN]; /* bad lines before the first rule of a file, which may be no list */
 	size_t held_count;
 	bool has_rule; /* the file that is being read has one */
-	struct change_equal equal; /* its numbers are used without --replace too */
+	struct change_equal equal;
 	double start_s, storing_s; /* of clock_seconds() */
 	struct sigaction before[IMPORT_SIGNALS];
 };

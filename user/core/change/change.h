@@ -32,8 +32,8 @@
  * future content of the store before the commit. It takes the old table's place after the commit, and its policies come
  * with it. A table that must be repaired is replaced too, if it can be: nothing tells which of its entries are of pass rules.
  *
- * Files, from the lowest to the highest; each calls only those before it: names.c; rule_diff.c, query.c (which rule decides
- * about a flow); pending_keys.c keeps the keys of a change; filter_change.c has the states of a table; entries.c moves the
+ * Files, from the lowest to the highest; each calls only those before it: names.c; query.c (which rule decides about a flow);
+ * pending_keys.c keeps the keys of a change; filter_change.c has the states of a table; entries.c moves the
  * keys; pending.c has the deadline of what waits for `confirm`; rules.c says what changes; lockout.c refuses what would cut
  * this host off; equal.c makes a list equal to a set; commit.c has the order, and the undo; whole_changes.c; series.c makes
  * many small changes; session.c opens and closes; confirm_watchdog.c.
@@ -56,8 +56,7 @@
 #define SESSION_NAME_DEFAULT "default"
 #define SESSION_STATE_DEFAULT HOST_STATE_DIR
 
-struct change;    /* the keys of the current change */
-struct rule_diff; /* see below */
+struct change; /* the keys of the current change */
 
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {
@@ -86,6 +85,7 @@ struct session {
 	struct change_undone undone;
 	struct reason limited;        /* the change has put a flow of the guard under a rate; or "" */
 	struct reason voided;         /* the change has a pass rule that voids lists; or "" */
+	size_t rates_max;             /* a fleet's rules get no new rate if the store has so many; 0: ABI_RATES_MAX */
 	__u64 kept_rates;             /* rules with a rate that the owner gave up, and that others want */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
@@ -201,14 +201,16 @@ int change_say_no_list(const char *filter, const char *list, struct reason *reas
 int change_say_too_many_lists(struct session *session, struct reason *reason);
 
 /*
- * These are called within a change. After an error, the change must be aborted. *added and *deleted say what
- * became of the rule (store/store.h).
+ * These are called within a change. After an error, the change must be aborted; but -E2BIG of change_check_kinds() comes
+ * before anything has changed. *added and *deleted say what became of the rule (store/store.h).
  *
- * change_add() adds a rule for session->owner. change_give_up() removes session->owner from the owners of a rule;
+ * change_add() adds a rule for session->owner. change_set() makes it as session->owner wants it, whatever that owner, or with
+ * is_alone anybody, wanted before. change_give_up() removes session->owner from the owners of a rule;
  * the rule is deleted if nobody else wants it. change_del() deletes a rule of any owner. change_put_back() is
  * for the undo: it restores a rule, unless none of its owners exists any more.
  */
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason);
+int change_set(struct session *session, const struct rule *rule, bool is_alone, struct reason *reason);
 int change_put_back(struct session *session, const struct rule *rule, struct reason *reason);
 int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted,
 		   struct reason *reason);
@@ -406,45 +408,20 @@ double query_mean_probes(const struct kernel_filter *kernel, enum flow_family fa
 /* The probability that a packet of `family` counts as a match although no rule matches it. */
 double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
 
-/* ---- rule_diff ---- */
-
-/* Finds the fewest changes that make stored rules equal to wanted rules, in one pass over both in order. */
+/* ---- equal.c ---- */
 
 /*
- * A stored rule that has ended counts as absent: if it is wanted it is added again. If not, it is deleted
- * without being counted, because compact tables still hold it. A rule with several owners keeps its comment
- * and the end that other owners want.
+ * What becomes of the rules of an owner. A stored rule that has ended counts as absent: if it is wanted it is added again.
+ * If not, it is deleted without being counted, because compact tables still hold it. A rule with several owners keeps its
+ * comment and the end that other owners want.
  */
 struct rule_diff {
-	__u64 owner;              /* of the wanted rules, as a bit of struct rule_owners */
-	bool is_alone;            /* also delete the rules of all other owners */
-	__s64 near_ms;            /* ends that differ by at most this are the same; 0 after rule_diff_begin() */
-	struct rule_set *wanted;  /* sorted; rule_diff_end() leaves those to add or update */
-	struct rule_set obsolete; /* to delete or give up first, as the owner has them */
-	bool keeps_before;        /* the next two are kept; false after rule_diff_begin() */
-	struct rule_set passes;   /* of `obsolete`: those that the owner has */
-	struct rule_set before;   /* the other rules to update, as the owner has them */
-	size_t next, wanting;     /* in `wanted`: the next to compare; the number of those to add */
+	struct rule_set obsolete; /* to delete or give up first */
+	/* As the owner has them, for lockout.c: pass rules that go, or end; other rules that are updated. */
+	struct rule_set passes, before;
 	__u64 added, updated, kept, removed;
 	__u64 left; /* given up by the owner, but still wanted by others */
 };
-
-void rule_diff_begin(struct rule_diff *diff, struct rule_set *wanted, __u64 owner, bool is_alone);
-
-/* For store_each(): compares the next stored rule. 0; -ENOMEM. */
-int rule_diff_visit(const struct rule *present, void *diff);
-
-/*
- * For single entries instead: compares the next wanted rule with the stored one (NULL: there is none). A negative timeout
- * removes the rule. is_renewed: gives up and adds in any case, for the undo of a pending change. 0; -ENOMEM.
- */
-int rule_diff_entry(struct rule_diff *diff, const struct rule *present, bool is_renewed);
-
-/* Ends the comparison. rule_diff_close() does not free `wanted`. */
-void rule_diff_end(struct rule_diff *diff);
-void rule_diff_close(struct rule_diff *diff);
-
-/* ---- equal.c ---- */
 
 #define LEFT_OUT_PREFIX_MIN 7 /* lists have fc00::/7 and 10.0.0.0/8, which hold addresses of hosts */
 
@@ -458,13 +435,12 @@ struct change_left_out {
 struct change_equal {
 	struct rule_set *wanted; /* is sorted; afterwards only what was added or updated is left */
 	bool is_entries;         /* it has only what changes; a rule with a negative timeout is given up */
+	bool is_added;           /* of entries: the owner keeps what it has of a rule: change_add() */
 	bool is_alone;           /* there are no other rules, of any owner */
 	bool is_at_once;         /* also a few rules: see change_at_once() */
 	bool leaves_blockers; /* what change_commit() would refuse is left out: a drop rule, or the end of a pass rule */
 	bool leaves_roomless;    /* so are rules for which change_check_kinds() has no room; else these are errors */
 	unsigned int prefix_min; /* a blocker without a prefix of so many bits is not left out: the change is refused */
-	size_t rates_max;        /* a new rate finds no room if the store has so many; 0: ABI_RATES_MAX */
-	const char *from;        /* for the message then: "the fleet" */
 	__s64 near_ms;           /* ends that differ by at most this are the same */
 	/* Each may be NULL. go_on() comes before each rule that changes; an error ends the change. */
 	int (*go_on)(size_t done, size_t total, void *context, struct reason *reason);

@@ -112,6 +112,7 @@ static int say_too_many_kinds(const struct rule *rule, struct reason *reason)
 /* -E2BIG: the rules have more new rates than there is room for. */
 static int check_rates(struct session *session, const struct rule *rules, size_t count, struct reason *reason)
 {
+	const size_t most = session->rates_max ? session->rates_max : ABI_RATES_MAX;
 	char text[RULE_TEXT_BYTES];
 	size_t rates, more = 0;
 	int error = 0;
@@ -127,8 +128,12 @@ static int check_rates(struct session *session, const struct rule *rules, size_t
 			error = store_get_undone(session->store, &there);
 		if (error != -ENOENT)
 			continue;
-		error = store_rates(session->store, ABI_RATES_MAX - ++more, &rates);
-		if (!error && rates + more > ABI_RATES_MAX)
+		error = store_rates(session->store, most - ++more, &rates);
+		if (!error && rates + more > most && session->rates_max)
+			return reason_set(reason, -E2BIG,
+					  "'%s': %zu rules have a rate, and the fleet leaves room for others",
+					  rule_format(&rules[i], text), rates);
+		if (!error && rates + more > most)
 			return reason_set(reason, -E2BIG,
 					  "'%s': there are %d rules with a rate%s, and there is room for no more; delete some of "
 					  "them first, or leave the rate out",
@@ -195,7 +200,8 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 	return error;
 }
 
-static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
+/* What `owners` wanted before counts for nothing. is_back: an undo brings the rule back, as its owners had it. */
+static int add(struct session *session, const struct rule *rule, __u64 owners, bool is_back, enum store_added *added,
 	       struct reason *reason)
 {
 	struct keying keying = { session, rule, true, reason };
@@ -206,7 +212,7 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 	if (error)
 		return error;
 	error = is_back ? store_put_back(session->store, rule, added) :
-			  store_put(session->store, rule, session->owner, added);
+			  store_put(session->store, rule, session->owner, owners, added);
 	if (!error && !is_back && session->notes_adder && session->owner == STORE_BY_HAND &&
 	    *added != STORE_UNCHANGED) {
 		const struct store_addition addition = { .second = time(NULL), .user = session->adder };
@@ -228,21 +234,26 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason)
 {
-	return add(session, rule, false, added, reason);
+	return add(session, rule, 0, false, added, reason);
+}
+
+int change_set(struct session *session, const struct rule *rule, bool is_alone, struct reason *reason)
+{
+	enum store_added ignored;
+
+	return add(session, rule, is_alone ? STORE_ALL_OWNERS : 1ULL << session->owner, false, &ignored, reason);
 }
 
 int change_put_back(struct session *session, const struct rule *rule, struct reason *reason)
 {
 	enum store_added ignored;
 
-	return add(session, rule, true, &ignored, reason);
+	return add(session, rule, 0, true, &ignored, reason);
 }
 
 /* ---- deleting ---- */
 
-enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
-
-static int del(struct session *session, const struct rule *rule, enum deletion deletion, enum store_deleted *deleted,
+static int del(struct session *session, const struct rule *rule, __u64 owners, enum store_deleted *deleted,
 	       struct reason *reason)
 {
 	struct keying keying = { session, rule, false, reason };
@@ -257,26 +268,27 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
-		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
-			deletion == DELETE_ANY ? store_del(session->store, rule, deleted) :
-						 store_del_ended(session->store, rule);
+		error = store_give_up(session->store, rule, owners, deleted);
+	/* What the others want may end at another time. */
 	keying.is_added = true;
-	if (!error && deletion == DELETE_OWN && *deleted == STORE_STILL_WANTED && any_table_takes_keys(session))
+	if (!error && owners && *deleted == STORE_STILL_WANTED && any_table_takes_keys(session))
 		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
-	/* Nobody knows what rates the others gave: of all, the store keeps the lowest. */
-	if (!error && deletion == DELETE_OWN && *deleted == STORE_STILL_WANTED && rule->fields & RULE_RATE)
-		session->kept_rates++;
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }
 
 int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
 {
-	return del(session, rule, DELETE_OWN, deleted, reason);
+	const int error = del(session, rule, 1ULL << session->owner, deleted, reason);
+
+	/* Nobody knows what rates the others gave: of all, the store keeps the lowest. */
+	if (!error && *deleted == STORE_STILL_WANTED && rule->fields & RULE_RATE)
+		session->kept_rates++;
+	return error;
 }
 
 int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
 {
-	return del(session, rule, DELETE_ANY, deleted, reason);
+	return del(session, rule, STORE_ALL_OWNERS, deleted, reason);
 }
 
 int change_clear(struct session *session, struct reason *reason)
@@ -299,9 +311,10 @@ struct expiring {
 static int expire_rule(const struct rule *rule, void *context)
 {
 	const struct expiring *expiring = context;
+	enum store_deleted ignored;
 
 	*expiring->count += rule->timeout_ms != 0;
-	return del(expiring->session, rule, DELETE_ENDED, NULL, expiring->reason);
+	return del(expiring->session, rule, 0, &ignored, expiring->reason);
 }
 
 int change_expire(struct session *session, __u64 *count, struct reason *reason)

@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_STORE_INTERNAL_H
 
 #include <lmdb.h>
+#include <string.h>
 #include <time.h>
 
 #include "store/store.h"
@@ -55,13 +56,17 @@ struct store_owners {
 	__s64 deadline_ms; /* of the owners in `timed`; 0 if `timed` is 0 */
 };
 
-#define STORE_ALL_OWNERS (~0ULL)
-
 /* Without owners there is no rule. */
 struct store_value {
 	struct store_owners owners;
 	__u64 rate; /* 0: the rule has none */
 	char comment[RULE_COMMENT_BYTES];
+};
+
+/* A change of one rule: owners (bits) give it up, and then one puts it. */
+struct store_edit {
+	const struct rule *put; /* NULL: nobody */
+	__u64 owner, gives_up;  /* gives_up 0: without `put`, those whose time is over */
 };
 
 /*
@@ -128,6 +133,12 @@ struct store {
 };
 
 /* ---- store.c ---- */
+
+/* A text as a key, without its final 0. */
+static inline MDB_val store_key(const char *text)
+{
+	return (MDB_val){ strlen(text), (void *)text };
+}
 
 /* Writes an entry of database "meta" in a transaction of its own. On a full disk the next process tries it again. */
 void store_record(struct store *store, const char *name, const void *entry, size_t bytes);
@@ -291,11 +302,8 @@ unsigned int store_worlds(const struct store *store);
 int store_keep_undone(struct store *store, const MDB_val *rule, const struct store_value *value);
 int store_undo_addition(struct store *store, const MDB_val *rule);
 
-/*
- * If the rule has a value as undone: one owner puts `rule`, or with NULL the owners give it up. Returns the worlds that the
- * value in force stands for, or -errno.
- */
-int store_change_undone(struct store *store, const MDB_val *key, const struct rule *rule, __u64 owners);
+/* Changes the value as undone, if the rule has one. Returns the worlds that the value in force stands for, or -errno. */
+int store_change_undone(struct store *store, const MDB_val *key, const struct store_edit *edit);
 
 /* Adds to store->rates_most the rules with a rate that only the undo of the pending change would bring back. */
 int store_undo_count_rates(struct store *store);
@@ -314,8 +322,6 @@ int store_lists_save(struct store *store);
 void store_lists_count(struct store *store, unsigned int worlds, const struct store_owners *before,
 		       const struct store_owners *now);
 
-/* Rules of these lists, as bits, come or go. Neither an import nor an undo edits a list. */
-void store_lists_edit(struct store *store, unsigned int worlds, __u64 lists);
 void store_lists_clear(struct store *store);
 
 __u64 store_lists_now(const struct store *store); /* those in force, as bits */
@@ -346,11 +352,10 @@ __u64 store_owners_now(const struct store_owners *owners, __s64 now_ms);
 __s64 store_owners_end(const struct store_owners *owners);
 
 /*
- * `owner` (a bit) wants the rule; the owners give it up, and those whose time is over, too. false: the value stays. If
- * several want a rule, the lower rate counts, and the first comment.
+ * Makes of a value what the change makes of it. false: it stays. If several want a rule, the lower rate counts, and the
+ * first comment. Who gives a rule up takes those along whose time is over.
  */
-bool store_value_put(const struct store *store, struct store_value *value, __u64 owner, const struct rule *rule);
-bool store_value_give_up(const struct store *store, struct store_value *value, __u64 owners);
+bool store_value_change(const struct store *store, const struct store_edit *edit, struct store_value *value);
 
 /* The bytes must live as long as the value. */
 MDB_val store_value_write(const struct store_value *value, __u8 bytes[STORE_VALUE_BYTES]);

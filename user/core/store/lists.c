@@ -26,11 +26,6 @@ struct list_value {
 
 _Static_assert(sizeof(struct list_value) == 24, "list value layout");
 
-static MDB_val key_of(const char *list)
-{
-	return (MDB_val){ strlen(list), (void *)list };
-}
-
 static bool is_time(__s64 second)
 {
 	return second >= 0 && second <= STORE_TIME_MAX_MS;
@@ -195,7 +190,7 @@ static int save_undone(struct store *store, unsigned int number)
 	const struct undone_feed *feed = &store->undone_feed[number];
 	struct store_list list = store->lists.undone.list[number];
 	__u8 room[KEPT_BYTES] = { list.name[0] ? KEPT_LIST : 0 };
-	MDB_val name = key_of(store->lists.name[number]), entry = { 1, room };
+	MDB_val name = store_key(store->lists.name[number]), entry = { 1, room };
 
 	list.rules = store->lists.now.list[number].rules;
 	if (!feed->is_kept && !memcmp(&list, &store->lists.now.list[number], sizeof(list)))
@@ -219,7 +214,7 @@ int store_lists_save(struct store *store)
 
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		__u8 room[LIST_VALUE_BYTES];
-		MDB_val name = key_of(state->name[i]), bytes;
+		MDB_val name = store_key(state->name[i]), bytes;
 
 		if (!(state->known & BIT(i)))
 			continue;
@@ -270,7 +265,8 @@ static struct store_list *next_record(struct store *store, unsigned int *worlds,
 	return NULL;
 }
 
-void store_lists_edit(struct store *store, unsigned int worlds, __u64 lists)
+/* Rules of these lists, as bits, come or go. Neither an import nor an undo edits a list. */
+static void edit(struct store *store, unsigned int worlds, __u64 lists)
 {
 	struct store_list *list;
 	__u64 left = store->is_undoing ? 0 : lists & ~store->lists.imported & ~BIT(STORE_BY_HAND);
@@ -285,7 +281,7 @@ void store_lists_count(struct store *store, unsigned int worlds, const struct st
 {
 	const __u64 more = store_owners_all(now), changed = (store_owners_all(before) ^ more) & ~BIT(STORE_BY_HAND);
 
-	store_lists_edit(store, worlds, changed & (more | store_owners_now(before, store->clock.now_ms)));
+	edit(store, worlds, changed & (more | store_owners_now(before, store->clock.now_ms)));
 	for (__u64 left = worlds & WORLD_NOW ? changed : 0; left; left &= left - 1) {
 		struct store_list *list = &store->lists.now.list[__builtin_ctzll(left)];
 		const bool is_more = more & left & -left;
@@ -310,11 +306,11 @@ void store_lists_clear(struct store *store)
 	const __u64 known = store->lists.known;
 
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++) {
-		store_lists_edit(store, WORLD_NOW, store->lists.now.list[i].rules ? BIT(i) : 0);
+		edit(store, WORLD_NOW, store->lists.now.list[i].rules ? BIT(i) : 0);
 		store->lists.now.list[i].rules = 0;
 	}
 	/* Of a list as undone nobody counts the rules. */
-	store_lists_edit(store, store_worlds(store) & WORLD_UNDONE, known);
+	edit(store, store_worlds(store) & WORLD_UNDONE, known);
 	store->lists.is_changed |= known != 0;
 }
 
@@ -333,7 +329,7 @@ static void list_begin(struct store_list *list, const char *name, const char *so
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number)
 {
 	struct store_lists_state *state = &store->lists;
-	const MDB_val key = key_of(name);
+	const MDB_val key = store_key(name);
 
 	*number = number_of(state, &key);
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !*number; i++)
@@ -408,7 +404,7 @@ int store_lists_undo(struct store *store)
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		struct store_list *now = &store->lists.now.list[i], *undone = &store->lists.undone.list[i];
 		struct undone_feed *feed = &store->undone_feed[i];
-		const MDB_val name = key_of(store->lists.name[i]);
+		const MDB_val name = store_key(store->lists.name[i]);
 		MDB_val value = { sizeof(feed->feed), &feed->feed };
 
 		undone->rules = now->rules;
@@ -470,7 +466,7 @@ __s64 store_list_silent_s(const struct store_list *list, const struct store_feed
 
 int store_feed(struct store *store, const char *list, struct store_feed *feed)
 {
-	const MDB_val key = key_of(list);
+	const MDB_val key = store_key(list);
 	int error = store_late_get(store, "feeds", &key, feed, sizeof(*feed));
 
 	if (!error && !store_feed_is_sound(feed))
@@ -496,7 +492,7 @@ static void keep_feed(struct store *store, const MDB_val *list)
 
 int store_feed_put(struct store *store, const char *list, const struct store_feed *feed)
 {
-	const MDB_val key = key_of(list);
+	const MDB_val key = store_key(list);
 	MDB_val value = { sizeof(*feed), (void *)feed };
 
 	keep_feed(store, &key);
@@ -505,7 +501,7 @@ int store_feed_put(struct store *store, const char *list, const struct store_fee
 
 int store_feed_forget(struct store *store, const char *list)
 {
-	const MDB_val key = key_of(list);
+	const MDB_val key = store_key(list);
 
 	keep_feed(store, &key);
 	return store_pair_del(store, store->feeds_db, &key);

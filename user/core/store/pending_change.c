@@ -11,8 +11,6 @@
 
 #include "store/internal.h"
 
-#define BY_HAND (1ULL << STORE_BY_HAND)
-
 bool store_has_earlier_pending(const struct store *store)
 {
 	return store->meta.pending_id && !store->makes_pending && !store->is_undoing;
@@ -34,15 +32,6 @@ static int undone_value(const MDB_val *entry, MDB_val *value)
 		return -EBADMSG;
 	*value = (MDB_val){ entry->mv_size - 1, (void *)(exists + 1) };
 	return *exists;
-}
-
-static int undone_read(const struct store *store, const MDB_val *entry, struct store_value *value)
-{
-	MDB_val bytes;
-	const int exists = undone_value(entry, &bytes);
-
-	*value = (struct store_value){};
-	return exists > 0 ? store_value_read(store, &bytes, value) : exists;
 }
 
 /* The bytes must live as long as the entry. */
@@ -85,28 +74,31 @@ int store_undo_addition(struct store *store, const MDB_val *rule)
 	return copy_addition(store, store->undo_added_db, store->added_db, rule);
 }
 
-int store_change_undone(struct store *store, const MDB_val *key, const struct rule *rule, __u64 owners)
+int store_change_undone(struct store *store, const MDB_val *key, const struct store_edit *edit)
 {
 	__u8 bytes[1 + STORE_VALUE_BYTES];
-	struct store_value before, after;
-	MDB_val entry;
+	struct store_value before = {}, after;
+	MDB_val entry, value;
 	int error = store_has_earlier_pending(store) ?
 			    environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)key, &entry)) :
 			    -ENOENT;
 
-	if (!error)
-		error = undone_read(store, &entry, &before);
 	if (error)
 		return error == -ENOENT ? (int)store_worlds(store) : error;
+	error = undone_value(&entry, &value);
+	if (error > 0)
+		error = store_value_read(store, &value, &before);
+	if (error)
+		return error;
 	after = before;
-	if (rule ? store_value_put(store, &after, owners, rule) : store_value_give_up(store, &after, owners)) {
+	if (store_value_change(store, edit, &after)) {
 		error = store_note_owners(store, WORLD_UNDONE, key, &before.owners, &after.owners);
 		entry = undone_write(&after, bytes);
 		if (!error)
 			error = store_pair_put(store, store->undo_db, key, &entry, 0);
 	}
 	/* Both values are gone: the rule is as if it had never been touched. */
-	if (!error && owners == STORE_ALL_OWNERS) {
+	if (!error && !edit->put && edit->gives_up == STORE_ALL_OWNERS) {
 		store->has_exact_rates = false;
 		error = store_pair_del(store, store->undo_db, key);
 	}
@@ -125,22 +117,16 @@ struct replacing {
 	size_t next; /* in `wanted` */
 };
 
-/*
- * The owner gives up the value as undone, and gets the wanted one. Entries and wanted rules are sorted alike, so each call
- * goes on in `wanted` where the last one ended.
- */
+/* Entries and wanted rules are sorted alike, so each call goes on in `wanted` where the last one ended. */
 static int replace_entry(const struct store_pair *entry, void *context)
 {
 	struct replacing *replacing = context;
-	struct store *store = replacing->store;
-	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
-	MDB_val key = { entry->key.mv_size, key_room }, value;
-	struct store_value before, after;
+	struct store_edit edit = { NULL, replacing->owner, replacing->owner };
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = { entry->key.mv_size, bytes };
 	struct rule rule;
-	int order = 1, error = rule_decode(entry->key.mv_data, key.mv_size, &rule);
+	int order = 1, error = rule_decode(entry->key.mv_data, entry->key.mv_size, &rule);
 
-	if (!error)
-		error = undone_read(store, &entry->value, &before);
 	if (error)
 		return error;
 	for (; replacing->next < replacing->wanted->count; replacing->next++) {
@@ -148,26 +134,14 @@ static int replace_entry(const struct store_pair *entry, void *context)
 		if (order >= 0)
 			break;
 	}
-	/* Who has ended beside the owner makes no difference. */
-	if (store_owners_now(&before.owners, store->clock.now_ms) & replacing->owner)
-		store_value_give_up(store, &before, 0);
-	after = before;
-	store_value_give_up(store, &after, replacing->owner);
 	if (!order) {
 		rule_set_get(replacing->wanted, replacing->next, &rule);
-		store_value_put(store, &after, replacing->owner, &rule);
+		edit.put = &rule;
 	}
-	if (!memcmp(&before.owners, &after.owners, sizeof(after.owners)) && before.rate == after.rate &&
-	    !strcmp(before.comment, after.comment))
-		return 0;
 	/* A copy, because the key is in a page that a write may change. */
-	memcpy(key_room, entry->key.mv_data, key.mv_size);
-	store_lists_edit(store, WORLD_UNDONE, replacing->owner);
-	if (replacing->owner == BY_HAND)
-		error = store_pair_del(store, store->undo_added_db, &key);
-	value = undone_write(&after, room);
-	return error ? error :
-		       environment_write_error(store->env, mdb_cursor_put(entry->cursor, &key, &value, MDB_CURRENT));
+	memcpy(bytes, entry->key.mv_data, key.mv_size);
+	error = store_change_undone(replacing->store, &key, &edit);
+	return error < 0 ? error : 0;
 }
 
 int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted)

@@ -214,9 +214,20 @@ static void add_owner(struct store_owners *owners, __u64 owner, __s64 deadline_m
 
 /* ---- the changes of a value ---- */
 
-bool store_value_put(const struct store *store, struct store_value *value, __u64 owner, const struct rule *rule)
+static bool give_up(struct store_value *value, __u64 owners, __s64 now_ms)
 {
-	const __s64 now_ms = store->clock.now_ms, deadline_ms = rule->timeout_ms ? now_ms + rule->timeout_ms : 0;
+	if (owners && !(store_owners_all(&value->owners) & owners))
+		return false;
+	value->owners.permanent &= ~owners;
+	value->owners.timed &= ~owners;
+	drop_ended(&value->owners, now_ms);
+	if (!store_owners_all(&value->owners))
+		*value = (struct store_value){};
+	return true;
+}
+
+static bool put(struct store_value *value, __u64 owner, const struct rule *rule, __s64 now_ms)
+{
 	const __u64 rate = rate_with(value, owner, rule->rate, now_ms);
 
 	if (value->owners.permanent & owner && rate == value->rate)
@@ -224,18 +235,23 @@ bool store_value_put(const struct store *store, struct store_value *value, __u64
 	if (takes_comment(&value->owners, owner, rule->comment, now_ms))
 		strcpy(value->comment, rule->comment);
 	value->rate = rate;
-	add_owner(&value->owners, owner, deadline_ms, now_ms);
+	add_owner(&value->owners, owner, rule->timeout_ms ? now_ms + rule->timeout_ms : 0, now_ms);
 	return true;
 }
 
-bool store_value_give_up(const struct store *store, struct store_value *value, __u64 owners)
+bool store_value_change(const struct store *store, const struct store_edit *edit, struct store_value *value)
 {
-	if (owners && !(store_owners_all(&value->owners) & owners))
-		return false;
-	value->owners.permanent &= ~owners;
-	value->owners.timed &= ~owners;
-	drop_ended(&value->owners, store->clock.now_ms);
-	if (!store_owners_all(&value->owners))
-		*value = (struct store_value){};
-	return true;
+	const __s64 now_ms = store->clock.now_ms;
+	struct store_value before = *value;
+
+	if (!edit->put)
+		return give_up(value, edit->gives_up, now_ms);
+	if (!edit->gives_up)
+		return put(value, edit->owner, edit->put, now_ms);
+	/* Who has ended beside the owner makes no difference. */
+	drop_ended(&before.owners, now_ms);
+	give_up(value, edit->gives_up, now_ms);
+	put(value, edit->owner, edit->put, now_ms);
+	return memcmp(&before.owners, &value->owners, sizeof(before.owners)) || before.rate != value->rate ||
+	       strcmp(before.comment, value->comment);
 }

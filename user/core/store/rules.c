@@ -217,19 +217,19 @@ static int put_new(struct store *store, unsigned int worlds, const struct rule *
 	return undone ? undone : error;
 }
 
-int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, __u64 owners, enum store_added *added)
 {
-	const __u64 bit = 1ULL << owner;
+	const struct store_edit edit = { rule, 1ULL << owner, owners };
 	struct store_value before, after = {};
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
-	const int worlds = store_change_undone(store, &key, rule, bit);
+	const int worlds = store_change_undone(store, &key, &edit);
 	int error;
 
 	if (worlds < 0)
 		return worlds;
 	*added = STORE_ADDED;
-	store_value_put(store, &after, bit, rule);
+	store_value_change(store, &edit, &after);
 	error = put_new(store, worlds, rule, &after, &key, &there);
 	if (error != -EEXIST)
 		return error;
@@ -239,21 +239,24 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 	/* The owner may have the rule already; else it joins the others, or replaces an end or a rate. */
 	after = before;
 	*added = STORE_UNCHANGED;
-	if (!store_value_put(store, &after, bit, rule))
+	if (!store_value_change(store, &edit, &after))
 		return 0;
-	*added = store_owners_end(&before.owners) || before.rate != after.rate ? STORE_NEW_END : STORE_NEW_OWNER;
+	*added = store_owners_end(&before.owners) || store_owners_end(&after.owners) || before.rate != after.rate ?
+			 STORE_NEW_END :
+			 STORE_NEW_OWNER;
 	return change_value(store, worlds, rule, &key, &before, &after);
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
 {
+	const struct store_edit unknown = { .gives_up = ~store_lists_now(store) & ~BY_HAND };
 	struct store_value value = store_value_from_rule(store, rule);
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), there;
 	int error;
 
 	*added = STORE_UNCHANGED;
-	store_value_give_up(store, &value, ~store_lists_now(store) & ~BY_HAND);
+	store_value_change(store, &unknown, &value);
 	if (!store_owners_all(&value.owners))
 		return 0;
 	*added = STORE_ADDED;
@@ -263,54 +266,25 @@ int store_put_back(struct store *store, const struct rule *rule, enum store_adde
 
 /* ---- deleting ---- */
 
-/* Finds the value in force, as find_value() does. */
-static int value_of(struct store *store, const MDB_val *key, struct store_value *value)
+int store_give_up(struct store *store, const struct rule *rule, __u64 owners, enum store_deleted *deleted)
 {
-	MDB_val there;
-	int error = find_value(store, store->write, key, &there);
-
-	return error ? error : store_value_read(store, &there, value);
-}
-
-int store_del_ended(struct store *store, const struct rule *rule)
-{
+	const struct store_edit edit = { .gives_up = owners };
 	struct store_value before, after;
 	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	int error = value_of(store, &key, &before);
-
-	after = before;
-	store_value_give_up(store, &after, 0);
-	return error ? error : change_value(store, WORLD_NOW, rule, &key, &before, &after);
-}
-
-/* The owners no longer want the rule. */
-static int give_up(struct store *store, const struct rule *rule, __u64 owners, enum store_deleted *deleted)
-{
-	struct store_value before, after;
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	const int worlds = store_change_undone(store, &key, NULL, owners);
-	int error = worlds < 0 ? worlds : value_of(store, &key, &before);
+	MDB_val key = rule_bytes(rule, bytes), there;
+	const int worlds = owners ? store_change_undone(store, &key, &edit) : WORLD_NOW;
+	int error = worlds < 0 ? worlds : find_value(store, store->write, &key, &there);
 
 	*deleted = STORE_NO_SUCH_RULE;
+	if (!error)
+		error = store_value_read(store, &there, &before);
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	after = before;
-	if (!store_value_give_up(store, &after, owners))
+	if (!store_value_change(store, &edit, &after))
 		return 0;
 	*deleted = store_owners_all(&after.owners) ? STORE_STILL_WANTED : STORE_DELETED;
 	return change_value(store, worlds, rule, &key, &before, &after);
-}
-
-int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
-{
-	return give_up(store, rule, STORE_ALL_OWNERS, deleted);
-}
-
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted)
-{
-	return give_up(store, rule, 1ULL << owner, deleted);
 }
 
 static int keep_undone(const struct rule *rule, void *context)

@@ -9,11 +9,11 @@
 #include "base/version.h"
 #include "store/internal.h"
 
-static const char meta_name[] = "store", tool_name[] = "tool", home_name[] = "home";
+static const char meta_name[] = "store", tool_name[] = "tool", home_name[] = "home", undo_name[] = "undo_settings";
 
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
 {
-	MDB_val key = { strlen(meta_name), (void *)meta_name };
+	MDB_val key = store_key(meta_name);
 	MDB_val value = { sizeof(*meta), (void *)meta };
 
 	return mdb_put(txn, store->meta_db, &key, &value, 0);
@@ -26,7 +26,7 @@ static bool is_time(__s64 ms)
 
 int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *meta)
 {
-	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
+	MDB_val key = store_key(meta_name), value;
 	int status = mdb_get(txn, store->meta_db, &key, &value);
 	size_t bytes;
 
@@ -56,7 +56,7 @@ int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *
 
 __u32 store_tool(const struct store *store, MDB_txn *txn)
 {
-	MDB_val key = { strlen(tool_name), (void *)tool_name }, value;
+	MDB_val key = store_key(tool_name), value;
 	__u32 tool = 0;
 
 	if (!mdb_get(txn, store->meta_db, &key, &value) && value.mv_size == sizeof(tool))
@@ -103,7 +103,7 @@ static bool find_home(const struct store *store, struct home *home)
 
 enum store_home store_home(struct store *store)
 {
-	const MDB_val key = { strlen(home_name), (void *)home_name };
+	const MDB_val key = store_key(home_name);
 	struct home here, there;
 
 	if (!find_home(store, &here) || store_late_get(store, "meta", &key, &there, sizeof(there)) ||
@@ -114,7 +114,7 @@ enum store_home store_home(struct store *store)
 
 void store_take_home(struct store *store, bool is_in_use)
 {
-	const MDB_val key = { strlen(home_name), (void *)home_name };
+	const MDB_val key = store_key(home_name);
 	struct home here, there;
 	struct store_meta meta;
 	MDB_txn *txn;
@@ -179,14 +179,9 @@ struct undo_settings {
 	struct store_settings settings;
 };
 
-static MDB_val undo_name(void)
-{
-	return (MDB_val){ strlen("undo_settings"), "undo_settings" };
-}
-
 int store_undone_settings(struct store *store, struct store_settings *settings)
 {
-	const MDB_val key = undo_name();
+	const MDB_val key = store_key(undo_name);
 	struct store_pending pending;
 	struct undo_settings undo;
 	int error = store_settings(store, settings);
@@ -211,7 +206,7 @@ static void settings_change(struct store_settings *to, const struct store_settin
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
-	const MDB_val key = undo_name();
+	const MDB_val key = store_key(undo_name);
 	struct undo_settings undo = { .pending_id = store->meta.pending_id };
 	MDB_val value = { sizeof(undo), &undo };
 	const struct store_settings before = settings_of(&store->meta);

@@ -145,15 +145,12 @@ int store_shapes(struct store *store, struct shape_list *list)
 
 /* ---- the shapes from before the pending change ---- */
 
-static MDB_val kept_name(void)
-{
-	return (MDB_val){ strlen("undo_shapes"), "undo_shapes" };
-}
+static const char kept_name[] = "undo_shapes"; /* in database "meta" */
 
 int store_shapes_keep(struct store *store)
 {
 	struct shape_key shapes[SHAPE_LIST_MAX], bytes;
-	MDB_val key = kept_name(), value = { 0, shapes };
+	MDB_val key = store_key(kept_name), value = { 0, shapes };
 
 	for (size_t i = 0; i < store->shapes.count; i++) {
 		const MDB_val next = write_key(&store->shapes.entry[i].shape, &bytes);
@@ -166,14 +163,14 @@ int store_shapes_keep(struct store *store)
 
 int store_shapes_forget_kept(struct store *store)
 {
-	const MDB_val key = kept_name();
+	const MDB_val key = store_key(kept_name);
 
 	return store_pair_del(store, store->meta_db, &key);
 }
 
 int store_undone_shapes(struct store *store, struct shape_list *list)
 {
-	MDB_val key = kept_name(), value;
+	MDB_val key = store_key(kept_name), value;
 	MDB_txn *txn;
 	int error = store_shapes(store, list);
 

@@ -137,7 +137,7 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 
 void store_record(struct store *store, const char *name, const void *entry, size_t bytes)
 {
-	MDB_val key = { strlen(name), (void *)name }, value = { bytes, (void *)entry };
+	MDB_val key = store_key(name), value = { bytes, (void *)entry };
 	MDB_txn *txn;
 
 	if (mdb_txn_begin(store->env, NULL, 0, &txn))

@@ -174,20 +174,23 @@ __s64 store_lag_ms(const struct store *store);
 __s64 store_wall_ms(const struct store *store);
 
 /*
- * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one
+ * Changes of rules, within a transaction. `owner` is a number, `owners` are bits. The owners with a timeout share one
  * deadline: the latest that any of them asked for. It stays even when that owner gives the rule up.
  *
  * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. If other owners want the rule,
- * too, the lower rate stays. store_put_back() adds a missing rule again, with those of its owners that still exist; if none
- * exists, it changes nothing.
+ * too, the lower rate stays. What these owners wanted before counts for nothing: 0 of them; `owner`, which gets exactly this
+ * end, rate and comment then; or STORE_ALL_OWNERS. store_put_back() adds a missing rule again, with those of its owners
+ * that still exist; if none exists, it changes nothing.
  *
- * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended() deletes a
- * rule that store_each_expired() visits, or its owners that have ended. store_clear() deletes all rules.
+ * store_give_up(): these owners no longer want the rule, nor do those whose time is over; with 0, only these, of a rule that
+ * store_each_expired() visits. store_clear() deletes all rules.
  *
- * All but store_put_back() and store_del_ended() change both values of a rule. store_replace_undone() changes those as
- * undone: after it, `wanted`, which is sorted, is all that `owner` has there; with is_alone, rules as undone are those in
+ * All but store_put_back(), and store_give_up() of none, change both values of a rule. store_replace_undone() changes those
+ * as undone: after it, `wanted`, which is sorted, is all that `owner` has there; with is_alone, rules as undone are those in
  * force. Call it before a comparison with the rules in force, of which those that stay are not put again.
  */
+#define STORE_ALL_OWNERS (~0ULL)
+
 enum store_added {
 	STORE_ADDED,     /* the rule is new */
 	STORE_UNCHANGED, /* the owner has the rule permanently already; rule and comment stay as they are */
@@ -196,7 +199,7 @@ enum store_added {
 	 * other owners want it to. Or it had another rate.
 	 */
 	STORE_NEW_END,
-	STORE_NEW_OWNER, /* other owners want the rule permanently; `owner` is now an owner, too */
+	STORE_NEW_OWNER, /* other owners want the rule permanently; `owner` is now an owner, too. Or the comment is new. */
 };
 
 enum store_deleted {
@@ -205,11 +208,9 @@ enum store_deleted {
 	STORE_STILL_WANTED, /* by other owners; the rule ends when they want it to */
 };
 
-int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added);
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, __u64 owners, enum store_added *added);
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added);
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted);
-int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted);
-int store_del_ended(struct store *store, const struct rule *rule);
+int store_give_up(struct store *store, const struct rule *rule, __u64 owners, enum store_deleted *deleted);
 int store_clear(struct store *store);
 int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted);
 
@@ -289,7 +290,7 @@ void store_forget_pages(struct store *store);
  * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
  * store_each() includes rules that have ended. store_each_expired() visits only those that have ended, sorted by
  * deadline, and then permanent rules whose owners with a timeout have ended. Within a transaction, its `visit` may call
- * store_del() or store_del_ended() with the rule that it gets, but change no other. store_each_under() visits
+ * store_give_up() with the rule that it gets, but change no other. store_each_under() visits
  * those whose encoded form begins with the same bits as that of `first`, which sorts before all of them.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);

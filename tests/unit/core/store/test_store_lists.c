@@ -224,7 +224,7 @@ TIME_TEST(test_a_rule_goes_with_its_last_owner)
 	assert_false(has(f, "192.0.2.1"));
 	assert_int_equal(give_up(f, "192.0.2.1", b), STORE_NO_SUCH_RULE);
 
-	/* store_del() ignores owners. */
+	/* Of any owner. */
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.1", 0, b), STORE_NEW_OWNER);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
@@ -512,6 +512,35 @@ TIME_TEST(test_an_edit_of_what_is_undone)
 	is_list(f, "a", 0, true);
 	undo(f);
 	is_list(f, "a", 0, false);
+}
+
+/* A rule is set: its owner wants it so, whatever it wanted before; others keep it, unless the owner is alone. */
+TIME_TEST(test_a_rule_is_set)
+{
+	struct rule rule = rule_of("192.0.2.1 comment new");
+	enum store_added added;
+	unsigned int a;
+
+	begin(f);
+	a = open_list(f, "a");
+	assert_int_equal(put_as(f, "192.0.2.1 comment old", 0, a), 0);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(store_put(f->store, &rule, a, BIT(a), &added), 0);
+		assert_int_equal(added, again ? STORE_UNCHANGED : STORE_NEW_OWNER);
+		is_as(f, "192.0.2.1", 0, "new");
+	}
+	rule.timeout_ms = CLOCK_HOUR;
+	assert_int_equal(store_put(f->store, &rule, a, BIT(a), &added), 0);
+	assert_int_equal(added, STORE_NEW_END);
+	is_as(f, "192.0.2.1", CLOCK_HOUR, "new");
+	assert_int_equal(put(f, "192.0.2.1"), STORE_NEW_END);
+	assert_int_equal(store_put(f->store, &rule, a, BIT(a), &added), 0);
+	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
+	assert_int_equal(store_put(f->store, &rule, a, STORE_ALL_OWNERS, &added), 0);
+	assert_int_equal(added, STORE_NEW_END);
+	is_of(f, "192.0.2.1", BIT(a), CLOCK_HOUR);
+	end(f);
+	assert_int_equal(rules_of(f, "a"), 1);
 }
 
 /* Who has ended counts for nothing: not for the rate, nor for the comment. */
