@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/unprivileged.h"
 #include "host/host.h"
 #include "io/line_pipe.h"
@@ -30,16 +31,10 @@
 #define ENDS_NEAR_MS 2000 /* when a rule comes again, an end that differs by at most this stays as it is */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
 
-struct line {
-	size_t text; /* offset of the rule in feed.bytes */
-	bool is_added;
-};
-
 struct keeping {
 	const struct list_keeper *keeper;
 	struct line_pipe feed;
-	struct line *lines;
-	size_t count;
+	struct rule_set lines; /* as they came; a negative timeout: the list gives the rule up */
 	struct rule_set whole; /* the rules since `# all` */
 	bool takes_whole;      /* `# end` has not come yet */
 	bool has_whole;        /* `# end` came: `whole` is the list */
@@ -72,13 +67,14 @@ static void add_note(struct keeping *keeping, const struct reason *reason)
 		keeping->notes[keeping->notes_count - 1] = *reason;
 }
 
-static int read_rule(const struct keeping *keeping, const struct line *line, struct rule *rule, struct reason *reason)
+static int read_rule(const struct list_keeper *keeper, const char *text, bool is_added, struct rule *rule,
+		     struct reason *reason)
 {
-	const struct list_keeper *keeper = keeping->keeper;
-	const char *text = keeping->feed.bytes + line->text;
 	int error = rule_parse(text, rule, reason);
 
-	if (error || !line->is_added)
+	if (!is_added)
+		rule->timeout_ms = -1;
+	if (error || !is_added)
 		return error;
 	if (rule->action != keeper->action || !rule->timeout_ms || !keeper->may_add(keeper->context, rule))
 		return reason_set(reason, -EPERM, "%s asks for a rule that it may not ask for: '%s'", keeper->reader,
@@ -122,23 +118,6 @@ static bool is_moved(const struct keeping *keeping, const struct store_list *now
 
 	return *left->name && !keeping->has_whole && keeping->keeper->rules_max &&
 	       (now->is_edited || now->imported_s != left->imported_s || strcmp(now->source, left->source));
-}
-
-static int read_lines(const struct keeping *keeping, size_t first, size_t end, struct rule_set *rules,
-		      struct reason *reason)
-{
-	int error = 0;
-
-	for (; first < end && !error; first++) {
-		struct rule rule;
-
-		error = read_rule(keeping, &keeping->lines[first], &rule, reason);
-		if (!keeping->lines[first].is_added)
-			rule.timeout_ms = -1;
-		if (!error && rule_set_add(rules, &rule))
-			error = reason_set(reason, -ENOMEM, "not enough memory");
-	}
-	return error;
 }
 
 static void leave_out(void *context, const struct rule *rule, const struct reason *why)
@@ -186,14 +165,20 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 				      .leave = leave_out,
 				      .context = keeping };
 	struct store_list list;
-	int error;
+	int error = 0;
 
 	(void)at;
 	if (keeping->error)
 		return 0;
 	if (line_pipe_wait(&keeping->feed, 0) == -EINTR)
 		return -EINTR;
-	error = read_lines(keeping, first, *end, &lines, reason);
+	for (; first < *end && !error; first++) {
+		struct rule rule;
+
+		rule_set_get(&keeping->lines, first, &rule);
+		if (rule_set_add(&lines, &rule))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	}
 	if (!error)
 		error = change_begin(&keeping->session, reason);
 	if (!error)
@@ -245,8 +230,8 @@ static void apply_lines(struct keeping *keeping)
 	size_t none = 0;
 	int error = 0;
 
-	if (keeping->count)
-		change_series(&series, 0, keeping->count);
+	if (keeping->lines.count)
+		change_series(&series, 0, keeping->lines.count);
 	else
 		error = change_lines(keeping, 0, &none, &none, &reason);
 	if (error)
@@ -356,19 +341,18 @@ static void apply_group(struct keeping *keeping)
 
 /* ---- lines ---- */
 
-/* Takes one line. A rule of a whole list goes into `whole`, not into lines[]: it waits for `# end`. */
+/* Takes one line. A rule of a whole list goes into `whole`, not into `lines`: it waits for `# end`. */
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const struct list_keeper *keeper = keeping->keeper;
 	const char *line = keeping->feed.bytes + text;
-	const struct line taken = { text + 4, *line == 'a' };
 	const char *const of_report = line + strlen(FLOW_REPORT_LINE);
 	struct reason reason;
 	struct rule rule;
 
 	if (!strcmp(line, "# all")) {
 		rule_set_close(&keeping->whole);
-		keeping->count = 0; /* the whole list includes what these lines change */
+		rule_set_close(&keeping->lines); /* the whole list includes what these lines change */
 		keeping->takes_whole = true;
 	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
 		keeping->takes_whole = false;
@@ -388,11 +372,10 @@ static void take_line(struct keeping *keeping, size_t text)
 		return;
 	} else if ((strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole) &&
 		    reason_set(&reason, -EINVAL, "%s sends nonsense", keeper->reader)) ||
-		   read_rule(keeping, &taken, &rule, &reason)) {
+		   read_rule(keeper, line + 4, *line == 'a', &rule, &reason)) {
 		add_note(keeping, &reason);
-	} else if (!keeping->takes_whole) {
-		keeping->lines[keeping->count++] = taken;
-	} else if (keeping->whole.count >= keeper->rules_max || rule_set_add(&keeping->whole, &rule)) {
+	} else if ((keeping->takes_whole && keeping->whole.count >= keeper->rules_max) ||
+		   rule_set_add(keeping->takes_whole ? &keeping->whole : &keeping->lines, &rule)) {
 		reason_set(&reason, -E2BIG, "more rules than max-rules, or not enough memory: '%s' is left out", line);
 		add_note(keeping, &reason);
 	}
@@ -408,8 +391,7 @@ static int step(struct keeping *keeping)
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
 	bool has_lines = false;
-	struct timespec start, now;
-	__s64 rest_ms;
+	__s64 start_ms, rest_ms;
 	size_t text;
 
 	if (got < 0)
@@ -420,11 +402,12 @@ static int step(struct keeping *keeping)
 			break;
 		got = line_pipe_read(feed);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	keeping->count = keeping->notes_count = 0;
+	start_ms = clock_ms(CLOCK_MONOTONIC);
+	rule_set_close(&keeping->lines);
+	keeping->notes_count = 0;
 	/* A group ends after a whole list. It also ends after a report, which is about the lines before the report. */
 	while (!got && !keeping->has_whole && !keeping->has_report &&
-	       keeping->count + keeping->notes_count < GROUP_LINES) {
+	       keeping->lines.count + keeping->notes_count < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);
 
 		if (!taken)
@@ -434,7 +417,7 @@ static int step(struct keeping *keeping)
 		has_lines |= !keeping->takes_whole && (!keeping->report || keeping->has_report);
 	}
 	keeping->is_full = keeping->has_whole || keeping->has_report ||
-			   keeping->count + keeping->notes_count >= GROUP_LINES;
+			   keeping->lines.count + keeping->notes_count >= GROUP_LINES;
 	if (has_lines)
 		apply_group(keeping);
 	line_pipe_forget(feed);
@@ -448,8 +431,7 @@ static int step(struct keeping *keeping)
 	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a
 	 * hostile reader gets half of the time at most, unless its groups take longer than that eighth.
 	 */
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	rest_ms = (now.tv_sec - start.tv_sec) * 1000LL + (now.tv_nsec - start.tv_nsec) / 1000000;
+	rest_ms = clock_ms(CLOCK_MONOTONIC) - start_ms;
 	if (keeping->notes_count && rest_ms < REST_MS)
 		rest_ms = REST_MS;
 	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
@@ -487,9 +469,6 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	int error;
 
 	snprintf(keeping.source, sizeof(keeping.source), "%s", keeper->source);
-	keeping.lines = calloc(GROUP_LINES, sizeof(*keeping.lines));
-	if (!keeping.lines)
-		return reason_set(reason, -ENOMEM, "not enough memory");
 	error = unprivileged_start(&process, keeper->read, keeper->context, keeper->memory, reason);
 	keeping.feed.fd = process.fd;
 	if (!error && signals_take(&keeping.feed.signals))
@@ -499,7 +478,7 @@ int list_keeper_run(const struct list_keeper *keeper, struct reason *reason)
 	keeping.feed.fd = -1;
 	line_pipe_close(&keeping.feed);
 	unprivileged_stop(&process);
-	free(keeping.lines);
+	rule_set_close(&keeping.lines);
 	rule_set_close(&keeping.whole);
 	forget_report(&keeping);
 	return error == -EINTR ? 0 : error;
