@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "fleet/follow_internal.h"
 #include "io/whole_file.h"
 
@@ -67,10 +68,7 @@ const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const c
 
 __s64 fleet_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+	return clock_ms(CLOCK_BOOTTIME);
 }
 
 __u64 fleet_random_below(__u64 limit)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <inttypes.h>
 
+#include "base/memory.h"
 #include "base/safe_text.h"
 #include "fleet/publisher.h"
 #include "base/clock.h"
@@ -22,13 +23,7 @@
 /* Another element of an array with room for NAMES_MAX of them; NULL: not enough memory. */
 static void *more(void **elements, size_t *count, size_t size)
 {
-	/* Room for twice as many each time that the number is a power of two. */
-	void *grown = *count & (*count - 1) ? *elements : realloc(*elements, (*count ? 2 * *count : 1) * size);
-
-	if (!grown)
-		return NULL;
-	*elements = grown;
-	return memset((char *)grown + size * (*count)++, 0, size);
+	return array_grow(elements, *count, size) ? NULL : memset((char *)*elements + size * (*count)++, 0, size);
 }
 
 /*

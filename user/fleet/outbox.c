@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "io/whole_file.h"
 
 #define HEADER "xdp-cuckoo outbox 1 "
@@ -29,20 +30,12 @@ static int say_failed(const struct outbox *outbox, int error, const char *what, 
 
 static int remember(struct outbox *outbox, const struct outbox_entry *entry, const char *lines)
 {
-	const size_t room = outbox->room ? 2 * outbox->room : 16;
-	struct outbox_entry *grown;
-	char *copy;
+	char *copy = malloc(entry->bytes + 1);
 
-	if (outbox->count == outbox->room) {
-		grown = realloc(outbox->entries, room * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		outbox->entries = grown;
-		outbox->room = room;
-	}
-	copy = malloc(entry->bytes + 1);
-	if (!copy)
+	if (!copy || array_grow(&outbox->entries, outbox->count, sizeof(*outbox->entries))) {
+		free(copy);
 		return -ENOMEM;
+	}
 	memcpy(copy, lines, entry->bytes);
 	copy[entry->bytes] = '\0';
 	outbox->entries[outbox->count] = *entry;

@@ -42,7 +42,7 @@ struct outbox {
 	char publisher[OUTBOX_NAME_BYTES];
 	__u64 counter; /* the last one used */
 	struct outbox_entry *entries;
-	size_t count, room;
+	size_t count;
 };
 
 /*

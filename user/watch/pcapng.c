@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "io/whole_file.h"
 
 #define ROOM_BYTES 65536
 #define BLOCK_BYTES_MAX (PCAPNG_SNAP_BYTES_MAX + PCAPNG_TEXT_BYTES_MAX + 64) /* with headers and padding */
@@ -123,17 +123,10 @@ void pcapng_close(struct pcapng *pcapng)
 
 int pcapng_flush(struct pcapng *pcapng)
 {
-	size_t done = 0;
+	int error = io_write_all(pcapng->fd, pcapng->bytes, pcapng->used);
 
-	while (done < pcapng->used) {
-		const ssize_t written = write(pcapng->fd, pcapng->bytes + done, pcapng->used - done);
-
-		if (written < 0 && errno != EINTR)
-			return -errno;
-		done += written > 0 ? written : 0;
-	}
-	pcapng->used = 0;
-	return 0;
+	pcapng->used = error ? pcapng->used : 0;
+	return error;
 }
 
 static int make_room(struct pcapng *pcapng)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "change/change.h"
 #include "io/metrics_text.h"
 #include "io/output.h"
@@ -395,14 +396,12 @@ int command_open_guarded(const struct invocation *invocation, const struct rule 
 void command_note_adder(struct session *session)
 {
 	const char *behind_sudo = geteuid() ? NULL : secure_getenv("SUDO_UID");
-	FILE *file = behind_sudo ? NULL : fopen("/proc/self/loginuid", "r");
+	FILE_CLOSED FILE *file = behind_sudo ? NULL : fopen("/proc/self/loginuid", "r");
 	unsigned int user;
 
 	session->adder = getuid();
 	if (behind_sudo ? sscanf(behind_sudo, "%u", &user) == 1 : file && fscanf(file, "%u", &user) == 1 && user != ~0U)
 		session->adder = user;
-	if (file)
-		fclose(file);
 	session->notes_adder = true;
 }
 

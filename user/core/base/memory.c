@@ -10,14 +10,12 @@
 __u64 memory_available_kib(void)
 {
 	unsigned long long available_kib = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
+	FILE_CLOSED FILE *file = fopen("/proc/meminfo", "re");
 	char line[128];
 
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "MemAvailable: %llu kB", &available_kib) == 1)
 			break;
-	if (file)
-		fclose(file);
 	return available_kib;
 }
 
@@ -54,6 +52,12 @@ void memory_free(void *variable)
 
 	memcpy(&memory, variable, sizeof(memory));
 	free(memory);
+}
+
+void memory_close_file(FILE **file)
+{
+	if (*file)
+		fclose(*file);
 }
 
 int random_draw(void *bytes, size_t count)

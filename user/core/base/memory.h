@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_MEMORY_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include <linux/types.h>
 
@@ -24,10 +25,12 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
  */
 int array_grow(void *array, size_t count, size_t each);
 
-/* A variable that a function closes, or free() frees, where its block ends. Set it where it is declared. */
+/* A variable that a function closes, or free() frees, where its block ends. Set it where it is declared; it may be NULL. */
 #define CLOSED_BY(function) __attribute__((cleanup(function)))
 #define FREED CLOSED_BY(memory_free)
+#define FILE_CLOSED CLOSED_BY(memory_close_file)
 void memory_free(void *variable);
+void memory_close_file(FILE **file);
 
 /* Fills with random bytes from the kernel; waits until it has some. 0; -errno. */
 int random_draw(void *bytes, size_t count);

@@ -20,6 +20,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#include "base/memory.h"
 #include "base/privileges.h"
 
 #define NOBODY 65534 /* user and group: the kernel's overflow id */
@@ -111,7 +112,7 @@ static int forbid_calls(void)
  */
 static void find_user(uid_t *user, gid_t *group)
 {
-	FILE *file = fopen("/etc/passwd", "re");
+	FILE_CLOSED FILE *file = fopen("/etc/passwd", "re");
 	const struct passwd *entry;
 
 	*user = NOBODY;
@@ -121,8 +122,6 @@ static void find_user(uid_t *user, gid_t *group)
 			*user = entry->pw_uid;
 			*group = entry->pw_gid;
 		}
-	if (file)
-		fclose(file);
 }
 
 /*

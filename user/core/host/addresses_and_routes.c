@@ -343,16 +343,14 @@ bool host_is_local(const struct host_address *address)
 
 bool host_forwards(enum flow_family family)
 {
-	FILE *setting = fopen(family == FLOW_IPV6 ? "/proc/sys/net/ipv6/conf/all/forwarding" :
-						    "/proc/sys/net/ipv4/conf/all/forwarding",
-			      "re");
+	FILE_CLOSED FILE *setting = fopen(family == FLOW_IPV6 ? "/proc/sys/net/ipv6/conf/all/forwarding" :
+								"/proc/sys/net/ipv4/conf/all/forwarding",
+					  "re");
 	const bool is_on = setting && fgetc(setting) != '0';
 	struct if_nameindex *names = if_nameindex();
 	char path[64 + IF_NAMESIZE];
 	bool is_port = false; /* of a bridge */
 
-	if (setting)
-		fclose(setting);
 	for (const struct if_nameindex *i = names; i && i->if_index && !is_port; i++) {
 		snprintf(path, sizeof(path), "/sys/class/net/%s/brport", i->if_name);
 		is_port = !access(path, F_OK);

@@ -40,8 +40,8 @@ static FILE *open_of_process(long pid, const char *what)
 
 static bool read_environment(long pid, char value[SSH_BYTES])
 {
-	FILE *file = open_of_process(pid, "environ");
-	char *variable = NULL;
+	FILE_CLOSED FILE *file = open_of_process(pid, "environ");
+	FREED char *variable = NULL;
 	size_t room = 0;
 	bool found = false;
 
@@ -49,9 +49,6 @@ static bool read_environment(long pid, char value[SSH_BYTES])
 		found = !strncmp(variable, SSH_VARIABLE "=", strlen(SSH_VARIABLE "="));
 	if (found)
 		snprintf(value, SSH_BYTES, "%s", variable + strlen(SSH_VARIABLE "="));
-	free(variable);
-	if (file)
-		fclose(file);
 	return found;
 }
 
@@ -69,14 +66,12 @@ bool host_find_ssh(struct host_connection *ssh)
 		snprintf(value, sizeof(value), "%s", own);
 	/* sudo and su drop the variable, but a process above them has it. */
 	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++) {
-		FILE *status = open_of_process(pid, "status");
+		FILE_CLOSED FILE *status = open_of_process(pid, "status");
 
 		found = read_environment(pid, value);
 		pid = 0;
 		while (status && !pid && fgets(line, sizeof(line), status))
 			sscanf(line, "PPid: %ld", &pid);
-		if (status)
-			fclose(status);
 	}
 	if (!found || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &own_port) != 4 ||
 	    !host_read_address(peer, &ssh->peer) || !host_read_address(server, &ssh->own) || peer_port > 65535 ||
@@ -324,7 +319,7 @@ static int read_noted(const char *path, struct host_connections *servers)
 {
 	const char *list = strrchr(path, '/') + strlen("/" HOST_SERVERS_FILE);
 	char text[HOST_SERVERS_BYTES] = "", address[64];
-	FILE *file = fopen(path, "re");
+	FILE_CLOSED FILE *file = fopen(path, "re");
 	unsigned int port;
 	struct stat stat;
 	int error = 0, used;
@@ -332,8 +327,6 @@ static int read_noted(const char *path, struct host_connections *servers)
 	if (file && (fstat(fileno(file), &stat) || stat.st_mtime < time(NULL) - HOST_SERVERS_S ||
 		     !fgets(text, sizeof(text), file)))
 		*text = '\0';
-	if (file)
-		fclose(file);
 	for (const char *at = text; !error && sscanf(at, "%63s %5u%n", address, &port, &used) == 2; at += used)
 		error = add_server(address, port, list, servers);
 	return error;
@@ -346,8 +339,9 @@ static int read_configuration(const char *path, struct host_connections *servers
 {
 	/* Does not wait for the writer of a FIFO. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	char section[64] = "", *text = NULL, *word;
+	FILE_CLOSED FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	FREED char *text = NULL;
+	char section[64] = "", *word;
 	const char *list;
 	bool is_first = true;
 	size_t room = 0;
@@ -370,9 +364,6 @@ static int read_configuration(const char *path, struct host_connections *servers
 			if (*word)
 				error = is_url ? add_url(word, list, servers) : add_broker(word, servers);
 	}
-	free(text);
-	if (file)
-		fclose(file);
 	return error;
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "rule/internal.h"
 
 static const struct {
@@ -123,8 +124,8 @@ static void add_service(const char *name, __u8 proto, __u16 port)
 
 static void read_services(void)
 {
-	FILE *file = fopen(SERVICES, "re");
-	char *line = NULL;
+	FILE_CLOSED FILE *file = fopen(SERVICES, "re");
+	FREED char *line = NULL;
 	size_t room = 0;
 
 	/* "https  443/tcp  alias ...  # comment" */
@@ -144,9 +145,6 @@ static void read_services(void)
 			add_service(name, 0, port);
 		}
 	}
-	free(line);
-	if (file)
-		fclose(file);
 }
 
 bool rule_service_port(const char *name, __u8 proto, __u16 *port)
