@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,22 +125,18 @@ int session_open_copy(struct session *session, const char *state, const char *na
 		      struct copy_original *original, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
-	struct store *store;
-	char dir[PATH_MAX];
+	struct store *store = NULL;
 	size_t count = 0;
 	int error;
 
 	*session = (struct session){};
 	*original = (struct copy_original){};
 	strncpy(session->name, name, sizeof(session->name) - 1);
-	error = session_state_dir(state, name, dir, sizeof(dir));
-	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
 	/* Locks the store against writers. Creates no store: if there is none, session->store stays NULL. */
-	error = store_open(dir, STORE_READ, &store, reason);
+	error = session_open_store(state, name, STORE_READ, &store, reason);
 	store_close(store);
 	if (!error)
-		error = store_open(dir, STORE_WRITE, &session->store, reason);
+		error = session_open_store(state, name, STORE_WRITE, &session->store, reason);
 	else if (error == -ENOENT)
 		error = 0;
 	if (!error)

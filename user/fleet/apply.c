@@ -26,13 +26,9 @@ bool apply_read_source(const struct apply *apply, const char *text, struct apply
 static int read_lists(struct apply *apply, struct store_lists *lists, struct reason *reason)
 {
 	struct store **store = &apply->session.store;
-	char dir[4096];
-	int error = session_state_dir(apply->state, apply->name, dir, sizeof(dir));
+	int error = session_open_store(apply->state, apply->name, STORE_READ, store, reason);
 
 	*lists = (struct store_lists){};
-	if (error)
-		return reason_set(reason, error, "the path of the store is too long");
-	error = store_resume(dir, STORE_READ, store, reason);
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	error = store_lists(*store, lists);

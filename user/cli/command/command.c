@@ -343,14 +343,10 @@ static void warn_if_late(const struct invocation *invocation, struct store *stor
 
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason)
 {
-	char dir[PATH_MAX];
-	int error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
+	int error;
 
 	*store = NULL;
-	if (error)
-		return reason_set(reason, error, "--state '%.40s...': the name is too long for a directory",
-				  invocation->state);
-	error = store_open(dir, STORE_READ, store, reason);
+	error = session_open_store(invocation->state, invocation->name, STORE_READ, store, reason);
 	warn_if_late(invocation, *store);
 	return error == -ENOENT ? 0 : error;
 }

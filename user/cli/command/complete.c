@@ -4,7 +4,6 @@
  * commands, the table of options and the words of rules. Prints no errors, and must be quick.
  */
 #include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,13 +86,13 @@ static void offer_names(const struct completion *completion)
 
 static void offer_lists(const struct completion *completion)
 {
-	char dir[PATH_MAX];
 	struct reason ignored;
 	struct store_lists lists;
 	struct store *store = NULL;
 
-	if (*completion->word == '-' || session_state_dir(completion->state, completion->name, dir, sizeof(dir)) ||
-	    store_open(dir, STORE_READ, &store, &ignored) || store_lists(store, &lists))
+	if (*completion->word == '-' ||
+	    session_open_store(completion->state, completion->name, STORE_READ, &store, &ignored) ||
+	    store_lists(store, &lists))
 		lists = (struct store_lists){};
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (*lists.list[i].name)

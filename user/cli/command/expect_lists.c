@@ -3,7 +3,6 @@
 #include "command/command.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 
 int command_close_written(struct store *store, int error, struct reason *reason)
@@ -16,13 +15,10 @@ int command_close_written(struct store *store, int error, struct reason *reason)
 
 int command_write_store(const struct invocation *invocation, struct store **store, struct reason *reason)
 {
-	char dir[PATH_MAX];
-	int error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
+	int error;
 
 	*store = NULL;
-	if (error)
-		return reason_set(reason, error, "--state: the name is too long for a directory");
-	error = store_open(dir, STORE_WRITE, store, reason);
+	error = session_open_store(invocation->state, invocation->name, STORE_WRITE, store, reason);
 	if (error)
 		return error;
 	error = store_begin(*store);

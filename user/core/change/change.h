@@ -105,6 +105,10 @@ const char *session_name_option(const char *name);
 /* Writes the path of the store `name` below the directory `state` (NULL: the default). 0; -ENAMETOOLONG. */
 int session_state_dir(const char *state, const char *name, char *dir, size_t size);
 
+/* Opens that store, or resumes it if *store is not NULL: see store_open(), store_resume(). */
+int session_open_store(const char *state, const char *name, enum store_mode mode, struct store **store,
+		       struct reason *reason);
+
 /*
  * Opens the store for writing, and every running filter of that name. Then:
  * - sets up filters that another loader has loaded;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -31,11 +30,9 @@
 static int open_store(const struct watchdog *watchdog, enum store_mode mode, struct store **store)
 {
 	struct reason ignored;
-	char dir[PATH_MAX];
-	int error = session_state_dir(watchdog->state, watchdog->name, dir, sizeof(dir));
 
 	*store = NULL;
-	return error ? error : store_open(dir, mode, store, &ignored);
+	return session_open_store(watchdog->state, watchdog->name, mode, store, &ignored);
 }
 
 static int undo_change(const struct watchdog *watchdog)

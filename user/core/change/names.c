@@ -2,6 +2,7 @@
 /* Names of filters and their stores, and what several files say. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,17 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
 	int length = snprintf(dir, size, "%s/%s", state ? state : SESSION_STATE_DEFAULT, name);
 
 	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+int session_open_store(const char *state, const char *name, enum store_mode mode, struct store **store,
+		       struct reason *reason)
+{
+	char dir[PATH_MAX];
+	int error = session_state_dir(state, name, dir, sizeof(dir));
+
+	if (error)
+		return reason_set(reason, error, "the name of the state directory is too long: '%.40s...'", state);
+	return store_resume(dir, mode, store, reason);
 }
 
 int change_unwritten_reason(int error, struct reason *reason)

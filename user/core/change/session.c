@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +254,7 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
  * A change reaches only the filters of this network namespace. So a store belongs to the namespace in which its filters
  * run, until they are gone. -EADDRINUSE: they run in another one.
  */
-static int check_home(struct session *session, enum store_mode mode, const char *dir,
+static int check_home(struct session *session, enum store_mode mode, const char *state,
 		      const struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	const enum store_home home = store_home(session->store);
@@ -278,9 +277,9 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 		}
 		if (i == tries)
 			return reason_set(reason, -EADDRINUSE,
-					  "the filter with the rules in %s runs in another network namespace, which this "
+					  "the filter with the rules in %s/%s runs in another network namespace, which this "
 					  "command does not reach: run it there, or use another --name or --state here",
-					  dir);
+					  state ? state : SESSION_STATE_DEFAULT, session->name);
 		usleep(50000);
 	}
 	if (home == STORE_HOME_ELSEWHERE && !privileges_has(CAP_SYS_ADMIN))
@@ -319,17 +318,12 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	size_t count = session->paused_count;
 	enum kernel_seen seen;
 	const struct kernel_wish wish = { .must_see = name, .takes_other_versions = true, .seen = &seen };
-	char dir[PATH_MAX];
 	int error;
 
 	session->paused = NULL;
 	session->paused_count = 0;
 	strncpy(session->name, name, sizeof(session->name) - 1);
-	error = session_state_dir(state, name, dir, sizeof(dir));
-	if (error)
-		reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
-	else
-		error = store_resume(dir, mode, &session->store, reason);
+	error = session_open_store(state, name, mode, &session->store, reason);
 	if (!error) {
 		error = kernel_find_filters(wish, &filters, &count, reason);
 		if (!error && seen == KERNEL_SEEN)
@@ -344,7 +338,7 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 	if (!error && store_is_copy(session->store))
 		error = check_copy(session, filters, count, to_load, reason);
 	else if (!error)
-		error = check_home(session, mode, dir, filters, count, reason);
+		error = check_home(session, mode, state, filters, count, reason);
 	if (!error)
 		error = open_filters(session, filters, count, to_load, reason);
 	if (!error)
@@ -378,19 +372,17 @@ int session_open_to_load(struct session *session, const char *state, const char 
 
 int session_open_dry_run(struct session *session, const char *state, const char *name, struct reason *reason)
 {
-	char dir[PATH_MAX], empty[] = "/tmp/xdp-cuckoo.XXXXXX";
-	struct store *present;
-	int error = session_state_dir(state, name, dir, sizeof(dir));
+	char empty[] = "/tmp/xdp-cuckoo.XXXXXX";
+	struct store *present = NULL;
+	int error;
 
 	*session = (struct session){ .is_dry_run = true };
 	strncpy(session->name, name, sizeof(session->name) - 1);
-	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
 	/* A trial of a store that does not exist yet uses an empty one, whose files are unlinked at once. */
-	error = store_open(dir, STORE_READ, &present, reason);
+	error = session_open_store(state, name, STORE_READ, &present, reason);
 	store_close(present);
 	if (!error)
-		return store_open(dir, STORE_TRIAL, &session->store, reason);
+		return session_open_store(state, name, STORE_TRIAL, &session->store, reason);
 	if (error != -ENOENT)
 		return error;
 	if (!mkdtemp(empty))

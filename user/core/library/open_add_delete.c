@@ -89,19 +89,13 @@ void public_close_session(struct xdp_cuckoo_filter *filter)
 
 int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store)
 {
-	char dir[PATH_MAX];
 	int error;
 
-	*store = filter->session.store;
+	*store = filter->is_changing ? filter->session.store : NULL;
 	if (filter->is_changing)
 		return 0;
 	error = public_check_files(&filter->reason);
-	if (error)
-		return error;
-	error = session_state_dir(filter->state, filter->name, dir, sizeof(dir));
-	if (error)
-		return reason_set(&filter->reason, error, "the state directory's name is too long");
-	return store_open(dir, STORE_READ, store, &filter->reason);
+	return error ? error : session_open_store(filter->state, filter->name, STORE_READ, store, &filter->reason);
 }
 
 void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store)
