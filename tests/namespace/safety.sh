@@ -16,55 +16,13 @@ await() {
 	await_until=$(($(date +%s) + AWAIT_S))
 	until eval "$1"; do
 		[ "$(date +%s)" -lt "$await_until" ] || fail "not within $AWAIT_S s: $1"
-		eval "${2:-:}"
+		eval "${2:-sleep 0.05}"
 	done
 }
 
 # await_error PATTERN ACTION: until the action has written a line like this to standard error.
 await_error() {
 	await "grep -Eq '$1' '$STATE/awaited' 2>/dev/null" "{ $2; } >/dev/null 2>'$STATE/awaited' || :"
-}
-
-# network ADDRESS LENGTH: its first bits, the others 0. flip ADDRESS LENGTH: the last of these the other
-# way. IPv6 without ::, and lengths that are multiples of 16.
-network() {
-	set_bits "$1" "$2" 0
-}
-
-flip() {
-	set_bits "$1" "$2" 1
-}
-
-set_bits() {
-	case $1 in
-	*:*) set_groups "$@" ;;
-	*) set_bits_ipv4 "$@" ;;
-	esac
-}
-
-set_bits_ipv4() {
-	echo "$1" | awk -F. -v length_bits="$2" -v flips="$3" '{
-		address = (($1 * 256 + $2) * 256 + $3) * 256 + $4
-		unit = 2 ^ (32 - length_bits)
-		if (flips)
-			address += int(address / unit) % 2 ? -unit : unit
-		else
-			address -= address % unit
-		printf "%d.%d.%d.%d\n", address / 2 ^ 24, address / 2 ^ 16 % 256, address / 256 % 256,
-			address % 256
-	}'
-}
-
-# By groups, which end with a decimal digit.
-set_groups() {
-	echo "$1" | awk -F: -v OFS=: -v groups="$(($2 / 16))" -v flips="$3" '{
-		for (i = groups + 1; !flips && i <= NF; i++)
-			$i = 0
-		digit = substr($groups, length($groups))
-		if (flips)
-			sub(/.$/, digit % 2 ? digit - 1 : digit + 1, $groups)
-		print
-	}'
 }
 
 # many_addresses N: as many, none of them the tests' others.

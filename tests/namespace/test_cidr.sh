@@ -8,7 +8,6 @@
 . tests/namespace/cidr.sh
 
 PROBES_MAX=8
-KILLS=${KILLS:-5}
 BLOCKS=${BLOCKS:-15}    # of changes
 CHANGES=${CHANGES:-100} # in each
 BLOCK_PACKETS=20000     # compared after each
@@ -283,90 +282,6 @@ test_prefixes_that_end() {
 	apply_changes batch
 	assert_equal 0 "$STATUS" "status of deletions"
 	assert_equal 0 "$(used_slots)" "slots in use without rules"
-}
-
-# ---- plans that change ----
-
-# The second step makes the tool choose new prefix lengths.
-first_lengths() {
-	cidr_awk 'BEGIN {
-		for (bits = 17; bits <= 24; bits++)
-			for (i = 0; i < 500; i++)
-				print text4(below(2 ^ 31), bits)
-	}'
-}
-
-second_lengths() {
-	cidr_awk 'BEGIN {
-		for (i = 0; i < 2000; i++)
-			print text4(2 ^ 31 + below(2 ^ 31), 11 + below(3))
-		for (i = 0; i < 20000; i++)
-			print text4(below(2 ^ 31), 25 + below(8))
-	}'
-}
-
-shapes() {
-	run in_rx "$HELPERS/lpm_check" --packets 0 "$STATE/first"
-	compared 'shapes ipv4'
-}
-
-# now_ms, and sleep_ms MS.
-now_ms() {
-	echo $(($(date +%s%N) / 1000000))
-}
-
-sleep_ms() {
-	sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
-}
-
-# kill_an_import AFTER-MS: imports $STATE/second and kills the tool.
-kill_an_import() {
-	xc import --force "$STATE/second" >/dev/null 2>&1 &
-	importer=$!
-	sleep_ms "$1"
-	for pid in $(ip netns pids "$RX"); do
-		kill -9 "$pid" 2>/dev/null || :
-	done
-	wait "$importer" 2>/dev/null || :
-}
-
-# Acknowledged rules are in force at once. After the next command, all of the second list is there or nothing of it.
-after_the_kill() {
-	compare "$STATE/first" "$BLOCK_PACKETS" --allow-false-positives
-	assert_status 0 xc add 192.0.2.1
-	xc list >"$STATE/listed"
-	rules=$(wc -l <"$STATE/listed")
-	case $rules in
-	"$((first_rules + 1))") ;;
-	"$((all_rules + 1))") whole=$((whole + 1)) ;;
-	*) fail "half of an import is stored: $rules rules" ;;
-	esac
-	compare "$STATE/listed" "$BLOCK_PACKETS"
-	assert_status 0 xc check
-}
-
-test_kill_9_while_the_plan_changes() {
-	echo "SEED=$SEED"
-	silence
-	first_lengths >"$STATE/first"
-	second_lengths >"$STATE/second"
-	first_rules=$(sort -u "$STATE/first" | wc -l)
-	all_rules=$(sort -u "$STATE/first" "$STATE/second" | wc -l)
-	whole=0
-	assert_status 0 xc load vrx
-	assert_status 0 xc import --force "$STATE/first"
-	start=$(now_ms)
-	assert_status 0 xc import --force "$STATE/second"
-	took=$(($(now_ms) - start))
-	[ "$(shapes)" -le "$PROBES_MAX" ] || fail "$(shapes) shapes"
-	for round in $(seq "$KILLS"); do
-		case_begin "round $round of $KILLS, SEED=$SEED"
-		assert_status 0 xc import --force --replace "$STATE/first"
-		assert_status 0 xc check
-		kill_an_import $((took * round / KILLS))
-		after_the_kill
-	done
-	note "$whole of $KILLS killed imports were stored"
 }
 
 # Random rules of many kinds, more than one table takes: few addresses, most lengths, fields and actions.

@@ -257,27 +257,6 @@ test_the_watchdog_ends_when_it_is_confirmed() {
 	watchdog_has_ended
 }
 
-# A watchdog undoes only its own load.
-test_a_later_load_stays() {
-	block
-	timed load vrx --confirm 30m >/dev/null 2>&1
-	xc unload vrx >/dev/null
-	xc load vrx >/dev/null
-	time_is_over
-	has_program vrx || fail "undone"
-	expect drop
-	case_begin 'a later one that waits too'
-	xc unload vrx >/dev/null
-	timed load vrx --confirm 30m >/dev/null 2>&1
-	watchdog
-	xc unload vrx >/dev/null
-	xc load vrx --confirm 1h >/dev/null 2>&1
-	later
-	watchdog_has_ended
-	has_program vrx || fail "undone"
-	assert_status 0 xc confirm
-}
-
 # A new table takes the place of the unconfirmed one. It is unconfirmed, too.
 test_resized_while_it_waits() {
 	block
@@ -336,23 +315,6 @@ test_unconfirmed_import_is_undone() {
 	assert_verdict drop 198.51.100.3
 	assert_status 0 xc check
 	assert_status 1 xc confirm
-}
-
-# The kernel passes everything at the deadline, and the next command restores the rules.
-test_killed_watchdog_of_an_import() {
-	before_import
-	old=$(rules)
-	timed import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
-	watchdog
-	kill -9 "$WATCHDOG"
-	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
-		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
-	expect pass
-	# This confirm may have been typed while the session was frozen.
-	assert_status 1 xc confirm
-	assert_equal "$old" "$(rules)" "rules"
-	assert_shows 'effect: +filters$' xc status
-	assert_verdict drop 198.51.100.3
 }
 
 LATE='the last change was not confirmed in time, and is not undone yet'
@@ -449,21 +411,6 @@ test_who_undoes_it_says_so() {
 	assert_equal "$old" "$(rules)" "rules"
 }
 
-# The state after a reboot: no filter and no watchdog run, and the time is over before the first command.
-test_import_and_reboot() {
-	before_import
-	old=$(rules)
-	timed import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
-	watchdog
-	kill -9 "$WATCHDOG"
-	xc unload vrx >/dev/null
-	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
-	assert_status 0 xc load vrx
-	assert_equal "$old" "$(rules)" "rules"
-	assert_shows 'effect: +filters$' xc status
-	expect pass
-}
-
 # The host reboots before the time is over. The new filter has the same deadline, and its load starts what undoes it.
 test_import_and_quick_reboot() {
 	before_import
@@ -510,66 +457,6 @@ test_a_slow_import() {
 	assert_equal 'src 192.0.2.66' "$(rules)" "rules"
 }
 
-# Changes by other commands stay.
-test_other_changes_while_an_import_waits() {
-	before_import
-	timed import "$STATE/list" --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc add 203.0.113.7
-	time_is_over
-	assert_equal "$(sort "$STATE/old" | sed 's/^/src /; s/comment \(.*\)/comment "\1"/; s/ 1h$//')
-src 203.0.113.7" "$(rules)" "rules"
-}
-
-# Changes to the imported rules stay, too: by another list, by hand, and by deletion.
-test_the_same_rules_while_an_import_waits() {
-	silence
-	xc load vrx >/dev/null
-	xc add 198.51.100.1 >/dev/null
-	xc add 198.51.100.4 >/dev/null
-	printf '198.51.100.%d\n' 1 2 3 >"$STATE/list"
-	echo 198.51.100.2 >"$STATE/other"
-	timed import "$STATE/list" --list one --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc import "$STATE/other" --list two
-	assert_status 0 xc add 198.51.100.3
-	assert_status 0 xc del 198.51.100.1
-	time_is_over
-	assert_equal 'src 198.51.100.2
-src 198.51.100.3
-src 198.51.100.4' "$(rules)" "rules"
-	assert_shows '^two +1 ' xc lists
-	assert_status 0 xc check
-}
-
-# What a list is made equal to while a change waits is what it has after the undo: rules that it had already, rules of
-# the waiting change, one whose timeout this change took away, and one of two lists of which one is deleted.
-test_a_list_is_replaced_while_an_import_waits() {
-	silence
-	xc load vrx >/dev/null
-	printf '%s\n' 192.0.2.1 192.0.2.2 '192.0.2.3 timeout 1h' >"$STATE/one"
-	xc import "$STATE/one" --list one >/dev/null
-	printf '%s\n' 192.0.2.1 192.0.2.4 >"$STATE/by hand"
-	timed import "$STATE/by hand" --confirm 30m >/dev/null 2>&1
-	printf '192.0.2.%d\n' 1 2 3 4 >"$STATE/one"
-	assert_status 0 xc import "$STATE/one" --list one --replace
-	assert_status 0 xc import "$STATE/one" --list one --replace
-	assert_output 'kept 4, removed 0'
-	time_is_over
-	assert_equal "$(sed 's/^/src /' "$STATE/one")" "$(rules)" "rules"
-	assert_shows '^one +4 ' xc lists
-	assert_verdict drop 192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4
-
-	case_begin 'lists delete --confirm'
-	xc import "$STATE/one" --list two >/dev/null
-	timed lists delete two --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc import "$STATE/one" --list one --replace
-	time_is_over
-	assert_shows '^one +4 ' xc lists
-	assert_shows '^two +4 ' xc lists
-	assert_status 0 xc lists delete two
-	assert_equal "$(sed 's/^/src /' "$STATE/one")" "$(rules)" "rules"
-	assert_status 0 xc check
-}
-
 # The last import says what a source gets: drop or monitor, also after an undo.
 test_monitored_while_an_import_waits() {
 	silence
@@ -583,45 +470,6 @@ test_monitored_while_an_import_waits() {
 	assert_equal 'src 192.0.2.1 action monitor
 src 192.0.2.2' "$(rules)" "rules"
 	assert_verdict pass 192.0.2.1 drop 192.0.2.2
-}
-
-# A rule of the waiting change that is added once more stays, although it is there already.
-test_added_again_while_an_import_waits() {
-	silence
-	xc load vrx >/dev/null
-	printf '192.0.2.%d\n' 1 2 3 >"$STATE/list"
-	timed import "$STATE/list" --confirm 30m >/dev/null 2>&1
-	assert_fails 1 'already there' xc add 192.0.2.1
-	run xc batch - <<-EOF
-		add 192.0.2.2
-	EOF
-	assert_output 'already there'
-	time_is_over
-	assert_equal 'src 192.0.2.1
-src 192.0.2.2' "$(rules)" "rules"
-
-	case_begin 'and one that is deleted once more stays away'
-	xc import "$STATE/list" --list one >/dev/null
-	timed lists delete one --confirm 30m >/dev/null 2>&1
-	assert_fails 1 'no such rule' xc del 192.0.2.3
-	time_is_over
-	assert_equal 'src 192.0.2.1
-src 192.0.2.2' "$(rules)" "rules"
-	assert_shows '^one +2 ' xc lists
-}
-
-# The import replaces all rules, and is itself replaced.
-test_replaced_while_an_import_waits() {
-	before_import
-	echo 198.51.100.7 >"$STATE/other"
-	timed import "$STATE/list" --replace --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc import "$STATE/other" --replace
-	time_is_over
-	assert_equal 'src 198.51.100.7' "$(rules)" "rules"
-	timed import "$STATE/list" --replace --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc flush
-	time_is_over
-	assert_equal '' "$(rules)" "rules"
 }
 
 # A pass rule of a pending change does not protect the session, because the undo takes it away.
@@ -716,58 +564,6 @@ test_an_import_that_fails_is_no_trial() {
 
 # --- where it cannot all be undone
 
-# kinds SRC DST ACTION: 48 rules, each of a kind of its own.
-kinds() {
-	for ends in "src $1" "dst $2" "src $1 dst $2"; do
-		for proto in '' 'proto udp'; do
-			for sport in '' 'sport 7'; do
-				for dport in '' 'dport 9'; do
-					echo "$ends $proto $sport $dport action $3" | tr -s ' '
-					echo "$ends $proto $sport $dport fragment no action $3" | tr -s ' '
-				done
-			done
-		done
-	done
-}
-
-# One table cannot hold the kinds of both lists at once.
-test_kinds_before_and_after() {
-	silence
-	xc load vrx >/dev/null
-	kinds 198.51.100.1 10.99.0.9 drop >"$STATE/old"
-	kinds 198.51.100.2 10.99.0.8 pass >"$STATE/new"
-	xc import "$STATE/old" >/dev/null
-	old=$(rules)
-	import_unwatched "$STATE/new" --replace
-	assert_notes "$UNDID" xc expire
-	assert_equal 1 "$(wc -l <"$STATE/err")" "notes"
-	assert_equal "$old" "$(rules)" "rules"
-	assert_shows 'effect: +filters$' xc status
-	assert_status 0 xc check
-}
-
-# Nobody takes the place of an old kind until the change is confirmed.
-test_kinds_taken_meanwhile() {
-	silence
-	xc load vrx >/dev/null
-	{ kinds 198.51.100.1 10.99.0.9 drop; kinds 198.51.100.1 10.99.0.9 pass | head -n 16; } >"$STATE/old"
-	grep -v '^src 198.51.100.1 dst 10.99.0.9 action drop' "$STATE/old" >"$STATE/new"
-	xc import "$STATE/old" >/dev/null
-	old=$(rules)
-	xc import "$STATE/new" --replace --confirm 1h >/dev/null 2>&1
-	watchdog
-	kill -9 "$WATCHDOG"
-	assert_fails 4 'confirm that change first' xc add src 198.51.100.1 dst 10.99.0.9 action pass
-	in_rx "$HELPERS/overdue" "$STATE/store/default"
-	assert_notes "$UNDID" xc expire
-	assert_equal "$old" "$(rules)" "rules"
-	assert_status 0 xc check
-	case_begin "the other change is confirmed"
-	xc import "$STATE/new" --replace --confirm 1h >/dev/null 2>&1
-	assert_status 0 xc confirm --force
-	assert_status 0 xc add src 198.51.100.1 dst 10.99.0.9 action pass
-}
-
 # full_disk [FAULT_LASTS=1] ARGUMENT...: runs the tool so that its first write to the open store fails, or all writes.
 full_disk() {
 	faulty FAULT_KINDS=d FAULT_AT="$((OPENING + 1))" FAULT_ERRNO=28 "$@"
@@ -796,29 +592,6 @@ test_full_disk() {
 	assert_status 0 full_disk FAULT_LASTS=1 unload vrx
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"
-	assert_shows 'effect: +filters$' xc status
-}
-
-takes_sigterm() {
-	[ $((0x$(sed -n 's/^SigIgn:[[:space:]]*//p' "/proc/$1/status") & 0x4000)) -eq 0 ]
-}
-
-# The process that waits tries again, until there is room.
-test_a_disk_with_room_again() {
-	mkdir "$STATE/store"
-	mount -t tmpfs -o size=1m tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
-	on_exit "umount -l $STATE/store"
-	xc load vrx >/dev/null
-	assert_status 0 xc add 192.0.2.1
-	seq 4000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
-	assert_status 0 timed import "$STATE/list" --confirm 30m
-	watchdog
-	dd if=/dev/zero of="$STATE/store/filler" bs=4096 2>/dev/null || :
-	later
-	await 'takes_sigterm "$WATCHDOG"' # after its first five tries
-	assert_equal 4001 "$(xc list 2>/dev/null | wc -l)" "rules while the disk is full"
-	rm "$STATE/store/filler"
-	await '[ "$(xc list 2>/dev/null | wc -l)" = 1 ]'
 	assert_shows 'effect: +filters$' xc status
 }
 

@@ -81,6 +81,7 @@ assert_late() {
 	shift 2
 	until try_verdict "$@"; do
 		[ "$(now_ms)" -lt $((end_ms + 1000 * LATE_S)) ] || fail "not so $LATE_S s late: $*"
+		sleep 0.05
 	done
 	late_ms=$(($(now_ms) - end_ms))
 	[ "$late_ms" -ge 0 ] || fail "$((-late_ms)) ms too early: $*"
@@ -173,66 +174,6 @@ test_adding_again_sets_the_time() {
 	assert_status 0 xc add 192.0.2.2 timeout 1h
 	assert_verdict drop 192.0.2.2
 	assert_left 3600 'src 192.0.2.2' xc
-	assert_status 0 xc check
-}
-
-# Prefixes overlap and have so many lengths that rules share keys. Each address is blocked as long as any rule says so.
-test_overlapping_prefixes_end_on_their_own() {
-	xc load vrx >/dev/null
-	note "SEED=$SEED"
-	soon=$((4 * SLOWER))
-	start=$(now_ms)
-	awk -v soon="$soon" -v seed="$SEED" -v state="$STATE" '
-	function text(address, bits) {
-		address -= address % 2 ^ (32 - bits)
-		return int(address / 2 ^ 24) "." int(address / 2 ^ 16) % 256 "." int(address / 256) % 256 "." \
-			address % 256 (bits < 32 ? "/" bits : "")
-	}
-	# Close together, so that many overlap. Long prefixes are more likely.
-	function random_rule(    bits) {
-		bits = 32 - int(rand() * rand() * 20)
-		address = 64 * 2 ^ 24 + int(rand() * 256) * 2 ^ 16 + int(rand() * 64)
-		return text(address, bits)
-	}
-	BEGIN {
-		srand(seed)
-		while (rules < 400) {
-			rule = random_rule()
-			if (rule in lives)
-				continue
-			start[rules++] = address
-			lives[rule] = rand() < 0.4
-			print "add " rule " timeout " (lives[rule] ? "1h" : soon "s") >(state "/lines")
-		}
-		for (i = 0; i < 3000; i++) {
-			address = start[int(rand() * rules)] + int(rand() * rand() * 8)
-			before = after = "pass"
-			for (bits = 12; bits <= 32; bits++)
-				if ((rule = text(address, bits)) in lives) {
-					before = "drop"
-					if (lives[rule])
-						after = "drop"
-				}
-			flow = " overlap proto udp src " text(address, 32) " dst 198.51.100.99 sport 1 dport 2"
-			print before flow >(state "/before")
-			print after flow >(state "/after")
-		}
-	}'
-	[ "$(diff "$STATE/before" "$STATE/after" | grep -c '^<')" -gt 500 ] || fail "few flows change"
-	[ "$(grep -c '^drop' "$STATE/after")" -gt 500 ] || fail "few flows stay blocked"
-	# Most rules come at once, which makes a new table; the rest changes that table.
-	sed -n '1,300p' "$STATE/lines" | xc batch - >/dev/null
-	for tenth in 30 31 32 33 34 35 36 37 38 39; do
-		sed -n "${tenth}1,$((tenth + 1))0p" "$STATE/lines" | xc batch - >/dev/null
-	done
-	traffic <"$STATE/before" >/dev/null || fail_by $((start + 1000 * soon)) "wrong verdicts before the end"
-	until traffic <"$STATE/after" >/dev/null 2>"$STATE/wrong"; do
-		[ "$(now_ms)" -lt $((start + 1000 * (soon + LATE_S))) ] || { cat "$STATE/wrong"; fail "wrong after the end"; }
-	done
-	assert_status 0 xc check
-	assert_status 0 xc expire
-	assert_equal "$(grep -c 'timeout 1h' "$STATE/lines")" "$(xc list | wc -l)" "rules"
-	traffic <"$STATE/after" >/dev/null || fail "wrong verdicts after expire"
 	assert_status 0 xc check
 }
 
@@ -398,28 +339,6 @@ test_expire_reclaims_slots() {
 	assert_status 0 xc check
 }
 
-# The wall clock is set back and forth. No rule ends earlier or later, whatever commands run meanwhile.
-test_clock_steps_change_nothing() {
-	xc load vrx >/dev/null
-	for shift_s in 86400 -86400 1000000000 -1000000000; do
-		case_begin "the clock set by $shift_s s"
-		start=$(now_ms)
-		xc add 192.0.2.1 timeout $((2 * SLOWER))s >/dev/null
-		xc add 192.0.2.2 timeout 1h >/dev/null
-		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
-		run xc_at "$shift_s" expire
-		grep -q '^deleted rules: 0$' "$STATE/out" || fail_by $((start + 2000 * SLOWER)) "$(cat "$STATE/out")"
-		assert_status 0 xc_at "$shift_s" add 192.0.2.3 timeout 2h
-		assert_ends "$start" $((2 * SLOWER)) 192.0.2.1
-		assert_verdict drop 192.0.2.2 192.0.2.3
-		assert_left 3600 'src 192.0.2.2' xc
-		assert_left 7200 'src 192.0.2.3' xc
-		assert_shows '^deleted rules: 1$' xc expire
-		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
-		xc flush >/dev/null
-	done
-}
-
 # The host is off for an hour. Rules whose time was over by then have ended; the others go on in the new table.
 test_reboots_count_by_the_wall_clock() {
 	xc load vrx >/dev/null
@@ -449,46 +368,6 @@ test_reboots_count_by_the_wall_clock() {
 	assert_verdict pass 192.0.2.1 192.0.2.2 192.0.2.5
 	assert_verdict drop 192.0.2.3 192.0.2.4
 	assert_shows '^deleted rules: 3$' reboot_at 10800 expire
-}
-
-# A clock step during the previous boot does not count as time that has passed.
-test_clock_steps_before_a_reboot_do_not_count() {
-	for shift_s in 86400 -86400; do
-		case_begin "the clock set by $shift_s s, then a reboot"
-		# For another boot this one's clock would be wrong, which the store remembers.
-		rm -rf "$STATE/store"
-		xc load vrx >/dev/null
-		xc add 192.0.2.1 timeout 2h >/dev/null
-		assert_status 0 xc_at "$shift_s" expire
-		BOOT=$((${BOOT:-2} + 1))
-		assert_left 3600 'src 192.0.2.1' reboot_at $((shift_s + 3600))
-		xc unload vrx >/dev/null
-	done
-}
-
-# A machine without a battery for its clock starts in 1970, until NTP sets it: rules neither come back nor end.
-test_a_wrong_clock_after_a_reboot() {
-	xc load vrx >/dev/null
-	xc batch - >/dev/null <<-'END'
-		add 192.0.2.1 timeout 2s
-		add 192.0.2.2 timeout 2h
-	END
-	wait_for "the end" eval '! xc test 192.0.2.1'
-	xc add 192.0.2.3 timeout 2h >/dev/null # the store has seen the time
-	xc unload vrx >/dev/null
-	BOOT=1
-	for shift_s in -1700000000 600; do
-		case_begin "the clock off by $shift_s s"
-		assert_status 1 reboot_at "$shift_s" test 192.0.2.1
-		assert_left 7200 'src 192.0.2.2' reboot_at "$shift_s"
-		assert_status 0 reboot_at "$shift_s" add 192.0.2.4 timeout 1h
-		assert_left 3600 'src 192.0.2.4' reboot_at "$shift_s"
-		assert_left 7200 'src 192.0.2.2' reboot_at "$shift_s"
-	done
-	reboot_at 600 load vrx >/dev/null
-	# A rule that has ended is in a new table until its first tick.
-	wait_for "the tick" try_verdict pass 192.0.2.1
-	assert_verdict drop 192.0.2.2 192.0.2.4
 }
 
 run_tests "$0" "$@"

@@ -12,10 +12,14 @@ ERRORS=${ERRORS:-20}
 EXCHANGES=${EXCHANGES:-25}
 GARBLED=${GARBLED:-50}
 
-# Only fast commands; make test-faults tries them all.
+# Of all fast commands, and of some slow ones; make test-faults tries them all. Every step of a change, without a kernel, is
+# that of tests/unit/core/change/test_every_store.c and test_failures.c.
 test_kills_and_failing_calls() {
 	echo "SEED=$SEED"
 	second_pair
+	for slow in grows resize --replace; do
+		faults --kills "$((KILLS / 4))" --only "$slow" >"$STATE/faults" || fail "$(cat "$STATE/faults")"
+	done
 	faults --kills "$KILLS" --errors "$ERRORS" >"$STATE/faults" || fail "$(cat "$STATE/faults")"
 	note "$(awk '$1 == "all" { print $4 + $5 " kills, " $7 " failing calls" }' "$STATE/faults")"
 }
@@ -95,23 +99,6 @@ test_one_rule_maps_little_of_a_large_table() {
 	done
 }
 
-# Each mapping that add makes fails in turn.
-test_an_add_that_cannot_map() {
-	: >"$STATE/said"
-	block_one
-	faulty "FAULT_COUNT=$STATE/count" add 192.0.2.77 >/dev/null
-	for at in $(seq "$(sed -n 's/^m //p' "$STATE/count")"); do
-		case_begin "mapping $at"
-		xc del 192.0.2.77 >/dev/null 2>&1 || :
-		run faulty FAULT_KINDS=m "FAULT_AT=$at" FAULT_ERRNO=12 add 192.0.2.77
-		cat "$STATE/err" >>"$STATE/said"
-		[ "$STATUS" -eq 0 ] || assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
-		assert_status 0 xc check
-		expect drop
-	done
-	grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
-}
-
 # What cannot be mapped is not taken for a filter that does not count, or that lacks the rule.
 test_answers_that_cannot_map() {
 	block_one
@@ -129,131 +116,6 @@ test_answers_that_cannot_map() {
 		done
 		grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
 	done
-}
-
-# Each allocation fails in turn. A resize that fails has changed nothing; counts alone are no reason to fail.
-test_a_resize_without_memory() {
-	block_one
-	for at in 0 $(seq 40); do
-		case_begin "allocation $at"
-		assert_status 0 xc resize 1000
-		small=$(xc status | grep '^slots:')
-		run faulty FAULT_KINDS=a "FAULT_AT=$at" FAULT_ERRNO=12 resize 100000
-		[ "$at" -gt 0 ] || large=$(xc status | grep '^slots:')
-		[ "$STATUS" -eq 0 ] && expected=$large || expected=$small
-		assert_equal "$expected" "$(xc status | grep '^slots:')" "status $STATUS, $(cat "$STATE/err")"
-		expect drop
-	done
-}
-
-# Filter and store both know that a change waits for `confirm`, and a kill may leave that to one of them. The filter
-# must not pass everything for a change that the store does not have.
-test_kill_of_a_change_that_waits() {
-	silence
-	block_one
-	echo 203.0.113.0/24 >"$STATE/list"
-	faulty "FAULT_COUNT=$STATE/count" import --confirm 1m "$STATE/list" >/dev/null 2>&1 || fail "import does not work"
-	steps=$(sed -n 's/^d //p' "$STATE/count")
-	assert_status 0 xc confirm
-	assert_status 0 xc del 203.0.113.0/24
-	for back in 0 1 2 3 4 5 6 7; do
-		case_begin "$back steps of the disk before the end"
-		assert_status 137 faulty FAULT_KINDS=d "FAULT_AT=$((steps - back))" import --confirm 1s "$STATE/list"
-		await "xc status 2>/dev/null | grep -q 'effect: *filters'" 'xc expire >/dev/null 2>&1 || :'
-		assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
-		expect drop
-	done
-}
-
-# When the commit fails, the keys of the change are already in the table. They are removed, and nothing else is.
-test_a_change_that_cannot_be_committed_is_taken_back() {
-	block_one
-	xc add 192.0.2.70 timeout 1h >/dev/null
-	printf '%s\n' 'add 203.0.113.1' 'add 203.0.113.2 timeout 1h' 'del 203.0.113.1' 'del 192.0.2.66' 'add 192.0.2.66' \
-		'del 192.0.2.70' >"$STATE/lines"
-	for options in '' --compact; do
-		assert_status 0 xc unload --all
-		# shellcheck disable=SC2086 # words
-		assert_status 0 xc load vrx $options
-		at=20
-		until grep -q 'cannot write to the store' "$STATE/err" 2>/dev/null; do
-			case_begin "${options:-exact}, step $at of the disk"
-			xc flush >/dev/null
-			printf '192.0.2.66\n192.0.2.70 timeout 1h\n' | xc import - >/dev/null
-			run faulty FAULT_KINDS=d "FAULT_AT=$at" FAULT_ERRNO=28 batch --strict "$STATE/lines"
-			at=$((at + 1))
-			[ "$at" -lt 100 ] || fail "the commit has not failed"
-		done
-		assert_status 0 xc check
-		expect drop
-	done
-}
-
-# One change adds a network and an exception to it, of a kind that no other rule has. No packet of the exception is dropped
-# meanwhile, also if there were no drop rules before: then no kind of drop rule is known to packets until the commit.
-test_an_exception_comes_with_its_rule() {
-	xc load vrx >/dev/null
-	printf 'add 198.48.0.0/12\nadd 198.51.100.64/28 action pass\n' >"$STATE/lines"
-	printf '#!/bin/sh\ntouch "%s/stopped"\nuntil [ -e "%s/go" ]; do sleep 0.05; done\n' "$STATE" "$STATE" >"$STATE/stop"
-	chmod +x "$STATE/stop"
-	for before in '192.0.2.1 action pass' 192.0.2.1; do
-		for back in 2 4 6 8 10; do
-			case_begin "beside $before, step $back of the disk before the last"
-			xc flush --force >/dev/null
-			# shellcheck disable=SC2086 # words
-			xc add $before >/dev/null
-			assert_status 0 faulty "FAULT_COUNT=$STATE/count" batch "$STATE/lines"
-			xc del 198.48.0.0/12 >/dev/null
-			xc del 198.51.100.64/28 action pass >/dev/null
-			rm -f "$STATE/stopped" "$STATE/go"
-			faulty FAULT_KINDS=d "FAULT_AT=$(($(sed -n 's/^d //p' "$STATE/count") - back))" \
-				"FAULT_RUN=$STATE/stop" \
-				batch "$STATE/lines" >"$STATE/out" 2>&1 &
-			wait_for "the step" [ -e "$STATE/stopped" ]
-			flows pass 198.51.100.66 | traffic >"$STATE/seen" 2>&1 || touch "$STATE/lost"
-			touch "$STATE/go"
-			wait "$!" || fail "$(cat "$STATE/out")"
-			[ ! -e "$STATE/lost" ] || fail "the exception is dropped"
-		done
-	done
-	flows drop 198.51.100.63 pass 198.51.100.66 | traffic || fail "not in force"
-}
-
-# owned: the rules with their owners, and how many each list has.
-owned() {
-	xc list --json
-	xc lists | awk '{ print $1, $2 }'
-}
-
-# Kills at writes to the disk and to the filter's memory leave the old list with all its owners, or the new one.
-test_kill_while_a_list_is_refreshed() {
-	silence
-	block_one
-	printf '203.0.113.%s\n' 1 2 3 >"$STATE/old"
-	printf '203.0.113.%s\n' 3 5 >"$STATE/new"
-	assert_status 0 xc import "$STATE/old" --list b
-	assert_status 0 xc add 203.0.113.3 timeout 300d
-	assert_status 0 xc import "$STATE/new" --list a --replace
-	owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned.new"
-	assert_status 0 xc import "$STATE/old" --list a --replace
-	owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned.old"
-	faulty "FAULT_COUNT=$STATE/count" import --list a --replace "$STATE/new" >/dev/null 2>&1 || fail "no import"
-	killed=0
-	awk '$1 == "d" { for (i = $2; i > 0; i -= int($2 / 16) + 1) print "d" i }
-		$1 == "s" { for (i = $2; i > 0; i -= int($2 / 4) + 1) print "s" i }' "$STATE/count" >"$STATE/steps"
-	while read -r at; do
-		case_begin "$at"
-		assert_status 0 xc import "$STATE/old" --list a --replace
-		run faulty "FAULT_KINDS=${at%%[0-9]*}" "FAULT_AT=${at#?}" import --list a --replace "$STATE/new"
-		[ "$STATUS" -ne 137 ] || killed=$((killed + 1))
-		assert_status 0 xc expire
-		owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned"
-		cmp -s "$STATE/owned" "$STATE/owned.old" || diff "$STATE/owned.new" "$STATE/owned" || fail "neither"
-		assert_status 0 xc check
-		expect drop
-	done <"$STATE/steps"
-	[ "$killed" -gt 8 ] || fail "killed $killed times only"
-	note "$killed kills"
 }
 
 # --- the disk
@@ -503,23 +365,6 @@ meddle() {
 	assert_equal 'added added' "$(xargs <"$STATE/answers")" "answers"
 }
 
-# A change fails, and so does its removal from the table. The same process goes on with other changes.
-test_batch_goes_on_after_a_failed_change() {
-	xc load vrx >/dev/null
-	printf 'add 192.0.2.%s\n' 1 2 3 4 5 6 7 8 >"$STATE/lines"
-	tried=0 call=0 STATUS=3
-	while [ "$STATUS" -ne 0 ]; do
-		call=$((call + 3)) tried=$((tried + 1))
-		run faulty FAULT_KINDS=dknmpa FAULT_ERRNO=12 "FAULT_AT=$call" FAULT_LASTS=1 batch "$STATE/lines"
-		xc expire >/dev/null 2>&1
-		xc check >"$STATE/checked" || fail "from call $call on, then repaired: $(cat "$STATE/checked")"
-		grep -Eq ' 0 +0$' "$STATE/checked" || fail "from call $call on, then repaired: $(cat "$STATE/checked")"
-		xc flush >/dev/null 2>&1 || :
-	done
-	[ "$tried" -gt 20 ] || fail "only $tried calls failed"
-	note "$tried times"
-}
-
 # rename_interface FROM TO: by steps, since not every kernel renames one that is up.
 rename_interface() {
 	ip -n "$RX" link set dev "$1" down
@@ -665,59 +510,27 @@ test_no_process_for_the_watchdog() {
 	expect drop
 }
 
-# A signal finds the rule stored and in force, or neither.
+# A signal finds the rule stored and in force, or neither, and the command says which.
 test_a_signal_during_a_change() {
 	silence
 	xc load vrx >/dev/null
-	assert_status 0 faulty "FAULT_COUNT=$STATE/count" add 192.0.2.66
-	steps=$(awk '$1 ~ /[sd]/ { steps += $2 } END { print steps }' "$STATE/count")
-	# shellcheck disable=SC2016 # of the shell that runs it
-	export FAULT_RUN='kill -TERM $PPID'
-	for at in $(seq "$steps"); do
-		case_begin "step $at of $steps"
-		xc del 192.0.2.66 >/dev/null
-		run faulty FAULT_KINDS=sd "FAULT_AT=$at" add 192.0.2.66
-		if [ -n "$(xc list)" ]; then expect drop; else expect pass; fi
-	done
-}
-
-# at_each_store VERDICTS COMMAND...: before each store of the command the kernel is asked about packets of 192.0.2.66 and .67,
-# and always drops (D) or passes (P) them so. tests/unit/core/change/test_every_store.c goes through changes, without a kernel.
-at_each_store() {
-	store_verdicts=$1
-	shift
-	printf '#!/bin/sh\nexec "%s" vrx "%s" "%s" >>"%s"\n' "$HELPERS/verdicts" "$BLOCKED" "$OTHER" "$STATE/seen" >"$STATE/ask"
-	chmod +x "$STATE/ask"
-	: >"$STATE/seen"
-	assert_status 0 faulty FAULT_KINDS=snk FAULT_AT=1 FAULT_LASTS=1 "FAULT_RUN=$STATE/ask" "$@"
-	in_rx "$STATE/ask"
-	assert_equal "$store_verdicts" "$(sort -u "$STATE/seen" | xargs)" "verdicts during $*"
-}
-
-# A drop rule that has ended comes back while the rule goes that had the same packets meanwhile.
-test_a_rule_that_had_ended_comes_back() {
-	silence
-	xc load vrx >/dev/null
-	printf 'add 192.0.2.66 timeout 1s\nadd 192.0.2.0/26\nadd 192.0.2.64/26\n' | xc batch - >/dev/null
-	wait_for "its end" eval '! xc list 192.0.2.66/32 | grep -q "src 192.0.2.66 "'
-	printf 'del 192.0.2.64/26\nadd 192.0.2.66 timeout 1h\nadd 192.0.2.67\n' >"$STATE/lines"
-	at_each_store DD batch --strict "$STATE/lines"
-}
-
-# Killed at each of its last steps: neither what is left nor the repair by the next command shows a mixture.
-test_repair() {
-	silence
-	xc load vrx >/dev/null
-	set -- 'add 192.0.2.66' 'add 192.0.2.0/24' 'add 192.0.2.67 action pass' 'del 10.79.0.1' 'del 192.0.2.66 proto udp dport 2'
-	printf '%s\n' "$@" >"$STATE/old"
-	printf '%s\n' "$@" | sed 's/^del/ADD/; s/^add/del/; s/^ADD/add/' >"$STATE/new"
-	xc batch "$STATE/old" >/dev/null 2>&1 || :
-	steps=$(stores 0 batch --strict "$STATE/new")
-	for back in $(seq 0 2 32); do
-		xc batch "$STATE/old" >/dev/null 2>&1 || :
-		case_begin "killed $back stores before the end"
-		run faulty FAULT_KINDS=s "FAULT_AT=$((steps - back))" batch --strict "$STATE/new"
-		at_each_store DP expire
+	printf '192.0.2.66\n203.0.113.9\n' >"$STATE/list"
+	for command in 'add 192.0.2.66' "import --replace $STATE/list"; do
+		xc flush >/dev/null
+		unset FAULT_RUN
+		# shellcheck disable=SC2086 # words
+		assert_status 0 faulty "FAULT_COUNT=$STATE/count" $command
+		# shellcheck disable=SC2016 # of the shell that runs it
+		export FAULT_RUN='kill -TERM $PPID'
+		steps=$(awk '$1 ~ /[sd]/ { steps += $2 } END { print steps }' "$STATE/count")
+		for at in $(seq 1 "$((1 + steps / 60))" "$steps"); do
+			case_begin "$command, step $at of $steps"
+			xc flush >/dev/null
+			# shellcheck disable=SC2086
+			run faulty FAULT_KINDS=sd "FAULT_AT=$at" $command
+			if [ -n "$(xc list)" ]; then expect drop; else expect pass; fi
+			[ "$STATUS" -ne 3 ] || { assert_error 'interrupted: nothing was changed' && assert_equal '' "$(xc list)" rules; }
+		done
 	done
 }
 

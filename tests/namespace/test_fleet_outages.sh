@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A fleet: no list is lost, doubled or wiped, whoever is killed, cut off or set back.
+# A fleet: no list is lost, doubled or wiped, whoever is killed, cut off or set back. tests/simulation/ kills followers and
+# publishers at each of their steps.
 # Takes minutes.
 . tests/lib.sh
 . tests/namespace/fleet.sh
@@ -40,17 +41,8 @@ test_the_filter_goes_on_without_a_broker() {
 }
 
 # Lines come at 100 a second, each is published alone, and the broker is killed again and again.
-test_a_killed_broker_loses_nothing() {
-	fleet
-	kill_a_broker_in_use
-}
-
 test_a_killed_broker_loses_nothing_by_tls() {
 	fleet_tls
-	kill_a_broker_in_use
-}
-
-kill_a_broker_in_use() {
 	kills=${BROKER_KILLS:-2}
 	follow_start
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
@@ -84,54 +76,6 @@ kill_a_broker_in_use() {
 	! followed 'gap|diverged' || fail "the broker has lost entries"
 	! followed 'is no Redis' || fail "a lost connection is taken for something else: $(cat "$STATE/follow.log")"
 	note "broker killed ${BROKER_KILLS:-2} times, $(wc -l <"$STATE/fed") rules published, equal after $took ms"
-}
-
-# Killed at any moment, a follower has rules and position of one moment.
-test_a_killed_follower_loses_nothing() {
-	kills=${KILLS:-20}
-	fleet
-	(
-		i=0
-		while [ "$i" -lt 4000 ] && [ ! -e "$STATE/enough" ]; do
-			i=$((i + 1))
-			echo "add 10.$((i / 65536)).$((i / 256 % 256)).$((i % 256))"
-			[ $((i % 3)) -ne 0 ] || echo "del 10.0.$((i / 512 % 256)).$((i / 2 % 256))"
-			[ $((i % 20)) -ne 0 ] || sleep 0.05
-		done
-	) | publish batch - --list bad >"$STATE/published" 2>&1 &
-	publisher=$!
-	while [ "$kills" -gt 0 ]; do
-		kills=$((kills - 1))
-		follow_launch
-		sleep "0.$(awk -v seed="$SEED$kills" 'BEGIN { srand(seed); printf "%03d", rand() * 400 }')"
-		follow_kill
-	done
-	: >"$STATE/enough"
-	wait "$publisher" || fail "the publisher has failed: $(cat "$STATE/published")"
-	follow_start
-	wait_level
-	assert_same_rules
-	xc check >"$STATE/check" 2>&1 || fail "table and store differ: $(cat "$STATE/check")"
-	! followed 'gap|diverged' || fail "the position was not that of the rules"
-	note "killed ${KILLS:-20} times, $(wc -l <"$STATE/host.rules") rules equal"
-}
-
-test_a_killed_publisher_publishes_once() {
-	fleet
-	follow_start
-	i=0
-	while [ "$i" -lt 10 ]; do
-		i=$((i + 1))
-		in_tx "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add "192.0.2.$i" --list bad \
-			>/dev/null 2>&1 &
-		sleep "0.0$i"
-		kill -9 $! 2>/dev/null || :
-		wait $! 2>/dev/null || :
-		assert_status 0 publish add "192.0.2.$i" --list bad
-	done
-	wait_level
-	assert_equal 10 "$(redis XRANGE xc:default:L:bad:log - + | grep -c '^+ 0 src')" "entries of the log"
-	assert_same_rules
 }
 
 test_a_gap_is_closed_by_the_difference() {

@@ -3,8 +3,6 @@
 # Lists that are kept up to date each for itself, beside rules added by hand, in one filter.
 . tests/lib.sh
 
-ROUNDS=${ROUNDS:-5}
-
 # refresh NAME [OPTION...]: makes the list equal to its file.
 refresh() {
 	refresh_name=$1
@@ -250,44 +248,6 @@ test_unconfirmed_owners_come_back() {
 	assert_status 0 xc confirm
 	assert_equal '1 9' "$(listed --list c)" "rules of c"
 	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7 9'
-}
-
-# refresh_from FILE: list a becomes equal to another file.
-refresh_from() {
-	xc import "$STATE/$1" --list a --replace >/dev/null 2>&1
-}
-
-# After a kill the list is the old or the new one, and other owners' rules are unchanged.
-test_kill_9_while_a_list_is_imported() {
-	xc load vrx >/dev/null
-	seq 0 20000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/old"
-	seq 10000 30000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/new"
-	seq 15000 25000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/b"
-	refresh b
-	refresh_from old
-	started=$(date +%s%N)
-	refresh_from new
-	took_ms=$((($(date +%s%N) - started) / 1000000))
-	killed=0
-	for round in $(seq "$ROUNDS"); do
-		refresh_from "$([ $((round % 2)) -eq 0 ] && echo new || echo old)" &
-		importer=$!
-		sleep "$(awk -v ms=$((took_ms * ($(od -An -N1 -tu1 /dev/urandom) % 110) / 100)) 'BEGIN { print ms / 1000 }')"
-		for pid in $(ip netns pids "$RX"); do
-			kill -9 "$pid" 2>/dev/null || :
-		done
-		wait "$importer" 2>/dev/null || killed=$((killed + 1))
-		case $(xc list --list a | cut -d' ' -f2 | md5sum) in
-		"$(sort -V "$STATE/old" | md5sum)") all=old ;;
-		"$(sort -V "$STATE/new" | md5sum)") all=new ;;
-		*) fail "a part of the list" ;;
-		esac
-		assert_equal 10001 "$(xc list --list b | wc -l)" "rules of b"
-		assert_equal "$(sort -u "$STATE/$all" "$STATE/b" | wc -l)" "$(xc list | wc -l)" "rules"
-		xc check >/dev/null 2>&1 || : # repairs
-		assert_status 0 xc check
-	done
-	note "$killed of $ROUNDS killed"
 }
 
 test_wrong_usage() {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Not locking oneself out: what is refused and what is warned of, and pass rules. See test_confirm.sh,
 # test_panic.sh and test_policies.sh too.
+# Takes a minute.
 . tests/lib.sh
 . tests/namespace/safety.sh
 . tests/fault/fault.sh
@@ -479,63 +480,6 @@ test_special_addresses_are_warned_of() {
 
 # --- pass rules
 
-# pass_wins FIELD ADDRESS PASS DROPS: a pass rule wins over drop rules of all prefixes of its address. The drop rules
-# hold for an address that differs in the last bit.
-pass_wins() {
-	case_begin "$1 $2/$3"
-	for drop in $4; do
-		echo "$1 $(network "$2" "$drop")/$drop"
-	done >"$STATE/list"
-	echo "$1 $(network "$2" "$3")/$3 action pass" >>"$STATE/list"
-	assert_status 0 xc import "$STATE/list" --force
-	expect=drop
-	[ "$3" -gt "${4%% *}" ] || expect=pass # no drop rule is shorter
-	printf '%s\n' "pass inside $(flow_of "$1" "$2")" "$expect beside $(flow_of "$1" "$(flip "$2" "$3")")" | traffic ||
-		fail "wrong verdict"
-	assert_status 0 xc flush
-}
-
-# flow_of src|dst ADDRESS
-flow_of() {
-	other=192.0.2.1
-	case $2 in *:*) other=2001:db8::1 ;; esac
-	if [ "$1" = src ]; then
-		echo "proto udp src $2 dst $other sport 1 dport 2"
-	else
-		echo "proto udp src $other dst $2 sport 1 dport 2"
-	fi
-}
-
-test_pass_wins_at_all_prefix_lengths() {
-	xc load vrx >/dev/null
-	for length in $(seq 32); do
-		pass_wins src 172.29.170.85 "$length" "$(seq -s ' ' 32)"
-		pass_wins dst 172.29.170.85 "$length" "$(seq -s ' ' 32)"
-	done
-	for length in $(seq 16 16 128); do
-		pass_wins src 2a05:1:2:3:4:5:6:7 "$length" "$(seq -s ' ' 16 16 128)"
-	done
-}
-
-# Each kind of drop rule, with each kind of pass rule that is wider, narrower or overlaps.
-test_pass_wins_over_all_kinds() {
-	xc load vrx >/dev/null
-	flow='proto udp src 192.0.2.1 sport 1 dst 198.51.100.7 dport 2'
-	kinds='192.0.2.1|dst 198.51.100.7|proto udp|dport 2|192.0.2.0/24 proto udp|proto udp src 192.0.2.1 sport 1 dst 198.51.100.7 dport 2|sport 1 dst 198.51.0.0/16'
-	echo "$kinds" | tr '|' '\n' >"$STATE/kinds"
-	while read -r drop; do
-		assert_status 0 xc add "$drop" --force
-		while read -r pass; do
-			case_begin "$pass over $drop"
-			assert_status 0 xc add "$pass action pass"
-			echo "pass both $flow" | traffic || fail "dropped"
-			assert_status 0 xc del "$pass action pass" --force
-			echo "drop one $flow" | traffic || fail "passed without the pass rule"
-		done <"$STATE/kinds"
-		assert_status 0 xc del "$drop"
-	done <"$STATE/kinds"
-}
-
 test_pass_rules_cost_nothing_where_there_are_none() {
 	xc load vrx >/dev/null
 	xc add 198.51.100.0/24 >/dev/null
@@ -547,71 +491,6 @@ test_pass_rules_cost_nothing_where_there_are_none() {
 	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes without it again"
 	assert_status 0 xc status --verbose
 	assert_equal '' "$(grep 'shapes:.*pass' "$STATE/out")" "published shapes that pass"
-}
-
-# --- pass rules while a change is under way
-
-# Networks with one excepted address each.
-exceptions() {
-	seq 0 23 | awk '{ printf "20.0.%d.0/24\n20.0.%d.10 action pass\n", $1, $1 }'
-}
-
-# exceptions_hold BEFORE COMMAND...: the exceptions hold although the command is killed at a write to the filter's
-# memory. BEFORE prepares it.
-exceptions_hold() {
-	exceptions_before=$1
-	shift
-	$exceptions_before
-	exceptions_steps=$(stores 0 "$@")
-	for part in 1 2 3; do
-		case_begin "$*, at store $((exceptions_steps * part / 4)) of $exceptions_steps"
-		$exceptions_before
-		assert_status 137 faulty FAULT_KINDS=s "FAULT_AT=$((exceptions_steps * part / 4))" "$@"
-		exceptions_pass
-	done
-}
-
-exceptions_pass() {
-	seq 0 23 | sed 's,.*,pass exception proto udp src 20.0.&.10 dst 10.99.0.2 sport 1 dport 2,' |
-		traffic >/dev/null 2>"$STATE/wrong" || fail "$(wc -l <"$STATE/wrong") exceptions are blocked"
-}
-
-with_exceptions() {
-	xc add 203.0.113.0/24 >/dev/null 2>&1 || :
-	xc import "$STATE/list" >/dev/null || :
-}
-
-# A shape of theirs is in use, the others are not.
-without_exceptions() {
-	xc flush >/dev/null
-	xc add 203.0.113.0/24 >/dev/null
-}
-
-test_exceptions_hold_while_their_rules_come_and_go() {
-	silence
-	xc load vrx >/dev/null
-	exceptions >"$STATE/list"
-	exceptions | awk '/pass/ { print "del", $0; next } { last = last "del " $0 "\n" } END { printf "%s", last }' >"$STATE/lines"
-	exceptions_hold without_exceptions import "$STATE/list"
-	exceptions_hold with_exceptions batch --strict "$STATE/lines"
-	exceptions_hold with_exceptions flush
-}
-
-# Rules that have ended but are still stored come into force again.
-with_ended_exceptions() {
-	xc flush >/dev/null
-	xc import --timeout 1s "$STATE/list" >/dev/null
-	await 'traffic <"$STATE/ended" >/dev/null 2>&1'
-}
-
-test_exceptions_hold_while_their_rules_come_back() {
-	silence
-	xc load vrx >/dev/null
-	exceptions >"$STATE/list"
-	sed '/pass/d; s/^/add /' "$STATE/list" >"$STATE/lines"
-	sed '/pass/!d; s/^/add /' "$STATE/list" >>"$STATE/lines"
-	seq 0 23 | sed 's,.*,pass ended proto udp src 20.0.&.9 dst 10.99.0.2 sport 1 dport 2,' >"$STATE/ended"
-	exceptions_hold with_ended_exceptions batch --strict --timeout 1h "$STATE/lines"
 }
 
 # --- what is typed wrong

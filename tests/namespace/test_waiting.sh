@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Who waits for another process says so after a second: for whom, and since when that has what is waited for.
+# Who waits for another process says so after a second: for whom, and since when that has what is waited for. Several writers
+# at once lose nothing, and who is interrupted while it waits for input changes nothing.
 . tests/lib.sh
 
 LOCK=store/default/writer.lock
@@ -141,6 +142,47 @@ test_the_watchdog_says_what_it_does() {
 	echo 192.0.2.1 >"$STATE/list"
 	assert_status 0 xc import "$STATE/list" --confirm 1s
 	wait_for "the undo" grep -q ' undo of what was not confirmed$' "$STATE/$LOCK"
+}
+
+test_writers_at_once() {
+	xc load vrx >/dev/null
+	for writer in 1 2 3 4 5 6 7 8; do
+		(
+			for i in $(seq 25); do
+				xc add "10.$writer.0.$i" >/dev/null || exit 1
+			done
+		) &
+		writers="${writers:-} $!"
+	done
+	for writer in $writers; do
+		wait "$writer" || fail "a writer failed"
+	done
+	assert_equal 200 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc status --verbose
+	assert_output '^generation: +200$'
+	assert_output 'used slots: +200$'
+	assert_output 'equal to the store'
+	xc list | sed 's/^src /drop listed proto udp src /; s/$/ dst 198.51.100.7 sport 1 dport 2/' | traffic ||
+		fail "a listed address passes"
+}
+
+# Ctrl-C is an orderly end, also while the import waits for more input: the pipe stays open.
+test_interrupted_import_changes_nothing() {
+	xc load vrx >/dev/null
+	mkfifo "$STATE/pipe"
+	in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" import "$1/pipe"' sh "$STATE" "$TOOL" \
+		>"$STATE/out" 2>"$STATE/err" &
+	importer=$!
+	exec 7>"$STATE/pipe"
+	awk 'BEGIN { for (i = 0; i < 50000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >&7
+	kill -INT "$(cat "$STATE/pid")"
+	STATUS=0
+	wait "$importer" || STATUS=$?
+	exec 7>&-
+	assert_equal 3 "$STATUS" "status of the interrupted import"
+	assert_error 'interrupted: nothing was changed'
+	assert_prints '' xc list
+	assert_shows 'used slots: +0$' xc status --verbose
 }
 
 run_tests "$0" "$@"

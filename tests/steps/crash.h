@@ -17,7 +17,8 @@
 
 enum crash_way { CRASH_NEXT, CRASH_LOAD, CRASH_OVERDUE, CRASH_WAYS };
 
-#define CRASH_FATES 256   /* bytes: what became of each frame of the panel */
+#define CRASH_FATES 256 /* bytes: what became of each frame of the panel, and at the end of the store */
+#define CRASH_VERDICTS (CRASH_FATES - 8)
 #define CRASH_OUTCOMES 64 /* unlike ones of one change */
 
 /* Written by the children. */

@@ -86,13 +86,25 @@ static void note_fates(char fates[CRASH_FATES])
 			fates[interface * FRAMES + i] = judge_frame(&panel[i]);
 }
 
+/* And of the rules in the store, with owners and ends, its settings and lists: a number that stands for all that. */
+static void note_store(struct store *store, char fates[CRASH_FATES])
+{
+	static char text[DUMP_BYTES];
+	uint64_t number = 1;
+
+	dump_store(store, text, true);
+	for (const char *at = text; *at; at++)
+		number = (number ^ (unsigned char)*at) * 0x100000001b3ULL;
+	memcpy(fates + CRASH_VERDICTS, &number, sizeof(number));
+}
+
 static void note_met(uintptr_t address)
 {
 	char fates[CRASH_FATES] = {};
 
 	(void)address;
 	note_fates(fates);
-	for (size_t i = 0; i < CRASH_FATES; i++)
+	for (size_t i = 0; i < CRASH_VERDICTS; i++)
 		crash.seen->met[i] |= 1 << fates[i];
 }
 
@@ -104,7 +116,7 @@ static void recover(enum crash_way way, struct crash_seen *seen, char fates[CRAS
 	struct session session;
 	enum store_added added;
 	struct rule rule;
-	bool is_well;
+	bool is_well = true;
 
 	snprintf(state, sizeof(state), "%s/crash", state_dir);
 	/* Of the steps of the repair itself, a few are judged: they are many. */
@@ -118,20 +130,20 @@ static void recover(enum crash_way way, struct crash_seen *seen, char fates[CRAS
 		memset(memory.interface, 0, sizeof(memory.interface));
 		memset(path_credits, 0, sizeof(path_credits));
 		is_well = load_from(state, 0, &reason);
-	} else {
-		is_well = !session_open(&session, state, NAME, &reason);
 	}
+	is_well = is_well && !session_open(&session, state, NAME, &reason);
 	if (every_store.is_on)
 		every_store_end();
 	note_fates(fates);
-	if (is_well && way != CRASH_LOAD) {
+	if (is_well) {
+		note_store(session.store, fates);
 		is_well = !session.undone.error && !rule_parse("203.0.113.77", &rule, &reason) &&
 			  !change_begin(&session, &reason);
 		if (is_well)
 			is_well = !change_end(&session, change_add(&session, &rule, &added, &reason), &reason);
 		session_close(&session);
 		note_fates(later);
-		is_well = is_well && !memcmp(later, fates, sizeof(later));
+		is_well = is_well && !memcmp(later, fates, CRASH_VERDICTS);
 	}
 	if (!is_well && !*seen->error)
 		snprintf(seen->error, sizeof(seen->error), "step %llu, way %d: %.400s", (unsigned long long)crash.step,
@@ -179,10 +191,11 @@ static void crashes_end(void)
 			at++;
 		snprintf(failure, sizeof(failure),
 			 "step %llu: after a crash, %s leaves neither the old rules nor the new: %s is %d, not %d, in: %s",
-			 (unsigned long long)outcome->step, names[outcome->way], panel[at % FRAMES].text,
-			 outcome->fates[at], wanted[outcome->way].fates[at], change_text);
+			 (unsigned long long)outcome->step, names[outcome->way],
+			 at < CRASH_VERDICTS ? panel[at % FRAMES].text : "what the store holds", outcome->fates[at],
+			 wanted[outcome->way].fates[at], change_text);
 	}
-	for (size_t i = 0; i < CRASH_FATES && !*failure; i++)
+	for (size_t i = 0; i < CRASH_VERDICTS && !*failure; i++)
 		if (seen.met[i] & ~(1 << seen.outcome[CRASH_NEXT].fates[i] | 1 << wanted[CRASH_NEXT].fates[i]))
 			snprintf(failure, sizeof(failure),
 				 "while the next command repairs the filter after a crash, %s fares otherwise (%#x) in: %s",
@@ -444,6 +457,10 @@ TEST(test_crashes)
 		load(kind, kind, kind, 1, 1 + kind);
 		crashed_change("four rules", LINES("add 10.77.0.0/24", "add 10.77.0.1 action pass", "add 10.99.0.1",
 						   "add proto udp dport 53 rate 10/s"));
+		crashed_change("rules of lists, some of others, too",
+			       LINES("list a drawn", "add 10.77.0.0/24", "add 10.78.0.1 timeout 1h", "list b",
+				     "add 10.99.0.1", "add 2001:db8::1"));
+		crashed_change("another list in its place", LINES("import a 7"));
 		crashed_change("a change to confirm",
 			       LINES("pending", "del 10.77.0.1 action pass", "add 10.77.0.128/25 action pass",
 				     "add 2001:db8::/32", "del 10.99.0.1", "add 10.77.0.2"));
