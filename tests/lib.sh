@@ -182,10 +182,11 @@ send_from() {
 		taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat "$4"
 }
 
-# send_endlessly CPU IFACE IFACE: the same in the background, until the test ends.
+# send_endlessly CPU IFACE IFACE: the same in the background, until the test ends; 20,000 a second, so that other tests have
+# that processor, too.
 send_endlessly() {
 	echo 'drop shared proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' >"$STATE/endless"
-	taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat 100000000 \
+	taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat 100000000 --rate 20000 \
 		<"$STATE/endless" >/dev/null 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 }
@@ -255,19 +256,22 @@ when_free() {
 	return "$free_status"
 }
 
-# wait_for WHAT COMMAND...: until the command succeeds; fails, and shows the end of $WAIT_LOG, where it never does.
+# wait_for WHAT COMMAND...: until the command succeeds, which is soon or asked for less often; fails, and shows the end of
+# $WAIT_LOG, where it never does.
 WAIT_S=${WAIT_S:-60}
 WAIT_LOG=/dev/null
 wait_for() {
 	waited_for=$1
 	shift
 	end=$(($(date +%s) + WAIT_S))
+	wait_tries=0
 	until "$@" >/dev/null 2>&1; do
 		if [ "$(date +%s)" -ge "$end" ]; then
 			tail -n 30 "$WAIT_LOG"
 			fail "waited $WAIT_S s for $waited_for"
 		fi
-		sleep 0.1
+		wait_tries=$((wait_tries + 1))
+		if [ "$wait_tries" -lt 20 ]; then sleep 0.05; else sleep 0.2; fi
 	done
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What the running kernel makes of the programs, for each compiler, kind of table and program, and whether
 # is within the budget below: sh tests/checks/verify.sh [CLANG[-OBJECT]|FILE...]; without, what there is of CLANGS, for
-# all OBJECTS. A word with a slash is a file, compiled already. Status: 0 within, 1 not, 2 nothing to judge.
+# all OBJECTS. A word with a slash is a file, compiled already, or FILE.figures, of its programs, as the helper `verify`
+# writes them. Status: 0 within, 1 not, 2 nothing to judge.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -17,7 +18,7 @@ BUDGET_TC_COMPILED=${BUDGET_TC_COMPILED:-8000}
 BUDGET_TC_XLATED=${BUDGET_TC_XLATED:-6700}
 BUDGET_TC_PROCESSED=${BUDGET_TC_PROCESSED:-130000}
 
-OBJECTS='tc conntrack tc-conntrack bench'
+OBJECTS=${OBJECTS-tc conntrack tc-conntrack bench}
 CLANGS='clang-14 clang-16 clang-19' # where none of these is, clang
 BUILD=${BUILD:-build}
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
@@ -39,6 +40,10 @@ find_clangs() {
 measure() {
 	object=$1
 	case $1 in
+	*.figures)
+		sed "s/^/$(basename "$1" .figures) /" "$1" >>"$scratch/all"
+		return
+		;;
 	*/*) ;;
 	*)
 		object=$BUILD/verify/$1.bpf.o

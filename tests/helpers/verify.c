@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the kernel makes of the programs in an object: `verify OBJECT` loads each of them on its own, for each
+ * What the kernel makes of the programs in an object: `verify OBJECT [PROGRAM]` loads each of them, or that one, on its own, for each
  * kind of table, and prints a line of words: table, program, instructions as compiled, instructions and
  * bytes of machine code as they run, instructions that the verifier looked at, states it kept at most,
  * stack of the program and of each function it calls, microseconds, and `ok` or why it was refused.
@@ -151,16 +151,19 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct bpf_program *program;
 
-	if (argc != 2)
-		return fputs("usage: verify OBJECT\n", stderr), 2;
+	if (argc != 2 && argc != 3)
+		return fputs("usage: verify OBJECT [PROGRAM]\n", stderr), 2;
 	libbpf_set_print(NULL);
 	object = bpf_object__open_file(argv[1], NULL);
 	for (size_t table = 0; object && table < TABLES; table++) {
 		bpf_object__for_each_program(program, object)
 		{
 			const char *name = bpf_program__name(program);
-			const int result = verify(argv[1], table, name);
+			int result;
 
+			if (argc == 3 && strcmp(name, argv[2]))
+				continue;
+			result = verify(argv[1], table, name);
 			if (result < 0) {
 				fprintf(stderr, "verify: %s: %s, %s: %s\n", argv[1], tables[table].name, name,
 					strerror(-result));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # initramfs.sh LINUX JOB OUT UNIT...: a root file system for the kernel unpacked in LINUX, as the cpio archive OUT:
 # this host's own commands with their libraries, or those that fetch.sh unpacked; the project as it is built for ARCH
-# with these unit tests, the modules that tests need, and the script JOB, which init.sh runs.
+# with these unit tests, the modules that tests need, and the script JOB, which init.sh runs. LEAST=yes: what test_smoke.sh needs.
 set -eu
 linux=$1 job=$2 out=$3
 shift 3
@@ -16,6 +16,9 @@ MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridg
 	sch_tbf cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set
 	xt_tcpudp ipt_REJECT'
+
+LEFT_OUT='^$'
+[ -z "${LEAST-}" ] || LEFT_OUT=python
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -45,7 +48,7 @@ files() {
 
 # What packages hold besides pages to read.
 put_packages() {
-	files | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3|/lib/ssl/' | sort -u | while read -r file; do
+	files | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3|/lib/ssl/' | grep -v "$LEFT_OUT" | sort -u | while read -r file; do
 		[ -d "$ROOT$file" ] || [ ! -e "$ROOT$file" ] || echo ".$file"
 	done | (cd "$ROOT/" && xargs cp -d --parents -t "$root")
 	(cd "$ROOT/" && cp -r --parents ./usr/lib/locale/C.utf8 "$root")
@@ -59,12 +62,16 @@ put_packages() {
 # put_project UNIT...
 put_project() {
 	build=$root/project/build
-	mkdir -p "$build/tests/fault"
+	mkdir -p "$build/tests/helpers" "$build/tests/fault"
 	cp -r bpf include tests user "$root/project"
 	cp -r "$BUILD"/xdp-cuckoo* "$BUILD"/*.bpf.o "$BUILD/man" "$build"
-	[ ! -d "$BUILD/verify" ] || cp -r "$BUILD/verify" "$build"
-	cp -r "$BUILD/tests/helpers" "$BUILD/tests/soak" "$build/tests"
-	cp "$BUILD"/tests/fault/xdp-cuckoo* "$BUILD/tests/fault/faults" "$build/tests/fault"
+	if [ -n "${LEAST-}" ]; then
+		cp "$BUILD"/tests/helpers/verify "$BUILD"/tests/helpers/traffic "$build/tests/helpers"
+	else
+		[ ! -d "$BUILD/verify" ] || cp -r "$BUILD/verify" "$build"
+		cp -r "$BUILD/tests/helpers" "$BUILD/tests/soak" "$build/tests"
+		cp "$BUILD"/tests/fault/xdp-cuckoo* "$BUILD/tests/fault/faults" "$build/tests/fault"
+	fi
 	for unit; do
 		mkdir -p "$build/${unit%/*}"
 		cp "$BUILD/$unit" "$build/$unit"

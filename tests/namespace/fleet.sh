@@ -85,10 +85,10 @@ fleet_tls() {
 	command -v openssl >/dev/null || skip "no openssl"
 	fleet
 	for name in ca other; do
-		openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/$name.key" -out "$STATE/$name.crt" -subj "/CN=$name" \
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$STATE/$name.key" -out "$STATE/$name.crt" -subj "/CN=$name" \
 			-days 2 2>/dev/null
 	done
-	openssl req -newkey rsa:2048 -nodes -keyout "$STATE/broker.key" -out "$STATE/broker.csr" -subj '/CN=broker' 2>/dev/null
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$STATE/broker.key" -out "$STATE/broker.csr" -subj '/CN=broker' 2>/dev/null
 	echo "subjectAltName=IP:$BROKER" >"$STATE/extension"
 	openssl x509 -req -in "$STATE/broker.csr" -CA "$STATE/ca.crt" -CAkey "$STATE/ca.key" -CAcreateserial -days 2 \
 		-extfile "$STATE/extension" -out "$STATE/broker.crt" 2>/dev/null

@@ -29,7 +29,7 @@ around() {
 
 around_endlessly() {
 	echo "$PASSING" >"$STATE/passing"
-	"$HELPERS/traffic" --from "$TX:vin" --to "$RX:vrx" --repeat 100000000 <"$STATE/passing" >/dev/null 2>&1 &
+	"$HELPERS/traffic" --from "$TX:vin" --to "$RX:vrx" --repeat 100000000 --rate 20000 <"$STATE/passing" >/dev/null 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	wait_for "packets on vrx" grows received
 }
@@ -110,7 +110,7 @@ test_burst_is_no_proof() {
 sound() {
 	assert_status 0 xc load "$2" --mode "$1"
 	echo "$PASSING" >"$STATE/passing"
-	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:$2" --repeat 100000000 <"$STATE/passing" >/dev/null 2>&1 &
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:$2" --repeat 100000000 --rate 20000 <"$STATE/passing" >/dev/null 2>&1 &
 	traffic_pid=$!
 	on_exit "kill $traffic_pid 2>/dev/null"
 	for _ in 1 2 3; do

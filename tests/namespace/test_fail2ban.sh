@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The fail2ban action, under Debian's fail2ban with its own jails and filters: a server of its own, on logs that
 # the test writes.
+# Takes a minute.
 . tests/lib.sh
 
 FAIL2BAN=${FAIL2BAN:-$PWD/$BUILD/packages/fail2ban}

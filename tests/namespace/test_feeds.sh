@@ -12,10 +12,10 @@ OTHER=8444 # the provider's certificate is for another host there
 # certificates: an authority, a certificate for 127.0.0.1, and one for another address.
 certificates() {
 	mkdir "$STATE/tls"
-	openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/tls/ca.key" -out "$STATE/tls/ca.crt" -days 2 \
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$STATE/tls/ca.key" -out "$STATE/tls/ca.crt" -days 2 \
 		-subj '/CN=an authority of the test' 2>/dev/null
 	for address in 127.0.0.1 192.0.2.1; do
-		openssl req -newkey rsa:2048 -nodes -keyout "$STATE/tls/$address.key" -out "$STATE/tls/csr" \
+		openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$STATE/tls/$address.key" -out "$STATE/tls/csr" \
 			-subj "/CN=$address" 2>/dev/null
 		echo "subjectAltName=IP:$address" >"$STATE/tls/ext"
 		openssl x509 -req -in "$STATE/tls/csr" -CA "$STATE/tls/ca.crt" -CAkey "$STATE/tls/ca.key" \
@@ -558,7 +558,7 @@ RAW=raw.githubusercontent.com
 github() {
 	xc load vrx >/dev/null 2>&1
 	provider
-	openssl req -newkey rsa:2048 -nodes -keyout "$STATE/tls/$RAW.key" -out "$STATE/tls/csr" -subj "/CN=$RAW" 2>/dev/null
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$STATE/tls/$RAW.key" -out "$STATE/tls/csr" -subj "/CN=$RAW" 2>/dev/null
 	echo "subjectAltName=DNS:$RAW" >"$STATE/tls/ext"
 	openssl x509 -req -in "$STATE/tls/csr" -CA "$STATE/tls/ca.crt" -CAkey "$STATE/tls/ca.key" -CAcreateserial -days 2 \
 		-extfile "$STATE/tls/ext" -out "$STATE/tls/$RAW.crt" 2>/dev/null

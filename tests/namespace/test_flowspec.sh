@@ -1301,6 +1301,7 @@ cpu_ms() {
 }
 
 has_last_flow() {
+	xc lists | grep -q "^flowspec  *$1 " || return
 	xc list --list flowspec >"$STATE/rules"
 	[ "$(wc -l <"$STATE/rules")" -eq "$1" ]
 }

@@ -8,9 +8,9 @@ cd "$(dirname "$0")/../.." || exit 1
 # replay TARGET
 replay() {
 	found=tests/fuzz/found/$1
-	sh tests/fuzz/seeds.sh "$STATE/seeds"
+	[ -d "$TMPDIR/seeds" ] || sh tests/fuzz/seeds.sh "$TMPDIR/seeds"
 	# shellcheck disable=SC2046 # one word or none
-	assert_status 0 "build/fuzz/replay/fuzz_$1" "$STATE/seeds/$1" $([ ! -d "$found" ] || echo "$found")
+	assert_status 0 "build/fuzz/replay/fuzz_$1" "$TMPDIR/seeds/$1" $([ ! -d "$found" ] || echo "$found")
 	note "$(cat "$STATE/out")"
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Packets that this host sends, and interfaces without Ethernet headers: both are filtered at tc. The filter runs in $RX, on
 # vrx; the host that it knows is in $TX.
+# Takes a minute.
 . tests/lib.sh
 . tests/namespace/safety.sh
 
@@ -11,10 +12,8 @@ outgoing() {
 
 # direction received|sent dropped|would_drop|passed: how many packets the filter has counted so.
 direction() {
-	xc --json stats --by interface | python3 -c '
-import json, sys
-print(sum(row[sys.argv[2] + "_packets"] for row in json.load(sys.stdin)
-          if row.get("direction") == sys.argv[1] and row["interface"] != "all"))' "$1" "$2"
+	xc --json stats --by interface | jq --arg direction "$1" --arg count "$2_packets" \
+		'[.[] | select(.direction == $direction and .interface != "all")[$count]] | add // 0'
 }
 
 # has_tc IFACE: whether a program of ours is at tc there.

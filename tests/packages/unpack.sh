@@ -19,6 +19,8 @@ unpack() {
 	(cd "$scratch" && fetch "$1") || return 1
 	mkdir -p "$dir"
 	dpkg-deb -x "$scratch"/*.deb "$scratch/files"
+	# As the package does when it is installed; else each start of such a program compiles it.
+	[ ! -d "$scratch/files/usr/lib/python3" ] || python3 -m compileall -q "$scratch/files/usr/lib/python3" >/dev/null 2>&1 || :
 	mv "$scratch/files" "$dir/$1"
 	rm -rf "$scratch"
 }
