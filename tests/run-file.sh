@@ -8,15 +8,15 @@ BUILD=${BUILD:-build}
 RUNNER=${RUNNER:-}      # what runs each unit test: valgrind, say
 LIMIT_S=${LIMIT_S:-900} # a file that takes longer has hung
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.times"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# summarise FILE STATUS SECONDS: reads TAP with other lines between; those before a failure are about it,
+# summarise FILE STATUS SECONDS CPU: reads TAP with other lines between; those before a failure are about it,
 # the last one before a skip may be its reason.
 # Writes "passed failed skipped", and then what the reader wants to see.
 summarise() {
-	awk -v file="$1" -v status="$2" -v seconds="$3" -v limit="$LIMIT_S" '
+	awk -v file="$1" -v status="$2" -v seconds="$3" -v cpu="$4" -v limit="$LIMIT_S" '
 	function say(text) { said = said "    " text "\n" }
 	function show_other() { for (i = 1; i <= others; i++) say(other[i]) }
 	/^[0-9]+\.\.[0-9]+$/ { next }
@@ -60,15 +60,19 @@ summarise() {
 				say("ran no test")
 		}
 		print passed + 0, failed + 0, skipped + 0
-		printf "%-40s %4d passed %4d failed %4d skipped %5d s\n%s", file, passed, failed, skipped, seconds, said
+		printf "%-40s %4d passed %4d failed %4d skipped %5d s %5d s of CPU\n%s", file, passed, failed, skipped,
+			seconds, cpu, said
 	}' "$log"
 }
 
 # run COMMAND...
 run() {
 	start=$(date +%s)
-	timeout "$LIMIT_S" "$@" >"$log" 2>&1 </dev/null
-	seen=$(summarise "$file" $? $(($(date +%s) - start)))
+	status=0
+	timeout "$LIMIT_S" "$@" >"$log" 2>&1 </dev/null || status=$?
+	times >"$log.times" # of what it waited for, user and system
+	cpu=$(sed -n '$s/[^0-9.]/ /gp' "$log.times" | awk '{ print 60 * ($1 + $3) + $2 + $4 }')
+	seen=$(summarise "$file" "$status" $(($(date +%s) - start)) "$cpu")
 }
 
 file=$1

@@ -6,12 +6,12 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# The longest first: those that say so, and then the largest files.
+# The longest first, so that none is left at the end: those that say so, and then the largest files.
 all() {
-	grep "$1" '^# Takes minutes' tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh | xargs ls -S
+	grep "$1" '^# Takes ' tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh | xargs ls -S
 }
 TESTS=${TESTS:-$(all -l; all -L)}
-JOBS=${JOBS:-$((3 * $(nproc)))} # tests wait more than they compute
+JOBS=${JOBS:-$((4 * $(nproc)))} # tests wait more than they compute
 COUNTS=$(mktemp)
 export COUNTS CMOCKA_MESSAGE_OUTPUT=TAP
 trap 'rm -f "$COUNTS"' EXIT

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The benchmarks run: every contender's program loads, its verdicts are what they must be, which each benchmark checks
 # before it times, and each leaves a figure. What the figures are is not judged, but that they are of what they say.
+# Takes a minute.
 . tests/lib.sh
 
 BENCHES=$BUILD/tests/bench

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The work of every command is bounded by the rules and their keys, never by their product: fewer than 1,000 rules cost
 # no command 2 s of CPU. SEED= replays the lists; BOUNDED_S is how many seconds to draw them for.
+# Takes a minute.
 . tests/lib.sh
 
 BOUNDED_S=${BOUNDED_S:-25}

@@ -3,6 +3,7 @@
 # The formats of a table, on live traffic: what is listed is dropped in each; of innocent flows an exact
 # table drops none, a compact one as many as its load and fingerprint bits say. SEED=N repeats the
 # addresses of a run.
+# Takes a minute.
 . tests/lib.sh
 . tests/namespace/traffic.sh
 

@@ -3,6 +3,7 @@
 # The tool and its filter beside a model in Python of what the documentation promises: tests/model. SEED=N draws other
 # commands; COURSES, STEPS and FRAMES say how many; COURSE=N runs one alone, SECONDS_MAX=N as many as there is time for;
 # WITHOUT=KIND,... draws no such steps.
+# Takes a minute.
 . tests/lib.sh
 
 # model OPTION...: in the filter's namespace, where nothing but the test sends.

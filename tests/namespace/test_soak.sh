@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A soak and a crowd, short; `make soak` and `make crowd` are the long ones. SEED=N repeats the choices.
+# Takes a minute.
 . tests/lib.sh
 . tests/soak/lib.sh
 
