@@ -5,7 +5,7 @@
 # Takes minutes.
 . tests/lib.sh
 
-KINDS='compact-8 compact-16 compact-17 compact-32 exact exact-counting'
+KINDS='compact-8 compact-16 compact-17 compact-32 exact exact-counting addresses addresses-counting'
 
 # figures: the lines of the last run's table that are about programs.
 figures() {
@@ -27,7 +27,7 @@ judge_within() {
 			assert_output " $kind +$program +[1-9]"
 		done
 	done
-	assert_equal $((6 * $#)) "$(figures | wc -l)" "programs judged"
+	assert_equal $((8 * $#)) "$(figures | wc -l)" "programs judged"
 	note "at most $(most_processed) instructions processed"
 }
 
@@ -68,7 +68,7 @@ test_programs_for_tc() {
 	assert_status 1 env BUDGET_TC_PROCESSED=$((most - 1)) sh tests/checks/verify.sh "$FIGURES"
 	assert_error "^xdp_cuckoo_tc, [a-z0-9-]+, xdp_cuckoo_[a-z]+: processed $most, budget $((most - 1))\$"
 	assert_status 1 env BUDGET_TC_COMPILED=101 BUDGET_TC_XLATED=102 sh tests/checks/verify.sh "$FIGURES"
-	assert_equal 36 "$(grep -cE ': (compiled [0-9]*, budget 101|xlated [0-9]*, budget 102)$' "$STATE/err")" "complaints"
+	assert_equal 48 "$(grep -cE ': (compiled [0-9]*, budget 101|xlated [0-9]*, budget 102)$' "$STATE/err")" "complaints"
 }
 
 test_clang_14() {
@@ -95,7 +95,7 @@ test_budget_exceeded() {
 		sh tests/checks/verify.sh "$FIGURES"
 	for complaint in 'compiled [0-9]*, budget 101' 'xlated [0-9]*, budget 102' \
 		'processed [0-9]*, budget 103' 'stack [0-9]*, budget 104'; do
-		assert_equal 12 "$(grep -c ": $complaint\$" "$STATE/err")" "programs with '$complaint'"
+		assert_equal 16 "$(grep -c ": $complaint\$" "$STATE/err")" "programs with '$complaint'"
 	done
 }
 
@@ -141,7 +141,7 @@ test_refused_program() {
 	compile_changed '#define verdict_of(ctx, data, end, has_buffers) \' \
 		'	(*(const volatile char *)(end) ? verdict_of(ctx, data, end, has_buffers) : verdict_of(ctx, data, end, has_buffers))'
 	assert_fails 1 '^changed, exact, xdp_cuckoo: refused: .*pkt_end' sh tests/checks/verify.sh "$STATE/changed.bpf.o"
-	assert_equal 12 "$(grep -c refused "$STATE/err")" "programs refused"
+	assert_equal 16 "$(grep -c refused "$STATE/err")" "programs refused"
 }
 
 # What `make` builds then is the object as it is here.
@@ -155,8 +155,8 @@ test_absent_compilers() {
 	chmod 755 "$STATE/bin/make"
 	assert_shows '^no clang-16 here; on Debian: apt-get install clang-16$' env PATH="$STATE/bin" BUILD="$STATE" HELPERS="$HELPERS" \
 		OBJECTS=tc sh tests/checks/verify.sh
-	assert_equal 12 "$(grep -c '^clang ' "$STATE/out")" "programs judged"
-	assert_equal 12 "$(grep -c '^clang-tc ' "$STATE/out")" "programs judged of the other object"
+	assert_equal 16 "$(grep -c '^clang ' "$STATE/out")" "programs judged"
+	assert_equal 16 "$(grep -c '^clang-tc ' "$STATE/out")" "programs judged of the other object"
 	assert_status 2 sh tests/checks/verify.sh clang-none
 	assert_status 2 sh tests/checks/verify.sh "$STATE/none.bpf.o"
 }

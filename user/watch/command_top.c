@@ -104,7 +104,7 @@ static int read_again(struct top *top, struct reason *reason)
 		top_names_close(&top->names);
 		top->ranked_id = table_id;
 		if (top->ranked)
-			hits_open(&top->hits, filter_slots(top->ranked));
+			hits_open(&top->hits, filter_tables_slots(&top->tables));
 	}
 	if (!top->hits.slots)
 		top->ranked = NULL;

@@ -405,11 +405,17 @@ double query_fill(const struct kernel_filter *filter)
 
 double query_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	double for_one_probe = table_false_positive_rate(filter->options.format, query_fill(filter));
+	const struct abi_table *active = abi_active(filter->config);
+	const struct abi_shape_list *list = abi_shapes(active, family);
+	const double fill = active->used / (double)table_slots_of(filter_geometry(filter));
+	double for_one_probe = table_false_positive_rate(filter->options.format, fill);
+	size_t exact = 0;
 
+	while (exact < list->count && rule_shape_of_compiled(abi_shape_at(list, exact), family).fields & RULE_ADDRESSES)
+		exact++;
 	if (filter->options.is_exact)
 		for_one_probe /= 1ULL << HASH_TAG_BITS; /* ldexp() is in libm, which would cost every start 0.06 ms */
-	return query_mean_probes(filter, family) * for_one_probe;
+	return exact == list->count ? 0 : query_mean_probes(filter, family) * for_one_probe;
 }
 
 double query_mean_probes(const struct kernel_filter *filter, enum flow_family family)

@@ -115,7 +115,9 @@ static int open_part(const struct kernel_filter *kernel, struct abi_table *in_co
 	};
 
 	if (options->format >= BUCKET_FORMATS || bytes_of_buckets(kernel, end / BUCKET_SLOTS) > buckets->bytes ||
-	    (memory.record && end > records->entries) || (memory.counter && end > counts->entries))
+	    (memory.record && end > records->entries) || (memory.counter && end > counts->entries) ||
+	    (part == FILTER_ADDRESSES &&
+	     (!geometry.buckets || in_config->addresses.reciprocal != address_reciprocal(geometry.buckets))))
 		return -EINVAL;
 	return table_open(table, part == FILTER_RECORDS ? options->format : BUCKET_ADDRESS, geometry, &memory);
 }

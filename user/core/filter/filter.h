@@ -109,7 +109,8 @@ struct hints filter_hints_of(const struct kernel_filter *kernel);
 int filter_open_tables(const struct kernel_filter *kernel, struct filter_tables *tables);
 void filter_tables_close(struct filter_tables *tables);
 
-/* The slots of a filter's active table, of both parts. */
+/* The slots of a table, and of a filter's active one, of both parts. */
+__u64 filter_tables_slots(const struct filter_tables *tables);
 __u64 filter_slots(const struct kernel_filter *kernel);
 
 /*

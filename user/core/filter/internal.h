@@ -101,9 +101,6 @@ __u64 filter_all_slots(const struct kernel_filter *kernel);
 /* Whether so many keys fit into the table. */
 bool filter_has_room(const struct filter *filter, struct filter_parts keys);
 
-/* All slots of a table. */
-__u64 filter_tables_slots(const struct filter_tables *tables);
-
 /* The slots of a filter's active table; those for which the maps have room, in each table. */
 struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel);
 struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel);

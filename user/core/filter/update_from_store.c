@@ -121,8 +121,9 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
 }
 
 /*
- * The filter passes every packet until filter_start(). If another loader made the maps, they have no layout yet: they get
- * two tables. If the keys fit into the whole room but not into half of it, one table gets all of it.
+ * The filter passes every packet until filter_start(). If another loader made the maps, they have no layout yet, and
+ * no part for addresses: they get two tables. If the keys fit into the whole room but not into half of it, one table
+ * gets all of it.
  */
 static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
 		  struct reason *reason)
@@ -139,7 +140,8 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 		return store_unread_reason(error, reason);
 	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
 		filter_lay_out(&filter->kernel, 1, (struct filter_parts){ .records = all });
-	if (filter_tables(&filter->kernel) == 1 && 2 * table_slots(&filter->table) <= all) {
+	if (!filter->kernel.options.has_addresses && filter_tables(&filter->kernel) == 1 &&
+	    2 * table_slots(&filter->table) <= all) {
 		if (!filter_has_room(filter, keys) && fits_whole) {
 			filter_tables_close(&filter->tables);
 			error = filter_open_table_memory(filter, whole);
