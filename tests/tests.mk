@@ -70,6 +70,7 @@ endif
 $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
+$(BUILD)/tests/unit/core/host/test_protected_flows: private LDFLAGS += -Wl,--wrap=netlink_dump,--wrap=netlink_ask,--wrap=array_grow
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Where the kernel loads no BPF for us, packets meet its programs on the host.

@@ -13,12 +13,73 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/rtnetlink.h>
+#include <linux/tcp.h>
+
 #include "unit/test.h"
 #include "host/host.h"
+#include "kernel/interfaces.h"
 
 #define SHOW "show" /* with this argument the program only prints the flows */
 
 static char program[256];
+
+/* ---- what fails ---- */
+
+static struct {
+	int bus, type, error, times; /* dumps of this type fail, so many times, after their messages */
+	size_t asked;                /* single questions to the kernel */
+	size_t until_full, grown;    /* calls until an array cannot grow, this one too; 0: all can */
+} fault;
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the linker calls them */
+
+int __real_netlink_dump(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit,
+			void *context);
+int __real_netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context);
+int __real_array_grow(void *array, size_t count, size_t each);
+
+/* An address without bytes, and one of another family. */
+static void visit_odd_addresses(netlink_visit visit, void *context)
+{
+	for (int i = 0; i < 2; i++) {
+		char buffer[256];
+		struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+		struct ifaddrmsg *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
+
+		header->ifa_family = i ? AF_PHONET : AF_INET;
+		if (i)
+			mnl_attr_put(message, IFA_LOCAL, 16, "of a cell phone.");
+		assert_int_equal(visit(message, context), MNL_CB_OK);
+	}
+}
+
+int __wrap_netlink_dump(int bus, __u16 type, const void *header, size_t header_bytes, netlink_visit visit,
+			void *context)
+{
+	const int error = __real_netlink_dump(bus, type, header, header_bytes, visit, context);
+
+	if (type == RTM_GETADDR)
+		visit_odd_addresses(visit, context);
+	return bus == fault.bus && type == fault.type && fault.times && fault.times-- ? fault.error : error;
+}
+
+int __wrap_netlink_ask(struct nlmsghdr *request, netlink_visit visit, void *context)
+{
+	fault.asked++;
+	return __real_netlink_ask(request, visit, context);
+}
+
+int __wrap_array_grow(void *array, size_t count, size_t each)
+{
+	fault.grown++;
+	if (!fault.until_full || --fault.until_full)
+		return __real_array_grow(array, count, each);
+	errno = ENOMEM;
+	return -ENOMEM;
+}
 
 static void write_file(const char *path, const char *text)
 {
@@ -54,6 +115,7 @@ static int set_up_host(void **state)
 	set_resolv_conf("");
 	if (access("/etc/resolv.conf", F_OK) || mount("/run/resolv.conf", "/etc/resolv.conf", "none", MS_BIND, NULL))
 		return -1;
+	(void)!mount("sysfs", "/sys", "sysfs", 0, NULL); /* that of the namespace */
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");
 	do_ip("link set lo up");
@@ -70,7 +132,7 @@ static int make_interfaces(void **state)
 	do_ip("link add g0 type veth peer name g1");
 	do_ip("link set g0 addrgenmode none");
 	do_ip("link set g1 addrgenmode none");
-	do_ip("link set g0 up");
+	do_ip("link set g0 up arp off"); /* a connection that nobody answers goes on */
 	do_ip("link set g1 up");
 	return 0;
 }
@@ -81,6 +143,7 @@ static int remove_interfaces(void **state)
 	if (geteuid())
 		return 0;
 	set_resolv_conf("");
+	host_also_read(NULL);
 	do_ip("link del g0");
 	return 0;
 }
@@ -328,6 +391,10 @@ HOST_TEST(test_gateways_of_nexthop_objects)
 		struct guard guard;
 
 		write_file("/proc/sys/net/ipv4/nexthop_compat_mode", compat ? "1" : "0");
+		fault.asked = 0;
+		assert_int_equal(guard_open(&guard, NULL, &(struct reason){}), 0);
+		assert_int_equal(fault.asked, 2 * 2 + 5 + 2); /* by which routes it sends; all objects; members of a group */
+		guard_close(&guard);
 		guard = open_guard();
 		for (size_t i = 0; i < COUNT(gateways); i++) {
 			if (!what_of(&guard, gateways[i]))
@@ -551,6 +618,226 @@ HOST_TEST(test_many_addresses)
 	assert_non_null(what_of(&guard, "src 10.0.1.1 dst 10.0.0.64"));
 	guard_close(&guard);
 }
+
+/* ---- servers and peers ---- */
+
+#define SERVER 25 /* flows: of its next connection (8), and packets as SSH has them (17) */
+
+static void name_servers(void)
+{
+	write_file("/run/servers.conf",
+		   "[list a]\nurl = https://192.0.2.10/ http://[2001:db8::10]/\n[fleet]\nreport = 127.0.0.1:7002 /run/x\n"
+		   "broker = 192.0.2.20:7000, named.example:7001\n");
+	host_also_read("/run/servers.conf");
+}
+
+/* A connection that begins; without a port of the peer, a listener. */
+static int socket_of(const char *own, __u16 own_port, const char *peer, __u16 port)
+{
+	const struct sockaddr_in from = { AF_INET, htons(own_port), { inet_addr(own) }, {} };
+	const struct sockaddr_in to = { AF_INET, htons(port), { inet_addr(peer) }, {} };
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (port ? SOCK_NONBLOCK : 0), 0);
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)), 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
+	if (port)
+		assert_true(connect(fd, (const struct sockaddr *)&to, sizeof(to)) && errno == EINPROGRESS);
+	else
+		assert_int_equal(listen(fd, 9), 0);
+	return fd;
+}
+
+static void close_all(const int *fd, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		close(fd[i]);
+}
+
+HOST_TEST(test_servers)
+{
+	static const char broker[] = "the fleet's broker 192.0.2.20";
+	struct guard guard;
+	int fd[2];
+
+	do_ip("address add 192.0.2.1/24 dev g0");
+	name_servers();
+	guard = open_guard();
+	assert_guarded(&guard, "proto tcp src 192.0.2.10 sport 443", "the server of the list 'a', 192.0.2.10");
+	assert_guarded(&guard, "proto tcp src 2001:db8::10 sport 80", "the server of the list 'a', 2001:db8::10");
+	assert_guarded(&guard, "proto tcp src 192.0.2.20 sport 7000 dst 192.0.2.1", broker);
+	assert_concerned(&guard, "proto tcp sport 7000 dport 38913", true);
+	assert_concerned(&guard, "proto tcp sport 7001", false);
+	assert_int_equal(guard.count, 2 + (2 + 1 + 2) * SERVER);
+	guard_close(&guard);
+	fd[0] = socket_of("192.0.2.1", 40000, "192.0.2.20", 7000);
+	fd[1] = socket_of("192.0.2.1", 40001, "192.0.2.30", 7001);
+	guard = open_guard();
+	assert_guarded(&guard, "proto tcp src 192.0.2.20 sport 7000 dst 192.0.2.1 dport 40000", broker);
+	assert_guarded(&guard, "proto tcp src 192.0.2.30 sport 7001 dst 192.0.2.1 dport 40001",
+		       "the fleet's broker 192.0.2.30");
+	assert_concerned(&guard, "src 192.0.2.30 proto tcp dport 43009", true);
+	assert_int_equal(guard.count, 2 + (2 + 1 + 2) * SERVER + 2 * (1 + SERVER));
+	guard_close(&guard);
+	close_all(fd, COUNT(fd));
+}
+
+/* A session in fd[0..2]: its listener, the peer's end, and ours, which has sent so much. */
+static void begin_bgp(int fd[3], size_t sent)
+{
+	static const char text[64];
+	struct tcp_info info = {};
+	socklen_t length = sizeof(info);
+
+	fd[0] = socket_of("192.0.2.1", HOST_BGP_PORT, "0.0.0.0", 0);
+	fd[1] = socket_of("192.0.2.1", 40000, "192.0.2.1", HOST_BGP_PORT);
+	fd[2] = accept(fd[0], NULL, NULL);
+	assert_int_equal(send(fd[2], text, sent, 0), sent);
+	while (info.tcpi_bytes_acked < sent)
+		assert_int_equal(getsockopt(fd[2], IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+}
+
+/* Who sends an OPEN and a KEEPALIVE to a peer knows it. A stranger has any port, also that of BGP. */
+HOST_TEST(test_bgp_peers)
+{
+	static const char peer[] = "proto tcp src 192.0.2.1 sport 40000 dst 192.0.2.1 dport 179 state new";
+	struct guard guard;
+	int fd[6];
+
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 192.0.2.2/24 dev g0");
+	fd[3] = socket_of("192.0.2.1", 8080, "0.0.0.0", 0);
+	fd[4] = socket_of("192.0.2.2", HOST_BGP_PORT, "192.0.2.1", 8080);
+	fd[5] = accept(fd[3], NULL, NULL);
+	for (size_t sent = 47; sent <= 48; sent++) {
+		begin_bgp(fd, sent);
+		guard = open_guard();
+		assert_guarded(&guard, "proto tcp src 192.0.2.1 sport 179 dst 192.0.2.1 dport 40000",
+			       "the BGP session with 192.0.2.1");
+		assert_int_equal(!what_of(&guard, peer), sent == 47);
+		assert_int_equal(guard.count, 4 + (sent == 47 ? 1 : 2) * SSH);
+		guard_close(&guard);
+		close_all(fd, 3);
+	}
+	close_all(fd + 3, 3);
+}
+
+/* ---- what is not known ---- */
+
+/* All kinds of flows. */
+static void make_all(int fd[5])
+{
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("address add fe80::99/64 dev g0 nodad");
+	do_ip("nexthop add id 11 via 192.0.2.11 dev g0");
+	do_ip("nexthop add id 12 group 11");
+	do_ip("route add default nhid 12");
+	do_ip("route add default metric 50 nexthop via 192.0.2.12 nexthop via inet6 fe80::11 dev g0");
+	do_ip("-6 route add default via fe80::ffff dev g0 proto ra metric 3000");
+	set_resolv_conf("nameserver 192.0.2.53\nnameserver 2001:db8::53\n");
+	name_servers();
+	setenv("SSH_CONNECTION", "2001:db8::9 50000 2001:db8::1 22", 1);
+	begin_bgp(fd, 48);
+	fd[3] = socket_of("192.0.2.1", 40001, "192.0.2.20", 7000);
+	fd[4] = socket_of("192.0.2.1", 40002, "192.0.2.77", HOST_BGP_PORT);
+}
+
+/* Without memory there is no guard, rather than a part of it. */
+HOST_TEST(test_memory_that_ends)
+{
+	struct guard whole, guard;
+	size_t grown;
+	int fd[5];
+
+	make_all(fd);
+	fault.grown = 0;
+	assert_int_equal(guard_open(&whole, NULL, &(struct reason){}), 0);
+	grown = fault.grown;
+	for (size_t at = 1; at <= grown; at++) {
+		struct reason reason = {};
+		int error;
+
+		fault.until_full = at;
+		error = guard_open(&guard, NULL, &reason);
+		if ((error && error != -ENOMEM) || guard.count != (error ? 0 : whole.count) || !*reason.text != !error)
+			fail_msg("%zu of %zu: %d, %zu flows, %s", at, grown, error, guard.count, reason.text);
+		guard_close(&guard);
+	}
+	guard_close(&whole);
+	close_all(fd, COUNT(fd));
+}
+
+/* A dump that changes meanwhile is read again, and nothing counts twice. What is not known is told. */
+HOST_TEST(test_dumps_that_fail)
+{
+	static const struct {
+		int bus, type, error, times;
+		const char *missing;
+	} rows[] = {
+		{ NETLINK_ROUTE, RTM_GETADDR, -EINTR, 2, NULL },
+		{ NETLINK_ROUTE, RTM_GETADDR, -EPERM, 2, NULL },
+		{ NETLINK_ROUTE, RTM_GETROUTE, -EINTR, 2, NULL },
+		{ NETLINK_ROUTE, RTM_GETROUTE, -EINTR, 1000, "this host has too many routes" },
+		{ NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, -EPERM, 1, "TCP connections (Operation not permitted)" },
+	};
+	struct guard whole, guard;
+	int fd[5];
+
+	make_all(fd);
+	close_all(fd, COUNT(fd));
+	assert_int_equal(guard_open(&whole, NULL, &(struct reason){}), 0);
+	assert_string_equal(whole.missing.text, "");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		fault.bus = rows[i].bus, fault.type = rows[i].type;
+		fault.error = rows[i].error, fault.times = rows[i].times;
+		assert_int_equal(guard_open(&guard, NULL, &(struct reason){}), 0);
+		fault.times = 0;
+		assert_int_equal(guard.count, whole.count);
+		assert_true(rows[i].missing ? !!strstr(guard.missing.text, rows[i].missing) : !*guard.missing.text);
+		guard_close(&guard);
+	}
+	guard_close(&whole);
+}
+
+/* Packets to these addresses do not come here. */
+HOST_TEST(test_destinations_elsewhere)
+{
+	static const struct {
+		const char *rule;
+		bool is_elsewhere;
+	} rows[] = {
+		{ "dst 203.0.113.7", true },   { "dst 203.0.113.0/24", true }, { "dst 192.0.2.77", true },
+		{ "dst 10.0.0.1", true },      { "dst 192.0.2.1", false },     { "dst 192.0.2.0/30", false },
+		{ "dst 192.0.2.255", false },  { "dst 239.1.2.3", false },     { "dst 127.0.0.9", false },
+		{ "src 203.0.113.7", false },  { "proto tcp", false },	 { "dst 2001:db8::1", false },
+		{ "dst 2001:db8::2", true },   { "dst 2001:db8::/32", false }, { "dst ff02::1", false },
+		{ "dst 2001:db8:1::/48", true },
+	};
+	enum { HOST, ROUTER_4, ROUTER_6, BRIDGE, KINDS };
+	bool sees_bridges;
+
+	do_ip("address add 192.0.2.1/24 brd + dev g0");
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("link add g2 type bridge");
+	for (int kind = HOST; kind < KINDS; kind++) {
+		write_file("/proc/sys/net/ipv4/conf/all/forwarding", kind == ROUTER_4 ? "1" : "0");
+		write_file("/proc/sys/net/ipv6/conf/all/forwarding", kind == ROUTER_6 ? "1" : "0");
+		if (kind == BRIDGE)
+			do_ip("link set g1 master g2");
+		sees_bridges = !access("/sys/class/net/g1/brport", F_OK);
+		for (size_t i = 0; i < COUNT(rows); i++) {
+			const bool is_ipv6 = strchr(rows[i].rule, ':');
+			struct rule rule;
+
+			assert_int_equal(rule_parse(rows[i].rule, &rule, &(struct reason){}), 0);
+			if (guard_is_elsewhere(&rule) != (rows[i].is_elsewhere && kind != (is_ipv6 ? ROUTER_6 : ROUTER_4) && !sees_bridges))
+				fail_msg("%s, kind %d", rows[i].rule, kind);
+		}
+	}
+	do_ip("link del g2");
+}
+
+/* ---- likely mistakes ---- */
 
 static const char rfc1918[] = "private (RFC 1918)", local[] = "link-local";
 static const struct {
