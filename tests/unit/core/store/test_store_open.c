@@ -39,12 +39,23 @@ DIRECTORY_TEST(test_makes_directories)
 	assert_int_equal(mode_of(data), 0600);
 }
 
+static int inherited_files(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += !fcntl(fd, F_GETFD);
+	return count;
+}
+
 DIRECTORY_TEST(test_two_stores_at_once)
 {
+	const int before = inherited_files();
 	struct store *other;
 	char dir[64];
 
 	open_store(f, STORE_WRITE);
+	assert_int_equal(inherited_files(), before); /* a program that this process starts has no store */
 	snprintf(dir, sizeof(dir), "%s/other", f->top);
 	assert_int_equal(store_open(dir, STORE_WRITE, &other, &f->reason), 0);
 	store_close(other);
@@ -179,6 +190,69 @@ STORE_TEST(test_other_schema)
 	meta_put(f, STORE_MAGIC, STORE_SCHEMA, META_BYTES);
 	open_store(f, STORE_WRITE);
 	assert_true(has(f, "192.0.2.1"));
+}
+
+/* Only that version knows what its records mean. */
+STORE_TEST(test_written_by_a_newer_version)
+{
+	const __u32 newer = ~0U;
+
+	add(f, "192.0.2.1");
+	close_store(f);
+	lmdb_put(f, "meta", "tool", (MDB_val){ sizeof(newer), (void *)&newer });
+	open_fails(f, STORE_WRITE, -EPROTONOSUPPORT);
+	open_store(f, STORE_READ);
+	assert_true(has(f, "192.0.2.1"));
+}
+
+static int stop(const struct rule *rule, void *context)
+{
+	(void)rule, (void)context;
+	return 1;
+}
+
+/* The disk has written a page where another belongs. Its rules are ordered, too. */
+STORE_TEST(test_a_page_in_place_of_another)
+{
+	char page[4096];
+	int fd;
+
+	add(f, "192.0.2.1 comment lost");
+	for (int is_whole = 1; is_whole >= 0; is_whole--) {
+		for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+			reopen(f, mode);
+			assert_int_equal(store_each(f->store, stop, NULL), is_whole ? 1 : -EBADMSG);
+		}
+		close_store(f);
+		fd = open(f->data, O_RDWR);
+		for (off_t at = 0; pread(fd, page, sizeof(page), at) == sizeof(page); at += sizeof(page))
+			if (memmem(page, sizeof(page), "lost", 4))
+				assert_int_equal(pwrite(fd, &(char){ page[0] + 1 }, 1, at), 1);
+		close(fd);
+	}
+}
+
+/* A copy has an id of its own as soon as a filter has its rules: both may change. In use, it is the store that was moved. */
+STORE_TEST(test_copies)
+{
+	const struct store_info first = info_of(f);
+	char command[128];
+
+	assert_int_equal(store_home(f->store), STORE_HOME_NEW);
+	for (int copy = 0; copy < 3; copy++) {
+		const bool is_in_use = copy == 1;
+
+		for (int again = 0; again < 2; again++)
+			store_take_home(f->store, is_in_use);
+		assert_int_equal(store_home(f->store), STORE_HOME_HERE);
+		assert_int_equal(!memcmp(info_of(f).id, first.id, sizeof(first.id)), copy < 2);
+		close_store(f);
+		snprintf(command, sizeof(command), "cp -a %s %s/%d", f->dir, f->top, copy);
+		assert_int_equal(system(command), 0);
+		snprintf(f->dir, sizeof(f->dir), "%s/%d", f->top, copy);
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_home(f->store), STORE_HOME_NEW);
+	}
 }
 
 /* Runs `child` in a process of its own; what it returns is its exit status. */
