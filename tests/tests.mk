@@ -61,7 +61,7 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog failures query session): private LDFLAGS += -Wl,--allow-multiple-definition
+$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog failures query running session): private LDFLAGS += -Wl,--allow-multiple-definition
 # The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 $(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
