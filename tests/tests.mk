@@ -71,6 +71,7 @@ $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
 $(BUILD)/tests/unit/core/host/test_protected_flows: private LDFLAGS += -Wl,--wrap=netlink_dump,--wrap=netlink_ask,--wrap=array_grow
+$(BUILD)/tests/unit/core/kernel/test_wanted: private LDFLAGS += -Wl,--wrap=bpf_prog_load,--wrap=bpf_prog_test_run_opts
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Where the kernel loads no BPF for us, packets meet its programs on the host.
