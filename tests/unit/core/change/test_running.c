@@ -23,15 +23,14 @@ static struct session session;
 static int put_count(const struct rule_key *key, bool is_shared, void *count)
 {
 	const struct kernel_filter *filter = &session.filters[0].kernel;
-	const struct hash_value value = rule_hash(key, &abi_active(filter->config)->secret);
-	struct table table;
+	struct filter_tables tables;
 	__u32 slot;
 
 	(void)is_shared;
-	assert_int_equal(filter_open_table(filter, &table), 0);
-	assert_true(table_find(&table, &value, &slot));
-	table.memory.counter[slot] = *(const struct abi_counter *)count;
-	table_close(&table);
+	assert_int_equal(filter_open_tables(filter, &tables), 0);
+	assert_true(filter_find(abi_active(filter->config), &tables, key, &slot));
+	*filter_counter(&tables, slot) = *(const struct abi_counter *)count;
+	filter_tables_close(&tables);
 	return 0;
 }
 
@@ -101,7 +100,7 @@ TEST(test_counts)
 	struct list_counts sums;
 	unsigned int a;
 
-	load(true, true, 1, 2);
+	load(true, true, 0, 1, 2);
 	plain_change(LINES("add 10.77.0.1", "list a", "add 10.77.0.1", "add 10.77.0.2", "add " UDP,
 			   "add 10.77.0.129 timeout 1s"));
 	pass_time(4000);
@@ -130,7 +129,7 @@ TEST(test_counts)
 	session_close(&session);
 	ask_library();
 	counts = (struct rule_counts){};
-	load(true, false, 1, 1);
+	load(true, false, 0, 1, 1);
 	assert_int_equal(rule_counts_open(&counts, NAME, &reason), -EOPNOTSUPP);
 	rule_counts_close(&counts);
 }
@@ -142,7 +141,7 @@ TEST(test_tally)
 	struct tally tally = {};
 	size_t count = 0;
 
-	load(true, true, 1, 2);
+	load(true, true, 0, 1, 2);
 	assert_int_equal(kernel_find_filters((struct kernel_wish){}, &filters, &count, &reason), 0);
 	for (int i = 0; i < 2; i++) {
 		strcpy(filters->attachments[i].interface, "a\n2345678901234");
@@ -201,7 +200,7 @@ TEST(test_panic)
 		assert_int_equal(panic_next(before[i % 4] | MORE, i / 8, i / 4 % 2),
 				 next[i / 8][i / 4 % 2][i % 4] | MORE);
 	fill_panel();
-	load(true, true, 1, 1);
+	load(true, true, 0, 1, 1);
 	plain_change(LINES("add 10.77.0.1"));
 	load_second();
 	assert_true(memory_path(0) && judge_frame(&panel[0]) == 0);

@@ -721,6 +721,28 @@ HOST_TEST(test_bgp_peers)
 	close_all(fd + 3, 3);
 }
 
+/* What keeps all flows: nothing twice, and no rule for all. */
+HOST_TEST(test_advice)
+{
+	char text[GUARD_ADVICE_BYTES];
+	struct guard_advice advice = {};
+	struct guard guard;
+
+	do_ip("address add fe80::99/64 dev g0 nodad");
+	do_ip("-6 route add default via 2001:db8::ff dev g0 onlink");
+	set_resolv_conf("nameserver 192.0.2.53\nnameserver 192.0.2.53\n");
+	setenv("SSH_CONNECTION", "203.0.113.9 50000 192.0.2.1 22", 1);
+	guard = open_guard();
+	for (size_t i = 0; i < 2 * guard.count; i++)
+		guard_advise(&advice, &guard.flows[i % guard.count]);
+	assert_string_equal(guard_advice_text(&advice, " --name x", text),
+			    "xdp-cuckoo --name x add proto tcp src 203.0.113.9 dst 192.0.2.1 dport 22 action pass && "
+			    "xdp-cuckoo --name x add src 2001:db8::ff action pass && "
+			    "xdp-cuckoo --name x add src fe80::/10 action pass && "
+			    "xdp-cuckoo --name x add src 192.0.2.53 sport 53 action pass");
+	guard_close(&guard);
+}
+
 /* ---- what is not known ---- */
 
 /* All kinds of flows. */
