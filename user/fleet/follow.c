@@ -20,6 +20,7 @@
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
 #define MESSAGE_MS 30000       /* so does one that does not send the rest of a message */
+#define WAIT_MS 1000           /* the longest wait for an event */
 #define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
@@ -28,27 +29,67 @@
 #define ONCE_MS 30000           /* --once gives up after so long without a broker */
 #define READER_MEMORY (1 << 30) /* a reply has at most 16 MB and 65,536 elements: a bound for what nobody foresaw */
 
+/* What this process knows of its reader. */
+enum reader_state {
+	READER_PAUSES,   /* none runs; the next starts at start_ms */
+	READER_CONNECTS, /* it looks for a broker */
+	READER_FOLLOWS,  /* it has one */
+	READER_SETTLES,  /* --once: no list is waited for, and its next message says that the report is sent */
+	READER_DONE
+};
+
+enum event {
+	EVENT_NONE, /* or a message that says nothing of the reader */
+	EVENT_DUE,  /* it is start_ms */
+	EVENT_CONNECTED,
+	EVENT_LOST, /* the broker */
+	EVENT_SETTLED,
+	EVENT_REPORTED,
+	EVENT_MOVED, /* the reader must begin at other positions, or with other secrets */
+	EVENT_NONSENSE,
+	EVENT_ENDED,
+	EVENT_HANGS,
+	EVENT_SIGNAL
+};
+
+/* The state after an event, by the state before it; and for a reader that has failed, how. */
+static const struct {
+	const char *failure;
+	enum reader_state next[READER_DONE];
+} events[] = {
+	[EVENT_NONE] = { NULL, { READER_PAUSES, READER_CONNECTS, READER_FOLLOWS, READER_SETTLES } },
+	[EVENT_DUE] = { NULL, { READER_CONNECTS } },
+	[EVENT_CONNECTED] = { NULL, { READER_PAUSES, READER_FOLLOWS, READER_FOLLOWS } },
+	[EVENT_LOST] = { NULL, { READER_PAUSES, READER_CONNECTS, READER_CONNECTS, READER_CONNECTS } },
+	[EVENT_SETTLED] = { NULL, { READER_PAUSES, READER_SETTLES, READER_SETTLES } },
+	[EVENT_REPORTED] = { NULL, { READER_PAUSES, READER_PAUSES, READER_PAUSES, READER_DONE } },
+	[EVENT_MOVED] = { NULL, { READER_PAUSES } },
+	[EVENT_NONSENSE] = { "the reader sent nonsense; starts another one", { READER_PAUSES } },
+	[EVENT_ENDED] = { "the reader has ended; starts another one", { READER_PAUSES } },
+	[EVENT_HANGS] = { "the reader hangs; starts another one", { READER_PAUSES } },
+	[EVENT_SIGNAL] = { NULL, { READER_DONE, READER_DONE, READER_DONE, READER_DONE } },
+};
+
 struct following {
 	const struct follow *follow;
 	struct apply apply;
 	struct log_reader_start start;
-	enum follow_state states[FOLLOW_LISTS_MAX];
-	struct fleet_position last[FOLLOW_LISTS_MAX]; /* entries of the broker's logs */
-	bool has_last[FOLLOW_LISTS_MAX];
-	struct reason why[FOLLOW_LISTS_MAX]; /* about `states`; "": nothing */
+	struct {
+		enum follow_state state;
+		struct fleet_position last; /* entry of the broker's log */
+		struct reason why;          /* "": nothing is wrong */
+	} told[FOLLOW_LISTS_MAX];           /* by the reader */
 	struct broker_secrets secrets;
+	enum reader_state state;
 	struct unprivileged reader;
 	char text[FOLLOW_BYTES_MAX + 1];
 	char said[REASON_BYTES]; /* the last note, which is not repeated */
-	bool is_stopped;         /* the broker must not be followed */
-	bool must_restart;       /* the reader must begin at other positions */
-	bool is_connected, is_done;
-	bool is_settled; /* --once: ends when the reader has sent the report */
+	int stop_error;          /* not 0: the broker must not be followed, and --once ends with it */
 	struct reason stop_reason;
-	int stop_error;             /* the result of follow_run(), with that reason */
 	struct host_filter filter;  /* at looked_ms */
-	__s64 restart_ms, start_ms; /* the last pause before a start; when the next reader starts, if there is none */
-	__s64 looked_ms, heard_ms, retried_ms, started_ms, noted_ms;
+	__s64 restart_ms, start_ms; /* the last pause after a failure; when the next reader starts */
+	__s64 alone_ms;             /* since when there is no broker, if there is none */
+	__s64 looked_ms, heard_ms, retried_ms, noted_ms;
 };
 
 static void say(struct following *following, const char *text)
@@ -74,6 +115,7 @@ static int start_reader(struct following *following, struct reason *reason)
 		apply_forget(&following->apply.lists[i]);
 		list->at = following->apply.lists[i].at;
 		list->is_incomplete = following->apply.lists[i].refused_count > following->apply.lists[i].refused_kept;
+		following->apply.lists[i].is_moved = false;
 	}
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
@@ -86,8 +128,8 @@ static int start_reader(struct following *following, struct reason *reason)
 static enum follow_state state_of(const struct following *following, size_t i)
 {
 	const struct apply_list *list = &following->apply.lists[i];
-	const enum follow_state told = following->states[i];
-	const struct fleet_position last = following->last[i];
+	const enum follow_state told = following->told[i].state;
+	const struct fleet_position last = following->told[i].last;
 
 	if (list->is_taken)
 		return FOLLOW_TAKEN;
@@ -95,8 +137,6 @@ static enum follow_state state_of(const struct following *following, size_t i)
 		return FOLLOW_HELD;
 	if (told != FOLLOW_LEVEL && told != FOLLOW_BEHIND)
 		return told;
-	if (!following->has_last[i])
-		return FOLLOW_UNHEARD;
 	if (!last.epoch && !list->at.epoch && !fleet_is_staged(list->name))
 		return FOLLOW_MISSING;
 	return fleet_position_compare(list->at, last) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
@@ -107,7 +147,7 @@ static const struct reason *why_of(const struct following *following, size_t i)
 {
 	const struct apply_list *list = &following->apply.lists[i];
 
-	return list->is_held || list->is_taken ? &list->why : &following->why[i];
+	return list->is_held || list->is_taken ? &list->why : &following->told[i].why;
 }
 
 /* The position of each list, and that of its refused rules; then the names of the lists. Returns the bytes used. */
@@ -162,15 +202,15 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 	}
 	for (size_t i = 0; i < apply->count && !*why; i++)
 		if (state_of(following, i) == FOLLOW_MISSING)
-			why = following->why[i].text;
+			why = following->told[i].why.text;
 	if (following->filter.passes_all)
 		why = following->filter.passes_all;
-	if (following->is_stopped)
+	if (following->stop_error)
 		why = following->stop_reason.text;
 	snprintf(text + used, REPORT_BYTES - used,
 		 "\nversion %s\nstate %s\nrules %llu\nrefused %llu\npanic %d\nwhy %.300s \nseen %lld\nskew %lld\ndropped %llu\n",
 		 VERSION,
-		 following->is_stopped        ? "stopped" :
+		 following->stop_error        ? "stopped" :
 		 following->filter.passes_all ? "unfiltered" :
 						follow_states[worst].name,
 		 (unsigned long long)rules, (unsigned long long)refused, following->filter.is_panic, why,
@@ -180,10 +220,10 @@ static void write_status(const struct following *following, char text[REPORT_BYT
 }
 
 /*
- * With --once it ends when each list is level, gone or cannot be read, or if one is held or cannot be applied. `error`,
- * `why`: of the last apply_commit().
+ * With --once it ends when each list is level, gone or cannot be read, or if one is held or cannot be applied: then true.
+ * `error`, `why`: of the last apply_commit().
  */
-static void judge_once(struct following *following, int error, const struct reason *why)
+static bool judge_once(struct following *following, int error, const struct reason *why)
 {
 	const struct reason *held = NULL, *lost = NULL;
 	bool is_settled = true, is_any_taken = false;
@@ -203,14 +243,15 @@ static void judge_once(struct following *following, int error, const struct reas
 			held = why_of(following, i);
 		}
 	}
+	if (following->stop_error)
+		return true;
 	/* A list that another command has changed is read again. One that is not from the fleet does not stop others. */
 	error = error == -ESTALE || error == -EEXIST ? 0 : error;
-	following->is_settled = is_settled || following->is_stopped || held || error;
-	if (following->is_stopped || !(held || error || (is_settled && lost)))
-		return;
-	following->is_stopped = true;
-	following->stop_reason = held ? *held : error ? *why : *lost;
-	following->stop_error = held ? -EBADE : error ? error : is_any_taken ? -EEXIST : -EBADE;
+	if (held || error || (is_settled && lost)) {
+		following->stop_reason = held ? *held : error ? *why : *lost;
+		following->stop_error = held ? -EBADE : error ? error : is_any_taken ? -EEXIST : -EBADE;
+	}
+	return is_settled || following->stop_error;
 }
 
 /* ---- messages ---- */
@@ -229,7 +270,7 @@ static void meet(struct following *following, const struct follow_message *messa
 	struct apply *apply = &following->apply;
 	struct reason *reason = &following->stop_reason;
 
-	following->is_stopped = true;
+	following->stop_error = -EBADE;
 	if (!*following->text)
 		reason_set(reason, -EBADE,
 			   "the broker has no fleet '%s' (any more); the lists stay as they are; make it: xdp-cuckoo%s fleet init",
@@ -244,8 +285,8 @@ static void meet(struct following *following, const struct follow_message *messa
 			   "xdp-cuckoo%s follow --once --accept",
 			   apply->fleet, session_name_option(apply->fleet));
 	else
-		following->is_stopped = false;
-	if (following->is_stopped) {
+		following->stop_error = 0;
+	if (following->stop_error) {
 		say(following, reason->text);
 		return;
 	}
@@ -278,16 +319,14 @@ static void note_state(struct following *following, const struct follow_message 
 {
 	const size_t i = message->list;
 	struct apply_list *list = &following->apply.lists[i];
-	const enum follow_state before = following->states[i], told = message->number;
-	const bool is_first = !following->has_last[i];
-	struct reason *why = &following->why[i];
+	const enum follow_state before = following->told[i].state, told = message->number;
+	struct reason *why = &following->told[i].why;
 	char text[REASON_BYTES];
 
 	if (message->number < 0 || message->number >= FOLLOW_OF_READER)
 		return;
-	following->states[i] = told;
-	following->last[i] = message->at;
-	following->has_last[i] = true;
+	following->told[i].state = told;
+	following->told[i].last = message->at;
 	if (told == FOLLOW_LEVEL)
 		list->is_held = false; /* nothing is left of what was refused */
 	if (told == FOLLOW_LEVEL || told == FOLLOW_BEHIND) {
@@ -296,7 +335,7 @@ static void note_state(struct following *following, const struct follow_message 
 			return;
 		reason_set(why, 0, "the broker has no list '%s'", list->name);
 		snprintf(text, sizeof(text), "%.100s yet", why->text);
-		if (is_first)
+		if (before == FOLLOW_UNHEARD)
 			following->follow->note(text);
 		return;
 	}
@@ -313,7 +352,7 @@ static void note_state(struct following *following, const struct follow_message 
 
 /*
  * Applies what has come, and answers with the state of this host. A store that cannot be written now is tried again with
- * the next entries.
+ * the next entries. Returns as take().
  */
 static int flush(struct following *following)
 {
@@ -321,6 +360,7 @@ static int flush(struct following *following)
 	char status[REPORT_BYTES];
 	struct follow_message answer;
 	struct reason reason, why;
+	bool is_settled, is_moved = false;
 	__u64 failed = 0;
 	int error = 0;
 
@@ -330,9 +370,9 @@ static int flush(struct following *following)
 			if (!follow_states[state_of(following, i)].rank)
 				renew(&apply->lists[i]);
 	}
-	for (size_t i = 0; i < apply->count && following->is_stopped; i++)
+	for (size_t i = 0; i < apply->count && following->stop_error; i++)
 		apply_forget(&apply->lists[i]);
-	if (!following->is_stopped)
+	if (!following->stop_error)
 		error = apply_commit(apply, &failed, &why);
 	if (error)
 		say(following, why.text);
@@ -344,22 +384,20 @@ static int flush(struct following *following)
 	if (*apply->undone.text)
 		say(following, apply->undone.text);
 	apply->undone.text[0] = '\0';
-	for (size_t i = 0; i < apply->count; i++) {
-		following->must_restart |= apply->lists[i].is_moved;
-		apply->lists[i].is_moved = false;
-	}
-	if (following->follow->is_once)
-		judge_once(following, error, &why);
+	for (size_t i = 0; i < apply->count; i++)
+		is_moved |= apply->lists[i].is_moved;
+	is_settled = following->follow->is_once && judge_once(following, error, &why);
 	if (!following->looked_ms || fleet_now_ms() - following->looked_ms >= LOOK_MS) {
 		host_filter_look(following->follow->name, &apply->session.paused, &apply->session.paused_count,
 				 &following->filter);
 		following->looked_ms = fleet_now_ms();
 	}
 	write_status(following, status);
-	answer = (struct follow_message){ .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE,
+	answer = (struct follow_message){ .kind = following->stop_error ? FOLLOW_STOP : FOLLOW_DONE,
 					  .number = failed,
 					  .bytes = strlen(status) };
-	return follow_send(following->reader.fd, &answer, status);
+	error = follow_send(following->reader.fd, &answer, status);
+	return error ? error : is_moved ? EVENT_MOVED : is_settled ? EVENT_SETTLED : EVENT_NONE;
 }
 
 /* A message about one list. */
@@ -388,7 +426,7 @@ static int take_of_list(struct following *following, const struct follow_message
 		/* A publisher may wait for a change that has one of the rules refused. */
 		if (list->refused_count)
 			list->refused_at = message->at;
-		following->states[message->list] = FOLLOW_LEVEL; /* unless it is held */
+		following->told[message->list].state = FOLLOW_LEVEL; /* unless it is held */
 		return 0;
 	case FOLLOW_ACCEPT:
 		list->accepted_ms = message->number;
@@ -401,12 +439,13 @@ static int take_of_list(struct following *following, const struct follow_message
 	}
 }
 
-/* Any message of the reader, which is not trusted. -EPROTO: an honest reader does not send it. */
+/* Any message of the reader, which is not trusted. An event; -EPROTO: an honest reader does not send it; other -errno. */
 static int take(struct following *following, const struct follow_message *message)
 {
 	struct broker_secrets secrets;
 	char text[REASON_BYTES];
 	struct reason ignored;
+	bool is_moved = false;
 
 	switch ((enum follow_kind)message->kind) {
 	case FOLLOW_HELLO:
@@ -422,24 +461,22 @@ static int take(struct following *following, const struct follow_message *messag
 		/* Drops what is not applied yet: this broker sends it again, or has another history. */
 		for (size_t i = 0; i < following->apply.count; i++)
 			apply_forget(&following->apply.lists[i]);
-		following->is_connected = true;
 		snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet,
 			 following->text);
 		say(following, text);
 		service_notify("READY=1\nSTATUS=%s", text);
-		return 0;
+		return EVENT_CONNECTED;
 	case FOLLOW_LOST:
-		following->is_connected = following->is_settled = false;
 		apply_let_go(&following->apply);
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
 		/* The files of secrets may have changed. The reader itself cannot read files of root. */
 		if (!broker_secrets_read(&secrets, following->follow->options, &ignored)) {
-			following->must_restart |= !broker_secrets_equal(&secrets, &following->secrets);
+			is_moved = !broker_secrets_equal(&secrets, &following->secrets);
 			broker_secrets_forget(&following->secrets);
 			following->secrets = secrets;
 		}
-		return 0;
+		return is_moved ? EVENT_MOVED : EVENT_LOST;
 	case FOLLOW_NOTE:
 		say(following, following->text);
 		return 0;
@@ -460,58 +497,75 @@ static void add_list(struct following *following, const char *name, const char *
 	struct apply_list *list = &apply->lists[apply->count];
 
 	snprintf(list->name, sizeof(list->name), "%.26s%s", name, suffix);
+	following->told[apply->count].state = FOLLOW_UNHEARD;
 	strcpy(following->start.lists[apply->count++].name, list->name);
 	following->start.count = apply->count;
 }
 
-/* Takes one message, or notices that the reader hangs or has ended; then starts another one. */
-static int step(struct following *following, const struct signals *signals, struct reason *reason)
+/* The reader has sent something. An event; -ENOMEM. */
+static int hear(struct following *following)
+{
+	struct follow_message message;
+	int event =
+		follow_receive(following->reader.fd, &message, following->text, clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS);
+
+	/* A broker that was lost has not got the report. */
+	if (!event && following->state == READER_SETTLES && message.kind != FOLLOW_LOST)
+		return EVENT_REPORTED;
+	if (!event)
+		event = take(following, &message);
+	following->heard_ms = fleet_now_ms(); /* applying took its time */
+	return event >= 0 || event == -ENOMEM ? event :
+	       event == -EPROTO               ? EVENT_NONSENSE :
+	       event == -ECONNRESET           ? EVENT_ENDED :
+						EVENT_HANGS;
+}
+
+/* Waits for a second at most. An event; -errno. */
+static int next_event(struct following *following, const struct signals *signals)
 {
 	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN },
 				  { .fd = following->reader.fd, .events = POLLIN } };
-	const __s64 left_ms = following->start_ms - fleet_now_ms();
-	struct follow_message message;
-	int error = 0;
+	const bool is_paused = following->state == READER_PAUSES;
+	const __s64 left_ms = is_paused ? following->start_ms - fleet_now_ms() : WAIT_MS;
 
-	if (poll(files, 2,
-		 following->reader.pid || left_ms > 1000 ? 1000 :
-		 left_ms > 0                             ? left_ms :
-							   0) < 0 &&
-	    errno != EINTR)
-		return reason_set(reason, -errno, "cannot wait: %s", strerror(errno));
-	following->is_done |= files[0].revents != 0;
-	if (following->is_done)
-		return 0;
+	if (poll(files, 2, left_ms < 0 ? 0 : left_ms < WAIT_MS ? left_ms : WAIT_MS) < 0 && errno != EINTR)
+		return -errno;
 	service_notify("WATCHDOG=1");
-	if (!following->reader.pid)
-		return fleet_now_ms() < following->start_ms ? 0 : start_reader(following, reason);
-	if (files[1].revents) {
-		error = follow_receive(following->reader.fd, &message, following->text,
-				       clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS);
-		/* The report is sent, unless the broker was lost: then the next connection settles it again. */
-		following->is_done = following->is_settled && !error && message.kind != FOLLOW_LOST;
-		if (following->is_done)
-			return 0;
-		if (!error)
-			error = take(following, &message);
-		following->heard_ms = fleet_now_ms(); /* applying took its time */
+	if (files[0].revents)
+		return EVENT_SIGNAL;
+	if (files[1].revents)
+		return hear(following);
+	if (is_paused)
+		return fleet_now_ms() >= following->start_ms ? EVENT_DUE : EVENT_NONE;
+	return fleet_now_ms() - following->heard_ms >= SILENT_MS ? EVENT_HANGS : EVENT_NONE;
+}
+
+/* Goes from state to state by the next event. */
+static int step(struct following *following, const struct signals *signals, struct reason *reason)
+{
+	const enum reader_state before = following->state;
+	const int event = next_event(following, signals);
+	const __s64 now_ms = fleet_now_ms();
+
+	if (event < 0)
+		return reason_set(reason, event, "cannot go on: %s", strerror(-event));
+	following->state = events[event].next[before];
+	if (before >= READER_FOLLOWS && following->state < READER_FOLLOWS)
+		following->alone_ms = now_ms;
+	if (before == READER_PAUSES && following->state == READER_CONNECTS)
+		return start_reader(following, reason);
+	if (before != READER_PAUSES && following->state == READER_PAUSES) {
+		unprivileged_stop(&following->reader);
+		following->start_ms = now_ms + RESTART_MIN_MS;
 	}
-	if (following->follow->is_once && !following->is_connected && fleet_now_ms() - following->started_ms >= ONCE_MS)
-		return reason_set(reason, -ETIMEDOUT, "%s", *following->said ? following->said : "no broker answers");
-	if (!error && !following->must_restart && fleet_now_ms() - following->heard_ms < SILENT_MS)
-		return 0;
-	if (error == -ENOMEM)
-		return reason_set(reason, error, "not enough memory");
-	following->start_ms = fleet_now_ms() + RESTART_MIN_MS;
-	if (!following->must_restart) {
-		say(following, error == -EPROTO     ? "the reader sent nonsense; starts another one" :
-			       error == -ECONNRESET ? "the reader has ended; starts another one" :
-						      "the reader hangs; starts another one");
+	if (events[event].failure) {
+		say(following, events[event].failure);
 		following->restart_ms = pause_longer(following->restart_ms, RESTART_MIN_MS, RESTART_MAX_MS);
-		following->start_ms = fleet_now_ms() + following->restart_ms;
+		following->start_ms = now_ms + following->restart_ms;
 	}
-	following->must_restart = false;
-	unprivileged_stop(&following->reader);
+	if (following->follow->is_once && following->state < READER_FOLLOWS && now_ms - following->alone_ms >= ONCE_MS)
+		return reason_set(reason, -ETIMEDOUT, "%s", *following->said ? following->said : "no broker answers");
 	return 0;
 }
 
@@ -524,9 +578,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 
 	if (!following)
 		return reason_set(reason, -ENOMEM, "not enough memory");
-	*following = (struct following){
-		.follow = follow, .reader = { .fd = -1 }, .stop_error = -EBADE, .started_ms = fleet_now_ms()
-	};
+	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .alone_ms = fleet_now_ms() };
 	following->apply.options = following->start.options = options;
 	following->apply.fleet = following->start.fleet = follow->name;
 	following->apply.state = follow->state;
@@ -548,12 +600,10 @@ int follow_run(const struct follow *follow, struct reason *reason)
 		error = apply_open(&following->apply, reason);
 	if (!error && signals_take(&signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");
-	if (!error)
-		error = start_reader(following, reason);
-	while (!error && !following->is_done)
+	while (!error && following->state != READER_DONE)
 		error = step(following, &signals, reason);
 	unprivileged_stop(&following->reader);
-	if (!error && follow->is_once && following->is_stopped) {
+	if (!error && follow->is_once && following->stop_error) {
 		*reason = following->stop_reason;
 		error = following->stop_error;
 	}
