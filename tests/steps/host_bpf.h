@@ -58,20 +58,10 @@ extern struct host_object host_xdp, host_tc;
 
 #ifdef ON_HOST /* in a file with a program */
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#pragma GCC diagnostic ignored "-Wunused-function"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#pragma GCC diagnostic ignored "-Wstrict-aliasing"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include "steps/as_bpf.h"
 
-#define __BPF_HELPERS__
-#define SEC(name)
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) __typeof__(value) *name
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
 
 static struct host_object *const host_object;
 
@@ -90,11 +80,6 @@ static inline __u64 bpf_jiffies64(void)
 	return host_frame.jiffies;
 }
 
-static inline __u64 bpf_ktime_get_ns(void)
-{
-	return host_frame.jiffies * 4000000;
-}
-
 static inline long host_load(__u32 offset, void *to, __u32 bytes)
 {
 	if (offset > host_frame.bytes || bytes > host_frame.bytes - offset)
@@ -109,15 +94,6 @@ static inline long host_load(__u32 offset, void *to, __u32 bytes)
 #define bpf_skb_load_bytes_relative(skb, offset, to, bytes, start) ((void)(skb), host_load((offset) + 14, to, bytes))
 #define bpf_skb_pull_data(skb, bytes) ((void)(skb), 0L)
 
-static __always_inline long host_loop(__u32 turns, long (*turn)(__u32, void *), void *context)
-{
-	for (__u32 i = 0; i < turns; i++)
-		if (turn(i, context))
-			return i + 1;
-	return turns;
-}
-#define bpf_loop(turns, turn, context, flags) host_loop(turns, (long (*)(__u32, void *))(turn), context)
-
 static inline struct bpf_sock *bpf_sk_lookup_udp(void *ctx, struct bpf_sock_tuple *tuple, __u32 bytes, __u64 netns,
 						 __u64 flags)
 {
@@ -125,7 +101,6 @@ static inline struct bpf_sock *bpf_sk_lookup_udp(void *ctx, struct bpf_sock_tupl
 	host_world.asked_bytes = bytes;
 	return host_world.socket.state ? &host_world.socket : NULL;
 }
-#define bpf_sk_release(socket) ((void)(socket))
 
 #define bpf_ringbuf_reserve(ring, bytes, flags) (host_world.ring_is_full ? NULL : (void *)&host_world.sample)
 #define bpf_ringbuf_submit(sample, flags) ((void)(sample), host_world.samples++)

@@ -48,29 +48,13 @@ static struct abi_rate_credit path_credits[PATH_FILTERS][ABI_RATES];
 static struct abi_counter path_counters[ABI_COUNTERS];
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#pragma GCC diagnostic ignored "-Wunused-function"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#pragma GCC diagnostic ignored "-Wstrict-aliasing"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include "steps/as_bpf.h"
 
 /* ---- helpers of the kernel ---- */
-
-#define __BPF_HELPERS__
-#define SEC(name)
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
 
 static inline __u64 bpf_jiffies64(void)
 {
 	return path_jiffies;
-}
-
-static inline __u64 bpf_ktime_get_ns(void)
-{
-	return path_jiffies * 4000000;
 }
 
 static inline long bpf_xdp_load_bytes(const struct xdp_md *frame, __u32 offset, void *to, __u32 bytes)
@@ -88,18 +72,8 @@ static inline __u64 bpf_xdp_get_buff_len(const struct xdp_md *frame)
 	return frame->data_end - frame->data;
 }
 
-static __always_inline long path_loop(__u32 turns, long (*turn)(__u32, void *), void *context)
-{
-	for (__u32 i = 0; i < turns; i++)
-		if (turn(i, context))
-			return i + 1;
-	return turns;
-}
-#define bpf_loop(turns, turn, context, flags) path_loop(turns, (long (*)(__u32, void *))(turn), context)
-
 /* No socket waits for a datagram. */
 #define bpf_sk_lookup_udp(ctx, tuple, bytes, netns, flags) ((struct bpf_sock *)NULL)
-#define bpf_sk_release(socket) ((void)(socket))
 
 /* Nobody listens to samples. */
 #define bpf_ringbuf_reserve(ring, bytes, flags) NULL
