@@ -31,11 +31,13 @@ struct shape_match {
 static __always_inline __u32 read_hint(const struct abi_table *table, const struct abi_shape_list *list,
 				       enum flow_family family, const struct flow_key *flow)
 {
+	const __u32 reads_hints = READ_ONCE(list->reads_hints);
+	const __u32 after = lookup_after(reads_hints); /* a list does not meet a shortcut that ended before it came */
 	const __u8 *hint;
 
-	if (!READ_ONCE(list->reads_hints))
+	if (!reads_hints)
 		return ABI_HINT_ALL;
-	hint = maps_hint(READ_ONCE(table->first_hint[family]) +
+	hint = maps_hint(READ_ONCE(table->first_hint[family]) + after +
 			 hint_index(family, hint_head(family, flow), READ_ONCE(table->hint_shift)));
 	return hint ? READ_ONCE(*hint) : ABI_HINT_ALL;
 }

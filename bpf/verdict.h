@@ -71,15 +71,15 @@ static __always_inline struct shape_match verdict_outcome(packet_context *ctx, c
  * A filter is at rest if it was never set up, is in a panic, or was not confirmed in time. It then passes every packet.
  * Returns the outcome that all packets get then, and OUTCOMES if the filter is not at rest.
  */
-RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config)
+RARE_FUNCTION __u32 verdict_at_rest(const struct abi_config *config, __u32 run)
 {
-	__u32 run = config ? READ_ONCE(config->run) : 0;
+	const struct abi_config *after = (const void *)config + lookup_after(run);
 
-	if (!(run & ABI_RUN_SET_UP))
+	if (!config || !(run & ABI_RUN_SET_UP))
 		return OUTCOME_NOT_SET_UP;
 	if (run & ABI_RUN_PANIC)
 		return OUTCOME_PANIC;
-	if (run & ABI_RUN_UNCONFIRMED && maps_tick() >= READ_ONCE(config->confirm_by))
+	if (run & ABI_RUN_UNCONFIRMED && maps_tick() >= READ_ONCE(after->confirm_by))
 		return OUTCOME_UNCONFIRMED;
 	return OUTCOMES;
 }
@@ -125,15 +125,19 @@ static __always_inline struct verdict verdict_of(packet_context *ctx, const void
 	const struct abi_config *config = maps_config();
 	struct shape_match match = { OUTCOME_NOT_SET_UP, LOOKUP_NO_SLOT };
 	const struct abi_table *table;
+	__u32 run;
+	__u64 after;
 
 	if (!config)
 		return verdict_pass(match);
-	if (READ_ONCE(config->run) != ABI_RUN_SET_UP) {
-		match.outcome = (enum abi_outcome)verdict_at_rest(config);
+	run = READ_ONCE(config->run);
+	after = lookup_after(run); /* the rules are read after the filter is set up, or an unconfirmed change undone */
+	if (run != ABI_RUN_SET_UP) {
+		match.outcome = (enum abi_outcome)verdict_at_rest(config, run);
 		if (match.outcome != OUTCOMES)
 			return verdict_pass(match);
 	}
-	table = abi_active(config);
+	table = abi_active((const void *)config + after);
 	match = verdict_outcome(ctx, config, table, data, end, kind);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return verdict_drop(config, match);

@@ -14,23 +14,39 @@ import sys
 
 # Loads of a kind are found by the map that they read, or by a part of their source line. The second load of the
 # sequence, "again", is what a program compares with the first.
-OF_MAPS = {"xc_buckets": "bucket", "xc_records": "record"}
+OF_MAPS = {"xc_buckets": "bucket", "xc_records": "record", "xc_hints": "hint"}
 OF_LINES = {
+    "run": "run = READ_ONCE(config->run);",
+    "deadline": "READ_ONCE(after->confirm_by)",
     "active": "READ_ONCE(config->active) % ABI_TABLES",
     "flip": "shapes_active[family]) & 1",
+    "reads": "reads_hints = READ_ONCE(list->",
     "shapes": "READ_ONCE(list->",
     "sequence": "view->sequence = READ_ONCE(table->sequence)",
+    "place": "seen = READ_ONCE(line->hash[place])",
+    "number": "READ_ONCE(after->number[place])",
+    "same": "READ_ONCE(after->hash[place])",
 }
 # On which loads before them on the same path they must depend.
 NEEDS = {
+    "deadline": ["run"],
+    "active": ["run"],
     "flip": ["active"],
+    "reads": ["flip"],
     "shapes": ["flip"],
+    "hint": ["reads"],
     "sequence": ["active"],
     "bucket": ["sequence"],
     "record": ["bucket"],
     "again": ["bucket", "record"],
+    "place": ["active"],
+    "number": ["place"],
+    "same": ["number"],
 }
-OF_ONE_TRY = ("sequence", "bucket", "record")  # a try starts with its first load of the sequence
+# A try starts with its first load of the sequence; a place of a rate, with that of its hash.
+ARGUMENTS = {"verdict_at_rest": (2, "run")}  # the register of what a caller has loaded
+OF_ONE_TRY = {"sequence": ("sequence", "bucket", "record"), "place": ("place", "number")}
+LATER_NEED = {need for needs in NEEDS.values() for need in needs}
 
 LD, LDX, ST, STX, ALU, JMP, JMP32, ALU64 = range(8)
 SIZES = {0x00: 4, 0x08: 2, 0x10: 1, 0x18: 8}
@@ -159,9 +175,14 @@ class Check:
     ("element", name of the map), a pointer; ("load", instruction), exactly what that load gave; ("constant", number).
     """
 
-    def __init__(self, code, maps, lines):
+    def __init__(self, code, maps, lines, name):
         self.code, self.maps, self.lines = list(code), maps, lines
         self.kinds = {}  # of the loads found
+        self.start, self.given = State(), NOTHING
+        if name in ARGUMENTS:
+            register, self.kinds[-1] = ARGUMENTS[name]
+            self.given = frozenset({-1})
+            self.start.set(register, self.given)
         self.missing = set()
         self.meetings = {at + 1 + (row[4] if row[0] & 7 == JMP32 and row[0] >> 4 == JA else row[3])
                          for at, row in enumerate(self.code)
@@ -170,7 +191,7 @@ class Check:
     def run(self):
         # A state for each place where paths meet and each set of loads done, so that a load needs only what its path
         # has loaded.
-        states, queue, queued = {(0, NOTHING): State()}, [(0, 0, NOTHING)], {(0, NOTHING)}
+        states, queue, queued = {(0, self.given): self.start}, [(0, 0, self.given)], {(0, self.given)}
         while queue:
             at, _, loaded = heapq.heappop(queue)
             queued.remove((at, loaded))
@@ -206,8 +227,8 @@ class Check:
     def load(self, at, state, loaded, dst, src):
         depends, pointer = state.get(src)
         kind = self.kind_of(at, pointer)
-        if kind == "sequence":
-            old = frozenset(load for load in loaded if self.kinds[load] in OF_ONE_TRY)
+        if kind in OF_ONE_TRY:
+            old = frozenset(load for load in loaded if self.kinds[load] in OF_ONE_TRY[kind])
             state.forget(old)
             loaded, depends = loaded - old, depends - old
         if kind in NEEDS and kind != "record":
@@ -215,7 +236,7 @@ class Check:
         elif kind:
             self.kinds[at] = kind
         state.set(dst, depends | {at} if kind else depends, ("load", at))
-        return loaded | {at} if kind in ("active", "flip", "sequence", "bucket") else loaded
+        return loaded | {at} if kind in LATER_NEED - {"record"} else loaded
 
     def use(self, loaded, *values):
         """An instruction computes with the values. Returns the loads done: a record that is never used is none."""
@@ -314,7 +335,7 @@ def main():
     found, missing = dict.fromkeys([*OF_LINES, *OF_MAPS.values(), "again"], 0), 0
     for name, section, first, count in binary.functions():
         check = Check(binary.instructions(section, first, count), binary.maps(section, first, count),
-                      lines_of(rows.get(section[0], []), first, count))
+                      lines_of(rows.get(section[0], []), first, count), name)
         check.run()
         for kind in check.kinds.values():
             found[kind] += 1

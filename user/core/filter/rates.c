@@ -104,11 +104,14 @@ static __u16 *number_at(const struct sync *sync, unsigned int at)
 	return &sync->lines[at / ABI_RATE_PLACES].number[at % ABI_RATE_PLACES];
 }
 
-/* A free place (hash 0) keeps its number: a packet that has read the hash still pays from the meter of its key. */
+/*
+ * A free place (hash 0) keeps its number: a packet that has read the hash still pays from the meter of its key. A number comes
+ * after the hash before it is gone, and after its meter is filled.
+ */
 static void set_place(const struct sync *sync, unsigned int at, __u64 hash, unsigned int number)
 {
 	if (hash)
-		__atomic_store_n(number_at(sync, at), number, __ATOMIC_RELAXED);
+		__atomic_store_n(number_at(sync, at), number, __ATOMIC_RELEASE);
 	__atomic_store_n(hash_at(sync, at), hash, __ATOMIC_RELEASE);
 }
 
@@ -222,7 +225,7 @@ static struct wanted_place *wanted_at(struct sync *sync, unsigned int at)
 
 static void lead_to(const struct sync *sync, unsigned int at, unsigned int number, struct wanted_place *wanted)
 {
-	__atomic_store_n(number_at(sync, at), number % ABI_RATES | wanted->shared, __ATOMIC_RELAXED);
+	__atomic_store_n(number_at(sync, at), number % ABI_RATES | wanted->shared, __ATOMIC_RELEASE);
 	wanted->has_place = true;
 }
 
