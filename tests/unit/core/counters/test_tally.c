@@ -117,4 +117,17 @@ TEST(test_other_maps)
 	tally_close(&before);
 }
 
+TEST(test_verdicts_of_outcomes)
+{
+	static const bool can[OUTCOMES][VERDICTS] = { [0 ... OUTCOME_POLICIES - 1] = { true, true, true },
+						      [OUTCOME_PASS_RULE] = { true, false, false },
+						      [OUTCOME_DROP_RULE] = { false, true, true },
+						      [OUTCOME_MONITOR_RULE] = { false, false, true },
+						      [OUTCOME_MONITOR_RULE + 1 ... OUTCOMES - 1] = { true, false,
+												      false } };
+
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+		assert_int_equal(outcome_can_have(i / VERDICTS, i % VERDICTS), can[i / VERDICTS][i % VERDICTS]);
+}
+
 TEST_MAIN(NULL, NULL)

@@ -393,7 +393,8 @@ HOST_TEST(test_gateways_of_nexthop_objects)
 		write_file("/proc/sys/net/ipv4/nexthop_compat_mode", compat ? "1" : "0");
 		fault.asked = 0;
 		assert_int_equal(guard_open(&guard, NULL, &(struct reason){}), 0);
-		assert_int_equal(fault.asked, 2 * 2 + 5 + 2); /* by which routes it sends; all objects; members of a group */
+		assert_int_equal(fault.asked,
+				 2 * 2 + 5 + 2); /* by which routes it sends; all objects; members of a group */
 		guard_close(&guard);
 		guard = open_guard();
 		for (size_t i = 0; i < COUNT(gateways); i++) {
@@ -828,11 +829,11 @@ HOST_TEST(test_destinations_elsewhere)
 		const char *rule;
 		bool is_elsewhere;
 	} rows[] = {
-		{ "dst 203.0.113.7", true },   { "dst 203.0.113.0/24", true }, { "dst 192.0.2.77", true },
-		{ "dst 10.0.0.1", true },      { "dst 192.0.2.1", false },     { "dst 192.0.2.0/30", false },
-		{ "dst 192.0.2.255", false },  { "dst 239.1.2.3", false },     { "dst 127.0.0.9", false },
-		{ "src 203.0.113.7", false },  { "proto tcp", false },	 { "dst 2001:db8::1", false },
-		{ "dst 2001:db8::2", true },   { "dst 2001:db8::/32", false }, { "dst ff02::1", false },
+		{ "dst 203.0.113.7", true },     { "dst 203.0.113.0/24", true }, { "dst 192.0.2.77", true },
+		{ "dst 10.0.0.1", true },        { "dst 192.0.2.1", false },     { "dst 192.0.2.0/30", false },
+		{ "dst 192.0.2.255", false },    { "dst 239.1.2.3", false },     { "dst 127.0.0.9", false },
+		{ "src 203.0.113.7", false },    { "proto tcp", false },         { "dst 2001:db8::1", false },
+		{ "dst 2001:db8::2", true },     { "dst 2001:db8::/32", false }, { "dst ff02::1", false },
 		{ "dst 2001:db8:1::/48", true },
 	};
 	enum { HOST, ROUTER_4, ROUTER_6, BRIDGE, KINDS };
@@ -852,7 +853,8 @@ HOST_TEST(test_destinations_elsewhere)
 			struct rule rule;
 
 			assert_int_equal(rule_parse(rows[i].rule, &rule, &(struct reason){}), 0);
-			if (guard_is_elsewhere(&rule) != (rows[i].is_elsewhere && kind != (is_ipv6 ? ROUTER_6 : ROUTER_4) && !sees_bridges))
+			if (guard_is_elsewhere(&rule) !=
+			    (rows[i].is_elsewhere && kind != (is_ipv6 ? ROUTER_6 : ROUTER_4) && !sees_bridges))
 				fail_msg("%s, kind %d", rows[i].rule, kind);
 		}
 	}

@@ -169,6 +169,46 @@ TIME_TEST(test_feeds_are_undone)
 	assert_string_equal(feed_of(f, "c").why, "503");
 }
 
+TIME_TEST(test_feeds_of_all_lists)
+{
+	const struct store_feed feed = { .tried_s = 1 }, damaged = { .tried_s = 1, .why = "\n" };
+	struct store_lists lists;
+	struct store_feeds feeds;
+	unsigned int b;
+
+	begin(f);
+	open_list(f, "a");
+	b = open_list(f, "b");
+	end(f);
+	lists = lists_of(f);
+	for (int fed = 0; fed < 3; fed++) {
+		begin(f);
+		if (fed)
+			assert_int_equal(store_feed_put(f->store, "b", fed == 1 ? &feed : &damaged), 0);
+		end(f);
+		assert_int_equal(store_feeds(f->store, &lists, &feeds), 0);
+		assert_int_equal(feeds.is_any, fed == 1);
+		assert_int_equal(feeds.feed[b].tried_s, fed == 1);
+	}
+}
+
+/* A time far ahead is from a wrong clock: the source counts as silent. */
+TEST(test_silent_sources)
+{
+	const struct {
+		__s64 stale_s, imported_s, fetched_s, least_s, most_s;
+	} rows[] = { { 0, 1000, 0, 0, 0 },        { 100, 50, 0, 0, 0 },    { 100, 500, 150, 150, 160 },
+		     { 100, 150, 500, 150, 160 }, { 100, -50, 500, 0, 0 }, { 100, -500, 500, 101, 101 } };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct store_list list = { .stale_s = rows[i].stale_s,
+						 .imported_s = time(NULL) - rows[i].imported_s };
+		const struct store_feed feed = { .fetched_s = rows[i].fetched_s ? time(NULL) - rows[i].fetched_s : 0 };
+
+		assert_in_range(store_list_silent_s(&list, &feed), rows[i].least_s, rows[i].most_s);
+	}
+}
+
 /* An import of an equal list changes no rules: no table is filled again for it. */
 TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 {
@@ -183,6 +223,8 @@ TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 
 TIME_TEST(test_there_can_be_63_lists)
 {
+	enum store_added added;
+	struct rule whole;
 	unsigned int number;
 	char name[16];
 
@@ -197,6 +239,12 @@ TIME_TEST(test_there_can_be_63_lists)
 	is_of(f, "192.0.2.1", ~HAND, 0);
 	begin(f);
 	assert_int_equal(put(f, "192.0.2.1"), STORE_NEW_OWNER);
+	end(f);
+	is_of(f, "192.0.2.1", ~0ULL, 0);
+	whole = get(f, "192.0.2.1");
+	begin(f);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(store_put_back(f->store, &whole, &added), 0);
 	end(f);
 	is_of(f, "192.0.2.1", ~0ULL, 0);
 }
