@@ -194,11 +194,15 @@ static void ask_filter(const struct kernel_filter *filter)
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 		const double probes = query_mean_probes(filter, family);
-		const double one = table_false_positive_rate(filter->options.format, fill) /
+		const double own = abi_active(filter->config)->used / (double)table_slots_of(filter_geometry(filter));
+		const double one = table_false_positive_rate(filter->options.format, own) /
 				   (filter->options.is_exact ? 1ULL << HASH_TAG_BITS : 1);
+		bool is_exact = true;
 
+		for (size_t i = 0; i < list->count; i++)
+			is_exact &= !!(rule_shape_of_compiled(abi_shape_at(list, i), family).fields & RULE_ADDRESSES);
 		assert_true(list->reads_hints ? probes < list->count : probes == list->count);
-		assert_true(query_false_positive_rate(filter, family) == probes * one);
+		assert_true(query_false_positive_rate(filter, family) == (is_exact ? 0 : probes * one));
 	}
 }
 
