@@ -11,7 +11,7 @@
 #include "base/advice.h"
 #include "base/clock.h"
 
-#define BLOCKED_REPORTED_MAX 8
+#define BLOCKED_COUNTED_MAX 64
 
 void command_report_undone(struct session *session)
 {
@@ -279,38 +279,43 @@ void command_fit_mtu(struct session *session)
 	}
 }
 
+/* One line: the first flow, how many others there are, and what keeps all. */
 int command_report_blocked(const struct session *session, const char *state, struct reason *reason)
 {
-	const char *reported[BLOCKED_REPORTED_MAX], *const option = session_name_option(session->name);
-	size_t count = 0;
+	char blocker[RULE_TEXT_BYTES], commands[GUARD_ADVICE_BYTES], time[RULE_TIME_BYTES], more[64] = "";
+	const char *what[BLOCKED_COUNTED_MAX];
+	struct query_block first = {}, block;
+	struct guard_advice advice = {};
 	struct guard guard;
+	size_t count = 0;
 	int error = guard_open(&guard, state, reason);
 
 	if (*guard.missing.text)
 		output_note("%s", guard.missing.text);
-	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
-		const struct guard_flow *flow = &guard.flows[i];
-		char blocker_text[RULE_TEXT_BYTES], commands[GUARD_ADVICE_BYTES];
-		char time[RULE_TIME_BYTES];
-		struct guard_advice advice = {};
-		bool is_reported = false;
-		struct query_block block;
+	for (size_t i = 0; i < guard.count && count < BLOCKED_COUNTED_MAX && !error; i++) {
+		bool is_counted = false;
 
-		for (size_t k = 0; k < count; k++)
-			is_reported |= !strcmp(reported[k], flow->what);
-		error = store_unread_reason(query_blocks(session->store, &flow->flow, false, &block), reason);
-		if (error)
-			break;
-		if (block.by == QUERY_NOTHING || is_reported)
+		error = store_unread_reason(query_blocks(session->store, &guard.flows[i].flow, false, &block), reason);
+		if (error || block.by == QUERY_NOTHING)
 			continue;
-		reported[count++] = flow->what;
-		guard_advise(&advice, flow);
-		output_note("%s blocks %s%s%s; to keep it: %s",
-			    block.by == QUERY_RULE ? rule_format(&block.rule, blocker_text) : "the policy no-rule drop",
-			    flow->what, block.in_ms ? " when the pass rule for it ends, in " : "",
-			    block.in_ms ? rule_time_format(block.in_ms, time) : "",
-			    guard_advice_text(&advice, option, commands));
+		guard_advise(&advice, &guard.flows[i]);
+		for (size_t k = 0; k < count; k++)
+			is_counted |= !strcmp(what[k], guard.flows[i].what);
+		if (is_counted)
+			continue;
+		if (!count)
+			first = block;
+		what[count++] = guard.flows[i].what;
 	}
+	if (count > 1)
+		snprintf(more, sizeof(more), "; %s%zu more that this host needs %s blocked",
+			 count == BLOCKED_COUNTED_MAX ? "at least " : "", count - 1, count == 2 ? "is" : "are");
+	if (count)
+		output_note("%s blocks %s%s%s%s; to keep %s: %s",
+			    first.by == QUERY_RULE ? rule_format(&first.rule, blocker) : "the policy no-rule drop",
+			    *what, first.in_ms ? " when the pass rule for it ends, in " : "",
+			    first.in_ms ? rule_time_format(first.in_ms, time) : "", more, count > 1 ? "them" : "it",
+			    guard_advice_text(&advice, session_name_option(session->name), commands));
 	guard_close(&guard);
 	return error;
 }

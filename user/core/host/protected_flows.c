@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LET_IN_BYTES 160        /* the longest command of ADVICE_LET_IN */
 #define ADDRESSES_PAIRED_MAX 64 /* each peer is paired with at most so many addresses of this host */
 
 /* ---- flows ---- */
@@ -98,13 +99,17 @@ void guard_advise(struct guard_advice *advice, const struct guard_flow *flow)
 const char *guard_advice_text(const struct guard_advice *advice, const char *option, char text[GUARD_ADVICE_BYTES])
 {
 	struct rule own;
-	char rule[RULE_TEXT_BYTES];
+	char rule[RULE_TEXT_BYTES], pass[RULE_TEXT_BYTES + 128];
 	bool lets_in = false;
 
 	*text = '\0';
 	for (size_t i = 0; i < advice->count; i++) {
-		text_append(text, GUARD_ADVICE_BYTES, "%s" ADVICE_PASS, i ? " && " : "", option,
-			    rule_format(&advice->keeper[i], rule));
+		snprintf(pass, sizeof(pass), "%s" ADVICE_PASS, i ? " && " : "", option,
+			 rule_format(&advice->keeper[i], rule));
+		/* A command that is cut could pass more: `src 192.0.2.5` for 192.0.2.53. */
+		if (strlen(text) + strlen(pass) + LET_IN_BYTES > GUARD_ADVICE_BYTES)
+			break;
+		text_append(text, GUARD_ADVICE_BYTES, "%s", pass);
 		lets_in |= guard_lets_in(&advice->keeper[i]);
 	}
 	if (advice->own && !lets_in) {
