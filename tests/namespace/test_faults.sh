@@ -164,6 +164,16 @@ test_read_only_root() {
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	assert_status 0 xc up "$STATE/conf"
 	assert_shows '^running filter: agrees$' xc test 192.0.2.66
+	assert_notes 'until you make it writable, commands change, confirm and undo no rules' xc status
+	# An interface that comes later.
+	assert_status 0 xc unload vrx
+	printf '[filter]\ninterfaces = vrx vlate\nwait = 1m\nmonitor-only = yes\n' >"$STATE/conf"
+	in_rx sh -c 'sleep 1; ip link add vlate type veth peer name vlate2' &
+	assert_status 0 xc up "$STATE/conf"
+	assert_output '^ +vlate +native +loaded$'
+	assert_shows '^effect: +MONITOR-ONLY' xc status
+	assert_status 0 xc unload vrx
+	assert_status 0 xc unload vlate
 	refused 3 'store .*: Read-only file system' xc --state "$STATE/store/none" load vtx
 	mount -o remount,bind,rw "$STATE/store"
 	assert_status 0 xc del 192.0.2.66
@@ -182,6 +192,15 @@ test_read_only_disk() {
 	assert_status 0 xc panic off
 	mount -o remount,bind,rw "$STATE/store"
 	all_is_well
+	# A trial ends there, too, and what it has stored ends when that can be written.
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx --monitor-only --confirm 2s
+	mount -o remount,bind,ro "$STATE/store"
+	wait_for 'the end of the trial' eval '[ -z "$(program_id vrx)" ]'
+	mount -o remount,bind,rw "$STATE/store"
+	wait_for 'the end of the watchdog' eval '[ -z "$(watchdogs)" ]'
+	assert_status 0 xc load vrx
+	assert_shows '^effect: +filters$' xc status
 }
 
 # damage BYTES: cuts the store's file to so many.

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/internal.h"
 #include "config/config.h"
@@ -392,6 +393,10 @@ static enum command_status run_status(const struct invocation *invocation)
 
 	if (!error && store) {
 		session_state_dir(invocation->state, invocation->name, stored.dir, sizeof(stored.dir));
+		if (access(stored.dir, W_OK) && errno == EROFS)
+			output_note(
+				"the store is on a read-only file system: until you make it writable, commands change, "
+				"confirm and undo no rules");
 		stored.home = store_home(store);
 		error = store_in_force(store, &stored.info, &stored.lists);
 		if (!error)

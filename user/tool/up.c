@@ -23,6 +23,7 @@ struct up {
 	struct session session;
 	bool is_last;               /* the last pass: missing interfaces are an error */
 	bool is_again;              /* a second pass, for interfaces that were missing in the first */
+	bool is_kept;               /* its session is still that of the first */
 	json_t *interfaces, *lists; /* the answer: what became of each */
 	size_t renewed, lists_before;
 	bool is_changed;
@@ -187,6 +188,15 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	}
 }
 
+static void bring_interfaces(struct up *up)
+{
+	command_fit_mtu(&up->session);
+	for (size_t i = 0; i < up->config->interfaces_count; i++)
+		bring_interface(up, up->config->interfaces[i]);
+	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)
+		leave_others(up, &up->session.filters[i].kernel);
+}
+
 /* Everything except the lists. -errno: nothing could be done. */
 static int bring_all(struct up *up, struct reason *reason)
 {
@@ -230,13 +240,14 @@ static int bring_all(struct up *up, struct reason *reason)
 	up->renewed += renewed;
 	if (error)
 		note_failure(up, command_fail_because(error, reason));
-	command_fit_mtu(&up->session);
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		bring_interface(up, config->interfaces[i]);
-	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)
-		leave_others(up, &up->session.filters[i].kernel);
+	bring_interfaces(up);
 	command_report_rebuilds(&up->session);
-	session_close(&up->session);
+	/* Of a read-only store: no second session may open the copy beside its filter, which has all but the late interfaces. */
+	up->is_kept = store_is_copy(up->session.store) && up->session.filters_count && !up->is_last;
+	if (up->is_kept)
+		session_unlock(&up->session);
+	else
+		session_close(&up->session);
 	if (is_first && up->watchdog.pending_id && (error = watchdog_start(&up->watchdog, reason)))
 		note_failure(up, command_fail_because(error, reason));
 	return 0;
@@ -353,7 +364,11 @@ static int bring_up(struct up *up, struct reason *reason)
 	     waited_ms += LOOK_MS)
 		clock_pause(LOOK_MS);
 	up->is_last = up->is_again = true;
-	return bring_all(up, reason);
+	if (!up->is_kept)
+		return bring_all(up, reason);
+	json_array_clear(up->interfaces);
+	bring_interfaces(up);
+	return 0;
 }
 
 /* ---- --dry-run ---- */
@@ -434,6 +449,7 @@ static enum command_status run_up(const struct invocation *invocation)
 		if (!output_flush())
 			command_watch(invocation->name);
 	}
+	session_close(&up.session);
 	json_decref(up.interfaces);
 	json_decref(up.lists);
 	config_close(config);

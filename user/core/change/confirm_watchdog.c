@@ -68,7 +68,7 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
  * Takes the filter off where the load put it. Where it ran before, it continues. If it ran nowhere else, it stays as it
  * is: on an interface that has moved to another network namespace it must keep passing everything.
  */
-static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
+static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter, bool may_continue)
 {
 	bool continues = false;
 	struct reason ignored;
@@ -87,7 +87,7 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 			error = kernel_detach_direction(filter, attachment, &ignored);
 		continues |= !is_new;
 	}
-	if (!error && continues)
+	if (!error && continues && may_continue)
 		__atomic_fetch_and(&filter->config->run, ~ABI_RUN_UNCONFIRMED, __ATOMIC_RELEASE);
 	return error;
 }
@@ -95,37 +95,41 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 /* Takes the filters off with the writer's lock if it can get it, so that no `confirm` is half done. */
 static int undo_load(const struct watchdog *watchdog)
 {
+	static bool is_off; /* an earlier try took the filters off, but could not write */
 	struct kernel_filter *filters = NULL;
-	bool is_waiting = false;
 	struct session session;
 	struct reason ignored;
+	bool is_waiting, is_read_only;
 	struct store *store;
 	size_t count = 0;
 	int error = 0;
 
 	/*
 	 * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says
-	 * that nobody has confirmed.
+	 * that nobody has confirmed. On a read-only file system it cannot end: a filter that continues passes everything till then.
 	 */
 	if (watchdog->sets_monitor_only) {
 		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
+		is_waiting = is_off && !error && !session.filters_count;
 		for (size_t i = 0; i < session.filters_count && !error; i++)
 			is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
 		if (is_waiting)
 			error = change_set_monitor_only(&session, false, &ignored);
 		session_close(&session);
 	}
-	if (error)
+	is_read_only = error == -EROFS;
+	if (error && !is_read_only)
 		return error;
 	open_store(watchdog, STORE_WRITE, &store);
 	error = kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
 				    &filters, &count, &ignored);
 	for (size_t i = 0; i < count && !error; i++)
 		if (is_mine(watchdog, &filters[i]))
-			error = take_off(watchdog, &filters[i]);
+			error = take_off(watchdog, &filters[i], !is_read_only);
 	kernel_filters_free(filters, count);
 	store_close(store);
-	return error;
+	is_off |= is_read_only && !error;
+	return error || !is_read_only ? error : -EROFS;
 }
 
 /* ---- waiting ---- */
