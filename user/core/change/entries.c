@@ -42,8 +42,8 @@ static bool must_grow(const struct session *session, const struct filter *filter
 bool change_is_full(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (must_grow(session, &session->filters[i], (struct filter_parts){ 1, 0 }) ||
-		    must_grow(session, &session->filters[i], (struct filter_parts){ 0, 1 }))
+		if (must_grow(session, &session->filters[i], (struct filter_parts){ .records = 1 }) ||
+		    must_grow(session, &session->filters[i], (struct filter_parts){ .addresses = 1 }))
 			return true;
 	return false;
 }
@@ -51,7 +51,7 @@ bool change_is_full(const struct session *session)
 int entries_hold(struct session *session, const struct rule_key *key, __s64 timeout_ms, struct reason *reason)
 {
 	const bool is_address = filter_is_address(&key->shape) && !timeout_ms;
-	const struct filter_parts one = { !is_address, is_address };
+	const struct filter_parts one = { .records = !is_address, .addresses = is_address };
 
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
@@ -95,7 +95,7 @@ static int insert_action(struct session *session, struct filter *filter, enum ru
 	int error = 0;
 
 	while (filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added)) {
-		const struct filter_parts keys = filter_keys_with(filter, (struct filter_parts){ 1, 0 });
+		const struct filter_parts keys = filter_keys_with(filter, (struct filter_parts){ .records = 1 });
 		__u32 tick = 0;
 
 		if (is_absent(session, &added.key))
@@ -138,7 +138,7 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 
 /*
  * Publishes the new shapes beside the old ones, and gives new rates their meters. If there is no room for both, the filter
- * gets a new table. If it can get none, the new shapes come after the commit.
+ * gets a new table. If it can get none, the new shapes come after the commit, if there is room for them alone.
  */
 static int publish_new(struct session *session, struct filter *filter, struct reason *reason)
 {
@@ -151,7 +151,7 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 		filter_change_replace(filter, FILTER_AT_ONCE);
 		return 0;
 	}
-	return error == -E2BIG ? 0 : error;
+	return error == -E2BIG ? filter_check_shapes(filter, session->store, reason) : error;
 }
 
 /* Gives touched keys of the action later ends. */

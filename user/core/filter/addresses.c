@@ -71,8 +71,8 @@ int filter_count_keys(struct store *store, struct filter_parts *keys)
 	}
 	/* Nobody counts the timed ones of these rules alone. */
 	keys->addresses = addresses;
-	keys->records = info.keys - keys->addresses;
-	keys->records += info.timed * most < addresses ? info.timed * most : addresses;
+	keys->both = info.timed * most < addresses ? info.timed * most : addresses;
+	keys->records = info.keys - keys->addresses + keys->both;
 	return error;
 }
 
@@ -80,45 +80,69 @@ int filter_count_keys(struct store *store, struct filter_parts *keys)
  * With the part, the shapes of these rules count twice, and there must be room for that. A part that is there stays until there
  * are half as many, so that a list about the limit does not change the programs again and again.
  */
-static bool is_wanted(const struct shape_list *shapes, const struct filter_parts *keys, bool has_now)
+static bool is_wanted(const struct shape_list *shapes, const struct filter_parts *keys, __u64 timed, bool has_now)
 {
-	const __u64 surely = shape_list_keys(shapes) - keys->records; /* never end */
 	struct rule_shape probed[ABI_SHAPES_MAX];
 
-	return surely >= (has_now ? filter_addresses_least / 2 : filter_addresses_least) && keys->addresses &&
+	return keys->addresses > timed &&
+	       keys->addresses - timed >= (has_now ? filter_addresses_least / 2 : filter_addresses_least) &&
 	       shape_list_probed(shapes, FLOW_IPV4, probed) <= ABI_SHAPES_MAX / 2;
+}
+
+/*
+ * Gives both parts the same share of the free slots, as far as the room of the maps goes if that takes the keys. Beyond it,
+ * there are at least `slots`.
+ */
+static struct filter_parts share_slots(struct filter_parts keys, __u64 slots, const struct filter_parts *room)
+{
+	const struct filter_parts least = { .records = table_slots_for(keys.records),
+					    .addresses = table_slots_for(keys.addresses) };
+	const bool fits = least.records <= room->records && least.addresses <= room->addresses;
+	double share = slots / (double)table_slots_for(keys.records + keys.addresses);
+	struct filter_parts plan;
+
+	share = share > 1 ? share : 1;
+	plan.records = table_slots_of(table_geometry(share * least.records));
+	if (plan.records < SLOTS_LEAST)
+		plan.records = SLOTS_LEAST;
+	plan.addresses = table_address_slots(share * least.addresses);
+	if (fits && slots <= room->records + room->addresses) {
+		plan.records = plan.records < room->records ? plan.records : room->records;
+		plan.addresses = plan.addresses < room->addresses ? plan.addresses : room->addresses;
+		return plan.records + plan.addresses < slots ? *room : plan;
+	}
+	while (plan.records + plan.addresses < slots && plan.addresses < 1ULL << ABI_SLOTS_MAX_LOG2)
+		plan.addresses = table_address_slots(plan.addresses + 1);
+	return plan;
 }
 
 int filter_plan_parts(struct store *store, const struct filter *present, __u64 slots, struct abi_options *options,
 		      struct filter_parts *plan)
 {
 	const bool has_now = present && present->kernel.options.has_addresses;
+	const struct filter_parts none = {}, room = has_now ? filter_room_of_parts(&present->kernel) : none;
 	struct filter_parts keys = {};
 	struct shape_list shapes;
+	struct store_info info;
 	int error = filter_count_keys(store, &keys);
-	double share;
 
 	if (!error)
 		error = store_shapes(store, &shapes);
+	if (!error)
+		error = store_info(store, &info);
 	if (error)
 		return error;
-	*plan = (struct filter_parts){ .records = slots };
-	options->has_addresses = options->is_exact && is_wanted(&shapes, &keys, has_now);
+	options->has_addresses = options->is_exact && is_wanted(&shapes, &keys, info.timed, has_now);
 	if (present && kernel_held_attachment(&present->kernel))
 		options->has_addresses = has_now;
-	if (!options->has_addresses)
-		return 0;
-	if (has_now && slots == filter_slots(&present->kernel) && filter_has_room(present, keys)) {
+	*plan = (struct filter_parts){ .records = slots };
+	if (options->has_addresses && has_now && slots == filter_slots(&present->kernel) &&
+	    filter_has_room(present, keys))
 		*plan = filter_slots_of_parts(&present->kernel);
-		return 0;
-	}
-	/* Both get the same share of the free slots. */
-	share = slots / (double)table_slots_for(keys.records + keys.addresses);
-	share = share > 1 ? share : 1;
-	plan->records = table_slots_of(table_geometry(share * table_slots_for(keys.records)));
-	if (plan->records < SLOTS_LEAST)
-		plan->records = SLOTS_LEAST;
-	plan->addresses = table_address_slots(share * table_slots_for(keys.addresses));
+	else if (options->has_addresses)
+		*plan = share_slots(keys, slots, &room);
+	else if (has_now && slots == filter_slots(&present->kernel)) /* its slots were for addresses */
+		plan->records = table_slots_for(info.keys + info.keys / 2);
 	return 0;
 }
 

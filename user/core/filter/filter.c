@@ -296,8 +296,8 @@ __u64 filter_tables_slots(const struct filter_tables *tables)
 
 struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel)
 {
-	return (struct filter_parts){ table_slots_of(filter_geometry(kernel)),
-				      table_slots_of(abi_active(kernel->config)->addresses.geometry) };
+	return (struct filter_parts){ .records = table_slots_of(filter_geometry(kernel)),
+				      .addresses = table_slots_of(abi_active(kernel->config)->addresses.geometry) };
 }
 
 __u64 filter_slots(const struct kernel_filter *kernel)
@@ -316,8 +316,8 @@ struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel)
 {
 	const __u64 records = filter_all_slots(kernel), tables = filter_tables(kernel);
 
-	return (struct filter_parts){ tables == 1 ? records : kernel->config->table[1].first_slot,
-				      (slots_of_maps(kernel) - records) / tables };
+	return (struct filter_parts){ .records = tables == 1 ? records : kernel->config->table[1].first_slot,
+				      .addresses = (slots_of_maps(kernel) - records) / tables };
 }
 
 __u64 filter_room(const struct kernel_filter *kernel)
@@ -332,7 +332,7 @@ bool filter_has_room(const struct filter *filter, struct filter_parts keys)
 	const struct table *table = filter->tables.part;
 
 	if (!table[FILTER_ADDRESSES].search) {
-		keys.records += keys.addresses;
+		keys.records += keys.addresses - keys.both;
 		keys.addresses = 0;
 	}
 	return keys.records <= table_slots(&table[FILTER_RECORDS]) * TABLE_LOAD_PERCENT / 100 &&
@@ -341,13 +341,14 @@ bool filter_has_room(const struct filter *filter, struct filter_parts keys)
 
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more)
 {
-	return (struct filter_parts){ filter->table.used + more.records,
-				      filter->tables.part[FILTER_ADDRESSES].used + more.addresses };
+	return (struct filter_parts){ .records = filter->table.used + more.records,
+				      .addresses = filter->tables.part[FILTER_ADDRESSES].used + more.addresses };
 }
 
 __u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts of)
 {
-	const __u64 room = filter_room(&filter->kernel), keys = of.records + of.addresses;
+	const __u64 room = filter_room(&filter->kernel);
+	const __u64 keys = of.records + of.addresses - (filter->kernel.options.has_addresses ? 0 : of.both);
 	__u64 wanted;
 
 	if (filter_has_room(filter, of))

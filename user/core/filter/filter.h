@@ -63,6 +63,7 @@ enum filter_part { FILTER_RECORDS, FILTER_ADDRESSES, FILTER_PARTS };
 
 struct filter_parts {
 	__u64 records, addresses;
+	__u64 both; /* of `records`, those that `addresses` has too: an upper bound */
 };
 
 struct filter_tables {
@@ -273,6 +274,9 @@ void filter_confirm(struct filter *filter);
  * too many shapes; nothing has changed.
  */
 int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
+
+/* Whether filter_publish_shapes() without `keeps` has room for them: 0, -E2BIG, or errors of the store. */
+int filter_check_shapes(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
  * Gives the keys of all rules with a rate their meters, as the store has them. `has_rates`: whether there may be any.

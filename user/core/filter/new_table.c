@@ -130,7 +130,7 @@ static int create(struct filter *filter, const struct kernel_sizes *plan, struct
 		error = kernel_create(plan, &kernel, reason);
 	if (error)
 		return error;
-	filter_lay_out(&kernel, plan->tables, (struct filter_parts){ plan->slots, plan->addresses });
+	filter_lay_out(&kernel, plan->tables, (struct filter_parts){ .records = plan->slots, .addresses = plan->addresses });
 	set_geometry(&kernel.config->table[0], slots);
 	kernel.config->geometry = kernel.config->table[0].geometry;
 	return filter_open(filter, &kernel, reason);
@@ -190,14 +190,15 @@ static bool fits_into_maps(const struct filter *filter, struct filter_parts slot
 	const __u64 wanted = table_slots_of(table_geometry(slots.records));
 
 	return filter_tables(&filter->kernel) == ABI_TABLES && wanted <= room.records &&
-	       slots.addresses <= room.addresses && room.addresses / 4 <= slots.addresses &&
-	       (room.records <= ROOM_SLOTS_LEAST || room.records / 4 <= wanted ||
+	       slots.addresses <= room.addresses &&
+	       (((room.records <= ROOM_SLOTS_LEAST || room.records / 4 <= wanted) &&
+		 room.addresses / 4 <= slots.addresses) ||
 		kernel_held_attachment(&filter->kernel));
 }
 
 bool filter_can_build_successor(const struct filter *filter, __u64 slots)
 {
-	return fits_into_maps(filter, (struct filter_parts){ .records = slots }) ||
+	return (filter_tables(&filter->kernel) == ABI_TABLES && slots <= filter_room(&filter->kernel)) ||
 	       !kernel_held_attachment(&filter->kernel);
 }
 

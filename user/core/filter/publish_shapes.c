@@ -118,28 +118,19 @@ static int list_shapes(struct filter *filter, const struct shape_list *shapes, e
 	return error;
 }
 
-int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason)
+/* list_shapes() for both families, and when to read hints. */
+static int list_all(struct filter *filter, struct store *store, const struct shape_list *shapes, bool keeps,
+		    struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
 	const bool reads_always = !keeps && filter_hints(filter).shift == ABI_HINT_SHIFT_MOST;
-	struct abi_shape_list wanted[FLOW_FAMILIES];
-	struct shape_list shapes;
 	struct store_info info;
-	bool has_rates = false;
-	int error = store_unread_reason(store_shapes(store, &shapes), reason);
+	int error = store_unread_reason(store_info(store, &info), reason);
 
-	if (!error)
-		error = store_unread_reason(store_info(store, &info), reason);
-	for (size_t i = 0; i < shapes.count && !error; i++)
-		has_rates |= (shapes.entry[i].shape.fields & RULE_RATE) != 0;
-	if (!error && !keeps)
-		error = filter_sync_rates(filter, store, has_rates, true, reason);
-	if (error)
-		return error;
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++) {
 		const struct abi_shape_list *in_use = abi_shapes(filter_abi_table(filter), family);
 		struct abi_shape_list *list = &wanted[family];
 
-		error = list_shapes(filter, &shapes, family, keeps, info.timed, list);
+		error = list_shapes(filter, shapes, family, keeps, info.timed, list);
 		if (error)
 			return reason_set(reason, error,
 					  "the change has too many kinds of rules; split it into smaller changes");
@@ -147,5 +138,30 @@ int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps
 		if (reads_always || memcmp(list, in_use, sizeof(*list)))
 			list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
-	return publish_all(filter, wanted, reason);
+	return error;
+}
+
+int filter_check_shapes(struct filter *filter, struct store *store, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+	struct shape_list shapes;
+	int error = store_unread_reason(store_shapes(store, &shapes), reason);
+
+	return error ? error : list_all(filter, store, &shapes, false, wanted, reason);
+}
+
+int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+	struct shape_list shapes;
+	bool has_rates = false;
+	int error = store_unread_reason(store_shapes(store, &shapes), reason);
+
+	for (size_t i = 0; i < shapes.count && !error; i++)
+		has_rates |= (shapes.entry[i].shape.fields & RULE_RATE) != 0;
+	if (!error && !keeps)
+		error = filter_sync_rates(filter, store, has_rates, true, reason);
+	if (!error)
+		error = list_all(filter, store, &shapes, keeps, wanted, reason);
+	return error ? error : publish_all(filter, wanted, reason);
 }
