@@ -76,13 +76,16 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 	json_object_set_new(status, "shapes", shapes);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
-		char name[64], text[RULE_TEXT_BYTES];
+		char name[64], text[RULE_TEXT_BYTES], before[RULE_TEXT_BYTES] = "";
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
 			struct rule_shape shape = rule_shape_of_compiled(abi_shape_at(list, i), family);
 
+			/* A shape in both parts of the table is listed twice, one after the other. */
 			shape.fields &= ~RULE_ADDRESSES;
-			json_array_append_new(shapes, json_string(rule_shape_format(&shape, text)));
+			if (strcmp(rule_shape_format(&shape, text), before))
+				json_array_append_new(shapes, json_string(text));
+			strcpy(before, text);
 		}
 		snprintf(name, sizeof(name), "probes_%s", names[family]);
 		json_object_set_new(status, name, json_integer(list->count));
