@@ -24,7 +24,7 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
 	struct table_difference before[FILTER_PARTS] = {}, now;
 	struct table *tables = filter->tables.part;
-	int error, full = 0;
+	int error;
 
 	if (!wanted)
 		return reason_set(reason, -ENOMEM, "no memory for hints");
@@ -36,10 +36,11 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		return error;
 	hints_clear_all_shortcuts(in_use);
 	hints_add(in_use, wanted);
-	for (enum filter_part part = 0; part < FILTER_PARTS && !full; part++)
+	/* A key may leave one part for the other. So if one is full, the other gets its new entries all the same. */
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
 		if (tables[part].search)
-			full = table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
-						 &before[part]);
+			table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
+					  &before[part]);
 	if (before[FILTER_RECORDS].added || before[FILTER_ADDRESSES].added)
 		error = filter_wait_for_packets(filter, reason);
 	if (!error)

@@ -213,9 +213,10 @@ int table_add_missing(struct table *table, struct table_entry *entries, size_t c
 		error = -ENOSPC;
 	for (__u32 later = 0; later < 2; later++)
 		for (size_t i = 0; !error && i < missing; i++)
-			if (entries[i].is_later == later)
+			if (entries[i].is_later == later) {
 				error = table_insert(table, &entries[i].key, entries[i].end);
-	difference->added = error ? 0 : missing;
+				difference->added += !error;
+			}
 	return error;
 }
 

@@ -367,6 +367,43 @@ TEST(test_a_failed_change_is_none)
 	assert_int_equal(judge_frame(&panel[0]), 2);
 }
 
+static unsigned int first_passed;
+
+static void judge_first(uintptr_t address)
+{
+	(void)address;
+	memory_path(0);
+	first_passed += path_judge(panel[0].bytes, panel[0].length).verdict != VERDICT_DROP;
+}
+
+/* A key leaves the records, which are full of what is no rule, for the addresses. */
+TEST(test_a_full_part_keeps_no_key_from_the_other)
+{
+	struct reason reason;
+	struct session session;
+	struct table *records;
+	uint64_t seed = 1;
+
+	fill_panel();
+	load(true, true, 1, 1, 1);
+	plain_change(LINES("add 10.77.0.1 timeout 1h"));
+	open_session(&session);
+	records = &session.filters[0].tables.part[FILTER_RECORDS];
+	while (records->used <= table_slots(records) * TABLE_LOAD_PERCENT / 100) {
+		const struct hash_value value = { random_next(&seed), random_next(&seed) << ABI_END_BITS };
+
+		assert_int_equal(table_insert(records, &value, 0), 0);
+	}
+	assert_int_equal(change_begin(&session, &reason), 0);
+	assert_int_equal(do_line(&session, "add 10.77.0.1", &reason), 0);
+	first_passed = 0;
+	every_store_begin(judge_first);
+	assert_int_equal(filter_fill(&session.filters[0], session.store, NULL, &reason), 0);
+	every_store_end();
+	assert_int_equal(first_passed, 0);
+	session_close(&session);
+}
+
 /* Grace periods before the first store after which 10.77.0.1 passes by a rule, and 10.77.0.2 drops. */
 static unsigned int graces_to_pass, graces_to_drop;
 
