@@ -132,7 +132,11 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 
 	if (error)
 		return error;
-	error = filter_set_end(filter, key, tick, is_done);
+	error = filter_set_end(filter, key, tick, is_done, reason);
+	if (error == -ENOSPC)
+		return filter_full_reason(filter, filter->kernel.config->used + 1, reason);
+	if (error == -E2BIG)
+		return reason_set(reason, error, "the change has too many kinds of rules");
 	return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
 }
 

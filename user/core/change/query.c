@@ -295,18 +295,18 @@ int query_blocks(struct store *store, const struct rule *query, bool is_undone, 
 	return 0;
 }
 
-/* Whether the filter has an entry of this key that has not ended. If the clock cannot be read, none has ended. */
+/* Whether this part has an entry of the key that has not ended. If the clock cannot be read, none has ended. */
 static bool has_entry(const struct kernel_filter *filter, const struct filter_tables *tables,
-		      const struct rule_key *key)
+		      const struct rule_key *key, enum filter_part part)
 {
 	const struct abi_table *active = abi_active(filter->config);
-	const struct table *records = &tables->part[FILTER_RECORDS];
+	const __u64 *record = tables->part[part].memory.record;
 	__u32 slot, end;
 	__s64 left_ms;
 
-	if (!filter_find(active, tables, key, &slot))
+	if (!filter_find(active, tables, key, part, &slot))
 		return false;
-	end = records->memory.record && slot < table_slots(records) ? abi_record_end(records->memory.record[slot]) : 0;
+	end = record ? abi_record_end(record[slot]) : 0;
 	return !end || ticks_left(active->epoch + end, &left_ms, &(struct reason){}) || left_ms > 0;
 }
 
@@ -327,6 +327,7 @@ int query_matches(const struct kernel_filter *filter, const struct rule *query, 
 		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !*matches; i++) {
 			const struct abi_shape *compiled = abi_shape_at(list, i);
 			struct rule_shape shape = rule_shape_of_compiled(compiled, family);
+			const enum filter_part part = shape.fields & RULE_ADDRESSES ? FILTER_ADDRESSES : FILTER_RECORDS;
 
 			shape.fields &= ~RULE_ADDRESSES;
 			if (!rule_under_shape(query, &shape, rules))
@@ -334,7 +335,7 @@ int query_matches(const struct kernel_filter *filter, const struct rule *query, 
 			rules->family = family;
 			rule_keys(rules, keys);
 			*matches = (!list->reads_hints || hints_allow(filter_hints_of(filter), keys, compiled->hint)) &&
-				   has_entry(filter, &tables, keys);
+				   has_entry(filter, &tables, keys, part);
 		}
 	}
 	filter_tables_close(&tables);
@@ -351,7 +352,10 @@ static int find_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct key_lookup *lookup = context;
 
 	(void)is_shared;
-	return has_entry(lookup->filter, lookup->tables, key) ? 0 : -ENOENT;
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		if (has_entry(lookup->filter, lookup->tables, key, part))
+			return 0;
+	return -ENOENT;
 }
 
 int query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule, bool *has_rule)

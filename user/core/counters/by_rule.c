@@ -51,13 +51,14 @@ static int count_key(const struct rule_key *key, bool is_shared, void *context)
 	struct counted_rule *counted = context;
 
 	(void)is_shared;
-	for (size_t i = 0; i < counted->counts->count; i++) {
-		const struct filter_tables *tables = &counted->counts->tables[i];
+	for (size_t i = 0; i < FILTER_PARTS * counted->counts->count; i++) {
+		const struct filter_tables *tables = &counted->counts->tables[i / FILTER_PARTS];
+		const struct abi_config *config = counted->counts->filters[i / FILTER_PARTS].config;
 		const struct abi_counter *counter;
 		__u32 slot;
 
 		if (!tables->part->memory.counter ||
-		    !filter_find(abi_active(counted->counts->filters[i].config), tables, key, &slot))
+		    !filter_find(abi_active(config), tables, key, i % FILTER_PARTS, &slot))
 			continue;
 		counter = filter_counter(tables, slot);
 		counted->sum.packets += counter->packets;

@@ -157,26 +157,45 @@ static int find_in(struct filter *filter, const struct rule_key *key, enum filte
 	return table_reach_all(table) ? -ENOMEM : table_find(table, &value, slot);
 }
 
-/* Takes the key out of a part after it has come to the other. Its count goes with it. */
-static int take_from(struct filter *filter, const struct rule_key *key, enum filter_part part, __u32 slot, bool is_new)
+/* What the key has counted in a slot of one part goes to its slot of the other. */
+static void move_count(struct filter *filter, const struct rule_key *key, enum filter_part part, __u32 slot)
 {
-	const enum filter_part other = part == FILTER_ADDRESSES ? FILTER_RECORDS : FILTER_ADDRESSES;
-	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
-	struct table *from = &filter->tables.part[part], *to = &filter->tables.part[other];
-	struct reason ignored;
+	const struct table_memory *from = &filter->tables.part[part].memory, *to = &filter->tables.part[!part].memory;
 	__u32 to_slot;
-	int error = is_new ? filter_wait_for_packets(filter, &ignored) : 0;
 
+	if (!from->counter || !from->counter[slot].packets || find_in(filter, key, !part, &to_slot) <= 0)
+		return;
+	/* For hits_step(). No packet looks for the key here, so this waits for none, as table_announce() may. */
+	__atomic_fetch_add(to->sequence, 1, __ATOMIC_RELEASE);
+	table_move_word(&from->counter[slot].packets, &to->counter[to_slot].packets);
+	table_move_word(&from->counter[slot].bytes, &to->counter[to_slot].bytes);
+}
+
+void filter_join_counts(struct filter *filter, const struct rule_key *key, enum filter_part part)
+{
+	__u32 slot;
+
+	if (filter_part_of(filter, &key->shape, false) && find_in(filter, key, !part, &slot) > 0)
+		move_count(filter, key, !part, slot);
+}
+
+/* Takes the key out of a part after it has come to the other. Its count goes with it. */
+static int take_from(struct filter *filter, const struct rule_key *key, enum filter_part part, __u32 slot, bool is_new,
+		     struct reason *reason)
+{
+	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
+	int error = is_new ? filter_wait_for_packets(filter, reason) : 0;
+
+	if (error)
+		return error;
+	error = table_delete(&filter->tables.part[part], &value);
 	if (!error)
-		error = table_delete(from, &value);
-	if (!error && from->memory.counter && find_in(filter, key, other, &to_slot) > 0) {
-		table_move_word(&from->memory.counter[slot].packets, &to->memory.counter[to_slot].packets);
-		table_move_word(&from->memory.counter[slot].bytes, &to->memory.counter[to_slot].bytes);
-	}
+		move_count(filter, key, part, slot);
 	return error;
 }
 
-int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later)
+int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later,
+		    struct reason *reason)
 {
 	const struct hash_value record = filter_hash(filter_abi_table(filter), key, FILTER_RECORDS);
 	const enum filter_part part = filter_part_of(filter, &key->shape, tick), other = !part;
@@ -198,7 +217,7 @@ int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tic
 		error = table_set_end(&filter->table, &record, filter_end(filter, tick), was_there ? NULL : is_later);
 	if (!error && !tick)
 		hints_set_shortcuts(filter_hints(filter), key);
-	return !error && was_there && !is_later ? take_from(filter, key, other, other_slot, !is_there) : error;
+	return !error && was_there && !is_later ? take_from(filter, key, other, other_slot, !is_there, reason) : error;
 }
 
 int filter_delete(struct filter *filter, const struct rule_key *key)
@@ -219,19 +238,17 @@ int filter_delete(struct filter *filter, const struct rule_key *key)
 /* ---- reading ---- */
 
 bool filter_find(const struct abi_table *in_config, const struct filter_tables *tables, const struct rule_key *key,
-		 __u32 *slot)
+		 enum filter_part part, __u32 *slot)
 {
-	const bool may_be_address = tables->part[FILTER_ADDRESSES].search && filter_is_address(&key->shape);
+	struct hash_value value;
 
-	for (enum filter_part part = 1 + may_be_address; part-- > 0;) {
-		const struct hash_value value = filter_hash(in_config, key, part);
-
-		if (!table_find(&tables->part[part], &value, slot))
-			continue;
-		*slot += part == FILTER_ADDRESSES ? table_slots(&tables->part[FILTER_RECORDS]) : 0;
-		return true;
-	}
-	return false;
+	if (part == FILTER_ADDRESSES && !(tables->part[part].search && filter_is_address(&key->shape)))
+		return false;
+	value = filter_hash(in_config, key, part);
+	if (!table_find(&tables->part[part], &value, slot))
+		return false;
+	*slot += part == FILTER_ADDRESSES ? table_slots(&tables->part[FILTER_RECORDS]) : 0;
+	return true;
 }
 
 struct abi_counter *filter_counter(const struct filter_tables *tables, __u64 slot)

@@ -75,7 +75,8 @@ static void mark_counted(__u64 slot, const struct abi_counter *counter, void *co
 
 static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
 {
-	return filter_find(filter_abi_table(filter), &filter->tables, key, slot);
+	return filter_find(filter_abi_table(filter), &filter->tables, key, FILTER_ADDRESSES, slot) ||
+	       filter_find(filter_abi_table(filter), &filter->tables, key, FILTER_RECORDS, slot);
 }
 
 /* Whether a key of the old table has the bit that mark_counted() sets, in either part. */
@@ -158,6 +159,7 @@ static int carry_rule(const struct rule *rule, void *context)
 {
 	struct carrying *carrying = context;
 	const struct filter_entries *entries = carrying->entries;
+	const struct filter *from = entries->predecessor;
 	struct rule_key own[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, own);
 
@@ -168,7 +170,7 @@ static int carry_rule(const struct rule *rule, void *context)
 		__u32 old_slot, heir;
 		bool is_same;
 
-		if (entries->is_replanned && !find_old_shape(entries->predecessor, key, &old_probed))
+		if (entries->is_replanned && !find_old_shape(from, key, &old_probed))
 			continue;
 		is_same = !memcmp(&old_probed, probed, sizeof(old_probed));
 		if (!is_same && !find_heir(carrying, key, probed, &heir))
@@ -176,9 +178,12 @@ static int carry_rule(const struct rule *rule, void *context)
 		for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
 			const struct rule_key old = rule_expand(key, &old_probed, i);
 
-			if (may_be_counted(carrying, &old) && find_slot(entries->predecessor, &old, &old_slot) &&
-			    (!is_same || find_slot(entries->filter, &old, &heir)))
-				entries->heir[old_slot] = heir + 1;
+			if (!may_be_counted(carrying, &old) || (is_same && !find_slot(entries->filter, &old, &heir)))
+				continue;
+			/* It is in both parts if a change failed that moved it. */
+			for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+				if (filter_find(filter_abi_table(from), &from->tables, &old, part, &old_slot))
+					entries->heir[old_slot] = heir + 1;
 		}
 	}
 	return 0;

@@ -449,7 +449,7 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 	return error;
 }
 
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later)
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later, struct reason *reason)
 {
 	const struct hash_value value = filter_hash(filter_abi_table(filter), key, FILTER_RECORDS);
 	int error;
@@ -457,7 +457,7 @@ int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick
 	if (!filter->kernel.options.is_exact)
 		return 0;
 	if (filter_part_of(filter, &key->shape, false) == FILTER_ADDRESSES)
-		return filter_move_end(filter, key, tick, is_later);
+		return filter_move_end(filter, key, tick, is_later, reason);
 	if (tick)
 		hints_clear_shortcuts(filter_hints(filter), key);
 	error = table_set_end(&filter->table, &value, filter_end(filter, tick), is_later);

@@ -115,12 +115,12 @@ __u64 filter_tables_slots(const struct filter_tables *tables);
 __u64 filter_slots(const struct kernel_filter *kernel);
 
 /*
- * Finds a key in a table. *slot: of the records, or behind their slots one of the addresses. For such a slot,
- * filter_counter(): what was counted, if the filter counts; filter_tag(): what tells its key from others, if it is filled.
- * filter_tags(): the tags of a key, in both parts.
+ * Finds a key in a part of a table; while a change moves it, it is in both. *slot: of the records, or behind their slots
+ * one of the addresses. For such a slot, filter_counter(): what was counted, if the filter counts; filter_tag(): what tells
+ * its key from others, if it is filled. filter_tags(): the tags of a key, in both parts.
  */
 bool filter_find(const struct abi_table *in_config, const struct filter_tables *tables, const struct rule_key *key,
-		 __u32 *slot);
+		 enum filter_part part, __u32 *slot);
 struct abi_counter *filter_counter(const struct filter_tables *tables, __u64 slot);
 __u64 filter_tag(const struct filter_tables *tables, __u64 slot);
 void filter_tags(const struct kernel_filter *kernel, const struct rule_key *key, __u64 tags[FILTER_PARTS]);
@@ -242,10 +242,11 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
  * With `is_later` it does so only if that is not before its present end, and says whether. If the key then belongs to the
  * other part of the table, that call puts it there too, and the call without `is_later` takes it away from here.
- * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason(); -ENOSPC, -E2BIG: as filter_insert().
+ * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason(); -ENOSPC, -E2BIG: as filter_insert(); other -errno with the reason.
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later);
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later,
+		   struct reason *reason);
 
 /* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
 int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);

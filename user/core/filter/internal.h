@@ -13,8 +13,11 @@ struct rule_shape filter_shape_in(const struct rule_shape *shape, enum filter_pa
 struct hash_value filter_hash(const struct abi_table *in_config, const struct rule_key *key, enum filter_part part);
 
 /* filter_set_end() where the table has addresses, for keys that may be there. */
-int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later);
+int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later,
+		    struct reason *reason);
 
+/* If a key is in both parts, its count of the other part comes to this one. */
+void filter_join_counts(struct filter *filter, const struct rule_key *key, enum filter_part part);
 
 /*
  * Chooses for the rules of the store, and a table of at least `slots` slots, whether it gets a part for addresses

@@ -269,6 +269,8 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	if (filter->kernel.options.is_exact && timeout_ms)
 		error = filter_tick(entries->store, timeout_ms, &tick, entries->reason);
 	part = filter_part_of(filter, &key->shape, tick);
+	if (!error && !entries->is_building)
+		filter_join_counts(filter, key, part);
 	collected = &entries->part[part];
 	shape = filter_shape_in(&key->shape, part);
 	if (!error)

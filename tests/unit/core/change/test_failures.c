@@ -52,6 +52,7 @@ static const struct trial {
 	{ { "add 10.77.0.0/24", "add 10.76.0.0/14", "add 10.77.0.0/25 action pass" },
 	  { "del 10.77.0.0/25 action pass", "add 10.77.0.0/23", "add 10.64.0.0/10", "del 10.77.0.0/24" } },
 	{ { "add 10.77.0.1 timeout 1h" }, { "add 10.77.0.1", "add 10.77.0.2 timeout 2h", "add 10.77.0.2 timeout 3h" } },
+	{ { "add 10.77.0.1 timeout 1h", "list a", "add 10.77.0.1" }, { "list a", "give 10.77.0.1" } },
 	{ { "add 10.77.0.1" }, { "at-once", "add 10.77.0.2", "del 10.77.0.1" } },
 	{ { "add 10.77.0.1" }, { "more 1300" } }, /* of these calls, some fail */
 	{ { "more 20", "add 10.77.0.1" }, { "clear" } },

@@ -227,6 +227,27 @@ static void draw_rules(uint64_t *seed, const char *first, const char *second)
 	plain_change(lines, COUNT(lines));
 }
 
+/* A key in the part of a table where no shape is looked up is there, and matches nothing. */
+TEST(test_a_key_in_the_other_part)
+{
+	const struct rule rule = rule_of("10.77.0.1");
+	struct rule_key key[RULE_KEYS_MAX];
+	struct session session;
+	bool is_there = true;
+
+	fill_panel();
+	load(true, true, 1, 1, 1);
+	plain_change(LINES("add 10.77.0.1")); /* for its hints */
+	open_session(&session);
+	assert_int_equal(rule_keys(&rule, key), 1);
+	assert_int_equal(filter_delete(&session.filters[0], key), 0);
+	assert_int_equal(filter_insert(&session.filters[0], key, 1 << 30), 0);
+	assert_int_equal(judge_frame(&panel[0]), 2);
+	assert_int_equal(query_matches(&session.filters[0].kernel, &rule, &is_there), 0);
+	assert_false(is_there);
+	session_close(&session);
+}
+
 TEST(test_questions)
 {
 	fill_panel();
