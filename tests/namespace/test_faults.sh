@@ -161,12 +161,7 @@ test_read_only_root() {
 	refused 3 'store .*: Read-only file system' xc add 192.0.2.77
 	refused 3 'store .*: Read-only file system' xc del 192.0.2.66
 	assert_status 0 xc unload vrx
-	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
-	assert_status 0 xc up "$STATE/conf"
-	assert_shows '^running filter: agrees$' xc test 192.0.2.66
-	assert_notes 'until you make it writable, commands change, confirm and undo no rules' xc status
 	# An interface that comes later.
-	assert_status 0 xc unload vrx
 	printf '[filter]\ninterfaces = vrx vlate\nwait = 1m\nmonitor-only = yes\n' >"$STATE/conf"
 	in_rx sh -c 'sleep 1; ip link add vlate type veth peer name vlate2' &
 	assert_status 0 xc up "$STATE/conf"
@@ -174,6 +169,10 @@ test_read_only_root() {
 	assert_shows '^effect: +MONITOR-ONLY' xc status
 	assert_status 0 xc unload vrx
 	assert_status 0 xc unload vlate
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_shows '^running filter: agrees$' xc test 192.0.2.66
+	assert_notes 'until you make it writable, commands change, confirm and undo no rules' xc status
 	refused 3 'store .*: Read-only file system' xc --state "$STATE/store/none" load vtx
 	mount -o remount,bind,rw "$STATE/store"
 	assert_status 0 xc del 192.0.2.66
