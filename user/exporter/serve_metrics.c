@@ -50,8 +50,6 @@ static void make_page(const char *path, void *context, struct http_page *page)
 	static const char nothing[] = "there is only /metrics here\n";
 	const char question = WEB_ASKS;
 	struct web *web = context;
-	size_t used = 0;
-	ssize_t got = 1;
 
 	if (!strcmp(path, "/")) {
 		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
@@ -63,15 +61,11 @@ static void make_page(const char *path, void *context, struct http_page *page)
 	}
 	if (clock_ms(CLOCK_MONOTONIC) - web->answered_ms >= FRESH_MS) {
 		free(web->text);
-		if (send(web->fd, &question, 1, MSG_NOSIGNAL) != 1 ||
-		    recv(web->fd, &web->answer, sizeof(web->answer), MSG_WAITALL) != sizeof(web->answer))
+		if (unprivileged_send(web->fd, &question, 1, NULL, 0, UNPRIVILEGED_NO_DEADLINE) ||
+		    unprivileged_receive(web->fd, &web->answer, sizeof(web->answer), UNPRIVILEGED_NO_DEADLINE))
 			_exit(1);
 		web->text = malloc(web->answer.bytes + 1);
-		while (web->text && got > 0 && used < web->answer.bytes) {
-			got = recv(web->fd, web->text + used, web->answer.bytes - used, MSG_WAITALL);
-			used += got;
-		}
-		if (!web->text || got <= 0)
+		if (!web->text || unprivileged_receive(web->fd, web->text, web->answer.bytes, UNPRIVILEGED_NO_DEADLINE))
 			_exit(1);
 		web->answered_ms = clock_ms(CLOCK_MONOTONIC);
 	}
@@ -106,7 +100,8 @@ static void run_web(const void *context, int fd)
 		start.listen_error = listener;
 	else
 		start.serve_error = http_server_open(listener, make_page, &web, &server);
-	if (send(fd, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) && !start.listen_error && !start.serve_error)
+	if (!unprivileged_send(fd, &start, sizeof(start), NULL, 0, UNPRIVILEGED_NO_DEADLINE) && !start.listen_error &&
+	    !start.serve_error)
 		http_server_run(server, ALIVE_MS, say_alive);
 }
 
@@ -120,10 +115,10 @@ struct serving {
 	struct reason said; /* the last failure to read filters or stores; "": none */
 };
 
-/* Waits for the web process, unless fd is -1. 1: it is ready; 0: not in this time; -EINTR: a signal. */
-static int await(const struct serving *serving, int fd, short events, __s64 wait_ms)
+/* Waits for a word of the web process, unless fd is -1. 1: it is there; 0: not in this time; -EINTR: a signal. */
+static int await(const struct serving *serving, int fd, __s64 wait_ms)
 {
-	struct pollfd files[] = { { .fd = serving->signals.fd, .events = POLLIN }, { .fd = fd, .events = events } };
+	struct pollfd files[] = { { .fd = serving->signals.fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
 
 	if (poll(files, 2, wait_ms) < 0 || files[0].revents)
 		return -EINTR;
@@ -138,7 +133,7 @@ static int start_web(struct serving *serving, struct reason *reason)
 
 	if (error)
 		return error;
-	error = await(serving, serving->web.fd, POLLIN, HANGS_MS);
+	error = await(serving, serving->web.fd, HANGS_MS);
 	if (error < 0)
 		return error;
 	if (recv(serving->web.fd, &start, sizeof(start), MSG_DONTWAIT) != sizeof(start))
@@ -182,25 +177,6 @@ static unsigned int make_text(struct serving *serving, char **text, size_t *byte
 	return error ? 503 : 200;
 }
 
-/* 0; -ETIMEDOUT: the web process does not take it; -EINTR: a signal; other -errno. */
-static int send_all(const struct serving *serving, const void *bytes, size_t count, __s64 deadline_ms)
-{
-	while (count) {
-		const __s64 left_ms = deadline_ms - clock_ms(CLOCK_MONOTONIC);
-		const int ready = await(serving, serving->web.fd, POLLOUT, left_ms > 0 ? left_ms : 0);
-		ssize_t sent;
-
-		if (ready <= 0)
-			return ready ? ready : -ETIMEDOUT;
-		sent = send(serving->web.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (sent < 0 && errno != EAGAIN)
-			return -errno;
-		bytes += sent > 0 ? sent : 0;
-		count -= sent > 0 ? sent : 0;
-	}
-	return 0;
-}
-
 /*
  * Waits for a word of the web process, and answers a question. The web process may be hostile: however often it asks, this
  * process reads the filters once a second. 0; -EINTR: a signal; other -errno: the web process is of no use any more.
@@ -211,10 +187,10 @@ static int answer(struct serving *serving)
 	struct web_answer head = {};
 	char word, *text;
 	size_t bytes;
-	int error = rest_ms > 0 ? await(serving, -1, 0, rest_ms) : 0;
+	int error = rest_ms > 0 ? await(serving, -1, rest_ms) : 0;
 
 	if (!error)
-		error = await(serving, serving->web.fd, POLLIN, SILENT_MS);
+		error = await(serving, serving->web.fd, SILENT_MS);
 	if (error <= 0)
 		return error ? error : -ETIMEDOUT;
 	if (recv(serving->web.fd, &word, 1, MSG_DONTWAIT) != 1)
@@ -227,10 +203,8 @@ static int answer(struct serving *serving)
 	head.bytes = text ? bytes : 0;
 	if (!text)
 		head.status = 503;
-	rest_ms = clock_ms(CLOCK_MONOTONIC) + HANGS_MS;
-	error = send_all(serving, &head, sizeof(head), rest_ms);
-	if (!error)
-		error = send_all(serving, text, head.bytes, rest_ms);
+	error = unprivileged_send(serving->web.fd, &head, sizeof(head), text, head.bytes,
+				  clock_ms(CLOCK_MONOTONIC) + HANGS_MS);
 	free(text);
 	serving->listens_ms = clock_ms(CLOCK_MONOTONIC) + FRESH_MS;
 	return error;
@@ -257,7 +231,7 @@ int exporter_run(const struct exporter *exporter, struct reason *reason)
 		unprivileged_stop(&serving.web);
 		exporter->note(error == -ETIMEDOUT ? "the process that serves HTTP hangs; starts another one" :
 						     "the process that serves HTTP has ended; starts another one");
-		error = await(&serving, -1, 0, FRESH_MS);
+		error = await(&serving, -1, FRESH_MS);
 		if (!error)
 			error = start_web(&serving, reason);
 	}

@@ -2,14 +2,13 @@
 #include "exporter/metrics.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/unprivileged.h"
 
 #define READ_MS 5000
@@ -30,10 +29,7 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
-/*
- * Runs in the child. A byte in the pipe says that the answer, in shared memory, is whole. The end of the process frees
- * its memory.
- */
+/* Runs in the child. The end of the process frees its memory. */
 __attribute__((noreturn)) static void read_in_child(const char *dir, const char *name, struct answer *answer, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
@@ -62,16 +58,15 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 	if (answer->error && !*answer->reason.text)
 		store_unread_reason(answer->error, &answer->reason);
 	store_close(store);
-	_exit(write(to, "", 1) == 1 ? 0 : 1);
+	unprivileged_send(to, answer, sizeof(*answer), NULL, 0, UNPRIVILEGED_NO_DEADLINE);
+	_exit(0);
 }
 
 int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason)
 {
-	struct pollfd file = { .events = POLLIN };
+	static struct answer answer; /* too large for the stack */
 	pid_t child, *place = NULL;
-	struct answer *answer;
 	int ends[2], error;
-	char whole;
 
 	/* Reaps hung children that have ended, and no other children. */
 	for (pid_t *hangs = hung; hangs < hung + HUNG_MAX; hangs++) {
@@ -83,30 +78,26 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 	if (!place)
 		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs",
 				  HUNG_MAX);
-	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (answer == MAP_FAILED)
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	if (pipe2(ends, O_CLOEXEC)) {
-		error = -errno;
-		munmap(answer, sizeof(*answer));
-		return reason_set(reason, error, "cannot make a pipe: %s", strerror(-error));
-	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return reason_set(reason, -errno, "cannot make a pair of sockets: %s", strerror(errno));
+	memset(&answer, 0, sizeof(answer));
 	child = fork();
 	if (!child)
-		read_in_child(dir, name, answer, ends[1]);
+		read_in_child(dir, name, &answer, ends[1]);
 	error = child < 0 ? -errno : 0;
 	close(ends[1]);
-	file.fd = ends[0];
 	if (error) {
 		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
-	} else if (poll(&file, 1, READ_MS) <= 0) {
-		error = reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
-				   READ_MS / 1000);
-	} else if (read(ends[0], &whole, 1) != 1) {
-		error = reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
 	} else {
-		*reason = answer->reason;
-		error = answer->error;
+		error = unprivileged_receive(ends[0], &answer, sizeof(answer), clock_ms(CLOCK_MONOTONIC) + READ_MS);
+		if (error == -ETIMEDOUT)
+			reason_set(&answer.reason, 0, "the store was not read in %d seconds: its disk hangs",
+				   READ_MS / 1000);
+		else if (error)
+			error = reason_set(&answer.reason, -EIO, "cannot read the store: " REASON_DAMAGED);
+		else
+			error = answer.error;
+		*reason = answer.reason;
 	}
 	close(ends[0]);
 	if (child > 0) {
@@ -114,7 +105,6 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
 			*place = child;
 	}
-	*summary = answer->summary;
-	munmap(answer, sizeof(*answer));
+	*summary = answer.summary;
 	return error;
 }

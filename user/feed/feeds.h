@@ -71,10 +71,7 @@ struct feed_message {
 	char first_bad[STORE_WHY_BYTES];
 };
 
-/* Sends the message, then message->bytes of `text`. 0; -errno. */
-int feed_send(int fd, const struct feed_message *message, const char *text);
-
-/* Whether the message is one that feed_send() could have sent. Shortens times that are too long. */
+/* Whether an honest process could have sent the message. Shortens times that are too long. */
 bool feed_message_is_sound(struct feed_message *message);
 
 /*

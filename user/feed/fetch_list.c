@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/sha.h>
 
@@ -343,7 +345,7 @@ static void run(const void *context, int fd)
 		fill(message.etag, sizeof(message.etag), page.etag);
 		fill(message.modified, sizeof(message.modified), page.modified);
 	}
-	feed_send(fd, &message, rules.text);
+	unprivileged_send(fd, &message, sizeof(message), rules.text, message.bytes, UNPRIVILEGED_NO_DEADLINE);
 	/* The end of the process frees the memory. */
 }
 
@@ -372,6 +374,50 @@ static int check_headers(const char *path, const char *text, struct reason *reas
 		line += length;
 	}
 	return number ? 0 : reason_set(reason, -EINVAL, "header-file = '%s': it is empty", path);
+}
+
+bool feed_message_is_sound(struct feed_message *message)
+{
+	if (message->retry_after_s > FEED_WAIT_MAX_S)
+		message->retry_after_s = FEED_WAIT_MAX_S;
+	return message->outcome < FEED_OUTCOMES && message->retry_after_s >= 0 && message->bytes <= FEED_TEXT_MAX &&
+	       (message->outcome == FEED_FETCHED || !message->bytes) &&
+	       text_is_safe(message->etag, sizeof(message->etag)) &&
+	       text_is_safe(message->modified, sizeof(message->modified)) &&
+	       text_is_safe(message->servers, sizeof(message->servers)) &&
+	       text_is_safe(message->why, sizeof(message->why)) &&
+	       text_is_safe(message->first_bad, sizeof(message->first_bad)) &&
+	       (message->outcome == FEED_FAILED) == (*message->why != '\0');
+}
+
+int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *text)
+{
+	char piece[65536];
+	int error = unprivileged_receive(fd, message, sizeof(*message), deadline_ms);
+
+	*text = -1;
+	if (error)
+		return error;
+	if (!feed_message_is_sound(message))
+		return -EPROTO;
+	if (message->outcome != FEED_FETCHED)
+		return 0;
+	*text = memfd_create("list", MFD_CLOEXEC);
+	if (*text < 0)
+		return -errno;
+	for (__u64 left = message->bytes; left && !error;) {
+		const size_t count = left < sizeof(piece) ? left : sizeof(piece);
+
+		error = unprivileged_receive(fd, piece, count, deadline_ms);
+		if (!error)
+			error = io_write_all(*text, piece, count);
+		left -= count;
+	}
+	if (error) {
+		close(*text);
+		*text = -1;
+	}
+	return error;
 }
 
 int fetch_start(struct fetch *fetch, const struct fetch_request *request, struct reason *reason)
@@ -413,9 +459,5 @@ void fetch_end(struct fetch *fetch, struct feed_message *message, int *text)
 	if (!error)
 		return;
 	*message = (struct feed_message){ .outcome = FEED_FAILED };
-	snprintf(message->why, sizeof(message->why), "the process that fetches it %s",
-		 error == -ETIMEDOUT  ? "hangs" :
-		 error == -EPROTO     ? "sent nonsense" :
-		 error == -ECONNRESET ? "has ended early" :
-					strerror(-error));
+	snprintf(message->why, sizeof(message->why), "the process that fetches it %s", unprivileged_failure(error));
 }

@@ -153,21 +153,14 @@ const char *log_line_format(const struct rule *rule, bool is_added, __s64 now_ms
 
 /* ---- messages of follow ---- */
 
-int follow_send(int fd, const struct follow_message *message, const char *text)
-{
-	int error = message->bytes > FOLLOW_BYTES_MAX ? -EPROTO : io_send_all(fd, message, sizeof(*message));
-
-	return error ? error : io_send_all(fd, text, message->bytes);
-}
-
 int follow_receive(int fd, struct follow_message *message, char *text, __s64 deadline_ms)
 {
-	int error = io_receive_all(fd, message, sizeof(*message), deadline_ms);
+	int error = unprivileged_receive(fd, message, sizeof(*message), deadline_ms);
 
 	if (!error && message->bytes > FOLLOW_BYTES_MAX)
 		error = -EPROTO;
 	if (!error)
-		error = io_receive_all(fd, text, message->bytes, deadline_ms);
+		error = unprivileged_receive(fd, text, message->bytes, deadline_ms);
 	if (!error)
 		text[message->bytes] = '\0';
 	return error;

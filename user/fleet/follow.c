@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/unprivileged.h"
 #include "base/version.h"
 #include "filter/filter.h"
 #include "fleet/apply.h"
@@ -19,7 +18,7 @@
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
-#define MESSAGE_MS 30000       /* so does one that does not send the rest of a message */
+#define MESSAGE_MS 30000       /* so does one that does not send the rest of a message, or does not take the answer */
 #define WAIT_MS 1000           /* the longest wait for an event */
 #define LOOK_MS 5000           /* between two looks at the filter */
 #define RETRY_REFUSED_MS 10000 /* between two calls of apply_retry_refused() and apply_look() */
@@ -44,30 +43,19 @@ enum event {
 	EVENT_CONNECTED,
 	EVENT_LOST, /* the broker */
 	EVENT_SETTLED,
-	EVENT_REPORTED,
-	EVENT_MOVED, /* the reader must begin at other positions, or with other secrets */
-	EVENT_NONSENSE,
-	EVENT_ENDED,
-	EVENT_HANGS,
-	EVENT_SIGNAL
+	EVENT_RESTART, /* the reader has failed; or it must begin at other positions, or with other secrets */
+	EVENT_END      /* a signal; or the last report is sent */
 };
 
-/* The state after an event, by the state before it; and for a reader that has failed, how. */
-static const struct {
-	const char *failure;
-	enum reader_state next[READER_DONE];
-} events[] = {
-	[EVENT_NONE] = { NULL, { READER_PAUSES, READER_CONNECTS, READER_FOLLOWS, READER_SETTLES } },
-	[EVENT_DUE] = { NULL, { READER_CONNECTS } },
-	[EVENT_CONNECTED] = { NULL, { READER_PAUSES, READER_FOLLOWS, READER_FOLLOWS } },
-	[EVENT_LOST] = { NULL, { READER_PAUSES, READER_CONNECTS, READER_CONNECTS, READER_CONNECTS } },
-	[EVENT_SETTLED] = { NULL, { READER_PAUSES, READER_SETTLES, READER_SETTLES } },
-	[EVENT_REPORTED] = { NULL, { READER_PAUSES, READER_PAUSES, READER_PAUSES, READER_DONE } },
-	[EVENT_MOVED] = { NULL, { READER_PAUSES } },
-	[EVENT_NONSENSE] = { "the reader sent nonsense; starts another one", { READER_PAUSES } },
-	[EVENT_ENDED] = { "the reader has ended; starts another one", { READER_PAUSES } },
-	[EVENT_HANGS] = { "the reader hangs; starts another one", { READER_PAUSES } },
-	[EVENT_SIGNAL] = { NULL, { READER_DONE, READER_DONE, READER_DONE, READER_DONE } },
+/* The state after an event, by the state before it. */
+static const enum reader_state next_state[][READER_DONE] = {
+	[EVENT_NONE] = { READER_PAUSES, READER_CONNECTS, READER_FOLLOWS, READER_SETTLES },
+	[EVENT_DUE] = { READER_CONNECTS },
+	[EVENT_CONNECTED] = { READER_PAUSES, READER_FOLLOWS, READER_FOLLOWS },
+	[EVENT_LOST] = { READER_PAUSES, READER_CONNECTS, READER_CONNECTS, READER_CONNECTS },
+	[EVENT_SETTLED] = { READER_PAUSES, READER_SETTLES, READER_SETTLES },
+	[EVENT_RESTART] = { READER_PAUSES, READER_PAUSES, READER_PAUSES, READER_PAUSES },
+	[EVENT_END] = { READER_DONE, READER_DONE, READER_DONE, READER_DONE },
 };
 
 struct following {
@@ -109,13 +97,16 @@ static void run_reader(const void *start, int fd)
 
 static int start_reader(struct following *following, struct reason *reason)
 {
+	following->start.count = following->apply.count;
 	for (size_t i = 0; i < following->apply.count; i++) {
-		struct log_reader_list *list = &following->start.lists[i];
+		struct log_reader_list *start = &following->start.lists[i];
+		struct apply_list *list = &following->apply.lists[i];
 
-		apply_forget(&following->apply.lists[i]);
-		list->at = following->apply.lists[i].at;
-		list->is_incomplete = following->apply.lists[i].refused_count > following->apply.lists[i].refused_kept;
-		following->apply.lists[i].is_moved = false;
+		apply_forget(list);
+		list->is_moved = false;
+		strcpy(start->name, list->name);
+		start->at = list->at;
+		start->is_incomplete = list->refused_count > list->refused_kept;
 	}
 	following->heard_ms = fleet_now_ms();
 	apply_let_go(&following->apply); /* the reader must not have it */
@@ -396,8 +387,9 @@ static int flush(struct following *following)
 	answer = (struct follow_message){ .kind = following->stop_error ? FOLLOW_STOP : FOLLOW_DONE,
 					  .number = failed,
 					  .bytes = strlen(status) };
-	error = follow_send(following->reader.fd, &answer, status);
-	return error ? error : is_moved ? EVENT_MOVED : is_settled ? EVENT_SETTLED : EVENT_NONE;
+	error = unprivileged_send(following->reader.fd, &answer, sizeof(answer), status, answer.bytes,
+				  clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS);
+	return error ? error : is_moved ? EVENT_RESTART : is_settled ? EVENT_SETTLED : EVENT_NONE;
 }
 
 /* A message about one list. */
@@ -476,7 +468,7 @@ static int take(struct following *following, const struct follow_message *messag
 			broker_secrets_forget(&following->secrets);
 			following->secrets = secrets;
 		}
-		return is_moved ? EVENT_MOVED : EVENT_LOST;
+		return is_moved ? EVENT_RESTART : EVENT_LOST;
 	case FOLLOW_NOTE:
 		say(following, following->text);
 		return 0;
@@ -490,38 +482,23 @@ static int take(struct following *following, const struct follow_message *messag
 
 /* ---- the whole ---- */
 
-/* config_open() has checked the names. */
-static void add_list(struct following *following, const char *name, const char *suffix)
-{
-	struct apply *apply = &following->apply;
-	struct apply_list *list = &apply->lists[apply->count];
-
-	snprintf(list->name, sizeof(list->name), "%.26s%s", name, suffix);
-	following->told[apply->count].state = FOLLOW_UNHEARD;
-	strcpy(following->start.lists[apply->count++].name, list->name);
-	following->start.count = apply->count;
-}
-
-/* The reader has sent something. An event; -ENOMEM. */
+/* The reader has sent something. An event; -errno. */
 static int hear(struct following *following)
 {
 	struct follow_message message;
-	int event =
-		follow_receive(following->reader.fd, &message, following->text, clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS);
+	const __s64 deadline_ms = clock_ms(CLOCK_MONOTONIC) + MESSAGE_MS;
+	int event = follow_receive(following->reader.fd, &message, following->text, deadline_ms);
 
 	/* A broker that was lost has not got the report. */
 	if (!event && following->state == READER_SETTLES && message.kind != FOLLOW_LOST)
-		return EVENT_REPORTED;
+		return EVENT_END;
 	if (!event)
 		event = take(following, &message);
 	following->heard_ms = fleet_now_ms(); /* applying took its time */
-	return event >= 0 || event == -ENOMEM ? event :
-	       event == -EPROTO               ? EVENT_NONSENSE :
-	       event == -ECONNRESET           ? EVENT_ENDED :
-						EVENT_HANGS;
+	return event;
 }
 
-/* Waits for a second at most. An event; -errno. */
+/* Waits for a second at most. An event; -errno: the reader is of no use. */
 static int next_event(struct following *following, const struct signals *signals)
 {
 	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN },
@@ -529,16 +506,15 @@ static int next_event(struct following *following, const struct signals *signals
 	const bool is_paused = following->state == READER_PAUSES;
 	const __s64 left_ms = is_paused ? following->start_ms - fleet_now_ms() : WAIT_MS;
 
-	if (poll(files, 2, left_ms < 0 ? 0 : left_ms < WAIT_MS ? left_ms : WAIT_MS) < 0 && errno != EINTR)
-		return -errno;
+	poll(files, 2, left_ms < 0 ? 0 : left_ms < WAIT_MS ? left_ms : WAIT_MS);
 	service_notify("WATCHDOG=1");
 	if (files[0].revents)
-		return EVENT_SIGNAL;
+		return EVENT_END;
 	if (files[1].revents)
 		return hear(following);
 	if (is_paused)
 		return fleet_now_ms() >= following->start_ms ? EVENT_DUE : EVENT_NONE;
-	return fleet_now_ms() - following->heard_ms >= SILENT_MS ? EVENT_HANGS : EVENT_NONE;
+	return fleet_now_ms() - following->heard_ms >= SILENT_MS ? -ETIMEDOUT : EVENT_NONE;
 }
 
 /* Goes from state to state by the next event. */
@@ -547,10 +523,11 @@ static int step(struct following *following, const struct signals *signals, stru
 	const enum reader_state before = following->state;
 	const int event = next_event(following, signals);
 	const __s64 now_ms = fleet_now_ms();
+	char text[REASON_BYTES];
 
-	if (event < 0)
-		return reason_set(reason, event, "cannot go on: %s", strerror(-event));
-	following->state = events[event].next[before];
+	if (event == -ENOMEM)
+		return reason_set(reason, event, "not enough memory");
+	following->state = next_state[event < 0 ? EVENT_RESTART : event][before];
 	if (before >= READER_FOLLOWS && following->state < READER_FOLLOWS)
 		following->alone_ms = now_ms;
 	if (before == READER_PAUSES && following->state == READER_CONNECTS)
@@ -559,8 +536,9 @@ static int step(struct following *following, const struct signals *signals, stru
 		unprivileged_stop(&following->reader);
 		following->start_ms = now_ms + RESTART_MIN_MS;
 	}
-	if (events[event].failure) {
-		say(following, events[event].failure);
+	if (event < 0) {
+		snprintf(text, sizeof(text), "the reader %s; starts another one", unprivileged_failure(event));
+		say(following, text);
 		following->restart_ms = pause_longer(following->restart_ms, RESTART_MIN_MS, RESTART_MAX_MS);
 		following->start_ms = now_ms + following->restart_ms;
 	}
@@ -574,30 +552,33 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	const struct fleet_options *options = follow->options;
 	struct following *following = malloc(sizeof(*following));
 	struct signals signals = {};
+	struct apply *apply;
 	int error = 0;
 
 	if (!following)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .alone_ms = fleet_now_ms() };
-	following->apply.options = following->start.options = options;
-	following->apply.fleet = following->start.fleet = follow->name;
-	following->apply.state = follow->state;
-	following->apply.name = follow->name;
-	following->apply.stale_s = follow->is_once ? 0 : FLEET_STALE_S;
-	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
+	apply = &following->apply;
+	apply->options = following->start.options = options;
+	apply->fleet = apply->name = following->start.fleet = follow->name;
+	apply->state = follow->state;
+	apply->stale_s = follow->is_once ? 0 : FLEET_STALE_S;
+	apply->is_accepted = following->start.is_accepted = follow->is_accepted;
 	following->start.is_once = follow->is_once;
 	following->start.secrets = &following->secrets;
 	if (!options->lists_count)
 		error = reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
-	for (size_t i = 0; i < options->lists_count; i++) {
-		add_list(following, options->lists[i], "");
-		if (options->is_staged)
-			add_list(following, options->lists[i], FLEET_STAGED);
-	}
+	/* config_open() has checked the names. */
+	for (size_t i = 0; i < options->lists_count; i++)
+		for (int staged = 0; staged <= options->is_staged; staged++) {
+			snprintf(apply->lists[apply->count].name, ABI_NAME_BYTES, "%.26s%s", options->lists[i],
+				 staged ? FLEET_STAGED : "");
+			following->told[apply->count++].state = FOLLOW_UNHEARD;
+		}
 	if (!error)
 		error = broker_secrets_read(&following->secrets, options, reason);
 	if (!error)
-		error = apply_open(&following->apply, reason);
+		error = apply_open(apply, reason);
 	if (!error && signals_take(&signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");
 	while (!error && following->state != READER_DONE)
@@ -609,7 +590,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	}
 	service_notify("STOPPING=1");
 	signals_give_back(&signals);
-	apply_close(&following->apply);
+	apply_close(apply);
 	broker_secrets_forget(&following->secrets);
 	free(following);
 	return error;

@@ -10,11 +10,11 @@
 #define XDP_CUCKOO_FOLLOW_INTERNAL_H
 
 #include "fleet/broker.h"
+#include "base/unprivileged.h"
 #include "kernel/kernel.h"
 
 #define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
 #define FOLLOW_BYTES_MAX (128 << 10)
-#define FOLLOW_NO_DEADLINE INT64_MAX
 #define FOLLOW_SHRINK_MIN 100 /* deleted rules that are never too many for changes by the log */
 #define FOLLOW_LINES_MORE (128 * FLEET_ENTRY_LINES) /* that may come between two flushes besides max-rules */
 
@@ -67,11 +67,7 @@ struct follow_message {
 	__s64 number;
 };
 
-/*
- * Send or receive one message over a socket. `text` has room for FOLLOW_BYTES_MAX + 1 bytes and gets a final 0.
- * `deadline_ms` of CLOCK_MONOTONIC; FOLLOW_NO_DEADLINE. 0; -ECONNRESET: the other process has ended; -EPROTO: too long; other -errno.
- */
-int follow_send(int fd, const struct follow_message *message, const char *text);
+/* As unprivileged_receive(). `text` has room for FOLLOW_BYTES_MAX + 1 bytes and gets a final 0. -EPROTO: it is longer. */
 int follow_receive(int fd, struct follow_message *message, char *text, __s64 deadline_ms);
 
 /* What a state means: to the host's status, to people, and to --once, which ends when it need not wait for any list. */

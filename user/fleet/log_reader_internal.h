@@ -63,12 +63,10 @@ enum log_end {
 };
 
 /*
- * Send the applier a message about a list; about all lists; with the state of a list whose log ends with `last`.
- * LOG_GOES_ON; LOG_NO_APPLIER.
+ * Sends the applier a message; `bytes` 0: the whole text. log_tell_state(): the state of a list whose log ends with
+ * `last`. LOG_GOES_ON; LOG_NO_APPLIER.
  */
-enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number,
-			   const char *text, size_t bytes);
-enum log_end log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text);
+enum log_end log_tell(struct log_reader *reader, struct follow_message message, const char *text);
 enum log_end log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last, const char *text);
 
 /* The list cannot be read now: tells the applier, and pauses the list. Results as above. */

@@ -31,7 +31,9 @@ static enum log_end take_panic(struct log_reader *reader, const redisReply *entr
 		value = codec_text_of(entry->element[1], 1);
 		reader->has_accept |= name && !strcmp(name, "accept");
 		if (name && value && !strcmp(name, "panic"))
-			end = log_tell(reader, FOLLOW_PANIC, !strcmp(value, "on"), "");
+			end = log_tell(reader,
+				       (struct follow_message){ .kind = FOLLOW_PANIC, .number = !strcmp(value, "on") },
+				       "");
 	}
 	return end;
 }
@@ -89,7 +91,10 @@ static enum log_end take_entries(struct log_reader *reader, size_t i, const redi
 		list->at = entry.at;
 		reader->is_awaited |= entry.is_awaited;
 		note_lines(reader, &entry);
-		end = log_tell_list(reader, FOLLOW_ENTRY, i, 0, entry.rules ? entry.rules : "", entry.rules_bytes);
+		end = log_tell(reader,
+			       (struct follow_message){ FOLLOW_ENTRY, .list = i, .at = list->at,
+							.bytes = entry.rules_bytes },
+			       entry.rules ? entry.rules : "");
 	}
 	return end;
 }

@@ -29,48 +29,25 @@
 #define RETRY_MAX_MS 5000 /* while no broker can be reached */
 /* The same after connections that were lost without progress: each costs the broker a handshake. */
 #define RETRY_LOST_MS 60000
-#define STOPPED_MS 5000  /* after FOLLOW_STOP, before another broker is tried */
+#define STOPPED_MS 5000 /* after FOLLOW_STOP, before another broker is tried */
 #define META_COMMAND "HMGET xc:%s:meta id format panic"
 
 /* ---- messages ---- */
 
-static enum log_end tell(struct log_reader *reader, const struct follow_message *message, const char *text)
+enum log_end log_tell(struct log_reader *reader, struct follow_message message, const char *text)
 {
-	return follow_send(reader->fd, message, text) ? LOG_NO_APPLIER : LOG_GOES_ON;
-}
-
-enum log_end log_tell_list(struct log_reader *reader, enum follow_kind kind, size_t list, __s64 number,
-			   const char *text, size_t bytes)
-{
-	const struct follow_message message = {
-		.kind = kind,
-		.list = list,
-		.bytes = bytes,
-		.at = reader->lists[list].at,
-		.number = number,
-	};
-
-	return tell(reader, &message, text);
-}
-
-enum log_end log_tell(struct log_reader *reader, enum follow_kind kind, __s64 number, const char *text)
-{
-	const struct follow_message message = { .kind = kind, .bytes = strlen(text), .number = number };
-
-	return tell(reader, &message, text);
+	message.bytes = message.bytes ? message.bytes : strlen(text);
+	return unprivileged_send(reader->fd, &message, sizeof(message), text, message.bytes, UNPRIVILEGED_NO_DEADLINE) ?
+		       LOG_NO_APPLIER :
+		       LOG_GOES_ON;
 }
 
 enum log_end log_tell_state(struct log_reader *reader, size_t i, struct fleet_position last, const char *text)
 {
-	const struct follow_message message = {
-		.kind = FOLLOW_STATE,
-		.list = i,
-		.at = last,
-		.bytes = strlen(text),
-		.number = reader->lists[i].state,
-	};
+	const enum follow_state state = reader->lists[i].state;
 
-	return tell(reader, &message, text);
+	return log_tell(reader, (struct follow_message){ .kind = FOLLOW_STATE, .list = i, .at = last, .number = state },
+			text);
 }
 
 enum log_end log_fail(struct log_reader *reader, size_t i, const char *why)
@@ -96,8 +73,12 @@ static enum log_end tell_fleet(struct log_reader *reader, const redisReply *repl
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return reason_set(reason, LOG_LOST, "the broker's meta is not that of a fleet");
-	end = log_tell(reader, FOLLOW_HELLO, format ? atoi(format) : 0, id ? id : "");
-	return end || !panic ? end : log_tell(reader, FOLLOW_PANIC, !strcmp(panic, "on"), "");
+	end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_HELLO, .number = format ? atoi(format) : 0 },
+		       id ? id : "");
+	if (!end && panic)
+		end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_PANIC, .number = !strcmp(panic, "on") },
+			       "");
+	return end;
 }
 
 /*
@@ -126,12 +107,12 @@ static int look_at_panic(void *context, struct reason *reason)
 /* 0; -ECANCELED: the applier is gone. */
 static int send_lines(struct log_reader *reader)
 {
-	const size_t bytes = reader->lines_bytes;
+	const struct follow_message message = { .kind = FOLLOW_LINES,
+						.list = reader->lines_of,
+						.bytes = reader->lines_bytes };
 
 	reader->lines_bytes = 0;
-	if (!bytes || !log_tell_list(reader, FOLLOW_LINES, reader->lines_of, 0, reader->lines, bytes))
-		return 0;
-	return -ECANCELED;
+	return message.bytes && log_tell(reader, message, reader->lines) ? -ECANCELED : 0;
 }
 
 /* Collects the lines of a state. -EDQUOT: the list has more rules than this host takes. */
@@ -165,7 +146,9 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	const bool is_older = list->plan == FOLLOW_OLDER ||
 			      (list->plan == FOLLOW_RESTORED && list->head.last.epoch < list->at.epoch);
 	struct fleet_position at = {};
-	enum log_end end = log_tell_list(reader, FOLLOW_SNAPSHOT, i, is_older, why, strlen(why));
+	enum log_end end = log_tell(reader,
+				    (struct follow_message){ .kind = FOLLOW_SNAPSHOT, .list = i, .number = is_older },
+				    why);
 	int error;
 
 	if (end)
@@ -202,7 +185,7 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 	list->at = at;
 	list->state = list->sent = list->plan;
 	list->plan = FOLLOW_LEVEL;
-	return log_tell_list(reader, FOLLOW_END, i, 0, "", 0);
+	return log_tell(reader, (struct follow_message){ .kind = FOLLOW_END, .list = i, .at = at }, "");
 }
 
 /* ---- the heads of the lists ---- */
@@ -232,12 +215,11 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 		list->due_ms = 0;
 		/* Not all hosts read the whole list at once; the log they may. */
 		if (!reader->start->is_once && list->plan)
-			list->due_ms =
-				fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
+			list->due_ms = fleet_now_ms() + fleet_random_below(reader->start->options->jitter_ms + 1);
 	} else if (!reader->has_accept) {
 		return LOG_GOES_ON;
 	}
-	return log_tell_list(reader, FOLLOW_ACCEPT, i, until_ms, "", 0);
+	return log_tell(reader, (struct follow_message){ .kind = FOLLOW_ACCEPT, .list = i, .number = until_ms }, "");
 }
 
 /* Asks for the fleet's meta and the heads of all lists at once, then takes the replies in the same order. */
@@ -254,7 +236,7 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 			return LOG_LOST;
 		reader->clock_ms = fleet_now_ms();
 	}
-	end = log_tell(reader, FOLLOW_CLOCK, broker->offset_ms, "");
+	end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_CLOCK, .number = broker->offset_ms }, "");
 	/*
 	 * "accept" is read before the heads: with --once a list that is gone at the broker ends the run, unless a
 	 * publisher has accepted that. Other lists need it only if it may matter to them.
@@ -309,10 +291,10 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 {
 	const struct log_reader_start *start = reader->start;
 	struct follow_message answer;
-	enum log_end end = log_tell(reader, FOLLOW_FLUSH, 0, "");
+	enum log_end end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_FLUSH }, "");
 
 	reader->pending = reader->deleted = reader->settled_ms = 0;
-	if (end || follow_receive(reader->fd, &answer, reader->text, FOLLOW_NO_DEADLINE))
+	if (end || follow_receive(reader->fd, &answer, reader->text, UNPRIVILEGED_NO_DEADLINE))
 		return LOG_NO_APPLIER;
 	if (answer.kind != FOLLOW_STOP)
 		reader->stopped_ms = 0;
@@ -334,7 +316,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 		return LOG_LOST;
 	reader->is_awaited = false;
 	if (*reader->report.noted.text)
-		end = log_tell(reader, FOLLOW_NOTE, 0, reader->report.noted.text);
+		end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_NOTE }, reader->report.noted.text);
 	reader->report.noted.text[0] = '\0';
 	if (!end && reader->stopped_ms && start->options->brokers_count > 1 &&
 	    fleet_now_ms() - reader->stopped_ms >= STOPPED_MS)
@@ -366,7 +348,8 @@ static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 /* Follows one broker until something fails. */
 static enum log_end follow(struct log_reader *reader, struct reason *reason)
 {
-	enum log_end end = log_tell(reader, FOLLOW_CONNECTED, 0, reader->broker.connection.where);
+	enum log_end end =
+		log_tell(reader, (struct follow_message){ .kind = FOLLOW_CONNECTED }, reader->broker.connection.where);
 
 	if (!end)
 		end = find_ctl(reader, reason);
@@ -397,8 +380,8 @@ static enum log_end follow(struct log_reader *reader, struct reason *reason)
 			}
 		if (!end)
 			end = log_read_streams(reader, !has_read, reason);
-		if (!end && (reader->start->is_once || reader->has_accept ||
-			     fleet_now_ms() - reader->checked_ms >= CHECK_MS))
+		if (!end &&
+		    (reader->start->is_once || reader->has_accept || fleet_now_ms() - reader->checked_ms >= CHECK_MS))
 			end = check(reader, reason);
 		if (!end && fleet_now_ms() >= reader->settled_ms)
 			end = sync_with_applier(reader, reason);
@@ -439,7 +422,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 				longest_ms = RETRY_LOST_MS;
 		}
 		if (end == LOG_LOST)
-			end = log_tell(reader, FOLLOW_LOST, 0, reason.text);
+			end = log_tell(reader, (struct follow_message){ .kind = FOLLOW_LOST }, reason.text);
 		retry_ms = pause_longer(retry_ms, RETRY_MIN_MS, longest_ms);
 		if (end != LOG_NO_APPLIER)
 			clock_pause(pause_spread(retry_ms, fleet_random_below(~0ULL)));

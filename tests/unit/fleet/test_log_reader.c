@@ -75,9 +75,9 @@ static void await(struct reading *reading, enum follow_kind kind, __s64 number)
 	const struct follow_message done = { .kind = FOLLOW_DONE, .number = reading->refused };
 
 	for (int i = 0; i < TELLS * 10; i++) {
-		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, FOLLOW_NO_DEADLINE), 0);
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, UNPRIVILEGED_NO_DEADLINE), 0);
 		if (reading->message.kind == FOLLOW_FLUSH)
-			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+			assert_int_equal(unprivileged_send(reading->fd, &done, sizeof(done), "", 0, UNPRIVILEGED_NO_DEADLINE), 0);
 		if (reading->message.kind == kind && (number < 0 || reading->message.number == number))
 			return;
 	}
@@ -302,9 +302,9 @@ static bool good_goes_on(struct reading *reading, enum follow_state state, const
 	test_broker_do(reading->broker, "XADD xc:f:L:good:log " EPOCH "-2 rules '- b'");
 	test_broker_do(reading->broker, "HSET xc:f:L:good:meta seq 2");
 	for (int i = 0; i < TELLS && !(has_entry && has_state); i++) {
-		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, FOLLOW_NO_DEADLINE), 0);
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, UNPRIVILEGED_NO_DEADLINE), 0);
 		if (reading->message.kind == FOLLOW_FLUSH)
-			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+			assert_int_equal(unprivileged_send(reading->fd, &done, sizeof(done), "", 0, UNPRIVILEGED_NO_DEADLINE), 0);
 		has_entry |= reading->message.kind == FOLLOW_ENTRY && reading->message.list == 1;
 		if (reading->message.kind == FOLLOW_STATE && reading->message.list == 0 &&
 		    reading->message.number == state && (!*why || strstr(reading->text, why)))
@@ -461,10 +461,10 @@ TEST(test_more_rules_than_the_host_takes)
 	do {
 		const struct follow_message done = { .kind = FOLLOW_DONE };
 
-		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, FOLLOW_NO_DEADLINE), 0);
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text, UNPRIVILEGED_NO_DEADLINE), 0);
 		assert_int_not_equal(reading->message.kind, FOLLOW_END);
 		if (reading->message.kind == FOLLOW_FLUSH)
-			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+			assert_int_equal(unprivileged_send(reading->fd, &done, sizeof(done), "", 0, UNPRIVILEGED_NO_DEADLINE), 0);
 		for (const char *end = reading->text;
 		     reading->message.kind == FOLLOW_LINES && (end = strchr(end, '\n')); end++)
 			lines++;

@@ -4,15 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/clock.h"
 
 /*
  * Opens the file at the path, after links. -errno; -ELOOP: a link of /proc leads to an open file of a
@@ -144,47 +140,15 @@ int whole_file_close(struct whole_file *file, int error)
 
 /* ---- all bytes ---- */
 
-static int put_all(int fd, const void *bytes, size_t count, bool is_socket)
-{
-	for (const char *next = bytes; count;) {
-		const ssize_t put = is_socket ? send(fd, next, count, MSG_NOSIGNAL) : write(fd, next, count);
-
-		if (put < 0 && errno != EINTR)
-			return is_socket && errno == EPIPE ? -ECONNRESET : -errno;
-		next += put > 0 ? put : 0;
-		count -= put > 0 ? put : 0;
-	}
-	return 0;
-}
-
 int io_write_all(int fd, const void *bytes, size_t count)
 {
-	return put_all(fd, bytes, count, false);
-}
+	for (const char *next = bytes; count;) {
+		const ssize_t put = write(fd, next, count);
 
-int io_send_all(int fd, const void *bytes, size_t count)
-{
-	return put_all(fd, bytes, count, true);
-}
-
-int io_receive_all(int fd, void *bytes, size_t count, __s64 deadline_ms)
-{
-	struct pollfd file = { .fd = fd, .events = POLLIN };
-
-	for (char *next = bytes; count;) {
-		const ssize_t got = recv(fd, next, count, MSG_DONTWAIT);
-		const __s64 left_ms = got < 0 && errno == EAGAIN ? deadline_ms - clock_ms(CLOCK_MONOTONIC) : 0;
-
-		if (!got)
-			return -ECONNRESET;
-		if (got < 0 && errno == EAGAIN && left_ms <= 0)
-			return -ETIMEDOUT;
-		if (got < 0 && errno == EAGAIN)
-			poll(&file, 1, left_ms < INT_MAX ? left_ms : INT_MAX);
-		else if (got < 0 && errno != EINTR)
+		if (put < 0 && errno != EINTR)
 			return -errno;
-		next += got > 0 ? got : 0;
-		count -= got > 0 ? got : 0;
+		next += put > 0 ? put : 0;
+		count -= put > 0 ? put : 0;
 	}
 	return 0;
 }

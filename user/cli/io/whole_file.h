@@ -3,7 +3,7 @@
  * Writes a file completely or not at all. The text goes to a temporary file in the same directory, which replaces the old
  * file once it is on disk. Owner and mode stay. A symbolic link stays too, and the file it leads to is
  * replaced. Pipes and other files that are not regular, and links of /proc like /dev/stdout, are written
- * directly. Also moves all bytes of a buffer, and reads a small file at once.
+ * directly. Also writes all bytes of a buffer, and reads a small file at once.
  */
 #ifndef XDP_CUCKOO_WHOLE_FILE_H
 #define XDP_CUCKOO_WHOLE_FILE_H
@@ -35,13 +35,8 @@ int whole_file_open(struct whole_file *file, const char *path);
  */
 int whole_file_close(struct whole_file *file, int error);
 
-/*
- * All bytes, despite short counts and signals. The two for sockets return -ECONNRESET if the other end has closed. 0;
- * -ETIMEDOUT: not here by `deadline_ms` of CLOCK_MONOTONIC; other -errno: how many bytes were moved is not known.
- */
+/* All bytes, despite short counts and signals. 0; -errno: how many were written is not known. */
 int io_write_all(int fd, const void *bytes, size_t count);
-int io_send_all(int fd, const void *bytes, size_t count);
-int io_receive_all(int fd, void *bytes, size_t count, __s64 deadline_ms);
 
 /*
  * Reads a regular file from its start. The text ends with a 0 byte, and the caller frees it. 0; -EINVAL: not a regular

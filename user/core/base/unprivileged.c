@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stddef.h>
@@ -21,6 +23,7 @@
 #include <linux/seccomp.h>
 
 #include "base/memory.h"
+#include "base/clock.h"
 #include "base/privileges.h"
 
 #define NOBODY 65534 /* user and group: the kernel's overflow id */
@@ -204,6 +207,51 @@ int unprivileged_start(struct unprivileged *process, void (*run)(const void *con
 		return 0;
 	unprivileged_stop(process);
 	return reason_set(reason, error, "cannot start a process without privileges: %s", strerror(-error));
+}
+
+static int move_all(int fd, void *bytes, size_t count, bool is_sent, __s64 deadline_ms)
+{
+	struct pollfd file = { .fd = fd, .events = is_sent ? POLLOUT : POLLIN };
+
+	for (char *next = bytes; count;) {
+		const ssize_t moved = is_sent ? send(fd, next, count, MSG_NOSIGNAL | MSG_DONTWAIT) :
+						recv(fd, next, count, MSG_DONTWAIT);
+		const bool must_wait = moved < 0 && errno == EAGAIN;
+		const __s64 left_ms = must_wait ? deadline_ms - clock_ms(CLOCK_MONOTONIC) : 0;
+
+		if (!moved || (moved < 0 && errno == EPIPE))
+			return -ECONNRESET;
+		if (must_wait && left_ms <= 0)
+			return -ETIMEDOUT;
+		if (must_wait)
+			poll(&file, 1, left_ms < INT_MAX ? left_ms : INT_MAX);
+		else if (moved < 0 && errno != EINTR)
+			return -errno;
+		next += moved > 0 ? moved : 0;
+		count -= moved > 0 ? moved : 0;
+	}
+	return 0;
+}
+
+int unprivileged_send(int fd, const void *head, size_t head_bytes, const void *text, size_t text_bytes,
+		      __s64 deadline_ms)
+{
+	int error = move_all(fd, (void *)head, head_bytes, true, deadline_ms);
+
+	return error ? error : move_all(fd, (void *)text, text_bytes, true, deadline_ms);
+}
+
+int unprivileged_receive(int fd, void *bytes, size_t count, __s64 deadline_ms)
+{
+	return move_all(fd, bytes, count, false, deadline_ms);
+}
+
+const char *unprivileged_failure(int error)
+{
+	return error == -ETIMEDOUT  ? "hangs" :
+	       error == -EPROTO     ? "sent nonsense" :
+	       error == -ECONNRESET ? "has ended early" :
+				      strerror(-error);
 }
 
 void unprivileged_stop(struct unprivileged *process)

@@ -9,7 +9,10 @@
 #ifndef XDP_CUCKOO_UNPRIVILEGED_H
 #define XDP_CUCKOO_UNPRIVILEGED_H
 
+#include <stdint.h>
 #include <sys/types.h>
+
+#include <linux/types.h>
 
 #include "base/error_reason.h"
 
@@ -34,6 +37,19 @@ int unprivileged_start(struct unprivileged *process, void (*run)(const void *con
  * keep them open when its parent has ended. 0; -errno.
  */
 int unprivileged_close_others(int fd);
+
+/*
+ * How the two speak: a message is a head, a struct that both know, and a text whose length the head has. The receiver
+ * trusts nothing: it checks the head before it takes the text. 0; -ETIMEDOUT: not all of it by `deadline_ms` of
+ * CLOCK_MONOTONIC; -ECONNRESET: the other end is closed; other -errno. How much was moved is not known after an error.
+ */
+#define UNPRIVILEGED_NO_DEADLINE INT64_MAX
+int unprivileged_send(int fd, const void *head, size_t head_bytes, const void *text, size_t text_bytes,
+		      __s64 deadline_ms);
+int unprivileged_receive(int fd, void *bytes, size_t count, __s64 deadline_ms);
+
+/* What the process does, by an error of unprivileged_receive(); -EPROTO: what it sent is not sound. */
+const char *unprivileged_failure(int error);
 
 /* Ends the process. Accepts a zeroed struct whose fd is -1. */
 void unprivileged_stop(struct unprivileged *process);

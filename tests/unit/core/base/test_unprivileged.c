@@ -15,6 +15,7 @@
 
 #include <linux/capability.h>
 
+#include "base/memory.h"
 #include "base/privileges.h"
 #include "base/unprivileged.h"
 
@@ -168,6 +169,35 @@ TEST(test_it_ends_with_its_starter)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	assert_int_equal(read(ends[0], &byte, 1), 0);
 	close(ends[0]);
+}
+
+/* A socket takes few bytes at once. */
+TEST(test_a_message_arrives_whole)
+{
+	unsigned char *sent = malloc(PIECE_BYTES), *got = malloc(PIECE_BYTES);
+	int fds[2], status;
+	pid_t child;
+
+	assert_int_equal(random_draw(sent, PIECE_BYTES), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(unprivileged_receive(fds[0], got, 1, 0), -ETIMEDOUT);
+	assert_int_equal(unprivileged_send(fds[1], sent, PIECE_BYTES, "", 0, 0), -ETIMEDOUT);
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	child = fork();
+	if (!child)
+		_exit(unprivileged_send(fds[1], sent, 8, sent + 8, PIECE_BYTES - 8, UNPRIVILEGED_NO_DEADLINE) != 0);
+	close(fds[1]);
+	assert_int_equal(unprivileged_receive(fds[0], got, PIECE_BYTES, UNPRIVILEGED_NO_DEADLINE), 0);
+	assert_memory_equal(got, sent, PIECE_BYTES);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(unprivileged_receive(fds[0], got, 1, UNPRIVILEGED_NO_DEADLINE), -ECONNRESET);
+	assert_int_equal(unprivileged_send(fds[0], sent, 1, "", 0, UNPRIVILEGED_NO_DEADLINE), -ECONNRESET);
+	close(fds[0]);
+	free(sent);
+	free(got);
 }
 
 TEST_MAIN(NULL, NULL)
