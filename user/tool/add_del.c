@@ -107,7 +107,8 @@ struct outcome {
 	__u64 had; /* the owners that had the deleted rules, as bits */
 	struct rule_change last;
 	char passed_by[RULE_TEXT_BYTES]; /* the pass rule that makes a rule useless, or a part of it; or "" */
-	bool is_part;
+	bool is_part, is_refused;        /* is_refused: all of them are */
+	char advice[3 * RULE_TEXT_BYTES];
 };
 
 /*
@@ -219,49 +220,58 @@ static void print_outcome(const struct invocation *invocation, const struct rule
 	output_print(command_note_dry_run(invocation, answer));
 }
 
-static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
-					const char *list, const char *done, const char *refused,
-					int (*make)(struct session *, struct rule_change *, struct reason *))
+/* Makes the change, and notes what the store tells of it. */
+static int make_change(const struct invocation *invocation, const struct rules *rules, const char *list,
+		       int (*make)(struct session *, struct rule_change *, struct reason *),
+		       struct command_change *change, struct outcome *outcome, struct reason *reason)
 {
-	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "";
-	struct command_change change;
-	struct session *session = &change.session;
-	struct outcome outcome = {};
+	struct session *session = &change->session;
 	struct store_feed feed;
-	struct reason reason;
 	const bool is_one_block = make == add && rules->count == 1 && rules->rule->action == RULE_DROP;
-	bool is_refused;
-	int error = command_open_change(invocation, true, is_one_block ? rules->rule : NULL, &change, &reason);
+	int error = command_open_change(invocation, true, is_one_block ? rules->rule : NULL, change, reason);
 
 	if (!error) {
 		command_note_adder(session);
 		command_report_session(session);
-		error = command_begin(invocation, session, &reason);
+		error = command_begin(invocation, session, reason);
 	}
 	if (!error)
-		error = change_all(session, rules, list, &outcome, make, &reason);
-	is_refused = !error && outcome.refused == rules->count;
+		error = change_all(session, rules, list, outcome, make, reason);
+	outcome->is_refused = !error && outcome->refused == rules->count;
 	/* Nothing has changed, so nothing waits for `confirm`. */
-	if (is_refused && session->confirm_ms)
+	if (outcome->is_refused && session->confirm_ms)
 		change_abort(session);
 	else if (session->change)
-		error = change_end(session, error, &reason);
-	is_refused &= !error;
-	if (is_refused && make == del && !list)
-		advise_network(session, rules->rule, advice);
-	if (!error && !is_refused) {
+		error = change_end(session, error, reason);
+	outcome->is_refused &= !error;
+	if (outcome->is_refused && make == del && !list)
+		advise_network(session, rules->rule, outcome->advice);
+	if (!error && !outcome->is_refused) {
 		command_report_rebuilds(session);
 		if (make == add) {
 			note_compact(session, rules->rule);
-			note_passed(session->store, rules, &outcome);
+			note_passed(session->store, rules, outcome);
 		}
-		note_lists(session->store, outcome.had);
+		note_lists(session->store, outcome->had);
 		if (list && !store_feed(session->store, list, &feed))
 			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
 				    "name another list",
 				    list);
 	}
-	error = command_close_change(&change, error, &reason);
+	return command_close_change(change, error, reason);
+}
+
+static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
+					const char *list, const char *done, const char *refused,
+					int (*make)(struct session *, struct rule_change *, struct reason *))
+{
+	const char *option = session_name_option(invocation->name);
+	struct command_change change;
+	struct outcome outcome = {};
+	char text[RULE_TEXT_BYTES];
+	struct reason reason;
+	int error = make_change(invocation, rules, list, make, &change, &outcome, &reason);
+
 	/* A list that does not exist has no rule. */
 	if (error == -ESRCH && make == del && invocation->may_exist) {
 		outcome.refused = rules->count;
@@ -270,16 +280,13 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	}
 	rule_format(&outcome.last.rule, text);
 	if (!error && outcome.last.keeps_rate)
-		output_note("the rate stays that of the rule's other owners: xdp-cuckoo%s list --json names them",
-			    session_name_option(invocation->name));
-	if (is_refused && !invocation->may_exist) {
-		if (list)
-			return command_fail(STATUS_NO,
-					    "%s in the list '%s': %s%s; xdp-cuckoo%s list --list %s shows its rules",
-					    refused, list, text, advice, session_name_option(invocation->name), list);
-		return command_fail(STATUS_NO, "%s: %s%s; xdp-cuckoo%s list shows the rules", refused, text, advice,
-				    session_name_option(invocation->name));
-	}
+		output_note("the rate stays that of the rule's other owners: xdp-cuckoo%s list --json names them", option);
+	if (outcome.is_refused && !invocation->may_exist && list)
+		return command_fail(STATUS_NO, "%s in the list '%s': %s%s; xdp-cuckoo%s list --list %s shows its rules",
+				    refused, list, text, outcome.advice, option, list);
+	if (outcome.is_refused && !invocation->may_exist)
+		return command_fail(STATUS_NO, "%s: %s%s; xdp-cuckoo%s list shows the rules", refused, text,
+				    outcome.advice, option);
 	if (error) {
 		json_decref(outcome.last.left_to);
 		return command_fail_list(error, &reason);

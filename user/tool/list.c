@@ -397,58 +397,32 @@ static enum command_status show_lists(const struct invocation *invocation)
 	return STATUS_DONE;
 }
 
-static enum command_status run_lists(const struct invocation *invocation)
+/* The lists that preset = NAME in the configuration can name. */
+static enum command_status show_presets(void)
 {
-	static const char *const wide[] = { "format", "terms", "url" };
-	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
-	const char *verb = invocation->count ? invocation->operands[0] : NULL;
-	struct import_options deletion = command_import_options(invocation);
+	const bool is_narrow = output_is_narrow();
 	const struct list_preset *preset;
-	struct command_imported result;
 	char every[RULE_TIME_BYTES];
+	json_t *rows = json_array();
+
+	for (size_t i = 0; (preset = list_preset(i)); i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:s, s:s*, s:s*}", "preset", preset->name, "every",
+						      rule_time_format(preset->every_ms, every), "format",
+						      is_narrow ? NULL : preset->format, "about", preset->about, "terms",
+						      is_narrow ? NULL : preset->terms, "url",
+						      is_narrow ? NULL : preset->url));
+	output_print_lines(rows);
+	return STATUS_DONE;
+}
+
+static enum command_status delete_list(const struct invocation *invocation)
+{
+	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
+	struct import_options deletion = command_import_options(invocation);
+	struct command_imported result;
 	struct reason reason;
-	json_t *rows;
 	int error;
 
-	if ((!verb || !strcmp(verb, "add")) &&
-	    (invocation->may_exist || invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
-		return command_fail(STATUS_USAGE,
-				    "--exist, --dry-run, --confirm and --force go with lists delete NAME");
-	if ((!verb || strcmp(verb, "add")) && (invocation->preset || invocation->config_path))
-		return command_fail(STATUS_USAGE, "--preset and --config go with lists add NAME");
-	if (verb && !strcmp(verb, "add"))
-		return command_list_add(invocation);
-	if (invocation->count > 2)
-		return command_fail(STATUS_USAGE, "lists %s: too many words: '%s'", verb, invocation->operands[2]);
-	if (!verb)
-		return show_lists(invocation);
-	if (!strcmp(verb, "presets") && invocation->count > 1)
-		return command_fail(STATUS_USAGE, "lists presets: no word follows");
-	if (!strcmp(verb, "presets")) {
-		/* The lists that preset = NAME in the configuration can name. */
-		rows = json_array();
-		for (size_t i = 0; (preset = list_preset(i)); i++)
-			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name,
-							      "every", rule_time_format(preset->every_ms, every),
-							      "format", preset->format, "about", preset->about, "terms",
-							      preset->terms, "url", preset->url));
-		for (size_t i = 0; output_is_narrow() && i < json_array_size(rows); i++)
-			for (size_t k = 0; k < sizeof(wide) / sizeof(wide[0]); k++)
-				json_object_del(json_array_get(rows, i), wide[k]);
-		output_print_lines(rows);
-		return STATUS_DONE;
-	}
-	if (!strcmp(verb, "flows"))
-		return command_list_flows(invocation,
-					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
-	/* `lists rm NAME` is the same as `lists delete NAME`. */
-	if (!command_find(verb) || strcmp(command_find(verb)->name, "del"))
-		return command_fail(STATUS_USAGE,
-				    "lists '%s': only the words add, delete, flows and presets may follow; to see rules: "
-				    "xdp-cuckoo%s list NAME",
-				    verb, session_name_option(invocation->name));
-	if (invocation->count < 2)
-		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	deletion.list_name = invocation->operands[1];
 	deletion.is_replace = true;
 	error = command_import_list(&deletion, NULL, 0, &result, &reason);
@@ -466,6 +440,41 @@ static enum command_status run_lists(const struct invocation *invocation)
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
+}
+
+static enum command_status run_lists(const struct invocation *invocation)
+{
+	const char *verb = invocation->count ? invocation->operands[0] : "";
+	const struct command_row *meant = command_find(verb);
+	const bool is_add = !strcmp(verb, "add");
+
+	if ((!*verb || is_add) &&
+	    (invocation->may_exist || invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms))
+		return command_fail(STATUS_USAGE,
+				    "--exist, --dry-run, --confirm and --force go with lists delete NAME");
+	if (!is_add && (invocation->preset || invocation->config_path))
+		return command_fail(STATUS_USAGE, "--preset and --config go with lists add NAME");
+	if (is_add)
+		return command_list_add(invocation);
+	if (invocation->count > 2)
+		return command_fail(STATUS_USAGE, "lists %s: too many words: '%s'", verb, invocation->operands[2]);
+	if (!invocation->count)
+		return show_lists(invocation);
+	if (!strcmp(verb, "presets"))
+		return invocation->count > 1 ? command_fail(STATUS_USAGE, "lists presets: no word follows") :
+					       show_presets();
+	if (!strcmp(verb, "flows"))
+		return command_list_flows(invocation,
+					  invocation->count > 1 ? invocation->operands[1] : FLOWSPEC_LIST_DEFAULT);
+	/* `lists rm NAME` is the same as `lists delete NAME`. */
+	if (!meant || strcmp(meant->name, "del"))
+		return command_fail(STATUS_USAGE,
+				    "lists '%s': only the words add, delete, flows and presets may follow; to see rules: "
+				    "xdp-cuckoo%s list NAME",
+				    verb, session_name_option(invocation->name));
+	if (invocation->count < 2)
+		return command_fail(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
+	return delete_list(invocation);
 }
 
 const struct command command_lists = {

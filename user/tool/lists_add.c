@@ -120,10 +120,41 @@ static int write_config(const char *path, int fd, const struct invocation *invoc
 	return error || !closed ? error : reason_set(reason, closed, "cannot write '%s': %s", path, strerror(-closed));
 }
 
+/* Writes the section of the new list, unless there is a list of that name. `fd`: the lock on `path`, or -errno. */
+static int add_list(const struct invocation *invocation, const char *name, const char *path, int fd,
+		    struct reason *reason)
+{
+	struct store_lists lists;
+	struct config *config;
+	struct store *store = NULL;
+	int error = config_open(path, invocation->name, command_report_bad_line, &config, reason);
+
+	if (!error && fd < 0)
+		error = reason_set(reason, fd, "cannot lock '%s': %s", path, strerror(-fd));
+	if (!error)
+		error = command_write_store(invocation, &store, reason);
+	if (!error)
+		error = store_unread_reason(store_lists(store, &lists), reason);
+	if (!error && store_lists_find(&lists, name))
+		error = config_has_source(config, name) ?
+				reason_set(reason, -EINVAL,
+					   "there is a list '%s' already, and '%s' has it; to fetch it: xdp-cuckoo%s "
+					   "refresh %s --config %s",
+					   name, path, session_name_option(invocation->name), name, path) :
+				reason_set(reason, -EINVAL,
+					   "there is a list '%s' already: choose another name; nothing was changed",
+					   name);
+	if (!error)
+		error = write_config(path, fd, invocation, reason);
+	store_close(store);
+	config_close(config);
+	return error;
+}
+
 enum command_status command_list_add(const struct invocation *invocation)
 {
 	const char *name = invocation->count > 1 ? invocation->operands[1] : "",
-		   *words[16] = { "xdp-cuckoo", "refresh" };
+		   *preset = invocation->preset ? invocation->preset : "", *words[16] = { "xdp-cuckoo", "refresh" };
 	const char *const options[][2] = { { name, "" },
 					   { "--config", invocation->config_path },
 					   { "--name", invocation->name },
@@ -131,45 +162,22 @@ enum command_status command_list_add(const struct invocation *invocation)
 					   { "--pins", invocation->pins },
 					   { "--json", output_is_json() ? "" : NULL } };
 	char path[PATH_MAX];
-	struct store_lists lists;
-	struct config *config;
 	struct reason reason;
-	struct store *store;
 	size_t count = 2;
 	int error, fd;
 
 	if (!*name || (invocation->count < 3 && !invocation->preset))
 		return command_fail(STATUS_USAGE,
 				    "lists add: which list? Write lists add NAME URL, or NAME --preset PRESET");
-	if (!text_is_safe(name, CONFIG_BYTES_MAX) ||
-	    (invocation->preset && strcspn(invocation->preset, " #;") < strlen(invocation->preset)) ||
-	    (invocation->preset && !text_is_safe(invocation->preset, CONFIG_BYTES_MAX)))
+	if (!text_is_safe(name, CONFIG_BYTES_MAX) || preset[strcspn(preset, " #;")] ||
+	    !text_is_safe(preset, CONFIG_BYTES_MAX))
 		return command_fail(STATUS_USAGE, "lists add: no space or control character may be in NAME or PRESET");
-	snprintf(path, sizeof(path), CONFIG_DIR "/%s.conf", invocation->name);
 	if (invocation->config_path)
 		snprintf(path, sizeof(path), "%s", invocation->config_path);
+	else
+		snprintf(path, sizeof(path), CONFIG_DIR "/%s.conf", invocation->name);
 	fd = open_locked(path);
-	error = config_open(path, invocation->name, command_report_bad_line, &config, &reason);
-	if (!error && fd < 0)
-		error = reason_set(&reason, fd, "cannot lock '%s': %s", path, strerror(-fd));
-	if (!error)
-		error = command_write_store(invocation, &store, &reason);
-	if (!error) {
-		error = store_unread_reason(store_lists(store, &lists), &reason);
-		if (!error && store_lists_find(&lists, name))
-			error = config_has_source(config, name) ?
-					reason_set(&reason, -EINVAL,
-						   "there is a list '%s' already, and '%s' has it; to fetch it: xdp-cuckoo%s "
-						   "refresh %s --config %s",
-						   name, path, session_name_option(invocation->name), name, path) :
-					reason_set(&reason, -EINVAL,
-						   "there is a list '%s' already: choose another name; nothing was changed",
-						   name);
-		if (!error)
-			error = write_config(path, fd, invocation, &reason);
-		store_close(store);
-	}
-	config_close(config);
+	error = add_list(invocation, name, path, fd, &reason);
 	if (fd >= 0)
 		close(fd);
 	if (error)

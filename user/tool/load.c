@@ -18,36 +18,25 @@
 #include "base/memory.h"
 
 /*
- * What a load does to each filter of the name. An interface without a filter gets the first one:
- *
- *                                                   with --confirm: from now to       what the watchdog takes off
- *                                                   the deadline, and after it
- *   LOAD_STAYS   it gets nothing                     untouched                         nothing
- *   LOAD_GROWS   it gets interfaces, or packets      filters; then passes everything   what it has got
- *                sent there
- *   LOAD_BEGINS  another tool has loaded it, and     the same                          all of it
- *                this load sets it up
- *
- * If all stay, --confirm has nothing to undo, and is refused. The first filter waits for `confirm` with any other.
+ * Whether the load changes this filter: another tool has loaded it, and the load sets it up; or it gets interfaces, or
+ * packets sent there. An interface without a filter gets the first one. With --confirm, a filter that is changed filters
+ * until the deadline. After it the filter passes everything, and the watchdog takes off what the load has put there. The
+ * first filter waits for `confirm` with any other; the rest stays as it is.
  */
-enum load_part { LOAD_STAYS, LOAD_GROWS, LOAD_BEGINS };
-
-static enum load_part part_of(const struct invocation *invocation, const struct session *session, size_t at)
+static bool is_changed(const struct invocation *invocation, const struct session *session, size_t at)
 {
 	struct kernel_attachment *ignored;
+	bool is_changed = session->filters[at].state == FILTER_SET_UP;
 
-	if (session->filters[at].state == FILTER_SET_UP)
-		return LOAD_BEGINS;
-	for (int i = 0; i < invocation->count; i++) {
+	for (int i = 0; i < invocation->count && !is_changed; i++) {
 		const char *interface = invocation->operands[i];
 		const struct kernel_filter *filter = session_filter_on(session, interface, false, &ignored);
 
-		if (filter ? filter == &session->filters[at].kernel && invocation->load.is_outgoing &&
-				     !session_attachment_on(session, interface, true) :
-			     !at)
-			return LOAD_GROWS;
+		is_changed = filter ? filter == &session->filters[at].kernel && invocation->load.is_outgoing &&
+					      !session_attachment_on(session, interface, true) :
+				      !at;
 	}
-	return LOAD_STAYS;
+	return is_changed;
 }
 
 /* Runs the filter on one interface, or notes that it runs there already. Then adds a row to `rows`. */
@@ -141,7 +130,7 @@ static int check_trial(const struct invocation *invocation, const struct session
 					  "'%s' already waits for xdp-cuckoo%s confirm, or was not confirmed in time; "
 					  "see xdp-cuckoo status",
 					  session->name, session_name_option(session->name));
-		is_any |= part_of(invocation, session, i) != LOAD_STAYS;
+		is_any |= is_changed(invocation, session, i);
 	}
 	return is_any ? 0 :
 			reason_set(reason, -EINVAL,
@@ -154,14 +143,11 @@ static int start_trial(const struct invocation *invocation, struct session *sess
 {
 	int error = 0;
 
-	for (size_t i = 0; i < session->filters_count && !error; i++) {
-		struct filter *filter = &session->filters[i];
-
-		if (i && part_of(invocation, session, i) == LOAD_STAYS)
-			continue;
-		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
-		filter->kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
-	}
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		if (!i || is_changed(invocation, session, i)) {
+			error = filter_set_unconfirmed(&session->filters[i], 0, invocation->confirm_ms, reason);
+			session->filters[i].kernel.config->confirm_by = session->filters->kernel.config->confirm_by;
+		}
 	return error;
 }
 
@@ -234,21 +220,55 @@ static int load_all(const struct invocation *invocation, struct session *session
 	return 0;
 }
 
-struct loading {
-	json_t *rows;   /* one for each interface */
-	json_t *answer; /* what the load prints, with the rows */
-	bool is_changed;
-	struct watchdog watchdog;
-};
-
-static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
+static void note_options(const struct kernel_filter *kernel)
 {
-	struct watchdog *watchdog = &loading->watchdog;
-	const struct kernel_filter *kernel;
+	if (!kernel->options.is_exact)
+		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
+			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !kernel->config->asks_conntrack; family++)
+		if (abi_shapes(abi_active(kernel->config), family)->new_only) {
+			output_note(
+				"connection tracking is not asked here: rules with state new also drop UDP answers to hosts behind "
+				"this one; see xdp-cuckoo-rules(5)");
+			return;
+		}
+}
+
+/* What the load prints. `rows`: one for each interface. */
+static json_t *answer_of(const struct session *session, json_t *rows, __s64 confirm_ms, bool is_changed)
+{
+	const struct kernel_filter *kernel = &session->filters->kernel;
 	struct store_info info = {};
+	json_t *answer;
+
+	store_info(session->store, &info);
+	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:o}", "name", session->name, "rules", info.rules, "table",
+			   command_format_name(&kernel->options), "slots", filter_slots(kernel),
+			   "table_bytes", kernel_filter_bytes(kernel), "interfaces", rows);
+	/* Text leaves these out: people read them in status --verbose. */
+	if (output_is_json())
+		json_object_update_new(answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
+							 query_false_positive_rate(kernel, FLOW_IPV4),
+							 "false_positive_rate_ipv6",
+							 query_false_positive_rate(kernel, FLOW_IPV6)));
+	if (confirm_ms)
+		json_object_set_new(answer, "confirm_within_s", json_integer(confirm_ms / 1000));
+	for (size_t i = 0; i < session->filters_count; i++) {
+		kernel = &session->filters[i].kernel;
+		is_changed |= session->filters[i].state == FILTER_SET_UP || session->filters[i].state == FILTER_TAKEN_OVER;
+		for (size_t k = 0; k < kernel->attachments_count; k++)
+			is_changed |= kernel->attachments[k].is_new;
+	}
+	json_object_set_new(answer, "changed", json_boolean(is_changed));
+	return answer;
+}
+
+static int load(const struct invocation *invocation, struct watchdog *watchdog, json_t **answer, struct reason *reason)
+{
 	struct reason unseen;
-	bool is_first;
 	struct session session;
+	json_t *rows = json_array();
+	bool is_first, waits;
 	int error = session_open_to_load(&session, invocation->state, invocation->name, invocation->confirm_ms, &unseen,
 					 reason);
 
@@ -258,51 +278,28 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	}
 	is_first = !session.filters_count;
 	if (!error)
-		error = load_all(invocation, &session, loading->rows, watchdog, reason);
+		error = load_all(invocation, &session, rows, watchdog, reason);
 	if (error) {
+		json_decref(rows);
 		session_close(&session);
 		return error;
 	}
-	kernel = &session.filters->kernel;
 	command_report_session(&session);
 	if (*unseen.text)
 		output_note("%s", unseen.text);
-	if (!kernel->options.is_exact)
-		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
-			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !kernel->config->asks_conntrack; family++)
-		if (abi_shapes(abi_active(kernel->config), family)->new_only) {
-			output_note(
-				"connection tracking is not asked here: rules with state new also drop UDP answers to hosts behind "
-				"this one; see xdp-cuckoo-rules(5)");
-			break;
-		}
-	loading->is_changed = is_first || watchdog->sets_monitor_only;
-	for (size_t i = 0; i < session.filters_count; i++) {
-		loading->is_changed |= session.filters[i].state == FILTER_SET_UP ||
-				       session.filters[i].state == FILTER_TAKEN_OVER;
-		for (size_t k = 0; k < session.filters[i].kernel.attachments_count; k++)
-			loading->is_changed |= session.filters[i].kernel.attachments[k].is_new;
-	}
-	store_info(session.store, &info);
-	loading->answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:O}", "name", session.name, "rules", info.rules,
-				    "table", command_format_name(&kernel->options), "slots", filter_slots(kernel),
-				    "table_bytes", kernel_filter_bytes(kernel), "interfaces", loading->rows);
-	/* Text leaves these out: people read them in status --verbose. */
-	if (output_is_json())
-		json_object_update_new(loading->answer, json_pack("{s:f, s:f}", "false_positive_rate_ipv4",
-								  query_false_positive_rate(kernel, FLOW_IPV4),
-								  "false_positive_rate_ipv6",
-								  query_false_positive_rate(kernel, FLOW_IPV6)));
-	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
-		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
+	note_options(&session.filters->kernel);
+	waits = invocation->confirm_ms && session.filters->kernel.config->run & ABI_RUN_UNCONFIRMED;
+	if (waits) {
 		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);
-		watchdog->confirm_by = kernel->config->confirm_by;
-	} else if (!(kernel->config->run & ABI_RUN_PANIC) && !run_is_confirm_late(kernel)) {
-		command_report_run(kernel);
+		watchdog->confirm_by = session.filters->kernel.config->confirm_by;
+	} else if (!(session.filters->kernel.config->run & ABI_RUN_PANIC) &&
+		   !run_is_confirm_late(&session.filters->kernel)) {
+		command_report_run(&session.filters->kernel);
 	}
 	if (is_first)
 		watchdog_take_pending(watchdog, session.store);
+	*answer = answer_of(&session, rows, waits ? invocation->confirm_ms : 0,
+			    is_first || watchdog->sets_monitor_only);
 	session_close(&session);
 	return 0;
 }
@@ -314,9 +311,9 @@ static enum command_status run_load(const struct invocation *words)
 {
 	struct invocation copy = *words;
 	const struct invocation *invocation = &copy;
-	struct loading loading = { .watchdog = { .state = words->state, .name = words->name } };
+	struct watchdog watchdog = { .state = words->state, .name = words->name };
+	json_t *answer = NULL;
 	struct reason reason;
-	bool waits;
 	int error;
 
 	command_skip_dev(&copy);
@@ -334,17 +331,13 @@ static enum command_status run_load(const struct invocation *words)
 		return STATUS_USAGE;
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
-	loading.rows = json_array();
-	error = load(invocation, &loading, &reason);
-	waits = !error && (loading.watchdog.attachments || loading.watchdog.pending_id);
-	if (waits)
-		error = watchdog_start(&loading.watchdog, &reason);
-	json_object_set_new(loading.answer, "changed", json_boolean(loading.is_changed));
-	output_print(loading.answer);
-	if (loading.watchdog.attachments && !error)
-		command_report_confirm(invocation, loading.watchdog.deadline_ms);
-	json_decref(loading.rows);
-	free(loading.watchdog.attachment);
+	error = load(invocation, &watchdog, &answer, &reason);
+	if (!error && (watchdog.attachments || watchdog.pending_id))
+		error = watchdog_start(&watchdog, &reason);
+	output_print(answer);
+	if (watchdog.attachments && !error)
+		command_report_confirm(invocation, watchdog.deadline_ms);
+	free(watchdog.attachment);
 	if (!error && !output_flush())
 		command_watch(invocation->name);
 	return error ? command_fail_because(error, &reason) : STATUS_DONE;
@@ -372,8 +365,8 @@ static enum command_status take_off(const struct kernel_filter *filters, size_t 
 }
 
 /*
- * Whether an interface of this name has the filter, or should have it: another tool may have taken it off already. That is not
- * known if a filter was not seen (`unsound`).
+ * Whether an interface of this name has the filter, or should have it: another tool may have taken it off already.
+ * That is not known if a filter was not seen (`unsound`).
  */
 static bool is_found(const struct kernel_filter *filters, size_t count, const char *interface, int unsound)
 {

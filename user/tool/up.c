@@ -37,6 +37,12 @@ static void note_failure(struct up *up, enum command_status status)
 		up->status = status;
 }
 
+static void note_error(struct up *up, int error, const struct reason *reason)
+{
+	if (error)
+		note_failure(up, command_fail_because(error, reason));
+}
+
 static size_t count_existing(const struct config *config)
 {
 	size_t count = 0;
@@ -138,8 +144,7 @@ static void bring_interface(struct up *up, const char *interface)
 		up->is_changed |= !error && up->config->load.is_outgoing && !was_outgoing;
 		if (!error)
 			error = leave_outgoing(up, interface, &reason);
-		if (error)
-			note_failure(up, command_fail_because(error, &reason));
+		note_error(up, error, &reason);
 		attachment = session_attachment_on(&up->session, interface, false);
 	}
 	note_interface(up, attachment ? attachment->interface : interface,
@@ -220,15 +225,11 @@ static int bring_all(struct up *up, struct reason *reason)
 		if (run_is_confirm_late(&up->session.filters[i].kernel))
 			note_failure(up, STATUS_SYSTEM);
 	}
-	error = bring_settings(up, reason);
-	if (error)
-		note_failure(up, command_fail_because(error, reason));
+	note_error(up, bring_settings(up, reason), reason);
 	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
-	error = up->is_again ? 0 : command_report_blocked(&up->session, up->invocation->state, reason);
-	if (error)
-		note_failure(up, command_fail_because(error, reason));
-	error = 0;
+	if (!up->is_again)
+		note_error(up, command_report_blocked(&up->session, up->invocation->state, reason), reason);
 	is_first = !up->session.filters_count;
 	if (up->session.filters_count)
 		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
@@ -238,8 +239,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	if (is_first)
 		watchdog_take_pending(&up->watchdog, up->session.store);
 	up->renewed += renewed;
-	if (error)
-		note_failure(up, command_fail_because(error, reason));
+	note_error(up, error, reason);
 	bring_interfaces(up);
 	command_report_rebuilds(&up->session);
 	/* Of a read-only store: no second session may open the copy beside its filter, which has all but the late interfaces. */
@@ -248,8 +248,8 @@ static int bring_all(struct up *up, struct reason *reason)
 		session_unlock(&up->session);
 	else
 		session_close(&up->session);
-	if (is_first && up->watchdog.pending_id && (error = watchdog_start(&up->watchdog, reason)))
-		note_failure(up, command_fail_because(error, reason));
+	if (is_first && up->watchdog.pending_id)
+		note_error(up, watchdog_start(&up->watchdog, reason), reason);
 	return 0;
 }
 
@@ -294,8 +294,7 @@ static void read_lists(struct up *up, struct store_lists *lists)
 	if (!error && store)
 		error = store_unread_reason(store_lists(store, lists), &reason);
 	store_close(store);
-	if (error)
-		note_failure(up, command_fail_because(error, &reason));
+	note_error(up, error, &reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (*lists->list[i].name && !is_fed(up->config, &lists->list[i]))
 			output_note("the list '%s' is not in the configuration, and stays", lists->list[i].name);
@@ -350,10 +349,7 @@ static int bring_up(struct up *up, struct reason *reason)
 	error = bring_all(up, reason);
 	if (error)
 		return error;
-	error = command_expect_lists(up->invocation, config, reason);
-	if (error)
-		note_failure(up, command_fail_because(error, reason));
-	error = 0;
+	note_error(up, command_expect_lists(up->invocation, config, reason), reason);
 	read_lists(up, &stored);
 	up->is_changed |= count_lists(&stored) > up->lists_before;
 	for (size_t i = 0; i < config->lists_count && !error; i++)

@@ -315,60 +315,66 @@ static const char *find_fleet_mistake(const struct config *config, size_t at)
 						      NULL;
 }
 
-static void check_broker(struct config_reading *reading, const char *where)
+static void check_fleet(struct config_reading *reading)
 {
+	const struct fleet_options *fleet = &reading->config->fleet;
+	const unsigned int line = reading->section_line[SECTION_FLEET];
 	char host[HOST_WHERE_BYTES], port[8];
 
-	if (where && *where != '/' && (host_split(where, host, port) || !atoi(port) || atoi(port) > 65535))
-		config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: '%s' must be %s", where,
-			      "HOST, HOST:PORT, [IPv6]:PORT or the path of a socket");
+	if (line && !fleet->brokers_count)
+		config_refuse(reading, line, "[fleet] names no broker; write broker = HOST...");
+	for (size_t i = 0; i < fleet->brokers_count; i++) {
+		const char *where = fleet->brokers[i];
+
+		if (where && *where != '/' && (host_split(where, host, port) || !atoi(port) || atoi(port) > 65535))
+			config_refuse(reading, line, "[fleet]: '%s' must be %s", where,
+				      "HOST, HOST:PORT, [IPv6]:PORT or the path of a socket");
+	}
+	for (size_t i = 0; i < fleet->lists_count; i++)
+		if (find_fleet_mistake(reading->config, i))
+			config_refuse(reading, line, "[fleet]: the list '%s' %s", fleet->lists[i],
+				      find_fleet_mistake(reading->config, i));
+}
+
+/* NULL: nothing is wrong. */
+static const char *find_crowdsec_mistake(const struct crowdsec_options *crowdsec)
+{
+	const bool is_secure = !strncmp(crowdsec->url, "https://", 8);
+
+	if (!crowdsec->key_file && !crowdsec->cert)
+		return "needs key-file = /PATH with the key that cscli bouncers add prints, or cert and cert-key";
+	if (!crowdsec->cert != !crowdsec->cert_key)
+		return "needs cert and cert-key together";
+	if (!is_secure && (crowdsec->cert || crowdsec->ca))
+		return "has cert or ca, and so needs a url with https://";
+	if (!is_secure && !crowdsec->socket && !is_inner(crowdsec->url))
+		return "needs a url with https://, or http:// and a loopback or private address";
+	return crowdsec->action == RULE_PASS ? "must have action = drop or monitor" : NULL;
 }
 
 /* Checks what concerns several lines, or a missing line. */
 static void check_whole(struct config_reading *reading)
 {
 	struct config *config = reading->config;
-	const struct crowdsec_options *crowdsec = &config->crowdsec;
-	const bool is_secure = !strncmp(crowdsec->url, "https://", 8);
-	const char *wrong = NULL;
+	const char *flowspec = config->flowspec.list, *crowdsec = config->crowdsec.list;
+	const unsigned int *line = reading->section_line, filter_line = line[SECTION_FILTER];
 
-	if (reading->section_line[SECTION_FLEET] && !config->fleet.brokers_count)
-		config_refuse(reading, reading->section_line[SECTION_FLEET],
-			      "[fleet] names no broker; write broker = HOST...");
-	for (size_t i = 0; i < config->fleet.brokers_count; i++)
-		check_broker(reading, config->fleet.brokers[i]);
-	for (size_t i = 0; i < config->fleet.lists_count; i++)
-		if (find_fleet_mistake(config, i))
-			config_refuse(reading, reading->section_line[SECTION_FLEET], "[fleet]: the list '%s' %s",
-				      config->fleet.lists[i], find_fleet_mistake(config, i));
-	if (reading->section_line[SECTION_FLOWSPEC] && !config->flowspec.own_count && !config->flowspec.is_any)
-		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
+	check_fleet(reading);
+	if (line[SECTION_FLOWSPEC] && !config->flowspec.own_count && !config->flowspec.is_any)
+		config_refuse(reading, line[SECTION_FLOWSPEC],
 			      "[flowspec] names no destinations; write own-prefixes = PREFIX..., or any");
 	if (config->flowspec.action == RULE_PASS)
-		config_refuse(reading, reading->section_line[SECTION_FLOWSPEC],
-			      "action in [flowspec] must be drop or monitor");
-	if (!crowdsec->key_file && !crowdsec->cert)
-		wrong = "needs key-file = /PATH with the key that cscli bouncers add prints, or cert and cert-key";
-	else if (!crowdsec->cert != !crowdsec->cert_key)
-		wrong = "needs cert and cert-key together";
-	else if (!is_secure && (crowdsec->cert || crowdsec->ca))
-		wrong = "has cert or ca, and so needs a url with https://";
-	else if (!is_secure && !crowdsec->socket && !is_inner(crowdsec->url))
-		wrong = "needs a url with https://, or http:// and a loopback or private address";
-	else if (crowdsec->action == RULE_PASS)
-		wrong = "must have action = drop or monitor";
-	if (wrong && reading->section_line[SECTION_CROWDSEC])
-		config_refuse(reading, reading->section_line[SECTION_CROWDSEC], "[crowdsec] %s", wrong);
-
+		config_refuse(reading, line[SECTION_FLOWSPEC], "action in [flowspec] must be drop or monitor");
+	if (line[SECTION_CROWDSEC] && find_crowdsec_mistake(&config->crowdsec))
+		config_refuse(reading, line[SECTION_CROWDSEC], "[crowdsec] %s",
+			      find_crowdsec_mistake(&config->crowdsec));
 	/* A host that only publishes has no filter. */
-	if (!reading->section_line[SECTION_FILTER] && !reading->section_line[SECTION_FLEET] &&
-	    !reading->section_line[SECTION_FLOWSPEC] && !reading->section_line[SECTION_CROWDSEC])
+	if (!filter_line && !line[SECTION_FLEET] && !line[SECTION_FLOWSPEC] && !line[SECTION_CROWDSEC])
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
-	else if (reading->section_line[SECTION_FILTER] && !config->interfaces_count)
-		config_refuse(reading, reading->section_line[SECTION_FILTER],
-			      "[filter] names no interfaces; write interfaces = NAME...");
+	else if (filter_line && !config->interfaces_count)
+		config_refuse(reading, filter_line, "[filter] names no interfaces; write interfaces = NAME...");
 	if (config->load.fingerprint_bits && !config->load.is_compact)
-		config_refuse(reading, reading->section_line[SECTION_FILTER],
+		config_refuse(reading, filter_line,
 			      "fingerprint needs table = compact: an exact table has 16 bits and drops no innocent packet");
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
@@ -379,14 +385,14 @@ static void check_whole(struct config_reading *reading)
 		const char *name = config->list[i].name;
 
 		complete_list(reading, &config->list[i]);
-		if (is_same(name, config->flowspec.list) || is_same(name, config->crowdsec.list))
+		if (is_same(name, flowspec) || is_same(name, crowdsec))
 			config_refuse(reading, config->list[i].line,
 				      "[list %s]: [%s] keeps this list; give one of them another name", name,
-				      is_same(name, config->flowspec.list) ? "flowspec" : "crowdsec");
+				      is_same(name, flowspec) ? "flowspec" : "crowdsec");
 	}
-	if (is_same(config->flowspec.list, config->crowdsec.list))
-		config_refuse(reading, reading->section_line[SECTION_CROWDSEC],
-			      "[flowspec] and [crowdsec] keep the same list, %s", config->crowdsec.list);
+	if (is_same(flowspec, crowdsec))
+		config_refuse(reading, line[SECTION_CROWDSEC], "[flowspec] and [crowdsec] keep the same list, %s",
+			      crowdsec);
 }
 
 const char *config_source(const struct config *config, size_t index, __s64 *stale_s)

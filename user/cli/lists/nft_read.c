@@ -357,39 +357,47 @@ static int read_elements(struct nft_list *in, const struct nft_set *set, const s
 	return end_walk(in, &walk, got, error);
 }
 
+/* Reads what the text says of a set before its elements. *is_fit: the type can be that of rules. */
+static int read_set_head(struct nft_list *in, const struct json_span *span, struct nft_set *set,
+			 struct json_span *elements, bool *is_fit)
+{
+	const struct {
+		const char *key;
+		char *to;
+		size_t room;
+	} texts[] = { { "family", set->family, sizeof(set->family) },
+		      { "table", set->table, sizeof(set->table) },
+		      { "name", set->name, sizeof(set->name) } };
+	struct json_walk walk = { .rest = *span, .open = '{' };
+	int got;
+
+	while ((got = json_walk_next(&walk)) > 0) {
+		json_t *value = strcmp(walk.key, "elem") ? json_walk_value(&walk.value) : NULL;
+
+		if (!strcmp(walk.key, "elem"))
+			*elements = walk.value;
+		else if (!strcmp(walk.key, "timeout"))
+			set->timeout_s = json_is_integer(value) ? json_integer_value(value) : -1; /* -1: bad */
+		else if (!strcmp(walk.key, "type"))
+			*is_fit = !parse_type(set, value);
+		for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+			if (!strcmp(walk.key, texts[i].key))
+				snprintf(texts[i].to, texts[i].room, "%s",
+					 json_is_string(value) ? json_string_value(value) : "");
+		json_decref(value);
+	}
+	return end_walk(in, &walk, got, 0);
+}
+
 /* Reads a new set, or more elements for a set that came before. */
 static int read_set(struct nft_list *in, const struct json_span *span, bool is_new)
 {
-	struct json_walk walk = { .rest = *span, .open = '{' };
 	struct json_span elements = {};
 	struct nft_set set = {}, *known;
 	char columns[LIST_COLUMNS_BYTES], id[sizeof(((struct nft_chain *)0)->id)];
 	bool is_fit = false;
-	int got, error;
+	int error = read_set_head(in, span, &set, &elements, &is_fit);
 
-	while ((got = json_walk_next(&walk)) > 0) {
-		const char *const key = walk.key, *text;
-		json_t *value;
-
-		if (!strcmp(key, "elem")) {
-			elements = walk.value;
-			continue;
-		}
-		value = json_walk_value(&walk.value);
-		text = json_is_string(value) ? json_string_value(value) : "";
-		if (!strcmp(key, "family"))
-			snprintf(set.family, sizeof(set.family), "%s", text);
-		else if (!strcmp(key, "table"))
-			snprintf(set.table, sizeof(set.table), "%s", text);
-		else if (!strcmp(key, "name"))
-			snprintf(set.name, sizeof(set.name), "%s", text);
-		else if (!strcmp(key, "timeout"))
-			set.timeout_s = json_is_integer(value) ? json_integer_value(value) : -1; /* -1: bad */
-		else if (!strcmp(key, "type"))
-			is_fit = !parse_type(&set, value);
-		json_decref(value);
-	}
-	error = end_walk(in, &walk, got, 0);
 	if (error)
 		return error;
 	in->list->reader.number = span->line;
@@ -403,24 +411,21 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 					   "set '%s' is left out: no rule at prerouting or input surely drops "
 					   "all packets of its sources; if it is meant: --set %s",
 					   id, set.name);
-	if (!is_new && !known)
-		return list_refuse(in->list, "elements of set '%s', but its type was not given before", set.name);
-	if (is_new && !is_fit)
-		return list_refuse(in->list, "set '%s': elements of its type cannot be rules; it is left out",
+	if (is_new ? !is_fit : !known)
+		return list_refuse(in->list,
+				   is_new ? "set '%s': elements of its type cannot be rules; it is left out" :
+					    "elements of set '%s', but its type was not given before",
 				   set.name);
-	if (!is_new) {
-		set = *known;
-	} else {
-		set.columns.action = in->list->action;
-		if (!set.columns.family && !strncmp(set.family, "ip", 2))
-			set.columns.family = set.family[2] == '6' ? 6 : 4;
-		list_columns_take_name(&set.columns, set.name, '_');
-		list_note(in->list, "set '%s %s %s': %s", set.family, set.table, set.name,
-			  list_columns_format(&set.columns, columns));
-		if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
-			return -ENOMEM;
-		in->sets[in->count++] = set;
-	}
+	if (!is_new)
+		return elements.at ? read_elements(in, known, &elements) : 0;
+	set.columns.action = in->list->action;
+	if (!set.columns.family && !strncmp(set.family, "ip", 2))
+		set.columns.family = set.family[2] == '6' ? 6 : 4;
+	list_columns_take_name(&set.columns, set.name, '_');
+	list_note(in->list, "set '%s': %s", id, list_columns_format(&set.columns, columns));
+	if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
+		return -ENOMEM;
+	in->sets[in->count++] = set;
 	return elements.at ? read_elements(in, &set, &elements) : 0;
 }
 
