@@ -81,18 +81,6 @@ static void refuse(struct list_input *list, const char *text)
 			   *reading->part.what ? ", " : "", (unsigned long long)list->reader.number, text);
 }
 
-static void ignore(struct list_input *list, const char *text)
-{
-	(void)list;
-	(void)text;
-}
-
-static int go_on(struct list_input *list)
-{
-	(void)list;
-	return 0;
-}
-
 /*
  * Link-local addresses (fe80::/10) are those of the neighbours, whoever is given the rest of a wider network: without them, no
  * router is found. 0: such a rule was added, or its part around them; 1: another one.
@@ -152,8 +140,6 @@ static int read_part(struct reading *reading, char *bytes, size_t count, struct 
 				   .may_lack = config->is_forced,
 				   .take = take,
 				   .refuse = refuse,
-				   .note = ignore,
-				   .go_on = go_on,
 				   .context = reading };
 	int error = check_kind(bytes, count, config->is_forced, reason);
 

@@ -31,17 +31,24 @@ int reader_open(struct reader *reader, const char *path)
 	return 0;
 }
 
+void reader_peek(struct reader *reader, char *text, size_t room)
+{
+	size_t length = 0;
+	int c = 0;
+
+	while (length + 1 < room && !reader->is_cut && (c = getc(reader->file)) != EOF)
+		text[length++] = c;
+	text[length] = '\0';
+	while (length)
+		ungetc((unsigned char)text[--length], reader->file);
+}
+
 bool reader_begins(struct reader *reader, const char *text)
 {
-	size_t same = 0;
-	int c;
+	char start[32];
 
-	while ((c = getc(reader->file)) != EOF && text[same] && c == text[same])
-		same++;
-	ungetc(c, reader->file);
-	for (size_t i = same; i;)
-		ungetc(text[--i], reader->file);
-	return !text[same];
+	reader_peek(reader, start, strlen(text) + 1);
+	return !strcmp(start, text);
 }
 
 bool reader_is_changed(const struct reader *reader)

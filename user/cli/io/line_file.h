@@ -27,7 +27,10 @@ struct reader {
 int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
-/* Whether an open file begins with `text`; nothing is read yet. glibc takes back any number of characters. */
+/* Copies what comes next, and does not read it: glibc takes back any number of characters. */
+void reader_peek(struct reader *reader, char *text, size_t room);
+
+/* Whether an open file begins with `text`, of at most 31 characters. */
 bool reader_begins(struct reader *reader, const char *text);
 
 /* Whether a file was written to since it was opened, so that only a part of it may have been read. */

@@ -53,12 +53,11 @@ __attribute__((format(printf, 4, 5))) int list_report(struct list_input *list,
 						      void (*report)(struct list_input *list, const char *text),
 						      int result, const char *format, ...);
 
-/* Whether this is a list_stranger(); it is refused then. */
-bool list_refuse_stranger(struct list_input *list, const char *bytes);
+#define list_go_on(list) ((list)->go_on ? (list)->go_on(list) : 0)
 
 /*
  * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines
- * with a NUL byte, and all of list_stranger().
+ * with a NUL byte.
  */
 int list_next(struct list_input *list, int (*next)(struct reader *reader));
 
@@ -125,8 +124,6 @@ void list_columns_take_name(struct list_columns *columns, const char *name, char
 
 /* "src, dport, action drop", for a note. Returns `text`. */
 const char *list_columns_format(const struct list_columns *columns, char text[LIST_COLUMNS_BYTES]);
-
-/* ---- an import ---- */
 
 /* ---- rules in groups: the sets to write ---- */
 

@@ -89,6 +89,17 @@ static int take_value(struct json_list *in, const struct json_span *span)
 	return error;
 }
 
+/* A count or a date beside the objects that the path leads through, as in {"total": 5, "1": {"ip": ...}}. An address is none. */
+static bool is_beside(const struct json_walk *walk)
+{
+	json_t *value = walk->open == '{' ? json_walk_value(&walk->value) : NULL;
+	const char *text = json_string_value(value);
+	const bool is_beside = value && !(text && strpbrk(text, ".:") && list_is_rule(text));
+
+	json_decref(value);
+	return is_beside;
+}
+
 /*
  * Takes what the path names in a value. A path has at most STEPS_MAX steps, and so many calls nest. in->rest: behind the value, or
  * where it is not JSON.
@@ -98,7 +109,7 @@ static int walk(struct json_list *in, const struct json_span *span, const char *
 	struct json_walk walk_of = { .rest = *span, .open = span->at[strspn(span->at, " \t\r\n")] };
 	const char *next = behind_step(path), *name = path + 1;
 	const size_t length = *path == '.' ? name_length(name) : 0;
-	int got = 0, error = in->list->go_on(in->list);
+	int got = 0, error = list_go_on(in->list);
 
 	while (!error && (got = json_walk_next(&walk_of)) > 0) {
 		if (length &&
@@ -108,7 +119,7 @@ static int walk(struct json_list *in, const struct json_span *span, const char *
 			error = take_value(in, &walk_of.value);
 		else if (strchr("{[", *walk_of.value.at))
 			error = walk(in, &walk_of.value, next);
-		else if (strncmp(walk_of.value.at, "null", 4))
+		else if (strncmp(walk_of.value.at, "null", 4) && !is_beside(&walk_of))
 			refuse_value(in, &walk_of.value);
 	}
 	if (!error)
@@ -154,8 +165,6 @@ int list_read_json(struct list_input *list)
 	span.at = text_behind_mark(text);
 	span.end = text + length;
 	list->reader.number = 1;
-	if (list_refuse_stranger(list, text))
-		path = "";
 	while (!error && *(path += strspn(path, BETWEEN))) {
 		error = read_path(&in, &span, path);
 		path += strcspn(path, BETWEEN);

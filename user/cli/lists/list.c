@@ -11,6 +11,8 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 
+#define START_BYTES 8192 /* in which the first lines end */
+
 /* ---- formats ---- */
 
 static const struct {
@@ -54,7 +56,8 @@ int list_report(struct list_input *list, void (*report)(struct list_input *list,
 	va_start(arguments, format);
 	reason_print(&reason, format, arguments);
 	va_end(arguments);
-	report(list, reason.text);
+	if (report)
+		report(list, reason.text);
 	return result;
 }
 
@@ -178,6 +181,22 @@ int list_take(struct list_input *list, struct list_row *row)
 
 /* ---- reading ---- */
 
+/* The first line that is neither empty nor begins with one of these. */
+static const char *skip_lines(const char *text, const char *starts)
+{
+	while (text += strspn(text, " \t\r\n"), *text && strchr(starts, *text))
+		text += strcspn(text, "\n");
+	return text;
+}
+
+/* Whether a rule follows the first line, so that this is an odd one of a text, whatever it looks like. JSON has strings. */
+static bool has_odd_start(const char *text)
+{
+	text = skip_lines(text, "#;");
+	text = skip_lines(text + strcspn(text, "\n"), "#;<");
+	return *text != '"' && list_is_rule(text);
+}
+
 const char *list_stranger(const char *bytes)
 {
 	static const struct {
@@ -187,46 +206,30 @@ const char *list_stranger(const char *bytes)
 		{ "\x1f\x8b", "a gzip file" },
 		{ "PK\3\4", "a zip archive" },
 		{ "BZh", "a bzip2 file" },
-		{ "\xfd"
-		  "7zXZ",
-		  "an xz file" },
+		{ "\3757zXZ", "an xz file" },
 		{ "\x28\xb5\x2f\xfd", "a zstd file" },
 		{ "%PDF-", "a PDF document" },
 	};
 	const char *text = text_behind_mark(bytes);
+	bool is_sure;
 
 	text += strspn(text, " \t\r\n");
+	is_sure = suggest_has("<!doctype|<html|<head|<body|<?xml", text, strcspn(text, " \t\r\n>"), false);
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
 		if (!strncmp(text, strangers[i].start, strlen(strangers[i].start)))
-			return strangers[i].what;
+			return is_sure || !strchr("<B", *text) || !has_odd_start(text) ? strangers[i].what : NULL;
 	return NULL;
-}
-
-bool list_refuse_stranger(struct list_input *list, const char *bytes)
-{
-	const char *stranger = list_stranger(bytes);
-
-	if (stranger) {
-		list->is_cut = true;
-		list_refuse(list, "this is %s, not a list", stranger);
-	}
-	return stranger;
 }
 
 int list_next(struct list_input *list, int (*next)(struct reader *reader))
 {
-	const char *line;
 	int got;
 
 	do {
-		got = list->go_on(list);
+		got = list_go_on(list);
 		if (got)
 			return got;
 		got = next(&list->reader);
-		line = got && list->reader.line ? list->reader.line : "";
-		if (!list->has_begun && list_refuse_stranger(list, line))
-			return 0;
-		list->has_begun |= line[strspn(line, " \t")] != '\0';
 		if (got == -EILSEQ)
 			list_refuse(list, "a NUL byte; this is not a text file");
 	} while (got == -EILSEQ);
@@ -249,7 +252,7 @@ bool list_is_rule(const char *line)
 	struct rule_each each = { .take = take_none, .is_of_file = true };
 	size_t length = 0;
 
-	for (; line[length] && (is_quoted || !strchr("#;", line[length])); length++)
+	for (; line[length] && (is_quoted || !strchr("#;\r\n", line[length])); length++)
 		is_quoted ^= line[length] == '"';
 	snprintf(text, sizeof(text), "%.*s", (int)length, line);
 	return !rule_words_split(&words, text, &ignored) && !rule_each(&each, words.word, words.count, &ignored);
@@ -283,8 +286,30 @@ static enum list_format format_of(const char *line)
 	return list_is_csv_heading(line) ? LIST_CSV : list_range_format(line) ? list_range_format(line) : LIST_TEXT;
 }
 
+/* Whether a line that shows this format could also be an odd one of a text. */
+static bool is_unsure(enum list_format format, const char *line)
+{
+	int end = 0;
+
+	line += strspn(line, " \t");
+	/* Behind its name, a set has a type or an element. */
+	if (format == LIST_IPSET && sscanf(line, "%*s %*s%n", &end) != EOF)
+		return !strpbrk(line + end, ".:0123456789");
+	return format == LIST_JSON || (format == LIST_NFT && *line == '{') || (format == LIST_IPTABLES && *line == '*');
+}
+
 int list_read(struct list_input *list)
 {
+	const char *stranger;
+	char start[START_BYTES];
+
+	reader_peek(&list->reader, start, sizeof(start));
+	stranger = list_stranger(start);
+	if (stranger) {
+		list->is_cut = true;
+		list->reader.number = 1;
+		return list_refuse(list, "this is %s, not a list", stranger);
+	}
 	if (list->json)
 		list->format = LIST_JSON;
 	if (!list->format) {
@@ -295,6 +320,8 @@ int list_read(struct list_input *list)
 		/* The one line of JSON may be longer than the reader takes. */
 		if (got == -EMSGSIZE && strchr("{[", list->reader.line[0]))
 			list->format = format_of(list->reader.line) == LIST_NFT ? LIST_NFT : LIST_JSON;
+		if (got > 0 && is_unsure(list->format, list->reader.line) && has_odd_start(start))
+			list->format = LIST_TEXT;
 		/* An empty list has no format. */
 		if (!list->format)
 			return got;

@@ -32,7 +32,10 @@ enum list_format {
 /* The format with this name, or LIST_UNKNOWN. */
 enum list_format list_format_named(const char *name);
 
-/* What is no list of rules, by its first bytes: "a page of HTML or XML", "a gzip file". NULL: it may be a list. */
+/*
+ * What is no list of rules, by its first bytes: "a page of HTML or XML", "a gzip file". NULL: it may be a list, as where a rule
+ * follows a tag.
+ */
 const char *list_stranger(const char *bytes);
 
 /*
@@ -55,16 +58,15 @@ struct list_input {
 	bool has_set;                     /* the input has that set */
 	const char *json; /* where JSON has the addresses: list_is_json_path(); NULL: it is another format */
 	bool may_lack;    /* one of these paths may lead nowhere */
-	bool has_begun;   /* a line that is not empty was read */
 	bool is_cut;                      /* the rest of the input could not be read, and may have more rules */
 	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */
 	int (*take)(struct list_input *list, const struct rule *rule);
 	/* Is called for each bad line or element, with the reason, which quotes the bad word. */
 	void (*refuse)(struct list_input *list, const char *text);
-	/* Is called with what the operator should know, for example how the columns of a set are read. */
+	/* Is called with what the operator should know, for example how the columns of a set are read. NULL: nobody asks. */
 	void (*note)(struct list_input *list, const char *text);
-	/* Is called before each line or element. A non-zero result ends the reading. */
+	/* Is called before each line or element. A non-zero result ends the reading. NULL: nothing does. */
 	int (*go_on)(struct list_input *list);
 	void *context; /* the caller's */
 };

@@ -322,7 +322,7 @@ static int read_elements(struct nft_list *in, const struct nft_set *set, const s
 	const struct json_span *const span = &walk.value;
 	int got = 0, error = 0;
 
-	while (!error && (got = json_walk_next(&walk)) > 0 && !(error = in->list->go_on(in->list))) {
+	while (!error && (got = json_walk_next(&walk)) > 0 && !(error = list_go_on(in->list))) {
 		json_t *value = json_walk_value(span);
 		const json_t *element = json_object_get(value, "elem");
 		const char *comment = json_string_value(json_object_get(element, "comment"));

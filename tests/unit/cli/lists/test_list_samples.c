@@ -460,6 +460,10 @@ static const struct {
 	{ ".a[].b[][].c", "{\"a\":{\"x\":{\"b\":[[{\"c\":\"192.0.2.1\"}],[]]}}}", "src 192.0.2.1\n", "" },
 	{ ".a[].ip", "{\"a\":[\"192.0.2.6\",{\"ip\":\"192.0.2.7\"},null,[]]}\n", "src 192.0.2.7\n",
 	  "1: '\"192.0.2.6\"': no text with an address\n" },
+	/* what stands beside objects is no entry, unless it is an address */
+	{ ".[][].ip",
+	  "{\"total\":5,\"at\":\"2026-11-28T10:00:00Z\",\"a\":{\"n\":1,\"1\":{\"ip\":\"192.0.2.1\"}},\"b\":\"192.0.2.6\",\"c\":[7]}",
+	  "src 192.0.2.1\n", "1: '\"192.0.2.6\"': no text with an address\n1: '7': no text with an address\n" },
 	/* the provider has renamed one of both */
 	{ ".a[] .b[]", "{\"a\":[\"192.0.2.1\"],\"c\":[\"192.0.2.2\"]}\n", "src 192.0.2.1\n",
 	  "2: '.b[]' leads to no value\n" },
@@ -471,9 +475,44 @@ static const struct {
 	  "1: '{\"data\": [\"192.0.2.1\"]}': no member \"cidr\"; other JSON needs --json-path, or json = in the configuration\n" },
 	{ NULL, "[\"192.0.2.1\"]", "",
 	  "1: this is JSON; other JSON needs --json-path, or json = in the configuration\n" },
-	{ NULL, "\n<!DOCTYPE html>\n192.0.2.1\n", "", "2: this is a page of HTML or XML, not a list\n" },
+	{ NULL, "\n<!DOCTYPE html>\n192.0.2.1\n", "", "1: this is a page of HTML or XML, not a list\n" },
 	{ NULL, "%PDF-1.5\n192.0.2.1\n", "", "1: this is a PDF document, not a list\n" },
 };
+
+/* A bad first line costs only itself, whatever it looks like; what is another thing as a whole is refused as a whole. */
+static const char *const odd_starts[] = { "[\n",       "<hr>\n",          "BZhello\n", "{\n",
+					  "* bad *\n", "create a list\n", "[]\n",      "add 198.51.100.1\n",
+					  "# x\n[\n" };
+static const char *const other_things[][2] = {
+	{ "<html>\n192.0.2.1\n", "a page of HTML" },
+	{ "<div>\nSorry\n192.0.2.1\n", "a page of HTML" },
+	{ "BZh91AY&SY\x01\n\x02", "a bzip2 file" },
+	{ "[\n\"192.0.2.1\"\n]\n", "JSON" },
+	{ "[\n7\n]", "JSON" },
+};
+
+TEST(test_odd_first_lines)
+{
+	char text[128];
+
+	for (size_t i = 0; i < COUNT(odd_starts); i++) {
+		struct read_list read;
+
+		snprintf(text, sizeof(text), "%s\n; x\n192.0.2.1\ndst 192.0.2.2 tcp\n", odd_starts[i]);
+		read = read_bytes(LIST_UNKNOWN, 0, text, strlen(text));
+		assert_string_equal(read.rules, "src 192.0.2.1\nproto tcp dst 192.0.2.2\n");
+		assert_true(*read.refused && strchr(read.refused, '\n')[1] == '\0');
+		free_list(&read);
+	}
+	for (size_t i = 0; i < COUNT(other_things); i++) {
+		struct read_list read = read_bytes(LIST_UNKNOWN, 0, other_things[i][0], strlen(other_things[i][0]));
+
+		snprintf(text, sizeof(text), "1: this is %s", other_things[i][1]);
+		assert_string_equal(read.rules, "");
+		assert_ptr_equal(strstr(read.refused, text), read.refused);
+		free_list(&read);
+	}
+}
 
 TEST(test_json_by_a_path)
 {
