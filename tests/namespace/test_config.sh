@@ -78,9 +78,12 @@ test_what_is_wrong_is_told_with_its_line() {
 # An upgrade must not stop a filter: only check-config refuses a key of an earlier version.
 test_a_key_that_is_gone() {
 	config '[filter]' 'interfaces = vrx' 'mode = skb' '[fleet]' 'broker = a' 'report = b'
-	assert_fails 2 "conf:6: the key 'report' is gone, and does nothing: hosts report to their broker" xc check-config "$STATE/conf"
+	assert_fails 2 'keys of an earlier version, see above' xc check-config "$STATE/conf"
+	assert_error "conf:6: the key 'report' is gone, and does nothing: hosts report to their broker"
 	up 0
-	assert_error "conf:6: the key 'report' is gone"
+	assert_error "^note: .*conf:6: the key 'report' is gone"
+	assert_notes '^\{"note": ".*the key .report. is gone' xc up "$STATE/conf" --json
+	! grep -q '"error"' "$STATE/err" || fail "an error with status 0: $(cat "$STATE/err")"
 	assert_shows 'vrx skb' xc status
 }
 

@@ -752,6 +752,7 @@ test_lists_add() {
 	{ cat "$STATE/before" && printf '\n\n[list new]\nurl = %s\naction = pass\nevery = 2h\n' "$url"; } | diff - "$STATE/conf" ||
 		fail "another configuration"
 	assert_equal 640 "$(stat -c %a "$STATE/conf")" "mode"
+	assert_notes '^\{"note": "wrote .*to take it back' add json "$url" --json
 	assert_fails 2 "there is a list 'new' already" add new "$url"
 	assert_fails 3 'answers 404.*never fetched' add none "http://127.0.0.1:$PLAIN/missing"
 	grep -q '^\[list none\]$' "$STATE/conf" || fail "no section"

@@ -182,8 +182,8 @@ enum command_status command_list_add(const struct invocation *invocation)
 		close(fd);
 	if (error)
 		return command_fail_because(error, &reason);
-	output_note("wrote [list %s] into %s; to take it back: delete that section, then xdp-cuckoo%s lists delete %s",
-		    name, path, session_name_option(invocation->name), name);
+	output_warning("wrote [list %s] into %s; to take it back: delete that section, then xdp-cuckoo%s lists delete %s",
+		       name, path, session_name_option(invocation->name), name);
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		for (int k = 0; k < 2 && options[i][1]; k++)
 			if (*options[i][k])

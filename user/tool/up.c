@@ -383,6 +383,9 @@ static enum command_status check_config(const struct invocation *invocation)
 	if (error)
 		return command_fail_because(error, &reason);
 	is_right = !config->has_gone_keys;
+	if (!is_right)
+		command_fail(STATUS_USAGE,
+			     "the configuration has keys of an earlier version, see above; take them out");
 	for (size_t i = 0; i < config->lists_count; i++) {
 		const struct config_list *list = &config->list[i];
 		struct import_options import = list_import(invocation, list);

@@ -240,7 +240,7 @@ struct config {
 	struct crowdsec_options crowdsec; /* without a section [crowdsec], it has no list */
 	char *texts[CONFIG_TEXTS_MAX];    /* that the others point to */
 	size_t texts_count;
-	bool has_gone_keys; /* of earlier versions, which `report` was told */
+	bool has_gone_keys; /* of earlier versions; with `report`, a warning has named them */
 };
 
 /*

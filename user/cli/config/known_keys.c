@@ -8,6 +8,7 @@
 #include "change/change.h"
 #include "config/internal.h"
 #include "counters/counters.h"
+#include "io/output.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
 #include "table/table.h"
@@ -113,12 +114,11 @@ static const struct {
 
 static bool is_gone(struct config_reading *reading, const char *name)
 {
-	const bool was_refused = reading->is_refused;
-
 	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
 		if (gone[i].section == reading->section && !strcmp(gone[i].name, name)) {
-			refuse(reading, "the key '%s' is gone, and does nothing: %s", name, gone[i].instead);
-			reading->is_refused = was_refused;
+			if (reading->report)
+				output_warning("%s:%u: the key '%s' is gone, and does nothing: %s", reading->path,
+					       reading->line, name, gone[i].instead);
 			return reading->config->has_gone_keys = true;
 		}
 	return false;
