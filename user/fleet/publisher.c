@@ -373,15 +373,17 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 			      fleet, is_on ? "on" : "off");
 }
 
-bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list)
+int functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list, struct reason *reason)
 {
 	redisReply *reply;
-	struct reason ignored;
-	int error = connection_ask(&broker->connection, &reply, &ignored, "HDEL xc:%s:accept stage:%s", fleet, list);
-	const bool is_taken_back = !error && reply->type == REDIS_REPLY_INTEGER && reply->integer;
+	/* Few users may write to "accept". */
+	int error = connection_ask(&broker->connection, &reply, reason, "HGET xc:%s:accept stage:%s", fleet, list);
+	const bool is_there = codec_text(reply);
 
 	codec_free(reply);
-	return is_taken_back;
+	if (is_there)
+		error = connection_ask(&broker->connection, NULL, reason, "HDEL xc:%s:accept stage:%s", fleet, list);
+	return error ? error : is_there;
 }
 
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
