@@ -211,7 +211,8 @@ int change_say_too_many_lists(struct session *session, struct reason *reason);
  * change_add() adds a rule for session->owner. change_set() makes it as session->owner wants it, whatever that owner, or with
  * is_alone anybody, wanted before. change_give_up() removes session->owner from the owners of a rule;
  * the rule is deleted if nobody else wants it. change_del() deletes a rule of any owner. change_put_back() is
- * for the undo: it restores a rule, unless none of its owners exists any more.
+ * for the undo: it restores a rule, unless none of its owners exists any more. change_restore(): the rule is as before this
+ * change, for all its owners.
  */
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason);
 int change_set(struct session *session, const struct rule *rule, bool is_alone, struct reason *reason);
@@ -219,6 +220,7 @@ int change_put_back(struct session *session, const struct rule *rule, struct rea
 int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted,
 		   struct reason *reason);
 int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason);
+int change_restore(struct session *session, const struct rule *rule, struct reason *reason);
 int change_clear(struct session *session, struct reason *reason);
 
 /*
@@ -421,8 +423,7 @@ double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_f
  */
 struct rule_diff {
 	struct rule_set obsolete; /* to delete or give up first */
-	/* As the owner has them, for lockout.c: pass rules that go, or end; other rules that are updated. */
-	struct rule_set passes, before;
+	struct rule_set passes;   /* the owner's pass rules that go, or end, for lockout.c */
 	__u64 added, updated, kept, removed;
 	__u64 left; /* given up by the owner, but still wanted by others */
 };
@@ -453,7 +454,7 @@ struct change_equal {
 
 	struct rule_diff diff; /* what was done; `added` is without what was left out */
 	struct change_left_out left_out;
-	struct rule_set back; /* drop rules that are as before, since the guard refuses the change of them */
+	bool *is_back; /* by the number in `wanted`: the guard refuses the rule, and it is as before */
 };
 
 /*

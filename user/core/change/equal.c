@@ -35,20 +35,15 @@ static __u64 all_owners(const struct rule *present)
 	return present->owners.permanent | present->owners.timed;
 }
 
-/* Notes the rule as its owner has it, so that it can be put back, unless it has ended. wanted NULL: it is given up. */
-static int note_before(const struct comparing *comparing, const struct rule *present, const struct rule *wanted)
+/* Notes a pass rule of the owner that goes or ends: the guard may want it back. */
+static int note_pass(const struct comparing *comparing, const struct rule *present)
 {
-	const struct rule_owners *owners = &present->owners;
-	const bool is_pass = present->action == RULE_PASS, is_timed = owners->timed & comparing->owner;
-	/* The guard may want a pass rule back that goes or ends, and the others as they were. */
-	const bool may_go_back = is_pass ? !wanted || wanted->timeout_ms : wanted != NULL;
-	struct rule_diff *diff = &comparing->equal->diff;
-	struct rule own = *present;
+	struct change_equal *equal = comparing->equal;
 
-	own.timeout_ms = owners->permanent & comparing->owner ? 0 : is_timed ? owners->timed_ms : -1;
-	if (!comparing->equal->leaves_blockers || !may_go_back || own.timeout_ms < 0)
-		return 0;
-	return rule_set_add(is_pass ? &diff->passes : &diff->before, &own);
+	return !equal->leaves_blockers || present->action != RULE_PASS ||
+			       !(rule_owners_now(present) & comparing->owner) ?
+		       0 :
+		       rule_set_add(&equal->diff.passes, present);
 }
 
 /* 0 is no end. */
@@ -85,7 +80,7 @@ static int take_obsolete(const struct comparing *comparing, const struct rule *p
 	if (is_alone || all_owners(present) & comparing->owner) {
 		diff->removed += present->timeout_ms >= 0 && (is_alone || !others);
 		diff->left += !is_alone && others;
-		error = note_before(comparing, present, NULL);
+		error = note_pass(comparing, present);
 	} else if (!comparing->sets_all) {
 		return 0;
 	}
@@ -112,7 +107,7 @@ static int take_next(struct comparing *comparing, const struct rule *present)
 	}
 	++*(present && present->timeout_ms >= 0 ? &diff->updated : &diff->added);
 	keep_wanted(comparing);
-	return present ? note_before(comparing, present, &wanted) : 0;
+	return present && wanted.timeout_ms ? note_pass(comparing, present) : 0;
 }
 
 /* Takes the wanted rules before `present` (NULL: all), which are not stored. Returns whether `present` comes next. */
@@ -209,6 +204,31 @@ static int replace(struct session *session, struct change_equal *equal, struct r
 	return error;
 }
 
+/*
+ * First a trial: only the rules that others want, or that stay, decide which pass rules must stay. Beside these, a rule that
+ * the trial took back may do no harm.
+ */
+static int leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason)
+{
+	const struct rule_set *wanted = equal->wanted;
+	struct rule rule;
+	int error = 0;
+
+	equal->is_back = calloc(wanted->count + 1, sizeof(*equal->is_back));
+	if (!equal->is_back)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	if (equal->diff.passes.count)
+		error = change_leave_out_blockers(session, equal, true, reason);
+	for (size_t i = 0; i < wanted->count && !error; i++) {
+		if (!equal->is_back[i])
+			continue;
+		equal->is_back[i] = false;
+		rule_set_get(wanted, i, &rule);
+		error = set(session, equal, &rule, reason);
+	}
+	return error ? error : change_leave_out_blockers(session, equal, false, reason);
+}
+
 int change_make_equal(struct session *session, struct change_equal *equal, struct reason *reason)
 {
 	int error;
@@ -221,13 +241,12 @@ int change_make_equal(struct session *session, struct change_equal *equal, struc
 	    (!equal->is_entries && equal->diff.obsolete.count + equal->wanted->count > IN_PLACE_MAX))
 		change_at_once(session);
 	error = replace(session, equal, reason);
-	return !error && equal->leaves_blockers ? change_leave_out_blockers(session, equal, reason) : error;
+	return !error && equal->leaves_blockers ? leave_out_blockers(session, equal, reason) : error;
 }
 
 void change_equal_close(struct change_equal *equal)
 {
 	rule_set_close(&equal->diff.obsolete);
 	rule_set_close(&equal->diff.passes);
-	rule_set_close(&equal->diff.before);
-	rule_set_close(&equal->back);
+	free(equal->is_back);
 }

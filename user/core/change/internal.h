@@ -149,8 +149,12 @@ int change_record_blocked(struct session *session);
 /* Notes that a rule is left out: it is not added, or stays as it was. *count, if not NULL, had counted it. */
 void change_leave_out(struct change_equal *equal, struct rule rule, __u64 *count, const struct reason *why);
 
-/* For change_make_equal(), when all else is done. What stays blocked makes change_check_guard() refuse the change. */
-int change_leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason);
+/*
+ * For change_make_equal(), when all else is done. What stays blocked makes change_check_guard() refuse the change. A trial
+ * finds the pass rules that must stay; what it takes back may come again.
+ */
+int change_leave_out_blockers(struct session *session, struct change_equal *equal, bool is_trial,
+			      struct reason *reason);
 
 /* ---- commit.c ---- */
 

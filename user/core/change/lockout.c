@@ -35,6 +35,7 @@ static void doors_close(struct doors (*doors)[2])
 	for (size_t i = 0; i < 2; i++) {
 		free((*doors)[i].own);
 		free((*doors)[i].more);
+		(*doors)[i] = (struct doors){};
 	}
 }
 
@@ -232,9 +233,19 @@ static const char *blocker_text(struct query_block *block, char who[BLOCKER_BYTE
 	return who;
 }
 
-static int say_refused(const struct session *session, const struct guard_flow *flow, struct query_block *block,
-		       bool is_undone, const struct guard_advice *advice, const char *outcome, struct reason *reason)
+/* A flow of the guard that is blocked. */
+struct refusal {
+	const struct guard_flow *flow;
+	struct query_block block;
+	bool is_undone;             /* only if the pending change is undone */
+	struct guard_advice advice; /* what keeps the flow, and perhaps others */
+};
+
+static int say_refused(const struct session *session, struct refusal *refusal, const char *outcome,
+		       struct reason *reason)
 {
+	struct query_block *block = &refusal->block;
+	const char *what = refusal->flow->what;
 	const char *option = session_name_option(session->name);
 	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
 	const char *separator = *insist ? ", or " : "";
@@ -245,35 +256,36 @@ static int say_refused(const struct session *session, const struct guard_flow *f
 	if (block->in_ms)
 		snprintf(when, sizeof(when), " when the pass rule for it ends, in %s",
 			 rule_time_format(block->in_ms, time));
-	if (is_undone)
+	if (refusal->is_undone)
 		return reason_set(
 			reason, -ECANCELED,
 			"%s would block %s once the pending change is undone%s; %s; %s%sfirst: xdp-cuckoo%s confirm",
-			who, flow->what, block->in_ms ? " and a pass rule has ended" : "", outcome, insist, separator,
+			who, what, block->in_ms ? " and a pass rule has ended" : "", outcome, insist, separator,
 			option);
-	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; %s%sfirst: %s", who, flow->what, when, outcome,
-			  insist, separator, guard_advice_text(advice, option, commands));
+	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; %s%sfirst: %s", who, what, when, outcome,
+			  insist, separator, guard_advice_text(&refusal->advice, option, commands));
 }
 
 /*
- * Finds what blocks flow number `flow` of the guard sooner than before the change, in any view. *is_undone: only if the
- * pending change is undone. 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
+ * Finds what blocks flow number `flow` of the guard sooner than before the change, in any view; leaves the advice.
+ * 0; -errno: the store cannot be read. A new rate blocks nothing, but session->limited reports it.
  */
-static int newly_blocks(struct session *session, struct doors doors[2], size_t flow, struct query_block *block,
-			bool *is_undone)
+static int newly_blocks(struct session *session, struct doors doors[2], size_t flow, struct refusal *refusal)
 {
 	/* At a load all counts that a door does not open, even if a list blocks it. */
 	static const struct flow_was_blocked was_open = { { QUERY_NEVER_MS, 0, QUERY_NEVER_MS, 0 }, 0 };
 	const struct flow_was_blocked *was = session->change ? &session->change->was_blocked[flow] : &was_open;
+	struct query_block *block = &refusal->block;
 	char text[RULE_RATE_BYTES];
 
+	refusal->flow = &session->guard->flows[flow];
 	for (unsigned int view = 0; view < views_of(session); view++) {
-		int error = flow_blocks(session, doors, &session->guard->flows[flow].flow, view, block);
+		int error = flow_blocks(session, doors, &refusal->flow->flow, view, block);
 
 		if (!error && !view && block->rate && block->rate != was->rate)
 			reason_set(&session->limited, 0, "a rate of %s now limits %s",
-				   rule_rate_format(block->rate, text), session->guard->flows[flow].what);
-		*is_undone = view & VIEW_UNDONE;
+				   rule_rate_format(block->rate, text), refusal->flow->what);
+		refusal->is_undone = view & VIEW_UNDONE;
 		if (error || block->in_ms < was->in_ms[view])
 			return error;
 	}
@@ -285,31 +297,27 @@ static int newly_blocks(struct session *session, struct doors doors[2], size_t f
 int change_check_guard(struct session *session, struct reason *reason)
 {
 	const struct guard *guard = session->guard;
-	const struct guard_flow *refused = NULL;
 	CLOSED_BY(doors_close) struct doors doors[2] = {};
-	struct guard_advice advice = {};
-	struct query_block first, block;
-	bool first_is_undone, is_undone;
+	struct refusal first = {}, next;
 	struct rule rule;
 	char text[RULE_TEXT_BYTES];
 
 	for (size_t i = 0; guard && i < guard->count; i++) {
-		const int error = newly_blocks(session, doors, i, &block, &is_undone);
+		const int error = newly_blocks(session, doors, i, &next);
 
 		if (error)
 			return store_unread_reason(error, reason);
-		if (block.by == QUERY_NOTHING)
+		if (next.block.by == QUERY_NOTHING)
 			continue;
-		guard_advise(&advice, &guard->flows[i]);
+		guard_advise(&first.advice, next.flow);
 		/* Only a confirm helps against an undo, so that comes last. */
-		if (refused && (!first_is_undone || is_undone))
+		if (first.flow && (!first.is_undone || next.is_undone))
 			continue;
-		refused = &guard->flows[i];
-		first = block;
-		first_is_undone = is_undone;
+		next.advice = first.advice;
+		first = next;
 	}
-	if (refused)
-		return say_refused(session, refused, &first, first_is_undone, &advice, "nothing was changed", reason);
+	if (first.flow)
+		return say_refused(session, &first, "nothing was changed", reason);
 	if (guard && session->change && !session->change->was_void && !change_find_void(session->store, guard, &rule))
 		reason_set(&session->voided, 0, CHANGE_VOID, rule_format(&rule, text));
 	return 0;
@@ -331,137 +339,133 @@ void change_leave_out(struct change_equal *equal, struct rule rule, __u64 *count
 		equal->leave(equal->context, &rule, why);
 }
 
-static bool has(const struct rule_set *rules, const struct rule *rule)
+static void leave_out(struct session *session, struct change_equal *equal, struct refusal *refusal,
+		      const struct rule *rule, __u64 *count, const char *outcome)
 {
-	return rule_set_find(rules, rule) < rules->count;
+	struct change_left_out *left_out = &equal->left_out;
+	char who[BLOCKER_BYTES];
+	struct reason why;
+
+	if (!*left_out->why.text)
+		reason_set(&left_out->why, 0, "%s would block %s", blocker_text(&refusal->block, who),
+			   refusal->flow->what);
+	guard_advise(&left_out->advice, refusal->flow);
+	say_refused(session, refusal, outcome, &why);
+	change_leave_out(equal, *rule, count, &why);
 }
 
-/* Puts back the pass rules of the flow that the list had, and has no more or not as long. *count: how many there are. */
-static int put_back_passes(struct session *session, struct change_equal *equal, const struct rule *flow,
-			   const struct reason *why, size_t *count, struct reason *reason)
+/* Who wants the rule now; 0: it is not there, or has ended. */
+static __u64 owners_of(struct session *session, const struct rule *rule)
 {
-	struct rule_set *passes = &equal->diff.passes, rest = {};
+	struct rule there = *rule;
+
+	return store_get(session->store, &there) ? 0 : rule_owners_now(&there);
+}
+
+/* Puts back the pass rules of the flow that the list had, and has no more or not as long. How many there are; -errno. */
+static int put_back_passes(struct session *session, struct change_equal *equal, struct refusal *refusal,
+			   struct reason *reason)
+{
+	const struct rule *flow = &refusal->flow->flow;
+	struct rule_set *passes = &equal->diff.passes;
+	struct rule_diff *diff = &equal->diff;
+	const size_t count = passes->count;
 	int error = 0;
 
-	for (size_t i = 0; i < passes->count && !error; i++) {
-		enum store_added ignored;
+	passes->count = 0;
+	for (size_t i = 0; i < count && !error; i++) {
 		struct rule rule;
 
 		rule_set_get(passes, i, &rule);
 		if (!rule_covers(&rule, flow) && (flow->src_len || !guard_lets_in(&rule))) {
-			if (rule_set_add(&rest, &rule))
-				error = reason_set(reason, -ENOMEM, "not enough memory");
+			passes->entries[passes->count++] = passes->entries[i];
 			continue;
 		}
-		++*count;
-		change_leave_out(equal, rule, has(equal->wanted, &rule) ? &equal->diff.updated : &equal->diff.removed,
-				 why);
-		error = change_add(session, &rule, &ignored, reason);
+		leave_out(session, equal, refusal, &rule,
+			  rule_set_find(equal->wanted, &rule) < equal->wanted->count ? &diff->updated :
+			  owners_of(session, &rule)                                  ? &diff->left :
+										       &diff->removed,
+			  "the pass rule stays");
+		error = change_restore(session, &rule, reason);
 	}
-	rule_set_close(passes);
-	*passes = rest;
-	return error;
+	return error ? error : (int)(count - passes->count);
 }
 
 /* Whether the blocker, or what is new of it, came with this change. */
-static bool is_changed(const struct change_equal *equal, const struct query_block *block)
+static bool is_new(const struct change_equal *equal, const struct rule *blocker)
 {
-	return block->by == QUERY_RULE && has(equal->wanted, &block->rule) && !has(&equal->back, &block->rule);
+	const size_t at = rule_set_find(equal->wanted, blocker);
+
+	return at < equal->wanted->count && !equal->is_back[at];
 }
 
-/* The list had it before. */
-static bool goes_back(const struct change_equal *equal, const struct query_block *block)
+/* The new blocker becomes what it was, for all its owners. 1; -errno. */
+static int take_back(struct session *session, struct change_equal *equal, struct refusal *refusal, bool is_trial,
+		     struct reason *reason)
 {
-	return is_changed(equal, block) && has(&equal->diff.before, &block->rule);
+	const struct rule *blocker = &refusal->block.rule;
+	const int error = change_restore(session, blocker, reason);
+	const __u64 owners = owners_of(session, blocker);
+
+	equal->is_back[rule_set_find(equal->wanted, blocker)] = true;
+	if (!error && !is_trial)
+		leave_out(session, equal, refusal, blocker, owners ? &equal->diff.updated : &equal->diff.added,
+			  owners >> session->owner & 1 ? "it stays as it was" : "it is left out");
+	return error ? error : 1;
 }
 
-/* Once for each rule, or a rule that blocks as it was before would never be given up. */
-static int put_back_blocker(struct session *session, struct change_equal *equal, const struct rule *blocker,
-			    struct reason *reason)
+/* The list gives up a blocker that it had before. 1; 0: it does not have it; -errno. */
+static int give_up(struct session *session, struct change_equal *equal, struct refusal *refusal, struct reason *reason)
 {
-	const struct rule_set *before = &equal->diff.before;
-	enum store_added ignored;
-	struct rule rule;
-
-	rule_set_get(before, rule_set_find(before, blocker), &rule);
-	if (rule_set_add(&equal->back, &rule))
-		return reason_set(reason, -ENOMEM, "not enough memory");
-	rule_set_sort(&equal->back);
-	return change_add(session, &rule, &ignored, reason);
-}
-
-/* Gives up the rule that blocks, or what is new of it. False: it stays, as a policy or the rule of another owner does. */
-static bool give_up_blocker(struct session *session, struct change_equal *equal, const struct query_block *block,
-			    const struct reason *why, int *error, struct reason *reason)
-{
-	const bool is_new = is_changed(equal, block), is_put_back = goes_back(equal, block);
-	enum store_deleted deleted = STORE_NO_SUCH_RULE;
+	const struct rule *blocker = &refusal->block.rule;
 	struct rule_diff *diff = &equal->diff;
+	enum store_deleted deleted;
+	const int error = change_give_up(session, blocker, &deleted, reason);
 
-	/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
-	if (block->by != QUERY_RULE ||
-	    (block->rule.src_len < equal->prefix_min && block->rule.dst_len < equal->prefix_min))
-		return false;
-	*error = change_give_up(session, &block->rule, &deleted, reason);
-	if (*error || deleted == STORE_NO_SUCH_RULE)
-		return false;
-	change_leave_out(equal, block->rule, is_put_back ? &diff->updated : is_new ? &diff->added : NULL, why);
-	diff->removed += !is_new && deleted == STORE_DELETED;
-	if (is_put_back)
-		*error = put_back_blocker(session, equal, &block->rule, reason);
-	return !*error;
+	if (error || deleted == STORE_NO_SUCH_RULE)
+		return error;
+	++*(deleted == STORE_DELETED ? &diff->removed : &diff->left);
+	leave_out(session, equal, refusal, blocker, equal->is_entries ? NULL : &diff->kept, "it is left out");
+	return 1;
 }
 
 static int leave_out_for(struct session *session, struct doors (*doors)[2], size_t flow, struct change_equal *equal,
-			 struct reason *reason)
+			 bool is_trial, struct reason *reason)
 {
-	const struct guard_flow *guarded = &session->guard->flows[flow];
-	struct change_left_out *left_out = &equal->left_out;
-	bool is_undone, is_first = true, goes_on = true;
-	struct guard_advice advice = {};
-	struct query_block block;
-	char who[BLOCKER_BYTES];
-	int error = 0;
+	struct refusal refusal = {};
+	const struct rule *blocker = &refusal.block.rule;
+	bool is_first = true;
+	int next = 1; /* more than 0: something has changed */
 
-	guard_advise(&advice, guarded);
-	while (goes_on && !error) {
-		const __u64 before = left_out->count;
-		struct reason why, ignored;
-		size_t passes = 0;
+	guard_advise(&refusal.advice, &session->guard->flows[flow]);
+	while (next > 0) {
+		bool may_go;
 
-		error = store_unread_reason(newly_blocks(session, *doors, flow, &block, &is_undone), reason);
-		if (error || block.by == QUERY_NOTHING)
+		next = store_unread_reason(newly_blocks(session, *doors, flow, &refusal), reason);
+		if (next || refusal.block.by == QUERY_NOTHING)
 			break;
-		say_refused(session, guarded, &block, is_undone, &advice,
-			    goes_back(equal, &block) ? "it stays as it was" : "it is left out", &why);
-		goes_on = is_changed(equal, &block) && give_up_blocker(session, equal, &block, &why, &error, reason);
-		if (!goes_on && !error && is_first) {
-			struct reason stays;
-
-			say_refused(session, guarded, &block, is_undone, &advice, "the pass rule stays", &stays);
-			error = put_back_passes(session, equal, &guarded->flow, &stays, &passes, reason);
-			is_first = false;
+		/* A rule wider than any network of such hosts is a mistake, and the list may have more mistakes. */
+		may_go = refusal.block.by == QUERY_RULE && MAX(blocker->src_len, blocker->dst_len) >= equal->prefix_min;
+		if (may_go && is_new(equal, blocker)) {
+			next = take_back(session, equal, &refusal, is_trial, reason);
+			continue;
 		}
-		if (passes) {
+		next = is_first ? put_back_passes(session, equal, &refusal, reason) : 0;
+		is_first = false;
+		if (next > 0)
 			doors_close(doors); /* one of these may be a door */
-			memset(*doors, 0, sizeof(*doors));
-		}
-		if (!goes_on && !error)
-			goes_on = passes || give_up_blocker(session, equal, &block, &why, &error, reason);
-		reason_set(before || !left_out->count ? &ignored : &left_out->why, 0, "%s would block %s",
-			   blocker_text(&block, who), guarded->what);
-		if (left_out->count > before)
-			guard_advise(&left_out->advice, guarded);
+		else if (!next && may_go && !is_trial)
+			next = give_up(session, equal, &refusal, reason);
 	}
-	return error;
+	return next;
 }
 
-int change_leave_out_blockers(struct session *session, struct change_equal *equal, struct reason *reason)
+int change_leave_out_blockers(struct session *session, struct change_equal *equal, bool is_trial, struct reason *reason)
 {
 	CLOSED_BY(doors_close) struct doors doors[2] = {};
 	int error = 0;
 
 	for (size_t i = 0; session->guard && i < session->guard->count && !error; i++)
-		error = leave_out_for(session, &doors, i, equal, reason);
+		error = leave_out_for(session, &doors, i, equal, is_trial, reason);
 	return error;
 }

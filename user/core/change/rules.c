@@ -200,20 +200,21 @@ int change_check_kinds(struct session *session, const struct rule *rules, size_t
 	return error;
 }
 
-/* What `owners` wanted before counts for nothing. is_back: an undo brings the rule back, as its owners had it. */
-static int add(struct session *session, const struct rule *rule, __u64 owners, bool is_back, enum store_added *added,
-	       struct reason *reason)
+/* What `owners` wanted before counts for nothing. `put_back`: instead, the rule comes back as its owners had it. */
+static int add(struct session *session, const struct rule *rule, __u64 owners,
+	       int (*put_back)(struct store *store, const struct rule *rule, enum store_added *added),
+	       enum store_added *added, struct reason *reason)
 {
 	struct keying keying = { session, rule, true, reason };
 	int error = change_extend_deadline_by_rule(session, reason);
 
-	if (!error && !is_back)
+	if (!error && !put_back)
 		error = change_check_kinds(session, rule, 1, reason);
 	if (error)
 		return error;
-	error = is_back ? store_put_back(session->store, rule, added) :
-			  store_put(session->store, rule, session->owner, owners, added);
-	if (!error && !is_back && session->notes_adder && session->owner == STORE_BY_HAND &&
+	error = put_back ? put_back(session->store, rule, added) :
+			   store_put(session->store, rule, session->owner, owners, added);
+	if (!error && !put_back && session->notes_adder && session->owner == STORE_BY_HAND &&
 	    *added != STORE_UNCHANGED) {
 		const struct store_addition addition = { .second = time(NULL), .user = session->adder };
 
@@ -234,21 +235,21 @@ static int add(struct session *session, const struct rule *rule, __u64 owners, b
 
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason)
 {
-	return add(session, rule, 0, false, added, reason);
+	return add(session, rule, 0, NULL, added, reason);
 }
 
 int change_set(struct session *session, const struct rule *rule, bool is_alone, struct reason *reason)
 {
 	enum store_added ignored;
 
-	return add(session, rule, is_alone ? STORE_ALL_OWNERS : 1ULL << session->owner, false, &ignored, reason);
+	return add(session, rule, is_alone ? STORE_ALL_OWNERS : 1ULL << session->owner, NULL, &ignored, reason);
 }
 
 int change_put_back(struct session *session, const struct rule *rule, struct reason *reason)
 {
 	enum store_added ignored;
 
-	return add(session, rule, 0, true, &ignored, reason);
+	return add(session, rule, 0, store_put_back, &ignored, reason);
 }
 
 /* ---- deleting ---- */
@@ -289,6 +290,15 @@ int change_give_up(struct session *session, const struct rule *rule, enum store_
 int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
 {
 	return del(session, rule, STORE_ALL_OWNERS, deleted, reason);
+}
+
+int change_restore(struct session *session, const struct rule *rule, struct reason *reason)
+{
+	enum store_deleted deleted;
+	enum store_added added;
+	int error = del(session, rule, 1ULL << session->owner, &deleted, reason);
+
+	return error ? error : add(session, rule, 0, store_restore, &added, reason);
 }
 
 int change_clear(struct session *session, struct reason *reason)

@@ -63,7 +63,7 @@ struct store_value {
 	char comment[RULE_COMMENT_BYTES];
 };
 
-/* A change of one rule: owners (bits) give it up, and then one puts it. */
+/* A change of one rule: owners (bits) give it up, and then one puts it. With owner 0 it becomes `put`, owners and all. */
 struct store_edit {
 	const struct rule *put; /* NULL: nobody */
 	__u64 owner, gives_up;  /* gives_up 0: without `put`, those whose time is over */

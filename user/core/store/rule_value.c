@@ -251,7 +251,10 @@ bool store_value_change(const struct store *store, const struct store_edit *edit
 	/* Who has ended beside the owner makes no difference. */
 	drop_ended(&before.owners, now_ms);
 	give_up(value, edit->gives_up, now_ms);
-	put(value, edit->owner, edit->put, now_ms);
+	if (edit->owner)
+		put(value, edit->owner, edit->put, now_ms);
+	else
+		*value = store_value_from_rule(store, edit->put);
 	return memcmp(&before.owners, &value->owners, sizeof(before.owners)) || before.rate != value->rate ||
 	       strcmp(before.comment, value->comment);
 }

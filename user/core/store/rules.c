@@ -217,20 +217,19 @@ static int put_new(struct store *store, unsigned int worlds, const struct rule *
 	return undone ? undone : error;
 }
 
-int store_put(struct store *store, const struct rule *rule, unsigned int owner, __u64 owners, enum store_added *added)
+static int put(struct store *store, const struct store_edit *edit, enum store_added *added)
 {
-	const struct store_edit edit = { rule, 1ULL << owner, owners };
 	struct store_value before, after = {};
 	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), there;
-	const int worlds = store_change_undone(store, &key, &edit);
+	MDB_val key = rule_bytes(edit->put, bytes), there;
+	const int worlds = store_change_undone(store, &key, edit);
 	int error;
 
 	if (worlds < 0)
 		return worlds;
 	*added = STORE_ADDED;
-	store_value_change(store, &edit, &after);
-	error = put_new(store, worlds, rule, &after, &key, &there);
+	store_value_change(store, edit, &after);
+	error = put_new(store, worlds, edit->put, &after, &key, &there);
 	if (error != -EEXIST)
 		return error;
 	error = store_value_read(store, &there, &before);
@@ -239,12 +238,40 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 	/* The owner may have the rule already; else it joins the others, or replaces an end or a rate. */
 	after = before;
 	*added = STORE_UNCHANGED;
-	if (!store_value_change(store, &edit, &after))
+	if (!store_value_change(store, edit, &after))
 		return 0;
 	*added = store_owners_end(&before.owners) || store_owners_end(&after.owners) || before.rate != after.rate ?
 			 STORE_NEW_END :
 			 STORE_NEW_OWNER;
-	return change_value(store, worlds, rule, &key, &before, &after);
+	return change_value(store, worlds, edit->put, &key, &before, &after);
+}
+
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, __u64 owners, enum store_added *added)
+{
+	return put(store, &(struct store_edit){ rule, 1ULL << owner, owners }, added);
+}
+
+int store_restore(struct store *store, const struct rule *rule, enum store_added *added)
+{
+	MDB_txn *const write = store->write;
+	struct rule was = *rule, undone = *rule;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes);
+	int error, undone_error;
+
+	store->write = NULL; /* these two see the last commit */
+	error = store_get(store, &was);
+	undone_error = store_get_undone(store, &undone);
+	store->write = write;
+	*added = STORE_UNCHANGED;
+	if (undone_error == -ENOENT)
+		undone = (struct rule){};
+	else if (undone_error)
+		return undone_error;
+	error = error ? error : put(store, &(struct store_edit){ &was, 0, STORE_ALL_OWNERS }, added);
+	if (!error || error == -ENOENT)
+		error = store_change_undone(store, &key, &(struct store_edit){ &undone, 0, STORE_ALL_OWNERS });
+	return error < 0 ? error : 0;
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)

@@ -180,7 +180,8 @@ __s64 store_wall_ms(const struct store *store);
  * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. If other owners want the rule,
  * too, the lower rate stays. What these owners wanted before counts for nothing: 0 of them; `owner`, which gets exactly this
  * end, rate and comment then; or STORE_ALL_OWNERS. store_put_back() adds a missing rule again, with those of its owners
- * that still exist; if none exists, it changes nothing.
+ * that still exist; if none exists, it changes nothing. store_restore(): a rule that was there before the transaction is as
+ * it was, for all its owners, and the value as undone is.
  *
  * store_give_up(): these owners no longer want the rule, nor do those whose time is over; with 0, only these, of a rule that
  * store_each_expired() visits. store_clear() deletes all rules.
@@ -211,6 +212,7 @@ enum store_deleted {
 int store_put(struct store *store, const struct rule *rule, unsigned int owner, __u64 owners, enum store_added *added);
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added);
 int store_give_up(struct store *store, const struct rule *rule, __u64 owners, enum store_deleted *deleted);
+int store_restore(struct store *store, const struct rule *rule, enum store_added *added);
 int store_clear(struct store *store);
 int store_replace_undone(struct store *store, unsigned int owner, bool is_alone, const struct rule_set *wanted);
 
