@@ -212,9 +212,25 @@ static void is_as_model(struct fixture *f, const struct model *model)
 	assert_int_equal(info_of(f).timed, timed);
 }
 
-/* Others change the rules, and also the rules that an undo of the pending change brings back. */
+static void restore(struct fixture *f, unsigned int number)
+{
+	const struct rule rule = numbered(number);
+	enum store_added added;
+
+	for (unsigned int k = 0; k < MODEL_OWNERS; k++)
+		give_up_rule(f->store, &rule, k);
+	assert_int_equal(store_restore(f->store, &rule, &added), 0);
+}
+
+/*
+ * Others change the rules, and also the rules that an undo of the pending change brings back. Some are taken back, but
+ * deletions have no value as undone.
+ */
 static void change_meanwhile(struct fixture *f, struct model *now, struct model *undone)
 {
+	const struct model was_now = *now, was_undone = *undone;
+	__u64 deleted = 0;
+
 	begin(f);
 	for (int i = below(MODEL_CHANGES); i > 0; i--) {
 		struct change change = random_change();
@@ -223,6 +239,14 @@ static void change_meanwhile(struct fixture *f, struct model *now, struct model 
 			change.kind = below(2) ? CHANGE_CLEAR : CHANGE_REPLACE;
 		assert_int_equal(store_change(f, &change), model_change(now, &change));
 		model_change(undone, &change);
+		deleted |= change.kind == CHANGE_CLEAR ? ~0ULL : change.kind == CHANGE_DEL ? 1ULL << change.number : 0;
+	}
+	for (unsigned int i = below(MODEL_RULES); i < MODEL_RULES; i++) {
+		if (deleted >> i & 1)
+			continue;
+		restore(f, i);
+		now->rules[i] = was_now.rules[i];
+		undone->rules[i] = was_undone.rules[i];
 	}
 	end(f);
 	is_as_model(f, now);
