@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A blocklist of 100 million addresses in a compact table: time and memory of its import, `check`, and a million packets
-# over veth, half of them of listed addresses. Needs 8 GiB of memory and of disk. `hundred_million.sh [COUNT]`
+# A blocklist of 100 million addresses, exact: time and memory of its import, `check`, and a million packets over veth,
+# half of them of listed addresses. Needs 8 GiB of memory and of disk. `hundred_million.sh [COUNT]`
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib.sh
@@ -40,7 +40,7 @@ state
 pair
 silence
 addresses "$COUNT" 0 1 >"$STATE/list"
-run_tool "load for $COUNT rules" load vrx --compact --capacity "$COUNT"
+run_tool "load without a rule" load vrx --no-counters --no-spare
 # Addresses of this host are among them.
 run_tool "import $COUNT addresses" import "$STATE/list" --force --format text
 rm "$STATE/list"
@@ -53,10 +53,4 @@ awk -v count="$COUNT" '$1 == "vrx" { if ($2 != count || $3 || $4) exit 1; is_the
 	addresses "$FLOWS" 0 "$((COUNT / FLOWS))" | sed 's/.*/drop listed proto udp src & dst 198.18.0.1 sport 1024 dport 53/'
 	addresses "$FLOWS" "$COUNT" 1 | sed 's/.*/pass others proto udp src & dst 198.18.0.1 sport 1024 dport 53/'
 } >"$STATE/flows"
-traffic --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/table" || [ $? -eq 1 ] || fail "no traffic"
-cat "$STATE/table"
-assert_equal 0 "$(grep -c '^drop' "$STATE/wrong")" "packets of listed addresses that passed"
-expect_false_positives "$FLOWS"
-dropped=$(grep -c '^pass' "$STATE/wrong" || :)
-echo "innocent packets dropped by chance: $dropped of $FLOWS; expected from the load: $EXPECTED"
-{ [ "$dropped" -ge "$LEAST" ] && [ "$dropped" -le "$MOST" ]; } || fail "not within $LEAST to $MOST"
+traffic <"$STATE/flows" || fail "a wrong verdict"

@@ -321,7 +321,7 @@ test_load_makes_room_for_what_is_stored() {
 	awk 'BEGIN { for (i = 0; i < 1100000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' |
 		xc import - >/dev/null 2>&1
 	assert_fails 4 'more than the capacity of 1000' xc load vrx --capacity 1000
-	assert_shows 'slots: +1835008$' xc load vrx
+	assert_shows 'slots: +1851392$' xc load vrx
 	in_rx ip link set dev vrx xdp off
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1

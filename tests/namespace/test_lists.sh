@@ -467,8 +467,8 @@ test_bad_lines_of_a_file_are_seen() {
 	assert_status 2 xc import "$STATE/bad" --list office --dry-run
 	assert_status 2 xc import "$STATE/bad" --list office
 	assert_shows '^left out: +office: 2$' xc status
-	assert_shows '\{"list": "office", "left_out": 2\}' xc status --json
-	assert_shows '"list": "office", .*"left_out": 2' xc lists --json
+	assert_shows '^ +"left_out": 2$' xc status --json
+	assert_shows '^ +"left_out": 2,?$' xc lists --json
 	! xc lists | grep -q fetched || fail "a list by file has columns of lists by URL"
 	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 2$' xc metrics
 	echo 192.0.2.1 >"$STATE/bad"

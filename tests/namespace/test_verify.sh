@@ -9,7 +9,7 @@ KINDS='compact-8 compact-16 compact-17 compact-32 exact exact-counting addresses
 
 # figures: the lines of the last run's table that are about programs.
 figures() {
-	grep -E '^[^ ]+ +(compact|exact)' "$STATE/out"
+	grep -E '^[^ ]+ +(compact|exact|addresses)' "$STATE/out"
 }
 
 # most_processed: of the last run.

@@ -295,7 +295,9 @@ static bool is_unsure(enum list_format format, const char *line)
 	/* Behind its name, a set has a type or an element. */
 	if (format == LIST_IPSET && sscanf(line, "%*s %*s%n", &end) != EOF)
 		return !strpbrk(line + end, ".:0123456789");
-	return format == LIST_JSON || (format == LIST_NFT && *line == '{') || (format == LIST_IPTABLES && *line == '*');
+	if (format == LIST_JSON || (format == LIST_NFT && *line == '{'))
+		return !strchr(line, '"');
+	return format == LIST_IPTABLES && *line == '*';
 }
 
 int list_read(struct list_input *list)
