@@ -39,7 +39,7 @@ check_clang() {
 	assert_status 0 python3 tests/helpers/dependencies.py "$made"
 	note "$(cat "$STATE/out")"
 	assert_status 0 sh tests/checks/verify.sh "$made" # by any kernel: the bytecode is the same
-	assert_equal 12 "$(grep -c ' xdp_cuckoo' "$STATE/out")" "programs judged"
+	assert_equal 16 "$(grep -c ' xdp_cuckoo' "$STATE/out")" "programs judged"
 }
 
 test_clang_14() {
