@@ -1096,11 +1096,6 @@ test_access_is_limited() {
 	wait_level
 	dropped 192.0.2.1 || fail "the packet is not dropped: $(cat "$STATE/follow.log")"
 	assert_equal level "$(redis HGET xc:default:host:h1 state)" "the host's status"
-	case_begin "a deletion that version 8 staged, which this publisher may not take back"
-	redis HSET xc:default:accept stage:bad 1 >/dev/null
-	assert_fails 3 'NOPERM' in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" abort bad
-	redis HDEL xc:default:accept stage:bad >/dev/null
-	assert_fails 1 'nothing is staged' in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" abort bad
 	case_begin "a host cannot publish"
 	assert_status 3 publish add 192.0.2.2 --list bad
 	assert_error 'NOPERM'

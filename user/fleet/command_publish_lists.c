@@ -225,16 +225,15 @@ static enum command_status read_stage(struct publishing *publishing, const char 
 				      struct state_reader *state, struct fleet_position *at)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
+	bool is_kept = false;
 	struct reason reason;
-	int error, is_kept = 0;
+	int error;
 
 	if (status != STATUS_DONE)
 		return status;
 	if (!is_released)
 		is_kept = functions_unstage_deletion(&publishing->publisher.broker, publishing->publisher.fleet,
-						     publishing->list, &reason);
-	if (is_kept < 0)
-		return publish_fail(publishing, is_kept, &reason);
+						     publishing->list);
 	if (is_kept)
 		output_note("the list's deletion, which an older version staged, is taken back");
 	error = read_state(&publishing->publisher, staged, state, at, &reason);

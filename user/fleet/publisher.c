@@ -373,17 +373,15 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 			      fleet, is_on ? "on" : "off");
 }
 
-int functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list, struct reason *reason)
+bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list)
 {
 	redisReply *reply;
-	/* Few users may write to "accept". */
-	int error = connection_ask(&broker->connection, &reply, reason, "HGET xc:%s:accept stage:%s", fleet, list);
-	const bool is_there = codec_text(reply);
+	struct reason ignored;
+	int error = connection_ask(&broker->connection, &reply, &ignored, "HDEL xc:%s:accept stage:%s", fleet, list);
+	const bool is_taken_back = !error && reply->type == REDIS_REPLY_INTEGER && reply->integer;
 
 	codec_free(reply);
-	if (is_there)
-		error = connection_ask(&broker->connection, NULL, reason, "HDEL xc:%s:accept stage:%s", fleet, list);
-	return error ? error : is_there;
+	return is_taken_back;
 }
 
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,

@@ -63,8 +63,8 @@ int publisher_flush(struct publisher *publisher, struct reason *reason);
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason);
 
-/* Takes back a deletion that version 8 staged. 1; 0: there was none; -errno, as where this publisher may not. */
-int functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list, struct reason *reason);
+/* Takes back a deletion that version 8 staged; false: there was none, or this publisher may not. */
+bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list);
 
 /* Deletes the list, and lets hosts delete theirs until that time by the broker's clock. -ENOENT: there is none. */
 int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,

@@ -204,7 +204,7 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 				   reader->start->fleet, list->name);
 
 	if (error)
-		return error == -EREMOTEIO ? log_tell(reader, (struct follow_message){ .kind = FOLLOW_NOTE }, reason->text) : LOG_LOST;
+		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
 	until = codec_text(reply);
 	until_ms = until ? atoll(until) : 0;
 	codec_free(reply);
