@@ -153,7 +153,12 @@ FLOW_INLINE int lookup_has_ended(const struct abi_table *table, __u32 end)
 /* Whether a key is looked up in the addresses; whether a record decides; and the hash, or the permuted prefix. */
 FLOW_INLINE int lookup_is_address(const struct hash_input *input)
 {
-	return xc_options.has_addresses && input->family == FLOW_IPV4 && input->last & ABI_SHAPE_ADDRESSES;
+	__u64 id = input->last;
+
+	if (!xc_options.has_addresses || input->family != FLOW_IPV4)
+		return 0;
+	hide_from_compiler(id); /* else it is tested first, and the verifier follows both ways in every table */
+	return (id & ABI_SHAPE_ADDRESSES) != 0;
 }
 
 FLOW_INLINE int lookup_has_tag(const struct hash_input *input)
