@@ -527,6 +527,8 @@ static int step(struct following *following, const struct signals *signals, stru
 
 	if (event == -ENOMEM)
 		return reason_set(reason, event, "not enough memory");
+	if (event == EVENT_END && following->follow->is_once && before != READER_SETTLES)
+		return reason_set(reason, -EINTR, "interrupted before all lists were level");
 	following->state = next_state[event < 0 ? EVENT_RESTART : event][before];
 	if (before >= READER_FOLLOWS && following->state < READER_FOLLOWS)
 		following->alone_ms = now_ms;

@@ -193,6 +193,17 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	}
 }
 
+/* While `up` waited, an interface may have been made anew, without the filter. */
+static void forget_lost(struct kernel_filter *kernel)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < kernel->attachments_count; i++)
+		if (interfaces_index(kernel->attachments[i].interface) == kernel->attachments[i].ifindex)
+			kernel->attachments[kept++] = kernel->attachments[i];
+	kernel->attachments_count = kept;
+}
+
 static void bring_interfaces(struct up *up)
 {
 	command_fit_mtu(&up->session);
@@ -362,6 +373,8 @@ static int bring_up(struct up *up, struct reason *reason)
 	up->is_last = up->is_again = true;
 	if (!up->is_kept)
 		return bring_all(up, reason);
+	for (size_t i = 0; i < up->session.filters_count; i++)
+		forget_lost(&up->session.filters[i].kernel);
 	json_array_clear(up->interfaces);
 	bring_interfaces(up);
 	return 0;
