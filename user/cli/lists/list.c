@@ -193,7 +193,7 @@ static const char *skip_lines(const char *text, const char *starts)
 static bool has_odd_start(const char *text)
 {
 	text = skip_lines(text, "#;");
-	text = skip_lines(text + strcspn(text, "\n"), "#;<");
+	text = skip_lines(text + strcspn(text, "\n"), "#;");
 	return *text != '"' && list_is_rule(text);
 }
 
