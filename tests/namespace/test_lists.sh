@@ -461,22 +461,6 @@ test_what_ipset_does_not_hold_is_named() {
 	assert_output '^not whole: +2$'
 }
 
-# As of a list by URL, whoever looks later sees that lines of a file are no rules.
-test_bad_lines_of_a_file_are_seen() {
-	printf '192.0.2.1\nx\ny\n' >"$STATE/bad"
-	assert_status 2 xc import "$STATE/bad" --list office --dry-run
-	assert_status 2 xc import "$STATE/bad" --list office
-	assert_shows '^left out: +office: 2$' xc status
-	assert_shows '^ +"left_out": 2$' xc status --json
-	assert_shows '^ +"left_out": 2,?$' xc lists --json
-	! xc lists | grep -q fetched || fail "a list by file has columns of lists by URL"
-	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 2$' xc metrics
-	echo 192.0.2.1 >"$STATE/bad"
-	assert_status 0 xc import "$STATE/bad" --list office --replace --confirm 1m
-	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 0$' xc metrics
-	! xc status | grep -q 'left out' || fail "bad lines of an earlier import"
-}
-
 # --- the real tools
 
 test_through_ipset() {

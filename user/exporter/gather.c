@@ -333,7 +333,6 @@ enum list_metric {
 	LIST_REFUSED_RULES,
 	LIST_UNREADABLE,
 	LIST_FAILURES,
-	LIST_LEFT_OUT,
 	LIST_FETCHED,
 	LIST_NOT_FED,
 	LIST_HELD,
@@ -361,8 +360,6 @@ static const struct {
 			      "Lines of GoBGP that `flowspec` could not read since it started." },
 	[LIST_FAILURES] = { "xdp_cuckoo_list_failed_fetches",
 			    "Fetches of a list by URL that failed since the last that succeeded." },
-	[LIST_LEFT_OUT] = { "xdp_cuckoo_list_left_out",
-			    "Bad lines of the last import of a list, and rules that would lock this host out." },
 	[LIST_FETCHED] = { "xdp_cuckoo_list_fetch_timestamp_seconds",
 			   "When a list by URL was last fetched: seconds since 1970." },
 	[LIST_NOT_FED] = { "xdp_cuckoo_list_not_fed",
@@ -432,9 +429,6 @@ static void add_lists(json_t *const families[LIST_METRICS], const struct group *
 			if (list->stale_s)
 				metrics_sample(families[LIST_NOT_FED], json_incref(labels),
 					       store_list_silent_s(list, &summary->feeds.feed[i]) != 0);
-			if (list->imported_s && !source.kind)
-				metrics_sample(families[LIST_LEFT_OUT], json_incref(labels),
-					       summary->feeds.feed[i].left_out);
 			if (summary->feeds.feed[i].config)
 				metrics_sample(families[LIST_FAILURES], json_incref(labels),
 					       summary->feeds.feed[i].failures);

@@ -168,7 +168,7 @@ struct stored {
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
-	json_t *flows = json_array(), *down = json_array(), *left_out = json_array();
+	json_t *flows = json_array(), *down = json_array();
 	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 	const struct store_pending *pending = &stored->pending;
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
@@ -191,16 +191,12 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 		const struct store_list *list = &stored->lists.list[i];
 		const struct store_feed *feed = &stored->feeds.feed[i];
 
-		if (command_not_fed(list, feed, text))
-			json_array_append_new(not_fed, output_is_json() ? command_not_fed_values(list, feed) :
-									  json_sprintf("%s: %s", list->name, text));
+		if (command_not_fed(list, feed, text) && output_is_json())
+			json_array_append_new(not_fed, command_not_fed_values(list, feed));
+		else if (command_not_fed(list, feed, text))
+			json_array_append_new(not_fed, json_sprintf("%s: %s", list->name, text));
 		else if (*list->name)
 			command_add_flows(stored->dir, list, feed, flows, down, not_fed);
-		if (*list->name && feed->left_out)
-			json_array_append_new(left_out, output_is_json() ?
-								json_pack("{s:s, s:I}", "list", list->name, "left_out",
-									  (json_int_t)feed->left_out) :
-								json_sprintf("%s: %u", list->name, feed->left_out));
 		if (!*feed->why)
 			continue;
 		snprintf(why, sizeof(why), "%s: %s", list->name, feed->why);
@@ -209,8 +205,8 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 									    "failures", (json_int_t)feed->failures,
 									    "why", output_string(feed->why)));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches",
-						 failed, "left_out", left_out, "flows", flows, "sessions_down", down));
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed,
+						 "flows", flows, "sessions_down", down));
 	if (*stored->voided.text)
 		json_object_set_new(status, "voided", output_string(stored->voided.text));
 	if (pending->id)
@@ -305,8 +301,7 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 /* What --verbose shows in full. Takes `status`. */
 static json_t *brief(json_t *status)
 {
-	static const char *const copied[] = { "not_seen", "voided", "not_fed",      "failed_fetches",
-					      "left_out", "flows",  "sessions_down" };
+	static const char *const copied[] = { "not_seen", "voided", "not_fed", "failed_fetches", "flows", "sessions_down" };
 	const json_t *running = json_object_get(status, "running");
 	const char *name = text_of(status, "name");
 	json_t *lines = json_pack("{s:s}", "name", name);

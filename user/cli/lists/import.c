@@ -359,21 +359,6 @@ static int open_list(const struct import *import, struct session *session, struc
 	return change_open_list(session, options->list_name, options->source ? options->source : source, reason);
 }
 
-/* Notes how many bad lines of the files are no rules. What a list by URL leaves out, `refresh` knows. */
-static int note_bad_lines(const struct import *import, struct store *store, struct reason *reason)
-{
-	struct store_feed feed; /* without one, or a damaged one: all 0 */
-	int error = store_feed(store, import->options->list_name, &feed);
-
-	if (error && error != -ENOENT && error != -EBADMSG)
-		return store_unread_reason(error, reason);
-	if (feed.left_out == import->bad)
-		return 0;
-	feed.left_out = import->bad < ~0U ? import->bad : ~0U;
-	error = store_feed_put(store, import->options->list_name, &feed);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
-}
-
 /* Within a change. */
 static int change(struct import *import, struct session *session, struct reason *reason)
 {
@@ -394,8 +379,6 @@ static int change(struct import *import, struct session *session, struct reason 
 	output_progress("activating", import->rules.count, -1, clock_seconds() - import->storing_s);
 	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
-	if (!error && import->paths_count && options->list_name && !options->source)
-		error = note_bad_lines(import, session->store, reason);
 	if (error || import->paths_count || options->keeps_list)
 		return error;
 	error = store_list_delete(session->store, session->owner);

@@ -516,7 +516,7 @@ int store_feeds(struct store *store, const struct store_lists *lists, struct sto
 		if (!lists->list[i].name[0])
 			continue;
 		error = store_feed(store, lists->list[i].name, &feeds->feed[i]);
-		feeds->is_any |= feeds->feed[i].config != 0;
+		feeds->is_any |= !error;
 		/* A damaged entry is forgotten by the next fetch. */
 		if (error == -ENOENT || error == -EBADMSG)
 			error = 0;

@@ -171,7 +171,7 @@ TIME_TEST(test_feeds_are_undone)
 
 TIME_TEST(test_feeds_of_all_lists)
 {
-	const struct store_feed feed = { .tried_s = 1, .config = 1 }, damaged = { .tried_s = 1, .config = 1, .why = "\n" };
+	const struct store_feed feed = { .tried_s = 1 }, damaged = { .tried_s = 1, .why = "\n" };
 	struct store_lists lists;
 	struct store_feeds feeds;
 	unsigned int b;
