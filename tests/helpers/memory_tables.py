@@ -211,7 +211,7 @@ PARTS = Structure("parts", lambda see: "drop" if "in" in (see("address"), see("r
     ("a rule loses its end", "address=out record=in", "~address=in", "grace", "~record=out"),
 ], [
     "user/core/filter/addresses.c: error = filter_insert(filter, key, tick);",
-    "user/core/filter/addresses.c: int error = is_new ? filter_wait_for_packets(filter, &ignored) : 0;",
+    "user/core/filter/addresses.c: int error = is_new ? filter_wait_for_packets(filter, reason) : 0;",
 ])
 
 
