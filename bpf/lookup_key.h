@@ -155,10 +155,8 @@ FLOW_INLINE int lookup_is_address(const struct hash_input *input)
 {
 	__u64 id = input->last;
 
-	if (!xc_options.has_addresses || input->family != FLOW_IPV4)
-		return 0;
-	hide_from_compiler(id); /* else it is tested first, and the verifier follows both ways in every table */
-	return (id & ABI_SHAPE_ADDRESSES) != 0;
+	hide_from_compiler(id); /* else clang 19 asks this first, and the verifier follows both ways at each look-up */
+	return xc_options.has_addresses && input->family == FLOW_IPV4 && id & ABI_SHAPE_ADDRESSES;
 }
 
 FLOW_INLINE int lookup_has_tag(const struct hash_input *input)

@@ -11,7 +11,7 @@ all() {
 	grep "$1" '^# Takes ' tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/namespace/test_*.sh | xargs ls -S
 }
 TESTS=${TESTS:-$(all -l; all -L)}
-JOBS=${JOBS:-$((4 * $(nproc)))} # tests wait more than they compute
+JOBS=${JOBS:-$((3 * $(nproc)))} # tests wait more than they compute
 COUNTS=$(mktemp)
 export COUNTS CMOCKA_MESSAGE_OUTPUT=TAP
 trap 'rm -f "$COUNTS"' EXIT

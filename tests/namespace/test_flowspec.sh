@@ -1317,7 +1317,7 @@ test_ten_thousand_flows() {
 	peer_begin 10000
 	wait_for "the session" is_up
 	up=$(date +%s%3N)
-	wait_for "the flows" has_last_flow 10000
+	WAIT_S=600 wait_for "the flows" has_last_flow 10000
 	note "10,000 flows in $(($(date +%s%3N) - up)) ms from the session, $(($(date +%s%3N) - start)) ms from the start;" \
 		"processor time: flowspec $(cpu_ms "$PIPE") and $(cpu_ms "$(children "$PIPE")") ms, gobgpd $(cpu_ms "$LOCAL") ms," \
 		"its monitor $(cpu_ms "$(pgrep -f -n "^$GOBGP/gobgp monitor")") ms"

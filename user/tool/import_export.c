@@ -202,7 +202,7 @@ static enum command_status run_export(const struct invocation *invocation)
 		status = command_write_file(path, write_rules, &export);
 	store_close(store);
 	if (status == STATUS_DONE && !whole_file_is_output(path))
-		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t) export.written, "not_whole",
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)(export.written - export.lost), "not_whole",
 				       (json_int_t) export.lost));
 	return status == STATUS_DONE && export.lost ? STATUS_NO : status;
 }
