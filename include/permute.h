@@ -5,9 +5,10 @@
  * Filters", CoNEXT 2021.
  *
  * A prefix is a number of 33 bits: the bits of the address, then a 1, then zeros. The permutation is a Feistel network
- * of four rounds over halves of 17 and 16 bits. A round adds the top bits of factor * half + offset, modulo 2^64, to the
- * other half by exclusive-or (Dietzfelbinger, "Universal Hashing and k-Wise Independent Random Variables via Integer
- * Arithmetic without Primes", STACS 1996). All factors and offsets are random; together they are the secret.
+ * of four rounds over halves of 17 and 16 bits. A round computes factor * half + offset, modulo 2^64, of one half. The
+ * top bits of that change the other half, by exclusive-or (Dietzfelbinger, "Universal Hashing and k-Wise Independent
+ * Random Variables via Integer Arithmetic without Primes", STACS 1996). All factors and offsets are random; together
+ * they are the secret.
  *
  * The promise: it is a bijection for every secret, because each round can be undone. Two different prefixes of an
  * attacker's choice share the first 17 + t bits of their numbers with a probability of at most 2^-(17+t) + 2^-34.
