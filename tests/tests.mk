@@ -70,6 +70,11 @@ endif
 $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
+$(BUILD)/tests/unit/core/base/test_system_calls: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fopen reallocarray free getrandom \
+	nanosleep flock prctl syscall)
+$(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,close_range setsid setgroups setresgid \
+	setresuid setrlimit prctl privileges_has privileges_keep privileges_gain_none fopen getppid fork socketpair poll recv kill \
+	clock_ms)
 $(BUILD)/tests/unit/core/host/test_protected_flows: private LDFLAGS += -Wl,--wrap=netlink_dump,--wrap=netlink_ask,--wrap=array_grow
 $(BUILD)/tests/unit/core/kernel/test_wanted: private LDFLAGS += -Wl,--wrap=bpf_prog_load,--wrap=bpf_prog_test_run_opts
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each

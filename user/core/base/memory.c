@@ -13,9 +13,8 @@ __u64 memory_available_kib(void)
 	FILE_CLOSED FILE *file = fopen("/proc/meminfo", "re");
 	char line[128];
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %llu kB", &available_kib) == 1)
-			break;
+	while (file && fgets(line, sizeof(line), file) && sscanf(line, "MemAvailable: %llu kB", &available_kib) != 1)
+		;
 	return available_kib;
 }
 

@@ -52,6 +52,48 @@ TEST(test_other_words)
 	/* A distance of 4 is too far, even for long words. */
 	assert_suggests("abcdefghijklmnop", "abcdefghijklwxyz", "");
 	assert_suggests("abcdefghijklmnop", "abcdefghijklmxyz", "abcdefghijklmxyz");
+	/* No letter is left out for nothing, and half a swap is none. */
+	assert_suggests("oadx", "load", "");
+	assert_suggests("abef", "xaef", "");
+	assert_suggests("baef", "axef", "");
+}
+
+/* What stands around a word is no part of it. */
+TEST(test_neighbours_of_a_word)
+{
+	struct suggest suggest = suggest_for_part("xaefgh" + 1, 5);
+
+	suggest_offer(&suggest, "zaxefg");
+	assert_string_equal(suggest.nearest, "");
+	assert_suggests("zb|efg", "|befgh", "");
+}
+
+TEST(test_words_of_a_list)
+{
+	static const struct advice advices[] = { { "drop|DROP|cut", "one" }, { "reject|", "two" } };
+	static const struct {
+		const char *word;
+		bool has_case, is_there;
+		const char *advice;
+	} rows[] = {
+		{ "drop", true, true, "one" },   { "cut", true, true, "one" },    { "Cut", true, false, NULL },
+		{ "Cut", false, true, "one" },   { "cu", false, false, NULL },    { "cuts", false, false, NULL },
+		{ "rop", false, false, NULL },   { "drop|", false, false, NULL }, { "reject", true, false, "two" },
+		{ "Reject", true, false, NULL }, { "", true, false, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *word = rows[i].word;
+		const size_t length = strlen(word);
+
+		assert_int_equal(suggest_has("drop|DROP|cut", word, length, rows[i].has_case), rows[i].is_there);
+		assert_ptr_equal(advice_find(advices, 1, word, length, rows[i].has_case),
+				 rows[i].is_there ? advices[0].text : NULL);
+		assert_ptr_equal(advice_find(advices, COUNT(advices), word, length, rows[i].has_case),
+				 rows[i].advice ? advices[*rows[i].advice == 't'].text : NULL);
+	}
+	assert_true(suggest_has("cut", "cutting", 3, true));
+	assert_false(suggest_has("", "", 0, true));
 }
 
 TEST(test_the_first_of_equals)
