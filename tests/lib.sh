@@ -9,6 +9,9 @@ OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o}
 HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}
+# Debian's, which sees Debian's packages; what another directory has in its place may search for one at each start.
+PYTHON=/usr/bin/python3
+[ -x "$PYTHON" ] || PYTHON=python3
 REPORTS=${REPORTS-} # where sanitizers write, see tests/full/run.sh
 
 TX=xc$$tx # the namespace that sends, through the interface vtx
@@ -282,7 +285,7 @@ has_ended() {
 
 # is_full_pipe FD: whether a pipe takes no more.
 is_full_pipe() {
-	python3 -c 'import select, sys; sys.exit(bool(select.select([], [int(sys.argv[1])], [], 0)[1]))' "$1"
+	$PYTHON -c 'import select, sys; sys.exit(bool(select.select([], [int(sys.argv[1])], [], 0)[1]))' "$1"
 }
 
 show_run() {

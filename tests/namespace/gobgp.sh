@@ -19,7 +19,7 @@ gobgp_in() {
 serve_gobgp() {
 	command=$(sed -n '/^ExecStart=/,/[^\\]$/p' user/package/systemd/xdp-cuckoo-gobgp@.service | tr -d '\\\n' |
 		sed "s,^ExecStart=/bin/sh -c '\(.*\)'$,\1,; s,gobgp ,$GOBGP/&,g; s,[\$][\$],\$,g")
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/seqpacket.py serve "$STATE/gobgp" sh -c "$command" &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	wait_for "the socket" test -S "$STATE/gobgp"
 }

@@ -66,11 +66,11 @@ connection() {
 	rm -f "$STATE/listener" "$STATE/begun"
 	on_exit end_connections
 	if [ "$connection_to" != - ]; then
-		nsenter --net="/run/netns/$connection_to" python3 tests/helpers/connection.py listen "$@" >"$STATE/listener" &
+		nsenter --net="/run/netns/$connection_to" $PYTHON tests/helpers/connection.py listen "$@" >"$STATE/listener" &
 		CONNECTIONS="$CONNECTIONS $!"
 		wait_for 'the listener' grep -q listening "$STATE/listener"
 	fi
-	nsenter --net="/run/netns/$connection_from" python3 tests/helpers/connection.py connect "$@" >"$STATE/begun" &
+	nsenter --net="/run/netns/$connection_from" $PYTHON tests/helpers/connection.py connect "$@" >"$STATE/begun" &
 	CONNECTIONS="$CONNECTIONS $!"
 	wait_for 'the connection' grep -q begun "$STATE/begun"
 	[ "$connection_to" = - ] || wait_for 'its listener' grep -q taken "$STATE/listener"

@@ -345,7 +345,7 @@ test_plain_lists() {
 
 # Lists of random rules that overlap, some with timeouts; then random changes by hand.
 random_store() {
-	python3 - "$1" "$STATE" <<-'END'
+	$PYTHON - "$1" "$STATE" <<-'END'
 		import random, sys
 		rng = random.Random(sys.argv[1])
 		def rule():

@@ -507,7 +507,7 @@ test_answers_that_wait_keep_nobody_waiting() {
 	count_up 20000
 	mkfifo "$STATE/unread"
 	exec 9<>"$STATE/unread"
-	python3 -c 'import fcntl; fcntl.fcntl(9, 1031, 65536)' # F_SETPIPE_SZ: the more room, the larger the machine's pages
+	$PYTHON -c 'import fcntl; fcntl.fcntl(9, 1031, 65536)' # F_SETPIPE_SZ: the more room, the larger the machine's pages
 	for options in '' --json --strict; do
 		case_begin "$options"
 		xc flush >/dev/null

@@ -12,7 +12,7 @@ CPU_S=${CPU_S:-2}
 
 test_no_command_takes_long_for_few_rules() {
 	echo "seed $SEED"
-	run in_rx python3 tests/helpers/bounded.py "$SEED" "$BOUNDED_S" "$CPU_S" "$STATE" "$TOOL" --state "$STATE/store"
+	run in_rx $PYTHON tests/helpers/bounded.py "$SEED" "$BOUNDED_S" "$CPU_S" "$STATE" "$TOOL" --state "$STATE/store"
 	cat "$STATE/out" "$STATE/err"
 	[ "$STATUS" -eq 0 ] || fail "seed $SEED"
 	note "seed $SEED: $(cat "$STATE/out")"

@@ -331,7 +331,7 @@ test_counts_of_a_prefix_that_is_covered_go_on() {
 # SEED= replays; ROUNDS is how often.
 test_counts_of_random_nested_prefixes() {
 	xc load vrx >/dev/null
-	run in_rx python3 tests/helpers/nested_counts.py "$SEED" "${ROUNDS:-3}" \
+	run in_rx $PYTHON tests/helpers/nested_counts.py "$SEED" "${ROUNDS:-3}" \
 		"$HELPERS/traffic --from $TX:vtx --to $RX:vrx" "$TOOL" --state "$STATE/store"
 	cat "$STATE/out" "$STATE/err"
 	[ "$STATUS" -eq 0 ] || fail "seed $SEED"

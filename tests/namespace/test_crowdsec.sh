@@ -9,11 +9,11 @@ NOTES='' # where the bouncer writes
 
 # lapi [ADDRESS [CERT KEY CA]]: in the namespace of the filter.
 lapi() {
-	python3 -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
+	$PYTHON -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
 	mkdir -p "$STATE/lapi"
 	echo secret-key >"$STATE/lapi/key"
 	rm -f "$STATE/lapi/ready"
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/lapi.py "$STATE/lapi" "${@:-8080}" >"$STATE/server" 2>&1 &
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/lapi.py "$STATE/lapi" "${@:-8080}" >"$STATE/server" 2>&1 &
 	LAPI=$!
 	on_exit "kill $LAPI 2>/dev/null; wait $LAPI 2>/dev/null"
 	WAIT_LOG=$STATE/server wait_for "a local API" [ -e "$STATE/lapi/ready" ]

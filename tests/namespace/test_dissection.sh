@@ -6,7 +6,6 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
 
 COUNT=${COUNT:-5000}
-PYTHON=/usr/bin/python3 # Debian's, which sees Debian's packages
 
 frames() {
 	$PYTHON tests/helpers/dissect.py generate "$SEED" "$COUNT" >"$STATE/frames"

@@ -35,7 +35,7 @@ end_by() {
 }
 
 client() {
-	in_rx python3 tests/helpers/http_client.py "$@"
+	in_rx $PYTHON tests/helpers/http_client.py "$@"
 }
 
 # send BYTES: with escapes as printf has them; writes what comes until the server closes. bash, since it starts quickly.
@@ -152,7 +152,7 @@ test_methods_and_paths() {
 # when.
 hold() {
 	HELD=$(mktemp -p "$STATE")
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/http_client.py hold "$HOST" "$PORT" "$1" "$2" >"$HELD" 2>&1 &
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/http_client.py hold "$HOST" "$PORT" "$1" "$2" >"$HELD" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$HELD
 	wait_for "clients that hold" grep -q held "$HELD"
@@ -393,19 +393,19 @@ test_ipv6() {
 # The exporter serves other hosts only if told to, and says so.
 test_other_hosts() {
 	serve
-	! in_tx python3 tests/helpers/http_client.py get 10.99.0.2 "$PORT" 1 2>/dev/null || fail "another host reads what it serves"
+	! in_tx $PYTHON tests/helpers/http_client.py get 10.99.0.2 "$PORT" 1 2>/dev/null || fail "another host reads what it serves"
 	end_by TERM
 	for address in 0.0.0.0 '[::]' 10.99.0.2; do
 		serve --listen "$address:9917"
 		grep -q '^note: other hosts can read the counters' "$STATE/exporter.err" || fail "no warning"
-		assert_equal 1 "$(in_tx python3 tests/helpers/http_client.py get 10.99.0.2 "$PORT" 1)" "answers at $address"
+		assert_equal 1 "$(in_tx $PYTHON tests/helpers/http_client.py get 10.99.0.2 "$PORT" 1)" "answers at $address"
 		end_by TERM
 	done
 }
 
 # query EXPRESSION: the value of the one sample that Prometheus has of it.
 query() {
-	in_rx python3 -c 'import json, sys, urllib.parse, urllib.request
+	in_rx $PYTHON -c 'import json, sys, urllib.parse, urllib.request
 url = "http://127.0.0.1:19090/api/v1/query?" + urllib.parse.urlencode({"query": sys.argv[1]})
 (sample,) = json.load(urllib.request.urlopen(url, timeout=10))["data"]["result"]
 print(sample["value"][1])' "$1"

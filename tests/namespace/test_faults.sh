@@ -243,7 +243,7 @@ test_garbled_stores() {
 	assert_status 0 xc import "$STATE/a" --list a
 	assert_status 0 xc import "$STATE/b" --list b
 	assert_status 0 xc add 198.51.100.0/28
-	run in_rx python3 tests/helpers/garbled.py "$TOOL" "$STATE/store" "$SEED" "$GARBLED"
+	run in_rx $PYTHON tests/helpers/garbled.py "$TOOL" "$STATE/store" "$SEED" "$GARBLED"
 	cat "$STATE/out"
 	[ "$STATUS" -eq 0 ] || fail "SEED=$SEED: $(cat "$STATE/err")"
 	note "$(tail -n 1 "$STATE/out")"

@@ -27,7 +27,7 @@ certificates() {
 serve() {
 	rm -f "$STATE/www/ready.$1"
 	# shellcheck disable=SC2086 # one word or none
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
 		>"$STATE/server" 2>&1 &
 	PROVIDER=$!
 	on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
@@ -36,7 +36,7 @@ serve() {
 
 provider() {
 	command -v openssl >/dev/null || skip "no openssl"
-	python3 -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
+	$PYTHON -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' 2>/dev/null || skip "no libcurl.so.4"
 	mkdir "$STATE/www"
 	certificates
 	serve "$PORT" 127.0.0.1 "$PLAIN"

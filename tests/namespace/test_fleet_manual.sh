@@ -48,7 +48,7 @@ server() {
 	SERVER=$!
 	on_exit "end $SERVER"
 	listens() {
-		in_tx python3 -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1)' "$BROKER" "$server_port"
+		in_tx $PYTHON -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1)' "$BROKER" "$server_port"
 	}
 	WAIT_LOG=$STATE/servers.log
 	wait_for "the server" listens

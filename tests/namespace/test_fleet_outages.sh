@@ -150,7 +150,7 @@ test_once_ends_where_the_broker_has_lost_a_list() {
 test_once_ends_when_its_report_is_there() {
 	fleet
 	assert_status 0 publish add 192.0.2.1 --list bad
-	in_rx python3 tests/helpers/cut_once.py 7379 "$BROKER:6379" HSET level >"$STATE/cut" 2>&1 &
+	in_rx $PYTHON tests/helpers/cut_once.py 7379 "$BROKER:6379" HSET level >"$STATE/cut" 2>&1 &
 	on_exit "kill $!"
 	wait_for "the proxy" grep -q ready "$STATE/cut"
 	sed "s/^broker = .*/broker = 127.0.0.1:7379/" "$FLEET_CONF" >"$STATE/cut.conf"

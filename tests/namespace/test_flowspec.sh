@@ -30,7 +30,7 @@ printed() {
 
 # packets: the same for lines that arrive as packets, from a socket.
 packets() {
-	python3 tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
+	$PYTHON tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
 		sed 's/ timeout .*//; /^#/d'
 }
 
@@ -213,7 +213,7 @@ test_text_beside_json() {
 	flow='[destination: 198.51.100.20/32][tcp-flags: =S]'
 	json=$(flags 198.51.100.20 '{"op":129,"value":2}')
 	status() {
-		python3 tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
+		$PYTHON tests/helpers/seqpacket.py feed "$TOOL" flowspec - --print --config "$STATE/flowspec.conf" 2>"$STATE/printed.err" |
 			sed -n 's/^# flows/flows/p' | tail -n 1
 	}
 	case_begin "JSON is first, and the flow has ended"
@@ -274,7 +274,7 @@ test_rates() {
 # Random flows beside the text of RFC 8955.
 test_rules_match_what_the_rfc_says() {
 	config 'own-prefixes = 10.0.0.0/8'
-	python3 tests/helpers/flowspec_oracle.py "$TOOL" "$STATE/flowspec.conf" "${SEED:-1}" >"$STATE/oracle" || fail "$(cut -c1-900 "$STATE/oracle")"
+	$PYTHON tests/helpers/flowspec_oracle.py "$TOOL" "$STATE/flowspec.conf" "${SEED:-1}" >"$STATE/oracle" || fail "$(cut -c1-900 "$STATE/oracle")"
 	note "$(tail -n 1 "$STATE/oracle")"
 }
 
@@ -958,7 +958,7 @@ test_sessions_are_seen() {
 	config 'own-prefixes = 198.51.100.0/24' 'max-flows-peer = 50'
 	xc load vrx >/dev/null
 	mkfifo "$STATE/feed"
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/seqpacket.py feed "$TOOL" --state "$STATE/store" flowspec - \
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/seqpacket.py feed "$TOOL" --state "$STATE/store" flowspec - \
 		--config "$STATE/flowspec.conf" <"$STATE/feed" 2>"$STATE/feed.err" &
 	FEEDER=$!
 	on_exit "kill $FEEDER 2>/dev/null; wait $FEEDER 2>/dev/null"
@@ -1286,7 +1286,7 @@ test_a_dead_gobgp_is_seen() {
 
 # peer_begin COUNT [RATE]: a router that is not gobgpd.
 peer_begin() {
-	nsenter --net="/run/netns/$TX" python3 tests/helpers/flowspec_peer.py 10.99.0.2 65001 "$@" >"$STATE/peer.log" 2>&1 &
+	nsenter --net="/run/netns/$TX" $PYTHON tests/helpers/flowspec_peer.py 10.99.0.2 65001 "$@" >"$STATE/peer.log" 2>&1 &
 	PEER=$!
 	on_exit "kill $PEER 2>/dev/null; wait $PEER 2>/dev/null"
 }

@@ -12,7 +12,7 @@ xdp_cuckoo_interface_configured
 '
 
 dashboard() {
-	python3 tests/helpers/dashboard.py "$1" "$DASHBOARD"
+	$PYTHON tests/helpers/dashboard.py "$1" "$DASHBOARD"
 }
 
 test_it_is_json_with_an_id_for_each_panel() {

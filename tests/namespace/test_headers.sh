@@ -12,7 +12,7 @@ split headers'
 # send: sends packets of all kinds. Those that reach the socket are named in $STATE/delivered, the others in
 # $STATE/stopped.
 send() {
-	in_ns "$RX" python3 tests/helpers/headers.py "$TX" "$RX" >"$STATE/headers" || fail "cannot send"
+	in_ns "$RX" $PYTHON tests/helpers/headers.py "$TX" "$RX" >"$STATE/headers" || fail "cannot send"
 	sed -n 's/: delivered$//p' "$STATE/headers" >"$STATE/delivered"
 	sed -n 's/: stopped$//p' "$STATE/headers" >"$STATE/stopped"
 }
@@ -54,7 +54,7 @@ test_where_it_is_said() {
 # send_frames COUNT BEFORE [AFTER]: UDP packets from 192.0.2.7 to vrx, behind an Ethernet header of the type BEFORE, with
 # more headers in hexadecimal after it.
 send_frames() {
-	in_tx python3 -c '
+	in_tx $PYTHON -c '
 import socket, sys
 out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 out.bind(("vtx", 0))

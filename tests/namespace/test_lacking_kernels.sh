@@ -64,7 +64,7 @@ test_an_older_filter_goes_on() {
 }
 
 test_the_library_says_it() {
-	command -v python3 >/dev/null || skip "python3 is not installed"
+	command -v $PYTHON >/dev/null || skip "python3 is not installed"
 	cat >"$STATE/load.py" <<-END
 		import ctypes, sys
 		library = ctypes.CDLL(sys.argv[1])
@@ -75,7 +75,7 @@ test_the_library_says_it() {
 		print(library.xdp_cuckoo_error(handle).decode())
 	END
 	assert_shows "$(says 'bpf_loop\(\)')" in_rx env LD_PRELOAD="$PWD/$HELPERS/lacking_kernel.so libbpf.so.1" LACKS=" $LOOP " \
-		python3 "$STATE/load.py" "$PWD/$BUILD/libxdp-cuckoo.so.1" "$STATE/store"
+		$PYTHON "$STATE/load.py" "$PWD/$BUILD/libxdp-cuckoo.so.1" "$STATE/store"
 	assert_equal '0 -38' "$(head -n 2 "$STATE/out" | xargs)" "what the functions return"
 	assert_equal '' "$(program_id vrx)" "program"
 }

@@ -289,7 +289,7 @@ test_samples_and_counts_of_lists() {
 }
 
 test_a_program_in_python() {
-	command -v python3 >/dev/null || skip "python3 is not installed"
+	command -v $PYTHON >/dev/null || skip "python3 is not installed"
 	install_library
 	silence
 	xc load vrx >/dev/null
@@ -298,7 +298,7 @@ test_a_program_in_python() {
 	xc add 203.0.113.1 >/dev/null
 	xc add 2001:db8::1 >/dev/null
 	xc add 2001:db8::2 >/dev/null
-	start python3 user/integrations/examples/escalate.py 2 "$STATE/store"
+	start $PYTHON user/integrations/examples/escalate.py 2 "$STATE/store"
 	assert_verdict drop 192.0.2.1 203.0.113.1 2001:db8::1 pass 192.0.2.9 2001:db8::9
 	assert_verdict drop 192.0.2.2 2001:db8::2
 	wait_for "the network's rule" xc test 192.0.2.9
@@ -316,7 +316,7 @@ test_a_program_in_python() {
 	assert_verdict drop 192.0.2.1 pass 192.0.2.9
 	echo x >"$STATE/file"
 	assert_fails 1 '^escalate: store .*/file/default: ' env LD_LIBRARY_PATH="$STATE/root/opt/xc/lib" \
-		python3 user/integrations/examples/escalate.py 2 "$STATE/file"
+		$PYTHON user/integrations/examples/escalate.py 2 "$STATE/file"
 }
 
 passes_again() {
@@ -325,13 +325,13 @@ passes_again() {
 
 # When the rule of a network has ended, the program blocks the network again.
 test_a_program_in_python_goes_on() {
-	command -v python3 >/dev/null || skip "python3 is not installed"
+	command -v $PYTHON >/dev/null || skip "python3 is not installed"
 	install_library
 	silence
 	xc load vrx >/dev/null
 	xc add 192.0.2.1,192.0.2.2 >/dev/null 2>&1
 	sed 's/^BLOCKED_MS = .*/BLOCKED_MS = 5000/' user/integrations/examples/escalate.py >"$STATE/escalate.py"
-	start python3 "$STATE/escalate.py" 2 "$STATE/store"
+	start $PYTHON "$STATE/escalate.py" 2 "$STATE/store"
 	for which in first second; do
 		assert_verdict drop 192.0.2.1 192.0.2.2
 		wait_for "the $which rule" xc test 192.0.2.9

@@ -7,7 +7,7 @@
 
 # try_all [PART]: all executions of the loads, beside the stores of the engine in $STATE/stores.
 try_all() {
-	python3 -B tests/helpers/memory_order.py buckets "$@" <"$STATE/stores"
+	$PYTHON -B tests/helpers/memory_order.py buckets "$@" <"$STATE/stores"
 }
 
 list_stores() {
@@ -36,7 +36,7 @@ check_clang() {
 	elif [ ! -e "$made" ]; then
 		skip "no $1; on Debian: apt-get install $1"
 	fi
-	assert_status 0 python3 tests/helpers/dependencies.py "$made"
+	assert_status 0 $PYTHON tests/helpers/dependencies.py "$made"
 	note "$(cat "$STATE/out")"
 	assert_status 0 sh tests/checks/verify.sh "$made" # by any kernel: the bytecode is the same
 	assert_equal 16 "$(grep -c ' xdp_cuckoo' "$STATE/out")" "programs judged"
@@ -68,7 +68,7 @@ compile_changed() {
 
 test_folded_dependency() {
 	compile_changed 's/asm volatile("%0 &= 0".*/seen \&= 0;/'
-	assert_status 1 python3 tests/helpers/dependencies.py "$STATE/changed.bpf.o"
+	assert_status 1 $PYTHON tests/helpers/dependencies.py "$STATE/changed.bpf.o"
 	for need in 'bucket at [0-9]+ does not depend on sequence' 'again at [0-9]+ does not depend on bucket' \
 		'again at [0-9]+ does not depend on record' 'record at [0-9]+ does not depend on bucket' \
 		'active at [0-9]+ does not depend on run' 'deadline at [0-9]+ does not depend on run' \
@@ -84,13 +84,13 @@ test_dependency_after_a_comparison() {
 s/^	return difference <= ABI_END_MAX;/	if (record == tag)\
 		view->after |= lookup_after(record);\
 &/'
-	assert_status 1 python3 tests/helpers/dependencies.py "$STATE/changed.bpf.o"
+	assert_status 1 $PYTHON tests/helpers/dependencies.py "$STATE/changed.bpf.o"
 	assert_output ': again at [0-9]+ does not depend on record at [0-9]+$'
 }
 
 test_other_files() {
-	assert_fails 2 'not a little-endian BPF object$' python3 tests/helpers/dependencies.py /bin/sh
-	assert_fails 2 'No such file' python3 tests/helpers/dependencies.py "$STATE/none.bpf.o"
+	assert_fails 2 'not a little-endian BPF object$' $PYTHON tests/helpers/dependencies.py /bin/sh
+	assert_fails 2 'No such file' $PYTHON tests/helpers/dependencies.py "$STATE/none.bpf.o"
 }
 
 run_tests "$0" "$@"

@@ -8,7 +8,7 @@
 NEEDS_ROOT=no
 
 check_tables() {
-	python3 -B "$TABLES/memory_order.py" tables "$@"
+	$PYTHON -B "$TABLES/memory_order.py" tables "$@"
 }
 TABLES=tests/helpers
 

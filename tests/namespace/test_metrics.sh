@@ -70,7 +70,7 @@ test_odd_names_of_interfaces() {
 	xc load "$(printf 'v\377\033')" >/dev/null 2>&1
 	row=$(in_rx ip -o link | awk -F: 'NR > 1 { print $1 % 64 }')
 	read_metrics
-	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
+	$PYTHON -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
 	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",direction="received",mode="native"}'
 	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",direction="received",row="'"$row"'",outcome="drop-rule",verdict="drop"}'
 	assert_shows '"interface": "v[?][?]", *$' xc status --json
@@ -268,7 +268,7 @@ test_json_says_the_same() {
 	filter_some
 	read_metrics
 	xc metrics --json >"$STATE/json"
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 for family in json.load(open(sys.argv[1])):
     for sample in family["samples"]:
@@ -294,7 +294,7 @@ test_a_file_is_there_whole_or_not() {
 
 # fetch: what the node exporter serves.
 fetch() {
-	in_rx python3 -c 'import sys, urllib.request
+	in_rx $PYTHON -c 'import sys, urllib.request
 sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())' "http://127.0.0.1:$PORT/metrics"
 }
 

@@ -25,7 +25,7 @@ peers() {
 # answered: the addresses from which a datagram is answered. Prints them when all are, or after a second.
 answered() {
 	# shellcheck disable=SC2086 # one word an address
-	in_tx python3 - $PEERS4 $PEERS6 <<-'END'
+	in_tx $PYTHON - $PEERS4 $PEERS6 <<-'END'
 		import select, socket, sys, time
 		sockets = {}
 		for peer in sys.argv[1:]:
@@ -46,7 +46,7 @@ answered() {
 
 # echo_server: answers every datagram to port 7 of the filter's host.
 echo_server() {
-	nsenter --net="/run/netns/$RX" python3 - <<-'END' &
+	nsenter --net="/run/netns/$RX" $PYTHON - <<-'END' &
 		import select, socket
 		sockets = [socket.socket(family, socket.SOCK_DGRAM) for family in (socket.AF_INET, socket.AF_INET6)]
 		sockets[0].bind(("10.99.0.2", 7))

@@ -9,7 +9,7 @@
 # model OPTION...: in the filter's namespace, where nothing but the test sends.
 model() {
 	silence
-	in_rx python3 -B tests/model/drive.py --tool "$PWD/$TOOL" --helpers "$HELPERS" --object "$OBJECT" --state "$STATE" \
+	in_rx $PYTHON -B tests/model/drive.py --tool "$PWD/$TOOL" --helpers "$HELPERS" --object "$OBJECT" --state "$STATE" \
 		--interface vrx --from "$TX:vtx" --seed "$SEED" ${TIMES:+--times} ${WITHOUT:+--without "$WITHOUT"} "$@"
 }
 

@@ -253,7 +253,7 @@ test_rules_as_they_are_stored() {
 # ---- other forms
 
 test_json() {
-	need python3
+	need $PYTHON
 	load
 	xc add 192.0.2.66 comment '"not" plain' >/dev/null 2>&1 && fail "quotes in a comment"
 	xc add 192.0.2.66 comment "a list" >/dev/null
@@ -266,7 +266,7 @@ test_json() {
 		"$BLOCKED broken malformed" | sed 's/^/drop some /' |
 		"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:$(printf 'v\033[31m')" >/dev/null || fail "verdicts"
 	stop
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 for row in rows:
@@ -284,13 +284,13 @@ assert summary == {"seen": 3, "shown": 3, "limited": 0, "lost": 0}, summary
 
 # packets FILE: interface, lengths and comment of each packet in it, with its first bytes.
 packets() {
-	python3 tests/helpers/pcapng.py "$1" >"$STATE/packets" || fail "$1 is not sound"
+	$PYTHON tests/helpers/pcapng.py "$1" >"$STATE/packets" || fail "$1 is not sound"
 	cut -f 1,3,4,6 "$STATE/packets"
 }
 
 # Two interfaces of one filter, and jumbo frames whose first buffer is shorter than the written part.
 test_pcapng() {
-	need python3 tcpdump
+	need $PYTHON tcpdump
 	block
 	second_pair
 	for iface in vtx vtx2; do
@@ -308,7 +308,7 @@ test_pcapng() {
 	drops 1
 	echo "drop other proto udp src 192.0.2.66 dst fe80::1 sport 1 dport 2 broken malformed" | sed 's/fe80::1/10.0.0.1/' |
 		"$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" >/dev/null || fail "verdicts"
-	in_tx python3 -c '
+	in_tx $PYTHON -c '
 import socket
 socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(bytes(range(250)) * 32, ("10.99.0.2", 7))'
 	has_three() { [ "$(packets "$STATE/drops.pcapng" | wc -l)" -ge 3 ]; }
@@ -318,7 +318,7 @@ socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(bytes(range(250)) * 32, 
 	assert_equal "vrx	58	58	dropped by rule src 192.0.2.66
 vrx2	58	58	dropped by policy malformed
 vrx	8042	256	dropped by rule src 10.99.0.1 dport 7" "$(cat "$STATE/seen")" "packets"
-	tail -n 1 "$STATE/packets" | cut -f 5 | grep -q "$(python3 -c 'print(bytes(range(214)).hex())')\$" ||
+	tail -n 1 "$STATE/packets" | cut -f 5 | grep -q "$($PYTHON -c 'print(bytes(range(214)).hex())')\$" ||
 		fail "other bytes than were sent: $(tail -n 1 "$STATE/packets")"
 	awk -v start="$(cat "$STATE/start")" -v now="$(date +%s)" '$2 < start - 1 || $2 > now + 1 { exit 1 }' FS='\t' \
 		"$STATE/packets" || fail "other times than from $(cat "$STATE/start") on: $(cut -f 2 "$STATE/packets")"

@@ -6,7 +6,7 @@
 talk() {
 	in_talk_ns=$1
 	shift
-	in_ns "$in_talk_ns" python3 tests/helpers/talk.py "$@"
+	in_ns "$in_talk_ns" $PYTHON tests/helpers/talk.py "$@"
 }
 
 # ready COMMAND...: in the background, until it says that it is ready; its output goes to $STATE/heard.

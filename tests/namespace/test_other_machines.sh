@@ -69,7 +69,7 @@ test_byte_order_of_the_program() {
 # loads in order.
 use_program_of_x86() {
 	xc object "$STATE/filter.o" --capacity 15000 >/dev/null
-	python3 - "$STATE/filter.o" <<-'END' || fail "the options are not found in the object"
+	$PYTHON - "$STATE/filter.o" <<-'END' || fail "the options are not found in the object"
 		import sys
 		options = bytes([0, 1, 1, 0, 1, 0, 0, 0])  # struct abi_options: 16 bits, exact, counted, orders its loads
 		data = open(sys.argv[1], "rb").read()

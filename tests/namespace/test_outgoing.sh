@@ -7,7 +7,7 @@
 . tests/namespace/safety.sh
 
 outgoing() {
-	in_rx python3 tests/helpers/outgoing.py "$@"
+	in_rx $PYTHON tests/helpers/outgoing.py "$@"
 }
 
 # direction received|sent dropped|would_drop|passed: how many packets the filter has counted so.
@@ -18,7 +18,7 @@ direction() {
 
 # has_tc IFACE: whether a program of ours is at tc there.
 has_tc() {
-	in_rx python3 -c '
+	in_rx $PYTHON -c '
 import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 found = []
@@ -44,7 +44,7 @@ receive() {
 
 LISTENERS=''
 listen_in() {
-	nsenter --net="/run/netns/$2" python3 tests/helpers/outgoing.py "$1" "$3" >"$STATE/$3" 2>/dev/null &
+	nsenter --net="/run/netns/$2" $PYTHON tests/helpers/outgoing.py "$1" "$3" >"$STATE/$3" 2>/dev/null &
 	LISTENERS="$LISTENERS $!"
 	on_exit "kill $! 2>/dev/null"
 	wait_for 'the listener' grep -q listening "$STATE/$3"
@@ -58,25 +58,25 @@ leaves_nothing() {
 
 # Headers before the ports are no way around a rule, nor are packet sockets, unless they go past the queues.
 test_no_way_around_a_rule() {
-	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/bare" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" back >"$STATE/bare" || fail "cannot send"
 	[ "$(grep -c ': delivered$' "$STATE/bare")" -gt "$(grep -cv ': delivered$' "$STATE/bare")" ] || fail "nothing is delivered"
 	! grep -v ': delivered$' "$STATE/bare" || note "this kernel stops some itself: $(grep -c ': stopped' "$STATE/bare")"
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc policy too-many-headers pass >/dev/null
-	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/free" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" back >"$STATE/free" || fail "cannot send"
 	assert_equal "$(cat "$STATE/bare")" "$(cat "$STATE/free")" "sent without a rule"
 	xc add proto udp sport 5300 >/dev/null
-	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
 	grep -E '^(65 tags|350 tags|split headers): delivered$' "$STATE/bare" >"$STATE/deeper"
 	assert_equal "$(cat "$STATE/deeper")" "$(grep ': delivered$' "$STATE/sent")" "sent with the policy pass"
 	xc policy too-many-headers drop >/dev/null
-	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
 	assert_equal '' "$(grep ': delivered$' "$STATE/sent")" "sent against the rule"
-	python3 tests/helpers/headers.py "$RX" "$TX" bypass >"$STATE/past" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" bypass >"$STATE/past" || fail "cannot send"
 	assert_equal "$(cat "$STATE/free")" "$(cat "$STATE/past")" "sent past the queues"
 	xc unload vrx >/dev/null
 	xc load vrx >/dev/null 2>&1
-	python3 tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
+	$PYTHON tests/helpers/headers.py "$RX" "$TX" back >"$STATE/sent" || fail "cannot send"
 	assert_equal "$(cat "$STATE/free")" "$(cat "$STATE/sent")" "sent without --outgoing"
 }
 
@@ -127,15 +127,15 @@ test_monitor_has_the_direction() {
 	xc add proto udp src 10.99.0.1 sport 53 --force >/dev/null 2>&1
 	xc monitor --count 1 >"$STATE/lines" 2>&1 &
 	monitor=$!
-	wait_for 'a line' sh -c "nsenter --net=/run/netns/$RX python3 tests/helpers/outgoing.py udp 10.99.0.1 53 >/dev/null; sleep 0.1; grep -q sent '$STATE/lines'"
+	wait_for 'a line' sh -c "nsenter --net=/run/netns/$RX $PYTHON tests/helpers/outgoing.py udp 10.99.0.1 53 >/dev/null; sleep 0.1; grep -q sent '$STATE/lines'"
 	wait "$monitor" || fail "monitor failed"
 	grep -q ' vrx sent proto udp src 10.99.0.2 sport [0-9]* dst 10.99.0.1 dport 53 length 43: dropped by rule proto udp src 10.99.0.1 sport 53' \
 		"$STATE/lines" || { cat "$STATE/lines"; fail "another line"; }
 	xc monitor --count 1 --write "$STATE/file" 2>/dev/null &
 	monitor=$!
-	wait_for 'a packet' sh -c "nsenter --net=/run/netns/$RX python3 tests/helpers/outgoing.py udp 10.99.0.1 53 >/dev/null; sleep 0.1; ! kill -0 $monitor 2>/dev/null"
+	wait_for 'a packet' sh -c "nsenter --net=/run/netns/$RX $PYTHON tests/helpers/outgoing.py udp 10.99.0.1 53 >/dev/null; sleep 0.1; ! kill -0 $monitor 2>/dev/null"
 	# A packet's block ends with its comment and the flags: option 2 of 4 bytes, value 2.
-	python3 -c '
+	$PYTHON -c '
 import sys
 assert bytes((2, 0, 4, 0, 2, 0, 0, 0)) in open(sys.argv[1], "rb").read()' "$STATE/file" || fail "no direction in the file"
 }
@@ -151,7 +151,7 @@ test_tags_beside_the_data() {
 	for row in '5300 dropped' '5301 dropped' '5302 passed'; do
 		case_begin "$row"
 		before=$(direction sent "${row#* }")
-		in_tx python3 tests/helpers/outgoing.py udp 10.99.0.2 "${row% *}" >/dev/null
+		in_tx $PYTHON tests/helpers/outgoing.py udp 10.99.0.2 "${row% *}" >/dev/null
 		wait_for 'the packet' eval '[ "$(direction sent "${row#* }")" -gt "$before" ]'
 		[ "$row" = '5302 passed' ] || assert_equal $((before + 1)) "$(direction sent dropped)" "dropped"
 	done
@@ -172,7 +172,7 @@ test_large_packets() {
 	note "$packets packets for 20 MB"
 	# A rule that comes meanwhile stops the connection.
 	xc add proto tcp src 10.99.0.1 sport 5001 action drop --force >/dev/null 2>&1
-	! timeout 3 nsenter --net="/run/netns/$RX" python3 tests/helpers/outgoing.py push 10.99.0.1 5001 100000 >/dev/null 2>&1 ||
+	! timeout 3 nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/outgoing.py push 10.99.0.1 5001 100000 >/dev/null 2>&1 ||
 		fail "it still gets through"
 }
 
@@ -188,7 +188,7 @@ test_state_new() {
 	serve "$TX" 5001
 	serve "$RX" 5002
 	assert_prints connected outgoing tcp 10.99.0.1 5001
-	assert_prints ETIMEDOUT in_tx python3 tests/helpers/outgoing.py tcp 10.99.0.2 5002
+	assert_prints ETIMEDOUT in_tx $PYTHON tests/helpers/outgoing.py tcp 10.99.0.2 5002
 	assert_status 1 xc test src 10.99.0.2 dst 10.99.0.1 proto tcp dport 5001 --outgoing
 	assert_status 0 xc test src 10.99.0.1 dst 10.99.0.2 proto tcp dport 5001
 }
@@ -285,7 +285,7 @@ test_errors_half_way() {
 # Another tool takes off one of the two programs: status says so until both are there again, or one is all that is wanted.
 test_a_direction_is_lost() {
 	lose_sent() {
-		in_rx python3 tests/helpers/outgoing.py detach vrx
+		in_rx $PYTHON tests/helpers/outgoing.py detach vrx
 		! has_tc vrx || fail "the program is still at tc"
 	}
 	loses() {
@@ -352,7 +352,7 @@ test_a_direction_of_another_interface() {
 	pair vold 100129
 	assert_status 0 xc load vnew vold --outgoing
 	assert_status 0 xc unload vold
-	in_rx python3 tests/helpers/outgoing.py detach vnew
+	in_rx $PYTHON tests/helpers/outgoing.py detach vnew
 	assert_status 1 xc status
 	assert_output 'filters ONE DIRECTION only'
 }
@@ -370,7 +370,7 @@ test_an_undone_load_leaves_the_other_direction() {
 	[ -z "$(program_id vrx)" ] || fail "a program is at XDP"
 	has_tc vrx || fail "the end of the trial has taken the program for sent packets off"
 	assert_status 0 xc load vrx --outgoing
-	in_rx python3 tests/helpers/outgoing.py detach vrx
+	in_rx $PYTHON tests/helpers/outgoing.py detach vrx
 	is_half() {
 		xc status | grep -q '^effect: *filters ONE DIRECTION only, though both were loaded$'
 	}
@@ -434,7 +434,7 @@ test_configuration_of_two_filters() {
 	assert_status 0 xc unload vrx
 	! has_tc vrx || fail "a program is still at tc"
 	has_tc vrx2 || fail "vrx2 lost the program for sent packets"
-	xc --json status | python3 -c '
+	xc --json status | $PYTHON -c '
 import json, sys
 rows = [row for filter in json.load(sys.stdin)["running"] for row in filter["interfaces"]]
 sys.exit([(row["interface"], row["outgoing"]) for row in rows] != [("vrx2", True)])' || fail "$(xc status)"
@@ -503,7 +503,7 @@ test_versions() {
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc add proto udp src 10.99.0.1 sport 53 --force >/dev/null 2>&1
 	set_version() {
-		bpftool -j prog show id "$(program_id vrx)" | python3 -c '
+		bpftool -j prog show id "$(program_id vrx)" | $PYTHON -c '
 import ctypes, json, mmap, struct, sys
 found = 0
 for number in json.load(sys.stdin)["map_ids"]:
@@ -583,8 +583,8 @@ test_tunnels() {
 		receive "$RX" 5403
 		outgoing udp 10.77.0.1 5400 >/dev/null
 		outgoing udp 10.77.0.1 5402 >/dev/null
-		in_tx python3 tests/helpers/outgoing.py udp 10.77.0.2 5401 >/dev/null
-		in_tx python3 tests/helpers/outgoing.py udp 10.77.0.2 5403 >/dev/null
+		in_tx $PYTHON tests/helpers/outgoing.py udp 10.77.0.2 5401 >/dev/null
+		in_tx $PYTHON tests/helpers/outgoing.py udp 10.77.0.2 5403 >/dev/null
 		wait_for 'the last ones' sh -c "grep -q came '$STATE/5402' && grep -q came '$STATE/5403'"
 		! grep -q came "$STATE/5400" "$STATE/5401" || fail "others came, too"
 		# shellcheck disable=SC2086 # words
@@ -622,7 +622,7 @@ large_udp_in_hex() {
 test_tun() {
 	[ -c /dev/net/tun ] || skip "no /dev/net/tun"
 	mkfifo "$STATE/in"
-	nsenter --net="/run/netns/$RX" python3 tests/helpers/outgoing.py tun vtun 10.88.0.2/24 fd88::2/64 <"$STATE/in" >"$STATE/tun" 2>"$STATE/tunerr" &
+	nsenter --net="/run/netns/$RX" $PYTHON tests/helpers/outgoing.py tun vtun 10.88.0.2/24 fd88::2/64 <"$STATE/in" >"$STATE/tun" 2>"$STATE/tunerr" &
 	on_exit "kill $! 2>/dev/null"
 	exec 7>"$STATE/in"
 	wait_for 'the interface' grep -q ready "$STATE/tun"
@@ -655,7 +655,7 @@ test_tun() {
 	# A sample of a packet without an Ethernet header reads as the others do.
 	xc monitor --count 1 >"$STATE/lines" 2>&1 &
 	monitor=$!
-	wait_for 'a line' sh -c "nsenter --net=/run/netns/$RX python3 tests/helpers/outgoing.py udp 10.88.0.1 5401 >/dev/null; sleep 0.1; grep -q sent '$STATE/lines'"
+	wait_for 'a line' sh -c "nsenter --net=/run/netns/$RX $PYTHON tests/helpers/outgoing.py udp 10.88.0.1 5401 >/dev/null; sleep 0.1; grep -q sent '$STATE/lines'"
 	wait "$monitor" || fail "monitor failed"
 	grep -q ' vtun sent proto udp src 10.88.0.2 sport [0-9]* dst 10.88.0.1 dport 5401 length 43: dropped by rule' "$STATE/lines" ||
 		{ cat "$STATE/lines"; fail "another line"; }

@@ -14,7 +14,7 @@ FLOW='proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' # frames of 58 byt
 flood() {
 	echo "drop shared ${3:-$FLOW}" >"$STATE/flow"
 	sleep 0.3 # a pause of 100 ms at least fills the meter
-	python3 - "$1" "${2:-1}" "$HELPERS/traffic" "$TX" "$RX" "$STATE/flow" <<-'END'
+	$PYTHON - "$1" "${2:-1}" "$HELPERS/traffic" "$TX" "$RX" "$STATE/flow" <<-'END'
 		import json, re, subprocess, sys, time
 		wanted, senders, (traffic, tx, rx, flow) = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 		def ticks():
@@ -310,7 +310,7 @@ test_first_places() {
 		xc add 192.0.2.1 rate "$rate" >/dev/null
 		for map in $(maps_of "$(program_of vrx)"); do
 			bpftool map show id "$map" | grep -q 'name xc_rates ' || continue
-			bpftool -j map lookup id "$map" key 0 0 0 0 | python3 -c '
+			bpftool -j map lookup id "$map" key 0 0 0 0 | $PYTHON -c '
 import json, struct, sys
 value = bytes(int(byte, 16) for byte in json.load(sys.stdin)["value"])
 for line in range(2 * 1024):
@@ -325,7 +325,7 @@ test_sent_packets() {
 	xc load vrx --outgoing >/dev/null 2>&1
 	xc add proto udp src 10.99.0.1 rate 50/s >/dev/null
 	xc stats --reset >/dev/null
-	in_rx python3 -c '
+	in_rx $PYTHON -c '
 import socket
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(3000):

@@ -151,9 +151,9 @@ test_servers_of_feeds_are_guarded() {
 	done
 	mkdir "$STATE/www"
 	printf '10.99.0.1\n203.0.113.7\n' >"$STATE/www/list"
-	nsenter --net="/run/netns/$TX" python3 -m http.server -d "$STATE/www" 8088 >/dev/null 2>&1 &
+	nsenter --net="/run/netns/$TX" $PYTHON -m http.server -d "$STATE/www" 8088 >/dev/null 2>&1 &
 	on_exit "kill $!; wait $!"
-	wait_for 'the server' in_tx python3 -c 'import socket; socket.create_connection(("10.99.0.1", 8088))'
+	wait_for 'the server' in_tx $PYTHON -c 'import socket; socket.create_connection(("10.99.0.1", 8088))'
 	printf '%s\n' '[filter]' 'interfaces = vrx' '[list named]' 'url = http://lists.example.org:8088/list' >"$STATE/conf"
 	assert_status 0 xc_host refresh --config "$STATE/conf"
 	assert_error "left out 1 rule: '.*10.99.0.1' would block the server of the list 'named', 10.99.0.1; to have it, first: xdp-cuckoo add proto tcp src 10.99.0.1 sport 8088 action pass"

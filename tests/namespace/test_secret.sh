@@ -16,7 +16,7 @@ config_map() {
 
 # keep_secret: appends the running filter's hash key, raw, to $STATE/secrets.
 keep_secret() {
-	bpftool -j map dump id "$(config_map)" | python3 -c '
+	bpftool -j map dump id "$(config_map)" | $PYTHON -c '
 import json, sys
 at, count = int(sys.argv[1]), int(sys.argv[2])
 value = json.load(sys.stdin)[0]["value"]
@@ -27,7 +27,7 @@ sys.stdout.buffer.write(secret)' "$SECRET_AT" "$SECRET_BYTES" >>"$STATE/secrets"
 
 # finds_secret FILE...: whether a word of the key is there: raw, in hexadecimal, as a number, or in base64.
 finds_secret() {
-	python3 - "$STATE/secrets" "$@" <<-'END'
+	$PYTHON - "$STATE/secrets" "$@" <<-'END'
 		import base64, re, struct, sys
 		secrets = open(sys.argv[1], "rb").read()
 		files = [(name, open(name, "rb").read()) for name in sys.argv[2:]]

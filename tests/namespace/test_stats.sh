@@ -7,7 +7,7 @@ BYTES=58 # of a packet of send_from
 
 # field ROW FIELD: of the row of the last stats whose first column is ROW; "" where there is none.
 field() {
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 for row in json.load(open(sys.argv[1])):
     if str(list(row.values())[0]) == sys.argv[2]:
@@ -21,7 +21,7 @@ assert_dropped() {
 
 # assert_sums: the last row is the sum of those before it, in every column.
 assert_sums() {
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 *rows, whole = json.load(open(sys.argv[1]))
 name, *columns = whole
@@ -195,7 +195,7 @@ test_rates() {
 	two_interfaces
 	send_endlessly 0 vtx2 vrx2
 	assert_status 0 xc stats --json --by interface --interval 1s --count 2
-	python3 -c '
+	$PYTHON -c '
 import json, re, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert len(lines) == 2, lines
@@ -264,7 +264,7 @@ hit_some() {
 
 # ranked FIELD...: these of each row.
 ranked() {
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 for row in json.load(open(sys.argv[1])):
     print(*[row[field] for field in sys.argv[2:]])' "$STATE/out" "$@"
@@ -413,7 +413,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc help stats
 	names_of "$STATE/out" | diff "$STATE/json" - || fail "help"
 	assert_status 0 xc --json help stats
-	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
+	$PYTHON -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
 	names_of "$STATE/text" | diff "$STATE/json" - || fail "help in JSON"
 	sed -n '/^\.SS stats$/,/^\\fB\\-\\-by/ s/^\\fB\([a-z\\-]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" | tr -d '\134' |
 		diff "$STATE/json" - || fail "the man page"

@@ -123,7 +123,7 @@ are_banned() {
 }
 
 send_events() {
-	python3 tests/helpers/eve_sender.py "$STATE/eve.sock"
+	$PYTHON tests/helpers/eve_sender.py "$STATE/eve.sock"
 }
 
 test_alerts_by_a_socket() {
@@ -179,7 +179,7 @@ suricata() {
 
 # knocks SOURCE: sends a packet that the rule is about. True once the filter drops what that source sends.
 knocks() {
-	in_tx python3 -c '
+	in_tx $PYTHON -c '
 import socket, sys
 knock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 knock.bind((sys.argv[1], 4000))

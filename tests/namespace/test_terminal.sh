@@ -13,12 +13,12 @@ BOLD="$ESCAPE\\[1m"
 on_terminal() {
 	on_terminal_columns=$1
 	shift
-	in_rx env TERM="${TERMINAL-xterm}" NO_COLOR="${REFUSED-}" python3 tests/helpers/on_terminal.py "$on_terminal_columns" \
+	in_rx env TERM="${TERMINAL-xterm}" NO_COLOR="${REFUSED-}" $PYTHON tests/helpers/on_terminal.py "$on_terminal_columns" \
 		"$TOOL" --state "$STATE/store" "$@"
 }
 
 needs_terminals() {
-	python3 tests/helpers/on_terminal.py 80 true 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
+	$PYTHON tests/helpers/on_terminal.py 80 true 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
 }
 
 assert_plain() {

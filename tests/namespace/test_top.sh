@@ -5,7 +5,7 @@
 . tests/fault/fault.sh
 
 needs_terminals() {
-	python3 -c 'import pty; pty.openpty()' 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
+	$PYTHON -c 'import pty; pty.openpty()' 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
 }
 
 # terminal SIZE ARGUMENT...: the tool on a terminal of that size, which does what standard input says.
@@ -13,7 +13,7 @@ terminal() {
 	needs_terminals
 	size=$1
 	shift
-	python3 tests/helpers/terminal.py "$size" nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" ||
+	$PYTHON tests/helpers/terminal.py "$size" nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" ||
 		fail "see above"
 }
 
@@ -91,7 +91,7 @@ test_odd_names_of_interfaces() {
 	end 0
 	END
 	assert_status 0 xc top --json --count 1
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 names = {row["interface"] for row in json.load(sys.stdin)["interfaces"]}
 assert names == {"v?[31m", "v?x", "éé"}, names' <"$STATE/out" || fail "other names"
@@ -105,7 +105,7 @@ test_stopped_and_continued() {
 	{
 		echo 'wait ^vrx2 +[1-9]'
 		printf 'stop ^the shell$\nkey \r\nwait ^vrx2 +[1-9]\nkey q\nend 0\n'
-	} | python3 tests/helpers/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
+	} | $PYTHON tests/helpers/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
 		bash -mc '"$@"; stty -a >"$0"; printf "\33[H\33[2Jthe shell\n"; read -r _; fg' \
 		"$STATE/stty" "$TOOL" --state "$STATE/store" top || fail "see above"
 	grep -q ' icanon' "$STATE/stty" || fail "not what it was: $(cat "$STATE/stty")"
@@ -229,7 +229,7 @@ test_time_axis() {
 
 # hold_the_store: locks the store until the test ends.
 hold_the_store() {
-	python3 -c 'import fcntl, signal, sys
+	$PYTHON -c 'import fcntl, signal, sys
 file = open(sys.argv[1], "r+")
 fcntl.lockf(file, fcntl.LOCK_EX)
 print("held", flush=True)
@@ -329,7 +329,7 @@ test_without_a_terminal() {
 	assert_equal 2 "$(wc -l <"$STATE/out")" "lines in all"
 	[ "$(tr -d '\033' <"$STATE/out" | wc -c)" -eq "$(wc -c <"$STATE/out")" ] || fail "escape codes"
 	assert_status 0 xc top --count 3 --json
-	python3 -c '
+	$PYTHON -c '
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert len(lines) == 3, lines

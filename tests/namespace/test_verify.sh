@@ -131,8 +131,8 @@ test_stack_of_older_kernels() {
 			'	return inner(at) + words[(long)at & 15]; }' >"$STATE/deep.bpf.c"
 		"${CLANG:-clang}" -O2 -target bpf -mcpu=v3 -c "$STATE/deep.bpf.c" -o "$STATE/deep$words.bpf.o"
 	done
-	assert_status 0 python3 tests/helpers/older_kernels.py "$objdump" "$STATE/deep28.bpf.o"
-	assert_status 1 python3 tests/helpers/older_kernels.py "$objdump" "$STATE/deep29.bpf.o"
+	assert_status 0 $PYTHON tests/helpers/older_kernels.py "$objdump" "$STATE/deep28.bpf.o"
+	assert_status 1 $PYTHON tests/helpers/older_kernels.py "$objdump" "$STATE/deep29.bpf.o"
 	assert_output 'outer > inner: [0-9]+ bytes of stack; Linux before 6.8 allows 512$'
 }
 
