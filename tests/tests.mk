@@ -61,7 +61,8 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
 # Its kernel is in memory: its own functions come before those of user/core/kernel/.
-$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog failures query running session): private LDFLAGS += -Wl,--allow-multiple-definition
+$(patsubst %,$(BUILD)/tests/unit/core/change/test_%,every_store readers watchdog failures query running session) \
+	$(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += -Wl,--allow-multiple-definition
 # The compiler calls its functions before each load: tests/steps/readers.h. Not beside other sanitizers.
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 $(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitize=thread -Wno-tsan -DCALLS_BEFORE_LOADS
@@ -70,6 +71,10 @@ endif
 $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
 	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
+$(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,store_lists store_get store_each \
+	store_info store_settings store_shapes store_list_delete query_decide rule_set_add guard_open change_check_guard timerfd_create \
+	timerfd_settime asprintf kernel_find_filters \
+	session_open_store tally_add)
 $(BUILD)/tests/unit/core/base/test_system_calls: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fopen reallocarray free getrandom \
 	nanosleep flock prctl syscall)
 $(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,close_range setsid setgroups setresgid \

@@ -32,7 +32,8 @@ static struct {
 	size_t filters_count;
 	struct {
 		size_t program;   /* the filter that runs there; 0: none */
-		bool is_outgoing; /* it runs on sent packets */
+		bool is_outgoing; /* it runs on sent packets, */
+		bool is_both;     /* or on both */
 	} interface[MEMORY_INTERFACES];
 	uint64_t seed;
 	void (*step)(void);     /* after each change of a program on an interface; or NULL */
@@ -110,9 +111,12 @@ static inline int memory_copy(size_t number, struct kernel_filter *copy)
 	*copy = memory.filters[number - 1].filter;
 	for (size_t i = 0; i < MEMORY_INTERFACES; i++)
 		if (memory.interface[i].program == number) {
-			const struct kernel_attachment attachment = memory_attachment(i);
+			struct kernel_attachment attachment = memory_attachment(i);
 
 			if (kernel_add_attachment(copy, &attachment))
+				return -ENOMEM;
+			attachment.mode = INTERFACE_TC_SENT;
+			if (memory.interface[i].is_both && kernel_add_attachment(copy, &attachment))
 				return -ENOMEM;
 		}
 	copy->config = copy->map[KERNEL_CONFIG].memory;

@@ -62,9 +62,6 @@ int public_end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error);
 int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store);
 void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store);
 
-/* Whether a running filter has the handle's name. A filter that is not set up yet counts as having it. */
-bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running);
-
 /*
  * Finds the number of a list, or STORE_BY_HAND. 0; -ENOENT: there is no such list; -EINVAL: the name is not
  * valid; other -errno. public_open_list() is change_open_list() for a name of the caller.

@@ -104,11 +104,6 @@ void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *st
 		store_close(store);
 }
 
-bool public_has_name(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running)
-{
-	return !running->config->magic || !strcmp(running->config->name, filter->name);
-}
-
 /* ---- a filter ---- */
 
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter)

@@ -218,7 +218,7 @@ int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info
 	for (size_t i = 0; i < count; i++) {
 		const struct abi_config *config = running[i].config;
 
-		if (!public_has_name(filter, &running[i]))
+		if (!kernel_may_be_named(config, filter->name))
 			continue;
 		for (size_t k = 0; k < running[i].attachments_count; k++)
 			info->interfaces += !kernel_goes_with_another(&running[i], &running[i].attachments[k]);

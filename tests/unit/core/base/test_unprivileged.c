@@ -225,23 +225,10 @@ static void call_bpf(const void *context, int fd)
 	syscall(__NR_bpf, 0, NULL, 0);
 }
 
-static void open_sockets(const void *context, int fd)
-{
-	const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET };
-	char answers[sizeof(families) / sizeof(families[0])];
-
-	(void)context;
-	for (size_t i = 0; i < sizeof(answers); i++)
-		answers[i] = socket(families[i], SOCK_DGRAM, 0) < 0 ? errno : 0;
-	(void)!write(fd, answers, sizeof(answers));
-}
-
-/* The kernel kills it at a call that it never needs. Of sockets it can open those that libraries need. */
+/* The kernel kills it at a call that it never needs. */
 TEST(test_calls_that_are_forbidden)
 {
 	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf };
-	const char wanted[] = { 0, 0, 0, 0, EAFNOSUPPORT };
-	char answers[sizeof(wanted)];
 	struct unprivileged process;
 	struct reason reason;
 	int status;
@@ -256,10 +243,6 @@ TEST(test_calls_that_are_forbidden)
 		assert_true(WIFSIGNALED(status));
 		assert_int_equal(WTERMSIG(status), SIGSYS);
 	}
-	assert_int_equal(unprivileged_start(&process, open_sockets, NULL, MEMORY, &reason), 0);
-	assert_int_equal(read(process.fd, answers, sizeof(answers)), sizeof(answers));
-	assert_memory_equal(answers, wanted, sizeof(answers));
-	unprivileged_stop(&process);
 }
 
 /* Its starter's memory does not count. */
@@ -292,7 +275,6 @@ TEST(test_memory_is_limited)
 	assert_in_range(pieces, MEMORY / PIECE_BYTES / 2, MEMORY / PIECE_BYTES);
 }
 
-#define FILE_TO_CHANGE "/tmp/unprivileged.%d"
 #define CHANGES 9
 
 static void change_files(const void *context, int fd)
@@ -322,12 +304,11 @@ TEST(test_files_cannot_be_changed)
 	struct unprivileged process;
 	int answers[CHANGES + 2], file;
 	struct reason reason;
-	char path[64];
+	char path[] = "/tmp/unprivileged.XXXXXX";
 
 	if (prctl(PR_GET_SECCOMP) < 0)
 		skip();
-	snprintf(path, sizeof(path), FILE_TO_CHANGE, getpid());
-	file = open(path, O_CREAT | O_EXCL | O_RDWR, 0666);
+	file = mkstemp(path);
 	assert_true(file >= 0);
 	assert_int_equal(fchmod(file, 0666), 0);
 	close(file);

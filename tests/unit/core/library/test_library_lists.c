@@ -262,42 +262,6 @@ LIBRARY_TEST(test_a_monitor_rule_blocks_nothing)
 	xdp_cuckoo_close(filter);
 }
 
-/* ---- counts by rule ---- */
-
-static int sum_up(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_matched *matched, void *context)
-{
-	uint64_t *rules = context;
-
-	(void)rule;
-	assert_int_equal(matched->packets + matched->bytes, 0);
-	++*rules;
-	return *rules == 2 ? 55 : 0;
-}
-
-LOADED_TEST(test_counts_by_rule)
-{
-	struct xdp_cuckoo_filter *filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
-	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1"), absent = parsed("192.0.2.77");
-	struct xdp_cuckoo_matched matched;
-	uint64_t rules = 0;
-
-	is_told(filter, add_to(filter, "feed", "192.0.2.1"), 0);
-	is_told(filter, add_text(filter, "192.0.2.2"), 0);
-	is_told(filter, xdp_cuckoo_rule_counts(filter, &rule, &matched), -ENODEV);
-	is_told(filter, xdp_cuckoo_each_counted(filter, NULL, sum_up, &rules), -ENODEV);
-	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
-	is_told(filter, xdp_cuckoo_rule_counts(filter, &absent, &matched), -ENOENT);
-	is_told(filter, xdp_cuckoo_rule_counts(filter, &rule, &matched), 0);
-	is_told(filter, xdp_cuckoo_each_counted(filter, "bans", sum_up, &rules), -ENOENT);
-	is_told(filter, xdp_cuckoo_each_counted(filter, "feed", sum_up, &rules), 0);
-	assert_int_equal(rules, 1);
-	rules = 0;
-	assert_int_equal(xdp_cuckoo_each_counted(filter, NULL, sum_up, &rules), 55);
-	assert_string_equal(xdp_cuckoo_error(filter), "");
-	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
-	xdp_cuckoo_close(filter);
-}
-
 /* ---- samples: tests/namespace/test_library.sh has them with packets ---- */
 
 static int see(const struct xdp_cuckoo_sample *sample, void *context)
