@@ -73,8 +73,10 @@ $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
 $(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,store_lists store_get store_each \
 	store_info store_settings store_shapes store_list_delete query_decide rule_set_add guard_open change_check_guard timerfd_create \
-	timerfd_settime asprintf kernel_find_filters \
+	timerfd_settime asprintf __asprintf_chk kernel_find_filters \
 	session_open_store tally_add)
+$(BUILD)/tests/unit/core/counters/test_hottest_keys: private LDFLAGS += -Wl,--wrap=calloc
+$(BUILD)/tests/unit/core/counters/test_tally: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,calloc array_grow kernel_cpus kernel_row_counters)
 $(BUILD)/tests/unit/core/base/test_system_calls: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fopen reallocarray free getrandom \
 	nanosleep flock prctl syscall)
 $(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,close_range setsid setgroups setresgid \

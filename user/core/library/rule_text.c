@@ -28,11 +28,9 @@ _Static_assert(sizeof(struct xdp_cuckoo_rule) == 312, "layout of the library's r
 
 static enum flow_family family_of(const struct xdp_cuckoo_rule *from)
 {
-	const bool has_proto = from->fields & XDP_CUCKOO_PROTO;
-
-	if (from->family == AF_INET || (!from->family && has_proto && from->proto == IPPROTO_ICMP))
+	if (from->family == AF_INET || (!from->family && from->proto == IPPROTO_ICMP))
 		return FLOW_IPV4;
-	if (from->family == AF_INET6 || (!from->family && has_proto && from->proto == IPPROTO_ICMPV6))
+	if (from->family == AF_INET6 || (!from->family && from->proto == IPPROTO_ICMPV6))
 		return FLOW_IPV6;
 	return from->family == AF_UNSPEC ? FLOW_NO_FAMILY : FLOW_NO_FAMILY + 1;
 }

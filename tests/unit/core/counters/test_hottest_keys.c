@@ -4,6 +4,15 @@
 #include "counters/counters.h"
 #include "filter/filter.h"
 
+static unsigned int until_failure; /* calls of calloc() */
+
+void *__real_calloc(size_t count, size_t each);
+void *__wrap_calloc(size_t count, size_t each);
+void *__wrap_calloc(size_t count, size_t each)
+{
+	return until_failure && !--until_failure ? NULL : __real_calloc(count, each);
+}
+
 /* A table with only counters and records. The key in slot n has the tag n. */
 static struct table table_of(__u64 slots)
 {
@@ -20,13 +29,15 @@ static struct table table_of(__u64 slots)
 	return table;
 }
 
-/* Makes all steps of one pass, which begins at that second. */
+/* Makes all steps of one pass, which begins at that second. Until it is complete, the last one counts. */
 static unsigned int pass(struct hits *hits, const struct table *table, double second)
 {
+	struct hit ranked[HITS_BEST];
 	unsigned int steps = 1;
 
-	while (!hits_step(hits, &(struct filter_tables){ .part = { *table } }, second))
-		steps++;
+	memcpy(ranked, hits->ranked, sizeof(ranked));
+	for (; !hits_step(hits, &(struct filter_tables){ .part = { *table } }, second); steps++)
+		assert_memory_equal(hits->ranked, ranked, sizeof(ranked));
 	return steps;
 }
 
@@ -49,12 +60,15 @@ TEST(test_rates)
 	assert_int_equal(hits.ranked_count, 0);
 	table.memory.counter[5].packets += 8;
 	table.memory.counter[6].packets += 20;
+	table.memory.counter[900].packets += 8;
 	table.memory.counter[1023].packets += 2;
 	pass(&hits, &table, 12);
-	assert_int_equal(hits.ranked_count, 3);
+	assert_int_equal(hits.ranked_count, 4);
 	assert_ranked(&hits, 0, 6, 10);
+	/* Of equals, the first. */
 	assert_ranked(&hits, 1, 5, 4);
-	assert_ranked(&hits, 2, 1023, 1);
+	assert_ranked(&hits, 2, 900, 4);
+	assert_ranked(&hits, 3, 1023, 1);
 	pass(&hits, &table, 13);
 	assert_int_equal(hits.ranked_count, 0);
 	assert_int_equal(hits.passes, 3);
@@ -174,6 +188,16 @@ TEST(test_too_large)
 	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX + 1ULL), -E2BIG);
 	assert_int_equal(hits.slots, 0);
 	hits_close(&hits);
+	for (unsigned int failing = 1; failing <= 2; failing++) {
+		until_failure = failing;
+		assert_int_equal(hits_open(&hits, 1024), -ENOMEM);
+		assert_true(!hits.slots && !hits.seen && !hits.visited);
+	}
+	/* The memory is not touched. */
+	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX), 0);
+	assert_int_equal(hits.slots, HITS_SLOTS_MAX);
+	hits_close(&hits);
+	assert_null(hits.seen);
 }
 
 TEST_MAIN(NULL, NULL)

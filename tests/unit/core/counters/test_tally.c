@@ -1,11 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sums of counters by row and CPU, and differences between two tallies, also after a reset. */
 #include "unit/test.h"
+#include "base/memory.h"
 #include "counters/counters.h"
 
 #define CPUS 3
 #define CELLS ((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS)
 #define DROPS (OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP)
+
+/* ---- what fails below it ---- */
+
+static unsigned int until_failure; /* calls for memory */
+static int cpus = CPUS, row_error;
+static unsigned int rows_read;
+
+#define FAILING(type, name, parameters, arguments, failed) \
+	type __real_##name parameters; \
+	type __wrap_##name parameters; \
+	type __wrap_##name parameters \
+	{ \
+		return until_failure && !--until_failure ? (failed) : __real_##name arguments; \
+	}
+
+FAILING(void *, calloc, (size_t count, size_t each), (count, each), NULL)
+FAILING(int, array_grow, (void *array, size_t count, size_t each), (array, count, each), -ENOMEM)
+
+int __wrap_kernel_cpus(void);
+int __wrap_kernel_cpus(void)
+{
+	return cpus;
+}
+
+/* The first counter of each CPU in a row is the row's number. */
+int __wrap_kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
+			       struct reason *reason);
+int __wrap_kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
+			       struct reason *reason)
+{
+	(void)filter, (void)reason;
+	rows_read++;
+	for (int cpu = 0; cpu < cpus; cpu++)
+		counters[cpu * ABI_COUNTERS].packets = row;
+	return row == 5 ? row_error : 0;
+}
 
 /* A tally with these maps at that time. All counters are 0. */
 static struct tally tally_of(double seconds, size_t parts, ...)
@@ -65,6 +102,112 @@ TEST(test_sums)
 	strcpy(tally.interfaces[1], "eth0");
 	tally_sum_elsewhere(&tally, sum);
 	assert_int_equal(sum[DROPS].packets, 4);
+	assert_int_equal(sum[ABI_COUNTER_RETRIES].packets, 0);
+	/* Received and sent. */
+	cell(&tally, 0, 1 + ABI_COUNTER_SENT, 0, DROPS)->packets = 128;
+	assert_int_equal(packets(&tally, 1 + ABI_COUNTER_SENT, TALLY_ALL, DROPS), 128);
+	assert_int_equal(packets(&tally, 1, TALLY_ALL, DROPS), 11);
+	assert_int_equal(packets(&tally, 1 | TALLY_BOTH, TALLY_ALL, DROPS), 139);
+	assert_string_equal(tally_direction(ABI_COUNTER_SENT - 1), "received");
+	assert_string_equal(tally_direction(ABI_COUNTER_SENT), "sent");
+	tally_close(&tally);
+}
+
+TEST(test_are_there_packets)
+{
+	struct abi_counter counters[ABI_COUNTERS] = {};
+
+	counters[ABI_COUNTER_RETRIES].packets = 1; /* these are no packets */
+	counters[0].bytes = 1;
+	assert_false(tally_has_packets(counters));
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
+		counters[i].packets = 1;
+		assert_true(tally_has_packets(counters));
+		counters[i].packets = 0;
+	}
+}
+
+TEST(test_words)
+{
+	void (*const explain[])(FILE * to) = { explain_outcomes, explain_policies };
+	const int counts[] = { OUTCOMES, OUTCOME_POLICIES };
+
+	for (size_t i = 0; i < COUNT(explain); i++) {
+		char text[4096] = "", *line = text;
+		FILE *file = fmemopen(text, sizeof(text), "w");
+
+		explain[i](file);
+		fclose(file);
+		for (int outcome = 0; outcome < counts[i]; outcome++) {
+			const char *name = outcome_words[outcome].name;
+
+			assert_int_equal(strncmp(line, "  ", 2), 0);
+			assert_int_equal(strncmp(line + 2, name, strlen(name)), 0);
+			line = strchr(line, '\n') + 1;
+		}
+		assert_string_equal(line, "");
+	}
+}
+
+#define LONG "abcdefghijklmno" /* the longest name */
+
+TEST(test_names_of_interfaces)
+{
+	static const struct {
+		const char *last, *end;
+	} rows[] = { { "pq", "+pq" }, { "pqr", "..." } };
+	struct abi_config config = {};
+	struct kernel_attachment attachments[6] = {};
+	struct kernel_filter filter = { .config = &config, .attachments = attachments, .attachments_count = 5 };
+	struct reason reason;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct tally tally = {};
+
+		for (size_t k = 0; k < COUNT(attachments); k++) {
+			attachments[k].ifindex = 3 + k / 5; /* the last one is none of the filter's */
+			strcpy(attachments[k].interface, k < 3 ? LONG : k == 3 ? "bcdefghijklm" : rows[i].last);
+		}
+		assert_int_equal(tally_add(&tally, &filter, &reason), 0);
+		assert_int_equal(strlen(tally.interfaces[3]), TALLY_NAME_BYTES - 1);
+		assert_int_equal(strncmp(tally.interfaces[3], LONG "+" LONG "+" LONG "+bcdefghijkl", 59), 0);
+		assert_string_equal(tally.interfaces[3] + 60, rows[i].end);
+		assert_string_equal(tally.interfaces[4], "");
+		tally_close(&tally);
+	}
+}
+
+TEST(test_what_fails)
+{
+	struct abi_config config = {};
+	struct kernel_filter filter = { .config = &config };
+	struct tally tally = {}, before = tally_of(1, 2, 7, 8), now = tally_of(2, 2, 7, 8), difference;
+	struct reason reason;
+
+	for (unsigned int failing = 1; failing <= 4; failing++) {
+		until_failure = failing;
+		assert_int_equal(tally_since(&before, &now, &difference), -ENOMEM);
+		assert_true(!difference.part && !difference.parts);
+	}
+	tally_close(&before);
+	tally_close(&now);
+	until_failure = 1;
+	assert_int_equal(tally_add(&tally, &filter, &reason), -ENOMEM);
+	tally_close(&tally);
+	cpus = 0;
+	assert_int_equal(tally_add(&tally, &filter, &reason), -EIO);
+	cpus = 1;
+	row_error = -EPERM;
+	rows_read = 0;
+	assert_int_equal(tally_add(&tally, &filter, &reason), -EPERM);
+	assert_int_equal(rows_read, 6);
+	tally_close(&tally);
+	cpus = CPUS;
+	row_error = 0;
+	assert_int_equal(tally_add(&tally, &filter, &reason), 0);
+	assert_true(tally.seconds > 0 && tally.cpus == CPUS);
+	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++)
+		assert_int_equal(packets(&tally, row, CPUS - 1, 0), row);
 	tally_close(&tally);
 }
 

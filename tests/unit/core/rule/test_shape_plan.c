@@ -285,17 +285,28 @@ TEST(test_a_plan_pays)
 
 	for (__u8 length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
-	assert_false(shape_list_plan_pays(&list));
+	assert_false(shape_list_plan_pays(&list) || shape_list_is_expanded(&list));
 	/* Each of these joins /17, with 64 keys for each of its keys. */
 	add(&list, drop4(11), 3000);
-	assert_true(shape_list_plan_pays(&list));
+	assert_true(shape_list_plan_pays(&list) && shape_list_is_expanded(&list));
 	assert_int_equal(shape_list_plan(&list), 0);
 	assert_true(shape_list_keys(&list) < 4000);
+	assert_false(shape_list_is_expanded(&list));
 	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
 	/* The ninth probed shape. */
 	add(&list, drop4(32), 1);
 	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
 	assert_true(shape_list_plan_pays(&list));
+}
+
+/* Many rules are as many keys without any expansion. */
+TEST(test_what_is_expanded)
+{
+	struct shape_list list = {};
+
+	for (__u8 length = 31; length <= 32; length++)
+		add(&list, drop4(length), SHAPE_LIST_SPARE);
+	assert_false(shape_list_is_expanded(&list));
 }
 
 TEST_MAIN(NULL, NULL)
