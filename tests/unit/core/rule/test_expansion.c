@@ -284,4 +284,31 @@ TEST(test_as_text)
 	assert_string_equal(rule_format(&half, text), "src 10.128.0.0/9");
 }
 
+/* Blocks of ports and of lengths expand as prefixes do. */
+TEST(test_blocks_as_text)
+{
+	char text[RULE_TEXT_BYTES], expected[RULE_TEXT_BYTES];
+	struct rule_key key[RULE_KEYS_MAX], expanded;
+	struct rule_shape to;
+	struct reason reason;
+	struct rule rule, part;
+
+	assert_int_equal(rule_parse("10.0.0.1 proto udp sport 4096/8 dport 256/12 length 1024/12", &rule, &reason), 0);
+	assert_int_equal(rule_keys(&rule, key), 1);
+	to = key->shape;
+	to.details.sport_free = 4;
+	to.details.dport_free = 0;
+	to.details.length_bits = 16;
+	assert_true(rule_can_expand(&key->shape, &to));
+	assert_int_equal(rule_expansion_bits(&key->shape, &to), 12);
+	assert_int_equal(rule_expansion_bits(&to, &to), 0);
+	for (unsigned int i = 0; i < 1 << 12; i++) {
+		expanded = rule_expand(key, &to, i);
+		part = rule_of_key(&expanded);
+		snprintf(expected, sizeof(expected), "proto udp src 10.0.0.1 sport %u/12 dport %u length %u",
+			 4096 + 16 * (i & 15), 256 + (i >> 4 & 15), 1024 + (i >> 8));
+		assert_string_equal(rule_format(&part, text), expected);
+	}
+}
+
 TEST_MAIN(NULL, NULL)
