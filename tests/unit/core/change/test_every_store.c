@@ -482,7 +482,7 @@ TEST(test_drawn_changes)
 static void crashed_change(const char *text, const char *const *lines, size_t count)
 {
 	change_text = text;
-	assert_int_equal(judged_change(lines, count, environment_number("EVERY_STORE_CRASH_AT", 41)), 0);
+	assert_int_equal(judged_change(lines, count, environment_number("EVERY_STORE_CRASH_AT", 83)), 0);
 	assert_string_equal(failure, "");
 }
 
