@@ -78,19 +78,4 @@ test_folded_dependency() {
 	done
 }
 
-# After a comparison for equality, compilers use the other value.
-test_dependency_after_a_comparison() {
-	compile_changed 's/^	view->after |= lookup_after(record);//
-s/^	return difference <= ABI_END_MAX;/	if (record == tag)\
-		view->after |= lookup_after(record);\
-&/'
-	assert_status 1 $PYTHON tests/helpers/dependencies.py "$STATE/changed.bpf.o"
-	assert_output ': again at [0-9]+ does not depend on record at [0-9]+$'
-}
-
-test_other_files() {
-	assert_fails 2 'not a little-endian BPF object$' $PYTHON tests/helpers/dependencies.py /bin/sh
-	assert_fails 2 'No such file' $PYTHON tests/helpers/dependencies.py "$STATE/none.bpf.o"
-}
-
 run_tests "$0" "$@"
