@@ -76,7 +76,8 @@ $(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += $(pa
 	timerfd_settime asprintf __asprintf_chk kernel_find_filters \
 	session_open_store tally_add)
 $(BUILD)/tests/unit/core/counters/test_hottest_keys: private LDFLAGS += -Wl,--wrap=calloc
-$(BUILD)/tests/unit/core/counters/test_tally: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,calloc array_grow kernel_cpus kernel_row_counters)
+$(BUILD)/tests/unit/core/counters/test_tally: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,calloc free array_grow kernel_cpus \
+	kernel_row_counters kernel_find_filters kernel_filters_free filter_open_tables filter_tables_close store_shapes store_each)
 $(BUILD)/tests/unit/core/base/test_system_calls: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fopen reallocarray free getrandom \
 	nanosleep flock prctl syscall)
 $(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,close_range setsid setgroups setresgid \

@@ -135,8 +135,8 @@ static int give_up(int fd, size_t memory)
 {
 	const struct rlimit no_core = {};
 	struct rlimit data = {};
+	FILE_CLOSED FILE *file = NULL;
 	unsigned long copied = 0;
-	FILE *file;
 	uid_t user;
 	gid_t group;
 	int error = unprivileged_close_others(fd);
@@ -156,8 +156,6 @@ static int give_up(int fd, size_t memory)
 	file = fopen("/proc/self/statm", "re");
 	if (file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &copied) != 1)
 		copied = 0;
-	if (file)
-		fclose(file);
 	data.rlim_cur = data.rlim_max = memory + copied * sysconf(_SC_PAGESIZE);
 	if (setrlimit(RLIMIT_CORE, &no_core) || setrlimit(RLIMIT_DATA, &data))
 		return -errno;

@@ -136,10 +136,8 @@ static int take_from(struct rule_each *each, struct rule_phrase *phrase, size_t 
 	values = values_of(phrase, at);
 	word = phrase->words[at + 1];
 	phrase->words[at + 1] = text;
-	while (!error && (got = next_value(&values, text, reason))) {
+	while (!error && (got = next_value(&values, text, reason)))
 		error = got < 0 ? got : take_from(each, phrase, at + 2, reason);
-		values.is_in_range = values.is_in_range && !error;
-	}
 	phrase->words[at + 1] = word;
 	return error;
 }

@@ -3,6 +3,7 @@
 #include "unit/test.h"
 #include "base/memory.h"
 #include "counters/counters.h"
+#include "filter/filter.h"
 
 #define CPUS 3
 #define CELLS ((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS)
@@ -21,6 +22,16 @@ static unsigned int rows_read;
 	{ \
 		return until_failure && !--until_failure ? (failed) : __real_##name arguments; \
 	}
+
+static unsigned int freed;
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+	freed++;
+	__real_free(memory);
+}
 
 FAILING(void *, calloc, (size_t count, size_t each), (count, each), NULL)
 FAILING(int, array_grow, (void *array, size_t count, size_t each), (array, count, each), -ENOMEM)
@@ -71,6 +82,7 @@ static __u64 packets(const struct tally *tally, unsigned int row, unsigned int c
 {
 	struct abi_counter sum[ABI_COUNTERS];
 
+	memset(sum, 0xff, sizeof(sum));
 	tally_sum(tally, row, cpu, sum);
 	return sum[counter].packets;
 }
@@ -95,6 +107,7 @@ TEST(test_sums)
 	assert_int_equal(packets(&tally, 1, 2, DROPS), 10);
 	assert_int_equal(packets(&tally, 0, TALLY_ALL, DROPS), 0);
 	tally_sum(&tally, TALLY_ALL, TALLY_ALL, sum);
+	memset(verdicts, 0xff, sizeof(verdicts));
 	tally_verdicts(sum, verdicts);
 	assert_int_equal(verdicts[VERDICT_DROP].packets, 15);
 	assert_int_equal(verdicts[VERDICT_DROP].bytes, 64);
@@ -190,7 +203,9 @@ TEST(test_what_fails)
 		assert_true(!difference.part && !difference.parts);
 	}
 	tally_close(&before);
+	freed = 0;
 	tally_close(&now);
+	assert_int_equal(freed, 3);
 	until_failure = 1;
 	assert_int_equal(tally_add(&tally, &filter, &reason), -ENOMEM);
 	tally_close(&tally);
@@ -227,6 +242,24 @@ TEST(test_rate)
 	tally_close(&difference);
 	tally_close(&now);
 	tally_close(&before);
+}
+
+/* As packets, those that the cards had no room for: by row, and no row more. */
+TEST(test_lost)
+{
+	struct {
+		struct tally tally;
+		__u64 behind;
+	} before = { .behind = 1 }, now = { .behind = 8 }, difference = { .behind = 99 };
+
+	for (int row = 0; row < ABI_COUNTER_ROWS; row++) {
+		before.tally.lost[row] = row;
+		now.tally.lost[row] = row % 5 ? 3 * row : 1;
+	}
+	assert_int_equal(tally_since(&before.tally, &now.tally, &difference.tally), 0);
+	for (int row = 0; row < ABI_COUNTER_ROWS; row++)
+		assert_int_equal(difference.tally.lost[row], row % 5 ? 2 * row : 1);
+	assert_int_equal(difference.behind, 99);
 }
 
 /* After a reset, some counters are lower than before, others are higher again. */
@@ -271,6 +304,116 @@ TEST(test_verdicts_of_outcomes)
 
 	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
 		assert_int_equal(outcome_can_have(i / VERDICTS, i % VERDICTS), can[i / VERDICTS][i % VERDICTS]);
+}
+
+/* ---- by rule: which filters are read ---- */
+
+static struct abi_config configs[3] = { { .magic = ABI_MAGIC, .name = "other" },
+					{ .magic = ABI_MAGIC, .name = "own" },
+					{ .magic = ABI_MAGIC, .name = "own" } };
+static int find_error, open_errors[3];
+static unsigned int tables_opened, tables_closed, visits;
+static bool has_counts;
+static int shapes_error;
+
+int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
+			       struct reason *reason);
+int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
+			       struct reason *reason)
+{
+	(void)reason;
+	assert_string_equal(wish.must_see, "own");
+	*count = 3;
+	*filters = __real_calloc(*count, sizeof(**filters));
+	for (size_t i = 0; i < *count; i++) {
+		(*filters)[i].config = &configs[i];
+		(*filters)[i].options.has_counts = has_counts && i == 2;
+	}
+	return find_error;
+}
+
+void __wrap_kernel_filters_free(struct kernel_filter *filters, size_t count);
+void __wrap_kernel_filters_free(struct kernel_filter *filters, size_t count)
+{
+	assert_int_equal(count, 3);
+	free(filters);
+}
+
+int __wrap_filter_open_tables(const struct kernel_filter *filter, struct filter_tables *tables);
+int __wrap_filter_open_tables(const struct kernel_filter *filter, struct filter_tables *tables)
+{
+	(void)tables;
+	tables_opened++;
+	return open_errors[filter->config - configs];
+}
+
+void __wrap_filter_tables_close(struct filter_tables *tables);
+void __wrap_filter_tables_close(struct filter_tables *tables)
+{
+	(void)tables;
+	tables_closed++;
+}
+
+int __wrap_store_shapes(struct store *store, struct shape_list *list);
+int __wrap_store_shapes(struct store *store, struct shape_list *list)
+{
+	(void)store, (void)list;
+	return shapes_error;
+}
+
+int __wrap_store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
+int __wrap_store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	(void)store, (void)visit, (void)context;
+	visits++;
+	return -EPERM;
+}
+
+TEST(test_filters_that_count_by_rule)
+{
+	static const struct {
+		const char *name;
+		bool has_counts;
+		int find_error, open_error, expected;
+		unsigned int opened, closed;
+	} rows[] = {
+		{ "own", true, 0, 0, 0, 1, 3 },
+		{ "own", true, 0, -EINVAL, -EOPNOTSUPP, 1, 3 },
+		{ "own", true, 0, -ENOMEM, -ENOMEM, 1, 3 },
+		{ "own", false, 0, 0, -EOPNOTSUPP, 0, 3 },
+		{ "else", true, 0, 0, -ENOENT, 0, 3 },
+		{ "own", true, -EPERM, 0, -EPERM, 0, 0 },
+	};
+	struct rule_counts counts;
+	struct list_counts sums;
+	struct reason reason;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		strcpy(configs[1].name, rows[i].name);
+		strcpy(configs[2].name, rows[i].name);
+		has_counts = rows[i].has_counts;
+		find_error = rows[i].find_error;
+		open_errors[2] = rows[i].open_error;
+		tables_opened = tables_closed = 0;
+		counts = (struct rule_counts){};
+		assert_int_equal(rule_counts_open(&counts, "own", &reason), rows[i].expected);
+		rule_counts_close(&counts);
+		assert_int_equal(tables_opened, rows[i].opened);
+		assert_int_equal(tables_closed, rows[i].closed);
+	}
+	find_error = 0;
+	until_failure = 1;
+	counts = (struct rule_counts){};
+	assert_int_equal(rule_counts_open(&counts, "own", &reason), -ENOMEM);
+	rule_counts_close(&counts);
+	shapes_error = -EIO;
+	memset(&sums, 0xff, sizeof(sums));
+	assert_int_equal(list_counts_read(NULL, &counts, &sums), -EIO);
+	assert_int_equal(visits, 0);
+	assert_int_equal(list_counts_read(NULL, NULL, &sums), -EPERM);
+	assert_int_equal(visits, 1);
+	for (size_t i = 0; i < sizeof(sums); i++)
+		assert_int_equal(((const char *)&sums)[i], 0);
 }
 
 TEST_MAIN(NULL, NULL)

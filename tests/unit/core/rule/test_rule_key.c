@@ -208,14 +208,63 @@ TEST(test_rule_of_packet)
 	}
 }
 
-TEST(test_shape_text)
+TEST(test_shapes_as_text)
 {
-	struct rule rule = parse("proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass");
-	struct rule_key keys[RULE_KEYS_MAX];
-	char text[RULE_TEXT_BYTES];
+	static const struct {
+		const char *rule, *shape;
+	} rows[] = {
+		{ "10.0.0.0/8", "ipv4 src/8" },
+		{ "2001:db8::/32 dst ::1 proto tcp sport 1 dport 2", "ipv6 proto src/32 sport dst/128 dport" },
+		{ "proto udp sport 16/12 dport 256/8", "ipv4 proto sport/12 dport/8" },
+		{ "10.0.0.1 proto tcp flags syn/syn,ack state new", "ipv4 proto src/32 flags/syn,ack state new" },
+		{ "proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass",
+		  "ipv4 proto src/24 dst/32 dport action pass" },
+		{ "10.0.0.1 fragment any action pass", "ipv4 src/32 fragment any action pass" },
+		{ "10.0.0.1 fragment first length 40 rate 5/s", "ipv4 src/32 fragment length rate" },
+		{ "10.0.0.1 length 32/12 action monitor", "ipv4 src/32 length/12 action monitor" },
+	};
 
-	rule_keys(&rule, keys);
-	assert_string_equal(rule_shape_format(&keys[0].shape, text), "ipv4 proto src/24 dst/32 dport action pass");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct rule_key keys[RULE_KEYS_MAX];
+		char text[RULE_TEXT_BYTES];
+		const struct rule rule = parse(rows[i].rule);
+
+		rule_keys(&rule, keys);
+		assert_string_equal(rule_shape_format(&keys[0].shape, text), rows[i].shape);
+	}
+}
+
+/* Packets and the tool read a shape's compiled form. */
+TEST(test_shapes_compile_and_back)
+{
+	static const struct {
+		__u8 fields;
+		struct rule_details details;
+	} rows[] = {
+		{ 0, {} },
+		{ RULE_PROTO | RULE_SPORT, {} },
+		{ RULE_DPORT | RULE_NEW | RULE_RATE, {} },
+		{ RULE_ADDRESSES, {} },
+		{ RULE_PROTO | RULE_DETAILS, { .flags_mask = 0x12, .fragment_mask = 3, .length_bits = 16 } },
+		{ RULE_SPORT | RULE_DPORT | RULE_DETAILS, { .sport_free = 12, .dport_free = 8, .length_bits = 4 } },
+	};
+
+	for (size_t i = 0; i < COUNT(rows) * FLOW_FAMILIES; i++) {
+		const enum flow_family family = i / COUNT(rows);
+		struct rule_shape shape = { .family = family, .details = rows[i % COUNT(rows)].details }, back;
+		struct abi_shape compiled;
+
+		shape.fields = rows[i % COUNT(rows)].fields;
+		if (shape.fields & RULE_ADDRESSES && family != FLOW_IPV4)
+			continue;
+		for (; shape.src_len <= rule_address_bits(family); shape.src_len++) {
+			shape.action = shape.src_len % RULE_ACTIONS;
+			shape.dst_len = rule_address_bits(family) - shape.src_len / 3;
+			rule_shape_compile(&shape, &compiled);
+			back = rule_shape_of_compiled(&compiled, family);
+			assert_memory_equal(&back, &shape, sizeof(shape));
+		}
+	}
 }
 
 TEST_MAIN(NULL, NULL)

@@ -299,6 +299,23 @@ TEST(test_a_plan_pays)
 	assert_true(shape_list_plan_pays(&list));
 }
 
+/* With both prefixes, the band of lengths that suits the list is found. */
+TEST(test_shapes_that_differ_in_one_prefix)
+{
+	for (int is_src = 0; is_src < 2; is_src++) {
+		struct shape_list list = {};
+
+		for (__u8 length = 1; length <= 128; length++)
+			add(&list,
+			    (struct rule_shape){ .family = FLOW_IPV6,
+						 .src_len = is_src ? length : 64,
+						 .dst_len = is_src ? 64 : length },
+			    1);
+		assert_int_equal(shape_list_plan(&list), 0);
+		assert_sound(&list);
+	}
+}
+
 /* Many rules are as many keys without any expansion. */
 TEST(test_what_is_expanded)
 {
