@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lists/internal.h"
-#include "base/suggest.h"
 
 #define COLUMNS_MAX 512 /* of a file */
 #define COLUMN_NAMES_MAX 12
@@ -146,32 +145,56 @@ static bool is_address(const char *keyword)
 	return keyword && (!strcmp(keyword, "src") || !strcmp(keyword, "dst"));
 }
 
-static bool names_a_flow(const char *keyword)
+static bool may_lack(const char *keyword)
 {
-	return keyword && strcmp(keyword, "rate") && strcmp(keyword, "action") && strcmp(keyword, "timeout") &&
-	       strcmp(keyword, "comment");
+	return !strcmp(keyword, "timeout") || !strcmp(keyword, "comment");
 }
 
-static bool is_heading(const char *line, char separator)
+static bool names_a_flow(const char *keyword)
 {
-	char *copy = strdup(line), *rest = copy, *field;
-	bool is_bad = false, is_heading = false;
+	return keyword && strcmp(keyword, "rate") && strcmp(keyword, "action") &&
+	       !may_lack(keyword);
+}
 
-	while (copy && (field = next_field(&rest, separator, &is_bad)))
-		is_heading |= names_a_flow(keyword_of(field));
+/* How many fields each row must have at least. 0: the line does not name columns. */
+static size_t fields_least(const char *line, char separator)
+{
+	char *copy = strndup(line, strcspn(line, "\r\n")), *rest = copy, *field;
+	bool is_bad = false, is_heading = false;
+	size_t least = 0;
+
+	for (size_t count = 1; copy && (field = next_field(&rest, separator, &is_bad)); count++) {
+		const char *keyword = keyword_of(field);
+
+		is_heading |= names_a_flow(keyword);
+		least = keyword && !may_lack(keyword) ? count : least;
+	}
 	free(copy);
-	return is_heading;
+	return is_heading ? least : 0;
 }
 
 /* As text, all behind a semicolon would be a comment, and the rules too wide. */
 static char separator_of(const char *heading)
 {
-	return !is_heading(heading, ',') && is_heading(heading, ';') ? ';' : ',';
+	return !fields_least(heading, ',') && fields_least(heading, ';') ? ';' : ',';
 }
 
 bool list_is_csv_heading(const char *line)
 {
-	return is_heading(line, separator_of(line));
+	return fields_least(line, separator_of(line));
+}
+
+bool list_is_no_csv(const char *text)
+{
+	const char *const heading = list_next_line(text);
+	const char separator = separator_of(heading);
+
+	if (fields_least(heading, separator) < 2)
+		return false;
+	for (text = heading; *(text = list_next_line(text + strcspn(text, "\n")));)
+		if (memchr(text, separator, strcspn(text, separator == ';' ? "#\n" : "#;\n")))
+			return false;
+	return true;
 }
 
 /* ---- rows ---- */
@@ -213,7 +236,7 @@ static int take_record(struct csv *csv, char *rest)
 			list_row_add(&row, keyword, field);
 	}
 	for (; column < csv->count; column++)
-		if (csv->keywords[column] && !strstr("timeout comment", csv->keywords[column]) &&
+		if (csv->keywords[column] && !may_lack(csv->keywords[column]) &&
 		    !foreign_of(csv->keywords[column]))
 			return list_refuse(csv->list, "fewer fields than the heading has: no %s; is the line cut?",
 					   csv->keywords[column]);

@@ -57,17 +57,13 @@ static bool take_count(struct flow_report *report, const char *line)
 
 	if (sscanf(line, "flows %lld", &second) == 1) {
 		report->second = second;
-	} else if (sscanf(line, "refused %45s %llu", word[0], &number) == 2) {
-		which = number_of(word[0], refusal_names, REFUSALS);
-		if (which == REFUSALS)
-			return false;
+	} else if (sscanf(line, "refused %45s %llu", word[0], &number) == 2 &&
+		   (which = number_of(word[0], refusal_names, REFUSALS)) < REFUSALS) {
 		report->flows[which] = number;
-	} else if (sscanf(line, "peer %45s %45s %lld %llu", word[0], word[1], &second, &number) == 4) {
+	} else if (sscanf(line, "peer %45s %45s %lld %llu", word[0], word[1], &second, &number) == 4 &&
+		   (which = number_of(word[1], peer_state_names, PEER_STATES)) < PEER_STATES) {
 		struct flow_peer *peer = report->peer;
 
-		which = number_of(word[1], peer_state_names, PEER_STATES);
-		if (which == PEER_STATES)
-			return false;
 		report->sessions[which]++;
 		/* A session that is down takes the place of another. */
 		if (report->peers < FLOW_PEERS_MAX)
@@ -79,10 +75,8 @@ static bool take_count(struct flow_report *report, const char *line)
 			*peer = (struct flow_peer){ .state = which, .since_s = second, .flows = number };
 			strcpy(peer->address, word[0]);
 		}
-	} else if (sscanf(line, "sessions %45s %llu", word[0], &number) == 2) {
-		which = number_of(word[0], peer_state_names, PEER_STATES);
-		if (which == PEER_STATES)
-			return false;
+	} else if (sscanf(line, "sessions %45s %llu", word[0], &number) == 2 &&
+		   (which = number_of(word[0], peer_state_names, PEER_STATES)) < PEER_STATES) {
 		report->sessions[which] = number;
 	} else if (sscanf(line, "unnamed %llu", &number) == 1) {
 		report->unnamed = number;

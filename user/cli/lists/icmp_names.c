@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "lists/internal.h"
-#include "base/suggest.h"
 
 static const struct list_icmp_pair v4_pairs[] = {
 	{ "echo-reply|pong", 0, 0 },
@@ -115,7 +114,7 @@ const struct list_icmp_pair *list_icmp_pair(bool is_v6, const char *name)
 	const struct list_icmp_pair *pair = is_v6 ? v6_pairs : v4_pairs;
 	const struct list_icmp_pair *const end = pair + (is_v6 ? COUNT(v6_pairs) : COUNT(v4_pairs));
 
-	while (pair < end && !suggest_has(pair->names, name, strlen(name), true))
+	while (pair < end && !is_one_of(name, pair->names))
 		pair++;
 	return pair < end ? pair : NULL;
 }

@@ -3,7 +3,16 @@
 #ifndef XDP_CUCKOO_LIST_INTERNAL_H
 #define XDP_CUCKOO_LIST_INTERNAL_H
 
+#include <string.h>
+
+#include "base/suggest.h"
 #include "lists/import.h"
+
+/* `words`: joined by '|'. */
+static inline bool is_one_of(const char *word, const char *words)
+{
+	return suggest_has(words, word, strlen(word), true);
+}
 
 /* The words of one rule, as in its text form. Values may also be ranges: "192.0.2.1-192.0.2.9", "80-90". */
 struct list_row {
@@ -29,12 +38,6 @@ static inline void list_row_clear(struct list_row *row)
 void list_row_add(struct list_row *row, const char *keyword, const char *value);
 __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword, const char *format,
 							  ...);
-
-/*
- * Adds a limit of nft or iptables as a rate: `number` units in a `period`, for example "sec"; a unit has `bytes`, or is a
- * packet if that is 0. False: no rate is equal to it.
- */
-bool list_row_add_limit(struct list_row *row, __u64 number, unsigned int bytes, const char *period);
 
 /*
  * Turns the row into rules for list->take(), or calls list->refuse(). Returns the result of list->take(),
@@ -82,6 +85,12 @@ enum list_format list_range_format(const char *line);
 
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);
+
+/* Whether the text, which starts with such a line, has no row with a second field, as each must. */
+bool list_is_no_csv(const char *text);
+
+/* The first line from here on that is neither empty nor a comment. */
+const char *list_next_line(const char *text);
 
 /* Writes the number of a protocol to `text`. The name is ours or one of /etc/protocols. false: unknown. */
 #define LIST_PROTOCOL_BYTES 16

@@ -11,7 +11,6 @@
 
 #include "lists/internal.h"
 #include "base/memory.h"
-#include "base/suggest.h"
 
 #define COLUMNS_MAX 3 /* of an ipset */
 
@@ -31,11 +30,6 @@ struct ipset_list {
 	const char *words[RULE_WORDS_MAX]; /* of the current line */
 	size_t words_count;
 };
-
-static bool is_one_of(const char *word, const char *words)
-{
-	return suggest_has(words, word, strlen(word), true);
-}
 
 /* ---- sets ---- */
 
@@ -71,16 +65,16 @@ static int parse_set_options(struct list_input *list, struct ipset *set, const c
 {
 	for (size_t i = 0; i + 1 < count; i++) {
 		const char *const value = words[i + 1];
+		const bool is_timeout = !strcmp(words[i], "timeout");
 
-		if ((!strcmp(words[i], "timeout") && strlen(value) >= sizeof(set->timeout)) ||
-		    (!strcmp(words[i], "netmask") && strlen(value) >= sizeof(set->netmask)))
-			return list_reject(list, "'%s %s' is too long; set '%s' is left out", words[i], value,
-					   set->name);
-		if (!strcmp(words[i], "timeout")) {
-			set->has_timeout = true;
-			snprintf(set->timeout, sizeof(set->timeout), "%s", value);
-		} else if (!strcmp(words[i], "netmask")) {
-			snprintf(set->netmask, sizeof(set->netmask), "%s", value);
+		if (is_timeout || !strcmp(words[i], "netmask")) {
+			char *to = is_timeout ? set->timeout : set->netmask;
+			const size_t room = is_timeout ? sizeof(set->timeout) : sizeof(set->netmask);
+
+			if (snprintf(to, room, "%s", value) >= (int)room)
+				return list_reject(list, "'%s %s' is too long; set '%s' is left out",
+						   words[i], value, set->name);
+			set->has_timeout |= is_timeout;
 		} else if (!strcmp(words[i], "bitmask")) {
 			unsigned char length = 0;
 			union flow_addr mask;

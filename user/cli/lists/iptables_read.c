@@ -13,7 +13,6 @@
 #include "lists/internal.h"
 #include "base/memory.h"
 #include "base/safe_text.h"
-#include "base/suggest.h"
 
 #define MODULES "tcp|udp|sctp|dccp|udplite|icmp|icmp6|multiport|comment|iprange|state|conntrack|hashlimit|length"
 
@@ -98,20 +97,39 @@ static void add_match(struct line *line, const char *keyword, char *value)
 	}
 }
 
-/* "1000/sec" or "512kb/s". False: no rate is equal to it. */
+/* "1000/sec" or "512kb/s", as a rate. False: no rate is equal to it. */
 static bool add_limit(struct list_row *row, const char *text)
 {
 	static const struct {
-		const char *name;
-		unsigned int bytes;
-	} units[] = { { "/", 0 }, { "b/", 1 }, { "kb/", 1 << 10 }, { "mb/", 1 << 20 } };
+		const char *names;
+		unsigned int number; /* bytes, or 0 for packets; seconds */
+	} units[] = { { "", 0 }, { "b", 1 }, { "kb", 1 << 10 }, { "mb", 1 << 20 } },
+	  periods[] = { { "s|sec|second", 1 },
+			{ "min|minute", 60 },
+			{ "hour", 3600 },
+			{ "day", 86400 },
+			{ "week", 604800 } };
 	char *unit;
 	const __u64 number = strtoull(text, &unit, 10);
+	const size_t length = strcspn(unit, "/");
+	unsigned int seconds = 0, bytes;
+	size_t i = 0;
 
-	for (size_t i = 0; i < COUNT(units) && unit > text; i++)
-		if (!strncmp(unit, units[i].name, strlen(units[i].name)))
-			return list_row_add_limit(row, number, units[i].bytes, unit + strlen(units[i].name));
-	return false;
+	while (i < COUNT(units) &&
+	       (strlen(units[i].names) != length || strncmp(units[i].names, unit, length)))
+		i++;
+	if (unit == text || i == COUNT(units) || !unit[length])
+		return false;
+	row->is_limited = true;
+	for (size_t k = 0; k < COUNT(periods); k++)
+		if (is_one_of(unit + length + 1, periods[k].names))
+			seconds = periods[k].number;
+	bytes = units[i].number;
+	if (!seconds || number > RULE_RATE_MAX || (!bytes && number % seconds))
+		return false;
+	list_row_print(row, "rate", bytes ? "%llubit/s" : "%llu/s",
+		       (unsigned long long)(bytes ? number * 8 * bytes : number) / seconds);
+	return true;
 }
 
 /* Reads the words after the chain. Behind a word that no rule can express, only the target is looked for. */
@@ -122,7 +140,7 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 		char *value;
 
 		for (size_t k = 0; k < COUNT(options); k++)
-			if (suggest_has(options[k].options, word, strlen(word), true))
+			if (is_one_of(word, options[k].options))
 				keyword = options[k].keyword;
 		if (keyword && !strcmp(keyword, "fragment") && !line->unfit && !line->row->is_limited) {
 			list_row_add(line->row, keyword, "later");
@@ -159,7 +177,7 @@ static void read_options(struct line *line, const char *const *words, size_t cou
 			line->unfit = word; /* packets that it does not match count in the limit before it */
 		} else if (strcmp(keyword, "module")) {
 			add_match(line, keyword, value);
-		} else if (!suggest_has(MODULES, value, strlen(value), true)) {
+		} else if (!is_one_of(value, MODULES)) {
 			line->unfit = value;
 		}
 	}
@@ -226,7 +244,7 @@ static int read_drop(struct iptables *in, struct line *line, const char *chain)
 		in->unread = list->reader.number;
 		return list_refuse(list, "'%s': no rule can say this%s", line->unfit, advice_of(line));
 	}
-	if (line->limit && suggest_has(in->limits, line->limit, strlen(line->limit), true))
+	if (line->limit && is_one_of(line->limit, in->limits))
 		return list_refuse(list, "'--hashlimit-name %s': another line has it, and both share its packets",
 				   line->limit);
 	if (line->limit)

@@ -9,7 +9,6 @@
 
 #include "lists/internal.h"
 #include "base/safe_text.h"
-#include "base/suggest.h"
 
 #define START_BYTES 8192 /* in which the first lines end */
 
@@ -91,27 +90,6 @@ void list_row_print(struct list_row *row, const char *keyword, const char *forma
 	list_row_add(row, keyword, value);
 }
 
-bool list_row_add_limit(struct list_row *row, __u64 number, unsigned int bytes, const char *period)
-{
-	static const struct {
-		const char *words;
-		unsigned int seconds;
-	} periods[] = {
-		{ "s|sec|second", 1 }, { "min|minute", 60 }, { "hour", 3600 }, { "day", 86400 }, { "week", 604800 }
-	};
-	unsigned int seconds = 0;
-
-	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++)
-		if (suggest_has(periods[i].words, period, strlen(period), true))
-			seconds = periods[i].seconds;
-	row->is_limited = true;
-	if (!seconds || number > RULE_RATE_MAX || (!bytes && number % seconds))
-		return false;
-	list_row_print(row, "rate", bytes ? "%llubit/s" : "%llu/s",
-		       (unsigned long long)(bytes ? number * 8 * bytes : number) / seconds);
-	return true;
-}
-
 bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 {
 	const struct protoent *known;
@@ -129,31 +107,26 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 
 /* ---- from words to rules ---- */
 
-struct taking {
-	struct list_input *list;
-	const struct list_row *row;
-};
-
 static int take(const struct rule *rule, void *context)
 {
-	const struct taking *taking = context;
+	struct list_input *list = context;
 	struct rule timed = *rule;
 
-	if (!timed.timeout_ms && !taking->row->is_permanent)
-		timed.timeout_ms = taking->list->timeout_ms;
-	if (taking->list->is_new_only && timed.action != RULE_PASS) {
+	if (!timed.timeout_ms && !list->is_permanent)
+		timed.timeout_ms = list->timeout_ms;
+	if (list->is_new_only && timed.action != RULE_PASS) {
 		if (!rule_may_begin(&timed))
-			return list_refuse(taking->list, "such packets begin nothing, and the list is new-only");
+			return list_refuse(
+				list, "such packets begin nothing, and the list is new-only");
 		timed.fields |= RULE_NEW;
 	}
-	return taking->list->take(taking->list, &timed);
+	return list->take(list, &timed);
 }
 
 int list_take(struct list_input *list, struct list_row *row)
 {
-	struct taking taking = { list, row };
 	struct rule_each each = { .take = take,
-				  .context = &taking,
+				  .context = list,
 				  .action = list->action,
 				  .is_of_file = true,
 				  .is_strict = list->is_strict };
@@ -171,6 +144,7 @@ int list_take(struct list_input *list, struct list_row *row)
 			return list_refuse(list, "one limit for what needs %zu rules, each of which would have its own",
 					   count);
 	}
+	list->is_permanent = row->is_permanent;
 	error = rule_each(&each, row->words, row->count, &reason);
 	if (each.masked.count && !list->masked.count)
 		list->masked = each.masked;
@@ -181,10 +155,9 @@ int list_take(struct list_input *list, struct list_row *row)
 
 /* ---- reading ---- */
 
-/* The first line that is neither empty nor begins with one of these. */
-static const char *skip_lines(const char *text, const char *starts)
+const char *list_next_line(const char *text)
 {
-	while (text += strspn(text, " \t\r\n"), *text && strchr(starts, *text))
+	while (text += strspn(text, " \t\r\n"), *text && strchr("#;", *text))
 		text += strcspn(text, "\n");
 	return text;
 }
@@ -192,8 +165,8 @@ static const char *skip_lines(const char *text, const char *starts)
 /* Whether a rule follows the first line, so that this is an odd one of a text, whatever it looks like. JSON has strings. */
 static bool has_odd_start(const char *text)
 {
-	text = skip_lines(text, "#;");
-	text = skip_lines(text + strcspn(text, "\n"), "#;");
+	text = list_next_line(text);
+	text = list_next_line(text + strcspn(text, "\n"));
 	return *text != '"' && list_is_rule(text);
 }
 
@@ -286,18 +259,16 @@ static enum list_format format_of(const char *line)
 	return list_is_csv_heading(line) ? LIST_CSV : list_range_format(line) ? list_range_format(line) : LIST_TEXT;
 }
 
-/* Whether a line that shows this format could also be an odd one of a text. */
-static bool is_unsure(enum list_format format, const char *line)
+/* Whether the line that shows this format is only an odd one at the start of a text. */
+static bool is_odd(enum list_format format, const char *line, const char *start)
 {
-	int end = 0;
-
 	line += strspn(line, " \t");
-	/* Behind its name, a set has a type or an element. */
-	if (format == LIST_IPSET && sscanf(line, "%*s %*s%n", &end) != EOF)
-		return !strpbrk(line + end, ".:0123456789");
-	if (format == LIST_JSON || (format == LIST_NFT && *line == '{'))
-		return !strchr(line, '"');
-	return format == LIST_IPTABLES && *line == '*';
+	if (format == LIST_TEXT || format == LIST_P2P || format == LIST_DSHIELD ||
+	    !has_odd_start(start))
+		return false;
+	return format == LIST_CSV ?
+		       list_is_no_csv(start) :
+		       !strchr("#;", *line) && !(strchr("[{", *line) && strchr(line, '"'));
 }
 
 int list_read(struct list_input *list)
@@ -322,7 +293,7 @@ int list_read(struct list_input *list)
 		/* The one line of JSON may be longer than the reader takes. */
 		if (got == -EMSGSIZE && strchr("{[", list->reader.line[0]))
 			list->format = format_of(list->reader.line) == LIST_NFT ? LIST_NFT : LIST_JSON;
-		if (got > 0 && is_unsure(list->format, list->reader.line) && has_odd_start(start))
+		if (got > 0 && is_odd(list->format, list->reader.line, text_behind_mark(start)))
 			list->format = LIST_TEXT;
 		/* An empty list has no format. */
 		if (!list->format)

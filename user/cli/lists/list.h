@@ -50,6 +50,7 @@ struct list_input {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
 	__s64 timeout_ms;                 /* for rules without one; 0: none */
+	bool is_permanent;                /* the row at hand says that it has no timeout */
 	bool is_strict;                   /* refuse host bits in prefixes */
 	struct rule_masked masked;        /* prefixes whose host bits were cleared */
 	enum rule_action action;          /* of rules that name none */

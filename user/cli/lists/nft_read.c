@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include <jansson.h>
 
@@ -19,32 +20,25 @@
 #include "lists/internal.h"
 #include "base/memory.h"
 #include "base/safe_text.h"
-#include "base/suggest.h"
 
 #define NAME_BYTES 256
+#define ID_BYTES (8 + 2 * NAME_BYTES) /* of "FAMILY TABLE NAME" */
 #define SHOWN_BYTES 60 /* of an element, in messages */
 
 struct nft_set {
-	char family[8], table[NAME_BYTES], name[NAME_BYTES];
+	char id[ID_BYTES], name[NAME_BYTES];
 	struct list_columns columns;
 	enum list_icmp_name icmp; /* for ICMP types; for codes it is this + 1 */
 	__u8 proto;               /* of its ports; 0: any */
 	__s64 timeout_s;          /* for elements without one; 0: never */
 };
 
-/* A chain that arriving packets go through. */
-struct nft_chain {
-	char id[8 + 2 * NAME_BYTES]; /* family, table, name */
-	bool passes;                 /* a rule has done more than to drop packets */
-};
-
 struct nft_list {
 	struct list_input *list;
 	struct nft_set *sets;
 	size_t count;
-	struct nft_chain *chains;
-	size_t chains_count;
-	json_t *dropped; /* by "FAMILY TABLE NAME": sets of which a rule surely drops the sources */
+	json_t *chains;  /* by id, of arriving packets: has a rule done more than to drop some? */
+	json_t *dropped; /* the ids of sets of which a rule surely drops the sources */
 	bool has_chains; /* else the text has only sets, and each is meant */
 	bool is_unsure;  /* the order of the rules, or whether they hold, is not known */
 };
@@ -74,25 +68,37 @@ static const struct meaning fields[] = {
 /* `name` NULL: it was no string. Returns NULL if no rule can say it. */
 static const char *keyword_of(const struct meaning *meaning, const char *name)
 {
-	while (name && meaning->names && !suggest_has(meaning->names, name, strlen(name), true))
+	while (name && meaning->names && !is_one_of(name, meaning->names))
 		meaning++;
 	return name ? meaning->keyword : NULL;
 }
 
-/* {"payload": {"protocol": "ip", "field": "saddr"}}, {"meta": {"key": "l4proto"}} */
+/*
+ * {"payload": {"protocol": "ip", "field": "saddr"}}, {"meta": {"key": "l4proto"}}. False: it is no
+ * header field.
+ */
+static bool read_field(const json_t *expression, const char **protocol, const char **field)
+{
+	if (!json_unpack((json_t *)expression, "{s:{s:s, s:s}}", "payload", "protocol", protocol,
+			 "field", field))
+		return true;
+	*protocol = "meta";
+	return !json_unpack((json_t *)expression, "{s:{s:s}}", "meta", "key", field);
+}
+
 static const char *keyword_of_expression(struct nft_set *set, const json_t *expression)
 {
-	const char *protocol = "", *field = "", *key = "";
+	const char *protocol, *field;
 	char name[32];
 	__u8 number;
 
-	json_unpack((json_t *)expression, "{s:{s:s, s:s}}", "payload", "protocol", &protocol, "field", &field);
-	json_unpack((json_t *)expression, "{s:{s:s}}", "meta", "key", &key);
+	if (!read_field(expression, &protocol, &field))
+		return NULL;
 	if (!strncmp(protocol, "ip", 2))
 		set->columns.family = protocol[2] == '6' ? 6 : 4;
 	if (!strcmp(protocol, "icmpv6"))
 		set->icmp = LIST_ICMPV6_TYPE;
-	snprintf(name, sizeof(name), "%s %s", *key ? "meta" : protocol, *key ? key : field);
+	snprintf(name, sizeof(name), "%s %s", protocol, field);
 	/* "tcp dport"; "th dport" is the port of any protocol. */
 	if (strcmp(field, "sport") && strcmp(field, "dport"))
 		return keyword_of(fields, name);
@@ -141,11 +147,10 @@ static int parse_type(struct nft_set *set, const json_t *type)
 	return count ? 0 : -EINVAL;
 }
 
-static struct nft_set *find_set(struct nft_list *in, const struct nft_set *like)
+static const struct nft_set *find_set(const struct nft_list *in, const char *id)
 {
 	for (size_t i = in->count; i-- > 0;)
-		if (!strcmp(in->sets[i].name, like->name) && !strcmp(in->sets[i].table, like->table) &&
-		    !strcmp(in->sets[i].family, like->family))
+		if (!strcmp(in->sets[i].id, id))
 			return &in->sets[i];
 	return NULL;
 }
@@ -211,89 +216,96 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 
 /* ---- rules ---- */
 
-/* The set of which the part matches the sources, whatever else their packets are; NULL: it matches something else. */
-static const char *set_of_sources(const json_t *match)
+/* Whether the part compares a header field with a word. */
+static bool read_match(const json_t *match, const char **protocol, const char **field,
+		       const char **word)
 {
-	const char *op, *protocol, *field, *right;
+	const json_t *left;
+	const char *op;
 
-	return !json_unpack((json_t *)match, "{s:s, s:{s:{s:s, s:s}}, s:s}", "op", &op, "left", "payload", "protocol",
-			    &protocol, "field", &field, "right", &right) &&
-			       !strcmp(op, "==") && !strncmp(protocol, "ip", 2) && !strcmp(field, "saddr") && *right == '@' ?
-		       right + 1 :
-		       NULL;
+	return !json_unpack((json_t *)match, "{s:s, s:o, s:s}", "op", &op, "left", &left, "right",
+			    word) &&
+	       !strcmp(op, "==") && read_field(left, protocol, field);
 }
 
 /*
- * Notes the set of a rule that drops all packets of its sources. Before it only rules may come that drop: after an accept or a
- * jump, it does not see all packets.
+ * Notes the set of a rule that drops all packets of its sources, whatever else they are. Before it
+ * only rules may come that drop: after an accept or a jump, it does not see all packets.
  */
-static void note_dropped_set(struct nft_list *in, struct nft_chain *chain, const json_t *parts)
+static int read_rule(struct nft_list *in, const char *family, const char *table, const char *chain,
+		     json_t *parts, json_int_t handle)
 {
-	static const char harmless[] = "counter|log|drop|reject";
-	const char *what, *set = NULL, *found;
-	bool drops = false, is_plain = true, passes = false;
-	char id[sizeof(chain->id)];
-	json_t *part, *value;
+	const char *what, *protocol, *field, *word, *set = NULL;
+	bool has_limit = false, drops = false, is_plain = true, passes = false;
+	char id[ID_BYTES];
+	json_t *part, *value, *has_passed;
 	size_t i;
 
 	json_array_foreach(parts, i, part)
 	{
 		json_object_foreach(part, what, value)
 		{
-			const bool is_harmless = suggest_has(harmless, what, strlen(what), true);
+			const bool is_limit = !strcmp(what, "limit"),
+				   is_match = !strcmp(what, "match");
+			const bool is_harmless = is_one_of(what, "counter|log|drop|reject");
+			const bool is_word = is_match &&
+					     read_match(value, &protocol, &field, &word);
+			const bool is_sources = is_word && !set && !strncmp(protocol, "ip", 2) &&
+						!strcmp(field, "saddr") && *word == '@';
 
-			found = !set && !strcmp(what, "match") ? set_of_sources(value) : NULL;
-			set = found ? found : set;
-			is_plain &= found || is_harmless;
-			passes |= !is_harmless && strcmp(what, "match") && strcmp(what, "limit");
+			/* The filter does not see packets of the loopback interface. */
+			if (is_word && !strcmp(protocol, "meta") && !strncmp(field, "iif", 3) &&
+			    !strcmp(word, "lo"))
+				return 0;
+			set = is_sources ? word + 1 : set;
+			is_plain &= is_sources || is_harmless;
+			has_limit |= is_limit;
 			drops |= !strcmp(what, "drop") || !strcmp(what, "reject");
+			passes |= !is_harmless && !is_match && !is_limit;
 		}
 	}
-	if (set && drops && is_plain && !chain->passes) {
-		snprintf(id, sizeof(id), "%.*s %s", (int)(strrchr(chain->id, ' ') - chain->id), chain->id, set);
+	snprintf(id, sizeof(id), "%s %s %s", family, table, chain);
+	has_passed = json_object_get(in->chains, id);
+	if (has_passed && passes)
+		json_object_set_new(in->chains, id, json_true());
+	if (json_is_false(has_passed) && set && drops && is_plain) {
+		snprintf(id, sizeof(id), "%s %s %s", family, table, set);
 		json_object_set_new(in->dropped, id, json_true());
 	}
-	chain->passes |= passes;
-}
-
-/* Whether the part matches the loopback interface, whose packets the filter does not see. */
-static bool is_about_loopback(const json_t *match)
-{
-	const char *op, *key, *right;
-
-	return !json_unpack((json_t *)match, "{s:s, s:{s:{s:s}}, s:s}", "op", &op, "left", "meta", "key", &key, "right",
-			    &right) &&
-	       !strcmp(op, "==") && !strncmp(key, "iif", 3) && !strcmp(right, "lo");
-}
-
-static int read_rule(struct nft_list *in, struct nft_chain *chain, const json_t *rule)
-{
-	bool has_limit = false, decides = false;
-	const char *name = "", *what;
-	json_t *parts, *part, *value;
-	json_int_t handle = 0;
-	size_t i;
-
-	if (json_unpack((json_t *)rule, "{s:s, s:o, s?I}", "chain", &name, "expr", &parts, "handle", &handle))
+	if (!has_limit || (!drops && !passes))
 		return 0;
-	json_array_foreach(parts, i, part)
-	{
-		json_object_foreach(part, what, value)
-		{
-			if (!strcmp(what, "match") && is_about_loopback(value))
-				return 0;
-			has_limit |= !strcmp(what, "limit");
-			decides |= !suggest_has("match|limit|counter|log", what, strlen(what), true);
-		}
+	return list_refuse(
+		in->list,
+		"chain '%s', rule with handle %lld: limits of nft are not read; write: xdp-cuckoo add "
+		"RULE rate N/s",
+		chain, (long long)handle);
+}
+
+static int read_chain_or_rule(struct nft_list *in, const struct json_span *span, bool is_chain)
+{
+	const char *family, *table, *name, *hook = "", *type = "";
+	json_t *value = json_walk_value(span), *parts = NULL;
+	json_int_t handle = 0;
+	char id[ID_BYTES];
+	int error = 0;
+
+	in->list->reader.number = span->line;
+	in->has_chains = true;
+	if (json_unpack(value, "{s:s, s:s, s:s, s?s, s?s, s?o, s?I}", "family", &family, "table",
+			&table, is_chain ? "name" : "chain", &name, "hook", &hook, "type", &type,
+			"expr", &parts, "handle", &handle)) {
+		json_decref(value);
+		return 0;
 	}
-	if (chain)
-		note_dropped_set(in, chain, parts);
-	if (has_limit && decides)
-		return list_refuse(in->list,
-				   "chain '%s', rule with handle %lld: limits of nft are not read; write: xdp-cuckoo add "
-				   "RULE rate N/s",
-				   name, (long long)handle);
-	return 0;
+	snprintf(id, sizeof(id), "%s %s %s", family, table, name);
+	if (!is_chain)
+		error = read_rule(in, family, table, name, parts, handle);
+	/* Other families see some interfaces only; nat sees only the first packet. */
+	else if (is_one_of(hook, "prerouting|input") && is_one_of(family, "ip|ip6|inet") &&
+		 !json_object_get(in->chains, id))
+		json_object_set_new(in->chains, id, json_boolean(strcmp(type, "filter")));
+	json_decref(value);
+	return error;
 }
 
 /* ---- objects ---- */
@@ -301,7 +313,7 @@ static int read_rule(struct nft_list *in, struct nft_chain *chain, const json_t 
 /* How many bytes of a span a message shows. */
 static int shown_bytes(const struct json_span *span)
 {
-	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
+	return MIN(span->end - span->at, SHOWN_BYTES);
 }
 
 /* Ends a walk. `got` is the last result of json_walk_next(). */
@@ -361,12 +373,13 @@ static int read_elements(struct nft_list *in, const struct nft_set *set, const s
 static int read_set_head(struct nft_list *in, const struct json_span *span, struct nft_set *set,
 			 struct json_span *elements, bool *is_fit)
 {
+	char family[8] = "", table[NAME_BYTES] = "";
 	const struct {
 		const char *key;
 		char *to;
 		size_t room;
-	} texts[] = { { "family", set->family, sizeof(set->family) },
-		      { "table", set->table, sizeof(set->table) },
+	} texts[] = { { "family", family, sizeof(family) },
+		      { "table", table, sizeof(table) },
 		      { "name", set->name, sizeof(set->name) } };
 	struct json_walk walk = { .rest = *span, .open = '{' };
 	int got;
@@ -386,6 +399,7 @@ static int read_set_head(struct nft_list *in, const struct json_span *span, stru
 					 json_is_string(value) ? json_string_value(value) : "");
 		json_decref(value);
 	}
+	snprintf(set->id, sizeof(set->id), "%s %s %s", family, table, set->name);
 	return end_walk(in, &walk, got, 0);
 }
 
@@ -393,8 +407,9 @@ static int read_set_head(struct nft_list *in, const struct json_span *span, stru
 static int read_set(struct nft_list *in, const struct json_span *span, bool is_new)
 {
 	struct json_span elements = {};
-	struct nft_set set = {}, *known;
-	char columns[LIST_COLUMNS_BYTES], id[sizeof(((struct nft_chain *)0)->id)];
+	struct nft_set set = {};
+	const struct nft_set *known = &set;
+	char columns[LIST_COLUMNS_BYTES];
 	bool is_fit = false;
 	int error = read_set_head(in, span, &set, &elements, &is_fit);
 
@@ -403,62 +418,33 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	in->list->reader.number = span->line;
 	if (!list_choose_set(in->list, set.name))
 		return 0;
-	known = find_set(in, &set);
-	snprintf(id, sizeof(id), "%s %s %s", set.family, set.table, set.name);
-	if (!in->list->set && in->has_chains && (in->is_unsure || !json_object_get(in->dropped, id)))
-		return !is_new ? 0 :
-				 list_note(in->list,
-					   "set '%s' is left out: no rule at prerouting or input surely drops "
-					   "all packets of its sources; if it is meant: --set %s",
-					   id, set.name);
+	if (!in->list->set && in->has_chains &&
+	    (in->is_unsure || !json_object_get(in->dropped, set.id)))
+		return !is_new ?
+			       0 :
+			       list_note(in->list,
+					 "set '%s' is left out: no rule at prerouting or input surely drops "
+					 "all packets of its sources; if it is meant: --set %s",
+					 set.id, set.name);
+	if (!is_new)
+		known = find_set(in, set.id);
 	if (is_new ? !is_fit : !known)
 		return list_refuse(in->list,
 				   is_new ? "set '%s': elements of its type cannot be rules; it is left out" :
 					    "elements of set '%s', but its type was not given before",
 				   set.name);
-	if (!is_new)
-		return elements.at ? read_elements(in, known, &elements) : 0;
-	set.columns.action = in->list->action;
-	if (!set.columns.family && !strncmp(set.family, "ip", 2))
-		set.columns.family = set.family[2] == '6' ? 6 : 4;
-	list_columns_take_name(&set.columns, set.name, '_');
-	list_note(in->list, "set '%s': %s", id, list_columns_format(&set.columns, columns));
-	if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
-		return -ENOMEM;
-	in->sets[in->count++] = set;
-	return elements.at ? read_elements(in, &set, &elements) : 0;
-}
-
-static int read_chain_or_rule(struct nft_list *in, const struct json_span *span, bool is_chain)
-{
-	const char *family, *table, *name, *hook = "", *type = "";
-	json_t *value = json_walk_value(span);
-	struct nft_chain *chain = NULL;
-	char id[sizeof(chain->id)];
-	int error = 0;
-
-	in->list->reader.number = span->line;
-	in->has_chains = true;
-	if (!json_unpack(value, "{s:s, s:s, s:s, s?s, s?s}", "family", &family, "table", &table,
-			 is_chain ? "name" : "chain", &name, "hook", &hook, "type", &type)) {
-		snprintf(id, sizeof(id), "%s %s %s", family, table, name);
-		for (size_t i = 0; i < in->chains_count; i++)
-			chain = strcmp(in->chains[i].id, id) ? chain : &in->chains[i];
-		if (!is_chain) {
-			error = read_rule(in, chain, value);
-		} else if (!chain && suggest_has("prerouting|input", hook, strlen(hook), true) &&
-			   suggest_has("ip|ip6|inet", family, strlen(family),
-				       true)) { /* others see some interfaces only */
-			error = array_grow(&in->chains, in->chains_count, sizeof(*chain));
-			if (!error) {
-				chain = &in->chains[in->chains_count++];
-				chain->passes = strcmp(type, "filter"); /* nat sees only the first packet */
-				strcpy(chain->id, id);
-			}
-		}
+	if (is_new) {
+		set.columns.action = in->list->action;
+		if (!set.columns.family && !strncmp(set.id, "ip", 2))
+			set.columns.family = set.id[2] == '6' ? 6 : 4;
+		list_columns_take_name(&set.columns, set.name, '_');
+		list_note(in->list, "set '%s': %s", set.id,
+			  list_columns_format(&set.columns, columns));
+		if (array_grow(&in->sets, in->count, sizeof(*in->sets)))
+			return -ENOMEM;
+		in->sets[in->count++] = set;
 	}
-	json_decref(value);
-	return error;
+	return elements.at ? read_elements(in, known, &elements) : 0;
 }
 
 /*
@@ -483,8 +469,9 @@ static int read_object(struct nft_list *in, const struct json_span *span, bool i
 		else if (!is_about_sets && !in->list->set && (!strcmp(walk.key, "chain") || !strcmp(walk.key, "rule")))
 			error = read_chain_or_rule(in, &walk.value, *walk.key == 'c');
 		else if (!is_about_sets)
-			in->is_unsure |= suggest_has(others, walk.key, strlen(walk.key), true) ||
-					 (!strcmp(walk.key, "table") && memmem(walk.value.at, length, "dormant", 7));
+			in->is_unsure |= is_one_of(walk.key, others) ||
+					 (!strcmp(walk.key, "table") &&
+					  memmem(walk.value.at, length, "dormant", 7));
 	}
 	/* The text is walked twice. What is wrong with it is said once. */
 	return is_about_sets ? end_walk(in, &walk, got, error) : error;
@@ -520,32 +507,30 @@ static int read_document(struct nft_list *in, struct json_span *text)
 
 int list_read_nft(struct list_input *list)
 {
-	struct nft_list in = { .list = list, .dropped = json_object() };
+	struct nft_list in = { .list = list };
 	struct json_span span = { .line = list->reader.is_kept ? list->reader.number : 1 };
 	size_t length;
 	char *text;
 	int error = reader_rest(&list->reader, &text, &length);
 
 	list->reader.number = span.line;
-	span.at = error ? NULL : text_behind_mark(text);
-	if (!error && span.at[strspn(span.at, " \t\r\n")] != '{') {
-		list_refuse(list, "'%.*s': not JSON; write: nft -j list set ... | xdp-cuckoo import -",
-			    (int)strcspn(text, "\n") < SHOWN_BYTES ? (int)strcspn(text, "\n") : SHOWN_BYTES, text);
-		free(text);
-		return 0;
-	}
-	if (error == -EILSEQ)
-		return list_refuse(list, "a NUL byte; this is not a text file");
 	if (error)
-		return error;
+		return error == -EILSEQ ? list_refuse(list, "a NUL byte; this is not a text file") :
+					  error;
+	in.chains = json_object();
+	in.dropped = json_object();
+	span.at = text_behind_mark(text);
 	span.end = text + length;
-	do /* a file may have several documents */
+	if (span.at[strspn(span.at, " \t\r\n")] != '{')
+		error = list_reject(list,
+				    "'%.*s': not JSON; write: nft -j list set ... | xdp-cuckoo import -",
+				    (int)MIN(strcspn(text, "\n"), SHOWN_BYTES), text);
+	while (!error && span.at < span.end) /* a file may have several documents */
 		error = read_document(&in, &span);
-	while (!error && span.at < span.end);
 	free(in.sets);
-	free(in.chains);
+	json_decref(in.chains);
 	json_decref(in.dropped);
 	free(text);
 	/* Bad JSON has been refused. */
-	return error == -EBADMSG ? 0 : error;
+	return error == -EBADMSG || error == -EINVAL ? 0 : error;
 }
