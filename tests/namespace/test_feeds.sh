@@ -765,6 +765,10 @@ test_lists_add() {
 	assert_status 0 add more "$url"
 	wait $!
 	grep -q '^# edited$' "$STATE/conf" || fail "it has written over what the other process has written"
+	case_begin "a key that is gone"
+	printf '[fleet]\nbroker = a\nreport = b\n' >>"$STATE/conf"
+	assert_notes "$STATE/conf:[0-9]+: the key 'report' is gone" add gone "$url"
+	! grep -q "conf[.]......:" "$STATE/err" || fail "the name of a temporary file: $(cat "$STATE/err")"
 	case_begin "not a configuration"
 	mkfifo "$STATE/fifo"
 	assert_fails 2 'not a regular file' xc lists add x "$url" --config "$STATE/fifo"

@@ -125,12 +125,8 @@ static enum command_status take_value(const struct option_row *row, const char *
 	case VALUE_NONE:
 		*(bool *)to = true;
 		return STATUS_DONE;
-	case VALUE_TEXT:
-		*(const char **)to = value;
-		return STATUS_DONE;
 	case VALUE_NAME:
-		*(const char **)to = value;
-		if (session_is_name(value))
+		if (value_parse(row->kind, value, to))
 			return STATUS_DONE;
 		return command_fail(STATUS_USAGE,
 				    "%s '%s': must be 1 to %d letters, digits, '.', '_' or '-', and not start with "
@@ -151,11 +147,6 @@ static enum command_status take_value(const struct option_row *row, const char *
 		return command_fail(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu%s", option, value,
 				    row->unit, row->max,
 				    row->elsewhere && !strchr("0123456789-", *value) ? row->elsewhere : "");
-	case VALUE_JSON:
-		*(const char **)to = value;
-		if (list_is_json_path(value))
-			return STATUS_DONE;
-		return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value, value_must_be[row->kind]);
 	default:
 		if (!value_parse(row->kind, value, to))
 			return command_fail(STATUS_USAGE, "%s '%s': must be %s", option, value,

@@ -52,14 +52,6 @@ void config_refuse(struct config_reading *reading, unsigned int line, const char
 		reading->report(text);
 }
 
-char *config_copy(struct config_reading *reading, const char *text)
-{
-	char *copied = strdup(text);
-
-	reading->is_out_of_memory |= !copied;
-	return copied;
-}
-
 /* ---- lines ---- */
 
 static void take_list_section(struct config_reading *reading, const char *name)
@@ -92,7 +84,7 @@ static void take_list_section(struct config_reading *reading, const char *name)
 
 static void take_section(struct config_reading *reading, const char *name)
 {
-	unsigned int *line;
+	enum config_section section = SECTION_FILTER;
 
 	reading->given = 0;
 	reading->section = SECTION_UNKNOWN;
@@ -100,23 +92,25 @@ static void take_section(struct config_reading *reading, const char *name)
 		take_list_section(reading, name + 4 + strspn(name + 4, " \t"));
 		return;
 	}
-	for (enum config_section section = SECTION_FILTER; section < SECTION_UNKNOWN; section++)
-		if (section != SECTION_LIST && !strcmp(name, config_sections[section]))
-			reading->section = section;
-	line = reading->section == SECTION_UNKNOWN ? NULL : &reading->section_line[reading->section];
-	if (!line)
+	while (section < SECTION_UNKNOWN &&
+	       (section == SECTION_LIST || strcmp(name, config_sections[section])))
+		section++;
+	if (section == SECTION_UNKNOWN) {
 		refuse(reading,
 		       "unknown section [%s]; there are [filter], [policy], [fleet], [flowspec], [crowdsec] and [list NAME]",
 		       name);
-	else if (*line)
-		refuse(reading, "[%s] is there twice, first in line %u", name, *line);
-	if (line && *line)
-		reading->section = SECTION_UNKNOWN;
-	else if (line)
-		*line = reading->line;
-	if (reading->section == SECTION_FLOWSPEC)
+		return;
+	}
+	if (reading->section_line[section]) {
+		refuse(reading, "[%s] is there twice, first in line %u", name,
+		       reading->section_line[section]);
+		return;
+	}
+	reading->section = section;
+	reading->section_line[section] = reading->line;
+	if (section == SECTION_FLOWSPEC)
 		reading->config->flowspec.list = FLOWSPEC_LIST_DEFAULT;
-	if (reading->section == SECTION_CROWDSEC)
+	if (section == SECTION_CROWDSEC)
 		reading->config->crowdsec.list = CROWDSEC_LIST_DEFAULT;
 }
 
@@ -542,8 +536,6 @@ void config_close(struct config *config)
 {
 	if (!config)
 		return;
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		free(config->interfaces[i]);
 	for (size_t i = 0; i < config->texts_count; i++)
 		free(config->texts[i]);
 	free(config);

@@ -14,7 +14,7 @@
 
 #define CONFIG_DIR HOST_CONFIG_DIR
 #define CONFIG_INTERFACES_MAX 64
-#define CONFIG_TEXTS_MAX (48 + 12 * STORE_LISTS_MAX)
+#define CONFIG_TEXTS_MAX (48 + 16 * STORE_LISTS_MAX)
 #define CONFIG_URL_BYTES 256
 #define CONFIG_URLS_MAX 16   /* of a list */
 #define CONFIG_NAMES_MAX 256 /* countries or autonomous systems of a list */
@@ -62,7 +62,7 @@ extern const char *const value_must_be[VALUE_KINDS];
 
 /*
  * Reads a value of the kinds from VALUE_SWITCH to VALUE_SMALL, except VALUE_RULES and VALUE_WHOLE, which only the command
- * line has. False: it is not what value_must_be[] says.
+ * line has, and of texts, which must stay in memory. False: it is not what value_must_be[] says.
  */
 bool value_parse(enum value_kind kind, const char *text, void *to);
 
@@ -189,6 +189,9 @@ struct list_part {
 
 /* Part number `index` of a list by URL. False: it has fewer. */
 bool config_list_part(const struct config_list *list, size_t index, struct list_part *part);
+
+/* Whether this is what value_must_be[VALUE_URL] says. */
+bool url_is_right(const char *text);
 
 /* Whether `other` names the same scheme, host and port as `url` (the first of several), in the same letters. */
 bool url_is_same_server(const char *url, const char *other);

@@ -34,10 +34,7 @@ __attribute__((format(printf, 3, 4))) void config_refuse(struct config_reading *
 							 const char *format, ...);
 #define refuse(reading, ...) config_refuse(reading, (reading)->line, __VA_ARGS__)
 
-/* A copy of the text; NULL: no memory, which `reading` notes. */
-char *config_copy(struct config_reading *reading, const char *text);
-
-/* The same, until config_close(). NULL: also too many texts. */
+/* A copy of the text until config_close(). NULL: no memory, or too many; `reading` notes it. */
 const char *config_keep(struct config_reading *reading, const char *text);
 
 /* Takes a key of the present section. Mistakes go to config_refuse(). */

@@ -16,6 +16,7 @@
 
 #define KEYS_TEXT_BYTES 512
 #define NAMES_BYTES 4096 /* longer than a line */
+#define BETWEEN ", \t"   /* words */
 #define WAIT_MS_MAX (600 * 1000LL)
 
 struct key {
@@ -105,20 +106,24 @@ static const struct key keys[] = {
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
 /* Keys of earlier versions. Only up --dry-run refuses them: an upgrade must stop no filter. */
-static const struct {
+static struct {
 	enum config_section section;
 	const char *name, *instead;
+	bool is_told; /* `lists add` reads a copy, too, under the name of a temporary file */
 } gone[] = {
-	{ SECTION_FLEET, "report", "hosts report to their broker; a replica takes no reports, so name the master too" },
+	{ SECTION_FLEET, "report",
+	  "hosts report to their broker; a replica takes no reports, so name the master too",
+	  false },
 };
 
 static bool is_gone(struct config_reading *reading, const char *name)
 {
 	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
 		if (gone[i].section == reading->section && !strcmp(gone[i].name, name)) {
-			if (reading->report)
+			if (reading->report && !gone[i].is_told)
 				output_warning("%s:%u: the key '%s' is gone, and does nothing: %s", reading->path,
 					       reading->line, name, gone[i].instead);
+			gone[i].is_told |= reading->report != NULL;
 			return reading->config->has_gone_keys = true;
 		}
 	return false;
@@ -126,49 +131,24 @@ static bool is_gone(struct config_reading *reading, const char *name)
 
 /* ---- values ---- */
 
-static bool take_interfaces(struct config_reading *reading, const char *value)
-{
-	char *words = config_copy(reading, value), *rest = words;
-	struct config *config = reading->config;
-	const char *name;
-
-	while (words && (name = strsep(&rest, ", \t"))) {
-		bool is_there = false;
-
-		for (size_t i = 0; i < config->interfaces_count; i++)
-			is_there |= config->interfaces[i] && !strcmp(config->interfaces[i], name);
-		if (is_there)
-			refuse(reading, "interfaces: '%s' is there twice", name);
-		else if (strlen(name) >= INTERFACE_NAME_BYTES || !strcmp(name, ".") || !strcmp(name, "..") ||
-			 strpbrk(name, "/:"))
-			refuse(reading, "interfaces: '%s' is not the name of an interface; see ip link", name);
-		else if (*name && config->interfaces_count == CONFIG_INTERFACES_MAX)
-			refuse(reading, "interfaces: more than %d", CONFIG_INTERFACES_MAX);
-		else if (*name)
-			config->interfaces[config->interfaces_count++] = config_copy(reading, name);
-	}
-	free(words);
-	return true;
-}
-
 const char *config_keep(struct config_reading *reading, const char *text)
 {
 	struct config *config = reading->config;
+	char *copied = config->texts_count < CONFIG_TEXTS_MAX ? strdup(text) : NULL;
 
-	if (config->texts_count == CONFIG_TEXTS_MAX)
-		return NULL;
-	return config->texts[config->texts_count++] = config_copy(reading, text);
+	reading->is_out_of_memory |= !copied;
+	return copied ? config->texts[config->texts_count++] = copied : NULL;
 }
 
-/* Cuts `value` into words. */
-static bool take_words(struct config_reading *reading, const char *value, const char **words, size_t *count,
-		       size_t most)
+/* Cuts `value` into words. False: there are none, or too many; *count: those that were taken. */
+static bool take_words(struct config_reading *reading, const char *value, const char *between,
+		       const char **words, size_t *count, size_t most)
 {
 	char *text = (char *)config_keep(reading, value);
 	const char *word;
 
 	*count = 0;
-	while (text && (word = strsep(&text, ", \t"))) {
+	while (text && (word = strsep(&text, between))) {
 		if (!*word)
 			continue;
 		if (*count == most)
@@ -176,6 +156,30 @@ static bool take_words(struct config_reading *reading, const char *value, const 
 		words[(*count)++] = word;
 	}
 	return *count;
+}
+
+static bool take_interfaces(struct config_reading *reading, const char *value)
+{
+	struct config *config = reading->config;
+	const char **names = (const char **)config->interfaces;
+
+	if (!take_words(reading, value, BETWEEN, names, &config->interfaces_count,
+			CONFIG_INTERFACES_MAX))
+		return !config->interfaces_count; /* said when the file has been read */
+	for (size_t i = 0; i < config->interfaces_count; i++) {
+		bool is_there = false;
+
+		for (size_t k = 0; k < i; k++)
+			is_there |= !strcmp(names[k], names[i]);
+		if (is_there)
+			refuse(reading, "interfaces: '%s' is there twice", names[i]);
+		else if (strlen(names[i]) >= INTERFACE_NAME_BYTES || !strcmp(names[i], ".") ||
+			 !strcmp(names[i], "..") || strpbrk(names[i], "/:"))
+			refuse(reading,
+			       "interfaces: '%s' is not the name of an interface; see ip link",
+			       names[i]);
+	}
+	return true;
 }
 
 /* The prefixes, each as the rule `dst PREFIX`. */
@@ -187,7 +191,7 @@ static bool take_own(struct config_reading *reading, const char *value, struct f
 	options->is_any = !strcmp(value, "any");
 	if (options->is_any)
 		return true;
-	if (!take_words(reading, value, words, &count, FLOWSPEC_PREFIXES_MAX))
+	if (!take_words(reading, value, BETWEEN, words, &count, FLOWSPEC_PREFIXES_MAX))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const char *rule[] = { "dst", words[i] };
@@ -201,33 +205,18 @@ static bool take_own(struct config_reading *reading, const char *value, struct f
 	return true;
 }
 
-/* A password would be seen wherever the source of a list is shown. */
-static bool is_url(const char *text)
-{
-	const size_t scheme = !strncmp(text, "https://", 8) ? 8 : !strncmp(text, "http://", 7) ? 7 : 0;
-	const size_t host = strcspn(text + scheme, "/?#");
-
-	for (const char *c = text; *c; c++)
-		if (*c <= ' ' || *c > '~' || strchr("\"\\", *c))
-			return false;
-	return scheme && host && !memchr(text + scheme, '@', host) && strlen(text) < CONFIG_URL_BYTES;
-}
-
 /* The URLs, with one space between. */
 static bool take_urls(struct config_reading *reading, const char *value, const char **urls)
 {
-	char text[NAMES_BYTES] = "", *words = config_copy(reading, value), *rest = words;
-	bool is_right = true;
-	size_t count = 0;
-	const char *word;
+	const char *words[CONFIG_URLS_MAX];
+	char text[NAMES_BYTES] = "";
+	size_t count;
+	bool is_right = take_words(reading, value, " \t", words, &count, CONFIG_URLS_MAX);
 
-	while (words && (word = strsep(&rest, " \t"))) {
-		if (!*word)
-			continue;
-		is_right &= is_url(word) && count++ < CONFIG_URLS_MAX;
-		text_append(text, sizeof(text), "%s%s", *text ? " " : "", word);
+	for (size_t i = 0; i < count; i++) {
+		is_right &= url_is_right(words[i]);
+		text_append(text, sizeof(text), "%s%s", i ? " " : "", words[i]);
 	}
-	free(words);
 	*urls = config_keep(reading, text);
 	return is_right;
 }
@@ -239,7 +228,7 @@ static bool take_names(struct config_reading *reading, const struct key *key, co
 	char text[NAMES_BYTES] = " ", name[20] = " ";
 	size_t count;
 
-	if (!take_words(reading, value, words, &count, CONFIG_NAMES_MAX))
+	if (!take_words(reading, value, BETWEEN, words, &count, CONFIG_NAMES_MAX))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const char *wrong = key->kind == VALUE_COUNTRIES ? country_parse(words[i], name + 1) :
@@ -259,29 +248,6 @@ static bool take_names(struct config_reading *reading, const struct key *key, co
 	return true;
 }
 
-/* Whether a text is what value_must_be[] says. */
-static bool is_text_of(enum value_kind kind, const char *text)
-{
-	switch (kind) {
-	case VALUE_FILE:
-		return *text == '/';
-	case VALUE_FORMAT:
-		return list_format_named(text);
-	case VALUE_JSON:
-		return list_is_json_path(text);
-	case VALUE_WORD:
-		return strlen(text) <= 64 && !strpbrk(text, " \t");
-	case VALUE_NAME:
-		return session_is_name(text);
-	case VALUE_URL:
-		return is_url(text);
-	case VALUE_PIN:
-		return !strncmp(text, "sha256//", 8) && !strpbrk(text, " \t");
-	default:
-		return true;
-	}
-}
-
 /* Writes the value to its place. False: it is not what value_must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
@@ -289,7 +255,7 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	char *object = key->section == SECTION_LIST ? (char *)&config->list[config->lists_count - 1] : (char *)config;
 	void *to = object + key->to;
 	unsigned int *lengths = to; /* of prefixes */
-	const char *words[2];
+	const char *words[2], *text;
 	size_t count;
 
 	if (key->section == SECTION_LIST && key->to == OF_LIST(is_new_only))
@@ -298,15 +264,17 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_INTERFACES:
 		return take_interfaces(reading, value);
 	case VALUE_PREFIXES:
-		return take_words(reading, value, words, &count, 2) && small_parse(words[0], "", 32, &lengths[0]) &&
+		return take_words(reading, value, BETWEEN, words, &count, 2) &&
+		       small_parse(words[0], "", 32, &lengths[0]) &&
 		       (count == 1 || small_parse(words[1], "", 128, &lengths[1]));
 	case VALUE_OWN:
 		return take_own(reading, value, to);
 	case VALUE_BROKERS:
-		return take_words(reading, value, config->fleet.brokers, &config->fleet.brokers_count,
-				  FLEET_BROKERS_MAX);
+		return take_words(reading, value, BETWEEN, config->fleet.brokers,
+				  &config->fleet.brokers_count, FLEET_BROKERS_MAX);
 	case VALUE_LISTS:
-		return take_words(reading, value, config->fleet.lists, &config->fleet.lists_count, FLEET_LISTS_MAX);
+		return take_words(reading, value, BETWEEN, config->fleet.lists,
+				  &config->fleet.lists_count, FLEET_LISTS_MAX);
 	case VALUE_PRESET:
 		*(const struct list_preset **)to = list_preset_named(value);
 		return list_preset_named(value);
@@ -315,18 +283,9 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_COUNTRIES:
 	case VALUE_SYSTEMS:
 		return take_names(reading, key, value, to);
-	case VALUE_FILE:
-	case VALUE_FORMAT:
-	case VALUE_JSON:
-	case VALUE_TEXT:
-	case VALUE_WORD:
-	case VALUE_NAME:
-	case VALUE_URL:
-	case VALUE_PIN:
-		*(const char **)to = config_keep(reading, value);
-		return is_text_of(key->kind, value);
 	default:
-		return value_parse(key->kind, value, to);
+		text = key->kind < VALUE_TEXT ? value : config_keep(reading, value);
+		return !text || value_parse(key->kind, text, to);
 	}
 }
 

@@ -2,7 +2,6 @@
 #include "config/config.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,13 +91,11 @@ const char *country_parse(const char *word, char code[3])
 const char *asn_parse(const char *word, char name[16])
 {
 	const char *digits = word + (strncasecmp(word, "AS", 2) ? 0 : 2);
-	unsigned long number;
+	__u64 number;
 
-	errno = 0;
-	number = strtoul(digits, NULL, 10);
-	if (!*digits || digits[strspn(digits, "0123456789")] || errno || !number || number > 0xffffffff)
+	if (count_parse(digits, &number) || number > 0xffffffff)
 		return "is no autonomous system: write its number, like 64496 or AS64496";
-	snprintf(name, 16, "AS%lu", number);
+	snprintf(name, 16, "AS%llu", (unsigned long long)number);
 	return NULL;
 }
 

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "change/change.h"
 #include "config/config.h"
 #include "counters/counters.h"
 
 const char *const value_must_be[VALUE_KINDS] = {
+	[VALUE_INTERFACES] = "1 to 64 names of interfaces",
 	[VALUE_SWITCH] = "yes or no",
 	[VALUE_OPPOSITE] = "yes or no",
 	[VALUE_TIME] = "a time like 30s, 15m, 1h30m, 2d or 1y, from a second to 68 years",
@@ -17,7 +19,8 @@ const char *const value_must_be[VALUE_KINDS] = {
 	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
 	[VALUE_ACTION] = "drop, pass or monitor",
 	[VALUE_FORMAT] = "text, ipset, nft, spamhaus, csv, iptables, p2p or dshield",
-	[VALUE_JSON] = "a path to addresses like .prefixes[].ip_prefix, or several with spaces between",
+	[VALUE_JSON] =
+		"a path to addresses like .prefixes[].ip_prefix, or several with spaces between",
 	[VALUE_TEXT] = "a word",
 	[VALUE_BROKERS] = "1 to 8 brokers: HOST, HOST:PORT, [IPv6]:PORT or the path of a socket",
 	[VALUE_LISTS] = "1 to 16 names of lists",
@@ -29,7 +32,8 @@ const char *const value_must_be[VALUE_KINDS] = {
 	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
 	[VALUE_OWN] = "1 to 64 prefixes, or any",
 	[VALUE_NAME] = "the name of a list",
-	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
+	[VALUE_URL] =
+		"https://HOST/PATH without spaces and password, up to 255 characters; or http://",
 	[VALUE_URLS] =
 		"https://HOST/PATH without password, up to 255 characters, or http://; up to 16 with spaces between",
 	[VALUE_COUNTRIES] = "1 to 256 countries, like CN RU",
@@ -87,8 +91,25 @@ bool small_parse(const char *value, const char *suffix, unsigned int most, unsig
 	return digits && digits < 8 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
 }
 
+/* A password would be seen wherever the source of a list is shown. */
+bool url_is_right(const char *text)
+{
+	const size_t scheme = !strncmp(text, "https://", 8) ? 8 :
+			      !strncmp(text, "http://", 7)  ? 7 :
+							      0;
+	const size_t host = strcspn(text + scheme, "/?#");
+
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~' || strchr("\"\\", *c))
+			return false;
+	return scheme && host && !memchr(text + scheme, '@', host) &&
+	       strlen(text) < CONFIG_URL_BYTES;
+}
+
 bool value_parse(enum value_kind kind, const char *text, void *to)
 {
+	if (kind >= VALUE_TEXT)
+		*(const char **)to = text;
 	switch (kind) {
 	case VALUE_SWITCH:
 		return switch_parse(text, true, to);
@@ -116,8 +137,22 @@ bool value_parse(enum value_kind kind, const char *text, void *to)
 		return small_parse(text, "%", 1000000, to);
 	case VALUE_SMALL:
 		return small_parse(text, "", 16, to);
+	case VALUE_NAME:
+		return session_is_name(text);
+	case VALUE_WORD:
+		return strlen(text) <= 64 && !strpbrk(text, " \t");
+	case VALUE_FILE:
+		return *text == '/';
+	case VALUE_FORMAT:
+		return list_format_named(text);
+	case VALUE_JSON:
+		return list_is_json_path(text);
+	case VALUE_URL:
+		return url_is_right(text);
+	case VALUE_PIN:
+		return !strncmp(text, "sha256//", 8) && !strpbrk(text, " \t");
 	default:
-		return false;
+		return kind == VALUE_TEXT;
 	}
 }
 

@@ -196,7 +196,7 @@ int io_read_secret(const char *what, const char *path, mode_t forbidden, char **
 	if (fd < 0)
 		return reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
 	if (fstat(fd, &status))
-		error = reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
+		error = -errno;
 	else if (status.st_mode & forbidden || (forbidden & S_IRGRP && status.st_uid && status.st_uid != geteuid()))
 		error = reason_set(reason, -EACCES, "%s = '%s': others can read or change it; %s it", what, path,
 				   forbidden & S_IRGRP ? "chown root and chmod go-rwx" : "chmod o-rwx,g-w");
