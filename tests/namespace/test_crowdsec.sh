@@ -31,9 +31,10 @@ configure() {
 	printf '%s\n' '[crowdsec]' "key-file = $STATE/key" 'every = 1s' "$@" >"$STATE/conf"
 }
 
+# bouncer_start [WORD...]: the words come before the command.
 bouncer_start() {
 	NOTES=$STATE/notes
-	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" crowdsec --config "$STATE/conf" >"$NOTES" 2>&1 &
+	nsenter --net="/run/netns/$RX" "$@" "$TOOL" --state "$STATE/store" crowdsec --config "$STATE/conf" >"$NOTES" 2>&1 &
 	BOUNCER=$!
 	WAIT_LOG=$NOTES
 	on_exit "kill $BOUNCER 2>/dev/null; wait $BOUNCER 2>/dev/null"
@@ -265,6 +266,24 @@ test_a_change_that_fails_comes_again() {
 	rmdir "$STATE/store/default/data.mdb"
 	mv "$STATE/kept" "$STATE/store/default/data.mdb"
 	await '192.0.2.66 192.0.2.67'
+	bouncer_stop
+}
+
+# A new decision, and the end of one, for which memory is short: the whole list says it again.
+test_a_line_without_memory_comes_again() {
+	lapi
+	configure
+	xc load vrx >/dev/null
+	decide '1 ip 192.0.2.1 4h x x' '2 ip 192.0.2.2 4h x x'
+	bouncer_start env LD_PRELOAD="$PWD/$HELPERS/short_once.so" SHORT_FILE="$STATE/short"
+	await '192.0.2.1 192.0.2.2'
+	touch "$STATE/short"
+	decide '1 ip 192.0.2.1 4h x x' '2 ip 192.0.2.2 4h x x' '3 ip 192.0.2.3 4h x x'
+	await '192.0.2.1 192.0.2.2 192.0.2.3'
+	touch "$STATE/short"
+	decide '1 ip 192.0.2.1 4h x x' '2 ip 192.0.2.2 4h x x'
+	await '192.0.2.1 192.0.2.2'
+	grep -q "not enough memory: 'add src 192.0.2.3 .*' is left out" "$NOTES" || fail "nothing was left out"
 	bouncer_stop
 }
 

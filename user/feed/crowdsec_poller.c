@@ -21,6 +21,7 @@
 #include "base/safe_text.h"
 #include "base/version.h"
 #include "feed/http_get.h"
+#include "io/json_walk.h"
 
 #define ANSWER_MS 60000
 #define ANSWER_BYTES (256 << 20)
@@ -264,89 +265,88 @@ static void note_differences(struct poller *poller, json_t *before)
 	poller->start->note(text.text);
 }
 
-/* Puts a 0 in place of each decision that is no JSON, as one character of it is enough to make the answer none. */
-static void blank_unreadable(char *bytes, size_t count)
+/*
+ * Takes each decision of an array, or without `poller` only counts them. Go writes an empty array as
+ * null. -EBADMSG: it is no array. What is wrong within a decision costs only that one.
+ */
+static int each_decision(struct poller *poller, const struct json_span *array, bool is_new,
+			 size_t *count)
 {
-	bool is_in_string = false;
-	unsigned int depth = 0;
-	size_t start = 0;
+	struct json_walk walk = { .rest = *array, .open = '[' };
+	int got;
 
-	for (size_t i = 0; i < count; i++) {
-		const char c = bytes[i];
-		json_t *decision;
+	*count = 0;
+	if (array->end - array->at == 4 && !memcmp(array->at, "null", 4))
+		return 0;
+	while ((got = json_walk_next(&walk)) > 0) {
+		const size_t length = walk.value.end - walk.value.at;
+		json_t *decision = poller ? json_loadb(walk.value.at, length, LENIENT, NULL) : NULL;
 
-		if (is_in_string) {
-			is_in_string = c != '"';
-			i += c == '\\';
-			continue;
-		}
-		is_in_string = c == '"';
-		if ((c == '{' || c == '[') && depth++ == 2)
-			start = i;
-		if ((c != '}' && c != ']') || !depth || --depth != 2)
-			continue;
-		decision = json_loadb(bytes + start, i + 1 - start, LENIENT, NULL);
-		if (!decision)
-			*(char *)memset(bytes + start, ' ', i + 1 - start) = '0';
+		if (poller)
+			take_decision(poller, decision, is_new);
 		json_decref(decision);
+		++*count;
+	}
+	return got;
+}
+
+/* Replaces what is known by the answer, and has the keeper do the same with the list. */
+static void take_whole(struct poller *poller, const struct json_span *added)
+{
+	json_t *before = poller->values, *value;
+	struct reason text;
+	const char *key;
+	size_t ignored;
+
+	poller->values = json_object();
+	json_object_clear(poller->left_out);
+	json_object_clear(poller->beyond);
+	poller->decisions = 0;
+	poller->sends_all = true;
+	each_decision(poller, added, true, &ignored);
+	note_differences(poller, before);
+	json_decref(before);
+	send_status(poller);
+	fputs("# all\n", poller->to);
+	json_object_foreach(poller->values, key, value) send_value(poller, key, value);
+	fputs("# end\n", poller->to);
+	poller->sends_all = false;
+	json_object_foreach(poller->left_out, key, value)
+	{
+		reason_set(&text, 0, "%lld decisions are no rules: %s", json_integer_value(value),
+			   key);
+		poller->start->note(text.text);
 	}
 }
 
-static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole, struct reason *reason)
+static int take_answer(struct poller *poller, const struct http_page *page, bool is_whole,
+		       struct reason *reason)
 {
-	json_error_t wrong;
-	json_t *answer = json_loadb(page->bytes ? page->bytes : "", page->count, LENIENT, &wrong), *value;
-	const json_t *added, *ended;
-	struct reason text;
-	const char *key;
-	size_t i;
+	const char *const text = page->bytes ? page->bytes : "";
+	struct json_walk walk = { .rest = { text, text + page->count, 1 }, .open = '{' };
+	struct json_span added = {}, ended = {};
+	size_t news, ends;
+	int got;
 
-	if (!answer && page->bytes) {
-		blank_unreadable(page->bytes, page->count);
-		answer = json_loadb(page->bytes, page->count, LENIENT, &wrong);
-	}
-	added = json_object_get(answer, "new");
-	ended = json_object_get(answer, "deleted");
-
-	/* Go writes an empty array as null. */
-	if (!added || !ended || !(json_is_array(added) || json_is_null(added)) ||
-	    !(json_is_array(ended) || json_is_null(ended))) {
-		reason_set(reason, -EBADMSG, "its answer has no decisions: %s",
-			   answer ? "the members new and deleted must be arrays" : wrong.text);
-		json_decref(answer);
-		return -EBADMSG;
-	}
+	while ((got = json_walk_next(&walk)) > 0)
+		if (!strcmp(walk.key, "new"))
+			added = walk.value;
+		else if (!strcmp(walk.key, "deleted"))
+			ended = walk.value;
+	if (got || !added.at || !ended.at || each_decision(NULL, &added, true, &news) ||
+	    each_decision(NULL, &ended, false, &ends))
+		return reason_set(reason, -EBADMSG, "its answer has no decisions: %s",
+				  "the members new and deleted must be arrays");
 	if (is_whole) {
-		/* Replaces what is known by the answer, and has the keeper do the same with the list. */
-		json_t *before = poller->values;
-
-		poller->values = json_object();
-		json_object_clear(poller->left_out);
-		json_object_clear(poller->beyond);
-		poller->decisions = 0;
-		poller->sends_all = true;
-		json_array_foreach(added, i, value) take_decision(poller, value, true);
-		note_differences(poller, before);
-		json_decref(before);
-		send_status(poller);
-		fputs("# all\n", poller->to);
-		json_object_foreach(poller->values, key, value) send_value(poller, key, value);
-		fputs("# end\n", poller->to);
-		poller->sends_all = false;
-		json_object_foreach(poller->left_out, key, value)
-		{
-			reason_set(&text, 0, "%lld decisions are no rules: %s", json_integer_value(value), key);
-			poller->start->note(text.text);
-		}
-	} else {
-		poller->is_in_doubt = json_array_size(added) + json_array_size(ended) >= LARGE;
-		json_array_foreach(added, i, value) take_decision(poller, value, true);
-		json_array_foreach(ended, i, value) take_decision(poller, value, false);
-		if (json_array_size(added) || json_array_size(ended) ||
-		    poller->now_ms - poller->alive_ms >= ALIVE_POLLS * poller->start->options->every_ms)
-			send_status(poller);
+		take_whole(poller, &added);
+		return 0;
 	}
-	json_decref(answer);
+	poller->is_in_doubt = news + ends >= LARGE;
+	each_decision(poller, &added, true, &news);
+	each_decision(poller, &ended, false, &ends);
+	if (news || ends ||
+	    poller->now_ms - poller->alive_ms >= ALIVE_POLLS * poller->start->options->every_ms)
+		send_status(poller);
 	return 0;
 }
 

@@ -38,6 +38,7 @@ struct keeping {
 	struct rule_set whole; /* the rules since `# all` */
 	bool takes_whole;      /* `# end` has not come yet */
 	bool has_whole;        /* `# end` came: `whole` is the list */
+	bool is_lost;          /* a line, for want of memory: the list is not whole without it */
 	bool is_asked;         /* the reader waits for keeper->answer() */
 	FILE *report;          /* the report on flows, without the `#:` */
 	char *report_text;
@@ -311,7 +312,7 @@ static void apply_group(struct keeping *keeping)
 	}
 	is_failed = error || (keeping->error && keeping->error != -EINTR);
 	/* A hostile reader may take no answer, so this does not wait for it. */
-	if (is_failed || keeping->is_moved || keeping->is_short)
+	if (is_failed || keeping->is_moved || keeping->is_short || keeping->is_lost)
 		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (!is_failed && keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
@@ -326,7 +327,7 @@ static void apply_group(struct keeping *keeping)
 		forget_report(keeping);
 	if (keeping->has_whole)
 		rule_set_close(&keeping->whole);
-	keeping->is_asked = keeping->has_whole = false;
+	keeping->is_asked = keeping->has_whole = keeping->is_lost = false;
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
 	/*
@@ -341,22 +342,43 @@ static void apply_group(struct keeping *keeping)
 
 /* ---- lines ---- */
 
-/* Takes one line. A rule of a whole list goes into `whole`, not into `lines`: it waits for `# end`. */
+/* A rule of a whole list goes into `whole`, not into `lines`: it waits for `# end`. */
+static void take_rule(struct keeping *keeping, const char *line)
+{
+	const struct list_keeper *keeper = keeping->keeper;
+	struct rule_set *set = keeping->takes_whole ? &keeping->whole : &keeping->lines;
+	struct reason reason;
+	struct rule rule;
+	int error;
+
+	if (strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole))
+		error = reason_set(&reason, -EINVAL, "%s sends nonsense", keeper->reader);
+	else
+		error = read_rule(keeper, line + 4, *line == 'a', &rule, &reason);
+	if (!error && keeping->takes_whole && set->count >= keeper->rules_max)
+		error = reason_set(&reason, -E2BIG, "more rules than max-rules: '%s' is left out",
+				   line);
+	if (!error && rule_set_add(set, &rule))
+		error = reason_set(&reason, -ENOMEM, "not enough memory: '%s' is left out", line);
+	keeping->is_lost |= error == -ENOMEM;
+	if (error)
+		add_note(keeping, &reason);
+}
+
 static void take_line(struct keeping *keeping, size_t text)
 {
 	const struct list_keeper *keeper = keeping->keeper;
 	const char *line = keeping->feed.bytes + text;
 	const char *const of_report = line + strlen(FLOW_REPORT_LINE);
-	struct reason reason;
-	struct rule rule;
 
 	if (!strcmp(line, "# all")) {
 		rule_set_close(&keeping->whole);
 		rule_set_close(&keeping->lines); /* the whole list includes what these lines change */
 		keeping->takes_whole = true;
+		keeping->is_lost = false;
 	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
 		keeping->takes_whole = false;
-		keeping->has_whole = true;
+		keeping->has_whole = !keeping->is_lost;
 	} else if (!strncmp(line, FLOW_REPORT_LINE, strlen(FLOW_REPORT_LINE)) && keeper->report_bytes) {
 		keeping->has_report = !strcmp(of_report, "end");
 		if (!keeping->report)
@@ -370,14 +392,8 @@ static void take_line(struct keeping *keeping, size_t text)
 		snprintf(keeping->servers, sizeof(keeping->servers), "%s", line + strlen(KEEPER_SERVERS));
 	} else if (keeper->take_status(line, keeping->source)) {
 		return;
-	} else if ((strncmp(line, "add ", 4) && (strncmp(line, "del ", 4) || keeping->takes_whole) &&
-		    reason_set(&reason, -EINVAL, "%s sends nonsense", keeper->reader)) ||
-		   read_rule(keeper, line + 4, *line == 'a', &rule, &reason)) {
-		add_note(keeping, &reason);
-	} else if ((keeping->takes_whole && keeping->whole.count >= keeper->rules_max) ||
-		   rule_set_add(keeping->takes_whole ? &keeping->whole : &keeping->lines, &rule)) {
-		reason_set(&reason, -E2BIG, "more rules than max-rules, or not enough memory: '%s' is left out", line);
-		add_note(keeping, &reason);
+	} else {
+		take_rule(keeping, line);
 	}
 }
 
