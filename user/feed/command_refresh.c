@@ -57,7 +57,13 @@ static int note_failed(struct refresh *refresh, const char *why, __s64 retry_aft
 	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
 	refresh->begun = feed;
 	error = command_expect_list(store, refresh->invocation, refresh->list->name, feed_stale_s(refresh->list), reason);
-	return error ? error : command_close_written(store, store_feed_put(store, refresh->list->name, &feed), reason);
+	if (error == -EUSERS) {
+		store_close(store);
+		return error;
+	}
+	if (!error)
+		error = store_feed_put(store, refresh->list->name, &feed);
+	return command_close_written(store, error, reason);
 }
 
 /* Takes back what start() has noted, unless another process has noted the end of a fetch since. */

@@ -337,7 +337,10 @@ int command_import_list(const struct import_options *options, char *const *paths
 int command_write_store(const struct invocation *invocation, struct store **store, struct reason *reason);
 int command_close_written(struct store *store, int error, struct reason *reason);
 
-/* Makes the list if there is none yet, and notes how old its rules may become. After an error the store is closed. */
+/*
+ * Makes the list if there is none, and notes how old its rules may become. 0; -EUSERS with the
+ * reason; other -errno.
+ */
 int command_expect_list(struct store *store, const struct invocation *invocation, const char *list, __s64 stale_s,
 			struct reason *reason);
 

@@ -32,27 +32,21 @@ int command_expect_list(struct store *store, const struct invocation *invocation
 	unsigned int number;
 	int error = store_list_open(store, list, NULL, &number);
 
-	if (!error) {
+	if (!error)
 		store_list_expect(store, number, stale_s);
-		return 0;
-	}
 	if (error != -EUSERS)
-		return command_close_written(store, error, reason);
+		return error;
 	snprintf(session.name, sizeof(session.name), "%s", invocation->name);
-	error = change_say_too_many_lists(&session, reason);
-	store_close(store);
-	return error;
+	return change_say_too_many_lists(&session, reason);
 }
 
 int command_expect_lists(const struct invocation *invocation, const struct config *config, struct reason *reason)
 {
 	const bool follows = program->number == PROGRAM_FLEET; /* whatever `follow --once` left */
 	const char *name, *homeless = NULL;                    /* the first list without a place */
-	struct session session = {};
 	struct store_lists lists;
 	struct store *store;
-	unsigned int number;
-	struct reason why;
+	struct reason why, ignored;
 	__s64 stale_s;
 	int error;
 
@@ -64,24 +58,17 @@ int command_expect_lists(const struct invocation *invocation, const struct confi
 	error = store_lists(store, &lists);
 	if (error)
 		return command_close_written(store, error, reason);
-	for (size_t i = 0; (name = config_source(config, i, &stale_s)); i++) {
+	for (size_t i = 0; !error && (name = config_source(config, i, &stale_s)); i++) {
 		const struct store_list *list = &lists.list[store_lists_find(&lists, name)];
 
 		if (!config_must_expect(list) && !(follows && !list->stale_s))
 			continue;
-		error = store_list_open(store, name, NULL, &number);
-		if (!error)
-			store_list_expect(store, number, stale_s);
-		else if (error != -EUSERS)
-			break;
-		else if (!homeless)
-			homeless = name;
+		error = command_expect_list(store, invocation, name, stale_s,
+					    homeless ? &ignored : &why);
+		if (error != -EUSERS)
+			continue;
+		homeless = homeless ? homeless : name;
 		error = 0;
-	}
-	if (homeless) {
-		session.store = store;
-		snprintf(session.name, sizeof(session.name), "%s", invocation->name);
-		change_say_too_many_lists(&session, &why);
 	}
 	/* By its feed `refresh` finds a list that the configuration no longer has. */
 	for (size_t i = 0; i < config->lists_count && !error; i++) {

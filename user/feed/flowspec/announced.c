@@ -27,14 +27,17 @@ struct node *node_find(void *const *tree, const void *key, size_t bytes)
 	return found ? *found : NULL;
 }
 
-/* Adds a node. No other may have this key. NULL: no memory. */
-static struct node *add(void **tree, const void *key, size_t bytes)
+/* Adds a node, and `more` zeroes at node->flow. No other may have this key. NULL: no memory. */
+static struct node *add(void **tree, const void *key, size_t bytes, size_t more)
 {
-	struct node *node = malloc(sizeof(*node) + bytes);
+	const size_t at = (sizeof(struct node) + bytes + 7) / 8 * 8;
+	struct node *node = calloc(1, at + more);
 
 	if (!node)
 		return NULL;
-	*node = (struct node){ .bytes = bytes, .key = node->copy };
+	node->bytes = bytes;
+	node->flow = (void *)((char *)node + at);
+	node->key = node->copy;
 	memcpy(node->copy, key, bytes);
 	if (tsearch(node, tree, compare))
 		return node;
@@ -44,10 +47,7 @@ static struct node *add(void **tree, const void *key, size_t bytes)
 
 static void free_flow(void *node)
 {
-	struct announced_flow *flow = ((struct node *)node)->flow;
-
-	rule_set_close(&flow->rules);
-	free(flow);
+	rule_set_close(&((struct node *)node)->flow->rules);
 	free(node);
 }
 
@@ -62,24 +62,16 @@ static void forget_flow(struct announced *announced, struct announced_flow *flow
 static void free_peer(void *node)
 {
 	free(((struct node *)node)->session->kinds);
-	free(((struct node *)node)->session);
 	free(node);
 }
 
 /* The peer with this address, if need be a new one. NULL: no memory. */
 static struct node *peer_of(struct announced *announced, const char *address)
 {
-	struct node *peer = node_find(&announced->peers, address, strlen(address));
-	struct told_session *session = peer ? NULL : calloc(1, sizeof(*session));
+	const size_t bytes = strlen(address);
+	struct node *peer = node_find(&announced->peers, address, bytes);
 
-	if (!session)
-		return peer;
-	peer = add(&announced->peers, address, strlen(address));
-	if (peer)
-		peer->session = session;
-	else
-		free(session);
-	return peer;
+	return peer ? peer : add(&announced->peers, address, bytes, sizeof(*peer->session));
 }
 
 void announced_open(struct announced *announced, const struct flowspec_options *options, __s64 lease_ms)
@@ -193,7 +185,7 @@ static int accept_flow(struct announced *announced, struct announced_flow *flow,
 		length = rule_encode(&rule, bytes);
 		node = node_find(&announced->rules, bytes, length);
 		if (!node)
-			node = add(&announced->rules, bytes, length);
+			node = add(&announced->rules, bytes, length, 0);
 		if (!node)
 			return -ENOMEM;
 		if (!node->count++ || node->rate != rule.rate)
@@ -217,17 +209,14 @@ static void give_room(struct announced *announced, struct announced_flow *flow, 
 /* A new flow, without rules. NULL: no memory. */
 static struct announced_flow *add_flow(struct announced *announced, const struct route *route)
 {
-	struct announced_flow *flow = calloc(1, sizeof(*flow) + strlen(route->name) + 1);
-	struct node *node = flow ? add(&announced->flows, route->key, strlen(route->key)) : NULL;
+	const size_t more = sizeof(struct announced_flow) + strlen(route->name) + 1;
+	struct node *node = add(&announced->flows, route->key, strlen(route->key), more);
 
-	if (!node) {
-		free(flow);
+	if (!node)
 		return NULL;
-	}
-	flow->node = node;
-	node->flow = flow;
-	strcpy(flow->name, route->name);
-	return flow;
+	node->flow->node = node;
+	strcpy(node->flow->name, route->name);
+	return node->flow;
 }
 
 static bool is_same(const struct rule_set *a, const struct rule_set *b)

@@ -50,7 +50,6 @@ static int check(struct announcement *flow, struct reason *reason)
 struct making {
 	const struct announcement *flow;
 	enum rule_action action;
-	size_t most;
 	struct rule_set *rules;
 	struct reason *reason;
 };
@@ -86,8 +85,9 @@ static int add_rule(struct making *making, const char *text, const struct value 
 	/* The flow has a mapped IPv4 address, or a prefix of length 0. */
 	if (rule.family != family || (!rule.src_len && !rule.dst_len) || !rule_is_canonical(&rule))
 		return reason_set(making->reason, -EDOM, "a rule cannot match just this prefix");
-	if (making->rules->count >= making->most)
-		return reason_set(making->reason, -E2BIG, "it takes more than %zu rules", making->most);
+	if (making->rules->count >= ROUTE_RULES_MAX)
+		return reason_set(making->reason, -E2BIG, "it takes more than %d rules",
+				  ROUTE_RULES_MAX);
 	return rule_set_add(making->rules, &rule);
 }
 
@@ -185,11 +185,11 @@ static int make_both_ports(struct making *making, struct announcement *flow)
 	return error;
 }
 
-int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,
+int flow_rules(const json_t *components, enum rule_action action, struct rule_set *rules,
 	       struct reason *reason)
 {
 	struct announcement *flow = calloc(1, sizeof(*flow));
-	struct making making = { flow, action, most, rules, reason };
+	struct making making = { flow, action, rules, reason };
 	int error = flow ? flow_read(flow, components, reason) : -ENOMEM;
 
 	if (!error)

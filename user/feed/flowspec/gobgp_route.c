@@ -269,7 +269,7 @@ static int read_flow(struct route *route, const json_t *json, const json_t *nlri
 	if (!route->key)
 		return -ENOMEM;
 	route->is_drop = is_drop(route, json, &rate);
-	error = flow_rules(components, options->action, ROUTE_RULES_MAX, &route->rules, &no_rules);
+	error = flow_rules(components, options->action, &route->rules, &no_rules);
 	if (!error && route->is_drop && rate && route->rules.count != 1) {
 		/* Each rule has a meter of its own: the flow would get more than its rate. */
 		error = reason_set(&no_rules, -E2BIG, "a rate is for one rule, and this flow takes %zu",

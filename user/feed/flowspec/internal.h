@@ -20,11 +20,11 @@
 /* The components of a flow (RFC 8955 section 4.2, RFC 8956 section 3) as rules that match the same packets. */
 
 /*
- * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -ENOTSUP: no rule matches a component; -E2BIG:
- * it takes more than `most` rules; -EDOM: it is too wide; -EBADMSG: it is malformed; -EINVAL: rules cannot match exactly
- * these packets; -ENOMEM.
+ * `components`: the array that gobgp prints. Adds the rules to `rules`. 0; -ENOTSUP: no rule matches
+ * a component; -E2BIG: it takes more than ROUTE_RULES_MAX rules; -EDOM: it is too wide; -EBADMSG: it
+ * is malformed; -EINVAL: rules cannot match exactly these packets; -ENOMEM.
  */
-int flow_rules(const json_t *components, enum rule_action action, size_t most, struct rule_set *rules,
+int flow_rules(const json_t *components, enum rule_action action, struct rule_set *rules,
 	       struct reason *reason);
 
 /* Writes the flow as text, cut to fit: "destination 192.0.2.1/32 protocol =17 source-port =53,>=1024&<=2048". */
@@ -214,8 +214,8 @@ struct node {
 	__u32 count; /* of a rule: flows that need it; of a flow: 1 if it has rules; of a peer: its flows with rules */
 	__u32 bytes;
 	union {
-		struct announced_flow *flow;
-		struct told_session *session; /* of a peer */
+		struct announced_flow *flow;  /* behind the node, in one block of memory */
+		struct told_session *session; /* of a peer: so, too */
 		__u64 rate;                   /* of a rule: as in struct rule */
 	};
 	const void *key; /* points to `copy`, except in the node that node_find() makes to search */
