@@ -333,8 +333,8 @@ static int take_answer(struct poller *poller, const struct http_page *page, bool
 			added = walk.value;
 		else if (!strcmp(walk.key, "deleted"))
 			ended = walk.value;
-	if (got || !added.at || !ended.at || each_decision(NULL, &added, true, &news) ||
-	    each_decision(NULL, &ended, false, &ends))
+	if (got || walk.rest.at < walk.rest.end || !added.at || !ended.at ||
+	    each_decision(NULL, &added, true, &news) || each_decision(NULL, &ended, false, &ends))
 		return reason_set(reason, -EBADMSG, "its answer has no decisions: %s",
 				  "the members new and deleted must be arrays");
 	if (is_whole) {
