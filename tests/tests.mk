@@ -85,6 +85,10 @@ $(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %
 	clock_ms)
 $(BUILD)/tests/unit/core/host/test_protected_flows: private LDFLAGS += -Wl,--wrap=netlink_dump,--wrap=netlink_ask,--wrap=array_grow
 $(BUILD)/tests/unit/core/kernel/test_wanted: private LDFLAGS += -Wl,--wrap=bpf_prog_load,--wrap=bpf_prog_test_run_opts
+# Their kernel is in memory, below libbpf: tests/steps/system_calls.h.
+$(patsubst %,$(BUILD)/tests/unit/core/kernel/test_%,attach find pins replace samples): private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%, \
+	malloc calloc realloc reallocarray free mmap munmap privileges_has uname access fstatfs readlink libbpf_num_possible_cpus \
+	if_nameindex if_freenameindex if_indextoname clock_ns clock_ms clock_seconds clock_pause)
 $(BUILD)/tests/unit/core/change/test_lockout: private LDFLAGS += -Wl,--wrap=store_each
 
 # Where the kernel loads no BPF for us, packets meet its programs on the host.
