@@ -7,9 +7,9 @@
 . tests/lib.sh
 . tests/namespace/traffic.sh
 
-INNOCENT=65536
-CAPACITY=124000 # a table of 2^17 slots
-RULES=117965 # 90 % of them
+INNOCENT=32768
+CAPACITY=31000 # a table of 2^15 slots
+RULES=29491 # 90 % of them
 SAMPLE=100   # flows that `test` is asked about
 
 # field NAME: a figure of the last run, which was `load` or `status`.

@@ -8,7 +8,7 @@
 test_seeds_of_a_fleet() {
 	simulation=$BUILD/tests/simulation/simulation
 	[ -x "$simulation" ] || skip "$simulation is not built"
-	"$simulation" -s "${FIRST_SEED:-1}" -n "${SEEDS:-20}" -j "$(nproc)" ${FAULTS:+-k "$FAULTS"} >"$STATE/seeds" ||
+	"$simulation" -s "${FIRST_SEED:-1}" -n "${SEEDS:-10}" -j "$(nproc)" ${FAULTS:+-k "$FAULTS"} >"$STATE/seeds" ||
 		fail "$(cat "$STATE/seeds")"
 	note "$(tail -n 1 "$STATE/seeds")"
 }
