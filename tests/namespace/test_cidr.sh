@@ -40,10 +40,6 @@ try_blocklist() {
 	try_list "$LISTS/$1"
 }
 
-test_firehol_level1() {
-	try_blocklist firehol_level1.netset
-}
-
 test_firehol_level4() {
 	try_blocklist firehol_level4.netset
 }
@@ -282,98 +278,6 @@ test_prefixes_that_end() {
 	apply_changes batch
 	assert_equal 0 "$STATUS" "status of deletions"
 	assert_equal 0 "$(used_slots)" "slots in use without rules"
-}
-
-# Random rules of many kinds, more than one table takes: few addresses, most lengths, fields and actions.
-rules_of_many_kinds() {
-	cidr_awk 'function prefix(    net) {
-		net = below(2) ? 5 * 2 ^ 24 : 45 * 2 ^ 24
-		return text4(net + below(2 ^ (4 * below(6))), below(4) ? 8 + below(25) : 32)
-	}
-	BEGIN {
-		for (i = 0; i < 120; i++) {
-			kind = below(10)
-			rule = kind < 6 ? "src " prefix() : kind < 8 ? "dst " prefix() : "src " prefix() " dst " prefix()
-			if (below(3) == 0)
-				rule = rule " proto " (below(2) ? "udp" : "tcp")
-			if (below(4) == 0)
-				rule = rule " dport " 53 + below(2)
-			if (below(6) == 0)
-				rule = rule " sport 7"
-			print rule " action " (below(3) ? "drop" : below(2) ? "pass" : "monitor")
-		}
-	}'
-}
-
-# Packets near these rules, as text for `test`.
-packets_of_many_kinds() {
-	cidr_awk 'function address() { return (below(2) ? 5 : 45) ".0." below(3) "." below(256) }
-	BEGIN {
-		for (i = 0; i < 300; i++)
-			print "proto " (below(2) ? "udp" : "tcp") " src " address() " dst " address() " sport " 6 + below(2) \
-				" dport " 53 + below(2)
-	}'
-}
-
-# shuffled FILE NUMBER: its lines in the order that SEED and the number say.
-shuffled() {
-	awk -v seed="$((SEED + $2))" 'BEGIN { srand(seed) } { printf "%.9f %s\n", rand(), $0 }' "$1" | sort -n | cut -d' ' -f2-
-}
-
-# take ROUTE FILE: adds its rules to the store.
-take() {
-	case $1 in
-	add)
-		while read -r rule; do
-			# shellcheck disable=SC2086 # words
-			assert_status 0 xc add --force $rule
-		done <"$2"
-		;;
-	batch) sed 's/^/add /' "$2" | assert_status 0 xc batch - --force ;;
-	strict) sed 's/^/add /' "$2" | assert_status 0 xc batch - --strict --force ;;
-	replace) assert_status 0 xc import "$2" --replace --force ;;
-	up)
-		printf '[filter]\ninterfaces = vrx\n[list a]\nfile = %s\n' "$2" >"$STATE/conf"
-		assert_status 0 xc up "$STATE/conf"
-		;;
-	*) assert_status 0 xc "$1" "$2" --force ;;
-	esac
-}
-
-# Whatever a store holds, an empty one takes, in any order, by any route, without a filter and with one.
-test_rules_near_the_limit_of_kinds() {
-	echo "SEED=$SEED"
-	silence
-	rules_of_many_kinds | sort -u >"$STATE/rules"
-	packets_of_many_kinds | sed 's/^/test /' >"$STATE/packets"
-	xc load vrx >/dev/null
-	shuffled "$STATE/rules" 0 | sed 's/^/add /' | xc batch - --force >"$STATE/answers" || [ $? -le 4 ]
-	grep -q '[0-9]* kinds of rule' "$STATE/answers" || skip "SEED=$SEED draws no rule too many"
-	xc list >"$STATE/held"
-	assert_equal "$(grep -c '^added' "$STATE/answers")" "$(wc -l <"$STATE/held")" "rules"
-	xc batch - <"$STATE/packets" | sed 's/ by .*//' >"$STATE/decisions" || [ $? -le 1 ]
-	sed 's/^blocked$/drop/; s/^not blocked$/pass/; s/^passed$/pass/; s/$/ it/' "$STATE/decisions" >"$STATE/verdicts"
-	sed 's/^test //' "$STATE/packets" | paste -d' ' "$STATE/verdicts" - >"$STATE/flows"
-	traffic <"$STATE/flows" || fail "verdicts of the first store"
-	number=0
-	for route in add import restore batch strict replace up; do
-		for order in 1 2 3; do
-			case_begin "$route, order $order, SEED=$SEED"
-			[ "$route $order" != "add 3" ] || continue
-			number=$((number + 1))
-			rm -r "$STATE/store"
-			assert_status 0 xc unload vrx
-			[ "$order" -eq 1 ] || [ "$route" = up ] || assert_status 0 xc load vrx
-			shuffled "$STATE/held" "$number" >"$STATE/list"
-			take "$route" "$STATE/list"
-			[ "$order" -ne 1 ] || [ "$route" = up ] || assert_status 0 xc load vrx
-			xc list | diff "$STATE/held" - || fail "other rules"
-			assert_status 0 xc check
-			xc batch - <"$STATE/packets" | sed 's/ by .*//' | diff "$STATE/decisions" - || fail "other decisions"
-			traffic <"$STATE/flows" || fail "other verdicts"
-		done
-	done
-	note "$(wc -l <"$STATE/held") of $(wc -l <"$STATE/rules") rules, $(sort "$STATE/decisions" | uniq -c | xargs)"
 }
 
 run_tests "$0" "$@"

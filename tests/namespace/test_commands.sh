@@ -149,34 +149,6 @@ test_a_rule_without_addresses_holds_for_both_families() {
 		fail "deleted, and still in force"
 }
 
-# Every prefix length of IPv4, nested: few probes are needed, and each rule can be deleted again.
-test_many_prefix_lengths_cost_few_probes() {
-	xc load vrx >/dev/null
-	for length in $(seq 1 32); do
-		assert_status 0 xc add "128.0.0.0/$length"
-		assert_status 0 xc add "4000::/$((length + 1))"
-	done
-	for family in ipv4 ipv6; do
-		[ "$(probes "$family")" -le 8 ] || fail "more than 8 probes of $family"
-	done
-	assert_status 0 xc add 192.0.2.1 dport 80
-	assert_equal 65 "$(xc list | wc -l)" "rules"
-	printf '%s\n' 'drop v4 proto udp src 128.0.0.0 dst 198.51.100.7 sport 1 dport 53' \
-		'drop v4 proto udp src 200.0.0.1 dst 198.51.100.7 sport 1 dport 53' \
-		'pass v4 proto udp src 127.0.0.1 dst 198.51.100.7 sport 1 dport 53' \
-		'drop v6 proto udp src 4000::1 dst 2001:db8::2 sport 1 dport 53' \
-		'pass v6 proto udp src 3fff::1 dst 2001:db8::2 sport 1 dport 53' | traffic || fail "wrong verdicts"
-	for length in 1 2 3 4; do
-		assert_status 0 xc del "128.0.0.0/$length"
-	done
-	printf '%s\n' 'pass v4 proto udp src 200.0.0.1 dst 198.51.100.7 sport 1 dport 53' \
-		'pass v4 proto udp src 136.0.0.0 dst 198.51.100.7 sport 1 dport 53' \
-		'drop v4 proto udp src 135.255.255.255 dst 198.51.100.7 sport 1 dport 53' | traffic ||
-		fail "wrong verdicts after del"
-	assert_status 0 xc load vrx
-	assert_status 0 xc check
-}
-
 # kinds_of_rules SRC DST HOST: 72 kinds, each with addresses of its own: "$SRC$n$HOST", "$DST$n$HOST".
 kinds_of_rules() {
 	for action in pass drop 'drop state new'; do

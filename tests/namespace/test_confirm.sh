@@ -457,21 +457,6 @@ test_a_slow_import() {
 	assert_equal 'src 192.0.2.66' "$(rules)" "rules"
 }
 
-# The last import says what a source gets: drop or monitor, also after an undo.
-test_monitored_while_an_import_waits() {
-	silence
-	xc load vrx >/dev/null
-	xc add 192.0.2.1 >/dev/null
-	xc add 192.0.2.2 action monitor >/dev/null
-	printf '%s\n' '192.0.2.1 action monitor' '192.0.2.2 action drop' >"$STATE/list"
-	timed import "$STATE/list" --confirm 30m >/dev/null 2>&1
-	assert_status 0 xc import "$STATE/list"
-	time_is_over
-	assert_equal 'src 192.0.2.1 action monitor
-src 192.0.2.2' "$(rules)" "rules"
-	assert_verdict pass 192.0.2.1 drop 192.0.2.2
-}
-
 # A pass rule of a pending change does not protect the session, because the undo takes it away.
 test_relying_on_what_waits() {
 	host
@@ -522,45 +507,6 @@ test_what_an_undo_would_bring_back() {
 }
 
 # --- where it fails
-
-# Whatever call of the kernel fails: after an error nothing has changed and nothing waits; else the change waits.
-# The undo blocks this SSH session again, as before the change: the guard does not refuse that.
-test_an_import_that_fails_is_no_trial() {
-	seq 1 3000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
-	echo "$PEER action pass" >>"$STATE/list"
-	export SSH_CONNECTION="$PEER 1 10.99.0.2 22"
-	prepare() {
-		xc unload --all >/dev/null 2>&1
-		xc load vrx --capacity 1000 --no-spare >/dev/null 2>&1
-	}
-	xc add 192.0.2.66 >/dev/null
-	xc add "$PEER" --force >/dev/null 2>&1
-	prepare
-	faulty "FAULT_COUNT=$STATE/count" import "$STATE/list" --confirm 90s >/dev/null 2>&1
-	watchdogs | xargs -r kill -9
-	xc confirm >/dev/null 2>&1
-	failed=0
-	for at in $(seq "$(awk '$1 == "n" { n += $2 } END { print n }' "$STATE/count")" -3 1); do
-		xc flush --force >/dev/null 2>&1
-		xc add 192.0.2.66 >/dev/null
-		xc add "$PEER" --force >/dev/null 2>&1
-		prepare
-		run faulty FAULT_KINDS=n FAULT_AT="$at" FAULT_ERRNO=12 import "$STATE/list" --confirm 90s
-		watchdogs | xargs -r kill -9
-		if [ "$STATUS" -eq 0 ]; then
-			assert_equal 3003 "$(xc list | wc -l)" "rules after call $at failed, and status 0"
-			assert_status 0 xc confirm
-			continue
-		fi
-		failed=$((failed + 1))
-		assert_equal 2 "$(xc list | wc -l)" "rules after call $at failed, and status $STATUS"
-		assert_fails 1 'nothing waits' xc confirm
-		assert_shows '^effect: +filters$' xc status
-		expect drop
-	done
-	[ "$failed" -gt 0 ] || fail "no call fails"
-	note "$failed of the calls fail the import"
-}
 
 # --- where it cannot all be undone
 

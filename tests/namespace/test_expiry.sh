@@ -131,81 +131,6 @@ test_rules_end_by_themselves() {
 	try_end
 }
 
-test_rules_end_by_themselves_without_counters() {
-	try_end --no-counters
-}
-
-# When a pass rule ends, the drop rule around it is in force.
-test_pass_rules_end() {
-	xc load vrx >/dev/null
-	xc add 198.51.100.0/24 >/dev/null
-	start=$(now_ms)
-	xc add 198.51.100.7 action pass timeout $((2 * SLOWER))s >/dev/null
-	try_verdict pass 198.51.100.7 || fail_by $((start + 2000 * SLOWER)) "dropped too early"
-	assert_late "$start" $((2 * SLOWER)) drop 198.51.100.7
-	assert_status 0 xc test 198.51.100.7
-}
-
-# A rule is extended, shortened, made permanent, and added again after its end.
-test_adding_again_sets_the_time() {
-	xc load vrx >/dev/null
-	start=$(now_ms)
-	assert_status 1 xc batch - <<-END
-		add 192.0.2.1 timeout $((2 * SLOWER))s
-		add 192.0.2.1 timeout 1h
-		add 192.0.2.2 timeout 1h
-		add 192.0.2.2 timeout $((2 * SLOWER))s
-		add 192.0.2.3 timeout $((2 * SLOWER))s
-		add 192.0.2.3
-		add 192.0.2.4
-		add 192.0.2.4 timeout $((2 * SLOWER))s
-	END
-	assert_equal 'added updated added updated added updated added already there ' \
-		"$(tr '\n' ' ' <"$STATE/out")" "answers"
-	assert_ends "$start" $((2 * SLOWER)) 192.0.2.2
-	assert_verdict drop 192.0.2.1 192.0.2.3 192.0.2.4
-	assert_left 3600 'src 192.0.2.1' xc
-	assert_left never 'src 192.0.2.3' xc
-	assert_left never 'src 192.0.2.4' xc
-	case_begin "a command for each"
-	start=$(now_ms)
-	assert_status 0 xc add 192.0.2.2 timeout $((2 * SLOWER))s
-	assert_ends "$start" $((2 * SLOWER)) 192.0.2.2
-	assert_status 0 xc add 192.0.2.2 timeout 1h
-	assert_verdict drop 192.0.2.2
-	assert_left 3600 'src 192.0.2.2' xc
-	assert_status 0 xc check
-}
-
-# Whole networks, which need no look-up unless their rules end. With nine lengths, some rules share keys.
-test_whole_networks_end_on_their_own() {
-	xc load vrx >/dev/null
-	soon=$((3 * SLOWER))
-	start=$(now_ms)
-	{
-		seq 8 16 | sed 's/.*/add &.0.0.0\/&/'
-		seq 8 16 | sed 's/.*/add 1&.0.0.0\/& timeout SOON/'
-		seq 8 15 | awk '{ printf "add 2%d.0.0.0/%d\nadd 2%d.0.0.0/%d timeout SOON\n", $1, $1, $1, $1 + 1 }'
-		printf 'add %s timeout SOON\nadd %s\n' 40.0.0.0/11 40.0.0.0/11
-	} | sed "s/SOON/${soon}s/" | xc batch - >/dev/null
-	seq 8 15 | sed 's/.*/del 2&.0.0.0\/&/' | xc batch - >/dev/null
-	stay=$(seq -f %g.0.1.2 8 16)
-	ended=$(seq 8 16 | sed 's/.*/1&.0.1.2/'; seq 8 15 | sed 's/.*/2&.0.1.2/')
-	# shellcheck disable=SC2086 # words
-	try_verdict drop $stay $ended 40.0.1.2 || fail_by $((start + 1000 * soon)) "wrong verdicts"
-	# shellcheck disable=SC2086
-	assert_ends "$start" "$soon" $ended
-	# shellcheck disable=SC2086
-	assert_verdict drop $stay 40.0.1.2
-	assert_status 0 xc check
-	# shellcheck disable=SC2086
-	assert_verdict pass $ended
-	seq 8 16 | sed 's/.*/del &.0.0.0\/&/' | xc batch - >/dev/null
-	# shellcheck disable=SC2086
-	assert_verdict pass $stay
-	assert_verdict drop 40.0.1.2
-}
-
 # A command is stopped in the middle of its change, for longer than check tolerates. The rules must not end later for
 # that.
 test_slow_changes_end_rules_in_time() {
@@ -304,28 +229,6 @@ test_compact_tables_end_rules_by_expire() {
 	assert_verdict pass 192.0.2.1
 	assert_verdict drop 192.0.2.2
 	assert_shows 'used slots: +1$' xc status --verbose
-}
-
-# Rules that have ended do not come back in a new compact table.
-test_compact_tables_begin_without_what_has_ended() {
-	assert_status 0 xc add 192.0.2.1 timeout 1s
-	assert_status 0 xc add 192.0.2.2
-	wait_for "the end" eval '! xc test 192.0.2.1'
-	xc load vrx --compact >/dev/null 2>&1
-	assert_verdict pass 192.0.2.1
-	assert_verdict drop 192.0.2.2
-}
-
-# A replacing list also removes rules that have ended and that `expire` would remove.
-test_a_replaced_list_leaves_nothing_that_has_ended() {
-	xc load vrx --compact >/dev/null 2>&1
-	assert_status 0 xc add 192.0.2.1 timeout 1s
-	wait_for "the end" eval '! xc test 192.0.2.1'
-	assert_verdict drop 192.0.2.1
-	echo 192.0.2.2 >"$STATE/list"
-	assert_shows '\bremoved 0\b' xc import --replace "$STATE/list"
-	assert_verdict pass 192.0.2.1
-	assert_verdict drop 192.0.2.2
 }
 
 test_expire_reclaims_slots() {

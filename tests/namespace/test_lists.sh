@@ -204,27 +204,6 @@ test_timeouts() {
 	assert_output '^src 192.0.2.4 timeout '
 }
 
-# Rules that have ended are in neither filter, list nor export. The next import brings them back.
-test_what_has_ended_is_not_there() {
-	xc load vrx >/dev/null
-	printf '192.0.2.1 timeout 1\n192.0.2.2\n' >"$STATE/list"
-	xc import "$STATE/list" >/dev/null
-	wait_for "its end" eval '! xc list | grep -q 192.0.2.1'
-	# The kernel counts time in ticks, and the last one may not be over yet.
-	wait_for "the tick" eval 'flow pass 192.0.2.1 | traffic'
-	assert_status 0 xc export
-	assert_equal 'src 192.0.2.2' "$(cat "$STATE/out")" "exported"
-	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/list"
-	assert_status 0 xc import "$STATE/list" --replace --dry-run
-	assert_output '\badded 1\b'
-	assert_output '\bkept 1\b'
-	assert_status 0 xc import "$STATE/list" --replace
-	assert_output '\badded 1\b'
-	assert_output '\bremoved 0\b'
-	flow drop 192.0.2.1 | traffic || fail "the rule is back, and does not block"
-	assert_status 0 xc check
-}
-
 # --- --replace and --dry-run
 
 test_replace_changes_what_differs() {
@@ -284,50 +263,12 @@ test_replace_changes_what_differs() {
 	assert_equal "$at" "$(generation)" "generation after no change"
 }
 
-test_dry_run_without_replace() {
-	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/list"
-	assert_shows '\badded 2\b' xc import "$STATE/list" --dry-run
-	[ ! -e "$STATE/store" ] || fail "a dry run made a store"
-	xc add 192.0.2.1 >/dev/null 2>&1
-	xc add 192.0.2.3 >/dev/null 2>&1
-	xc add 192.0.2.4 timeout 1h >/dev/null 2>&1
-	echo 192.0.2.4 >>"$STATE/list"
-	assert_status 0 xc import "$STATE/list" --dry-run
-	assert_output '\badded 1\b'
-	assert_output '\bupdated 1\b'
-	assert_output '\bkept 1\b'
-	assert_output '\bremoved 0\b'
-	assert_equal 3 "$(xc list | wc -l)" "rules"
-	assert_status 2 xc import "$STATE/list" --dry-run --confirm 30s
-}
-
 test_replace_by_nothing_is_refused() {
 	xc add 192.0.2.1 >/dev/null 2>&1
 	assert_fails 2 'holds no rule; nothing was changed' xc import /dev/null --replace
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	assert_shows '\bremoved 1\b' xc import /dev/null --replace --force
 	assert_prints '' xc list
-}
-
-# Asks the program about addresses that only one of the lists blocks: never are both blocked, never neither.
-test_replace_happens_at_once() {
-	xc load vrx >/dev/null
-	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "20.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/one"
-	sed 's/^20/21/' "$STATE/one" >"$STATE/other"
-	xc import "$STATE/one" >/dev/null
-	nsenter --net="/run/netns/$RX" "$HELPERS/switch_watch" vrx "proto udp src 20.0.0.0 dst 198.51.100.7 sport 1 dport 2" \
-		"proto udp src 21.0.233.255 dst 198.51.100.7 sport 1 dport 2" >"$STATE/seen" &
-	watcher=$!
-	on_exit "kill $watcher 2>/dev/null"
-	for list in other one other one other one; do
-		assert_status 0 xc import "$STATE/$list" --replace
-		assert_output '\badded 60000\b'
-		assert_output '\bremoved 60000\b'
-	done
-	kill "$watcher"
-	wait "$watcher" || fail "a mixture of the two lists: $(cat "$STATE/seen")"
-	grep -Eq 'one [1-9][0-9]* other [1-9]' "$STATE/seen" || fail "it has not seen both lists: $(cat "$STATE/seen")"
-	note "$(cat "$STATE/seen")"
 }
 
 # --- export

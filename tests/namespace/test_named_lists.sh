@@ -10,11 +10,6 @@ refresh() {
 	assert_status 0 xc import "$STATE/$refresh_name" --list "$refresh_name" --replace "$@"
 }
 
-# unconfirmed COMMAND...: until time_is_over.
-unconfirmed() {
-	assert_status 0 timed "$@" --confirm 30m
-}
-
 # two_lists: list a has 1 to 4, list b has 3 to 6, and 4 and 7 are added by hand.
 two_lists() {
 	xc load vrx >/dev/null
@@ -118,48 +113,6 @@ test_del_and_add_beside_lists() {
 	assert_equal '1 2 4 6' "$(listed)" "rules"
 }
 
-# A timed ban on an address of a list does not shorten the list's rule, and it stays if the list drops the address.
-test_bans_beside_a_list() {
-	xc load vrx >/dev/null
-	write_list a 1 2
-	refresh a
-	assert_status 0 xc add 203.0.113.1 timeout 1s
-	assert_status 0 xc add 203.0.113.2 timeout 1h
-	assert_status 0 xc add 203.0.113.3 timeout 1s
-	assert_equal '1 2' "$(listed --list a)" "rules, for good"
-	sleep 1.5
-	assert_shows '^deleted rules: +1$' xc expire
-	assert_verdict drop 203.0.113.1
-	assert_shows '^removed: +1$' xc lists delete a
-	assert_shows '^src 203.0.113.2 timeout 59m' xc list
-	assert_equal 1 "$(wc -l <"$STATE/out")" "rules"
-	assert_shows '^vrx +1 +0 +0 +0$' xc check
-}
-
-# A list with timed rules, which each import renews, beside permanent rules.
-test_a_list_with_a_timeout() {
-	xc load vrx >/dev/null
-	write_list a 1 2
-	assert_status 0 xc add 203.0.113.1
-	refresh a --timeout 50s
-	assert_status 0 xc list
-	assert_output '^src 203.0.113.2 timeout [0-9]+s$'
-	assert_output '^src 203.0.113.1$'
-	refresh a --timeout 1h
-	assert_status 0 xc list
-	assert_output '^src 203.0.113.2 timeout (1h|59m)'
-	assert_output '^src 203.0.113.1$'
-	refresh a
-	assert_equal '1 2' "$(listed)" "rules"
-	refresh a --timeout 1s
-	sleep 2 # the filter ends it up to half a second later
-	assert_equal '1' "$(listed)" "rules"
-	{
-		echo 'drop r1 proto udp src 203.0.113.1 dst 10.99.0.2 sport 1 dport 2'
-		echo 'pass r2 proto udp src 203.0.113.2 dst 10.99.0.2 sport 1 dport 2'
-	} | traffic || fail "packets meet other rules"
-}
-
 # There is room for 63 lists. A dry run gives the same answer.
 test_one_list_too_many() {
 	write_list a 1
@@ -219,35 +172,6 @@ test_replace_of_all_spares_lists() {
 	refresh a
 	assert_status 0 xc flush --force
 	assert_shows '^a +0 ' xc lists
-}
-
-# snapshot: rules with their owners, and the lists.
-snapshot() {
-	xc list --json
-	xc lists --json
-}
-
-test_unconfirmed_owners_come_back() {
-	two_lists
-	assert_status 0 xc add 203.0.113.2 timeout 1d
-	snapshot >"$STATE/before"
-	write_list a 3 8 9
-	unconfirmed import "$STATE/a" --list a --replace
-	assert_equal '3 8 9' "$(listed --list a)" "rules of a"
-	time_is_over
-	snapshot | diff "$STATE/before" - || fail "not as before"
-	unconfirmed lists delete b
-	assert_status 1 xc list --list b
-	time_is_over
-	snapshot | diff "$STATE/before" - || fail "not as before"
-	write_list c 1 9
-	unconfirmed import "$STATE/c" --list c --replace
-	time_is_over
-	snapshot | diff "$STATE/before" - || fail "not as before"
-	refresh c --confirm 1m
-	assert_status 0 xc confirm
-	assert_equal '1 9' "$(listed --list c)" "rules of c"
-	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7 9'
 }
 
 test_wrong_usage() {
@@ -393,17 +317,6 @@ test_batches_of_lists() {
 	echo 'add 203.0.113.9 list a/b' >"$STATE/batch"
 	assert_status 2 xc batch "$STATE/batch"
 	assert_output "^error: .*:1: 'list a/b': a name has"
-}
-
-# The undo of an import that made a list: what was added to the list later stays, and the list was never imported.
-test_undo_beside_a_list_fed_rule_by_rule() {
-	xc load vrx >/dev/null
-	write_list a 1 2
-	unconfirmed import "$STATE/a" --list a --replace
-	assert_status 0 xc add 203.0.113.9 --list a
-	time_is_over
-	assert_equal 9 "$(listed --list a)" "rules"
-	assert_shows '^a +1 +-' xc lists
 }
 
 test_actions_of_a_list() {
