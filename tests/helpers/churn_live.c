@@ -2,8 +2,7 @@
 /*
  * Live traffic of flows that are in a running filter's table all the time, while a writer changes that
  * table without pause: it exchanges all other entries at the highest load, or bounces the entry of one
- * flow between its two buckets. Says how many packets passed; none may. With --wrong the writer moves
- * entries as it must not, by which a test shows that it can fail.
+ * flow between its two buckets. Says how many packets passed; none may.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,19 +28,18 @@
 #include "kernel/kernel.h"
 #include "bench/random.h"
 #include "rule/rule.h"
+#include "table/insert_delete.h"
 #include "table/publish_order.h"
 #include "filter/filter.h"
 
 #define SOURCE_OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_source.bpf.o"
 #define SLICE_PACKETS (1 << 16) /* between two looks at the counters */
 
-enum order { ORDER_RIGHT, ORDER_OVERWRITE_FIRST, ORDER_UNANNOUNCED };
-
 struct options {
 	const char *from, *to; /* NETNS:IFACE */
 	struct live_source source;
 	__u64 packets, seed;
-	bool is_bounced, ends_when_passed;
+	bool is_bounced;
 };
 
 struct churn {
@@ -63,33 +61,6 @@ struct churn {
 	bool is_stopping;
 };
 
-static enum order order; /* of the writer's steps */
-
-/* ---- the real engine, and one of the same source that moves in a wrong order ---- */
-
-static void move_wrong(struct table *table, struct bucket_layout layout, struct table_place from, struct table_place to)
-{
-	const __u32 fingerprint = table_load(table, layout, from);
-
-	if (order == ORDER_OVERWRITE_FIRST) {
-		table_store(table, layout, from, 0);
-		table_announce(table);
-	}
-	table_publish(table, layout, to, fingerprint, layout.has_records ? *table_record(table, layout, from) : 0);
-	if (order == ORDER_UNANNOUNCED)
-		table_store(table, layout, from, 0);
-	table->moves++;
-}
-
-#define table_move move_wrong
-#include "table/insert_delete.h"
-#undef table_move
-
-static int insert_wrong(struct table *table, const struct hash_value *key)
-{
-	return CORE_CALL(core_insert, table, key, 0);
-}
-
 /* -ENOENT where the key is not there, or has no other bucket to go to. */
 FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout, const struct hash_value *key)
 {
@@ -99,10 +70,7 @@ FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout, const s
 	if (pair.first == pair.second || !core_find_key(table, layout, &pair, key->tag, &from) ||
 	    !core_find_free(table, layout, from.bucket ^ pair.first ^ pair.second, &to))
 		return -ENOENT;
-	if (order == ORDER_RIGHT)
-		table_move(table, layout, from, to);
-	else
-		move_wrong(table, layout, from, to);
+	table_move(table, layout, from, to);
 	return 0;
 }
 
@@ -121,8 +89,7 @@ static void insert_other(struct churn *churn, size_t at)
 
 	do {
 		churn->other[at] = next_key(churn);
-		error = order == ORDER_RIGHT ? table_insert(&churn->table, &churn->other[at], 0) :
-					       insert_wrong(&churn->table, &churn->other[at]);
+		error = table_insert(&churn->table, &churn->other[at], 0);
 	} while (error);
 }
 
@@ -270,12 +237,12 @@ static struct tally count(struct churn *churn)
 }
 
 /* Sends until all packets are sent, or one has passed where that is what is waited for. */
-static struct tally send_packets(struct churn *churn, __u64 packets, bool ends_when_passed)
+static struct tally send_packets(struct churn *churn, __u64 packets)
 {
 	const struct tally before = count(churn);
 	struct tally since = {};
 
-	while (since.sent < packets && !(ends_when_passed && since.passed)) {
+	while (since.sent < packets) {
 		struct tally now;
 
 		send_slice(churn);
@@ -354,7 +321,7 @@ static struct tally send_under_churn(struct churn *churn)
 
 	if (pthread_create(&writer, NULL, write_on, churn))
 		live_die("pthread_create", EAGAIN);
-	tally = send_packets(churn, churn->options.packets, churn->options.ends_when_passed);
+	tally = send_packets(churn, churn->options.packets);
 	__atomic_store_n(&churn->is_stopping, true, __ATOMIC_RELAXED);
 	pthread_join(writer, NULL);
 	return tally;
@@ -395,7 +362,7 @@ static int run(struct churn *churn)
 	if (sched_getaffinity(0, sizeof(churn->usable), &churn->usable))
 		live_die("sched_getaffinity", errno);
 	run_on(&churn->usable, 1);
-	tally = send_packets(churn, SLICE_PACKETS, false);
+	tally = send_packets(churn, SLICE_PACKETS);
 	if (tally.passed || !is_whole(&tally)) {
 		fprintf(stderr,
 			"churn_live: of %llu packets %llu dropped, %llu passed, %llu arrived, "
@@ -414,18 +381,9 @@ static int run(struct churn *churn)
 	kernel_filters_free(churn->filters, churn->filters_count);
 	if (churn->lost)
 		live_die("entries were lost", ENOENT);
-	if (tally.passed && churn->options.ends_when_passed)
-		return 1; /* a busy machine may lose other packets before they meet the filter */
 	if (!is_whole(&tally))
 		live_die("packets went elsewhere", EIO);
 	return tally.passed ? 1 : 0;
-}
-
-static enum order order_named(const char *name)
-{
-	if (!name)
-		return ORDER_RIGHT;
-	return strcmp(name, "unannounced") ? ORDER_OVERWRITE_FIRST : ORDER_UNANNOUNCED;
 }
 
 int main(int argc, char **argv)
@@ -438,8 +396,6 @@ int main(int argc, char **argv)
 		{ .name = "packets", .has_arg = required_argument, .val = 'p' },
 		{ .name = "seed", .has_arg = required_argument, .val = 's' },
 		{ .name = "bounce", .val = 'b' },
-		{ .name = "wrong", .has_arg = required_argument, .val = 'w' },
-		{ .name = "until-passed", .val = 'u' },
 		{ 0 },
 	};
 	const char *value[UINT8_MAX + 1] = { ['n'] = "1", ['p'] = "1", ['s'] = "1" };
@@ -452,8 +408,7 @@ int main(int argc, char **argv)
 	if (option == '?' || optind != argc || !value['f'] || !value['t'] || !value['a'] ||
 	    inet_pton(AF_INET, value['a'], &first) != 1) {
 		fputs("usage: churn_live --from NETNS:IFACE --to NETNS:IFACE --first SOURCE [--flows N] "
-		      "[--packets N] [--seed N] [--bounce] [--wrong overwrite-first|unannounced] "
-		      "[--until-passed]\n",
+		      "[--packets N] [--seed N] [--bounce]\n",
 		      stderr);
 		return 2;
 	}
@@ -464,8 +419,6 @@ int main(int argc, char **argv)
 		.packets = strtoull(value['p'], NULL, 10),
 		.seed = strtoull(value['s'], NULL, 0),
 		.is_bounced = value['b'],
-		.ends_when_passed = value['u'],
 	};
-	order = order_named(value['w']);
 	return run(&churn);
 }
