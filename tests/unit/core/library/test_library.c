@@ -8,8 +8,6 @@
 
 #include "kernel/interfaces.h"
 
-#define COUNTS 14
-
 /* ---- opening ---- */
 
 static void refuses_to_open(const struct fixture *f, const char *name, unsigned int flags, int expected)
@@ -467,27 +465,6 @@ LOADED_TEST(test_load_and_unload)
 	assert_int_equal(info.interfaces + info.slots + info.used_slots, 0);
 	xdp_cuckoo_close(filter);
 	xdp_cuckoo_close(other);
-}
-
-LOADED_TEST(test_counts)
-{
-	struct xdp_cuckoo_count counts[COUNTS + 1] = {};
-	struct xdp_cuckoo_filter *filter;
-	size_t count = 99;
-
-	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
-	is_told(filter, xdp_cuckoo_counts(filter, counts, COUNTS, &count), -ENODEV);
-	assert_int_equal(count, 0);
-	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
-	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &count), 0);
-	assert_int_equal(count, COUNTS);
-	assert_string_equal(counts[0].outcome, "no-rule");
-	assert_null(counts[1].outcome);
-	is_told(filter, xdp_cuckoo_counts(filter, counts, COUNTS + 1, &count), 0);
-	assert_string_equal(counts[COUNTS - 1].outcome, "all");
-	assert_null(counts[COUNTS].outcome);
-	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
-	xdp_cuckoo_close(filter);
 }
 
 LIBRARY_TEST(test_monitor_only)

@@ -323,7 +323,7 @@ TEST(test_what_runs)
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
 	struct xdp_cuckoo_info info;
 	struct xdp_cuckoo_matched matched;
-	struct xdp_cuckoo_count count;
+	struct xdp_cuckoo_count counts[OUTCOMES + 2] = {};
 	char here[] = "/tmp/library.XXXXXX";
 	size_t exist = 9;
 	int before;
@@ -331,7 +331,7 @@ TEST(test_what_runs)
 	memset(&info, 0xff, sizeof(info));
 	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_true(!info.interfaces && !info.slots && !info.used_slots && !info.rules && !info.is_panic);
-	is_told(filter, xdp_cuckoo_counts(filter, &count, 1, &exist), -ENODEV);
+	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &exist), -ENODEV);
 	assert_int_equal(exist, 0);
 	is_told(filter, xdp_cuckoo_add(filter, &rule), 0);
 	is_told(filter, xdp_cuckoo_rule_counts(filter, &rule, &matched), -ENODEV);
@@ -342,12 +342,16 @@ TEST(test_what_runs)
 	path.config->run |= ABI_RUN_PANIC;
 	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_true(info.interfaces == 2 && info.used_slots == 1 && info.slots > 1 && info.is_panic);
+	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &exist), 0);
+	assert_true(exist == OUTCOMES + 1 && !strcmp(counts[0].outcome, "no-rule") && !counts[1].outcome);
+	is_told(filter, xdp_cuckoo_counts(filter, counts, COUNT(counts), &exist), 0);
+	assert_true(!strcmp(counts[OUTCOMES].outcome, "all") && !counts[OUTCOMES + 1].outcome);
 	is_told(filter, xdp_cuckoo_each_counted(filter, XDP_CUCKOO_BY_HAND, see_count, NULL), 0);
 	assert_int_equal(counted, 1);
 	strcpy(path.config->name, "other");
 	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_true(!info.interfaces && !info.slots && !info.is_panic);
-	is_told(filter, xdp_cuckoo_counts(filter, &count, 1, &exist), -ENODEV);
+	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &exist), -ENODEV);
 	/* The filter of another loader is not set up yet. */
 	path.config->magic = 0;
 	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
