@@ -74,7 +74,7 @@ $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-
 $(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,store_lists store_get store_each \
 	store_info store_settings store_shapes store_list_delete query_decide rule_set_add guard_open change_check_guard timerfd_create \
 	timerfd_settime asprintf __asprintf_chk kernel_find_filters \
-	session_open_store tally_add)
+	kernel_catch_messages kernel_catch_no_messages session_open session_open_store change_make_equal tally_add)
 $(BUILD)/tests/unit/core/counters/test_hottest_keys: private LDFLAGS += -Wl,--wrap=calloc
 $(BUILD)/tests/unit/core/counters/test_tally: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,calloc free array_grow kernel_cpus \
 	kernel_row_counters kernel_find_filters kernel_filters_free filter_open_tables filter_tables_close store_shapes store_each)

@@ -240,6 +240,8 @@ LIBRARY_TEST(test_rates)
 	assert_int_equal(xdp_cuckoo_format(&found, text, sizeof(text)), 0);
 	assert_string_equal(text, "src 192.0.2.1 rate ?");
 	assert_int_equal(xdp_cuckoo_set_rate(filter, 7), 0);
+	is_told(filter, add_text(filter, "192.0.2.9"), 0);
+	is_told(filter, del_text(filter, "192.0.2.9"), 0);
 	is_told(filter, xdp_cuckoo_each(filter, check_rate, filter), 0);
 	is_told(filter, xdp_cuckoo_list_replace(filter, "a", NULL, &rule, 1, NULL), 0);
 	is_told(filter, xdp_cuckoo_del(filter, &rule), 0);

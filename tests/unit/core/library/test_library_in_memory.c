@@ -96,6 +96,37 @@ static struct {
 	const struct abi_sample *sample;
 } host;
 
+static bool is_silent; /* libbpf is */
+static bool waits;     /* the last session that was opened */
+
+void __wrap_kernel_catch_messages(void);
+void __wrap_kernel_catch_messages(void)
+{
+	is_silent = true;
+}
+
+void __wrap_kernel_catch_no_messages(void);
+void __wrap_kernel_catch_no_messages(void)
+{
+	is_silent = false;
+}
+
+int __real_session_open(struct session *session, const char *state, const char *name, struct reason *why);
+int __wrap_session_open(struct session *session, const char *state, const char *name, struct reason *why);
+int __wrap_session_open(struct session *session, const char *state, const char *name, struct reason *why)
+{
+	waits = true;
+	return __real_session_open(session, state, name, why);
+}
+
+int __real_change_make_equal(struct session *session, struct change_equal *equal, struct reason *why);
+int __wrap_change_make_equal(struct session *session, struct change_equal *equal, struct reason *why);
+int __wrap_change_make_equal(struct session *session, struct change_equal *equal, struct reason *why)
+{
+	assert_true(equal->is_at_once);
+	return __real_change_make_equal(session, equal, why);
+}
+
 int __real_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
 			       struct reason *why);
 int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters, size_t *count,
@@ -104,6 +135,7 @@ int __wrap_kernel_find_filters(struct kernel_wish wish, struct kernel_filter **f
 			       struct reason *why)
 {
 	host.wish = wish;
+	assert_true(is_silent);
 	if (fails())
 		return reason_set(why, -EIO, "the test refuses");
 	return __real_kernel_find_filters(wish, filters, count, why);
@@ -233,7 +265,9 @@ static struct xdp_cuckoo_filter *opened(unsigned int flags)
 {
 	struct xdp_cuckoo_filter *filter;
 
+	waits = is_silent = false;
 	assert_int_equal(xdp_cuckoo_open(NAME, state_dir, flags | XDP_CUCKOO_NO_WAIT, &filter), 0);
+	assert_true(!waits && !is_silent);
 	return filter;
 }
 
@@ -242,6 +276,7 @@ static struct xdp_cuckoo_filter *start(unsigned int interfaces)
 {
 	memset(&host, 0, sizeof(host));
 	memset(&failure, 0, sizeof(failure));
+	is_silent = true;
 	load(true, true, 0, 1, interfaces);
 	return opened(XDP_CUCKOO_CHANGE);
 }
@@ -612,10 +647,11 @@ enum call {
 static int open_again(struct xdp_cuckoo_filter *filter)
 {
 	struct xdp_cuckoo_filter *again;
-	int error = xdp_cuckoo_open(NAME, state_dir, filter->flags, &again);
+	int error = xdp_cuckoo_open(NAME, state_dir, filter->flags & ~XDP_CUCKOO_NO_WAIT, &again);
 
 	is_told(again, error, error);
 	filter->reason = again->reason;
+	assert_true(error || waits);
 	xdp_cuckoo_close(again);
 	return error;
 }
@@ -695,6 +731,7 @@ static void fail_each(struct xdp_cuckoo_filter *filter, enum call call, unsigned
 		if (failure.has_failed && !error)
 			fail_msg("call %u: failure %u is not told", call, failures);
 		is_told(filter, error, error);
+		assert_false(is_silent);
 	} while (failure.has_failed);
 	failure.until = 0;
 	/* A failure after the rules are durable leaves them. */

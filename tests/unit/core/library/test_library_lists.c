@@ -99,6 +99,7 @@ LIBRARY_TEST(test_lists_that_are_refused)
 		is_told(filter, xdp_cuckoo_list_del(filter, names[i], &rule), -EINVAL);
 		is_told(filter, xdp_cuckoo_list_replace(filter, names[i], NULL, &rule, 1, NULL), -EINVAL);
 		is_told(filter, xdp_cuckoo_list_delete(filter, names[i]), -EINVAL);
+		assert_non_null(strstr(xdp_cuckoo_error(filter), "1 to 31 letters"));
 		if (names[i])
 			is_told(filter, xdp_cuckoo_list_each(filter, names[i], count_one, &count), -EINVAL);
 	}
