@@ -142,13 +142,19 @@ class State:
 
     def meet(self, other):
         """Keeps what is so in both. Returns whether that is less than before."""
-        before = self.places
-        self.places = {}
-        for place, (loads, what) in before.items():
-            if place in other.places:
-                theirs = other.places[place]
-                self.places[place] = loads & theirs[0], what if what == theirs[1] else None
-        return self.places != before
+        lost, less = [], {}
+        for place, value in self.places.items():
+            theirs = other.places.get(place)
+            if theirs is None:
+                lost.append(place)
+            elif theirs is not value:
+                kept = value[0] & theirs[0], value[1] if value[1] == theirs[1] else None
+                if kept != value:
+                    less[place] = kept
+        for place in lost:
+            del self.places[place]
+        self.places.update(less)
+        return bool(lost or less)
 
     def forget(self, loads):
         self.places = {place: (of - loads, what) for place, (of, what) in self.places.items()}
