@@ -238,6 +238,13 @@ test_a_frozen_disk() {
 	serve
 	fsfreeze -f "$STATE/store"
 	on_exit "fsfreeze -u $STATE/store 2>/dev/null || :"
+	# A signal ends the wait for the disk, too.
+	ask GET /metrics &
+	wait_for "a process that reads the store" sh -c "[ \$(ps --ppid $EXPORTER -o pid= | wc -l) -eq 2 ]"
+	end_by TERM
+	! grep 'was not read' "$STATE/exporter.err" || fail "it has waited for the disk"
+	wait "$!" || :
+	serve
 	assert_answer 200 GET /metrics
 	assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
 	end_by TERM

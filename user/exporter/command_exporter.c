@@ -36,7 +36,6 @@ static enum command_status run_exporter(const struct invocation *invocation)
 	struct exporter exporter = { .state = invocation->state, .where = where, .note = command_note };
 	const struct rlimit no_core = {};
 	struct reason reason;
-	int error;
 
 	if (http_address_parse(where, &exporter.address))
 		return command_fail(STATUS_USAGE,
@@ -46,8 +45,7 @@ static enum command_status run_exporter(const struct invocation *invocation)
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (!http_address_is_loopback(&exporter.address))
 		output_note("other hosts can read the counters at %s too, unless a firewall stops them", where);
-	error = exporter_run(&exporter, &reason);
-	return error ? command_fail(command_status_of(error), "%s", reason.text) : STATUS_DONE;
+	return command_fail(command_status_of(exporter_run(&exporter, &reason)), "%s", reason.text);
 }
 
 const struct command command_exporter = {

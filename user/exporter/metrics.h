@@ -99,7 +99,7 @@ struct exporter {
 	void (*note)(const char *text);
 };
 
-/* 0: a signal; -errno. */
+/* SIGINT and SIGTERM end this process with 0, whatever it waits for. -errno. */
 int exporter_run(const struct exporter *exporter, struct reason *reason);
 
 #endif

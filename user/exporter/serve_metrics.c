@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/unprivileged.h"
-#include "io/signals.h"
 
 #define FRESH_MS 1000          /* a reading that is not older also answers the next scrape */
 #define HANGS_MS 5000          /* the web process must take an answer within this time */
@@ -109,34 +109,40 @@ static void run_web(const void *context, int fd)
 
 struct serving {
 	const struct exporter *exporter;
-	struct signals signals;
 	struct unprivileged web;
 	__s64 listens_ms;   /* until then it does not listen to the web process */
 	struct reason said; /* the last failure to read filters or stores; "": none */
 };
 
-/* Waits for a word of the web process, unless fd is -1. 1: it is there; 0: not in this time; -EINTR: a signal. */
-static int await(const struct serving *serving, int fd, __s64 wait_ms)
-{
-	struct pollfd files[] = { { .fd = serving->signals.fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+/* This process. Its children ignore its signals, and end when it has ended. */
+static pid_t reader;
 
-	if (poll(files, 2, wait_ms) < 0 || files[0].revents)
-		return -EINTR;
-	return files[1].revents != 0;
+/* At once, whatever it waits for: nothing that it does is left half done. */
+static void end(int signal_number)
+{
+	(void)signal_number;
+	if (getpid() == reader)
+		_exit(0);
+}
+
+/* Waits for a word of the web process. */
+static bool await(const struct serving *serving, __s64 wait_ms)
+{
+	struct pollfd file = { .fd = serving->web.fd, .events = POLLIN };
+
+	return poll(&file, 1, wait_ms) > 0;
 }
 
 static int start_web(struct serving *serving, struct reason *reason)
 {
 	const struct exporter *exporter = serving->exporter;
-	struct web_start start = { .serve_error = -ECONNRESET };
+	struct web_start start;
 	int error = unprivileged_start(&serving->web, run_web, exporter, WEB_MEMORY, reason);
 
 	if (error)
 		return error;
-	error = await(serving, serving->web.fd, HANGS_MS);
-	if (error < 0)
-		return error;
-	if (recv(serving->web.fd, &start, sizeof(start), MSG_DONTWAIT) != sizeof(start))
+	if (!await(serving, HANGS_MS) ||
+	    recv(serving->web.fd, &start, sizeof(start), MSG_DONTWAIT) != sizeof(start))
 		start = (struct web_start){ .serve_error = -ETIMEDOUT };
 	error = start.listen_error;
 	if (error)
@@ -179,20 +185,18 @@ static unsigned int make_text(struct serving *serving, char **text, size_t *byte
 
 /*
  * Waits for a word of the web process, and answers a question. The web process may be hostile: however often it asks, this
- * process reads the filters once a second. 0; -EINTR: a signal; other -errno: the web process is of no use any more.
+ * process reads the filters once a second. 0; -errno: the web process is of no use any more.
  */
 static int answer(struct serving *serving)
 {
-	__s64 rest_ms = serving->listens_ms - clock_ms(CLOCK_MONOTONIC);
 	struct web_answer head = {};
 	char word, *text;
 	size_t bytes;
-	int error = rest_ms > 0 ? await(serving, -1, rest_ms) : 0;
+	int error;
 
-	if (!error)
-		error = await(serving, serving->web.fd, SILENT_MS);
-	if (error <= 0)
-		return error ? error : -ETIMEDOUT;
+	clock_pause(serving->listens_ms - clock_ms(CLOCK_MONOTONIC));
+	if (!await(serving, SILENT_MS))
+		return -ETIMEDOUT;
 	if (recv(serving->web.fd, &word, 1, MSG_DONTWAIT) != 1)
 		return -ECONNRESET;
 	if (word == WEB_IS_ALIVE) {
@@ -214,28 +218,26 @@ int exporter_run(const struct exporter *exporter, struct reason *reason)
 {
 	struct serving serving = { .exporter = exporter, .web.fd = -1 };
 	struct reason text;
-	int error = signals_take(&serving.signals);
+	int error;
 
-	if (error)
-		reason_set(reason, error, "cannot take signals");
-	else
-		error = start_web(&serving, reason);
+	reader = getpid();
+	signal(SIGINT, end);
+	signal(SIGTERM, end);
+	error = start_web(&serving, reason);
 	if (!error) {
 		reason_set(&text, 0, "serving http://%s/metrics", exporter->where);
 		exporter->note(text.text);
 	}
 	while (!error) {
 		error = answer(&serving);
-		if (!error || error == -EINTR)
+		if (!error)
 			continue;
 		unprivileged_stop(&serving.web);
 		exporter->note(error == -ETIMEDOUT ? "the process that serves HTTP hangs; starts another one" :
 						     "the process that serves HTTP has ended; starts another one");
-		error = await(&serving, -1, FRESH_MS);
-		if (!error)
-			error = start_web(&serving, reason);
+		clock_pause(FRESH_MS);
+		error = start_web(&serving, reason);
 	}
 	unprivileged_stop(&serving.web);
-	signals_give_back(&serving.signals);
-	return error == -EINTR ? 0 : error;
+	return error;
 }
