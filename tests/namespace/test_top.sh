@@ -183,40 +183,6 @@ test_rules() {
 	END
 }
 
-# The hottest network is looked into without being named. An address has no sources; it can be chosen all the same.
-test_sources_of_a_network() {
-	second_pair
-	xc load vrx vrx2 >/dev/null
-	xc add 192.0.2.0/24 >/dev/null
-	xc add 203.0.113.9 >/dev/null
-	send_endlessly 0 vtx2 vrx2
-	terminal 80x30 top <<-'END'
-	wait ^ +[1-9][0-9.]*[kM]?  src 192.0.2.0/24$
-	key a
-	wait ^packets/s  share   sources of src 192.0.2.0/24, from samples$
-	wait ^ +[1-9][0-9.]*[kM]?  100.0 %  192.0.2.1$
-	key a
-	wait ^packets/s  rule
-	key q
-	end 0
-	END
-}
-
-# Only one process reads the samples of a filter. top says so, and goes on.
-test_sources_while_monitor_runs() {
-	under_traffic
-	xc add 192.0.2.0/25 >/dev/null
-	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" monitor --every 1000 >/dev/null 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
-	terminal 80x30 top <<-'END'
-	wait ^ +[1-9].*  src 192.0.2
-	key a
-	wait ^a monitor or another top reads the samples$
-	key q
-	end 0
-	END
-}
-
 # The axis says how much time the chart covers: a column is an interval.
 test_time_axis() {
 	under_traffic

@@ -15,7 +15,6 @@
 #define INTERVAL_MS_DEFAULT 1000
 #define FIRST_MS_MAX 1000 /* the first figures come after this time at most, whatever the interval */
 #define WAIT_MS_MAX 200
-#define SAMPLES_RATE 1000    /* per second on each CPU: enough to rank sources */
 #define WAIT_MS_SEARCHING 10 /* between two steps through the counters; a step takes less */
 
 struct top {
@@ -33,9 +32,6 @@ struct top {
 	bool is_ranking; /* a pass through the counters is under way */
 	struct top_names names;
 	struct top_model model;
-	struct listener listener; /* while the sources of a network are wanted */
-	bool is_listening, was_refused;
-	double renew_second;
 };
 
 /* The signal that ends top; 0: no signal came. */
@@ -136,7 +132,6 @@ static int next_interval(struct top *top, struct reason *reason)
 		if (age_s > state->age_s)
 			state->age_s = age_s;
 	}
-	top_sources_age(&top->model.sources);
 	if (top->difference.filters)
 		top_model_add(&top->model, &top->difference, &top->now);
 	if (!top->ranked)
@@ -153,62 +148,6 @@ static void rank_further(struct top *top)
 		return;
 	top->is_ranking = false;
 	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count, second);
-}
-
-/* ---- sources ---- */
-
-static int count_source(const struct abi_sample *sample, void *context)
-{
-	const struct sample_view view = sample_view(sample, NULL);
-
-	if (view.has_flow)
-		top_sources_add(context, &view.flow);
-	return 0;
-}
-
-static void stop_listening(struct top *top)
-{
-	if (top->is_listening)
-		listener_close(&top->listener);
-	top->is_listening = top->was_refused = false;
-	top->model.sources_note[0] = '\0';
-}
-
-/* After a failure it tries no more until the operator asks again, since each try may wait for a lease. */
-static void read_sources(struct top *top)
-{
-	struct top_model *model = &top->model;
-	const double second = clock_seconds();
-	struct reason reason = {};
-	struct rule network;
-	int error = 0;
-
-	if (!model->wants_sources) {
-		stop_listening(top);
-		return;
-	}
-	if (top_model_network(model, &network))
-		top_sources_choose(&model->sources, &network);
-	if (top->was_refused)
-		return;
-	if (!top->is_listening) {
-		error = listener_open(&top->listener, top->invocation->name, 1, SAMPLES_RATE, &reason);
-		top->is_listening = !error;
-		top->renew_second = second;
-	} else if (second - top->renew_second >= LISTENER_RENEW_MS / 1000.) {
-		error = listener_renew(&top->listener, &reason);
-		top->renew_second = second;
-	}
-	if (!error)
-		error = listener_read(&top->listener, count_source, &model->sources);
-	if (!error)
-		return;
-	stop_listening(top);
-	top->was_refused = true;
-	snprintf(model->sources_note, sizeof(model->sources_note), "%.100s",
-		 error == -EBUSY ? "a monitor or another top reads the samples" :
-		 *reason.text    ? reason.text :
-				   "none here");
 }
 
 /* ---- on the terminal ---- */
@@ -238,7 +177,6 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 			return error;
 		rank_further(top);
 		if (!top->model.is_paused) {
-			read_sources(top);
 			top_names_collect(&top->names, clock_seconds());
 			note_ranking(top);
 		}
@@ -313,7 +251,6 @@ static enum command_status run_top(const struct invocation *invocation)
 	if (error)
 		return command_fail(command_status_of(error), "the state directory's name is too long");
 	error = watch(&top, &reason);
-	stop_listening(&top);
 	top_names_close(&top.names);
 	hits_close(&top.hits);
 	filter_tables_close(&top.tables);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* `top`: rates of the running filters, their hottest rules and the sources of these, on the terminal. */
+/* `top`: rates of the running filters and their hottest rules, on the terminal. */
 #ifndef XDP_CUCKOO_TOP_H
 #define XDP_CUCKOO_TOP_H
 
-#include <arpa/inet.h>
 #include <jansson.h>
 #include <sys/types.h>
 
@@ -53,45 +52,6 @@ const struct top_name *top_names_find(const struct top_names *names, __u64 tag);
 /* Ends a search and forgets all names. `names` starts zeroed. */
 void top_names_close(struct top_names *names);
 
-/* ---- sources ---- */
-
-/*
- * The sources that send most into one network rule, from samples of dropped packets. Memory is bounded however many
- * sources there are: Space-Saving (Metwally, Agrawal, El Abbadi, 2005) counts a new source in the place of the rarest.
- */
-
-#define TOP_SOURCES 256
-
-struct top_source {
-	__u8 family;
-	union flow_addr address;
-	double samples; /* may count those of rarer sources too, at most 1 / TOP_SOURCES of all */
-};
-
-struct top_sources {
-	struct rule network; /* the rule; its source is not one address */
-	bool has_network;
-	struct top_source source[TOP_SOURCES]; /* after top_sources_age(): most samples first */
-	size_t count;
-	double samples; /* of all sources */
-};
-
-/* Whether a rule has many sources: its source is a prefix, or it names none. */
-bool top_sources_many(const struct rule *rule);
-
-/* The network to look at. Forgets the sources of another one. */
-void top_sources_choose(struct top_sources *sources, const struct rule *network);
-
-/* Counts the source of a dropped packet if the network covers its flow. */
-void top_sources_add(struct top_sources *sources, const struct rule *flow);
-
-/* At the end of an interval: sorts, and lets what was seen long ago count less. */
-void top_sources_age(struct top_sources *sources);
-
-/* The text of source i, and its share of the samples, 0 to 1. */
-const char *top_sources_text(const struct top_sources *sources, size_t i, char text[INET6_ADDRSTRLEN]);
-double top_sources_share(const struct top_sources *sources, size_t i);
-
 /* ---- model: rates of an interval, their history, lines and their order, and their text ---- */
 
 #define TOP_HISTORY 256 /* intervals */
@@ -116,7 +76,6 @@ struct top_line {
 struct top_rule {
 	double pps;
 	const struct top_name *name; /* NULL: not known yet */
-	__u64 tag;                   /* of its key */
 };
 
 /* The filters as they are now. */
@@ -144,11 +103,7 @@ struct top_model {
 	size_t lines;
 	struct top_rule rule[HITS_BEST];
 	size_t rules;
-	char rules_note[TOP_NOTE_BYTES];   /* why rules are missing; "": none is */
-	__u64 selected;                    /* the tag of the rule that the operator chose; 0: none */
-	bool wants_sources;                /* show the sources inside a network */
-	char sources_note[TOP_NOTE_BYTES]; /* why there are no sources; "": there are */
-	struct top_sources sources;
+	char rules_note[TOP_NOTE_BYTES]; /* why rules are missing; "": none is */
 	double passed[TOP_HISTORY];  /* packets per second; interval n is at n % TOP_HISTORY */
 	double dropped[TOP_HISTORY]; /* with those that would be dropped */
 	__u64 intervals;             /* so far */
@@ -170,16 +125,10 @@ void top_model_list(struct top_model *model, const struct tally *difference, con
 /* Takes the ranking of keys and the names of their rules, and lists the drop rules. */
 void top_model_rank(struct top_model *model, const struct hits *hits, const struct top_names *names);
 
-/*
- * The rule whose sources are shown, and its text parsed: the one that the operator chose, or the hottest one that has
- * many sources. NULL: there is none.
- */
-const struct top_rule *top_model_network(const struct top_model *model, struct rule *network);
-
 /* "1m20s ago", for the left end of a chart of so many intervals. Returns `text`. */
 const char *top_model_ago(const struct top_model *model, int intervals, char text[TOP_TEXT_BYTES]);
 
-/* Handles a key that changes the view: s, p, space, i, c, a, j, k, ?, h. False: another key. */
+/* Handles a key that changes the view: s, p, space, i, c, ?, h. False: another key. */
 bool top_model_key(struct top_model *model, int key);
 
 /* The entry of history[] `ago` intervals before the last; 0 before the first. */

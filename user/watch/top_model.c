@@ -138,7 +138,7 @@ void top_model_rank(struct top_model *model, const struct hits *hits, const stru
 		if (name && name->action == RULE_PASS)
 			continue;
 		unknown += !name;
-		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name, hits->ranked[i].tag };
+		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name };
 	}
 	model->rules_note[0] = '\0';
 	if (unknown)
@@ -148,53 +148,9 @@ void top_model_rank(struct top_model *model, const struct hits *hits, const stru
 		snprintf(model->rules_note, sizeof(model->rules_note), "being counted for the first time");
 }
 
-const struct top_rule *top_model_network(const struct top_model *model, struct rule *network)
-{
-	const struct top_rule *first = NULL;
-	struct reason ignored;
-	struct rule rule;
-
-	for (size_t i = 0; i < model->rules; i++) {
-		const struct top_rule *at = &model->rule[i];
-		const bool is_chosen = at->tag == model->selected;
-
-		if ((first && !is_chosen) || !at->name || rule_parse(at->name->rule, &rule, &ignored))
-			continue;
-		if (!is_chosen && !top_sources_many(&rule))
-			continue;
-		first = at;
-		*network = rule;
-		if (is_chosen)
-			break;
-	}
-	return first;
-}
-
 bool top_model_key(struct top_model *model, int key)
 {
-	size_t at = 0;
-
 	switch (key) {
-	case 'a':
-		model->wants_sources = !model->wants_sources;
-		model->selected = 0;
-		return true;
-	case 'j':
-	case 'k':
-		/* The rule below or above the chosen one; without one, the first. */
-		while (at < model->rules && model->rule[at].tag != model->selected)
-			at++;
-		if (at == model->rules)
-			at = 0;
-		else if (key == 'j' && at + 1 < model->rules)
-			at++;
-		else if (key == 'k' && at > 0)
-			at--;
-		if (model->rules) {
-			model->selected = model->rule[at].tag;
-			model->wants_sources = true;
-		}
-		return true;
 	case 's':
 		model->sort = (model->sort + 1) % TOP_SORTS;
 		sort_lines(model);
@@ -221,78 +177,4 @@ double top_model_past(const struct top_model *model, const double history[TOP_HI
 	if (ago >= model->intervals || ago >= TOP_HISTORY)
 		return 0;
 	return history[(model->intervals - 1 - ago) % TOP_HISTORY];
-}
-
-/* ---- sources ---- */
-
-#define KEPT 0.9           /* the weight of a sample from one interval to the next */
-#define SAMPLES_LEAST 0.05 /* a source below is forgotten */
-
-bool top_sources_many(const struct rule *rule)
-{
-	return rule->family == FLOW_NO_FAMILY || rule->src_len < rule_address_bits(rule->family);
-}
-
-void top_sources_choose(struct top_sources *sources, const struct rule *network)
-{
-	char now[RULE_TEXT_BYTES], before[RULE_TEXT_BYTES];
-
-	if (sources->has_network && !strcmp(rule_format(network, now), rule_format(&sources->network, before)))
-		return;
-	*sources = (struct top_sources){ .network = *network, .has_network = true };
-}
-
-void top_sources_add(struct top_sources *sources, const struct rule *flow)
-{
-	struct top_source *rarest = sources->source, *end = sources->source + sources->count;
-
-	if (!sources->has_network || !rule_covers(&sources->network, flow))
-		return;
-	sources->samples++;
-	for (struct top_source *source = sources->source; source < end; source++) {
-		if (source->family == flow->family && !memcmp(&source->address, &flow->src, sizeof(flow->src))) {
-			source->samples++;
-			return;
-		}
-		if (source->samples < rarest->samples)
-			rarest = source;
-	}
-	if (sources->count < TOP_SOURCES) {
-		sources->source[sources->count++] = (struct top_source){ flow->family, flow->src, 1 };
-		return;
-	}
-	rarest->family = flow->family;
-	rarest->address = flow->src;
-	rarest->samples++;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct top_source *x = a, *y = b;
-
-	return x->samples == y->samples ? memcmp(&x->address, &y->address, sizeof(x->address)) :
-					  (x->samples < y->samples) - (x->samples > y->samples);
-}
-
-void top_sources_age(struct top_sources *sources)
-{
-	qsort(sources->source, sources->count, sizeof(sources->source[0]), compare);
-	for (size_t i = 0; i < sources->count; i++)
-		sources->source[i].samples *= KEPT;
-	sources->samples *= KEPT;
-	while (sources->count && sources->source[sources->count - 1].samples < SAMPLES_LEAST)
-		sources->samples -= sources->source[--sources->count].samples;
-}
-
-const char *top_sources_text(const struct top_sources *sources, size_t i, char text[INET6_ADDRSTRLEN])
-{
-	const struct top_source *source = &sources->source[i];
-
-	inet_ntop(source->family == FLOW_IPV4 ? AF_INET : AF_INET6, &source->address, text, INET6_ADDRSTRLEN);
-	return text;
-}
-
-double top_sources_share(const struct top_sources *sources, size_t i)
-{
-	return sources->samples > 0 ? sources->source[i].samples / sources->samples : 0;
 }

@@ -23,7 +23,6 @@
 #define NAME_COLUMNS 20
 #define FIGURE_COLUMNS 10
 #define RULE_INDENT 11
-#define SOURCES_SHOWN 6
 #define PUT_BYTES (RULE_TEXT_BYTES + MB_LEN_MAX)
 
 enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
@@ -78,8 +77,6 @@ int top_screen_key(int wait_ms)
 	key = wgetch(window);
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
-	if (key == KEY_DOWN || key == KEY_UP)
-		return key == KEY_DOWN ? 'j' : 'k';
 	/* The input is readable but has no key: this is its end. */
 	if (key == ERR && input.revents & POLLIN)
 		return TOP_SCREEN_GONE;
@@ -187,37 +184,12 @@ static int draw_lines(const struct top_model *model, int row, int rows)
 	return row;
 }
 
-/* `rule`: the network; NULL: there is none. */
-static void draw_sources(const struct top_model *model, const struct top_rule *rule, int row, int rows)
-{
-	char text[TOP_TEXT_BYTES], address[INET6_ADDRSTRLEN], figure[TOP_NUMBER_BYTES];
-	const struct top_sources *sources = &model->sources;
-
-	if (rows < 2)
-		return;
-	snprintf(text, sizeof(text), "packets/s  share   sources of %.64s, from samples",
-		 rule ? rule->name->rule : "no network");
-	put(row++, 0, A_BOLD | A_UNDERLINE, text);
-	if (*model->sources_note) {
-		put(row, 0, A_NORMAL, model->sources_note);
-		return;
-	}
-	for (size_t i = 0; rule && i < sources->count && (int)i < rows - 1; i++, row++) {
-		const double share = top_sources_share(sources, i);
-
-		snprintf(text, sizeof(text), "%9s  %4.1f %%  %s", top_number(share * rule->pps, figure), 100 * share,
-			 top_sources_text(sources, i, address));
-		put(row, 0, A_NORMAL, text);
-	}
-}
-
 static void draw_all(const struct top_model *model)
 {
 	const bool has_two = COLS >= COLUMNS_FOR_TWO;
 	const int columns = has_two ? COLS / 2 - 1 : COLS;
 	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
 	int row = TOP_HEADINGS, rows, lines;
-	struct rule network;
 
 	for (int i = 0; i < TOP_HEADINGS; i++) {
 		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
@@ -240,8 +212,6 @@ static void draw_all(const struct top_model *model)
 	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
 	row = draw_lines(model, row, lines);
 	rows = LINES - row - 1;
-	lines = !model->wants_sources ? 0 : rows / 2 < SOURCES_SHOWN + 1 ? rows / 2 : SOURCES_SHOWN + 1;
-	rows -= lines;
 	if (rows >= 2) {
 		snprintf(text, sizeof(text), "packets/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
 		put(row++, 0, A_BOLD | A_UNDERLINE, text);
@@ -251,11 +221,10 @@ static void draw_all(const struct top_model *model)
 
 		snprintf(text, sizeof(text), "%9s", top_number(rule->pps, figure));
 		put(row, 0, A_NORMAL, text);
-		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
+		put(row, RULE_INDENT, rule->name ? A_NORMAL : A_DIM,
 		    rule->name ? rule->name->rule : "?");
 	}
-	draw_sources(model, top_model_network(model, &network), LINES - 1 - lines, lines);
-	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
 }
 
 void top_screen_draw(const struct top_model *model)
@@ -264,8 +233,6 @@ void top_screen_draw(const struct top_model *model)
 		"s         sort by what is dropped, passed, by name",
 		"p, space  pause, continue",
 		"i, c      by interface, by CPU",
-		"a         sources of the hottest network, from samples, or not",
-		"up, down  choose the rule whose sources are shown",
 		"?, h      this, and back",
 		"q         end",
 		"",
