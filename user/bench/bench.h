@@ -19,9 +19,8 @@ struct bench_flow {
 	union flow_addr src, dst;
 	__u8 ports[4]; /* the bytes after the IP header */
 	__u8 proto;
-	__u8 outcome;      /* the expected enum abi_outcome */
-	__u8 wrong_probes; /* look-ups where a false positive would give another outcome */
-	__u8 reserved;
+	__u8 outcome; /* the expected enum abi_outcome */
+	__u8 reserved[2];
 };
 
 struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
@@ -41,21 +40,14 @@ enum bench_traffic {
 	BENCH_TRAFFICS,
 };
 
-/* BENCH_FLOWS flows in random order. */
-struct bench_list {
-	struct bench_flow *flow; /* NULL: there is no such flow */
-	size_t distinct;         /* different rules or flows among them */
-};
-
+/* BENCH_FLOWS flows of each kind in random order. NULL: there is no such flow. */
 struct bench_lists {
-	struct bench_list hits[FLOW_FAMILIES], misses[FLOW_FAMILIES];
+	struct bench_flow *hits[FLOW_FAMILIES], *misses[FLOW_FAMILIES];
 };
 
-/* What the filter must do with a list. The doubles are 0 for an exact table. */
+/* What the filter must do with a list: packets by outcome. */
 struct bench_expected {
-	__u64 packets[OUTCOMES];      /* by outcome */
-	double wrong, wrong_variance; /* packets that get another outcome by chance */
-	double together;              /* flows that share a key and so are wrong together */
+	__u64 packets[OUTCOMES];
 };
 
 /* The memory that this process needs for the lists, at most. */
@@ -74,7 +66,7 @@ void bench_lists_close(struct bench_lists *lists);
 bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic);
 
 /* Writes the traffic to `to`, BENCH_FLOWS flows of the family's type, and what the filter must do with it. */
-void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
+void bench_lists_write(const struct bench_lists *lists, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected);
 
 /* ---- worker threads: run the program of bench on several CPUs at once, and collect the times of its slices ---- */

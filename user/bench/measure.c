@@ -14,7 +14,6 @@
 
 #define SLICES_MIN 16         /* a program with fewer slices gets no figure */
 #define SECONDS_MIN 0.1       /* of a run: enough for several turns of each program */
-#define STANDARD_DEVIATIONS 6 /* of the false positives of a compact table: chance exceeds them once in 10^9 */
 
 const char *const bench_family_names[FLOW_FAMILIES] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
 
@@ -81,37 +80,35 @@ static int read_counters(const struct scene *scene, struct abi_counter counters[
 
 /*
  * Checks the counts of a run against the rules. `packets`: how many each timed program ran; NULL: each flow of the
- * list ran once.
+ * list ran once. In a compact table, chance finds a rule for some packets that have none, but never the other way round.
  */
 static int check_counts(const struct scene *scene, const struct abi_counter *counters, const __u64 *packets,
 			struct reason *reason)
 {
-	const struct bench_expected *expected = &scene->expected;
 	const __u64 parsed = packets ? packets[BENCH_PARSE] : BENCH_FLOWS;
 	const __u64 filtered = packets ? packets[BENCH_FILTER] + packets[BENCH_WARM_UP] : BENCH_FLOWS;
-	/* Passes through the list. Each CPU may have begun one more that it did not end. */
-	const double times = packets ? filtered / (double)BENCH_FLOWS + bench_cpus() : 1;
-	double more; /* wrong packets beyond the expected ones, in one pass through the list */
-	__u64 right = 0;
+	__u64 right = 0, missed = 0, wrong;
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_NOT_SET_UP; outcome++) {
-		const __u64 count = counted(scene, counters, outcome), most = expected->packets[outcome];
+		const __u64 count = counted(scene, counters, outcome);
+		const __u64 most = scene->expected.packets[outcome];
+		const __u64 expected = packets && most ? count : MIN(count, most);
 
-		right += packets && most ? count : MIN(count, most);
+		right += expected;
+		missed += outcome == OUTCOME_NO_RULE ? count - expected : 0;
 	}
 	if (counted(scene, counters, OUTCOME_NOT_SET_UP) != parsed || right > filtered)
 		return reason_set(reason, -EPROTO, "%s: nothing is measured",
 				  packets ? "packets were not counted once each" :
 					    "the parser did not read every packet");
-	more = (filtered - right) / times - expected->wrong - STANDARD_DEVIATIONS * expected->together;
-	if (more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS * expected->wrong_variance)
+	wrong = scene->filter->options.is_exact ? filtered - right : missed;
+	if (!wrong)
 		return 0;
 	return reason_set(reason, -EPROTO,
-			  "the filter and the rules disagree about %llu of %llu packets (%s %s; by chance it would be "
-			  "%.0f in %u): nothing is measured; see xdp-cuckoo check",
-			  (unsigned long long)(filtered - right), (unsigned long long)filtered,
-			  bench_family_names[scene->family], bench_traffic_names[scene->traffic], expected->wrong,
-			  BENCH_FLOWS);
+			  "the filter and the rules disagree about %llu of %llu packets (%s %s): nothing is measured; "
+			  "see xdp-cuckoo check",
+			  (unsigned long long)wrong, (unsigned long long)filtered,
+			  bench_family_names[scene->family], bench_traffic_names[scene->traffic]);
 }
 
 /* Runs each flow once and checks the counts. *ns: the rough cost of a packet. */
@@ -249,8 +246,9 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 			.filter = filter, .family = result->family, .traffic = result->traffic, .run.bench = &bench
 		};
 
-		bench_lists_write(lists, filter, result->family, result->traffic,
-				  result->family == FLOW_IPV4 ? (void *)bench.ipv4 : (void *)bench.ipv6,
+		bench_lists_write(lists, result->family, result->traffic,
+				  result->family == FLOW_IPV4 ? (void *)bench.ipv4 :
+								(void *)bench.ipv6,
 				  &scene.expected);
 		error = measure(&scene, seconds, result, reason);
 	}

@@ -10,7 +10,6 @@
 
 #include "change/change.h"
 #include "bench/random.h"
-#include "filter/hints.h"
 #include "parse_packet.h"
 
 #define TRIES_PER_FLOW 4 /* after so many there are no more flows of this kind */
@@ -94,63 +93,40 @@ static int ask_store(const struct making *making, const struct rule *query, bool
 	return BY_NO_RULE;
 }
 
-/* Sets what the filter must do with the flow. It looks up pass shapes first, and the first hit decides. */
-static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
-		   struct bench_flow *flow)
-{
-	const struct abi_shape_list *list = abi_shapes(abi_active(making->filter->config), family);
-	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const struct hints hints = filter_hints_of(making->filter);
-	__u64 wrong = list->candidates[ABI_HINT_ALL]; /* the shapes that are looked up, as bits */
-	struct flow_key key = {};
-
-	if (list->reads_hints) {
-		flow_pack(&addresses, &key);
-		wrong = hints_leave(list, *hints_at(hints, family, &key));
-	}
-	if (outcome == OUTCOME_DROP_RULE)
-		wrong &= list->passing;
-	if (outcome == OUTCOME_PASS_RULE || making->filter->options.is_exact)
-		wrong = 0;
-	flow->outcome = outcome;
-	flow->wrong_probes = __builtin_popcountll(wrong);
-}
-
 /*
  * Makes a list in random order. `make` makes the flow with a number from 0 on, and returns 1 if it made one, 0 if
  * not, or -errno. If it makes too few flows, the list repeats them.
  */
-static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
+static int make_list(struct making *making, enum flow_family family, struct bench_flow **list,
 		     int (*make)(struct making *making, enum flow_family family, size_t number,
 				 struct bench_flow *flow),
 		     struct reason *reason)
 {
+	struct bench_flow *flow = *list = malloc(BENCH_FLOWS * sizeof(*flow));
 	size_t made = 0;
 
-	list->flow = malloc(BENCH_FLOWS * sizeof(*list->flow));
-	if (!list->flow)
+	if (!flow)
 		return reason_set(reason, -ENOMEM, NO_MEMORY);
 	for (size_t i = 0; i < (size_t)TRIES_PER_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
-		const int result = make(making, family, i, &list->flow[made]);
+		const int result = make(making, family, i, &flow[made]);
 
 		if (result < 0)
 			return store_unread_reason(result, reason);
 		made += result;
 	}
-	list->distinct = made;
 	if (!made) {
-		free(list->flow);
-		list->flow = NULL;
+		free(flow);
+		*list = NULL;
 		return 0;
 	}
 	for (size_t i = made; i < BENCH_FLOWS; i++)
-		list->flow[i] = list->flow[i - made];
+		flow[i] = flow[i - made];
 	for (size_t i = BENCH_FLOWS; i > 1; i--) {
 		const size_t other = random_below(&making->random, i);
-		const struct bench_flow last = list->flow[i - 1];
+		const struct bench_flow last = flow[i - 1];
 
-		list->flow[i - 1] = list->flow[other];
-		list->flow[other] = last;
+		flow[i - 1] = flow[other];
+		flow[other] = last;
 	}
 	return 0;
 }
@@ -179,8 +155,8 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 	}
 	if (decision < 0 || decision == BY_RULE_THAT_ENDS)
 		return decision < 0 ? decision : 0;
-	expect(making, family,
-	       rule.action == RULE_DROP && decision == BY_NO_RULE ? OUTCOME_DROP_RULE : OUTCOME_PASS_RULE, flow);
+	flow->outcome = rule.action == RULE_DROP && decision == BY_NO_RULE ? OUTCOME_DROP_RULE :
+									     OUTCOME_PASS_RULE;
 	return 1;
 }
 
@@ -203,7 +179,7 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 		if (decision != BY_NO_RULE)
 			return decision < 0 ? decision : 0;
 	}
-	expect(making, family, OUTCOME_NO_RULE, flow);
+	flow->outcome = OUTCOME_NO_RULE;
 	return 1;
 }
 
@@ -234,16 +210,15 @@ int bench_lists_open(struct bench_lists *lists, struct store *store, const struc
 
 	*lists = (struct bench_lists){};
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
-
 		if (!error)
-			error = make_list(&making, family, hits, make_hit, reason);
-		hits->distinct = MIN(hits->distinct, sampled(&making.sample[family]));
+			error = make_list(&making, family, &lists->hits[family], make_hit, reason);
 		if (!error)
-			error = make_list(&making, family, misses, make_miss, reason);
+			error = make_list(&making, family, &lists->misses[family], make_miss,
+					  reason);
 		/* If the store has a rule for one of these flows, the table lacks that rule. */
-		for (size_t i = 0; misses->flow && i < MISSES_CHECKED && !error; i++) {
-			const struct rule query = bench_flow_query(&misses->flow[i], family);
+		for (size_t i = 0; lists->misses[family] && i < MISSES_CHECKED && !error; i++) {
+			const struct rule query =
+				bench_flow_query(&lists->misses[family][i], family);
 			const int decision = ask_store(&making, &query, false);
 
 			if (decision < 0)
@@ -262,30 +237,27 @@ int bench_lists_open(struct bench_lists *lists, struct store *store, const struc
 void bench_lists_close(struct bench_lists *lists)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		free(lists->hits[family].flow);
-		free(lists->misses[family].flow);
+		free(lists->hits[family]);
+		free(lists->misses[family]);
 	}
 	*lists = (struct bench_lists){};
 }
 
 bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic)
 {
-	return (traffic == BENCH_MISS || lists->hits[family].flow) &&
-	       (traffic == BENCH_HIT || lists->misses[family].flow);
+	return (traffic == BENCH_MISS || lists->hits[family]) &&
+	       (traffic == BENCH_HIT || lists->misses[family]);
 }
 
-void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
+void bench_lists_write(const struct bench_lists *lists, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
-	const struct bench_list *list[] = { [false] = &lists->misses[family], [true] = &lists->hits[family] };
-	const double rate = table_false_positive_rate(filter->options.format, query_fill(filter));
-	double wrong[] = { [false] = 0, [true] = 0 };
 	uint64_t random = 1;
 
 	*expected = (struct bench_expected){};
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
 		const bool is_hit = traffic == BENCH_HALF ? random_next(&random) & 1 : traffic == BENCH_HIT;
-		const struct bench_flow *flow = &list[is_hit]->flow[i];
+		const struct bench_flow *flow = (is_hit ? lists->hits : lists->misses)[family] + i;
 		struct bench_flow_ipv4 *ipv4 = (struct bench_flow_ipv4 *)to + i;
 		struct bench_flow_ipv6 *ipv6 = (struct bench_flow_ipv6 *)to + i;
 
@@ -295,14 +267,6 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 			*ipv6 = (struct bench_flow_ipv6){ flow->src, flow->dst, .proto = flow->proto };
 		memcpy(family == FLOW_IPV4 ? ipv4->ports : ipv6->ports, flow->ports, sizeof(flow->ports));
 		expected->packets[flow->outcome]++;
-		wrong[is_hit] += flow->wrong_probes * rate;
-	}
-	for (int is_hit = 0; is_hit < 2; is_hit++) {
-		const double together = wrong[is_hit] ? BENCH_FLOWS / (double)list[is_hit]->distinct : 0;
-
-		expected->wrong += wrong[is_hit];
-		expected->wrong_variance += wrong[is_hit] * together;
-		expected->together = MAX(expected->together, together);
 	}
 }
 

@@ -49,22 +49,22 @@ static bool about(__u64 count, double expected)
 }
 
 /* How many flows of a list have this source address, which only one rule names. */
-static __u64 from(const struct bench_list *list, const char *address)
+static __u64 from(const struct bench_flow *list, const char *address)
 {
 	const __u32 source = inet_addr(address);
 	__u64 count = 0;
 
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
-		count += list->flow[i].src.v4 == source;
+		count += list[i].src.v4 == source;
 	return count;
 }
 
-static __u64 outcomes(const struct bench_list *list, enum abi_outcome outcome)
+static __u64 outcomes(const struct bench_flow *list, enum abi_outcome outcome)
 {
 	__u64 count = 0;
 
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
-		count += list->flow[i].outcome == outcome;
+		count += list[i].outcome == outcome;
 	return count;
 }
 
@@ -77,17 +77,15 @@ STORE_TEST(test_every_rule_alike)
 	struct lists lists;
 
 	open_lists(&lists, f, texts, true);
-	assert_int_equal(lists.lists.hits[FLOW_IPV4].distinct, 4);
-	assert_int_equal(lists.lists.hits[FLOW_IPV6].distinct, 1);
 	for (int i = 1; i <= 4; i++) {
 		char address[24];
 
 		snprintf(address, sizeof(address), "192.0.2.%d", i);
-		assert_true(about(from(&lists.lists.hits[FLOW_IPV4], address), BENCH_FLOWS / 4.));
+		assert_true(about(from(lists.lists.hits[FLOW_IPV4], address), BENCH_FLOWS / 4.));
 	}
-	assert_int_equal(outcomes(&lists.lists.hits[FLOW_IPV4], OUTCOME_PASS_RULE),
-			 from(&lists.lists.hits[FLOW_IPV4], "192.0.2.3"));
-	assert_int_equal(outcomes(&lists.lists.hits[FLOW_IPV6], OUTCOME_DROP_RULE), BENCH_FLOWS);
+	assert_int_equal(outcomes(lists.lists.hits[FLOW_IPV4], OUTCOME_PASS_RULE),
+			 from(lists.lists.hits[FLOW_IPV4], "192.0.2.3"));
+	assert_int_equal(outcomes(lists.lists.hits[FLOW_IPV6], OUTCOME_DROP_RULE), BENCH_FLOWS);
 	close_lists(&lists);
 }
 
@@ -107,7 +105,7 @@ STORE_TEST(test_a_sample_of_many_rules)
 	}
 	end(lists.f);
 	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason), 0);
-	flow = lists.lists.hits[FLOW_IPV6].flow;
+	flow = lists.lists.hits[FLOW_IPV6];
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
 		part[be64toh(flow[i].src.word[1]) * parts / count]++;
 	for (size_t i = 0; i < parts; i++)
@@ -125,8 +123,7 @@ STORE_TEST(test_rules_that_end)
 	struct lists lists;
 
 	open_lists(&lists, f, texts, true);
-	assert_int_equal(lists.lists.hits[FLOW_IPV4].distinct, 2);
-	assert_int_equal(from(&lists.lists.hits[FLOW_IPV4], "192.0.2.2"), 0);
+	assert_int_equal(from(lists.lists.hits[FLOW_IPV4], "192.0.2.2"), 0);
 	close_lists(&lists);
 }
 
@@ -137,7 +134,7 @@ STORE_TEST(test_rules_that_end_in_a_compact_table)
 	struct lists lists;
 
 	open_lists(&lists, f, texts, false);
-	assert_true(about(from(&lists.lists.hits[FLOW_IPV4], "192.0.2.2"), BENCH_FLOWS / 2.));
+	assert_true(about(from(lists.lists.hits[FLOW_IPV4], "192.0.2.2"), BENCH_FLOWS / 2.));
 	close_lists(&lists);
 }
 
@@ -156,7 +153,7 @@ STORE_TEST(test_what_others_pass)
 
 	open_lists(&lists, f, texts, true);
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
-		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV4].flow[i];
+		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV4][i];
 		const __u32 source = ntohl(flow->src.v4);
 
 		assert_int_equal(source >> 8, 0xc00002);
@@ -176,9 +173,9 @@ STORE_TEST(test_misses_match_no_rule)
 
 	open_lists(&lists, f, texts, true);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		assert_int_equal(outcomes(&lists.lists.misses[family], OUTCOME_NO_RULE), BENCH_FLOWS);
+		assert_int_equal(outcomes(lists.lists.misses[family], OUTCOME_NO_RULE), BENCH_FLOWS);
 		for (size_t i = 0; i < 1000; i++) {
-			const struct rule query = bench_flow_query(&lists.lists.misses[family].flow[i], family);
+			const struct rule query = bench_flow_query(&lists.lists.misses[family][i], family);
 			struct rule found;
 
 			assert_int_equal(query_test(lists.f->store, &query, &found), -ENOENT);
@@ -220,7 +217,7 @@ static void *write_list(const struct lists *lists, enum flow_family family, enum
 	void *to = malloc(BENCH_FLOWS * sizeof(struct bench_flow_ipv6));
 
 	assert_non_null(to);
-	bench_lists_write(&lists->lists, &lists->filter, family, traffic, to, expected);
+	bench_lists_write(&lists->lists, family, traffic, to, expected);
 	return to;
 }
 
@@ -253,7 +250,7 @@ STORE_TEST(test_what_is_written)
 	open_lists(&lists, f, texts, true);
 	written = write_list(&lists, FLOW_IPV6, BENCH_HIT, &expected);
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
-		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV6].flow[i];
+		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV6][i];
 
 		assert_memory_equal(&written[i].src, &flow->src, sizeof(flow->src));
 		assert_memory_equal(&written[i].dst, &flow->dst, sizeof(flow->dst));
@@ -261,7 +258,6 @@ STORE_TEST(test_what_is_written)
 		assert_int_equal(written[i].proto, IPPROTO_TCP);
 	}
 	assert_int_equal(expected.packets[OUTCOME_DROP_RULE], BENCH_FLOWS);
-	assert_true(expected.wrong == 0 && expected.wrong_variance == 0 && expected.together == 0);
 	free(written);
 	close_lists(&lists);
 }
