@@ -170,6 +170,14 @@ test_read_only_root() {
 	assert_shows '^effect: +MONITOR-ONLY' xc status
 	assert_status 0 xc unload vrx
 	assert_status 0 xc unload vlate
+	# While `up` waits, somebody takes the filter off: it is not called loaded.
+	ip -n "$RX" link del vlate
+	in_rx sh -c 'until [ "$(ip -d link show vrx | grep -c prog/xdp)" = 1 ]; do sleep 0.1; done
+		"$1" --state "$2" unload --all; ip link add vlate type veth peer name vlate2' sh "$TOOL" "$STATE/store" &
+	assert_status 0 xc up "$STATE/conf"
+	assert_output '^ +vrx +native +loaded$'
+	[ -n "$(program_id vrx)" ] || fail "vrx runs no filter"
+	assert_status 0 xc unload --all
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	assert_status 0 xc up "$STATE/conf"
 	assert_shows '^running filter: agrees$' xc test 192.0.2.66
@@ -201,6 +209,13 @@ test_read_only_disk() {
 	wait_for 'the end of the watchdog' eval '[ -z "$(watchdogs)" ]'
 	assert_status 0 xc load vrx
 	assert_shows '^effect: +filters$' xc status
+	# Nobody is told to confirm what nobody can.
+	assert_status 0 xc add 192.0.2.78 --confirm 2s
+	mount -o remount,bind,ro "$STATE/store"
+	wait_for 'the end of the time' eval 'xc status | grep -q "^effect: *UNCONFIRMED: passes everything until the store"'
+	assert_status 1 xc status
+	! grep -h 'confirm --force' "$STATE/out" "$STATE/err" || fail "advises what cannot be done"
+	mount -o remount,bind,rw "$STATE/store"
 }
 
 # damage BYTES: cuts the store's file to so many.

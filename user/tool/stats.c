@@ -11,7 +11,6 @@
 
 #include "tool/internal.h"
 #include "base/clock.h"
-#include "base/suggest.h"
 #include "command/options.h"
 #include "counters/counters.h"
 #include "io/output.h"
@@ -234,8 +233,6 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		[STATS_BY_RULE] = "rule",           [STATS_BY_LIST] = "list",
 	};
 	const char *text = invocation->by;
-	char near[SUGGEST_TEXT_BYTES];
-	struct suggest suggest;
 
 	*by = STATS_BY_OUTCOME;
 	if (!text)
@@ -245,13 +242,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 			return STATUS_DONE;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
-	suggest = suggest_for(text);
-	suggest_offer_choices(&suggest, "interface|cpu|source|rule|list|prefix");
-	return command_fail(
-		STATUS_USAGE,
-		"--by '%s': must be interface, cpu, source, rule, list, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
-		"to 128%s",
-		text, suggest_text(&suggest, NULL, near));
+	return command_fail_choices("--by", text, "interface|cpu|source|rule|list|prefix|prefix=1-32,1-128");
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)

@@ -144,47 +144,55 @@ static int rank(const struct rule *rule, void *context)
 	return count.packets ? put(ranking, rule, count) : 0;
 }
 
+/* Rules, prefixes or sources; most packets first. Frees the ranking. `store`: where the comments of rules are. */
+static json_t *take_rows(struct ranking *ranking, struct store *store)
+{
+	json_t *rows = json_array();
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+
+	sort(ranking);
+	if (ranking->count)
+		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
+	for (size_t i = 0; i < ranking->count && i < ranking->top; i++) {
+		const struct entry *entry = &ranking->entry[i];
+		const json_int_t packets = entry->count.packets, bytes = entry->count.bytes;
+		json_auto_t *comment = NULL;
+
+		if (rule_decode(entry->rule, entry->length, &rule))
+			continue;
+		/* It is there: the store is read as it was at the start. */
+		if (!ranking->prefix)
+			store_get(store, &rule);
+		comment = json_string(rule.comment);
+		*rule.comment = '\0';
+		rule.timeout_ms = 0;
+		rule_format(&rule, text);
+		json_array_append_new(
+			rows,
+			ranking->is_sampled ?
+				json_pack("{s:f, s:I, s:s}", "percent", 100. * packets / ranking->samples, "samples",
+					  packets, "source", text + strlen("src ")) :
+			ranking->prefix ?
+				json_pack("{s:I, s:I, s:I, s:s}", "packets", packets, "bytes", bytes, "rules",
+					  entry->rules, "source", rule.src_len ? text + strlen("src ") : "any") :
+				json_pack("{s:I, s:I, s:s, s:O}", "packets", packets, "bytes", bytes, "rule", text,
+					  "comment", comment));
+	}
+	free(ranking->entry);
+	return rows;
+}
+
 static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
 					 struct rule_counts *counts, const struct stats_prefix *prefix)
 {
 	struct ranking ranking = { .counts = counts,
 				   .prefix = prefix,
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
-	int error = store ? store_each(store, rank, &ranking) : 0;
-	json_t *rows = json_array();
-	char text[RULE_TEXT_BYTES];
+	const int error = store ? store_each(store, rank, &ranking) : 0;
 	struct reason reason;
-	struct rule rule;
 
-	sort(&ranking);
-	if (prefix && ranking.count)
-		qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
-	for (size_t i = 0; i < ranking.count && i < ranking.top; i++) {
-		const struct entry *entry = &ranking.entry[i];
-		json_t *row = json_pack("{s:I, s:I}", "packets", (json_int_t)entry->count.packets, "bytes",
-					(json_int_t)entry->count.bytes);
-
-		json_array_append_new(rows, row);
-		if (rule_decode(entry->rule, entry->length, &rule))
-			continue;
-		if (prefix) {
-			rule_format(&rule, text);
-			json_object_set_new(row, "rules", json_integer(entry->rules));
-			json_object_set_new(row, "source", json_string(rule.src_len ? text + strlen("src ") : "any"));
-		} else {
-			json_t *comment;
-
-			/* It is there: the store is read as it was at the start. */
-			store_get(store, &rule);
-			comment = json_string(rule.comment);
-			*rule.comment = '\0';
-			rule.timeout_ms = 0;
-			json_object_set_new(row, "rule", json_string(rule_format(&rule, text)));
-			json_object_set_new(row, "comment", comment);
-		}
-	}
-	free(ranking.entry);
-	return command_answer(store_unread_reason(error, &reason), &reason, rows);
+	return command_answer(store_unread_reason(error, &reason), &reason, take_rows(&ranking, store));
 }
 
 /* ---- by source ---- */
@@ -234,22 +242,8 @@ enum command_status stats_by_source(const struct invocation *invocation)
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	struct reason reason = { "" };
 	int error = read_samples(invocation, &ranking, &reason);
-	json_t *rows = json_array();
-	char text[RULE_TEXT_BYTES];
-	struct rule rule;
+	json_t *rows = take_rows(&ranking, NULL);
 
-	sort(&ranking);
-	qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
-	for (size_t i = 0; i < ranking.count && i < ranking.top; i++) {
-		const struct entry *entry = &ranking.entry[i];
-
-		if (!rule_decode(entry->rule, entry->length, &rule))
-			json_array_append_new(rows, json_pack("{s:f, s:I, s:s}", "percent",
-							      100. * entry->count.packets / ranking.samples, "samples",
-							      (json_int_t)entry->count.packets, "source",
-							      rule_format(&rule, text) + strlen("src ")));
-	}
-	free(ranking.entry);
 	if (error == -ENOENT && !*reason.text) {
 		json_decref(rows);
 		return command_fail_not_running(invocation->name);

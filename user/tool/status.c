@@ -157,6 +157,7 @@ struct stored {
 	char dir[PATH_MAX];
 	struct store_info info;
 	enum store_home home;
+	bool is_read_only; /* its file system */
 	struct store_settings settings;
 	struct store_pending pending;
 	struct reason voided; /* a pass rule voids its drop rules; or "" */
@@ -356,7 +357,8 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 			break;
 		}
 		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
-		command_report_run(filter);
+		if (!(stored->is_read_only && run_is_confirm_late(filter)))
+			command_report_run(filter);
 		for (size_t k = 0; k < filter->attachments_count; k++) {
 			struct kernel_attachment attachment = filter->attachments[k];
 
@@ -373,6 +375,9 @@ static int add_filters(const struct invocation *invocation, const struct stored 
 		if (!why && stored->home == STORE_HOME_ELSEWHERE && filter->config->generation != info->generation &&
 		    !memcmp(filter->config->store_id, info->id, sizeof(info->id)))
 			why = "filters by OLD rules: those of the store change in another network namespace";
+		/* Nothing can be confirmed there. */
+		if (!why && stored->is_read_only && run_is_confirm_late(filter))
+			why = "UNCONFIRMED: passes everything until the store can be written";
 		*is_any_ineffective |= why || (is_off && is_own) || run_is_confirm_late(filter);
 		json_array_append_new(running, filter_status(filter, invocation, info, counters, why));
 		tally_close(&tally);
@@ -396,7 +401,8 @@ static enum command_status run_status(const struct invocation *invocation)
 
 	if (!error && store) {
 		session_state_dir(invocation->state, invocation->name, stored.dir, sizeof(stored.dir));
-		if (access(stored.dir, W_OK) && errno == EROFS)
+		stored.is_read_only = access(stored.dir, W_OK) && errno == EROFS;
+		if (stored.is_read_only)
 			output_note(
 				"the store is on a read-only file system: until you make it writable, commands change, "
 				"confirm and undo no rules");

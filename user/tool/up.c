@@ -13,6 +13,7 @@
 #include "io/output.h"
 #include "base/advice.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "kernel/interfaces.h"
 
 #define LOOK_MS 100 /* between two looks for missing interfaces */
@@ -193,14 +194,23 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	}
 }
 
-/* While `up` waited, an interface may have been made anew, without the filter. */
+/* While `up` waited, interfaces may have been made anew, and the filter may have been taken off. */
 static void forget_lost(struct kernel_filter *kernel)
 {
-	size_t kept = 0;
+	FREED struct interface *interfaces = NULL;
+	size_t count, kept = 0;
 
-	for (size_t i = 0; i < kernel->attachments_count; i++)
-		if (interfaces_index(kernel->attachments[i].interface) == kernel->attachments[i].ifindex)
-			kernel->attachments[kept++] = kernel->attachments[i];
+	if (interfaces_list(&interfaces, &count))
+		return;
+	for (size_t i = 0; i < kernel->attachments_count; i++) {
+		const struct kernel_attachment attachment = kernel->attachments[i];
+		const struct interface *now = interfaces, *end = interfaces + count;
+
+		while (now < end && now->index != attachment.ifindex)
+			now++;
+		if (now < end && now->prog_id[attachment.mode] == attachment.root_id)
+			kernel->attachments[kept++] = attachment;
+	}
 	kernel->attachments_count = kept;
 }
 
