@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measures what a filter costs per packet. copy_filter.c makes a filter that no packet reaches, traffic.c the flows and
- * what the filter must do with them, worker_threads.c runs the program of bpf/bench.bpf.c, measure.c makes the figures.
+ * Measures what a filter costs per packet. command_bench.c makes a filter that no packet reaches, traffic.c the flows and
+ * what the filter must do with them, measure.c runs the program of bpf/bench.bpf.c and makes the figures.
  */
 #ifndef XDP_CUCKOO_BENCH_H
 #define XDP_CUCKOO_BENCH_H
 
-#include <sched.h>
 #include <stdint.h>
 
 #include "bench_abi.h"
@@ -69,32 +68,9 @@ bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, e
 void bench_lists_write(const struct bench_lists *lists, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected);
 
-/* ---- worker threads: run the program of bench on several CPUs at once, and collect the times of its slices ---- */
-
-#define BENCH_FRAME_BYTES_MAX 64
+/* The frames that are measured. */
 #define BENCH_IPV4_PAYLOAD 26 /* the shortest Ethernet frame: 64 bytes with its checksum */
 #define BENCH_IPV6_PAYLOAD 8  /* the shortest IPv6 frame with UDP */
-#define BENCH_SERIES_ROOM (1 << 20)
-
-/* The times of slices, in ns per packet; a random sample if there are too many. */
-struct bench_series {
-	float *ns;    /* BENCH_SERIES_ROOM */
-	__u64 slices; /* of all, in the sample or not */
-};
-
-struct bench_run {
-	const struct kernel_bench *bench;
-	__u8 frame[BENCH_FRAME_BYTES_MAX]; /* to start with */
-	size_t frame_bytes;
-	__u32 packets; /* of each thread: at most BENCH_SLICES whole slices */
-};
-
-/*
- * Runs a thread on each of `cpus`. Adds the slices that ran while all threads were at work to series[program], and
- * the number of all packets, also of the warm-up, to packets[program]. 0 or -errno.
- */
-int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct bench_series series[BENCH_PROGRAMS],
-		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
 
 /* ---- figures ---- */
 
@@ -131,29 +107,5 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 /* "ipv4", "hit", ... */
 extern const char *const bench_family_names[FLOW_FAMILIES];
 extern const char *const bench_traffic_names[BENCH_TRAFFICS];
-
-/* ---- a filter that no packet reaches: a copy of a running one, or the one that a load would make ---- */
-
-/* The table that session_open_copy() makes; see session_load(). */
-struct copy_wanted {
-	bool is_another; /* use the two members below, instead of those of the running filter */
-	struct abi_options options;
-	__u64 capacity;
-};
-
-struct copy_original {
-	bool is_running, is_copied;
-	bool is_missing;             /* neither a filter nor a store of the name exists: this is an error */
-	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
-	char interface[IF_NAMESIZE]; /* the first one of the running filter */
-};
-
-/*
- * Opens one filter that receives no packets: a copy of the first running filter of the name, or else the
- * filter that a load would make from the store. The copy filters even if the original does not. The running
- * filter is only read. This process is the only writer until session_unlock(). 0; -errno with the reason.
- */
-int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
-		      struct copy_original *original, struct reason *reason);
 
 #endif
