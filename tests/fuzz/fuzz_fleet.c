@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		error = codec_feed(&codec, (const char *)data + at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
 		while (!error && !(error = codec_next(&codec, &reply)) && reply) {
 			check_reply(reply, 0);
-			codec_free(reply);
+			codec_free(&reply);
 		}
 	}
 	codec_close(&codec);

@@ -24,10 +24,10 @@ static int fail(const char *text)
 static int begin_to_wait(struct connection *connection, struct reason *reason)
 {
 	redisReply *reply;
-	int error = connection_put(connection, "XREAD BLOCK " BLOCK_MS " STREAMS " STREAM " $");
+	int error;
 
-	if (!error)
-		error = connection_get(connection, &reply, 0, reason);
+	connection_put(connection, "XREAD BLOCK " BLOCK_MS " STREAMS " STREAM " $");
+	error = connection_get(connection, &reply, 0, reason);
 	return error == -ETIMEDOUT ? 0 : error ? error : -EPROTO;
 }
 
@@ -36,7 +36,6 @@ int main(int argc, char **argv)
 	const size_t count = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
 	struct fleet_options options = { .brokers = { argc > 1 ? argv[1] : NULL }, .brokers_count = 1 };
 	static struct connection *waiting;
-	struct broker_secrets secrets;
 	struct reason reason;
 	redisReply *reply;
 	__s64 start_ms;
@@ -47,11 +46,11 @@ int main(int argc, char **argv)
 	if (!waiting)
 		return fail("not enough memory");
 	options.ca = argv[2];
-	if (broker_secrets_read(&secrets, &options, &reason))
+	if (broker_secrets_keep(&options, &reason))
 		return fail(reason.text);
 	start_ms = fleet_now_ms();
 	for (size_t i = 0; i <= count; i++)
-		if (connection_open(&waiting[i], argv[1], secrets.certificates, CONNECTION_TIMEOUT_MS, &reason))
+		if (connection_open(&waiting[i], argv[1], broker_certificates(), CONNECTION_TIMEOUT_MS, &reason))
 			return fail(reason.text);
 	printf("%zu connections in %lld ms\n", count, (long long)(fleet_now_ms() - start_ms));
 	for (size_t i = 0; i < count; i++)
@@ -60,18 +59,18 @@ int main(int argc, char **argv)
 	/* The broker has taken all commands when it has answered a later one. */
 	if (connection_ask(&waiting[count], &reply, &reason, "PING"))
 		return fail(reason.text);
-	codec_free(reply);
+	codec_free(&reply);
 	poll(NULL, 0, 500);
 	start_ms = fleet_now_ms();
 	if (connection_ask(&waiting[count], &reply, &reason, "XADD " STREAM " * a b"))
 		return fail(reason.text);
-	codec_free(reply);
+	codec_free(&reply);
 	for (size_t i = 0; i < count; i++) {
 		if (connection_get(&waiting[i], &reply, CONNECTION_TIMEOUT_MS, &reason))
 			return fail(reason.text);
 		if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 1)
 			return fail("not the answer to XREAD");
-		codec_free(reply);
+		codec_free(&reply);
 	}
 	printf("the last answer after %lld ms\n", (long long)(fleet_now_ms() - start_ms));
 	return 0;

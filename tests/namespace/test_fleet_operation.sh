@@ -134,6 +134,10 @@ test_lists_are_deleted() {
 	assert_equal 0 "$(redis HEXISTS xc:default:accept stage:worse)" "after abort"
 	assert_status 1 publish abort worse
 	redis HSET xc:default:accept stage:worse 1 >/dev/null
+	redis ACL SETUSER default -hdel >/dev/null
+	assert_status 3 publish abort worse
+	assert_error "the deletion of the list 'worse', which an older version staged, stays.*NOPERM"
+	redis ACL SETUSER default +hdel >/dev/null
 	assert_status 0 publish delete-list worse
 	assert_equal 0 "$(redis HEXISTS xc:default:accept stage:worse)" "after delete-list"
 	case_begin "what went"

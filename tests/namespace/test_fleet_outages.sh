@@ -137,6 +137,24 @@ test_nothing_is_wiped() {
 	assert_prints 'src 203.0.113.1' xc list --list bad
 }
 
+# --once waits for a list that lags, but not without end for a broker that is lost again and again.
+test_once_ends_beside_a_broker_that_flaps() {
+	FLEET_CONF=$STATE/fleet.conf
+	printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' >"$FLEET_CONF"
+	for flaps in '1 1000000' '0 60'; do
+		# shellcheck disable=SC2086 # two words
+		nsenter --net="/run/netns/$TX" python3 tests/helpers/flapping_broker.py "$BROKER" 6379 $flaps >"$STATE/flaps" 2>&1 &
+		BROKER_PID=$!
+		on_exit "end $BROKER_PID"
+		wait_for "the broker" test -s "$STATE/flaps"
+		run in_rx timeout 100 "$TOOL" --state "$STATE/store" follow --once --config "$FLEET_CONF"
+		end "$BROKER_PID"
+		[ "$flaps" = '0 60' ] || assert_equal 0 "$STATUS" "status while it is there"
+	done
+	assert_equal 3 "$STATUS" "status"
+	assert_error 'the connection to the broker at .* is lost'
+}
+
 test_once_ends_where_the_broker_has_lost_a_list() {
 	fleet
 	assert_status 0 publish add 192.0.2.1 --list bad

@@ -111,7 +111,6 @@ int __wrap_guard_open(struct guard *guard, const char *state, struct reason *rea
 struct reader_process {
 	void (*run)(const void *context, int fd);
 	struct log_reader_start start;
-	struct broker_secrets secrets;
 	int fd;
 };
 
@@ -135,12 +134,6 @@ int __wrap_unprivileged_start(struct unprivileged *process, void (*run)(const vo
 	process_step();
 	reader->run = run;
 	memcpy(&reader->start, context, sizeof(reader->start));
-	reader->secrets = *reader->start.secrets;
-	if (reader->secrets.password)
-		reader->secrets.password = strdup(reader->secrets.password);
-	if (reader->secrets.certificates)
-		reader->secrets.certificates = strdup(reader->secrets.certificates);
-	reader->start.secrets = &reader->secrets;
 	fd = file_open(FILE_PAIR, current);
 	child = process_start(current->node, current, "reader", run_reader, reader);
 	reader->fd = file_open(FILE_PAIR, child);

@@ -48,7 +48,7 @@ static inline void test_broker_start(struct test_broker *broker)
 		test_broker_exec(broker);
 	for (int i = 0; i < 300 && error; i++) {
 		usleep(20000);
-		error = broker_open(&connection, &broker->options, NULL, BROKER_WRITE, 1000, &reason);
+		error = broker_open(&connection, &broker->options, BROKER_WRITE, &reason);
 		broker_close(&connection);
 	}
 	if (error)
@@ -106,7 +106,7 @@ static inline void test_broker_init(struct test_broker *broker, unsigned int log
 	char id[FLEET_ID_BYTES];
 	struct reason reason;
 
-	if (broker_open(&connection, &broker->options, NULL, BROKER_WRITE, 1000, &reason) ||
+	if (broker_open(&connection, &broker->options, BROKER_WRITE, &reason) ||
 	    functions_load(&connection, "f", log_entries, id, &reason))
 		fail_msg("%s", reason.text);
 	broker_close(&connection);

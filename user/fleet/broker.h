@@ -15,32 +15,24 @@ struct broker {
 	enum broker_use use;
 };
 
-/* The contents of the files that the options name. */
-struct broker_secrets {
-	char *password;     /* NULL: no authentication */
-	char *certificates; /* PEM; NULL: no TLS */
-};
-
-/* 0; -EACCES: others can read the password; other -errno. broker_secrets_forget() accepts a zeroed struct. */
-int broker_secrets_read(struct broker_secrets *secrets, const struct fleet_options *options, struct reason *reason);
-void broker_secrets_forget(struct broker_secrets *secrets);
-bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_secrets *b);
-
 /*
- * For a process that gives up the right to read the files: reads them, and keeps what it read. If it cannot read them
- * later, broker_open() takes what was kept. Errors as broker_secrets_read(). broker_secrets_kept(): what was read last.
+ * Reads the files of password and certificates that the options name. This process and its children keep what it read, for
+ * they may have given up the right to read them. If they cannot be read now, what was kept stays. 0; 1: the same, but
+ * something else was kept before; -EACCES: others can read the password; other -errno.
  */
 int broker_secrets_keep(const struct fleet_options *options, struct reason *reason);
-const struct broker_secrets *broker_secrets_kept(void);
+
+/* The certificates that are kept, in PEM; NULL: there are none, so no TLS. */
+const char *broker_certificates(void);
 
 /*
- * Connects to a broker. `secrets` NULL: those of broker_secrets_keep(). BROKER_WRITE needs the master, which a replica
+ * Connects to a broker, with the secrets of broker_secrets_keep(). BROKER_WRITE needs the master, which a replica
  * names and no other broker contradicts; BROKER_READ takes any that is in touch with its master, in random order.
  * -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the reason is that of the last broker tried.
  * broker_close() accepts a struct whose connection.fd is -1.
  */
-int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
-		enum broker_use use, int timeout_ms, struct reason *reason);
+int broker_open(struct broker *broker, const struct fleet_options *options, enum broker_use use,
+		struct reason *reason);
 void broker_close(struct broker *broker);
 
 /* Opens it anew, after an error that has ended the connection. */

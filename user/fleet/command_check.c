@@ -22,23 +22,12 @@ struct checking {
 #define MISTAKE(checking, ...) ((checking)->status = command_fail(STATUS_NO, "%s: " __VA_ARGS__))
 #define WHERE(checking) (checking)->broker->connection.where
 
-/* The value of a line of INFO; "": there is none. */
-static const char *info(const struct checking *checking, const char *name, char value[128])
-{
-	const char *found = strstr(checking->info, name);
-
-	snprintf(value, 128, "%.*s", found ? (int)strcspn(found + strlen(name), "\r\n") : 0,
-		 found ? found + strlen(name) : "");
-	return value;
-}
-
 /* A value in an answer of names and values; NULL: it is not known. */
 static const char *value_in(const redisReply *answer, const char *name)
 {
 	for (size_t i = 0; answer && i + 1 < answer->elements; i += 2)
-		if (answer->element[i]->type == REDIS_REPLY_STRING &&
-		    answer->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(answer->element[i]->str, name))
-			return answer->element[i + 1]->str;
+		if (codec_text_of(answer, i) && !strcmp(codec_text_of(answer, i), name))
+			return codec_text_of(answer, i + 1);
 	return NULL;
 }
 
@@ -52,7 +41,7 @@ static bool is_set_to(const struct checking *checking, const char *name, const c
 /* Whether the broker answers somebody who has not logged in. */
 static bool is_open(const struct checking *checking)
 {
-	const char *certificates = broker_secrets_kept()->certificates;
+	const char *certificates = broker_certificates();
 	struct connection connection;
 	struct reason ignored;
 	bool answers = false;
@@ -67,20 +56,20 @@ static bool is_open(const struct checking *checking)
 /* What could lose the rules of the lists. */
 static void check_keeping(struct checking *checking)
 {
-	char value[128], most[128];
+	char value[CODEC_INFO_BYTES], most[CODEC_INFO_BYTES];
+	CODEC_FREED redisReply *reply = NULL;
 	struct reason ignored;
 	const char *commands;
-	redisReply *reply;
 
-	if (strcmp(info(checking, "aof_enabled:", value), "1"))
+	if (strcmp(codec_info(checking->info, "aof_enabled:", value), "1"))
 		MISTAKE(checking, "it loses its data when it restarts: set appendonly yes", WHERE(checking));
-	if (*info(checking, "maxmemory_policy:", value) && strcmp(value, "noeviction"))
+	if (*codec_info(checking->info, "maxmemory_policy:", value) && strcmp(value, "noeviction"))
 		MISTAKE(checking, "it drops keys when memory is short: set maxmemory-policy noeviction",
 			WHERE(checking));
 	if (value_in(checking->settings, "appendfsync") && !is_set_to(checking, "appendfsync", "always"))
 		output_note("%s may lose the last 2 seconds if it is killed: set appendfsync always", WHERE(checking));
-	if (atoll(info(checking, "\nconnected_clients:", value)) * 10 >
-	    atoll(info(checking, "\nmaxclients:", most)) * 9)
+	if (atoll(codec_info(checking->info, "\nconnected_clients:", value)) * 10 >
+	    atoll(codec_info(checking->info, "\nmaxclients:", most)) * 9)
 		MISTAKE(checking, "it has %s clients, and takes %s: raise maxclients", WHERE(checking), value, most);
 	/*
 	 * Redis 7.0 reads its appendonly file with the rights of the user default. Without these, it leaves out each
@@ -93,13 +82,12 @@ static void check_keeping(struct checking *checking)
 			MISTAKE(checking,
 				"it loses all rules when it restarts: write 'user default off ~* &* +@all' into its aclfile",
 				WHERE(checking));
-		codec_free(reply);
 	}
 	if (checking->broker->is_master && checking->options->replicas) {
-		if (!strcmp(info(checking, "connected_slaves:", value), "0"))
+		if (!strcmp(codec_info(checking->info, "connected_slaves:", value), "0"))
 			MISTAKE(checking, "replicas = %u, but it has none", WHERE(checking),
 				checking->options->replicas);
-		if (!*info(checking, "min_slaves_good_slaves:", value))
+		if (!*codec_info(checking->info, "min_slaves_good_slaves:", value))
 			MISTAKE(checking,
 				"it takes changes that no replica gets, and loses them after a failover: set "
 				"min-replicas-to-write 1",
@@ -115,9 +103,9 @@ static void check_access(struct checking *checking)
 	const char *port = strrchr(WHERE(checking), ':'), *path;
 	const bool is_remote = *WHERE(checking) != '/'; /* no socket of this host */
 	struct stat status;
-	char value[128];
+	char value[CODEC_INFO_BYTES];
 
-	info(checking, "tcp_port:", value);
+	codec_info(checking->info, "tcp_port:", value);
 	if (!checking->options->ca && is_remote)
 		output_note("the connection to %s is not encrypted: set ca = FILE", WHERE(checking));
 	else if (checking->options->ca && strcmp(value, port ? port + 1 : "6379"))
@@ -134,7 +122,7 @@ static void check_access(struct checking *checking)
 			    "masterauth, modes of files",
 			    WHERE(checking));
 	/* Others must not read the files of a broker on this host. */
-	info(checking, "config_file:", value);
+	codec_info(checking->info, "config_file:", value);
 	for (size_t i = 0; i < 3 && connection_is_local(&checking->broker->connection); i++) {
 		path = i < 2 ? value_in(checking->settings, files[i]) : value;
 		if (path && *path == '/' && !stat(path, &status) && status.st_mode & S_IRWXO)
@@ -147,13 +135,13 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	struct fleet_options alone = *options;
 	struct broker broker;
 	struct checking checking = { .options = options, .broker = &broker, .status = STATUS_DONE };
-	redisReply *answer = NULL;
+	CODEC_FREED redisReply *answer = NULL;
 	struct reason reason;
 	int error;
 
 	alone.brokers[0] = where;
 	alone.brokers_count = 1;
-	error = broker_open(&broker, &alone, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
+	error = broker_open(&broker, &alone, BROKER_READ, &reason);
 	/* In TLS 1.3 a broker that wants a certificate of its clients says so only after the handshake. */
 	if (!error)
 		error = connection_ask(&broker.connection, &answer, &reason, "INFO");
@@ -173,8 +161,7 @@ static enum command_status check_one(const struct fleet_options *options, const 
 	checking.is_open = is_open(&checking);
 	check_keeping(&checking);
 	check_access(&checking);
-	codec_free(answer);
-	codec_free(checking.settings);
+	codec_free(&checking.settings);
 	broker_close(&broker);
 	return checking.status;
 }
@@ -183,8 +170,8 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 {
 	const struct fleet_options *options = &config->fleet;
 	enum command_status status = STATUS_DONE;
+	CODEC_FREED redisReply *reply = NULL;
 	struct reason reason;
-	redisReply *reply;
 	int error;
 
 	for (size_t i = 0; i < options->brokers_count; i++) {
@@ -192,15 +179,16 @@ enum command_status fleet_check(const struct invocation *invocation, const struc
 
 		status = found != STATUS_DONE ? found : status;
 	}
-	error = broker_open(broker, options, NULL, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
+	error = broker_open(broker, options, BROKER_READ, &reason);
 	if (!error)
 		error = connection_ask(&broker->connection, &reply, &reason, "HGET xc:%s:meta id", invocation->name);
 	if (error)
 		return status != STATUS_DONE ? status : fleet_fail(error, &reason);
 	if (reply->type != REDIS_REPLY_STRING)
-		status = command_fail(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo%s fleet init",
-				      invocation->name, session_name_option(invocation->name));
-	codec_free(reply);
+		status =
+			command_fail(STATUS_NO,
+				     "there is no fleet '%s' on the broker: xdp-cuckoo%s fleet init",
+				     invocation->name, session_name_option(invocation->name));
 	if (status == STATUS_DONE)
 		output_print(json_pack("{s:s, s:s, s:b}", "fleet", invocation->name, "broker", broker->connection.where,
 				       "master", broker->is_master));

@@ -3,18 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fleet/commands.h"
 #include "fleet/publisher.h"
-#include "fleet/hosts.h"
 #include "io/output.h"
 #include "io/whole_file.h"
-#include "fleet/follow.h"
 
 #define MEMORY_MAX (1 << 30) /* for what a broker sends */
 #define LOG_ENTRIES 10000 /* that the broker keeps in the log of each list */
@@ -44,7 +40,7 @@ int fleet_give_up(const struct config *config, struct reason *reason)
 {
 	int error = broker_secrets_keep(&config->fleet, reason);
 
-	if (error)
+	if (error < 0)
 		return error;
 	error = privileges_keep(0);
 	return error ? reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error)) : 0;
@@ -56,8 +52,8 @@ int fleet_connect(const struct config *config, bool writes, struct broker *broke
 
 	*broker = (struct broker){ .connection.fd = -1 };
 	return error ? error :
-		       broker_open(broker, &config->fleet, NULL, writes ? BROKER_WRITE : BROKER_READ,
-				   CONNECTION_TIMEOUT_MS, reason);
+		       broker_open(broker, &config->fleet, writes ? BROKER_WRITE : BROKER_READ,
+				   reason);
 }
 
 enum command_status fleet_fail(int error, const struct reason *reason)
@@ -89,10 +85,9 @@ static enum command_status forget(const struct invocation *invocation, const str
 				  struct broker *broker)
 {
 	const char *host = invocation->operands[1];
+	CODEC_FREED redisReply *reply = NULL;
 	struct fleet_view view = {};
 	struct reason reason;
-	redisReply *reply;
-	bool is_gone = false;
 	int error;
 
 	if (strlen(host) >= FLEET_HOST_BYTES)
@@ -103,16 +98,12 @@ static enum command_status forget(const struct invocation *invocation, const str
 		error = connection_ask(&broker->connection, NULL, &reason, "ZREM xc:%s:L:%s:%s %s", invocation->name,
 				       view.lists[i / 2].name, i % 2 ? "hosts" : "refused", host);
 	if (!error)
-		error = connection_ask(&broker->connection, &reply, &reason, "DEL xc:%s:host:%s", invocation->name,
-				       host);
-	if (!error) {
-		is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
-		codec_free(reply);
-	}
+		error = connection_ask(&broker->connection, &reply, &reason, "DEL xc:%s:host:%s",
+				       invocation->name, host);
 	fleet_view_close(&view);
 	if (error)
 		return fleet_fail(error, &reason);
-	if (!is_gone)
+	if (!codec_number(reply))
 		return command_fail(STATUS_NO, "no host '%s' has reported", host);
 	output_print(json_pack("{s:s, s:b}", "forgotten", host, "changed", true));
 	return STATUS_DONE;
@@ -196,9 +187,9 @@ static enum command_status show_status(const struct invocation *invocation, cons
 	const bool is_metrics = !strcmp(invocation->operands[0], "metrics");
 	const __s64 now_ms = broker_now_ms(broker);
 	enum command_status status;
+	CODEC_FREED redisReply *reply = NULL;
 	struct fleet_view view = {};
 	struct reason reason;
-	redisReply *reply;
 	json_t *metrics;
 	bool has_fleet, is_panic;
 	size_t level = 0;
@@ -207,7 +198,6 @@ static enum command_status show_status(const struct invocation *invocation, cons
 	(void)config;
 	has_fleet = codec_text_of(reply, 0);
 	is_panic = has_fleet && codec_text_of(reply, 1) && !strcmp(codec_text_of(reply, 1), "on");
-	codec_free(reply);
 	if (!error)
 		error = fleet_view_open(&view, broker, invocation->name, &reason);
 	for (size_t i = 0; i < view.hosts_count && !error; i++)
@@ -228,58 +218,47 @@ static enum command_status show_status(const struct invocation *invocation, cons
 
 /* ---- the file of metrics ---- */
 
-/*
- * This process has no capabilities when it reads what the broker sends. It writes metrics into memory, `made`. Then a
- * child that has them writes the file.
- */
-struct writer {
-	pid_t pid;
-	int made, go;  /* `go` takes a byte when `made` is whole */
-	char path[32]; /* of `made` */
-};
-
 static int write_text(FILE *to, void *text)
 {
 	return fputs(text, to) < 0 ? -EIO : 0;
 }
 
-static enum command_status start_writer(struct writer *writer, const char *path)
+/*
+ * The right to write the file stays in this process. The child goes on without capabilities, reads what the broker sends, and
+ * writes the metrics to `path`, a pipe. *child: its number; 0: this is the child.
+ */
+static enum command_status split(pid_t *child, int ends[2], char path[32])
 {
-	enum command_status status = STATUS_DONE;
-	size_t length;
-	char *text, go;
-	int ends[2];
-
-	writer->made = memfd_create("metrics", MFD_CLOEXEC);
-	if (writer->made < 0 || pipe2(ends, O_CLOEXEC))
-		return command_fail(STATUS_SYSTEM, "cannot make a file in memory: %s", strerror(errno));
-	snprintf(writer->path, sizeof(writer->path), "/proc/self/fd/%d", writer->made);
-	writer->go = ends[1];
-	writer->pid = fork();
-	if (writer->pid < 0)
+	if (pipe2(ends, O_CLOEXEC))
+		return command_fail(STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
+	*child = fork();
+	if (*child < 0)
 		return command_fail(STATUS_SYSTEM, "cannot start a process: %s", strerror(errno));
-	if (writer->pid)
-		return STATUS_DONE;
-	close(ends[1]);
-	if (read(ends[0], &go, 1) != 1)
-		_exit(STATUS_DONE);
-	if (io_read_whole(writer->made, INT_MAX, &text, &length))
-		status = command_fail(STATUS_SYSTEM, "cannot read the metrics back");
-	_exit(status == STATUS_DONE ? command_write_file(path, write_text, text) : status);
+	snprintf(path, 32, "/proc/self/fd/%d", ends[1]);
+	close(ends[*child ? 1 : 0]);
+	return STATUS_DONE;
 }
 
-/* `status`: of this process. Metrics are made before they are judged, and written whatever the judgement is. */
-static enum command_status end_writer(struct writer *writer, enum command_status status)
+/* Metrics are made before they are judged, and written whatever the judgement is. */
+static enum command_status write_metrics(const char *path, pid_t child, int from)
 {
-	struct stat made;
+	FREED char *text = NULL;
+	enum command_status status, written;
+	char bytes[4096];
+	size_t length;
+	ssize_t got;
 	int ended;
+	FILE *to = open_memstream(&text, &length);
 
-	if (!fstat(writer->made, &made) && made.st_size && write(writer->go, "", 1) != 1)
-		return command_fail(STATUS_SYSTEM, "the process that writes the file has ended");
-	close(writer->go);
-	if (waitpid(writer->pid, &ended, 0) != writer->pid || !WIFEXITED(ended))
-		return STATUS_SYSTEM;
-	return WEXITSTATUS(ended) ? (enum command_status)WEXITSTATUS(ended) : status;
+	while (to && (got = read(from, bytes, sizeof(bytes))) > 0)
+		fwrite(bytes, 1, got, to);
+	if (!to || fclose(to) || waitpid(child, &ended, 0) != child || !WIFEXITED(ended))
+		return command_fail(STATUS_SYSTEM, "the process that reads from the broker has failed");
+	status = WEXITSTATUS(ended);
+	if (status != STATUS_DONE && status != STATUS_NO)
+		return status;
+	written = length ? command_write_file(path, write_text, text) : STATUS_DONE;
+	return written == STATUS_DONE ? status : written;
 }
 
 static const struct verb {
@@ -299,13 +278,13 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
 	const struct rlimit most = { MEMORY_MAX, MEMORY_MAX };
 	struct invocation words = *invocation;
-	char *made[2] = { words.operands[0] };
+	char path[32], *piped[2] = { words.operands[0], path };
 	struct config *config = NULL;
 	struct broker broker = {};
-	struct writer writer = {};
 	enum command_status status;
+	pid_t child = 0;
 	struct reason reason;
-	int error = 0;
+	int ends[2], error;
 
 	while (verb < end && strcmp(verb->name, invocation->operands[0]))
 		verb++;
@@ -320,20 +299,21 @@ static enum command_status run_fleet(const struct invocation *invocation)
 	if (status != STATUS_DONE)
 		return status;
 	if (verb->run == show_status && words.count > 1 && !whole_file_is_output(words.operands[1])) {
-		status = start_writer(&writer, words.operands[1]);
-		made[1] = writer.path;
-		words.operands = made;
+		status = split(&child, ends, path);
+		words.operands = piped;
 	}
-	setrlimit(RLIMIT_DATA, &most);
-	/* check connects by itself, and says more if it cannot. */
-	if (status == STATUS_DONE)
+	if (status == STATUS_DONE && child) {
+		status = write_metrics(invocation->operands[1], child, ends[0]);
+	} else if (status == STATUS_DONE) {
+		setrlimit(RLIMIT_DATA, &most);
+		/* check connects by itself, and says more if it cannot. */
 		error = verb->run == fleet_check ? fleet_give_up(config, &reason) :
 						   fleet_connect(config, verb->writes, &broker, &reason);
-	if (status == STATUS_DONE)
 		status = error ? fleet_fail(error, &reason) : verb->run(&words, config, &broker);
+	}
 	broker_close(&broker);
 	config_close(config);
-	return writer.pid > 0 ? end_writer(&writer, status) : status;
+	return status;
 }
 
 const struct command command_fleet = {

@@ -7,7 +7,6 @@
 
 #include "command/batch_words.h"
 #include "fleet/commands.h"
-#include "fleet/hosts.h"
 #include "fleet/publisher.h"
 #include "io/line_pipe.h"
 #include "io/output.h"
@@ -243,6 +242,13 @@ static enum command_status publish_batch(struct publishing *publishing)
 
 /* ---- panic ---- */
 
+static bool is_panic(const redisReply *meta)
+{
+	const char *panic = codec_text_of(meta, 0);
+
+	return panic && !strcmp(panic, "on");
+}
+
 /* Then waits until all hosts report that panic is on, or off. Names one that does not. */
 static enum command_status publish_panic(struct publishing *publishing)
 {
@@ -250,10 +256,9 @@ static enum command_status publish_panic(struct publishing *publishing)
 	const char *word = invocation->count == 2 ? invocation->operands[1] : "", *fleet = invocation->name;
 	const bool is_on = !strcmp(word, "on");
 	char late[FLEET_HOST_BYTES] = "";
-	bool was_on = false, is_known;
+	CODEC_FREED redisReply *before = NULL;
 	struct broker broker;
 	struct reason reason;
-	redisReply *reply;
 	size_t hosts, done;
 	__s64 start_ms;
 	int error;
@@ -261,13 +266,13 @@ static enum command_status publish_panic(struct publishing *publishing)
 	if (!is_on && strcmp(word, "off"))
 		return command_fail_choices("publish panic", word, "on|off");
 	error = fleet_connect(publishing->config, true, &broker, &reason);
-	is_known = !error && !connection_ask(&broker.connection, &reply, &reason, "HMGET xc:%s:meta panic", fleet);
-	if (is_known) {
-		was_on = codec_text_of(reply, 0) && !strcmp(codec_text_of(reply, 0), "on");
-		codec_free(reply);
-	}
 	if (!error)
-		error = functions_panic(&broker, fleet, is_on, &reason);
+		connection_ask(&broker.connection, &before, &reason, "HMGET xc:%s:meta panic",
+			       fleet);
+	if (!error)
+		error = connection_ask(&broker.connection, NULL, &reason,
+				       "FCALL xc_panic 2 xc:%s:meta xc:%s:ctl %s", fleet, fleet,
+				       is_on ? "on" : "off");
 	if (error) {
 		broker_close(&broker);
 		return fleet_fail(error, &reason);
@@ -292,8 +297,9 @@ static enum command_status publish_panic(struct publishing *publishing)
 		fleet_view_close(&view);
 	} while (!error && *late && fleet_now_ms() - start_ms < PANIC_MS);
 	broker_close(&broker);
-	output_print(json_pack("{s:s, s:b, s:I, s:I, s:b}", "fleet", fleet, "panic", is_on, "hosts", (json_int_t)hosts,
-			       "hosts_done", (json_int_t)done, "changed", !is_known || was_on != is_on));
+	output_print(json_pack("{s:s, s:b, s:I, s:I, s:b}", "fleet", fleet, "panic", is_on, "hosts",
+			       (json_int_t)hosts, "hosts_done", (json_int_t)done, "changed",
+			       !before || is_panic(before) != is_on));
 	if (error)
 		return command_fail(STATUS_NO, "the broker has it; nobody knows which hosts do: %s", reason.text);
 	if (!hosts)

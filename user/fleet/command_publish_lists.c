@@ -70,6 +70,21 @@ static bool find_next(const struct rule_set *set, size_t *at, const struct rule 
 	return true;
 }
 
+/* Queues all rules of a set. An ended rule is only deleted. */
+static int put_all(struct publisher *publisher, const struct rule_set *set, bool is_added,
+		   struct reason *reason)
+{
+	struct rule rule;
+	int error = 0;
+
+	for (size_t i = 0; i < set->count && !error; i++) {
+		rule_set_get(set, i, &rule);
+		if (rule.timeout_ms >= 0 || !is_added)
+			error = publisher_put(publisher, &rule, is_added, reason);
+	}
+	return error;
+}
+
 /* Queues the changes; `publisher` NULL: only counts them. Adds come first: what stays is never unblocked. */
 static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
 			  struct difference *difference, struct reason *reason)
@@ -179,7 +194,6 @@ enum command_status publish_import(struct publishing *publishing)
 	enum command_status status;
 	struct import import;
 	struct reason reason;
-	struct rule rule;
 	int error;
 
 	if (invocation->count != 2)
@@ -201,15 +215,17 @@ enum command_status publish_import(struct publishing *publishing)
 		status = invocation->is_dry_run ? publish_dry_run(publishing, &import.rules, true) :
 						  publish_open(publishing, publishing->list);
 	if (status == STATUS_DONE && !invocation->is_dry_run) {
+		/* Makes room in an empty list, which is faster than to let it grow. */
 		if (import.rules.count > FLEET_ENTRY_LINES)
-			error = functions_reserve(&publishing->publisher.broker, invocation->name, publishing->list,
-						  import.rules.count, &reason);
-		if (!error && invocation->is_replace)
-			error = replace(publishing, &import.rules, &reason);
-		for (size_t i = 0; i < import.rules.count && !error && !invocation->is_replace; i++) {
-			rule_set_get(&import.rules, i, &rule);
-			error = publisher_put(&publishing->publisher, &rule, true, &reason);
-		}
+			error = connection_ask(&publishing->publisher.broker.connection, NULL,
+					       &reason, "FCALL xc_reserve 1 xc:%s:L:%s:meta %llu",
+					       invocation->name, publishing->list,
+					       (unsigned long long)import.rules.count);
+		if (!error)
+			error = invocation->is_replace ?
+					replace(publishing, &import.rules, &reason) :
+					put_all(&publishing->publisher, &import.rules, true,
+						&reason);
 		status = error ? publish_fail(publishing, error, &reason) : publish_finish(publishing);
 	}
 	if (status == STATUS_DONE && import.bad)
@@ -219,6 +235,35 @@ enum command_status publish_import(struct publishing *publishing)
 }
 
 /* ---- stages ---- */
+
+/*
+ * Takes back a deletion of the list that an older version staged: followers of that version still obey it. Returns whether
+ * there was one. If the broker refuses, abort goes on, and says at its end that not all was done.
+ */
+static bool unstage_deletion(struct publishing *publishing)
+{
+	struct connection *connection = &publishing->publisher.broker.connection;
+	const char *fleet = publishing->publisher.fleet, *list = publishing->list;
+	CODEC_FREED redisReply *staged = NULL;
+	struct reason reason;
+	int error = connection_ask(connection, &staged, &reason, "HGET xc:%s:accept stage:%s",
+				   fleet, list);
+
+	if (!error && !codec_text(staged))
+		return false;
+	if (!error)
+		error = connection_ask(connection, NULL, &reason, "HDEL xc:%s:accept stage:%s",
+				       fleet, list);
+	if (!error)
+		output_note("the list's deletion, which an older version staged, is taken back");
+	if (!error || !staged)
+		return !error;
+	output_warning(
+		"the deletion of the list '%s', which an older version staged, stays, and older hosts obey it: %s",
+		list, reason.text);
+	publishing->status = STATUS_SYSTEM;
+	return true;
+}
 
 /* Opens the publisher of the list, and reads the staged rules, of the list `staged` at *at. `is_released`: also adds them. */
 static enum command_status read_stage(struct publishing *publishing, const char *staged, bool is_released,
@@ -232,10 +277,7 @@ static enum command_status read_stage(struct publishing *publishing, const char 
 	if (status != STATUS_DONE)
 		return status;
 	if (!is_released)
-		is_kept = functions_unstage_deletion(&publishing->publisher.broker, publishing->publisher.fleet,
-						     publishing->list);
-	if (is_kept)
-		output_note("the list's deletion, which an older version staged, is taken back");
+		is_kept = unstage_deletion(publishing);
 	error = read_state(&publishing->publisher, staged, state, at, &reason);
 	if (!error && *state->bad.text)
 		return command_fail(STATUS_NO,
@@ -243,13 +285,8 @@ static enum command_status read_stage(struct publishing *publishing, const char 
 				    state->bad.text);
 	if (!error && !state->rules.count && !is_kept)
 		return command_fail(STATUS_NO, "nothing is staged for the list '%s' at the broker", publishing->list);
-	for (size_t i = 0; i < state->rules.count && !error && is_released; i++) {
-		struct rule rule;
-
-		rule_set_get(&state->rules, i, &rule);
-		if (rule.timeout_ms >= 0)
-			error = publisher_put(&publishing->publisher, &rule, true, &reason);
-	}
+	if (!error && is_released)
+		error = put_all(&publishing->publisher, &state->rules, true, &reason);
 	if (!error && is_released)
 		error = publisher_flush(&publishing->publisher, &reason);
 	if (error)
@@ -275,23 +312,22 @@ enum command_status publish_stage_end(struct publishing *publishing)
 	/* What others stage meanwhile stays. */
 	publishing->publisher.has_expected = true;
 	publishing->publisher.expected = at;
-	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
-		struct rule rule;
-
-		rule_set_get(&state.rules, i, &rule);
-		error = publisher_put(&publishing->publisher, &rule, false, &reason);
-	}
+	if (status == STATUS_DONE)
+		error = put_all(&publishing->publisher, &state.rules, false, &reason);
 	rule_set_close(&state.rules);
-	if (status == STATUS_DONE && !error)
+	if (status != STATUS_DONE)
+		return status;
+	if (!error)
 		error = publisher_flush(&publishing->publisher, &reason);
 	if (error == -ESTALE)
 		return command_fail(STATUS_NO,
 				    "%ssomebody else has changed the stage of the list '%s' meanwhile, so it stays; look at it, "
 				    "then release or abort it",
 				    is_released ? "the rules are released, but " : "", publishing->list);
-	if (error && status == STATUS_DONE)
+	if (error)
 		return publish_fail(publishing, error, &reason);
-	return status == STATUS_DONE && !is_released ? publish_report(publishing) : status;
+	status = is_released ? STATUS_DONE : publish_report(publishing);
+	return status == STATUS_DONE ? publishing->status : status;
 }
 
 /* ---- delete-list ---- */
@@ -300,22 +336,28 @@ enum command_status publish_delete(struct publishing *publishing)
 {
 	enum command_status status = publish_open(publishing, publishing->list);
 	struct publisher *publisher = &publishing->publisher;
+	const char *fleet = publisher->fleet, *list = publisher->list;
+	CODEC_FREED redisReply *rules = NULL;
 	struct reason reason;
-	__u64 rules;
 	int error;
 
 	if (status != STATUS_DONE)
 		return status;
 	if (publisher->outbox.count)
-		return command_fail(STATUS_LATE, "the list '%s' was not deleted: %zu changes wait for replicas",
-				    publisher->list, publisher->outbox.count);
-	error = functions_delete(&publisher->broker, publisher->fleet, publisher->list,
-				 broker_now_ms(&publisher->broker) + FLEET_HOST_EXPIRE_S * 1000LL, &rules, &reason);
-	if (error == -ENOENT)
-		return command_fail(STATUS_NO, "%s", reason.text);
+		return command_fail(STATUS_LATE,
+				    "the list '%s' was not deleted: %zu changes wait for replicas",
+				    list, publisher->outbox.count);
+	/* Hosts may delete theirs for as long as the broker remembers them. */
+	error = connection_ask(&publisher->broker.connection, &rules, &reason,
+			       "FCALL xc_delete 2 xc:%s:L:%s:meta xc:%s:accept %s %lld", fleet, list, fleet,
+			       list,
+			       (long long)(broker_now_ms(&publisher->broker) +
+					   FLEET_HOST_EXPIRE_S * 1000LL));
 	if (error)
 		return fleet_fail(error, &reason);
-	publish_answer(publishing, json_pack("{s:s, s:I, s:b}", "deleted_list", publisher->list, "rules",
-					     (json_int_t)rules, "changed", true));
+	if (rules->type != REDIS_REPLY_INTEGER)
+		return command_fail(STATUS_NO, "the broker has no list '%s'", list);
+	publish_answer(publishing, json_pack("{s:s, s:I, s:b}", "deleted_list", list, "rules",
+					     (json_int_t)codec_number(rules), "changed", true));
 	return STATUS_DONE;
 }

@@ -164,52 +164,51 @@ bool connection_is_local(const struct connection *connection)
 
 /* ---- commands ---- */
 
-/* Takes over the bytes of a command. `length`: negative: no memory. */
-static int put_bytes(struct connection *connection, char *bytes, long length)
+/* Takes over the bytes of a command. `length` negative: there was no memory for them. */
+static void put_bytes(struct connection *connection, char *bytes, long length)
 {
 	size_t room = connection->out_room ? connection->out_room : 1024;
 	char *grown;
 
-	if (length < 0)
-		return -ENOMEM;
-	while (room < connection->out_used + length)
+	while (length > 0 && room < connection->out_used + length)
 		room *= 2;
 	grown = room > connection->out_room ? realloc(connection->out, room) : connection->out;
 	if (grown) {
 		connection->out = grown;
 		connection->out_room = room;
+	}
+	connection->is_short |= !grown || length < 0;
+	if (!connection->is_short) {
 		memcpy(grown + connection->out_used, bytes, length);
 		connection->out_used += length;
 	}
 	redisFreeCommand(bytes);
-	return grown ? 0 : -ENOMEM;
 }
 
-int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths)
+void connection_put_words(struct connection *connection, int count, const char *const *words,
+			  const size_t *lengths)
 {
 	char *bytes = NULL;
 	const int length = redisFormatCommandArgv(&bytes, count, (const char **)words, lengths);
 
-	return put_bytes(connection, bytes, length);
+	put_bytes(connection, bytes, length);
 }
 
-static int put_print(struct connection *connection, const char *format, va_list values)
+static void put_print(struct connection *connection, const char *format, va_list values)
 {
 	char *bytes = NULL;
 	const int length = redisvFormatCommand(&bytes, format, values);
 
-	return put_bytes(connection, bytes, length);
+	put_bytes(connection, bytes, length);
 }
 
-int connection_put(struct connection *connection, const char *format, ...)
+void connection_put(struct connection *connection, const char *format, ...)
 {
 	va_list values;
-	int error;
 
 	va_start(values, format);
-	error = put_print(connection, format, values);
+	put_print(connection, format, values);
 	va_end(values);
-	return error;
 }
 
 /* ---- bytes ---- */
@@ -283,9 +282,12 @@ static int read_more(struct connection *connection, __s64 deadline_ms)
 int connection_get(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason)
 {
 	const __s64 last_ms = fleet_now_ms() + SLOW_FACTOR * timeout_ms;
-	int error = flush(connection, timeout_ms, last_ms);
+	int error;
 
 	*reply = NULL;
+	if (connection->is_short)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	error = flush(connection, timeout_ms, last_ms);
 	while (!error && !(error = codec_next(&connection->codec, reply)) && !*reply)
 		error = read_more(connection, silent_ms(timeout_ms, last_ms));
 	connection->unread = 0;
@@ -302,9 +304,9 @@ int connection_get(struct connection *connection, redisReply **reply, int timeou
 		       0;
 }
 
-int connection_expect(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason)
+int connection_expect(struct connection *connection, redisReply **reply, struct reason *reason)
 {
-	int error = connection_get(connection, reply, timeout_ms, reason);
+	int error = connection_get(connection, reply, CONNECTION_TIMEOUT_MS, reason);
 
 	if (error || (*reply)->type != REDIS_REPLY_ERROR)
 		return error;
@@ -312,23 +314,17 @@ int connection_expect(struct connection *connection, redisReply **reply, int tim
 			   strcmp((*reply)->str, "ERR Function not found") ?
 				   "" :
 				   "; load the functions of this version: xdp-cuckoo fleet init");
-	codec_free(*reply);
-	*reply = NULL;
+	codec_free(reply);
 	return error;
 }
 
 int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, const char *format, ...)
 {
-	redisReply *unwanted = NULL, **to = reply ? reply : &unwanted;
+	CODEC_FREED redisReply *unwanted = NULL;
 	va_list values;
-	int error;
 
-	*to = NULL;
 	va_start(values, format);
-	error = put_print(connection, format, values);
+	put_print(connection, format, values);
 	va_end(values);
-	error = error ? reason_set(reason, error, "not enough memory") :
-			connection_expect(connection, to, CONNECTION_TIMEOUT_MS, reason);
-	codec_free(unwanted);
-	return error;
+	return connection_expect(connection, reply ? reply : &unwanted, reason);
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <sys/types.h>
 
+#include "base/memory.h"
 #include "fleet/fleet.h"
 
 /*
@@ -35,14 +36,22 @@ int codec_feed(struct codec *codec, const char *bytes, size_t count);
 
 /*
  * The next whole reply, or NULL in *reply if there is none yet. 0; -EPROTO; -EMSGSIZE: it is too large. codec_free()
- * accepts NULL.
+ * accepts NULL in *reply, and leaves it there.
  */
 int codec_next(struct codec *codec, redisReply **reply);
-void codec_free(redisReply *reply);
+void codec_free(redisReply **reply);
+#define CODEC_FREED CLOSED_BY(codec_free) /* where the block ends */
 
 /* The text of a reply, or of an element of an array. NULL: there is none. */
 const char *codec_text(const redisReply *reply);
 const char *codec_text_of(const redisReply *array, size_t i);
+
+/* The number of a reply, also of NULL; 0: it is none. */
+__s64 codec_number(const redisReply *reply);
+
+/* The value of a line `name` of the answer to INFO; "": it has none. `name` has its colon. Returns `value`. */
+#define CODEC_INFO_BYTES 128
+const char *codec_info(const char *info, const char *name, char value[CODEC_INFO_BYTES]);
 
 /* ---- tls.c: TLS over a connected socket that does not block, by OpenSSL 3 ---- */
 
@@ -76,6 +85,7 @@ struct connection {
 	char *out;                          /* commands that are not sent yet */
 	size_t out_used, out_room;
 	size_t unread; /* bytes that are no whole reply yet */
+	bool is_short; /* there was no memory for a command */
 };
 
 /*
@@ -90,21 +100,23 @@ void connection_close(struct connection *connection);
 bool connection_is_local(const struct connection *connection);
 
 /*
- * Queue a command. The format is like that of printf(): the spaces in it, not those in its values, are between words. 0;
- * -ENOMEM.
+ * Queue a command. The format is like that of printf(): the spaces in it, not those in its values, are between words. If
+ * memory is short, the next connection_get() says so.
  */
-int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths);
-int connection_put(struct connection *connection, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void connection_put_words(struct connection *connection, int count, const char *const *words,
+			  const size_t *lengths);
+void connection_put(struct connection *connection, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /*
  * Sends what is queued, and takes the next reply, which the caller frees. After an error the connection is of no
  * more use. -ETIMEDOUT: no byte has moved for timeout_ms, or it took ten times as long; -ECONNRESET; -EPROTO: the
- * bytes are no Redis; -EMSGSIZE: the reply is too large; other -errno.
+ * bytes are no Redis; -EMSGSIZE: the reply is too large; other -errno. Then *reply is NULL.
  */
 int connection_get(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason);
 
-/* connection_get(), but a reply that is an error is -EREMOTEIO. The reason has its text. */
-int connection_expect(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason);
+/* connection_get() in CONNECTION_TIMEOUT_MS, but a reply that is an error is -EREMOTEIO. The reason has its text. */
+int connection_expect(struct connection *connection, redisReply **reply, struct reason *reason);
 
 /* One command and its reply, which is freed if `reply` is NULL. */
 int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, const char *format, ...)

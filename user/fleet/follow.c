@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The process that `follow` runs: applies what its reader, without privileges, sends of the broker's lists, and reports. */
-#include "fleet/follow.h"
+#include "fleet/commands.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +14,6 @@
 #include "filter/filter.h"
 #include "fleet/apply.h"
 #include "fleet/follow_internal.h"
-#include "fleet/report.h"
 #include "io/signals.h"
 
 #define SILENT_MS 120000       /* a reader that sends nothing for so long hangs */
@@ -25,7 +24,8 @@
 #define HEARD_MS 60000         /* between two notes in the store that the broker is heard */
 #define RESTART_MIN_MS 100     /* before another reader is started; doubles while readers fail */
 #define RESTART_MAX_MS 60000
-#define ONCE_MS 30000           /* --once gives up after so long without a broker */
+#define ONCE_MS 30000           /* --once gives up after so long without a broker, */
+#define ONCE_LOSSES 10          /* and when it has lost one so often */
 #define READER_MEMORY (1 << 30) /* a reply has at most 16 MB and 65,536 elements: a bound for what nobody foresaw */
 
 /* What this process knows of its reader. */
@@ -67,7 +67,6 @@ struct following {
 		struct fleet_position last; /* entry of the broker's log */
 		struct reason why;          /* "": nothing is wrong */
 	} told[FOLLOW_LISTS_MAX];           /* by the reader */
-	struct broker_secrets secrets;
 	enum reader_state state;
 	struct unprivileged reader;
 	char text[FOLLOW_BYTES_MAX + 1];
@@ -77,6 +76,7 @@ struct following {
 	struct host_filter filter;  /* at looked_ms */
 	__s64 restart_ms, start_ms; /* the last pause after a failure; when the next reader starts */
 	__s64 alone_ms;             /* since when there is no broker, if there is none */
+	unsigned int losses;        /* of brokers so far */
 	__s64 looked_ms, heard_ms, retried_ms, noted_ms;
 };
 
@@ -434,10 +434,8 @@ static int take_of_list(struct following *following, const struct follow_message
 /* Any message of the reader, which is not trusted. An event; -EPROTO: an honest reader does not send it; other -errno. */
 static int take(struct following *following, const struct follow_message *message)
 {
-	struct broker_secrets secrets;
 	char text[REASON_BYTES];
 	struct reason ignored;
-	bool is_moved = false;
 
 	switch ((enum follow_kind)message->kind) {
 	case FOLLOW_HELLO:
@@ -463,12 +461,9 @@ static int take(struct following *following, const struct follow_message *messag
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
 		/* The files of secrets may have changed. The reader itself cannot read files of root. */
-		if (!broker_secrets_read(&secrets, following->follow->options, &ignored)) {
-			is_moved = !broker_secrets_equal(&secrets, &following->secrets);
-			broker_secrets_forget(&following->secrets);
-			following->secrets = secrets;
-		}
-		return is_moved ? EVENT_RESTART : EVENT_LOST;
+		return broker_secrets_keep(following->follow->options, &ignored) > 0 ?
+			       EVENT_RESTART :
+			       EVENT_LOST;
 	case FOLLOW_NOTE:
 		say(following, following->text);
 		return 0;
@@ -530,8 +525,10 @@ static int step(struct following *following, const struct signals *signals, stru
 	if (event == EVENT_END && following->follow->is_once && before != READER_SETTLES)
 		return reason_set(reason, -EINTR, "interrupted before all lists were level");
 	following->state = next_state[event < 0 ? EVENT_RESTART : event][before];
-	if (before >= READER_FOLLOWS && following->state < READER_FOLLOWS)
+	if (before >= READER_FOLLOWS && following->state < READER_FOLLOWS) {
 		following->alone_ms = now_ms;
+		following->losses += event < 0 || event == EVENT_LOST;
+	}
 	if (before == READER_PAUSES && following->state == READER_CONNECTS)
 		return start_reader(following, reason);
 	if (before != READER_PAUSES && following->state == READER_PAUSES) {
@@ -544,7 +541,8 @@ static int step(struct following *following, const struct signals *signals, stru
 		following->restart_ms = pause_longer(following->restart_ms, RESTART_MIN_MS, RESTART_MAX_MS);
 		following->start_ms = now_ms + following->restart_ms;
 	}
-	if (following->follow->is_once && following->state < READER_FOLLOWS && now_ms - following->alone_ms >= ONCE_MS)
+	if (following->follow->is_once && following->state < READER_FOLLOWS &&
+	    (now_ms - following->alone_ms >= ONCE_MS || following->losses >= ONCE_LOSSES))
 		return reason_set(reason, -ETIMEDOUT, "%s", *following->said ? following->said : "no broker answers");
 	return 0;
 }
@@ -567,7 +565,6 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	apply->stale_s = follow->is_once ? 0 : FLEET_STALE_S;
 	apply->is_accepted = following->start.is_accepted = follow->is_accepted;
 	following->start.is_once = follow->is_once;
-	following->start.secrets = &following->secrets;
 	if (!options->lists_count)
 		error = reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
 	/* config_open() has checked the names. */
@@ -578,8 +575,8 @@ int follow_run(const struct follow *follow, struct reason *reason)
 			following->told[apply->count++].state = FOLLOW_UNHEARD;
 		}
 	if (!error)
-		error = broker_secrets_read(&following->secrets, options, reason);
-	if (!error)
+		error = broker_secrets_keep(options, reason);
+	if (error >= 0)
 		error = apply_open(apply, reason);
 	if (!error && signals_take(&signals))
 		error = reason_set(reason, -EAGAIN, "cannot take signals");
@@ -593,7 +590,6 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	service_notify("STOPPING=1");
 	signals_give_back(&signals);
 	apply_close(apply);
-	broker_secrets_forget(&following->secrets);
 	free(following);
 	return error;
 }

@@ -15,6 +15,7 @@
 
 #define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
 #define FOLLOW_BYTES_MAX (128 << 10)
+#define REPORT_BYTES 16384 /* of the lines of the host's status */
 #define FOLLOW_SHRINK_MIN 100 /* deleted rules that are never too many for changes by the log */
 #define FOLLOW_LINES_MORE (128 * FLEET_ENTRY_LINES) /* that may come between two flushes besides max-rules */
 
@@ -92,7 +93,6 @@ struct log_reader_list {
 
 struct log_reader_start {
 	const struct fleet_options *options;
-	const struct broker_secrets *secrets;
 	const char *fleet;
 	struct log_reader_list lists[FOLLOW_LISTS_MAX];
 	size_t count;

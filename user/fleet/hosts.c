@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fleet/hosts.h"
+#include "fleet/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,34 +62,33 @@ static int find_keys(struct fleet_view *view, struct broker *broker, const char 
 {
 	char cursor[32] = "0";
 	unsigned int looks = 0;
-	redisReply *reply, *keys;
-	const char *next;
 	int error = 0;
 
 	do {
+		CODEC_FREED redisReply *reply = NULL;
+		const redisReply *keys;
+		const char *next;
+
 		error = connection_ask(&broker->connection, &reply, reason, "SCAN %s MATCH xc:%s:[hL]*[^0-9]* COUNT %d",
 				       cursor, fleet, KEYS_AT_ONCE);
 		if (error)
 			return error;
 		next = codec_text_of(reply, 0);
-		keys = next && reply->elements == 2 ? reply->element[1] : NULL;
-		if (keys)
-			snprintf(cursor, sizeof(cursor), "%s", next);
-		else
-			error = reason_set(reason, -EPROTO, "the broker's answer to SCAN is not that of Redis");
-		for (size_t i = 0; keys && i < keys->elements && !error; i++)
+		if (!next || reply->elements != 2)
+			return reason_set(reason, -EPROTO,
+					  "the broker's answer to SCAN is not that of Redis");
+		snprintf(cursor, sizeof(cursor), "%s", next);
+		keys = reply->element[1];
+		for (size_t i = 0; i < keys->elements && !error; i++)
 			if (codec_text_of(keys, i))
 				error = take_key(view, fleet, codec_text_of(keys, i));
-		codec_free(reply);
 		if (++looks == LOOKS_MAX)
 			error = -EMSGSIZE;
 	} while (!error && strcmp(cursor, "0"));
 	if (error == -EMSGSIZE)
 		return reason_set(reason, error, "the broker has over %d hosts or lists, or its SCAN has no end",
 				  NAMES_MAX);
-	if (error == -ENOMEM)
-		return reason_set(reason, error, "not enough memory");
-	return error;
+	return error ? reason_set(reason, error, "not enough memory") : 0;
 }
 
 /* The name is the first member of both. */
@@ -112,15 +111,15 @@ static size_t drop_repeated(void *elements, size_t count, size_t size)
 	return kept;
 }
 
-static int put_host(struct broker *broker, const char *fleet, const char *host)
+static void put_host(struct broker *broker, const char *fleet, const char *host)
 {
-	return connection_put(&broker->connection, "HGETALL xc:%s:host:%s", fleet, host);
+	connection_put(&broker->connection, "HGETALL xc:%s:host:%s", fleet, host);
 }
 
 /* 0, also if nobody can read the report; 1: the same, and the connection is a new one, without other replies. */
 static int get_host(struct fleet_host *host, struct broker *broker, struct reason *reason)
 {
-	int error = connection_expect(&broker->connection, &host->fields, CONNECTION_TIMEOUT_MS, reason);
+	int error = connection_expect(&broker->connection, &host->fields, reason);
 
 	if (error == -EREMOTEIO)
 		return 0;
@@ -137,7 +136,7 @@ static int get_host(struct fleet_host *host, struct broker *broker, struct reaso
 static int look_at_log(struct fleet_list *list, struct broker *broker, const char *fleet, struct reason *reason)
 {
 	const __u64 now_ms = broker_now_ms(broker), epoch = list->head.last.epoch;
-	redisReply *reply;
+	CODEC_FREED redisReply *reply = NULL;
 	const char *id;
 	int error = connection_ask(&broker->connection, &reply, reason, "XRANGE xc:%s:L:%s:log %llu + COUNT 1", fleet,
 				   list->name,
@@ -153,55 +152,60 @@ static int look_at_log(struct fleet_list *list, struct broker *broker, const cha
 			   "its log has the entry %.45s, after which nothing can be published; delete the key "
 			   "xc:%s:L:%s:log, then publish again",
 			   id, fleet, list->name);
-	codec_free(reply);
 	return 0;
 }
 
-int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
+/* The reports of all hosts: asked for at once, and again after a connection that a reply has ended. */
+static int read_hosts(struct fleet_view *view, struct broker *broker, const char *fleet,
+		      struct reason *reason)
 {
 	size_t asked = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < view->hosts_count && error >= 0; i++) {
+		for (; asked < view->hosts_count; asked++)
+			put_host(broker, fleet, view->hosts[asked].name);
+		error = get_host(&view->hosts[i], broker, reason);
+		asked = error > 0 ? i + 1 : asked;
+	}
+	return error < 0 ? error : 0;
+}
+
+static int read_list(struct fleet_view *view, struct fleet_list *list, struct broker *broker,
+		     const char *fleet, struct reason *reason)
+{
+	struct fleet_position at;
+	int error = list_head_read(broker, fleet, list->name, &list->head, reason);
+
+	for (size_t i = 0; i < view->hosts_count; i++)
+		list->hosts += fleet_host_at(&view->hosts[i], list->name, &at);
+	if (!error)
+		return look_at_log(list, broker, fleet, reason);
+	list->broken = *reason;
+	list->head = (struct list_head){};
+	return error == -EREMOTEIO || error == -EBADMSG ? 0 : error;
+}
+
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet,
+		    struct reason *reason)
+{
 	int error;
 
 	*view = (struct fleet_view){};
 	error = find_keys(view, broker, fleet, reason);
 	view->hosts_count = drop_repeated(view->hosts, view->hosts_count, sizeof(*view->hosts));
 	view->lists_count = drop_repeated(view->lists, view->lists_count, sizeof(*view->lists));
-	for (size_t i = 0; i < view->hosts_count && !error; i++) {
-		for (; asked < view->hosts_count && !error; asked++)
-			error = put_host(broker, fleet, view->hosts[asked].name);
-		if (error) {
-			reason_set(reason, error, "not enough memory");
-			break;
-		}
-		error = get_host(&view->hosts[i], broker, reason);
-		if (error > 0) {
-			asked = i + 1;
-			error = 0;
-		}
-	}
-	for (size_t i = 0; i < view->lists_count && !error; i++) {
-		struct fleet_list *list = &view->lists[i];
-		struct fleet_position at;
-
-		error = list_head_read(broker, fleet, list->name, &list->head, reason);
-		if (error == -EREMOTEIO || error == -EBADMSG) {
-			list->broken = *reason;
-			list->head = (struct list_head){};
-			error = 0;
-		} else if (!error) {
-			error = look_at_log(list, broker, fleet, reason);
-		}
-		error = error == -EREMOTEIO ? 0 : error;
-		for (size_t j = 0; j < view->hosts_count; j++)
-			list->hosts += fleet_host_at(&view->hosts[j], list->name, &at);
-	}
+	if (!error)
+		error = read_hosts(view, broker, fleet, reason);
+	for (size_t i = 0; i < view->lists_count && !error; i++)
+		error = read_list(view, &view->lists[i], broker, fleet, reason);
 	return error;
 }
 
 void fleet_view_close(struct fleet_view *view)
 {
 	for (size_t i = 0; i < view->hosts_count; i++)
-		codec_free(view->hosts[i].fields);
+		codec_free(&view->hosts[i].fields);
 	free(view->hosts);
 	free(view->lists);
 	*view = (struct fleet_view){};
@@ -283,71 +287,84 @@ static int count_hosts(struct waiting *waiting, struct reason *reason)
 	const char *fleet = waiting->fleet, *list = waiting->list;
 	size_t *const numbers[] = { &waiting->hosts, &waiting->done, &waiting->refusing };
 	char first[24] = "+inf";
-	redisReply *reply;
 	int error = 0;
 
 	if (waiting->first.epoch)
 		snprintf(first, sizeof(first), "%" PRIu64, (uint64_t)fleet_position_score(waiting->first));
-	if (connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, list) ||
-	    connection_put(connection, "ZCOUNT xc:%s:L:%s:hosts %llu +inf", fleet, list,
-			   (unsigned long long)fleet_position_score(waiting->last)) ||
-	    connection_put(connection, "ZCOUNT xc:%s:L:%s:refused %s +inf", fleet, list, first))
-		return reason_set(reason, -ENOMEM, "not enough memory");
+	connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, list);
+	connection_put(connection, "ZCOUNT xc:%s:L:%s:hosts %llu +inf", fleet, list,
+		       (unsigned long long)fleet_position_score(waiting->last));
+	connection_put(connection, "ZCOUNT xc:%s:L:%s:refused %s +inf", fleet, list, first);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers) && !error; i++) {
-		error = connection_expect(connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+		CODEC_FREED redisReply *reply = NULL;
+
+		error = connection_expect(connection, &reply, reason);
 		if (!error)
-			*numbers[i] = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-		codec_free(reply);
+			*numbers[i] = codec_number(reply);
 	}
 	return error;
 }
 
-/*
- * Looks at the hosts of a set with a score from `low` to `high`: forgets those that are gone, and adds the names of the
- * first others to the text, with their reasons.
- */
+/* Forgets a host in the sets of the list. That is no more than tidy: it may be refused. */
+static int forget_host(struct waiting *waiting, const char *name, struct reason *reason)
+{
+	static const char *const sets[] = { "hosts", "refused" };
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++) {
+		const int error = connection_ask(&waiting->broker->connection, NULL, reason,
+						 "ZREM xc:%s:L:%s:%s %s", waiting->fleet,
+						 waiting->list, sets[i], name);
+
+		if (error && error != -EREMOTEIO)
+			return error;
+	}
+	return 0;
+}
+
+/* Forgets the host if it is gone, else adds its name to the text, with its reason, unless NAMED_MAX are there. */
+static int look_at_host(struct waiting *waiting, const char *name, const char *state_if_level,
+			size_t *named, struct reason *text, struct reason *reason)
+{
+	const size_t used = strlen(text->text);
+	struct fleet_host host = {};
+	struct fleet_position at;
+	int error;
+
+	snprintf(host.name, sizeof(host.name), "%s", name);
+	put_host(waiting->broker, waiting->fleet, host.name);
+	error = get_host(&host, waiting->broker, reason);
+	/* A report that nobody can read does not say that the host is gone. */
+	if (error >= 0 && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
+		error = forget_host(waiting, name, reason);
+	} else if (error >= 0 && (*named)++ < NAMED_MAX) {
+		const char *why = fleet_host_field(&host, "why");
+		const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->broker));
+
+		snprintf(text->text + used, sizeof(text->text) - used, "; %s: %s%s%.*s", host.name,
+			 strcmp(state, "level") ? state : state_if_level,
+			 *why && strcmp(why, " ") ? ": " : "", (int)strcspn(why, ";"), why);
+	}
+	codec_free(&host.fields);
+	return error < 0 ? error : 0;
+}
+
+/* Looks at the hosts of a set with a score from `low` to `high`. */
 static int look_at_hosts(struct waiting *waiting, const char *set, const char *low, const char *high,
 			 struct reason *text, struct reason *reason)
 {
-	struct connection *connection = &waiting->broker->connection;
-	size_t used = strlen(text->text), named = 0;
-	redisReply *names;
-	int error = connection_ask(connection, &names, reason, "ZRANGEBYSCORE xc:%s:L:%s:%s %s %s", waiting->fleet,
+	const char *state_if_level = *set == 'h' ? "behind" : "refuses rules";
+	CODEC_FREED redisReply *names = NULL;
+	size_t named = 0;
+	int error = connection_ask(&waiting->broker->connection, &names, reason,
+				   "ZRANGEBYSCORE xc:%s:L:%s:%s %s %s", waiting->fleet,
 				   waiting->list, set, low, high);
 
-	if (error)
-		return error;
-	for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements && !error; i++) {
+	for (size_t i = 0; !error && names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
 		const char *name = codec_text_of(names, i);
-		struct fleet_host host = {};
-		struct fleet_position at;
 
-		snprintf(host.name, sizeof(host.name), "%s", name ? name : "");
-		error = put_host(waiting->broker, waiting->fleet, host.name);
-		error = error ? reason_set(reason, error, "not enough memory") :
-				get_host(&host, waiting->broker, reason);
-		error = error > 0 ? 0 : error;
-		/* A report that nobody can read does not say that the host is gone. */
-		if (!error && host.fields && !fleet_host_at(&host, waiting->list, &at)) {
-			/* Forgets it in the sets of the list. That is no more than tidy: it may be refused. */
-			for (size_t j = 0; j < 2 && !error; j++) {
-				error = connection_ask(connection, NULL, reason, "ZREM xc:%s:L:%s:%s %s",
-						       waiting->fleet, waiting->list, j ? "refused" : "hosts",
-						       name ? name : "");
-				error = error == -EREMOTEIO ? 0 : error;
-			}
-		} else if (!error && named++ < NAMED_MAX && used < sizeof(text->text)) {
-			const char *why = fleet_host_field(&host, "why");
-			const char *state = fleet_host_state(NULL, &host, broker_now_ms(waiting->broker));
-
-			if (!strcmp(state, "level"))
-				state = *set == 'h' ? "behind" : "refuses rules";
-			used += snprintf(text->text + used, sizeof(text->text) - used, "; %s: %s%s%.*s", host.name,
-					 state, *why && strcmp(why, " ") ? ": " : "", (int)strcspn(why, ";"), why);
-		}
-		codec_free(host.fields);
+		error = look_at_host(waiting, name ? name : "", state_if_level, &named, text,
+				     reason);
 	}
-	codec_free(names);
 	return error;
 }
 
@@ -406,63 +423,81 @@ int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
 
 /* ---- metrics for Prometheus ---- */
 
-/* A number of the host's status, once for each host. */
-static void add_field(json_t *metrics, const struct fleet_view *view, const char *fleet, const char *name,
-		      enum metric_type type, const char *help, const char *field)
-{
-	json_t *family = metrics_family(metrics, name, type, help);
+/* All families, in the order in which they are printed. */
+enum family {
+	PANIC,
+	WRITTEN,
+	LIST_RULES,
+	LIST_BROKEN,
+	STATE,
+	SEEN,
+	SKEW,
+	HOST_RULES,
+	REFUSED,
+	DROPPED,
+	FAMILIES
+};
 
-	for (size_t i = 0; i < view->hosts_count; i++)
-		metrics_sample(family, json_pack("{s:s, s:s}", "fleet", fleet, "host", view->hosts[i].name),
-			       fleet_host_number(&view->hosts[i], field));
-}
+static const struct {
+	const char *name, *help;
+} families[FAMILIES] = {
+	[PANIC] = { "xdp_cuckoo_fleet_panic", "1: the fleet passes everything; 0: it filters." },
+	[WRITTEN] = { "xdp_cuckoo_fleet_written_timestamp_seconds",
+		      "When these metrics were read from the broker, by this host's clock." },
+	[LIST_RULES] = { "xdp_cuckoo_fleet_list_rules", "Rules of a list at the broker." },
+	[LIST_BROKEN] = { "xdp_cuckoo_fleet_list_broken",
+			  "1: nothing can be published to the list; 0: something can." },
+	[STATE] = { "xdp_cuckoo_fleet_host_state",
+		    "1: the state of the host; xdp-cuckoo-fleet(7) explains them." },
+	[SEEN] = { "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds",
+		   "When the host last reported, by the broker's clock." },
+	[SKEW] = { "xdp_cuckoo_fleet_host_clock_skew_seconds",
+		   "The clock of the host minus that of the broker." },
+	[HOST_RULES] = { "xdp_cuckoo_fleet_host_rules", "Rules of the fleet's lists on the host." },
+	[REFUSED] = { "xdp_cuckoo_fleet_host_refused_rules", "Rules that the host has left out." },
+	[DROPPED] = { "xdp_cuckoo_fleet_host_dropped_packets_total",
+		      "Packets that the host's filter has dropped, by rules of any list and by policies." },
+};
 
 int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
 {
-	json_t *panic, *written, *rules, *broken, *states, *seen, *skew;
+	json_t *family[FAMILIES];
 	int error;
 
 	*metrics = metrics_begin();
-	panic = metrics_family(*metrics, "xdp_cuckoo_fleet_panic", METRIC_GAUGE,
-			       "1: the fleet passes everything; 0: it filters.");
-	metrics_sample(panic, json_pack("{s:s}", "fleet", fleet), is_panic);
-	written = metrics_family(*metrics, "xdp_cuckoo_fleet_written_timestamp_seconds", METRIC_GAUGE,
-				 "When these metrics were read from the broker, by this host's clock.");
-	metrics_sample(written, json_pack("{s:s}", "fleet", fleet), time(NULL));
-	rules = metrics_family(*metrics, "xdp_cuckoo_fleet_list_rules", METRIC_GAUGE, "Rules of a list at the broker.");
-	broken = metrics_family(*metrics, "xdp_cuckoo_fleet_list_broken", METRIC_GAUGE,
-				"1: nothing can be published to the list; 0: something can.");
+	for (enum family i = 0; i < FAMILIES; i++)
+		family[i] = metrics_family(*metrics, families[i].name,
+					   i == DROPPED ? METRIC_COUNTER : METRIC_GAUGE,
+					   families[i].help);
+	metrics_sample(family[PANIC], json_pack("{s:s}", "fleet", fleet), is_panic);
+	metrics_sample(family[WRITTEN], json_pack("{s:s}", "fleet", fleet), time(NULL));
 	for (size_t i = 0; i < view->lists_count; i++) {
 		const struct fleet_list *list = &view->lists[i];
-		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "list", list->name);
+		json_auto_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "list", list->name);
 
 		if (!*list->broken.text)
-			metrics_sample(rules, json_incref(labels), list->head.rules);
-		metrics_sample(broken, labels, *list->broken.text != 0);
+			metrics_sample(family[LIST_RULES], json_incref(labels), list->head.rules);
+		metrics_sample(family[LIST_BROKEN], json_incref(labels), *list->broken.text != 0);
 	}
-	states = metrics_family(*metrics, "xdp_cuckoo_fleet_host_state", METRIC_GAUGE,
-				"1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
-	seen = metrics_family(*metrics, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds", METRIC_GAUGE,
-			      "When the host last reported, by the broker's clock.");
-	skew = metrics_family(*metrics, "xdp_cuckoo_fleet_host_clock_skew_seconds", METRIC_GAUGE,
-			      "The clock of the host minus that of the broker.");
 	for (size_t i = 0; i < view->hosts_count; i++) {
 		const struct fleet_host *host = &view->hosts[i];
-		json_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
+		json_auto_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
 
-		metrics_sample(states,
-			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name, "state",
-					 fleet_host_state(view, host, now_ms)),
+		metrics_sample(family[STATE],
+			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name,
+					 "state", fleet_host_state(view, host, now_ms)),
 			       1);
-		metrics_sample(seen, json_incref(labels), fleet_host_number(host, "seen") / 1000.0);
-		metrics_sample(skew, labels, fleet_host_number(host, "skew") / 1000.0);
+		metrics_sample(family[SEEN], json_incref(labels),
+			       fleet_host_number(host, "seen") / 1000.0);
+		metrics_sample(family[SKEW], json_incref(labels),
+			       fleet_host_number(host, "skew") / 1000.0);
+		metrics_sample(family[HOST_RULES], json_incref(labels),
+			       fleet_host_number(host, "rules"));
+		metrics_sample(family[REFUSED], json_incref(labels),
+			       fleet_host_number(host, "refused"));
+		metrics_sample(family[DROPPED], json_incref(labels),
+			       fleet_host_number(host, "dropped"));
 	}
-	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_rules", METRIC_GAUGE,
-		  "Rules of the fleet's lists on the host.", "rules");
-	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_refused_rules", METRIC_GAUGE,
-		  "Rules that the host has left out.", "refused");
-	add_field(*metrics, view, fleet, "xdp_cuckoo_fleet_host_dropped_packets_total", METRIC_COUNTER,
-		  "Packets that the host's filter has dropped, by rules of any list and by policies.", "dropped");
 	error = metrics_end();
 	if (error)
 		json_decref(*metrics);

@@ -21,7 +21,7 @@
 
 /* ---- sending ---- */
 
-static int put_entry(struct publisher *publisher, const struct outbox_entry *entry)
+static void put_entry(struct publisher *publisher, const struct outbox_entry *entry)
 {
 	char meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], hosts[FLEET_KEY_BYTES], counter[24];
 	char position[FLEET_POSITION_BYTES] = "";
@@ -62,48 +62,49 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 		line = next ? next + 1 : end;
 	}
 	lengths[1] = strlen(words[1]);
-	return connection_put_words(&publisher->broker.connection, count, words, lengths);
+	connection_put_words(&publisher->broker.connection, count, words, lengths);
 }
 
 /* The answer to one entry. 0; -ESTALE: the list has moved on; other -errno. */
 static int get_answer(struct publisher *publisher, const struct outbox_entry *entry, struct reason *reason)
 {
 	struct fleet_position next = publisher->last;
+	CODEC_FREED redisReply *reply = NULL;
 	const char *answer, *last;
-	redisReply *reply;
-	int error = connection_expect(&publisher->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+	__s64 changed;
+	int error = connection_expect(&publisher->broker.connection, &reply, reason);
 
 	if (error)
 		return error;
 	answer = codec_text_of(reply, 0);
 	last = codec_text_of(reply, 1);
-	if (!answer || !last || reply->elements != 4 || reply->element[2]->type != REDIS_REPLY_INTEGER ||
-	    reply->element[3]->type != REDIS_REPLY_INTEGER || fleet_position_parse(last, &publisher->last)) {
-		error = reason_set(reason, -EPROTO,
-				   "the broker's answer is not that of xdp-cuckoo's function; "
-				   "load it: xdp-cuckoo%s fleet init",
-				   session_name_option(publisher->fleet));
-	} else if (!strcmp(answer, "moved")) {
-		error = reason_set(reason, -ESTALE,
-				   "somebody else has changed the list '%s' meanwhile; nothing was changed",
-				   publisher->list);
-	} else if (!strcmp(answer, "seen") && !entry->may_be_seen) {
-		error = reason_set(
-			reason, -EREMOTEIO,
-			"nothing was published: the broker has other changes with the numbers of this outbox, which is "
-			"a copy or was restored; delete '%s', and publish again",
-			publisher->outbox.path);
-	} else {
-		/* If the list now ends with another entry, other publishers have changed it. */
-		next.seq += reply->element[2]->integer != 0;
-		publisher->is_mixed |= fleet_position_compare(next, publisher->last);
-		publisher->changed += reply->element[2]->integer;
-		if (reply->element[2]->integer && !publisher->first.epoch)
-			publisher->first = publisher->last;
-		publisher->rules = reply->element[3]->integer;
-	}
-	codec_free(reply);
-	return error;
+	if (!answer || !last || reply->elements != 4 ||
+	    reply->element[2]->type != REDIS_REPLY_INTEGER ||
+	    reply->element[3]->type != REDIS_REPLY_INTEGER ||
+	    fleet_position_parse(last, &publisher->last))
+		return reason_set(reason, -EPROTO,
+				  "the broker's answer is not that of xdp-cuckoo's function; "
+				  "load it: xdp-cuckoo%s fleet init",
+				  session_name_option(publisher->fleet));
+	if (!strcmp(answer, "moved"))
+		return reason_set(
+			reason, -ESTALE,
+			"somebody else has changed the list '%s' meanwhile; nothing was changed",
+			publisher->list);
+	if (!strcmp(answer, "seen") && !entry->may_be_seen)
+		return reason_set(reason, -EREMOTEIO,
+				  "nothing was published: the broker has other changes with the numbers of this outbox, "
+				  "which is a copy or was restored; delete '%s', and publish again",
+				  publisher->outbox.path);
+	/* If the list now ends with another entry, other publishers have changed it. */
+	changed = reply->element[2]->integer;
+	next.seq += changed != 0;
+	publisher->is_mixed |= fleet_position_compare(next, publisher->last);
+	publisher->changed += changed;
+	if (changed && !publisher->first.epoch)
+		publisher->first = publisher->last;
+	publisher->rules = reply->element[3]->integer;
+	return 0;
 }
 
 /* Whether the broker refuses with one of these words, of which the last is NULL. */
@@ -118,12 +119,12 @@ static bool is_refusal(const struct reason *reason, const char *const *words)
 }
 
 /* Whether the server cannot serve now: it is a replica, loads its data, is out of memory, ... */
-static bool is_of_server(const struct reason *reason)
+static bool is_of_server(int error, const struct reason *reason)
 {
 	static const char *const words[] = { "READONLY", "LOADING", "MASTERDOWN", "BUSY",
 					     "OOM",      "MISCONF", "NOREPLICAS", NULL };
 
-	return is_refusal(reason, words);
+	return error == -EREMOTEIO && is_refusal(reason, words);
 }
 
 /*
@@ -134,58 +135,74 @@ static bool is_refused(const struct outbox_entry *entry, int error, const struct
 {
 	static const char *const bad_entry[] = { "XCLINE", "XCLARGE", NULL };
 
-	if ((error != -EREMOTEIO && error != -ESTALE) || entry->is_sent || is_of_server(reason))
+	if ((error != -EREMOTEIO && error != -ESTALE) || entry->is_sent ||
+	    is_of_server(error, reason))
 		return false;
 	return error == -ESTALE || !entry->may_be_seen || is_refusal(reason, bad_entry);
 }
 
 /*
- * Sends the entries of the outbox from number `first` on. Those that the broker refuses leave the outbox; then the error
- * of the last one is returned at the end.
+ * Sends at most SENT_AT_ONCE entries of the outbox from number *next on, which then is that of the first entry that is not
+ * sent. Those that the broker refuses leave the outbox: *refusal is the last such error.
  */
-static int send_entries(struct publisher *publisher, size_t first, struct reason *reason)
+static int send_group(struct publisher *publisher, size_t *next, int *refusal,
+		      struct reason *why_refused, struct reason *reason)
+{
+	struct outbox *outbox = &publisher->outbox;
+	const size_t left = outbox->count - *next,
+		     count = left < SENT_AT_ONCE ? left : SENT_AT_ONCE;
+	const struct outbox_entry *entries = &outbox->entries[*next];
+	const __u64 last = entries[count - 1].counter;
+	__u64 refused[SENT_AT_ONCE];
+	size_t refused_count = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < count; i++)
+		put_entry(publisher, &entries[i]);
+	for (size_t i = 0; i < count && !error; i++) {
+		error = get_answer(publisher, &entries[i], reason);
+		if (!is_refused(&entries[i], error, reason))
+			continue;
+		refused[refused_count++] = entries[i].counter;
+		*why_refused = *reason;
+		*refusal = error;
+		error = 0;
+	}
+	for (size_t i = 0; i < refused_count && !error; i++)
+		error = outbox_mark(outbox, OUTBOX_REFUSED, refused[i], reason);
+	*next += count - refused_count;
+	return error ? error : outbox_mark(outbox, OUTBOX_SENT, last, reason);
+}
+
+/* Waits for the replicas to have all that was sent. Then nothing has to stay in the outbox. */
+static int await_replicas(struct publisher *publisher, struct reason *reason)
 {
 	const unsigned int wanted = publisher->options->replicas;
-	struct outbox *outbox = &publisher->outbox;
+	const struct outbox *outbox = &publisher->outbox;
+	CODEC_FREED redisReply *reply = NULL;
+	int error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT %u %d",
+				   wanted, publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
+
+	if (error)
+		return error;
+	publisher->replicas = codec_number(reply);
+	publisher->is_late = publisher->replicas < wanted;
+	if (publisher->is_late || !outbox->count)
+		return 0;
+	return outbox_mark(&publisher->outbox, OUTBOX_DONE,
+			   outbox->entries[outbox->count - 1].counter, reason);
+}
+
+/* Sends the entries of the outbox from number `first` on. If the broker refuses some, returns the error of the last one. */
+static int send_entries(struct publisher *publisher, size_t first, struct reason *reason)
+{
 	struct reason why_refused;
-	redisReply *reply = NULL;
 	int error = 0, refusal = 0;
 
-	for (size_t next = first; next < outbox->count && !error;) {
-		const size_t left = outbox->count - next, count = left < SENT_AT_ONCE ? left : SENT_AT_ONCE;
-		const __u64 last = outbox->entries[next + count - 1].counter;
-		__u64 refused[SENT_AT_ONCE];
-		size_t refused_count = 0;
-
-		for (size_t i = next; i < next + count; i++)
-			if (put_entry(publisher, &outbox->entries[i]))
-				return reason_set(reason, -ENOMEM, "not enough memory");
-		for (size_t i = next; i < next + count && !error; i++) {
-			error = get_answer(publisher, &outbox->entries[i], reason);
-			if (!is_refused(&outbox->entries[i], error, reason))
-				continue;
-			refused[refused_count++] = outbox->entries[i].counter;
-			why_refused = *reason;
-			refusal = error;
-			error = 0;
-		}
-		for (size_t i = 0; i < refused_count && !error; i++)
-			error = outbox_mark(outbox, OUTBOX_REFUSED, refused[i], reason);
-		if (!error)
-			error = outbox_mark(outbox, OUTBOX_SENT, last, reason);
-		next += count - refused_count;
-	}
-	/* Waits for the replicas to have all that was sent. */
+	while (first < publisher->outbox.count && !error)
+		error = send_group(publisher, &first, &refusal, &why_refused, reason);
 	if (!error)
-		error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT %u %d", wanted,
-				       publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
-	if (!error) {
-		publisher->replicas = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-		publisher->is_late = publisher->replicas < wanted;
-	}
-	codec_free(reply);
-	if (!error && outbox->count && !publisher->is_late)
-		error = outbox_mark(outbox, OUTBOX_DONE, outbox->entries[outbox->count - 1].counter, reason);
+		error = await_replicas(publisher, reason);
 	if (!error && refusal)
 		*reason = why_refused;
 	return error ? error : refusal;
@@ -196,16 +213,17 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 static int connect_master(struct publisher *publisher, struct reason *reason)
 {
 	publisher->clock_ms = fleet_now_ms();
-	return broker_open(&publisher->broker, publisher->options, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, reason);
+	return broker_open(&publisher->broker, publisher->options, BROKER_WRITE, reason);
 }
 
 /* Whether another try may succeed: after a restart, or a failover. -EBADF: no connection is open. */
 static bool is_passing(int error, const struct reason *reason)
 {
-	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT || error == -ECONNREFUSED ||
-	       error == -EBADF || error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH ||
-	       error == -ENOTCONN || error == -ENOENT || /* a Unix socket is gone until the broker is back */
-	       (error == -EREMOTEIO && is_of_server(reason));
+	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT ||
+	       error == -ECONNREFUSED || error == -EBADF || error == -EROFS ||
+	       error == -EHOSTUNREACH || error == -ENETUNREACH || error == -ENOTCONN ||
+	       error == -ENOENT || /* a Unix socket is gone until the broker is back */
+	       is_of_server(error, reason);
 }
 
 /* Sends the entries from number `first` on. If that fails, finds the master again and sends the whole outbox. */
@@ -223,7 +241,7 @@ static int deliver(struct publisher *publisher, size_t first, struct reason *rea
 		if (!error)
 			error = send_entries(publisher, 0, reason);
 	}
-	return error == -EREMOTEIO && is_of_server(reason) ? -EROFS : error;
+	return is_of_server(error, reason) ? -EROFS : error;
 }
 
 int publisher_open(struct publisher *publisher, const struct fleet_options *options, const char *fleet,
@@ -344,9 +362,9 @@ static const char functions[] =
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason)
 {
+	CODEC_FREED redisReply *reply = NULL;
 	unsigned long long random[2];
 	const char *given;
-	redisReply *reply;
 	int error;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
@@ -360,47 +378,8 @@ int functions_load(struct broker *broker, const char *fleet, unsigned int log_en
 		return error;
 	given = codec_text_of(reply, 0);
 	if (!given || strlen(given) >= FLEET_ID_BYTES)
-		error = reason_set(reason, -EPROTO, "the broker's answer is not that of xdp-cuckoo's function");
-	else
-		strcpy(id, given);
-	codec_free(reply);
-	return error;
-}
-
-int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason)
-{
-	return connection_ask(&broker->connection, NULL, reason, "FCALL xc_panic 2 xc:%s:meta xc:%s:ctl %s", fleet,
-			      fleet, is_on ? "on" : "off");
-}
-
-bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list)
-{
-	redisReply *reply;
-	struct reason ignored;
-	int error = connection_ask(&broker->connection, &reply, &ignored, "HDEL xc:%s:accept stage:%s", fleet, list);
-	const bool is_taken_back = !error && reply->type == REDIS_REPLY_INTEGER && reply->integer;
-
-	codec_free(reply);
-	return is_taken_back;
-}
-
-int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
-		     struct reason *reason)
-{
-	redisReply *reply;
-	int error = connection_ask(&broker->connection, &reply, reason,
-				   "FCALL xc_delete 2 xc:%s:L:%s:meta xc:%s:accept %s %lld", fleet, list, fleet, list,
-				   (long long)until_ms);
-
-	*rules = !error && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-	if (!error && reply->type != REDIS_REPLY_INTEGER)
-		error = reason_set(reason, -ENOENT, "the broker has no list '%s'", list);
-	codec_free(reply);
-	return error;
-}
-
-int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason)
-{
-	return connection_ask(&broker->connection, NULL, reason, "FCALL xc_reserve 1 xc:%s:L:%s:meta %llu", fleet, list,
-			      (unsigned long long)rules);
+		return reason_set(reason, -EPROTO,
+				  "the broker's answer is not that of xdp-cuckoo's function");
+	strcpy(id, given);
+	return 0;
 }

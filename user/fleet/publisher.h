@@ -54,26 +54,11 @@ int publisher_resume(struct publisher *publisher, struct reason *reason);
 int publisher_put(struct publisher *publisher, const struct rule *rule, bool is_added, struct reason *reason);
 int publisher_flush(struct publisher *publisher, struct reason *reason);
 
-/* ---- functions of the broker: fleet.lua ---- */
-
 /*
- * Loads the functions, in place of older ones, and makes the fleet if there is none. *id gets its id. `log_entries`: how
- * many entries the log of a list keeps. 0; -errno with the reason.
+ * Loads the functions of fleet.lua, in place of older ones, and makes the fleet if there is none. *id gets its id.
+ * `log_entries`: how many entries the log of a list keeps. 0; -errno with the reason.
  */
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason);
-
-/* Takes back a deletion that version 8 staged; false: there was none, or this publisher may not. */
-bool functions_unstage_deletion(struct broker *broker, const char *fleet, const char *list);
-
-/* Deletes the list, and lets hosts delete theirs until that time by the broker's clock. -ENOENT: there is none. */
-int functions_delete(struct broker *broker, const char *fleet, const char *list, __s64 until_ms, __u64 *rules,
-		     struct reason *reason);
-
-/* So many rules are about to be published: if the list is empty, makes room for them, which is faster than to grow. */
-int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason);
-
-/* Makes the filters of all hosts of the fleet pass everything, or filter again. */
-int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason);
 
 #endif

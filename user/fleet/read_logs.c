@@ -129,6 +129,22 @@ static bool is_read(const struct log_reader *reader, const struct list *list)
 	return !list->plan && list->state != FOLLOW_WIPED && log_list_is_readable(reader, list);
 }
 
+/* How long to wait for entries: until something else is due. */
+static __s64 block_ms(const struct log_reader *reader)
+{
+	const __s64 now_ms = fleet_now_ms();
+	__s64 until_ms = now_ms + (reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS);
+
+	for (size_t i = 0; i < reader->count; i++)
+		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms < until_ms)
+			until_ms = reader->lists[i].due_ms;
+	if (reader->settled_ms > now_ms && reader->settled_ms < until_ms)
+		until_ms = reader->settled_ms;
+	if (reader->report.due_ms && reader->report.due_ms < until_ms)
+		until_ms = reader->report.due_ms > now_ms ? reader->report.due_ms : now_ms + 1;
+	return until_ms - now_ms;
+}
+
 /*
  * Reads the logs of these lists, by their numbers, with ctl or without it. *error: 0; -EREMOTEIO, -EMSGSIZE: a log cannot
  * be read, and after -EMSGSIZE the connection is lost; other -errno.
@@ -137,14 +153,11 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 			      bool may_wait, int *error, struct reason *reason)
 {
 	char keys[1 + FOLLOW_LISTS_MAX][FLEET_KEY_BYTES], ids[1 + FOLLOW_LISTS_MAX][FLEET_POSITION_BYTES];
-	const char *words[8 + 2 * (1 + FOLLOW_LISTS_MAX)], *fleet = reader->start->fleet;
-	size_t streams = 0;
-	int words_count = 0;
+	const char *words[6 + 2 * (1 + FOLLOW_LISTS_MAX)] = { "XREAD", "COUNT" },
+				       *fleet = reader->start->fleet;
+	CODEC_FREED redisReply *reply = NULL;
+	size_t streams = 0, used = 2;
 	char block[24], most[16];
-	const __s64 now_ms = fleet_now_ms();
-	__s64 block_ms = reader->start->is_once ? BLOCK_ONCE_MS : BLOCK_MS; /* until something else is due */
-	enum log_end end;
-	redisReply *reply;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct list *list = &reader->lists[lists[i]];
@@ -157,38 +170,25 @@ static enum log_end read_logs(struct log_reader *reader, const size_t *lists, si
 		snprintf(keys[streams], sizeof(keys[0]), "xc:%s:ctl", fleet);
 		snprintf(ids[streams++], sizeof(ids[0]), "%s", reader->ctl_last);
 	}
-	for (size_t i = 0; i < reader->count; i++)
-		if (reader->lists[i].due_ms > now_ms && reader->lists[i].due_ms - now_ms < block_ms)
-			block_ms = reader->lists[i].due_ms - now_ms;
-	if (reader->settled_ms > now_ms && reader->settled_ms - now_ms < block_ms)
-		block_ms = reader->settled_ms - now_ms;
-	if (reader->report.due_ms && reader->report.due_ms - now_ms < block_ms)
-		block_ms = reader->report.due_ms > now_ms ? reader->report.due_ms - now_ms : 1;
-	snprintf(block, sizeof(block), "%lld", (long long)block_ms);
 	snprintf(most, sizeof(most), "%zu", ENTRIES_AT_ONCE / streams > 2 ? ENTRIES_AT_ONCE / streams : 2);
-	words[words_count++] = "XREAD";
-	words[words_count++] = "COUNT";
-	words[words_count++] = most;
+	words[used++] = most;
 	if (may_wait) {
-		words[words_count++] = "BLOCK";
-		words[words_count++] = block;
+		snprintf(block, sizeof(block), "%lld", (long long)block_ms(reader));
+		words[used++] = "BLOCK";
+		words[used++] = block;
 	}
-	words[words_count++] = "STREAMS";
-	for (size_t i = 0; i < streams; i++)
-		words[words_count++] = keys[i];
-	for (size_t i = 0; i < streams; i++)
-		words[words_count++] = ids[i];
-	*error = connection_put_words(&reader->broker.connection, words_count, words, NULL);
-	if (*error)
-		return reason_set(reason, LOG_LOST, "not enough memory");
-	*error = connection_expect(&reader->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+	words[used++] = "STREAMS";
+	for (size_t i = 0; i < streams; i++, used++) {
+		words[used] = keys[i];
+		words[used + streams] = ids[i];
+	}
+	connection_put_words(&reader->broker.connection, used + streams, words, NULL);
+	*error = connection_expect(&reader->broker.connection, &reply, reason);
 	if (*error)
 		return *error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
 	for (size_t i = 0; i < count; i++)
 		reader->lists[lists[i]].is_broken = reader->lists[lists[i]].is_suspect = false;
-	end = take_streams(reader, reply, reason);
-	codec_free(reply);
-	return end;
+	return take_streams(reader, reply, reason);
 }
 
 /*

@@ -89,7 +89,7 @@ static int look_at_panic(void *context, struct reason *reason)
 {
 	struct log_reader *reader = context;
 	enum log_end end = LOG_GOES_ON;
-	redisReply *reply;
+	CODEC_FREED redisReply *reply = NULL;
 	int error;
 
 	if (fleet_now_ms() - reader->panic_ms < PANIC_MS)
@@ -97,7 +97,6 @@ static int look_at_panic(void *context, struct reason *reason)
 	error = connection_ask(&reader->broker.connection, &reply, reason, META_COMMAND, reader->start->fleet);
 	if (!error)
 		end = tell_fleet(reader, reply, reason);
-	codec_free(reply);
 	reader->panic_ms = fleet_now_ms();
 	return end == LOG_NO_APPLIER ? -ECANCELED : end ? -EPROTO : error == -EREMOTEIO ? -EPROTO : error;
 }
@@ -197,8 +196,8 @@ static enum log_end read_whole(struct log_reader *reader, size_t i, struct reaso
 static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct reason *reason)
 {
 	struct list *list = &reader->lists[i];
+	CODEC_FREED redisReply *reply = NULL;
 	const char *until;
-	redisReply *reply;
 	__s64 until_ms;
 	int error = connection_ask(&reader->broker.connection, &reply, reason, "HGET xc:%s:accept %s",
 				   reader->start->fleet, list->name);
@@ -207,7 +206,6 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 		return error == -EREMOTEIO ? LOG_GOES_ON : LOG_LOST;
 	until = codec_text(reply);
 	until_ms = until ? atoll(until) : 0;
-	codec_free(reply);
 	if (until_ms <= broker_now_ms(&reader->broker) || list->is_accepted)
 		return LOG_GOES_ON;
 	if (list->is_refused || list->state == FOLLOW_WIPED || reader->start->is_once) {
@@ -222,14 +220,30 @@ static enum log_end look_at_accept(struct log_reader *reader, size_t i, struct r
 	return log_tell(reader, (struct follow_message){ .kind = FOLLOW_ACCEPT, .list = i, .number = until_ms }, "");
 }
 
+/* Takes the head of a list, which was asked for. */
+static enum log_end take_head(struct log_reader *reader, size_t i, struct reason *reason)
+{
+	CODEC_FREED redisReply *reply = NULL;
+	struct list_head head;
+	int error = connection_expect(&reader->broker.connection, &reply, reason);
+
+	if (error && error != -EREMOTEIO)
+		return LOG_LOST;
+	if (!error)
+		error = list_head_of(reply, &head, reason);
+	if (error)
+		return log_fail(reader, i, reason->text);
+	log_list_judge(reader, &reader->lists[i], &head);
+	return log_tell_state(reader, i, head.last, "");
+}
+
 /* Asks for the fleet's meta and the heads of all lists at once, then takes the replies in the same order. */
 static enum log_end check(struct log_reader *reader, struct reason *reason)
 {
 	struct broker *broker = &reader->broker;
+	CODEC_FREED redisReply *reply = NULL;
 	bool is_asked[FOLLOW_LISTS_MAX] = {};
-	redisReply *reply;
 	enum log_end end;
-	int error = 0;
 
 	if (fleet_now_ms() - reader->clock_ms >= CLOCK_MS) {
 		if (broker_read_clock(broker, reason))
@@ -248,38 +262,19 @@ static enum log_end check(struct log_reader *reader, struct reason *reason)
 	reader->has_accept = false;
 	if (end)
 		return end;
-	error = connection_put(&broker->connection, META_COMMAND, reader->start->fleet);
-	for (size_t i = 0; i < reader->count && !error; i++) {
+	connection_put(&broker->connection, META_COMMAND, reader->start->fleet);
+	for (size_t i = 0; i < reader->count; i++) {
 		/* A broken list is asked about after its pause. */
 		is_asked[i] = !reader->lists[i].is_broken || log_list_is_readable(reader, &reader->lists[i]);
 		if (is_asked[i])
-			error = list_head_put(broker, reader->start->fleet, reader->lists[i].name);
+			list_head_put(broker, reader->start->fleet, reader->lists[i].name);
 	}
-	if (error)
-		return reason_set(reason, LOG_LOST, "not enough memory");
-	if (connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason))
+	if (connection_expect(&broker->connection, &reply, reason))
 		return LOG_LOST;
 	end = tell_fleet(reader, reply, reason);
-	codec_free(reply);
-	for (size_t i = 0; i < reader->count && !end; i++) {
-		struct list *list = &reader->lists[i];
-		struct list_head head;
-
-		if (!is_asked[i])
-			continue;
-		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-		if (error && error != -EREMOTEIO)
-			return LOG_LOST;
-		if (!error)
-			error = list_head_of(reply, &head, reason);
-		codec_free(reply);
-		if (error) {
-			end = log_fail(reader, i, reason->text);
-			continue;
-		}
-		log_list_judge(reader, list, &head);
-		end = log_tell_state(reader, i, head.last, "");
-	}
+	for (size_t i = 0; i < reader->count && !end; i++)
+		if (is_asked[i])
+			end = take_head(reader, i, reason);
 	reader->checked_ms = fleet_now_ms();
 	return end;
 }
@@ -333,7 +328,7 @@ static enum log_end sync_with_applier(struct log_reader *reader, struct reason *
 static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 {
 	const char *id = NULL;
-	redisReply *reply;
+	CODEC_FREED redisReply *reply = NULL;
 
 	if (connection_ask(&reader->broker.connection, &reply, reason, "XREVRANGE xc:%s:ctl + - COUNT 1",
 			   reader->start->fleet))
@@ -341,7 +336,6 @@ static enum log_end find_ctl(struct log_reader *reader, struct reason *reason)
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
 		id = codec_text_of(reply->element[0], 0);
 	snprintf(reader->ctl_last, sizeof(reader->ctl_last), "%s", id ? id : "0-0");
-	codec_free(reply);
 	return LOG_GOES_ON;
 }
 
@@ -412,8 +406,7 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 	while (end != LOG_NO_APPLIER) {
 		longest_ms = RETRY_MAX_MS;
 		end = LOG_LOST;
-		if (!broker_open(&reader->broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
-				 &reason)) {
+		if (!broker_open(&reader->broker, start->options, BROKER_READ, &reason)) {
 			end = follow(reader, &reason);
 			broker_close(&reader->broker);
 			if (reader->has_progress)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t elements_count;
@@ -74,8 +76,24 @@ const char *codec_text_of(const redisReply *array, size_t i)
 	return array && array->type == REDIS_REPLY_ARRAY && i < array->elements ? codec_text(array->element[i]) : NULL;
 }
 
-void codec_free(redisReply *reply)
+void codec_free(redisReply **reply)
 {
-	if (reply)
-		freeReplyObject(reply);
+	if (*reply)
+		freeReplyObject(*reply);
+	*reply = NULL;
+}
+
+__s64 codec_number(const redisReply *reply)
+{
+	return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+}
+
+const char *codec_info(const char *info, const char *name, char value[CODEC_INFO_BYTES])
+{
+	const char *found = strstr(info, name);
+
+	snprintf(value, CODEC_INFO_BYTES, "%.*s",
+		 found ? (int)strcspn(found + strlen(name), "\r\n") : 0,
+		 found ? found + strlen(name) : "");
+	return value;
 }

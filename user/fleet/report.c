@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "fleet/report.h"
+#include "fleet/log_reader_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,26 +43,27 @@ static void note_run(struct report *report, const char *host, const char *run)
 }
 
 /*
- * Queues the commands: if `must_count`, asks who reported last; then the host's fields, and its place in a sorted set of each list, by lines like "at:LIST POSITION" or
- * "no:LIST POSITION". The number of their replies; the last one is the number of hosts if `must_count`. -ENOMEM.
+ * Queues the commands: if `must_count`, asks who reported last; then the host's fields, and its place in a sorted set of
+ * each list, by lines like "at:LIST POSITION" or "no:LIST POSITION". Returns the number of their replies; the last one is
+ * the number of hosts if `must_count`.
  */
 static int put_report(const struct report *report, struct connection *connection, const char *fleet, const char *host,
 		      char *lines, bool must_count)
 {
 	char key[FLEET_KEY_BYTES], first[ABI_NAME_BYTES] = "";
 	const char *words[6 + 2 * FIELDS_MAX];
-	int count = 0, replies = 1 + must_count, error = 0;
+	int count = 0, replies = 1 + must_count;
 
 	snprintf(key, sizeof(key), "xc:%s:host:%s", fleet, host);
 	if (must_count)
-		error = connection_put(connection, "HMGET %s run", key);
+		connection_put(connection, "HMGET %s run", key);
 	words[count++] = "HSET";
 	words[count++] = key;
 	words[count++] = "run";
 	words[count++] = report->run;
 	words[count++] = "shared";
 	words[count++] = report->others >= OTHERS_MAX ? "1" : "0";
-	for (char *next, *line = lines; *line && count <= 4 + 2 * FIELDS_MAX && !error; line = next) {
+	for (char *next, *line = lines; *line && count <= 4 + 2 * FIELDS_MAX; line = next) {
 		char *end = strchrnul(line, '\n'), *space = memchr(line, ' ', end - line);
 		char list[ABI_NAME_BYTES];
 		struct fleet_position at;
@@ -78,9 +79,9 @@ static int put_report(const struct report *report, struct connection *connection
 				strcpy(first, list);
 			sent = strstr(report->sent, line);
 			if (!(sent && sent[strlen(line)] == '\n') && !fleet_position_parse(space + 1, &at)) {
-				error = connection_put(connection, "ZADD xc:%s:L:%s:%s %llu %s", fleet, list,
-						       *line == 'a' ? "hosts" : "refused", fleet_position_score(at),
-						       host);
+				connection_put(connection, "ZADD xc:%s:L:%s:%s %llu %s", fleet,
+					       list, *line == 'a' ? "hosts" : "refused",
+					       fleet_position_score(at), host);
 				replies++;
 			}
 		}
@@ -88,15 +89,12 @@ static int put_report(const struct report *report, struct connection *connection
 		words[count++] = line;
 		words[count++] = space + 1;
 	}
-	if (!error)
-		error = connection_put_words(connection, count, words, NULL);
-	if (!error && must_count) {
-		error = connection_put(connection, "EXPIRE %s %d", key, FLEET_HOST_EXPIRE_S);
-		if (!error)
-			error = connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, first);
-		replies += 2;
-	}
-	return error ? error : replies;
+	connection_put_words(connection, count, words, NULL);
+	if (!must_count)
+		return replies;
+	connection_put(connection, "EXPIRE %s %d", key, FLEET_HOST_EXPIRE_S);
+	connection_put(connection, "ZCARD xc:%s:L:%s:hosts", fleet, first);
+	return replies + 2;
 }
 
 /* Over `broker`, which is at hand. */
@@ -105,9 +103,9 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 {
 	const bool must_count = !report->counted_ms || fleet_now_ms() - report->counted_ms >= COUNT_MS;
 	char host[FLEET_HOST_BYTES], sent[REPORT_BYTES];
-	int replies, error = 0;
-	const char *why = NULL;
 	struct reason refusal;
+	const char *why = NULL;
+	int replies;
 
 	if (options->host)
 		snprintf(host, sizeof(host), "%s", options->host);
@@ -118,14 +116,13 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 		snprintf(report->run, sizeof(report->run), "%016llx", (unsigned long long)fleet_random_below(~0ULL));
 	snprintf(sent, sizeof(sent), "%s", lines);
 	replies = put_report(report, &broker->connection, fleet, host, lines, must_count);
-	if (replies < 0)
-		return reason_set(reason, replies, "not enough memory");
-	for (int i = 0; i < replies && !error; i++) {
-		redisReply *reply;
+	for (int i = 0; i < replies; i++) {
+		CODEC_FREED redisReply *reply = NULL;
+		const int error =
+			connection_get(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 
-		error = connection_get(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
 		if (error)
-			break;
+			return error;
 		if (reply->type == REDIS_REPLY_ERROR) {
 			reason_set(&refusal, 0, "%s", reply->str);
 			why = refusal.text;
@@ -135,10 +132,7 @@ static int send_now(struct report *report, struct broker *broker, const struct f
 			report->hosts = (__u64)reply->integer < HOSTS_MAX ? reply->integer : HOSTS_MAX;
 			report->counted_ms = fleet_now_ms();
 		}
-		codec_free(reply);
 	}
-	if (error)
-		return error;
 	note(report, broker->connection.where, why);
 	strcpy(report->sent, sent);
 	return 0;

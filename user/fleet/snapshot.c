@@ -22,9 +22,10 @@ static bool read_number(const redisReply *reply, __u64 *number)
 	       (text && reply->len && reply->len <= 16 && strspn(text, "0123456789") == reply->len);
 }
 
-int list_head_put(struct broker *broker, const char *fleet, const char *list)
+void list_head_put(struct broker *broker, const char *fleet, const char *list)
 {
-	return connection_put(&broker->connection, "HMGET xc:%s:L:%s:meta epoch seq rules buckets", fleet, list);
+	connection_put(&broker->connection, "HMGET xc:%s:L:%s:meta epoch seq rules buckets", fleet,
+		       list);
 }
 
 int list_head_of(const redisReply *reply, struct list_head *head, struct reason *reason)
@@ -42,16 +43,12 @@ int list_head_of(const redisReply *reply, struct list_head *head, struct reason 
 int list_head_read(struct broker *broker, const char *fleet, const char *list, struct list_head *head,
 		   struct reason *reason)
 {
-	redisReply *reply = NULL;
-	int error = list_head_put(broker, fleet, list);
+	CODEC_FREED redisReply *reply = NULL;
+	int error;
 
-	if (error)
-		return reason_set(reason, error, "not enough memory");
-	error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
-	if (!error)
-		error = list_head_of(reply, head, reason);
-	codec_free(reply);
-	return error;
+	list_head_put(broker, fleet, list);
+	error = connection_expect(&broker->connection, &reply, reason);
+	return error ? error : list_head_of(reply, head, reason);
 }
 
 /* ---- entries ---- */
@@ -141,17 +138,16 @@ static int take_field(const redisReply *name, const redisReply *value, snapshot_
 static int read_buckets(struct broker *broker, const char *fleet, const char *list, __u64 first, __u64 end,
 			snapshot_take *take, void *context, struct reason *reason)
 {
-	redisReply *reply;
 	int error = 0;
 
 	for (__u64 bucket = first; bucket < end; bucket++)
-		if (connection_put(&broker->connection, "HGETALL xc:%s:L:%s:b:%llu", fleet, list,
-				   (unsigned long long)bucket))
-			return reason_set(reason, -ENOMEM, "not enough memory");
+		connection_put(&broker->connection, "HGETALL xc:%s:L:%s:b:%llu", fleet, list,
+			       (unsigned long long)bucket);
 	/* All replies must be read, also after an error. */
 	for (__u64 bucket = first; bucket < end; bucket++) {
+		CODEC_FREED redisReply *reply = NULL;
 		struct reason why;
-		int failed = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, &why);
+		int failed = connection_expect(&broker->connection, &reply, &why);
 
 		if (failed && failed != -EREMOTEIO) {
 			*reason = why;
@@ -166,7 +162,6 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 				reason_set(&why, 0, "list '%s': a bucket is not what a fleet has, or: %s", list,
 					   strerror(-failed));
 		}
-		codec_free(reply);
 		if (failed && !error) {
 			error = failed;
 			*reason = why;
@@ -175,10 +170,44 @@ static int read_buckets(struct broker *broker, const char *fleet, const char *li
 	return error;
 }
 
+/* Reads the log from *at on, up to `last`. -ESTALE: it does not lead there. */
+static int read_log(struct broker *broker, const char *fleet, const char *list,
+		    struct fleet_position last, snapshot_take *take, void *context,
+		    struct fleet_position *at, struct reason *reason)
+{
+	char from[FLEET_POSITION_BYTES], to[FLEET_POSITION_BYTES];
+	int error = 0;
+
+	fleet_position_format(last, to);
+	while (!error && fleet_position_compare(*at, last) < 0) {
+		CODEC_FREED redisReply *reply = NULL;
+		struct log_entry entry;
+
+		error = connection_ask(&broker->connection, &reply, reason,
+				       "XRANGE xc:%s:L:%s:log (%s %s COUNT %d", fleet, list,
+				       fleet_position_format(*at, from), to, ENTRIES_AT_ONCE);
+		if (error)
+			return error;
+		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
+			error = -ESTALE;
+		for (size_t i = 0; !error && i < reply->elements; i++) {
+			if (log_entry_of(reply->element[i], &entry) ||
+			    log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) !=
+				    LOG_NEXT)
+				error = -ESTALE;
+			if (!error)
+				error = take_entry(&entry, take, context);
+			*at = error ? *at : entry.at;
+		}
+	}
+	return error ? reason_set(reason, error, "list '%s': the log cannot be read: %s", list,
+				  strerror(-error)) :
+		       0;
+}
+
 int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take,
 		  snapshot_between *between, void *context, struct fleet_position *at, struct reason *reason)
 {
-	char from[FLEET_POSITION_BYTES], to[FLEET_POSITION_BYTES];
 	struct list_head head, now;
 	__u64 bucket = 0;
 	int error = list_head_read(broker, fleet, list, &head, reason);
@@ -196,32 +225,10 @@ int snapshot_read(struct broker *broker, const char *fleet, const char *list, sn
 		if (!error && bucket == now.buckets)
 			error = list_head_read(broker, fleet, list, &now, reason);
 	}
+	if (error)
+		return error;
 	*at = head.last;
-	if (!error && fleet_position_compare(now.last, head.last) < 0)
+	if (fleet_position_compare(now.last, head.last) < 0)
 		return reason_set(reason, -ESTALE, "list '%s': the broker went back meanwhile", list);
-	/* The log since. */
-	fleet_position_format(now.last, to);
-	while (!error && fleet_position_compare(*at, now.last) < 0) {
-		struct log_entry entry;
-		redisReply *reply;
-
-		error = connection_ask(&broker->connection, &reply, reason, "XRANGE xc:%s:L:%s:log (%s %s COUNT %d",
-				       fleet, list, fleet_position_format(*at, from), to, ENTRIES_AT_ONCE);
-		if (error)
-			return error;
-		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
-			error = -ESTALE;
-		for (size_t i = 0; !error && i < reply->elements; i++) {
-			if (log_entry_of(reply->element[i], &entry) ||
-			    log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
-				error = -ESTALE;
-			if (!error)
-				error = take_entry(&entry, take, context);
-			*at = error ? *at : entry.at;
-		}
-		codec_free(reply);
-		if (error)
-			reason_set(reason, error, "list '%s': the log cannot be read: %s", list, strerror(-error));
-	}
-	return error;
+	return read_log(broker, fleet, list, now.last, take, context, at, reason);
 }

@@ -19,7 +19,7 @@ int list_head_read(struct broker *broker, const char *fleet, const char *list, s
 		   struct reason *reason);
 
 /* In two steps, for many lists at once. The reply is that of list_head_put(). */
-int list_head_put(struct broker *broker, const char *fleet, const char *list);
+void list_head_put(struct broker *broker, const char *fleet, const char *list);
 /* 0; -EBADMSG. */
 int list_head_of(const redisReply *reply, struct list_head *head, struct reason *reason);
 

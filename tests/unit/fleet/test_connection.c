@@ -50,7 +50,7 @@ static int error_for(const char *head, const char *repeated, size_t times, struc
 	assert_int_equal(connection_open(&connection, address.sun_path, NULL, 5000, reason), 0);
 	reason->text[0] = '\0';
 	error = connection_get(&connection, &reply, 5000, reason);
-	codec_free(reply);
+	codec_free(&reply);
 	connection_close(&connection);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

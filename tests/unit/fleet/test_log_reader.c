@@ -42,7 +42,6 @@ static void stop_reader(struct reading *reading)
 	waitpid(reading->pid, NULL, 0);
 }
 
-static const struct broker_secrets no_secrets;
 
 static struct reading *open_reading(const char *at)
 {
@@ -52,7 +51,6 @@ static struct reading *open_reading(const char *at)
 	test_broker_init(reading->broker, 10000);
 	reading->start = (struct log_reader_start){
 		.options = &reading->broker->options,
-		.secrets = &no_secrets,
 		.fleet = "f",
 		.lists = { { .name = "bad" } },
 		.count = 1,

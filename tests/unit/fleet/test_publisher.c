@@ -81,7 +81,7 @@ static struct seen *read_state(const struct test_broker *test)
 	struct broker broker;
 	struct reason reason;
 
-	if (broker_open(&broker, &test->options, NULL, BROKER_READ, 1000, &reason) ||
+	if (broker_open(&broker, &test->options, BROKER_READ, &reason) ||
 	    snapshot_read(&broker, "f", "bad", see, NULL, seen, &seen->at, &reason))
 		fail_msg("%s", reason.text);
 	broker_close(&broker);
