@@ -337,6 +337,8 @@ TEST(test_unload)
 		assert_string_equal(xdp_cuckoo_error(filter), "error -16");
 	}
 	host.taken = 0;
+	failure.until = 2; /* the second call: the filters are found */
+	is_told(filter, xdp_cuckoo_unload(filter, "m1"), -ENOMEM);
 	is_told(filter, xdp_cuckoo_unload(filter, "m1"), -ENODEV);
 	assert_string_equal(xdp_cuckoo_error(filter), "'m1' runs no filter 'default'");
 	is_told(filter, xdp_cuckoo_unload(filter, NULL), -ENODEV);
@@ -392,6 +394,9 @@ TEST(test_what_runs)
 	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_true(info.interfaces == 2 && info.is_panic);
 	xdp_cuckoo_close(filter);
+	assert_int_equal(xdp_cuckoo_open(NAME, state_dir, XDP_CUCKOO_CHANGE | 1 << 3, &other), -EINVAL);
+	assert_string_equal(xdp_cuckoo_error(other), "flags 0x8 do not exist");
+	xdp_cuckoo_close(other);
 	/* Not in another directory, where it lacks memory for the name of this one. */
 	failure.until = 1;
 	assert_int_equal(xdp_cuckoo_open(NAME, state_dir, XDP_CUCKOO_READ, &other), -ENOMEM);
