@@ -14,6 +14,7 @@
 
 #include "change/change.h"
 #include "change/internal.h"
+#include "library/xdp-cuckoo.h"
 #include "unit/clock_fixture.h"
 #include "steps/every_store.h"
 
@@ -198,14 +199,6 @@ static inline void load_second(void)
 	session_close(&session);
 }
 
-/* "wait MS", or "wait MS older": then the first filter is of the version before. */
-static inline void do_wait(const char *line)
-{
-	pass_time(atoi(line + 5));
-	if (strstr(line, "older") && memory_path(0))
-		path.config->version = ABI_VERSION - 1;
-}
-
 /*
  * ---- changes: lines of words ----
  *
@@ -213,7 +206,7 @@ static inline void do_wait(const char *line)
  * pending, which makes the change wait for `confirm`; expire; list NAME [SOURCE], of which the rules are from there on, hand;
  * give RULE, which the owner gives up; disk-full, so that the change cannot be stored; replace SEED, which gives the owner
  * drawn rules and no others; import NAME SEED, the same for a list with that source; drop NAME, which deletes a list;
- * alone: undo, confirm, wait MS.
+ * alone: undo, confirm, wait MS: see do_wait(). "library" alone in front: library_line() does the lines.
  */
 
 static int bulk(struct session *session, bool is_add, unsigned int count, struct reason *reason)
@@ -433,6 +426,54 @@ static int do_lines(struct session *session, const char *const *lines, size_t co
 	return error;
 }
 
+/* As a program with the library does: an error of one call does not end the change. */
+static inline void library_line(struct xdp_cuckoo_filter *filter, const char *line, char list[16])
+{
+	struct xdp_cuckoo_rule rule[3] = {};
+	char verb[16], first[16] = "";
+	uint64_t seed;
+
+	sscanf(line, "%15s %15s", verb, first);
+	if (!strcmp(verb, "list"))
+		strcpy(list, first);
+	else if (!strcmp(verb, "drop"))
+		xdp_cuckoo_list_delete(filter, first);
+	else if (!strcmp(verb, "expire"))
+		xdp_cuckoo_expire(filter, NULL);
+	else if (!strcmp(verb, "monitor-only"))
+		xdp_cuckoo_set_monitor_only(filter, !strcmp(first, "on"));
+	else if (!strcmp(verb, "import") || !strcmp(verb, "replace")) {
+		seed = strlen(line);
+		for (size_t i = 0; i < COUNT(rule); i++)
+			xdp_cuckoo_parse(filter, rules[random_below(&seed, COUNT(rules))], &rule[i]);
+		xdp_cuckoo_list_replace(filter, *list ? list : "c", NULL, rule, COUNT(rule), NULL);
+	} else if (!xdp_cuckoo_parse(filter, line + strlen(verb) + 1, rule)) {
+		if (!strcmp(verb, "add"))
+			*list ? xdp_cuckoo_list_add(filter, list, rule) : xdp_cuckoo_add(filter, rule);
+		else
+			strcmp(verb, "give") ? xdp_cuckoo_del(filter, rule) : xdp_cuckoo_list_del(filter, list, rule);
+	}
+}
+
+/* One call is a change of its own. */
+static inline int do_library(const char *const *lines, size_t count)
+{
+	struct xdp_cuckoo_filter *filter;
+	char list[16] = "";
+	int error = xdp_cuckoo_open(NAME, state_dir, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE, &filter);
+
+	if (!error && count > 1)
+		error = xdp_cuckoo_begin(filter);
+	for (size_t i = 0; i < count && !error; i++)
+		library_line(filter, lines[i], list);
+	if (!error && count > 1)
+		error = xdp_cuckoo_commit(filter);
+	if (error)
+		print_message("# library: %d, %s\n", error, xdp_cuckoo_error(filter));
+	xdp_cuckoo_close(filter);
+	return error;
+}
+
 static void plain_change(const char *const *lines, size_t count)
 {
 	struct reason reason = {};
@@ -442,6 +483,39 @@ static void plain_change(const char *const *lines, size_t count)
 	if (do_lines(&session, lines, count, &reason))
 		fail_msg("%s", reason.text);
 	session_close(&session);
+}
+
+/*
+ * A change that reaches no filter, as after a lack of memory. Pass rules stay: where it is repaired in place, nothing tells
+ * which keys are theirs.
+ */
+static inline void change_behind(uint64_t seed)
+{
+	char text[4][128];
+	const char *lines[COUNT(text)];
+
+	for (size_t i = 0; i < COUNT(text); i++) {
+		const char *rule = rules[random_below(&seed, COUNT(rules))];
+
+		snprintf(text[i], sizeof(text[i]), "%s %s",
+			 random_below(&seed, 2) || strstr(rule, "pass") ? "add" : "del", rule);
+		lines[i] = text[i];
+	}
+	memory.is_hidden = true;
+	plain_change(lines, COUNT(text));
+	memory.is_hidden = false;
+}
+
+/* "wait MS"; with "older" the first filter is of the version before; with "behind SEED" the filters lack a change. */
+static inline void do_wait(const char *line)
+{
+	const char *behind = strstr(line, "behind");
+
+	pass_time(atoi(line + 5));
+	if (behind)
+		change_behind(atoi(behind + 7));
+	if (strstr(line, "older") && !memory.is_held && memory_path(0))
+		path.config->version = ABI_VERSION - 1;
 }
 
 static const char *const others[] = {
@@ -467,18 +541,22 @@ static const char *const others[] = {
 /* `is_waiting`: a change waits for `confirm`. */
 static inline void draw_change(uint64_t *seed, bool is_waiting, char (*text)[128], const char **lines, size_t *count)
 {
-	static const char *const waits[] = { "wait 4000", "wait 130000", "wait 0 older" };
+	static const char *const waits[] = { "wait 4000", "wait 130000", "wait 0 older", "wait 0 behind" };
 
 	*count = 0;
 	if (!random_below(seed, 8)) {
-		lines[(*count)++] = waits[random_below(seed, COUNT(waits))];
+		snprintf(*text, sizeof(*text), "%s %u", waits[random_below(seed, COUNT(waits))],
+			 (unsigned int)random_below(seed, 100000));
+		lines[(*count)++] = *text;
 		return;
 	}
 	if (is_waiting && !random_below(seed, 3)) {
 		lines[(*count)++] = random_below(seed, 3) ? "undo" : "confirm";
 		return;
 	}
-	if (!is_waiting && !random_below(seed, 3))
+	if (!random_below(seed, 6))
+		lines[(*count)++] = "library";
+	else if (!is_waiting && !random_below(seed, 3))
 		lines[(*count)++] = "pending";
 	if (!random_below(seed, 3))
 		lines[(*count)++] = others[random_below(seed, COUNT(others))];

@@ -41,6 +41,9 @@ static struct {
 	uint64_t until_failure; /* calls until one fails, this one too; 0: none does */
 	bool has_failed;
 	bool runs_elsewhere;   /* kernel_runs_elsewhere() */
+	bool is_held;          /* no program of the filters can be replaced: kernel_held_attachment() */
+	bool is_hidden;        /* kernel_find_filters() finds none */
+	int open;              /* struct kernel_filter that nobody has closed */
 	enum kernel_seen seen; /* what kernel_find_filters() could not look at */
 } memory;
 
@@ -66,6 +69,7 @@ static inline void memory_reset(uint64_t seed)
 	memset(path_credits, 0, sizeof(path_credits));
 	memory.seed = seed;
 	memory.step = NULL;
+	memory.is_held = false;
 }
 
 static inline void memory_step(void)
@@ -82,6 +86,7 @@ static inline struct kernel_attachment memory_attachment(size_t interface)
 						.mode = memory.interface[interface].is_outgoing ? INTERFACE_TC_SENT :
 												  INTERFACE_NATIVE,
 						.has_ethernet = true,
+						.is_below = memory.is_held,
 						.prog_id = memory.interface[interface].program,
 						.root_id = memory.interface[interface].program };
 
@@ -119,6 +124,7 @@ static inline int memory_copy(size_t number, struct kernel_filter *copy)
 			if (memory.interface[i].is_both && kernel_add_attachment(copy, &attachment))
 				return -ENOMEM;
 		}
+	memory.open++;
 	copy->config = copy->map[KERNEL_CONFIG].memory;
 	copy->is_other_version = copy->config->magic && copy->config->version != ABI_VERSION;
 	copy->options = copy->config->magic ? copy->config->options : copy->options;
@@ -190,7 +196,7 @@ int kernel_find_filters(struct kernel_wish wish, struct kernel_filter **filters,
 	reason_set(reason, 0, "%s", memory.seen ? "the test hides one" : "");
 	if (wish.seen)
 		*wish.seen = memory.seen;
-	for (size_t number = 1; found && number <= memory.filters_count; number++) {
+	for (size_t number = 1; found && number <= memory.filters_count && !memory.is_hidden; number++) {
 		int error = memory_copy(number, &found[n]);
 
 		if (error || !found[n].attachments_count)
@@ -242,6 +248,7 @@ int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter
 		if (memory.used > MEMORY_BYTES / 2 || memory.counts > MEMORY_BYTES / 2)
 			return reason_set(reason, -ENOMEM, "the test has too little memory for maps");
 	}
+	memory.open++;
 	memory.filters[number - 1].filter = *filter;
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return 0;
@@ -249,6 +256,7 @@ int kernel_create(const struct kernel_sizes *sizes, struct kernel_filter *filter
 
 void kernel_close(struct kernel_filter *filter)
 {
+	memory.open -= filter->config != NULL;
 	free(filter->attachments);
 	*filter = (struct kernel_filter){};
 }

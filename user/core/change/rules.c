@@ -301,11 +301,24 @@ int change_restore(struct session *session, const struct rule *rule, struct reas
 	return error ? error : add(session, rule, 0, store_restore, &added, reason);
 }
 
+static int touch_rule(const struct rule *rule, void *context)
+{
+	struct keying *keying = context;
+
+	keying->rule = rule;
+	return keys_each(store_shape_list(keying->session->store), rule, touch_key, keying);
+}
+
+/* To refill a table is faster. But in place it takes the keys of pass rules and of drop rules away in no order. */
 int change_clear(struct session *session, struct reason *reason)
 {
-	int error = store_clear(session->store);
+	struct keying keying = { .session = session, .reason = reason };
+	const bool is_refilled = change_can_replace_all(session);
+	int error = is_refilled ? 0 : store_each(session->store, touch_rule, &keying);
 
-	for (size_t i = 0; i < session->filters_count; i++)
+	if (!error)
+		error = store_clear(session->store);
+	for (size_t i = 0; i < session->filters_count && is_refilled; i++)
 		filter_change_refill(&session->filters[i]);
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;
 }

@@ -22,7 +22,7 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	const struct hints in_use = filter_hints(filter);
 	FREED __u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
 	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
-	struct table_difference before[FILTER_PARTS] = {}, now;
+	struct table_difference now;
 	struct table *tables = filter->tables.part;
 	int error;
 
@@ -36,26 +36,32 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 		return error;
 	hints_clear_all_shortcuts(in_use);
 	hints_add(in_use, wanted);
-	/* A key may leave one part for the other. So if one is full, the other gets its new entries all the same. */
-	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
-		if (tables[part].search)
-			table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
-					  &before[part]);
-	if (before[FILTER_RECORDS].added || before[FILTER_ADDRESSES].added)
-		error = filter_wait_for_packets(filter, reason);
+	*difference = (struct table_difference){};
+	/*
+	 * A key may leave one part for the other. So if one is full, the other gets its new entries all the same. A packet
+	 * that has looked for pass rules must not find a drop rule that is later.
+	 */
+	for (int is_later = 0; is_later < 2 && !error; is_later++) {
+		for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+			if (tables[part].search)
+				table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
+						  is_later, difference);
+		if (difference->added)
+			error = filter_wait_for_packets(filter, reason);
+	}
 	if (!error)
 		error = filter_set_policies(filter, store, reason);
 	if (error)
 		return error;
-	*difference = (struct table_difference){};
+	difference->kept = -difference->added; /* table_reconcile() finds them there */
 	for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++) {
 		if (!tables[part].search)
 			continue;
 		error = table_reconcile(&tables[part], entries.part[part].entry, entries.part[part].count, &now);
-		difference->added += before[part].added + now.added;
-		difference->kept += now.kept - before[part].added;
+		difference->added += now.added;
+		difference->kept += now.kept;
 		difference->removed += now.removed;
-		difference->retimed += before[part].retimed + now.retimed;
+		difference->retimed += now.retimed;
 	}
 	if (error == -ENOSPC)
 		return filter_full_reason(filter, entries.collected, reason);

@@ -193,7 +193,6 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 static int claim_entries(struct table *table, struct table_entry *entries, size_t count, __u64 **kept, size_t *missing,
 			 struct table_difference *difference)
 {
-	*difference = (struct table_difference){};
 	*kept = calloc(table_slots(table) / MARK_BITS, sizeof(**kept));
 	if (!*kept || table_reach_all(table))
 		return -ENOMEM;
@@ -202,7 +201,7 @@ static int claim_entries(struct table *table, struct table_entry *entries, size_
 	return 0;
 }
 
-int table_add_missing(struct table *table, struct table_entry *entries, size_t count,
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count, bool is_later,
 		      struct table_difference *difference)
 {
 	FREED __u64 *kept = NULL;
@@ -211,12 +210,11 @@ int table_add_missing(struct table *table, struct table_entry *entries, size_t c
 
 	if (!error && table->used + missing > table_slots(table) * TABLE_LOAD_PERCENT / 100)
 		error = -ENOSPC;
-	for (__u32 later = 0; later < 2; later++)
-		for (size_t i = 0; !error && i < missing; i++)
-			if (entries[i].is_later == later) {
-				error = table_insert(table, &entries[i].key, entries[i].end);
-				difference->added += !error;
-			}
+	for (size_t i = 0; !error && i < missing; i++)
+		if (entries[i].is_later == is_later) {
+			error = table_insert(table, &entries[i].key, entries[i].end);
+			difference->added += !error;
+		}
 	return error;
 }
 
@@ -224,8 +222,10 @@ int table_reconcile(struct table *table, struct table_entry *entries, size_t cou
 {
 	FREED __u64 *kept = NULL;
 	size_t missing;
-	int error = claim_entries(table, entries, count, &kept, &missing, difference);
+	int error;
 
+	*difference = (struct table_difference){};
+	error = claim_entries(table, entries, count, &kept, &missing, difference);
 	if (error)
 		return error;
 	difference->kept = count - missing;

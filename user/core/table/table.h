@@ -34,7 +34,7 @@ struct table_search; /* the queue of one path search */
 struct table_entry {
 	struct hash_value key;
 	__u32 end;
-	__u32 is_later; /* 1: table_add_missing() inserts it after the others */
+	__u32 is_later; /* for table_add_missing() */
 };
 
 /* The memory of a table. The caller owns it, and readers read it. */
@@ -144,10 +144,10 @@ struct table_difference {
 };
 
 /*
- * Inserts the entries that a live table lacks, and deletes none. 0; -ENOMEM; -ENOSPC: the table gets too full with the
- * entries that it has beside. After an error some may be inserted. The order of `entries` changes.
+ * Inserts the entries with this `is_later` that a live table lacks, and deletes none. Adds to *difference. 0; -ENOMEM; -ENOSPC:
+ * the table gets too full with all that it lacks. After an error some may be inserted. The order of `entries` changes.
  */
-int table_add_missing(struct table *table, struct table_entry *entries, size_t count,
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count, bool is_later,
 		      struct table_difference *difference);
 
 /*

@@ -29,9 +29,23 @@ static uint64_t crashes;
 
 /* ---- every store ---- */
 
+/* A filter claims to be as the store. */
+static bool is_claim(uintptr_t address)
+{
+	for (size_t i = 0; i < memory.filters_count; i++) {
+		const struct abi_config *config = memory.filters[i].filter.map[KERNEL_CONFIG].memory;
+
+		if (address == (uintptr_t)&config->generation)
+			return config->generation != ABI_GENERATION_DIRTY;
+	}
+	return false;
+}
+
 static void judge_panel(uintptr_t address)
 {
 	crash_point();
+	if (crash.every && is_claim(address))
+		crash_at(CRASH_NEXT);
 	for (size_t interface = 0; interface < MEMORY_INTERFACES; interface++) {
 		if (!memory_path(interface))
 			continue;
@@ -206,7 +220,8 @@ static void crashes_end(void)
 static int judged_change(const char *const *lines, size_t count, uint64_t every)
 {
 	struct reason reason = {};
-	struct session session;
+	struct session session = {};
+	bool is_library;
 	int error;
 
 	if (!strncmp(lines[0], "wait", 4)) {
@@ -224,12 +239,14 @@ static int judged_change(const char *const *lines, size_t count, uint64_t every)
 					 change_text);
 		return 0;
 	}
-	open_session(&session);
+	is_library = !strcmp(lines[0], "library");
+	if (!is_library)
+		open_session(&session);
 	panel_begin();
 	if (every)
 		crashes_begin(every);
 	every_store_begin(judge_panel);
-	error = do_lines(&session, lines, count, &reason);
+	error = is_library ? do_library(lines + 1, count - 1) : do_lines(&session, lines, count, &reason);
 	every_store_end();
 	if (every)
 		crashes_end();
@@ -436,6 +453,64 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
+static void judge_repair(uintptr_t address)
+{
+	judge_order(address);
+	judge_panel(address);
+}
+
+/* Nor where it is repaired in place; and a rule of another kind drops packets before one that has gone stops to do so. */
+TEST(test_a_repair_in_place)
+{
+	struct session session;
+
+	fill_panel();
+	load(false, true, 0, 1, 1);
+	plain_change(LINES("add 10.99.0.1", "add 192.0.2.9"));
+	memory.is_held = memory.is_hidden = true;
+	plain_change(LINES("del 192.0.2.9", "add 192.0.2.0/24", "add 10.77.0.1 action pass", "add 10.77.0.0/24"));
+	memory.is_hidden = false;
+	graces_to_pass = graces_to_drop = 0;
+	panel_begin();
+	every_store_begin(judge_repair);
+	open_session(&session);
+	every_store_end();
+	session_close(&session);
+	assert_string_equal(failure, "");
+	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
+}
+
+/* Each table has the keys of the store and no others. Nobody has forgotten a filter, which would stay in the kernel. */
+static void check_tables(void)
+{
+	struct session session;
+	struct store_info info;
+	struct shape_list shapes;
+	bool is_shared = false;
+
+	assert_int_equal(memory.open, 0);
+	open_session(&session);
+	assert_false(store_info(session.store, &info) || store_shapes(session.store, &shapes));
+	for (size_t i = 0; i < shapes.count; i++)
+		is_shared |= shapes.entry[i].is_shared; /* info.keys counts some keys twice */
+	for (size_t i = 0; i < session.filters_count; i++) {
+		const struct filter *filter = &session.filters[i];
+		__u64 keys = 0;
+
+		for (enum filter_part part = 0; part < FILTER_PARTS; part++) {
+			const struct table *table = &filter->tables.part[part];
+
+			keys += table->used;
+			if (table->search)
+				assert_int_equal(table_count(table), table->used);
+		}
+		if (!filter->kernel.options.has_addresses && !is_shared)
+			assert_int_equal(keys, info.keys);
+		assert_int_equal(filter->kernel.config->used, keys);
+	}
+	session_close(&session);
+}
+
 static void run_seed(uint64_t seed)
 {
 	const uint64_t changes = environment_number("EVERY_STORE_CHANGES", 12);
@@ -449,6 +524,7 @@ static void run_seed(uint64_t seed)
 	     1 + random_below(&random, 2));
 	if (!random_below(&random, 3))
 		load_second();
+	memory.is_held = !random_below(&random, 4);
 	for (uint64_t i = 0; i < changes; i++) {
 		char text[8][128];
 		const char *lines[8];
@@ -465,6 +541,7 @@ static void run_seed(uint64_t seed)
 		if (*failure)
 			fail_msg("seed %llu, change %llu (%d): %s", (unsigned long long)seed, (unsigned long long)i,
 				 error, failure);
+		check_tables();
 	}
 }
 
@@ -555,7 +632,7 @@ static void do_drawn(uint64_t seed, size_t changes, const char *front)
 
 		do
 			draw_change(&seed, false, text, lines + 1, &count);
-		while (!strncmp(lines[1], "wait", 4) || !strcmp(lines[1], "pending"));
+		while (!strncmp(lines[1], "wait", 4) || !strcmp(lines[1], "pending") || !strcmp(lines[1], "library"));
 		try_lines(front ? lines : lines + 1, count + !!front);
 	}
 }

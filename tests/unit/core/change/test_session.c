@@ -180,6 +180,68 @@ TEST(test_sizes)
 	assert_true(drops(0, 0) && drops(1, 0) && !drops(0, 3));
 }
 
+static void grows(__u64 keys, __u64 slots)
+{
+	const struct filter_parts parts = { .records = keys / 2, .addresses = keys, .both = keys / 2 };
+
+	if (filter_slots_to_grow_to(&session.filters[0], parts) != slots)
+		fail_msg("for %llu keys the table grows to %llu slots, not %llu", (unsigned long long)keys,
+			 (unsigned long long)filter_slots_to_grow_to(&session.filters[0], parts),
+			 (unsigned long long)slots);
+}
+
+TEST(test_what_a_table_grows_to)
+{
+	const __u64 most = 1ULL << ABI_SLOTS_MAX_LOG2;
+	struct filter *filter;
+	char text[32];
+
+	begin_one();
+	open_session(&session);
+	filter = &session.filters[0];
+	assert_int_equal(filter_room(&filter->kernel), 1 << 17);
+	grows(100, filter_slots(&filter->kernel));
+	grows(60000, table_slots_for(90000));
+	grows(100000, 1 << 17);
+	grows(125000, table_slots_for(187500));
+	grows(most / 10 * 9, table_slots_for(most / 10 * 9));
+	assert_int_equal(filter_full_reason(filter, 7, &reason), -ENOSPC);
+	snprintf(text, sizeof(text), "at most %llu;", (unsigned long long)most * TABLE_LOAD_PERCENT / 100);
+	assert_non_null(strstr(reason.text, text));
+	filter->kernel.attachments[0].is_below = true;
+	grows(125000, 1 << 17);
+	assert_true(filter_can_build_successor(filter, 1 << 17) && !filter_can_build_successor(filter, (1 << 17) + 1));
+	session_close(&session);
+	load(false, true, 0, 1, 1);
+	open_session(&session);
+	filter = &session.filters[0];
+	assert_int_equal(filter_room(&filter->kernel), filter_slots(&filter->kernel));
+	grows(100000, table_slots_for(150000));
+	filter->kernel.attachments[0].is_below = true;
+	assert_false(filter_can_build_successor(filter, 1));
+	session_close(&session);
+}
+
+/* No table has its secrets from another, or none. */
+TEST(test_secrets)
+{
+	static const struct abi_table none;
+	const struct abi_table *tables;
+
+	load(true, true, 1, 1, 1);
+	plain_change(LINES("at-once", "add 10.99.0.4"));
+	memory_path(0);
+	tables = path.config->table;
+	for (int i = 0; i < ABI_TABLES; i++) {
+		assert_memory_not_equal(&tables[i].secret, &none.secret, sizeof(none.secret));
+		assert_memory_not_equal(&tables[i].addresses.secret, &none.addresses.secret,
+					sizeof(none.addresses.secret));
+	}
+	assert_memory_not_equal(&tables[0].secret, &tables[1].secret, sizeof(none.secret));
+	assert_memory_not_equal(&tables[0].addresses.secret, &tables[1].addresses.secret,
+				sizeof(none.addresses.secret));
+}
+
 /* ---- what runs already ---- */
 
 static struct abi_config *config_of(size_t interface)
