@@ -210,8 +210,8 @@ test_a_report_that_is_none() {
 		redis HSET xc:default:host:a1 state "$(printf '\377\233')" seen 9999999999999 rules -9223372036854775808 dropped 1e99 >/dev/null
 		redis HSET xc:default:host:a2 state "$(printf '\033[2Jlevel')" seen 9999999999999 version "$(printf '\033]0;x\007')" \
 			why "$(printf '\033[31m\377')" >/dev/null
-		redis EVAL 'for i = 1, 600000 do redis.call("HSET", KEYS[1], i, i) end' 1 xc:default:host:a3 >/dev/null
-		redis EVAL 'redis.call("HSET", KEYS[1], "state", string.rep("x", 40000000))' 1 xc:default:host:a4 >/dev/null
+		redis EVAL 'for i = 1, 40000 do redis.call("HSET", KEYS[1], i, i) end' 1 xc:default:host:a3 >/dev/null
+		redis EVAL 'redis.call("HSET", KEYS[1], "state", string.rep("x", 17000000))' 1 xc:default:host:a4 >/dev/null
 		redis SET xc:default:host:a5 x >/dev/null
 		redis SET "$(printf 'xc:default:host:a6\377')" x >/dev/null
 		redis HSET xc:default:host:z9 state level rules 7 dropped 5 seen 9999999999999 >/dev/null

@@ -158,7 +158,7 @@ unsettle() {
 
 # urgent_traffic ARGUMENT...: traffic that unsettle meets.
 urgent_traffic() {
-	nice -n -20 taskset -c 0 "$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --repeat 1000 "$@" <"$STATE/flows"
+	nice -n -20 taskset -c 0 "$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --repeat 100 "$@" <"$STATE/flows"
 }
 
 # load_hasty: the filter that gives a look-up few tries.
