@@ -4,7 +4,7 @@
 # and the ninth must cost a new hash key, not the rule, the table or its size.
 . tests/lib.sh
 
-ATTACKS=${ATTACKS:-20}
+ATTACKS=${ATTACKS:-5}
 ATTACK=9
 REBUILT='note: rebuilt the table of .default. on vrx with a new hash key: too many keys fell into one pair of buckets'
 

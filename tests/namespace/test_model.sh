@@ -14,7 +14,7 @@ model() {
 }
 
 test_what_the_documentation_promises() {
-	run model --courses "${COURSES:-6}" --steps "${STEPS:-30}" --frames "${FRAMES:-200}" ${COURSE:+--course "$COURSE"} \
+	run model --courses "${COURSES:-4}" --steps "${STEPS:-30}" --frames "${FRAMES:-200}" ${COURSE:+--course "$COURSE"} \
 		${SECONDS_MAX:+--seconds "$SECONDS_MAX"}
 	[ "$STATUS" -eq 0 ] || { cat "$STATE/out" "$STATE/err"; fail "the tool and the model differ, seed $SEED"; }
 	[ -z "${TIMES:-}" ] || cat "$STATE/out" >"$TIMES"
