@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 __u64 memory_available_kib(void)
 {
@@ -51,6 +52,12 @@ void memory_free(void *variable)
 
 	memcpy(&memory, variable, sizeof(memory));
 	free(memory);
+}
+
+void memory_close_fd(const int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
 }
 
 void memory_close_file(FILE **file)

@@ -25,11 +25,16 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
  */
 int array_grow(void *array, size_t count, size_t each);
 
-/* A variable that a function closes, or free() frees, where its block ends. Set it where it is declared; it may be NULL. */
+/*
+ * A variable that a function closes, or free() frees, where its block ends. Set it where it is declared; it may be NULL, and a
+ * descriptor negative.
+ */
 #define CLOSED_BY(function) __attribute__((cleanup(function)))
 #define FREED CLOSED_BY(memory_free)
 #define FILE_CLOSED CLOSED_BY(memory_close_file)
+#define FD_CLOSED CLOSED_BY(memory_close_fd)
 void memory_free(void *variable);
+void memory_close_fd(const int *fd);
 void memory_close_file(FILE **file);
 
 /* Fills with random bytes from the kernel; waits until it has some. 0; -errno. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "change/change.h"
 #include "filter/hints.h"
 #include "parse_packet.h"
@@ -312,9 +313,9 @@ static bool has_entry(const struct kernel_filter *filter, const struct filter_ta
 
 int query_matches(const struct kernel_filter *filter, const struct rule *query, bool *matches)
 {
+	CLOSED_BY(filter_tables_close) struct filter_tables tables = {};
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
-	struct filter_tables tables;
 	int error = filter->config->magic ? filter_open_tables(filter, &tables) : -EINVAL;
 
 	*matches = false;
@@ -338,7 +339,6 @@ int query_matches(const struct kernel_filter *filter, const struct rule *query, 
 				   has_entry(filter, &tables, keys, part);
 		}
 	}
-	filter_tables_close(&tables);
 	return 0;
 }
 
@@ -360,8 +360,8 @@ static int find_key(const struct rule_key *key, bool is_shared, void *context)
 
 int query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule, bool *has_rule)
 {
+	CLOSED_BY(filter_tables_close) struct filter_tables tables = {};
 	struct shape_list shapes;
-	struct filter_tables tables;
 	struct key_lookup lookup = { filter, &tables };
 	int error = store_shapes(store, &shapes);
 
@@ -372,7 +372,6 @@ int query_has_rule(const struct kernel_filter *filter, struct store *store, cons
 		return error == -EINVAL ? 0 : error;
 	error = keys_each(&shapes, rule, find_key, &lookup);
 	*has_rule = !error;
-	filter_tables_close(&tables);
 	return error == -ENOENT ? 0 : error;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "filter/internal.h"
 
 static void set_run(struct abi_config *config, __u32 bit, bool is_set)
@@ -96,13 +97,28 @@ int filter_begin_monitor_only(struct filter *filter, struct store *store, struct
 	return wait_for_early_loads(filter, reason);
 }
 
+/*
+ * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without /proc, the
+ * kernel's default.
+ */
+static void set_client_ports(struct abi_config *config)
+{
+	FILE_CLOSED FILE *range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	unsigned int lowest, highest;
+
+	if (!range || fscanf(range, "%u %u", &lowest, &highest) != 2) {
+		lowest = 32768;
+		highest = 60999;
+	}
+	config->ephemeral_first = lowest;
+	config->ephemeral_last = highest;
+}
+
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_config *config = filter->kernel.config;
 	struct store_settings settings;
 	struct store_pending pending;
-	unsigned int first, last;
-	FILE *file;
 	int error = store_settings(store, &settings);
 
 	if (!error)
@@ -110,19 +126,7 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 	if (error)
 		return store_unread_reason(error, reason);
 	error = filter_set_policies(filter, store, reason);
-	/*
-	 * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without
-	 * /proc, the kernel's default.
-	 */
-	file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-	if (!file || fscanf(file, "%u %u", &first, &last) != 2) {
-		first = 32768;
-		last = 60999;
-	}
-	if (file)
-		fclose(file);
-	config->ephemeral_first = first;
-	config->ephemeral_last = last;
+	set_client_ports(config);
 	/* A packet that has found a rule which is gone by now would be dropped. */
 	if (!error && config->run & ABI_RUN_MONITOR && !settings.is_monitor_only)
 		error = filter_wait_for_packets(filter, reason);

@@ -371,15 +371,12 @@ int host_find_name_servers(struct host_addresses *servers)
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && !error; i++) {
-		FILE *file = fopen(paths[i], "re");
+		FILE_CLOSED FILE *file = fopen(paths[i], "re");
 
-		if (!file)
-			continue;
-		while (!error && fgets(line, sizeof(line), file))
+		while (file && !error && fgets(line, sizeof(line), file))
 			if (sscanf(line, " nameserver %63s", word) == 1 && host_read_address(word, &address) &&
 			    !host_is_loopback(&address))
 				error = add_address_once(servers, &address);
-		fclose(file);
 	}
 	return error;
 }

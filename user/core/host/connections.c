@@ -163,14 +163,13 @@ static bool has_connections(size_t listeners)
 	char line[128];
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		FILE *counts = fopen(paths[i], "re");
+		FILE_CLOSED FILE *counts = fopen(paths[i], "re");
 
 		if (!counts)
 			return true;
 		while (fgets(line, sizeof(line), counts))
 			if (sscanf(line, "TCP%*[6:] inuse %zu", &some) == 1)
 				sockets += some;
-		fclose(counts);
 	}
 	return sockets != listeners;
 }

@@ -260,17 +260,12 @@ int kernel_attach_outgoing(struct kernel_filter *filter, const char *interface, 
 
 static int detach(const struct kernel_attachment *attachment, struct reason *reason)
 {
-	const int program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	int error = program;
+	FD_CLOSED const int program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	int error;
 
 	kernel_catch_messages();
-	if (program >= 0)
-		error = kernel_swap_program(attachment, program, -1);
-	if (error)
-		error = kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface);
-	if (program >= 0)
-		close(program);
-	return error;
+	error = program < 0 ? program : kernel_swap_program(attachment, program, -1);
+	return error ? kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
 }
 
 /*

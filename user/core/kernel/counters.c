@@ -6,6 +6,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/memory.h"
 #include "kernel/internal.h"
 
 #define ALL_ROWS (~0ULL)
@@ -22,7 +23,6 @@ int kernel_cpus(void)
 static int make_room(struct abi_counter **counters, int *count, struct reason *reason)
 {
 	*count = kernel_cpus() * ABI_COUNTERS;
-	*counters = NULL;
 	if (*count <= 0)
 		return reason_set(reason, -ENOTSUP,
 				  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
@@ -43,7 +43,7 @@ static int read_element(const struct kernel_filter *filter, __u32 element, struc
 int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
 			struct reason *reason)
 {
-	struct abi_counter *base;
+	FREED struct abi_counter *base = NULL;
 	int count, error = make_room(&base, &count, reason);
 
 	if (error)
@@ -55,7 +55,6 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 		counters[i].packets -= base[i].packets;
 		counters[i].bytes -= base[i].bytes;
 	}
-	free(base);
 	return error ? kernel_refuse(reason, error, "cannot read the counters", "") : 0;
 }
 
@@ -63,7 +62,7 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_counter counters[ABI_COUNTERS],
 		    struct reason *reason)
 {
-	struct abi_counter *row;
+	FREED struct abi_counter *row = NULL;
 	int count, error = make_room(&row, &count, reason);
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
@@ -76,7 +75,6 @@ static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_c
 			counters[i % ABI_COUNTERS].bytes += row[i].bytes;
 		}
 	}
-	free(row);
 	return error;
 }
 
@@ -107,7 +105,7 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
 
 int kernel_reset_counters(const struct kernel_filter *filter, struct reason *reason)
 {
-	struct abi_counter *counters;
+	FREED struct abi_counter *counters = NULL;
 	int count, error = make_room(&counters, &count, reason);
 
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
@@ -119,6 +117,5 @@ int kernel_reset_counters(const struct kernel_filter *filter, struct reason *rea
 		if (error)
 			error = kernel_refuse(reason, error, "cannot reset the counters", "");
 	}
-	free(counters);
 	return error;
 }

@@ -164,15 +164,14 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 		while (!result && kernel_opens_ids() && !bpf_link_get_next_id(id, &id)) {
 			struct bpf_link_info info = {};
 			__u32 length = sizeof(info);
-			int fd = bpf_link_get_fd_by_id(id), error;
+			FD_CLOSED const int fd = bpf_link_get_fd_by_id(id);
+			int error;
 
 			if (fd < 0) {
 				search->missed += id; /* it has just ended */
 				continue;
 			}
-			error = bpf_obj_get_info_by_fd(fd, &info, &length);
-			close(fd);
-			if (error || info.type != BPF_LINK_TYPE_TRACING ||
+			if (bpf_obj_get_info_by_fd(fd, &info, &length) || info.type != BPF_LINK_TYPE_TRACING ||
 			    info.tracing.target_obj_id != search->root_id)
 				continue;
 			error = inspect_program(search, info.prog_id);
@@ -326,7 +325,7 @@ double kernel_age(const struct kernel_filter *filter)
 	double oldest = -1;
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, filter->attachments[i].prog_id);
+		FD_CLOSED const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, filter->attachments[i].prog_id);
 		struct bpf_prog_info info;
 
 		if (!kernel_program_info(fd, &info)) {
@@ -334,8 +333,6 @@ double kernel_age(const struct kernel_filter *filter)
 
 			oldest = age > oldest ? age : oldest;
 		}
-		if (fd >= 0)
-			close(fd);
 	}
 	return oldest;
 }

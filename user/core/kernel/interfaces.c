@@ -354,23 +354,22 @@ static struct nlmsghdr *put_generic(char *buffer, __u16 family, __u8 command)
 	return request;
 }
 
-static int read_family(const struct nlmsghdr *message, void *id)
+/* The attribute that a generic answer is asked for. */
+struct number {
+	__u16 type;
+	__u64 value;
+};
+
+static int read_number(const struct nlmsghdr *message, void *context)
 {
 	const struct nlattr *attribute;
+	struct number *number = context;
 
 	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID)
-			*(__u16 *)id = mnl_attr_get_u16(attribute);
-	return MNL_CB_OK;
-}
-
-static int read_features(const struct nlmsghdr *message, void *features)
-{
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
-			*(__u64 *)features = mnl_attr_get_u64(attribute);
+		if (mnl_attr_get_type(attribute) == number->type)
+			number->value = mnl_attr_get_payload_len(attribute) == sizeof(__u16) ?
+						mnl_attr_get_u16(attribute) :
+						mnl_attr_get_u64(attribute);
 	return MNL_CB_OK;
 }
 
@@ -378,15 +377,14 @@ bool interfaces_takes_frags(int index, bool if_unknown)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = put_generic(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	__u64 features = 0;
-	__u16 family = 0;
+	struct number family = { .type = CTRL_ATTR_FAMILY_ID }, features = { .type = NETDEV_DEV_XDP_FEATURES };
 
 	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
-	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_family, &family))
+	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_number, &family))
 		return if_unknown;
-	request = put_generic(buffer, family, NETDEV_DEV_GET);
+	request = put_generic(buffer, family.value, NETDEV_DEV_GET);
 	mnl_attr_put_u32(request, NETDEV_DEV_IFINDEX, index);
-	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_features, &features))
+	if (ask(NETLINK_GENERIC, request, NLM_F_ACK, read_number, &features))
 		return if_unknown;
-	return features & NETDEV_XDP_RX_SG;
+	return features.value & NETDEV_XDP_RX_SG;
 }

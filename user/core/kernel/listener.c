@@ -54,7 +54,7 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 static int count(const struct samples *samples, struct abi_sampling *sum)
 {
 	const int cpus = kernel_cpus();
-	struct abi_sampling *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
+	FREED struct abi_sampling *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
 	const __u32 zero = 0;
 	int error = values ? 0 : cpus < 0 ? cpus : -ENOMEM;
 
@@ -65,7 +65,6 @@ static int count(const struct samples *samples, struct abi_sampling *sum)
 		error = -errno;
 	for (int cpu = 0; cpu < cpus && !error; cpu++)
 		add(sum, &values[cpu]);
-	free(values);
 	return error;
 }
 

@@ -24,6 +24,7 @@
 #include <linux/magic.h>
 
 #include "kernel/internal.h"
+#include "base/memory.h"
 #include "base/privileges.h"
 #include "base/waiting.h"
 
@@ -80,17 +81,13 @@ static int open_net_dir(bool makes)
 	int (*const open_at)(int parent_fd, const char *name) = makes ? make_dir_at : open_dir_at;
 	char name[PIN_NAME_BYTES];
 	struct stat status;
-	int all, net;
+	FD_CLOSED int all = -1;
 
 	if (stat("/proc/thread-self/ns/net", &status))
 		return -errno;
 	snprintf(name, sizeof(name), "net_%llu", (unsigned long long)status.st_ino);
 	all = open_at(AT_FDCWD, pins);
-	if (all < 0)
-		return all;
-	net = open_at(all, name);
-	close(all);
-	return net;
+	return all < 0 ? all : open_at(all, name);
 }
 
 /* Takes the descriptor of a directory, or -errno: then, and without memory, NULL. */
@@ -209,7 +206,8 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	const bool is_needed = !kernel_opens_ids();
 	struct bpf_prog_info info;
 	char name[PIN_NAME_BYTES];
-	int net = open_net_dir(is_needed), filter_dir, error;
+	FD_CLOSED int filter_dir = -1;
+	int net = open_net_dir(is_needed), error;
 
 	*lock = -1;
 	/* If a process with fewer privileges pinned the predecessor, it must be able to find this filter, too. */
@@ -234,8 +232,6 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 		if (!error)
 			error = pin(kernel_program(filter, which), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
 	}
-	if (filter_dir >= 0)
-		close(filter_dir);
 	*lock = net;
 	return error ? kernel_pins_refuse(reason, error) : 0;
 }
@@ -305,7 +301,7 @@ void kernel_unpin_unused(void)
 {
 	const int fd = kernel_sees_tc() ? open_net_dir(false) : -EPERM;
 	DIR *net = list_dir(fd);
-	struct interface *interfaces = NULL;
+	FREED struct interface *interfaces = NULL;
 	const struct dirent *entry;
 	size_t count;
 
@@ -313,7 +309,6 @@ void kernel_unpin_unused(void)
 		while ((entry = readdir(net)))
 			if (entry->d_name[0] != '.')
 				unpin_filter(fd, entry->d_name, interfaces, count);
-	free(interfaces);
 	if (net)
 		closedir(net);
 }

@@ -9,6 +9,7 @@
 #include <bpf/btf.h>
 
 #include "base/advice.h"
+#include "base/memory.h"
 #include "kernel/internal.h"
 
 /* The layout that a map of each name must have. Other programs may use the names by chance or on purpose. */
@@ -157,6 +158,11 @@ static const struct abi_options options_as_built = {
 	.has_counts = true,
 };
 
+static void close_btf(struct btf **btf)
+{
+	btf__free(*btf);
+}
+
 /* Reads the constant xc_options of a program whose config is not set up. BTF tells where it is in the map of constants. */
 static struct abi_options read_options(__u32 constants_id)
 {
@@ -164,9 +170,9 @@ static struct abi_options read_options(__u32 constants_id)
 	const struct btf_type *section = NULL;
 	struct bpf_map_info info = {};
 	__u32 length = sizeof(info), zero = 0;
-	const int fd = constants_id ? kernel_open_id(KERNEL_OBJECT_MAP, constants_id) : -ENOENT;
-	struct btf *btf = NULL;
-	char *constants = NULL;
+	FD_CLOSED const int fd = constants_id ? kernel_open_id(KERNEL_OBJECT_MAP, constants_id) : -ENOENT;
+	CLOSED_BY(close_btf) struct btf *btf = NULL;
+	FREED char *constants = NULL;
 
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length))
 		btf = btf__load_from_kernel_by_id(info.btf_id);
@@ -174,11 +180,9 @@ static struct abi_options read_options(__u32 constants_id)
 		section = btf__type_by_id(btf, info.btf_value_type_id);
 	if (section && btf_is_datasec(section))
 		constants = malloc(info.value_size);
-	if (constants && bpf_map_lookup_elem(fd, &zero, constants)) {
-		free(constants);
-		constants = NULL;
-	}
-	for (int i = 0; constants && i < btf_vlen(section); i++) {
+	if (!constants || bpf_map_lookup_elem(fd, &zero, constants))
+		return options;
+	for (int i = 0; i < btf_vlen(section); i++) {
 		const struct btf_var_secinfo *variable = &btf_var_secinfos(section)[i];
 		const struct btf_type *type = btf__type_by_id(btf, variable->type);
 
@@ -186,10 +190,6 @@ static struct abi_options read_options(__u32 constants_id)
 		    variable->size == sizeof(options) && variable->offset + variable->size <= info.value_size)
 			memcpy(&options, constants + variable->offset, sizeof(options));
 	}
-	free(constants);
-	btf__free(btf);
-	if (fd >= 0)
-		close(fd);
 	return options;
 }
 
@@ -235,26 +235,22 @@ int kernel_open_config(struct kernel_filter *filter, const char *interface, stru
 
 int kernel_runs_this_build(struct kernel_filter *filter, bool *is_own, struct reason *reason)
 {
-	int error = 0;
-
 	*is_own = true;
-	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++) {
+	for (size_t i = 0; i < filter->attachments_count && *is_own; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
+		FD_CLOSED const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 		struct bpf_prog_info running, own;
-		int fd;
+		int error = kernel_load_program(filter, kernel_program_at(attachment), reason);
 
-		error = kernel_load_program(filter, kernel_program_at(attachment), reason);
+		*is_own = false;
 		if (error)
-			break;
-		fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+			return error;
 		error = kernel_program_info(fd, &running);
 		if (!error)
 			error = kernel_program_info(kernel_program(filter, kernel_program_at(attachment)), &own);
-		if (fd >= 0)
-			close(fd);
 		if (error)
-			error = kernel_refuse(reason, error, "cannot look at the running program", "");
-		*is_own = !error && !memcmp(running.tag, own.tag, sizeof(own.tag));
+			return kernel_refuse(reason, error, "cannot look at the running program", "");
+		*is_own = !memcmp(running.tag, own.tag, sizeof(own.tag));
 	}
-	return error;
+	return 0;
 }

@@ -9,6 +9,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 
+#include "base/memory.h"
 #include "base/waiting.h"
 #include "kernel/internal.h"
 
@@ -110,7 +111,7 @@ static int refuse_replace(int error, const char *interface, struct reason *reaso
 /* *runs: the program that now runs in the attachment's mode; 0: no program, or no interface. */
 static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 {
-	struct interface *interfaces;
+	FREED struct interface *interfaces = NULL;
 	size_t count;
 	int error = interfaces_list(&interfaces, &count);
 
@@ -118,7 +119,6 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 	for (size_t i = 0; i < count; i++)
 		if (interfaces[i].index == attachment->ifindex)
 			*runs = interfaces[i].prog_id[attachment->mode];
-	free(interfaces);
 	return error;
 }
 
@@ -166,7 +166,7 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
 	size_t count = old->attachments_count, kept = 0;
-	int *programs = calloc(count + 1, sizeof(*programs));
+	FREED int *programs = calloc(count + 1, sizeof(*programs));
 	int error = programs ? 0 : -ENOMEM;
 
 	/* The attachments of `filter` will be those of `old`, with the programs of `filter`. */
@@ -204,7 +204,6 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 	/* Forgets attachments that were left out. If all were, they stay, to show where the filter ran. */
 	if (kept)
 		old->attachments_count = filter->attachments_count = kept;
-	free(programs);
 	return error;
 }
 
@@ -274,7 +273,7 @@ bool kernel_may_take_frags(const struct kernel_attachment *attachment)
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
-	int error, lock, old;
+	int error, lock;
 
 	if (!kernel_is_mtu_too_large(attachment) || !kernel_may_take_frags(attachment))
 		return 0;
@@ -285,10 +284,9 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 		return error;
 	error = kernel_pin(filter, filter, &lock, reason);
 	if (!error) {
-		old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+		FD_CLOSED const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+
 		error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, KERNEL_XDP_FRAGS));
-		if (old >= 0)
-			close(old);
 		if (!error) {
 			attachment->is_frags = true;
 			error = kernel_record_program(filter, attachment);

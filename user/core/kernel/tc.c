@@ -15,6 +15,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include "base/memory.h"
 #include "base/privileges.h"
 #include "kernel/internal.h"
 
@@ -48,15 +49,12 @@ bool kernel_sees_tc(void)
 static bool may_be_ours(__u32 id)
 {
 	static const char name[] = "xdp_cuckoo";
-	const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, id);
+	FD_CLOSED const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, id);
 	struct bpf_prog_info info;
-	bool is_ours = fd < 0 && !kernel_opens_ids();
 
-	if (!kernel_program_info(fd, &info))
-		is_ours = !strncmp(info.name, name, strlen(name));
-	if (fd >= 0)
-		close(fd);
-	return is_ours;
+	if (kernel_program_info(fd, &info))
+		return fd < 0 && !kernel_opens_ids();
+	return !strncmp(info.name, name, strlen(name));
 }
 
 /* A dump also has messages without a handle: for all filters of a priority. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 
 #include "base/safe_text.h"
@@ -203,19 +204,17 @@ static bool read_flags(const char *text, const char *end, __u8 *flags)
 	*flags = 0;
 	if (end - text == 4 && !strncasecmp(text, "none", 4))
 		return true;
-	for (;; text += length + 1) {
+	for (; text <= end; text += length + 1) {
 		unsigned int i = 0;
 
-		for (length = 0; text + length < end && text[length] != ','; length++)
-			;
+		length = MIN(strcspn(text, ","), (size_t)(end - text));
 		while (i < 8 && (strlen(rule_flag_names[i]) != length || strncasecmp(text, rule_flag_names[i], length)))
 			i++;
 		if (i == 8)
 			return false;
 		*flags |= 1 << i;
-		if (text + length == end)
-			return true;
 	}
+	return true;
 }
 
 /* "syn/syn,ack": of the flags behind the slash, just those before it. "syn": it is set, whatever the others are. */
