@@ -22,6 +22,7 @@ struct guard_flow {
 struct guard {
 	struct guard_flow *flows;
 	size_t count;
+	int error;               /* of guard_open(), while it collects them */
 	const struct rule *only; /* those flows that this rule may change; NULL: all */
 	struct reason missing;   /* which flows may be missing, and why; or "" */
 	const char *insist;      /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */

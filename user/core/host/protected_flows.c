@@ -120,8 +120,11 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
 	return text;
 }
 
-/* Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are whole. */
-static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
+/*
+ * Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are whole. Without memory, sets
+ * guard->error, and guard_open_for() reports it.
+ */
+static void add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	char text[INET6_ADDRSTRLEN];
 	struct guard_flow *added;
@@ -134,20 +137,20 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 	}
 	/* A door at any address of this host counts for a rule that blocks packets from everybody. */
 	if (guard->only && !rule_covers(guard->only, &whole) && (guard->only->src_len || whole.src_len))
-		return 0;
-	if (array_grow(&guard->flows, guard->count, sizeof(*added)))
-		return -ENOMEM;
+		return;
+	guard->error = guard->error ? guard->error : array_grow(&guard->flows, guard->count, sizeof(*added));
+	if (guard->error)
+		return;
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	added = &guard->flows[guard->count++];
 	added->flow = whole;
 	added->keeper = keeper_of(flow);
 	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
-	return 0;
 }
 
 /* The same for packets of one length, because rules may compare lengths. `length`: of the packet in IPv4. */
-static int add_packet(struct guard *guard, const struct rule *flow, __u16 length, const char *what,
-		      const struct host_address *address)
+static void add_packet(struct guard *guard, const struct rule *flow, __u16 length, const char *what,
+		       const struct host_address *address)
 {
 	struct rule packet = *flow;
 
@@ -156,7 +159,7 @@ static int add_packet(struct guard *guard, const struct rule *flow, __u16 length
 	packet.fragment = FLOW_FRAGMENT_NO;
 	packet.details.length_bits = RULE_PORT_BITS;                   /* all: lengths are compared as ports are */
 	packet.length = length + (flow->family == FLOW_IPV6 ? 20 : 0); /* the header is 20 bytes longer */
-	return add_flow(guard, &packet, what, address);
+	add_flow(guard, &packet, what, address);
 }
 
 /* ---- neighbour discovery (RFC 4861); IPv4 uses ARP, which no rule can match ---- */
@@ -176,46 +179,40 @@ static struct rule discovery_flow(const struct host_address *src, const struct h
  * A neighbour first asks the multicast group for the owner of the address (RFC 4291 section 2.7.1), and later the address
  * itself, to check that it is still there.
  */
-static int guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
-			       const struct host_address *src, unsigned int src_len, const struct host_address *own)
+static void guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
+				const struct host_address *src, unsigned int src_len, const struct host_address *own)
 {
 	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
 	const struct host_address *const asked[] = { &group, own };
-	int error = 0;
 
 	memcpy(&group.bytes.byte[13], &own->bytes.byte[13], 3);
-	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]) && !error; i++) {
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		struct rule flow = discovery_flow(src, asked[i], ND_NEIGHBOR_SOLICIT);
 
 		flow.src_len = src_len;
-		error = add_flow(guard, &flow, what, neighbour);
+		add_flow(guard, &flow, what, neighbour);
 	}
-	return error;
 }
 
 /*
  * This host finds the neighbour by the neighbour's answers. The neighbour finds this host by its own questions, which
  * it asks from the address that it sends from, or from any link-local address.
  */
-static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
-			   const struct host_address *own)
+static void guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
+			    const struct host_address *own)
 {
 	const struct rule answer = discovery_flow(neighbour, own, ND_NEIGHBOR_ADVERT);
 	char what[64];
-	int error;
 
 	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
-	error = add_flow(guard, &answer, what, neighbour);
+	add_flow(guard, &answer, what, neighbour);
 	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
-	if (!error)
-		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
-	if (!error && !host_is_link_local(neighbour))
-		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
+	guard_solicitations(guard, neighbour, what, neighbour, 128, own);
+	if (!host_is_link_local(neighbour))
+		guard_solicitations(guard, neighbour, what, &link_local, 10, own);
 	/* flow_exchange() leaves packets that are sent to a group as they are. */
 	snprintf(what, sizeof(what), "neighbour solicitations to %s", name);
-	if (!error)
-		error = guard_solicitations(guard, neighbour, what, own, 128, neighbour);
-	return error;
+	guard_solicitations(guard, neighbour, what, own, 128, neighbour);
 }
 
 /* ---- gateways, name servers, connections ---- */
@@ -223,83 +220,75 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
 
 /* What an address of this host needs of the neighbours on its link together: no list may have all of them. */
-static int guard_link(struct guard *guard, const struct host_address *own)
+static void guard_link(struct guard *guard, const struct host_address *own)
 {
 	const struct host_address link = { FLOW_IPV6, .bytes = rule_network(&own->bytes, own->length) };
 	static const char what[] = "neighbour discovery on the link of";
 	struct rule flow = discovery_flow(&link, own, ND_NEIGHBOR_ADVERT);
-	int error;
 
 	if (own->family != FLOW_IPV6 || own->length == 128)
-		return 0;
+		return;
 	flow.src_len = own->length;
-	error = add_flow(guard, &flow, what, own);
-	if (!error)
-		error = guard_solicitations(guard, own, what, &link, own->length, own);
-	if (error || !host_is_link_local(own))
-		return error;
+	add_flow(guard, &flow, what, own);
+	guard_solicitations(guard, own, what, &link, own->length, own);
+	if (!host_is_link_local(own))
+		return;
 	flow = discovery_flow(&link, &all_nodes, ND_ROUTER_ADVERT);
 	flow.src_len = own->length;
-	error = add_flow(guard, &flow, "router advertisements on the link of", own);
+	add_flow(guard, &flow, "router advertisements on the link of", own);
 	flow.dst = own->bytes;
 	flow.proto = IPPROTO_UDP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = htons(547);
 	flow.dport = htons(546);
-	return error ? error : add_flow(guard, &flow, "DHCPv6 on the link of", own);
+	add_flow(guard, &flow, "DHCPv6 on the link of", own);
 }
 
-static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
+static void guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
 	static const char name[] = "the default gateway";
 	struct rule flow = flow_of(gateway, own);
-	int error = add_flow(guard, &flow, name, gateway);
 
+	add_flow(guard, &flow, name, gateway);
 	/* Without these advertisements the route through the gateway ends. */
-	if (!error && !own && gateway->is_advertised) {
+	if (!own && gateway->is_advertised) {
 		flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
-		error = add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+		add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
 	}
-	if (error || !own || gateway->family != FLOW_IPV6)
-		return error;
-	return guard_discovery(guard, gateway, name, own);
+	if (own && gateway->family == FLOW_IPV6)
+		guard_discovery(guard, gateway, name, own);
 }
 
-static int guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
+static void guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
 {
 	static const char what[] = "answers of the name server";
 	static const __u8 lengths[] = { 80, 120, 200 }; /* of usual answers by UDP */
 	struct rule flow = flow_of(server, own);
-	int error;
 
 	flow.fields = RULE_PROTO | RULE_SPORT;
 	flow.proto = IPPROTO_TCP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = htons(53);
-	error = add_flow(guard, &flow, what, server);
+	add_flow(guard, &flow, what, server);
 	flow.proto = IPPROTO_UDP;
-	if (!error)
-		error = add_flow(guard, &flow, what, server);
-	for (size_t i = 0; i < sizeof(lengths) && !error; i++)
-		error = add_packet(guard, &flow, lengths[i], what, server);
-	return error;
+	add_flow(guard, &flow, what, server);
+	for (size_t i = 0; i < sizeof(lengths); i++)
+		add_packet(guard, &flow, lengths[i], what, server);
 }
 
 /* For each peer, calls `add` without an own address, and with each own address of the same family. */
-static int guard_peers(struct guard *guard, const struct host_addresses *peers, const struct host_addresses *own,
-		       int (*add)(struct guard *guard, const struct host_address *peer, const struct host_address *own))
+static void guard_peers(struct guard *guard, const struct host_addresses *peers, const struct host_addresses *own,
+			void (*add)(struct guard *guard, const struct host_address *peer,
+				    const struct host_address *own))
 {
-	int error = 0;
-
-	for (size_t i = 0; i < peers->count && !error; i++) {
+	for (size_t i = 0; i < peers->count; i++) {
 		const struct host_address *peer = &peers->address[i];
 
-		error = add(guard, peer, NULL);
-		for (size_t k = 0; k < own->count && k < ADDRESSES_PAIRED_MAX && !error; k++)
+		add(guard, peer, NULL);
+		for (size_t k = 0; k < own->count && k < ADDRESSES_PAIRED_MAX; k++)
 			if (own->address[k].family == peer->family)
-				error = add(guard, peer, &own->address[k]);
+				add(guard, peer, &own->address[k]);
 	}
-	return error;
 }
 
 /*
@@ -307,7 +296,7 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
  * packets are looked up as those of the peer, so these are packets of both ends. Rules may compare flags, fragments and
  * lengths; the lengths here are those of Linux.
  */
-static int guard_connection(struct guard *guard, struct rule *flow, const char *what, const struct host_address *peer)
+static void guard_connection(struct guard *guard, const struct rule *whole, const char *what, const struct host_address *peer)
 {
 	static const struct {
 		__u8 flags;
@@ -318,60 +307,54 @@ static int guard_connection(struct guard *guard, struct rule *flow, const char *
 			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 88 },
 			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 120 },
 			{ FLOW_TCP_ACK, 1480 } };
-	int error = add_flow(guard, flow, what, peer);
+	struct rule flow = *whole;
 
-	flow->details.flags_mask = 0xff;
-	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]) && !error; i++) {
-		flow->flags = packets[i].flags;
-		error = add_packet(guard, flow, packets[i].length, what, peer);
+	add_flow(guard, &flow, what, peer);
+	flow.details.flags_mask = 0xff;
+	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
+		flow.flags = packets[i].flags;
+		add_packet(guard, &flow, packets[i].length, what, peer);
 	}
 	/* One lost length of data stalls a connection; a rule about a range of them matches one of these. */
-	flow->flags = FLOW_TCP_PSH | FLOW_TCP_ACK;
-	for (__u16 length = 192; length < 1408 && !error; length += 128)
-		error = add_packet(guard, flow, length, what, peer);
-	return error;
+	flow.flags = FLOW_TCP_PSH | FLOW_TCP_ACK;
+	for (__u16 length = 192; length < 1408; length += 128)
+		add_packet(guard, &flow, length, what, peer);
 }
 
 /* The next connection has any of the usual ports at one end: `port`, in the flow. A rule about a range matches one of these. */
-static int guard_next(struct guard *guard, const struct rule *flow, __be16 *port, const char *what,
-		      const struct host_address *peer)
+static void guard_next(struct guard *guard, const struct rule *flow, __be16 *port, const char *what,
+		       const struct host_address *peer)
 {
-	int error = 0;
-
-	for (unsigned int next = 34817; next < 65536 && !error; next += 4096) {
+	for (unsigned int next = 34817; next < 65536; next += 4096) {
 		*port = htons(next);
-		error = add_flow(guard, flow, what, peer);
+		add_flow(guard, flow, what, peer);
 	}
-	return error;
 }
 
 /* A present connection, and neighbour discovery of a peer on the link. `name`: of the peer. */
-static int guard_session(struct guard *guard, const struct host_connection *connection, bool peer_begins,
-			 const char *what, const char *name, const struct host_addresses *own)
+static void guard_session(struct guard *guard, const struct host_connection *connection, bool peer_begins,
+			  const char *what, const char *name, const struct host_addresses *own)
 {
 	struct rule flow = flow_of(&connection->peer, &connection->own);
-	int error;
 
 	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | (peer_begins ? RULE_NEW : 0);
 	flow.proto = IPPROTO_TCP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = connection->peer_port;
 	flow.dport = connection->own_port;
-	error = guard_connection(guard, &flow, what, &connection->peer);
-	if (!error && peer_begins) {
+	guard_connection(guard, &flow, what, &connection->peer);
+	if (peer_begins) {
 		flow = keeper_of(&flow);
 		flow.fields |= RULE_NEW;
-		error = add_flow(guard, &flow, what, &connection->peer);
+		add_flow(guard, &flow, what, &connection->peer);
 		flow.fields |= RULE_SPORT;
-		if (!error)
-			error = guard_next(guard, &flow, &flow.sport, what, &connection->peer);
+		guard_next(guard, &flow, &flow.sport, what, &connection->peer);
 	}
-	if (error || connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
-		return error;
-	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
+	if (connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
+		return;
+	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX; i++)
 		if (own->address[i].family == FLOW_IPV6)
-			error = guard_discovery(guard, &connection->peer, name, &own->address[i]);
-	return error;
+			guard_discovery(guard, &connection->peer, name, &own->address[i]);
 }
 
 /*
@@ -379,18 +362,16 @@ static int guard_session(struct guard *guard, const struct host_connection *conn
  * next connection has another port. Without one (own_port 0), adds the packets of a future connection to any address of
  * this host.
  */
-static int guard_servers(struct guard *guard, const struct host_connections *servers, bool is_bgp,
-			 const struct host_addresses *own)
+static void guard_servers(struct guard *guard, const struct host_connections *servers, bool is_bgp,
+			  const struct host_addresses *own)
 {
-	int error = 0;
-
-	for (size_t i = 0; i < servers->count && !error; i++) {
+	for (size_t i = 0; i < servers->count; i++) {
 		const struct host_connection *server = &servers->connection[i];
 		const char *what = is_bgp ? "the BGP session with" : server->what;
 		const char *name = is_bgp ? "the BGP peer" : server->what;
 		const size_t ends = server->own_port ? 0 : own->count;
 
-		for (size_t k = 0; k <= ends && k <= ADDRESSES_PAIRED_MAX && !error; k++) {
+		for (size_t k = 0; k <= ends && k <= ADDRESSES_PAIRED_MAX; k++) {
 			const struct host_address *end = server->own_port ? &server->own :
 							 k                ? &own->address[k - 1] :
 									    NULL;
@@ -402,17 +383,13 @@ static int guard_servers(struct guard *guard, const struct host_connections *ser
 			flow.proto = IPPROTO_TCP;
 			flow.port_kind = FLOW_PORTS;
 			flow.sport = server->peer_port;
-			error = server->own_port ? add_flow(guard, &flow, what, &server->peer) :
-						   guard_connection(guard, &flow, what, &server->peer);
-			flow = rule_without_details(&flow);
+			(server->own_port ? add_flow : guard_connection)(guard, &flow, what, &server->peer);
 			flow.fields |= RULE_DPORT;
-			if (!error)
-				error = guard_next(guard, &flow, &flow.dport, what, &server->peer);
+			guard_next(guard, &flow, &flow.dport, what, &server->peer);
 		}
-		if (!error && server->own_port)
-			error = guard_session(guard, server, false, what, name, own);
+		if (server->own_port)
+			guard_session(guard, server, false, what, name, own);
 	}
-	return error;
 }
 
 /* The addresses of this host, and whom it talks to. */
@@ -457,23 +434,19 @@ static int find_peers(struct guard *guard, const char *state, struct peers *peer
 	return host_find_servers(state, &peers->servers);
 }
 
-static int guard_own(struct guard *guard, const struct host_addresses *own)
+static void guard_own(struct guard *guard, const struct host_addresses *own)
 {
-	int error = 0;
-
-	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
-		error = guard_link(guard, &own->address[i]);
-	for (size_t i = 0; i < own->count && !error; i++) {
+	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX; i++)
+		guard_link(guard, &own->address[i]);
+	for (size_t i = 0; i < own->count; i++) {
 		const struct host_address *address = &own->address[i];
 		const struct rule from = flow_of(address, NULL);
 		struct rule to = flow_of(NULL, address);
 
 		to.fields = RULE_NEW;
-		error = add_flow(guard, &to, "packets to this host's address", address);
-		if (!error)
-			error = add_flow(guard, &from, "packets from this host's address", address);
+		add_flow(guard, &to, "packets to this host's address", address);
+		add_flow(guard, &from, "packets from this host's address", address);
 	}
-	return error;
 }
 
 int guard_open_for(const struct rule *only, struct guard *guard, const char *state, struct reason *reason)
@@ -481,30 +454,23 @@ int guard_open_for(const struct rule *only, struct guard *guard, const char *sta
 	CLOSED_BY(peers_close) struct peers peers = {};
 	const struct host_addresses *own = &peers.own;
 	struct host_connection ssh;
-	int error;
 
 	*guard = (struct guard){ .only = only };
-	error = find_peers(guard, state, &peers);
+	guard->error = find_peers(guard, state, &peers);
 	/* First those that an operator would miss soonest. */
-	if (!error && host_find_ssh(&ssh))
-		error = guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", own);
-	if (!error)
-		error = guard_peers(guard, &peers.gateways, own, guard_gateway);
-	if (!error)
-		error = guard_peers(guard, &peers.name_servers, own, guard_name_server);
-	for (size_t i = 0; i < peers.bgp.count && !error; i++)
-		error = guard_session(guard, &peers.bgp.connection[i], true, "the BGP session with", "the BGP peer",
-				      own);
-	if (!error)
-		error = guard_servers(guard, &peers.bgp_servers, true, own);
-	if (!error)
-		error = guard_servers(guard, &peers.servers, false, own);
-	if (!error)
-		error = guard_own(guard, own);
-	if (!error)
+	if (host_find_ssh(&ssh))
+		guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", own);
+	guard_peers(guard, &peers.gateways, own, guard_gateway);
+	guard_peers(guard, &peers.name_servers, own, guard_name_server);
+	for (size_t i = 0; i < peers.bgp.count; i++)
+		guard_session(guard, &peers.bgp.connection[i], true, "the BGP session with", "the BGP peer", own);
+	guard_servers(guard, &peers.bgp_servers, true, own);
+	guard_servers(guard, &peers.servers, false, own);
+	guard_own(guard, own);
+	if (!guard->error)
 		return 0;
 	guard_close(guard);
-	return reason_set(reason, error, "no memory for the flows that must not be blocked");
+	return reason_set(reason, -ENOMEM, "no memory for the flows that must not be blocked");
 }
 
 int guard_open(struct guard *guard, const char *state, struct reason *reason)
