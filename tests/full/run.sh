@@ -16,7 +16,7 @@ SUITES=${SUITES-}        # words, each a part of a name
 export LIMIT_S
 
 # Where user input and the store are read; the rest would take hours.
-MEMCHECK_UNITS=${MEMCHECK_UNITS:-io/ host/ change/test_pending_keys lists/ rule/ store/test_store_undo store/test_store_schema store/test_store_open}
+MEMCHECK_UNITS=${MEMCHECK_UNITS:-io/ host/ change/test_pending_keys lists/ rule/ store/test_store_undo store/test_store_open}
 MEMCHECK_COMMANDS=${MEMCHECK_COMMANDS:-commands counters formats panic policies}
 
 # place NAME: a directory for a build, and in it one for reports.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "store/internal.h"
 
 #define WALL_TOLERANCE_MS 1000
@@ -37,7 +38,7 @@ __s64 store_wall_ms(const struct store *store)
  *   another boot, it is earlier       the wall clock was lost or set back: the time goes on from the last write, so that
  *                                     timeouts end later, not sooner
  *
- * A meta without a boot id is new or of schema 1: the second case, and the store's time starts as the wall clock's.
+ * A meta without a boot id is new: the second case, and the store's time starts as the wall clock's.
  */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
@@ -45,12 +46,10 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 
 	/* If the boot id cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
 	if (!clock->boot_id[0]) {
-		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		FD_CLOSED const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0 && read(fd, clock->boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
 			clock->boot_id[0] = '\0';
-		if (fd >= 0)
-			close(fd);
 	}
 	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
 		clock->ahead_ms = meta->clock_ms;

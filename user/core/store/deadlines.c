@@ -77,23 +77,20 @@ static int each_ended(struct store *store, bool is_of_owners, int (*visit)(const
 	MDB_cursor *cursor = NULL;
 	size_t length = 0;
 	struct rule rule = {};
-	MDB_txn *txn;
+	STORE_VIEW view = store_view(store);
+	int error = view.error, found = 1, result = 0;
 	MDB_dbi db;
-	int error, found = 1, result = 0;
 
-	error = store_view_begin(store, &txn);
-	if (error)
-		return error;
-	error = environment_error(mdb_dbi_open(txn, is_of_owners ? "owner_ends" : "deadlines", 0, &db));
 	if (!error)
-		error = environment_error(mdb_cursor_open(txn, db, &cursor));
+		error = environment_error(mdb_dbi_open(view.txn, is_of_owners ? "owner_ends" : "deadlines", 0, &db));
+	if (!error)
+		error = environment_error(mdb_cursor_open(view.txn, db, &cursor));
 	while (!error && found > 0 && !result) {
 		found = next_expired(store, cursor, last, &length, is_of_owners, &rule);
 		if (found == 1)
 			result = visit(&rule, context);
 	}
 	mdb_cursor_close(cursor);
-	store_read_end(store);
 	return error == -ENOENT ? 0 : error ? error : found < 0 ? found : result;
 }
 
@@ -122,15 +119,10 @@ static int leave_out(const struct rule *rule, void *context)
 
 int store_in_force(struct store *store, struct store_info *info, struct store_lists *lists)
 {
-	int error = store_read_begin(store);
+	STORE_VIEW view = store_view(store);
+	int error = view.error ? view.error : store_info(store, info);
 
-	if (error)
-		return error;
-	error = store_info(store, info);
 	if (!error)
 		error = store_lists(store, lists);
-	if (!error)
-		error = store_each_expired(store, leave_out, &(struct in_force){ info, lists });
-	store_read_end(store);
-	return error;
+	return error ? error : store_each_expired(store, leave_out, &(struct in_force){ info, lists });
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/version.h"
 #include "base/waiting.h"
 #include "store/internal.h"
@@ -58,6 +59,12 @@ static int check_files(int dir_fd)
 }
 
 /* ---- opening ---- */
+
+static void close_fd(int *fd)
+{
+	memory_close_fd(fd);
+	*fd = -1;
+}
 
 /*
  * A descriptor of a directory that is no link and that others cannot write to; -errno. In a sticky directory
@@ -105,22 +112,19 @@ static int widen(int fd, mode_t mode)
 /* An existing directory keeps its mode. */
 static int make_dir_at(int parent_fd, const char *name)
 {
-	int fd, error;
+	FD_CLOSED int fd = -1;
 
 	if (mkdirat(parent_fd, name, 0700))
 		return errno == EEXIST ? 0 : -errno;
 	fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	error = widen(fd, 0700);
-	close(fd);
-	return error;
+	return fd < 0 ? -errno : widen(fd, 0700);
 }
 
 int store_dir_open(const char *dir, bool makes, int *fd)
 {
 	char path[PATH_MAX], last[PATH_MAX], *slash, *name;
-	int parent_fd, error = 0;
+	FD_CLOSED int parent_fd = -1;
+	int error = 0;
 
 	*fd = -1;
 	if (strlen(dir) >= sizeof(path))
@@ -137,19 +141,13 @@ int store_dir_open(const char *dir, bool makes, int *fd)
 	if (!*dir || *name == '/')
 		return -ENOENT;
 	parent_fd = open_dir_at(AT_FDCWD, dirname(path), true);
-	if (parent_fd < 0)
-		return parent_fd;
-	if (makes)
-		error = make_dir_at(parent_fd, name);
-	if (!error) {
-		*fd = open_dir_at(parent_fd, name, false);
-		error = *fd < 0 ? *fd : check_files(*fd);
-	}
-	close(parent_fd);
-	if (error && *fd >= 0)
-		close(*fd);
+	error = parent_fd < 0 ? parent_fd : makes ? make_dir_at(parent_fd, name) : 0;
 	if (error)
-		*fd = -1;
+		return error;
+	*fd = open_dir_at(parent_fd, name, false);
+	error = *fd < 0 ? *fd : check_files(*fd);
+	if (error)
+		close_fd(fd);
 	return error;
 }
 
@@ -175,10 +173,8 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 		*fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (*fd < 0)
 		return -errno;
-	if (error) {
-		close(*fd);
-		*fd = -1;
-	}
+	if (error)
+		close_fd(fd);
 	return error;
 }
 
@@ -195,14 +191,11 @@ static unsigned long long pid_namespace(void)
 static bool is_stopped(int pid)
 {
 	char path[32], text[128], *end;
-	FILE *file;
+	FILE_CLOSED FILE *file = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
-	if (!file)
-		return false;
-	end = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
-	fclose(file);
+	end = file && fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
 	return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }
 
@@ -250,13 +243,10 @@ int store_dir_lock(int dir_fd, bool is_read_only, bool waits, int *fd)
 		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (error == -EBUSY && waits)
 		error = waiting_lock(*fd, LOCK_EX, describe_holder);
-	if (error) {
-		close(*fd);
-		*fd = -1;
+	if (error)
+		close_fd(fd);
+	if (error || is_read_only)
 		return error;
-	}
-	if (is_read_only)
-		return 0;
 	/*
 	 * Tells others which process has the lock: its pid; the namespace of the pid, or 0; since when, by CLOCK_BOOTTIME;
 	 * its name. If the file cannot be written, the lock works all the same. The file is not emptied first, because ext4

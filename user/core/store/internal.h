@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "store/store.h"
 
 /*
@@ -23,7 +24,6 @@ struct store_meta {
 	__u32 schema, flags; /* STORE_META_X; older versions keep flags that they do not know */
 	__u64 id[2];
 	__u64 generation;
-	/* A store of schema 1 has only the members above. */
 	__u64 plan;                        /* as in struct store_info */
 	char boot_id[STORE_BOOT_ID_BYTES]; /* the boot for which `clock_ms` is right */
 	__s64 clock_ms;                    /* the store's time minus CLOCK_BOOTTIME */
@@ -35,15 +35,12 @@ struct store_meta {
 	__s64 pending_ms; /* the store's time at which the pending change is undone */
 };
 
-#define STORE_META_BYTES_1 40 /* of schema 1 */
-
 /* The wall clock was behind when this boot began. So `wall_ms` is still from an earlier boot. */
 #define STORE_META_WALL_BEHIND 1
 /* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
-_Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1, "meta layout");
 _Static_assert(sizeof(struct store_settings) == 8, "meta layout");
 _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 
@@ -102,16 +99,13 @@ struct store {
 	MDB_env *env;
 	ino_t lock_mdb; /* the file that `env` has locked */
 	bool is_copy;   /* see STORE_COPY */
-	MDB_dbi meta_db, rules_db, shapes_db;
-	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
-	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
+	MDB_dbi meta_db, rules_db, shapes_db, deadlines_db, undo_db, lists_db, undo_lists_db;
 	/*
 	 * Each transaction makes these if they are missing, and they are open only within it. Versions that do not know them
 	 * leave them alone. Of struct store_addition, now and before the pending change; of store_each_rate(): the key is the
 	 * rule, the value its rate.
 	 */
 	MDB_dbi added_db, undo_added_db, rates_db, feeds_db, owner_ends_db;
-	unsigned int schema;   /* its databases are open; a store open for reading has no newer ones */
 	MDB_txn *read;         /* reset while there are no readers */
 	unsigned int readers;  /* nested reads that share `read` */
 	MDB_txn *write;        /* NULL outside a transaction */
@@ -143,11 +137,18 @@ static inline MDB_val store_key(const char *text)
 /* Writes an entry of database "meta" in a transaction of its own. On a full disk the next process tries it again. */
 void store_record(struct store *store, const char *name, const void *entry, size_t bytes);
 
-/* Begins reading: in the open transaction, or in a view of the last commit until store_read_end(). */
-int store_view_begin(struct store *store, MDB_txn **txn);
+/* What the open transaction sees, or else the last commit, until the end of the block. After an error `txn` is NULL. */
+struct store_view {
+	struct store *store;
+	MDB_txn *txn;
+	int error;
+};
+#define STORE_VIEW CLOSED_BY(store_view_end) const struct store_view
+struct store_view store_view(struct store *store);
+void store_view_end(const struct store_view *view);
 
-/* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
-int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
+/* store_view(), and the meta of that transaction. */
+struct store_view store_meta_view(struct store *store, struct store_meta *meta);
 
 /*
  * Reads an entry of `bytes` bytes of a database that may not be there. 0; -ENOENT; -EBADMSG: it has another length;

@@ -166,7 +166,7 @@ static int undone_load(const struct store_pair *entry, void *context)
 static int lists_read(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	*state = (struct store_lists_state){};
-	return store->schema < 3 ? 0 : store_pairs_each(txn, store->lists_db, list_load, state);
+	return store_pairs_each(txn, store->lists_db, list_load, state);
 }
 
 int store_lists_begin(struct store *store)
@@ -228,17 +228,14 @@ int store_lists_save(struct store *store)
 
 int store_lists(struct store *store, struct store_lists *lists)
 {
+	STORE_VIEW view = store_view(store);
 	struct store_lists_state state;
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int error = view.error;
 
-	if (error)
-		return error;
-	if (txn != store->write)
-		error = lists_read(store, txn, &state);
+	if (!error && view.txn != store->write)
+		error = lists_read(store, view.txn, &state);
 	if (!error)
-		*lists = txn == store->write ? store->lists.now : state.now;
-	store_read_end(store);
+		*lists = view.txn == store->write ? store->lists.now : state.now;
 	return error;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "store/internal.h"
 
 /* These limit address space, not memory or disk: the file grows with the rules. */
@@ -136,27 +137,22 @@ void environment_give_back(MDB_env *env)
  */
 static int files_make(const char *dir)
 {
-	int fd, dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), error;
+	FD_CLOSED const int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	FD_CLOSED int lock_fd = -1, data_fd = -1;
 	struct stat file;
+	int error;
 
 	if (dir_fd < 0)
 		return errno;
-	error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
-	if (!error) {
-		/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
-		if (fstat(fd, &file))
-			error = -errno;
-		else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
-			error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
-		close(fd);
-	}
-	if (!error) {
-		error = store_dir_open_file(dir_fd, "data.mdb", &fd);
-		if (!error)
-			close(fd);
-	}
-	close(dir_fd);
-	return -error;
+	error = store_dir_open_file(dir_fd, "lock.mdb", &lock_fd);
+	if (error)
+		return -error;
+	/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
+	if (fstat(lock_fd, &file))
+		return errno;
+	if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+		error = -posix_fallocate(lock_fd, 0, ENVIRONMENT_LOCK_BYTES);
+	return -(error ? error : store_dir_open_file(dir_fd, "data.mdb", &data_fd));
 }
 
 /*
@@ -165,17 +161,14 @@ static int files_make(const char *dir)
  */
 static bool is_of_other_machine(const char *dir)
 {
+	FD_CLOSED int fd = -1;
 	__u32 header[5] = { 0 };
 	char path[64];
 	ssize_t length;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/data.mdb", dir);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	length = read(fd, header, sizeof(header));
-	close(fd);
+	length = fd < 0 ? 0 : read(fd, header, sizeof(header));
 	for (size_t at = 3; at <= 4 && length == sizeof(header); at++) {
 		const bool is_own_word = at * sizeof(*header) == 8 + sizeof(size_t);
 
@@ -230,7 +223,7 @@ static int environment_try_sizes(const char *path, unsigned int flags, MDB_env *
 
 int environment_copy(MDB_env **env)
 {
-	const int fd = memfd_create("xdp-cuckoo", MFD_CLOEXEC);
+	FD_CLOSED const int fd = memfd_create("xdp-cuckoo", MFD_CLOEXEC);
 	int status = fd < 0 ? errno : mdb_env_copyfd(*env, fd);
 	char path[32];
 
@@ -239,8 +232,6 @@ int environment_copy(MDB_env **env)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!status)
 		status = environment_try_sizes(path, MDB_NOSUBDIR | MDB_NOLOCK, env);
-	if (fd >= 0)
-		close(fd);
 	return environment_error(status);
 }
 

@@ -185,23 +185,16 @@ int store_get_undone(struct store *store, struct rule *rule)
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = { rule_encode(rule, bytes), bytes }, entry, value;
 	struct store_meta meta;
-	MDB_txn *txn;
-	int error = store_meta_view(store, &txn, &meta);
+	STORE_VIEW view = store_meta_view(store, &meta);
+	int error = view.error, existed;
 
 	if (error)
 		return error;
-	error = -ENOENT;
-	if (meta.pending_id && store->schema > 1)
-		error = environment_error(mdb_get(txn, store->undo_db, &key, &entry));
-	if (error == -ENOENT) {
-		error = store_get(store, rule);
-	} else if (!error) {
-		const int existed = undone_value(&entry, &value);
-
-		error = existed > 0 ? store_value_to_rule(store, &value, rule) : existed ? existed : -ENOENT;
-	}
-	store_read_end(store);
-	return error;
+	error = meta.pending_id ? environment_error(mdb_get(view.txn, store->undo_db, &key, &entry)) : -ENOENT;
+	if (error)
+		return error == -ENOENT ? store_get(store, rule) : error;
+	existed = undone_value(&entry, &value);
+	return existed > 0 ? store_value_to_rule(store, &value, rule) : existed ? existed : -ENOENT;
 }
 
 /* ---- the pending change ---- */
@@ -210,16 +203,14 @@ int store_pending(struct store *store, struct store_pending *pending)
 {
 	struct store_meta meta;
 	MDB_stat undo = {};
-	MDB_txn *txn;
-	int error = store_meta_view(store, &txn, &meta);
+	STORE_VIEW view = store_meta_view(store, &meta);
+	int error = view.error;
 
 	if (error)
 		return error;
 	*pending = (struct store_pending){};
-	/* With schema 1 undo_db is not open; another process may have converted the store since. */
-	if (meta.pending_id && store->schema > 1)
-		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
-	store_read_end(store);
+	if (meta.pending_id)
+		error = environment_error(mdb_stat(view.txn, store->undo_db, &undo));
 	if (!error && meta.pending_id)
 		*pending = (struct store_pending){ meta.pending_id,
 						   meta.pending_ms - store->clock.now_ms - store_lag_ms(store),

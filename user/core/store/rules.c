@@ -354,16 +354,10 @@ int store_get(struct store *store, struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	STORE_VIEW view = store_view(store);
+	const int error = view.error ? view.error : find_value(store, view.txn, &key, &value);
 
-	if (error)
-		return error;
-	error = find_value(store, txn, &key, &value);
-	if (!error)
-		error = store_value_to_rule(store, &value, rule);
-	store_read_end(store);
-	return error;
+	return error ? error : store_value_to_rule(store, &value, rule);
 }
 
 struct each {
@@ -384,14 +378,9 @@ static int each_rule(const struct store_pair *entry, void *context)
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	struct each each = { store, visit, context };
-	MDB_txn *txn;
-	int result = store_view_begin(store, &txn);
+	STORE_VIEW view = store_view(store);
 
-	if (result)
-		return result;
-	result = store_pairs_each(txn, store->rules_db, each_rule, &each);
-	store_read_end(store);
-	return result;
+	return view.error ? view.error : store_pairs_each(view.txn, store->rules_db, each_rule, &each);
 }
 
 static int each_rate(const struct store_pair *entry, void *context)
@@ -409,16 +398,13 @@ static int each_rate(const struct store_pair *entry, void *context)
 int store_each_rate(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	struct each each = { store, visit, context };
-	MDB_txn *txn;
+	STORE_VIEW view = store_view(store);
+	int error = view.error;
 	MDB_dbi db;
-	int result = store_view_begin(store, &txn);
 
-	if (result)
-		return result;
-	result = environment_error(mdb_dbi_open(txn, "rates", 0, &db));
-	result = result == -ENOENT ? 0 : result ? result : store_pairs_each(txn, db, each_rate, &each);
-	store_read_end(store);
-	return result;
+	if (!error)
+		error = environment_error(mdb_dbi_open(view.txn, "rates", 0, &db));
+	return error ? (error == -ENOENT ? 0 : error) : store_pairs_each(view.txn, db, each_rate, &each);
 }
 
 /* Whether two encoded rules begin with the same `bits` bits. */
@@ -437,14 +423,14 @@ int store_each_under(struct store *store, const struct rule *first, unsigned int
 	__u8 bytes[RULE_ENCODED_BYTES] = {};
 	struct store_pair entry = { .key = rule_bytes(first, bytes) };
 	MDB_cursor_op where = MDB_SET_RANGE;
-	MDB_txn *txn;
-	int result = store_view_begin(store, &txn), status;
+	STORE_VIEW view = store_view(store);
+	int result, status;
 
-	if (result)
-		return result;
+	if (view.error)
+		return view.error;
 	/* This says, too, whether a search for this place can be trusted. */
-	result = find_value(store, txn, &entry.key, &entry.value);
-	status = mdb_cursor_open(txn, store->rules_db, &entry.cursor);
+	result = find_value(store, view.txn, &entry.key, &entry.value);
+	status = mdb_cursor_open(view.txn, store->rules_db, &entry.cursor);
 	if (!result || result == -ENOENT)
 		result = environment_error(status);
 	for (; !result; where = MDB_NEXT) {
@@ -454,7 +440,6 @@ int store_each_under(struct store *store, const struct rule *first, unsigned int
 		result = status ? environment_error(status) : each_rule(&entry, &each);
 	}
 	mdb_cursor_close(entry.cursor);
-	store_read_end(store);
 	return result;
 }
 
@@ -475,27 +460,21 @@ static int ignore_rule(const struct rule *rule, void *context)
 
 int store_check(struct store *store)
 {
+	static const char *const late[] = { "feeds", "owner_ends", "undo_added", "rates", "added" };
+	STORE_VIEW view = store_view(store);
 	struct store_lists lists;
-	MDB_txn *txn;
-	MDB_dbi db;
+	int error = view.error;
 	__u8 sum = 0;
-	int error = store_view_begin(store, &txn);
+	MDB_dbi db;
 
-	if (error)
-		return error;
-	mdb_dbi_open(txn, "feeds", 0, &db); /* which may not be there, like the next four */
-	mdb_dbi_open(txn, "owner_ends", 0, &db);
-	mdb_dbi_open(txn, "undo_added", 0, &db);
-	mdb_dbi_open(txn, "rates", 0, &db);
-	mdb_dbi_open(txn, "added", 0, &db);
+	/* They may not be there. */
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]) && !error; i++)
+		mdb_dbi_open(view.txn, late[i], 0, &db);
 	/* All databases of LMDB: their handles count up from 0, the list of free pages, until -EINVAL. */
 	for (db = 0; !error; db++)
-		error = store_pairs_each(txn, db, touch, &sum);
+		error = store_pairs_each(view.txn, db, touch, &sum);
 	error = error == -EINVAL ? 0 : error;
 	if (!error)
 		error = store_lists(store, &lists);
-	if (!error)
-		error = store_each(store, ignore_rule, NULL);
-	store_read_end(store);
-	return error;
+	return error ? error : store_each(store, ignore_rule, NULL);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
@@ -28,22 +29,17 @@ int store_meta_read(const struct store *store, MDB_txn *txn, struct store_meta *
 {
 	MDB_val key = store_key(meta_name), value;
 	int status = mdb_get(txn, store->meta_db, &key, &value);
-	size_t bytes;
 
 	if (status)
 		return status == MDB_NOTFOUND ? -EBADMSG : environment_error(status);
-	if (value.mv_size < STORE_META_BYTES_1)
-		return -EBADMSG;
 	*meta = (struct store_meta){};
-	memcpy(meta, value.mv_data, STORE_META_BYTES_1);
-	if (meta->magic != STORE_MAGIC)
+	memcpy(meta, value.mv_data, MIN(value.mv_size, sizeof(*meta)));
+	if (value.mv_size < offsetof(struct store_meta, id) || meta->magic != STORE_MAGIC)
 		return -EBADMSG;
-	if (meta->schema == 0 || meta->schema > STORE_SCHEMA)
+	if (meta->schema != STORE_SCHEMA)
 		return -EPROTO;
-	bytes = meta->schema == 1 ? STORE_META_BYTES_1 : sizeof(*meta);
-	if (value.mv_size != bytes)
+	if (value.mv_size != sizeof(*meta))
 		return -EBADMSG;
-	memcpy(meta, value.mv_data, bytes);
 	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
 		if (meta->settings.policy[i] > VERDICT_DROP)
 			return -EBADMSG;
@@ -112,22 +108,25 @@ enum store_home store_home(struct store *store)
 	return here.namespace == there.namespace ? STORE_HOME_HERE : STORE_HOME_ELSEWHERE;
 }
 
+static bool read_meta(struct store *store, struct store_meta *meta)
+{
+	STORE_VIEW view = store_meta_view(store, meta);
+
+	return !view.error;
+}
+
 void store_take_home(struct store *store, bool is_in_use)
 {
 	const MDB_val key = store_key(home_name);
 	struct home here, there;
 	struct store_meta meta;
-	MDB_txn *txn;
 
 	if (!find_home(store, &here))
 		return;
 	if (!is_in_use && !store_late_get(store, "meta", &key, &there, sizeof(there)) &&
 	    (here.file.device != there.file.device || here.file.inode != there.file.inode) &&
-	    !store_meta_view(store, &txn, &meta)) {
-		store_read_end(store);
-		if (meta.schema == STORE_SCHEMA && !random_draw(meta.id, sizeof(meta.id)))
-			store_record(store, meta_name, &meta, sizeof(meta));
-	}
+	    read_meta(store, &meta) && !random_draw(meta.id, sizeof(meta.id)))
+		store_record(store, meta_name, &meta, sizeof(meta));
 	store_record(store, home_name, &here, sizeof(here));
 }
 
@@ -163,14 +162,11 @@ static struct store_settings settings_of(const struct store_meta *meta)
 int store_settings(struct store *store, struct store_settings *settings)
 {
 	struct store_meta meta;
-	MDB_txn *txn;
-	int error = store_meta_view(store, &txn, &meta);
+	STORE_VIEW view = store_meta_view(store, &meta);
 
-	if (error)
-		return error;
-	*settings = settings_of(&meta);
-	store_read_end(store);
-	return 0;
+	if (!view.error)
+		*settings = settings_of(&meta);
+	return view.error;
 }
 
 /* An entry of database "meta". It counts while that change is pending. */

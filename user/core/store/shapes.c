@@ -6,8 +6,7 @@
 #include "store/internal.h"
 
 /*
- * The probed shape differs from the shape only in its lengths, and in how much of ports and lengths it compares. Schema 1
- * has only `keys`.
+ * The probed shape differs from the shape only in its lengths, and in how much of ports and lengths it compares.
  */
 struct shape_value {
 	__u64 keys;
@@ -25,7 +24,6 @@ struct shape_key {
 
 #define SHAPE_KEY_BYTES_PLAIN offsetof(struct shape_key, details)
 
-#define SHAPE_VALUE_BYTES_1 sizeof(__u64)
 #define KEYS_MAX (1ULL << 60) /* so that no sum overflows */
 
 _Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
@@ -77,16 +75,13 @@ static int shape_load(const struct store_pair *there, void *list)
 	struct shape_list_entry entry = {};
 	struct shape_value stored = {};
 
-	if (!read_key(&key, &entry.shape) || key.mv_size ||
-	    (value->mv_size != sizeof(stored) && value->mv_size != SHAPE_VALUE_BYTES_1))
+	if (!read_key(&key, &entry.shape) || key.mv_size || value->mv_size != sizeof(stored))
 		return -EBADMSG;
 	memcpy(&stored, value->mv_data, value->mv_size);
 	entry.keys = stored.keys;
 	entry.probed_as = entry.shape;
-	if (value->mv_size == sizeof(stored)) {
-		entry.probed_as.src_len = stored.src_len;
-		entry.probed_as.dst_len = stored.dst_len;
-	}
+	entry.probed_as.src_len = stored.src_len;
+	entry.probed_as.dst_len = stored.dst_len;
 	if (stored.has_details) {
 		entry.probed_as.details.length_bits = stored.length_bits;
 		entry.probed_as.details.sport_free = stored.sport_free;
@@ -130,17 +125,12 @@ int store_shapes_save(struct store *store)
 
 int store_shapes(struct store *store, struct shape_list *list)
 {
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	STORE_VIEW view = store_view(store);
 
-	if (error)
-		return error;
-	if (txn == store->write)
-		*list = store->shapes;
-	else
-		error = store_shapes_read(store, txn, list);
-	store_read_end(store);
-	return error;
+	if (view.error || view.txn != store->write)
+		return view.error ? view.error : store_shapes_read(store, view.txn, list);
+	*list = store->shapes;
+	return 0;
 }
 
 /* ---- the shapes from before the pending change ---- */
@@ -170,15 +160,12 @@ int store_shapes_forget_kept(struct store *store)
 
 int store_undone_shapes(struct store *store, struct shape_list *list)
 {
+	STORE_VIEW view = store_view(store);
 	MDB_val key = store_key(kept_name), value;
-	MDB_txn *txn;
-	int error = store_shapes(store, list);
+	int error = view.error ? view.error : store_shapes(store, list);
 
 	if (!error)
-		error = store_view_begin(store, &txn);
-	if (error)
-		return error;
-	error = environment_error(mdb_get(txn, store->meta_db, &key, &value));
+		error = environment_error(mdb_get(view.txn, store->meta_db, &key, &value));
 	while (!error && value.mv_size && list->count < SHAPE_LIST_MAX) {
 		struct shape_list_entry entry = { .keys = 1 };
 
@@ -188,7 +175,6 @@ int store_undone_shapes(struct store *store, struct shape_list *list)
 		if (!error && !shape_list_find(list, &entry.shape))
 			error = shape_list_restore(list, &entry);
 	}
-	store_read_end(store);
 	return error == -ENOENT ? 0 : error;
 }
 

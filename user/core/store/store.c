@@ -11,38 +11,46 @@
 #include <unistd.h>
 
 #include "store/internal.h"
+#include "base/memory.h"
 #include "base/waiting.h"
 
 /* ---- opening ---- */
 
 static const struct {
 	const char *name;
-	size_t member;       /* of struct store */
-	unsigned int schema; /* the first schema that has the database; 0: see store_begin() */
+	size_t member; /* of struct store */
+	bool is_late;  /* older stores lack it: see store_begin() */
 } databases[] = {
-	{ "rules", offsetof(struct store, rules_db), 1 },
-	{ "shapes", offsetof(struct store, shapes_db), 1 },
-	{ "deadlines", offsetof(struct store, deadlines_db), 2 },
-	{ "undo", offsetof(struct store, undo_db), 2 },
-	{ "lists", offsetof(struct store, lists_db), 3 },
-	{ "undo_lists", offsetof(struct store, undo_lists_db), 3 },
-	{ "added", offsetof(struct store, added_db), 0 },
-	{ "undo_added", offsetof(struct store, undo_added_db), 0 },
-	{ "rates", offsetof(struct store, rates_db), 0 },
-	{ "feeds", offsetof(struct store, feeds_db), 0 },
-	{ "owner_ends", offsetof(struct store, owner_ends_db), 0 },
+	{ "rules", offsetof(struct store, rules_db), false },
+	{ "shapes", offsetof(struct store, shapes_db), false },
+	{ "deadlines", offsetof(struct store, deadlines_db), false },
+	{ "undo", offsetof(struct store, undo_db), false },
+	{ "lists", offsetof(struct store, lists_db), false },
+	{ "undo_lists", offsetof(struct store, undo_lists_db), false },
+	{ "added", offsetof(struct store, added_db), true },
+	{ "undo_added", offsetof(struct store, undo_added_db), true },
+	{ "rates", offsetof(struct store, rates_db), true },
+	{ "feeds", offsetof(struct store, feeds_db), true },
+	{ "owner_ends", offsetof(struct store, owner_ends_db), true },
 };
 
-static MDB_dbi *handle_of(struct store *store, size_t database)
+/* Opens the databases that are late, or the others. An LMDB status. */
+static int handles_open(struct store *store, MDB_txn *txn, bool is_late, unsigned int flags)
 {
-	return (MDB_dbi *)((char *)store + databases[database].member);
+	int status = 0;
+
+	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++)
+		if (databases[i].is_late == is_late)
+			status = mdb_dbi_open(txn, databases[i].name, flags,
+					      (MDB_dbi *)((char *)store + databases[i].member));
+	return status;
 }
 
-/* A writer adds the missing databases to an older store, so that it can be changed. */
 static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
 {
 	struct store_meta meta = {};
-	int error, status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
+	const unsigned int flags = is_new ? MDB_CREATE : 0;
+	int error, status = mdb_dbi_open(txn, "meta", flags, &store->meta_db);
 
 	if (!status && is_new)
 		status = store_meta_create(store, txn);
@@ -52,16 +60,7 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 		error = -EPROTONOSUPPORT;
 	if (!error)
 		error = store_clock_set(&store->clock, &meta);
-	if (error)
-		return error;
-	store->schema = mode == STORE_READ ? meta.schema : STORE_SCHEMA;
-	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++) {
-		const bool is_missing = is_new || databases[i].schema > meta.schema;
-
-		if (databases[i].schema && databases[i].schema <= store->schema)
-			status = mdb_dbi_open(txn, databases[i].name, is_missing ? MDB_CREATE : 0, handle_of(store, i));
-	}
-	return environment_write_error(store->env, status);
+	return error ? error : environment_write_error(store->env, handles_open(store, txn, false, flags));
 }
 
 /* An environment without a database is left from a process that died early. It counts as no store. */
@@ -154,7 +153,8 @@ static int open_in_mode(const char *dir, enum store_mode mode, struct store **st
 {
 	const bool waits = mode != STORE_TRY;
 	struct store *new = calloc(1, sizeof(*new));
-	int dir_fd = -1, error = -ENOMEM;
+	FD_CLOSED int dir_fd = -1;
+	int error = -ENOMEM;
 
 	*store = NULL;
 	if (new) {
@@ -171,8 +171,6 @@ static int open_in_mode(const char *dir, enum store_mode mode, struct store **st
 	/* From now on older versions refuse to write. */
 	if (!error && mode != STORE_READ && mode != STORE_TRIAL && new->tool < store_this_tool())
 		store_record_tool(new);
-	if (dir_fd >= 0)
-		close(dir_fd);
 	if (error) {
 		store_close(new);
 		return store_dir_explain(error, dir, reason);
@@ -236,13 +234,25 @@ void store_pause(struct store **store)
 	paused->lock = -1;
 }
 
+/* At what others may have written meanwhile. */
+static int look_again(struct store *store, enum store_mode mode)
+{
+	struct store_meta meta;
+	STORE_VIEW view = store_meta_view(store, &meta);
+
+	if (view.error)
+		return view.error;
+	store->tool = store_tool(store, view.txn);
+	return mode != STORE_READ && store->tool > store_this_tool() ? -EPROTONOSUPPORT :
+								       store_clock_set(&store->clock, &meta);
+}
+
 int store_resume(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
 	struct stat own, data, lock;
-	struct store_meta meta;
-	int dir_fd, fd, error;
+	FD_CLOSED int dir_fd = -1;
+	int fd, error;
 	bool is_same;
-	MDB_txn *txn;
 
 	if (!*store)
 		return store_open(dir, mode, store, reason);
@@ -258,18 +268,9 @@ int store_resume(const char *dir, enum store_mode mode, struct store **store, st
 		/* What environment_attach() does, except opening. */
 		waiting_begin(describe_others, -1);
 		mdb_reader_check((*store)->env, NULL);
-		error = store_meta_view(*store, &txn, &meta);
+		error = look_again(*store, mode);
 		waiting_end();
 	}
-	if (is_same && !error) {
-		(*store)->tool = store_tool(*store, txn);
-		store_read_end(*store);
-		error = mode != STORE_READ && (*store)->tool > store_this_tool() ?
-				-EPROTONOSUPPORT :
-				store_clock_set(&(*store)->clock, &meta);
-	}
-	if (dir_fd >= 0)
-		close(dir_fd);
 	if (!error && is_same)
 		return 0;
 	store_close(*store);
@@ -293,10 +294,7 @@ int store_begin(struct store *store)
 	store->is_changed = store->has_new_shape = store->has_exact_rates = false;
 	store->rates_most = SIZE_MAX / 2;
 	store->is_pushed = store->makes_pending = store->is_undoing = false;
-	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++)
-		if (!databases[i].schema)
-			status = mdb_dbi_open(store->write, databases[i].name, MDB_CREATE, handle_of(store, i));
-	error = environment_write_error(store->env, status);
+	error = environment_write_error(store->env, handles_open(store, store->write, true, MDB_CREATE));
 	store->appending = NULL;
 	if (!error)
 		error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
@@ -325,12 +323,9 @@ void store_abort(struct store *store)
 
 int store_commit(struct store *store)
 {
-	/* Schema 1 has neither timeouts nor a clock. */
-	const bool is_stale = store->meta.schema > 1 && store_clock_moved(&store->clock, &store->meta);
+	const bool is_stale = store_clock_moved(&store->clock, &store->meta);
 	int error = 0;
 
-	if (store->is_changed || store->lists.is_changed)
-		store->meta.schema = STORE_SCHEMA;
 	/* No store has the generation of a changed copy: the first command that can write makes the filter equal again. */
 	if (store->is_changed)
 		store->meta.generation = store->is_copy ? store->meta.generation | 1ULL << 63 : store->meta.generation + 1;
@@ -361,22 +356,17 @@ bool store_is_changed(const struct store *store)
 
 /* ---- views ---- */
 
-int store_view_begin(struct store *store, MDB_txn **txn)
+int store_read_begin(struct store *store)
 {
 	int status = 0;
 
-	*txn = store->write;
-	if (*txn)
+	if (store->write)
 		return 0;
-	if (store->readers == 0) {
+	if (store->readers == 0)
 		status = store->read ? mdb_txn_renew(store->read) :
 				       mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read);
-	}
-	if (status)
-		return environment_error(status);
-	store->readers++;
-	*txn = store->read;
-	return 0;
+	store->readers += !status;
+	return environment_error(status);
 }
 
 void store_read_end(struct store *store)
@@ -385,46 +375,46 @@ void store_read_end(struct store *store)
 		mdb_txn_reset(store->read);
 }
 
-int store_read_begin(struct store *store)
+struct store_view store_view(struct store *store)
 {
-	MDB_txn *txn;
+	const int error = store_read_begin(store);
 
-	return store_view_begin(store, &txn);
+	return (struct store_view){ store, error ? NULL : store->write ? store->write : store->read, error };
 }
 
-int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
+void store_view_end(const struct store_view *view)
 {
-	int error = store_view_begin(store, txn);
+	if (view->txn)
+		store_read_end(view->store);
+}
 
-	if (error)
-		return error;
-	if (*txn == store->write)
+struct store_view store_meta_view(struct store *store, struct store_meta *meta)
+{
+	struct store_view view = store_view(store);
+
+	if (view.txn && view.txn == store->write)
 		*meta = store->meta;
-	else
-		error = store_meta_read(store, *txn, meta);
-	if (error)
-		store_read_end(store);
-	return error;
+	else if (view.txn)
+		view.error = store_meta_read(store, view.txn, meta);
+	return view;
 }
 
 int store_late_get(struct store *store, const char *name, const MDB_val *key, void *entry, size_t bytes)
 {
+	STORE_VIEW view = store_view(store);
 	MDB_val value = {};
-	MDB_txn *txn;
+	int error = view.error;
 	MDB_dbi db;
-	int error = store_view_begin(store, &txn);
 
-	if (error)
-		return error;
 	/* A handle from a reading transaction ends with it. */
-	error = environment_error(mdb_dbi_open(txn, name, 0, &db));
 	if (!error)
-		error = environment_error(mdb_get(txn, db, (MDB_val *)key, &value));
+		error = environment_error(mdb_dbi_open(view.txn, name, 0, &db));
+	if (!error)
+		error = environment_error(mdb_get(view.txn, db, (MDB_val *)key, &value));
 	if (!error && value.mv_size != bytes)
 		error = -EBADMSG;
 	if (!error)
 		memcpy(entry, value.mv_data, bytes);
-	store_read_end(store);
 	return error;
 }
 
@@ -498,18 +488,16 @@ int store_info(struct store *store, struct store_info *info)
 {
 	struct shape_list shapes;
 	struct store_meta meta;
-	MDB_stat rules, timed = {};
-	MDB_txn *txn;
-	int error = store_meta_view(store, &txn, &meta);
+	MDB_stat rules = {}, timed = {};
+	STORE_VIEW view = store_meta_view(store, &meta);
+	int error = view.error;
 
-	if (error)
-		return error;
-	error = environment_error(mdb_stat(txn, store->rules_db, &rules));
-	if (!error && store->schema > 1)
-		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
+	if (!error)
+		error = environment_error(mdb_stat(view.txn, store->rules_db, &rules));
+	if (!error)
+		error = environment_error(mdb_stat(view.txn, store->deadlines_db, &timed));
 	if (!error)
 		error = store_shapes(store, &shapes);
-	store_read_end(store);
 	if (error)
 		return error;
 	*info = (struct store_info){

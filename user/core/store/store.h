@@ -30,7 +30,7 @@
 #include "rule/shapes.h"
 
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
-#define STORE_SCHEMA 3                    /* a store of an older schema can be read; its first change converts it */
+#define STORE_SCHEMA 3                    /* no released version wrote an older one */
 
 /* Owners have numbers: bits of struct rule_owners. STORE_BY_HAND is the operator; other numbers are lists. */
 #define STORE_BY_HAND 0

@@ -170,13 +170,13 @@ STORE_TEST(test_other_schema)
 		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES + 8, -EPROTO },
 		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES_1, -EPROTO },
 		{ STORE_MAGIC, 0, META_BYTES_1, -EPROTO },
+		{ STORE_MAGIC, 1, META_BYTES_1, -EPROTO },
+		{ STORE_MAGIC, 2, META_BYTES, -EPROTO },
 		{ STORE_MAGIC + 1, STORE_SCHEMA, META_BYTES, -EBADMSG },
 		{ STORE_MAGIC + 1, 1, META_BYTES_1, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES + 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES - 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES_1, -EBADMSG },
-		{ STORE_MAGIC, 1, META_BYTES, -EBADMSG },
-		{ STORE_MAGIC, 1, META_BYTES_1 - 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_SCHEMA_OFFSET, -EBADMSG },
 	};
 
@@ -381,6 +381,76 @@ static int child_starts_on_full_disk(struct fixture *f)
 DIRECTORY_TEST(test_start_on_full_disk)
 {
 	in_child(f, child_starts_on_full_disk, "mounting a small tmpfs needs root");
+}
+
+/* ---- shapes that cannot be ---- */
+
+STORE_TEST(test_damaged_shapes)
+{
+	static const struct {
+		struct rule_shape shape;
+		__u64 keys;
+		__u8 src_len, dst_len; /* of the probed shape */
+	} rows[] = {
+		{ { .family = FLOW_IPV4, .src_len = 20 }, 0, 20, 0 },
+		{ { .family = FLOW_NO_FAMILY }, 1, 0, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20, .action = 3 }, 1, 20, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20, .fields = RULE_FIELDS }, 1, 20, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 33, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 33 }, 1, 33, 0 },
+		{ { .family = FLOW_IPV6, .dst_len = 64 }, 1, 0, 129 },
+		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 19, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 24, 8 },
+	};
+	struct shape_list list;
+
+	add(f, "192.0.2.1");
+	close_store(f);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct rule_shape *shape = &rows[i].shape;
+		__u8 bytes[] = { shape->family, shape->action, shape->fields, shape->src_len, shape->dst_len };
+		__u8 value[16] = {};
+		MDB_txn *txn = lmdb_begin(f);
+		MDB_val key = { sizeof(bytes), bytes };
+
+		memcpy(value, &rows[i].keys, sizeof(rows[i].keys));
+		value[8] = rows[i].src_len;
+		value[9] = rows[i].dst_len;
+		lmdb_put_in(txn, "shapes", key, (MDB_val){ sizeof(value), value });
+		lmdb_commit(txn);
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_shapes(f->store, &list), -EBADMSG);
+		assert_int_equal(store_begin(f->store), -EBADMSG);
+		close_store(f);
+		lmdb_delete(f, "shapes", key);
+	}
+	open_store(f, STORE_WRITE);
+	assert_true(has(f, "192.0.2.1"));
+}
+
+/* A dry run of a newer version does not keep an older one, which still runs, from writing. */
+STORE_TEST(test_a_trial_does_not_mark_the_store)
+{
+	MDB_val tool = { 4, "tool" };
+	MDB_txn *txn;
+	size_t marked;
+
+	add(f, "192.0.2.1");
+	close_store(f);
+	lmdb_delete(f, "meta", tool);
+	open_store(f, STORE_TRIAL);
+	begin(f);
+	assert_int_equal(put(f, "192.0.2.77"), 0);
+	store_abort(f->store);
+	close_store(f);
+	txn = lmdb_begin(f);
+	marked = lmdb_entries(txn, "meta");
+	lmdb_commit(txn);
+	open_store(f, STORE_WRITE);
+	close_store(f);
+	txn = lmdb_begin(f);
+	assert_int_equal(lmdb_entries(txn, "meta"), marked + 1);
+	lmdb_commit(txn);
 }
 
 TEST_MAIN(NULL, NULL)
