@@ -37,21 +37,12 @@ struct rate_search {
 	__u32 first_line, meters;
 };
 
-/*
- * The number in a place that has the hash, or -1. A place that gets another hash gets its number first. So the number is
- * that of the hash if the hash is there before and after it.
- */
+/* The number in a place that has the hash, or -1. Nobody changes lines that packets read. */
 static __always_inline __s32 rate_number(const struct abi_rate_line *line, __u32 place, __u64 hash)
 {
-	const __u64 seen = READ_ONCE(line->hash[place]);
-	const struct abi_rate_line *after = (const void *)line + lookup_after(seen);
-	__u32 number;
-
-	if (seen != hash)
+	if (READ_ONCE(line->hash[place]) != hash)
 		return -1;
-	number = READ_ONCE(after->number[place]);
-	after = (const void *)line + lookup_after(number);
-	return READ_ONCE(after->hash[place]) == hash ? (__s32)number : -1;
+	return READ_ONCE(line->number[place]);
 }
 
 /* Place `i` of the 2 * ABI_RATE_PLACES of a hash. If the hash is there, asks its meter. Returns not 0 if all is known. */

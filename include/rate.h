@@ -62,7 +62,8 @@ struct abi_rate_line {
 };
 
 struct abi_rates {
-	struct abi_rate_line line[2 * ABI_RATE_LINES]; /* of both tables: abi_table.first_rate_line */
+	/* Those in use, at abi_table.first_rate_line, and idle ones: the tool writes these, and then all packets use them. */
+	struct abi_rate_line line[2 * ABI_RATE_LINES];
 	struct abi_rate rate[ABI_RATES];
 };
 

@@ -23,9 +23,9 @@ OF_LINES = {
     "reads": "reads_hints = READ_ONCE(list->",
     "shapes": "READ_ONCE(list->",
     "sequence": "view->sequence = READ_ONCE(table->sequence)",
-    "place": "seen = READ_ONCE(line->hash[place])",
-    "number": "READ_ONCE(after->number[place])",
-    "same": "READ_ONCE(after->hash[place])",
+    "lines": "READ_ONCE(search->table->first_rate_line)",
+    "place": "READ_ONCE(line->hash[place])",
+    "number": "READ_ONCE(line->number[place])",
 }
 # On which loads before them on the same path they must depend.
 NEEDS = {
@@ -39,13 +39,13 @@ NEEDS = {
     "bucket": ["sequence"],
     "record": ["bucket"],
     "again": ["bucket", "record"],
-    "place": ["active"],
-    "number": ["place"],
-    "same": ["number"],
+    "lines": ["active"],
+    "place": ["lines"],
+    "number": ["lines"],
 }
-# A try starts with its first load of the sequence; a place of a rate, with that of its hash.
+# A try starts with its first load of the sequence; that for a rate, with that of its lines.
 ARGUMENTS = {"verdict_at_rest": (2, "run")}  # the register of what a caller has loaded
-OF_ONE_TRY = {"sequence": ("sequence", "bucket", "record"), "place": ("place", "number")}
+OF_ONE_TRY = {"sequence": ("sequence", "bucket", "record"), "lines": ("lines", "place", "number")}
 LATER_NEED = {need for needs in NEEDS.values() for need in needs}
 
 LD, LDX, ST, STX, ALU, JMP, JMP32, ALU64 = range(8)

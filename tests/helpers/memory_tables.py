@@ -83,38 +83,31 @@ HINTS = Structure("shapes and hints", by_shapes, [
 ])
 
 
-# ---- rates: a place in one of two lines leads a key to its meter ----
+# ---- rates: a place leads a key to its meter. Lines that packets read stay as they are; one store puts others in use. ----
 def by_rate(see):
-    """Asks the meters of all places of the key. `other` is another place of it, and the meter to which it leads."""
-    if see("hash") == see("key"):
-        see("number")
-        if see("same") == see("key") and see("meter") == "empty":
-            return "drop"
-    return "drop" if see("other") == "empty" else "pass"  # a key without a place matches nothing
+    see("lines")
+    if see("hash") != "K":
+        return "pass"  # a key without a place matches nothing
+    see("number")
+    return "drop" if see("meter") == "empty" else "pass"
 
 
 RATES = Structure("rates", by_rate, [
-    ("key", "key", "", "bpf/limit_rate.h: __u64 hash, bytes, packets;"),
-    ("hash", "hash", "", "bpf/limit_rate.h: const __u64 seen = READ_ONCE(line->hash[place]);"),
-    ("number", "number", "hash", "bpf/limit_rate.h: number = READ_ONCE(after->number[place]);"),
-    ("same", "hash", "number", "bpf/limit_rate.h: READ_ONCE(after->hash[place]) == hash ?"),
+    ("lines", "lines", "", "bpf/try_shapes.h: READ_ONCE(search->table->first_rate_line)"),
+    ("hash", "hash{lines}", "lines", "bpf/limit_rate.h: if (READ_ONCE(line->hash[place]) != hash)"),
+    ("number", "number{lines}", "lines", "bpf/limit_rate.h: return READ_ONCE(line->number[place]);"),
     ("meter", "meter{number}", "number", "bpf/limit_rate.h: rate = &rates->rate[number];"),
-    ("other", "other", "", "bpf/limit_rate.h: bpf_loop(places, rate_place, &search, 0);"),
 ], [
-    ("another key gets a place", "key=H hash=H number=1 meter1=full meter2=empty other=none",
-     "~hash=0", "number=2", "~hash=K"),
-    ("that key", "key=K hash=H number=1 meter1=empty meter2=full other=none", "~hash=0", "~number=2", "hash=K"),
-    ("a key comes to a place", "key=K hash=0 number=1 meter1=empty meter2=full other=none", "~number=2", "hash=K"),
-    ("a place leads to a new meter", "key=H hash=H number=1 meter1=full meter2=empty other=none",
-     "~meter2=full", "number=2"),
-    ("a key moves to another place", "key=H hash=H number=1 meter1=empty other=none", "~other=empty", "grace", "~hash=0"),
-    ("a key moves from another place", "key=H hash=0 number=1 meter1=empty other=empty", "~hash=H", "grace",
-     "~other=none"),
+    ("a key gets a place", "lines=0 hash0=H number0=1 hash1=J number1=1 meter1=empty meter2=empty",
+     "~meter2=full", "~hash1=K", "~number1=2", "lines=1"),
+    ("a key keeps its meter", "lines=0 hash0=K number0=1 hash1=H number1=2 meter1=empty meter2=full",
+     "~hash1=K", "~number1=1", "lines=1"),
+    ("lines are filled again", "lines=0 hash0=K number0=1 hash1=K number1=1 meter1=full meter2=empty",
+     "lines=1", "grace", "~meter2=full", "~number0=2", "lines=0"),
 ], [
-    "user/core/filter/rates.c: __atomic_store_n(number_at(sync, at), number, __ATOMIC_RELEASE);",
-    "user/core/filter/rates.c: __atomic_store_n(hash_at(sync, at), hash, __ATOMIC_RELEASE);",
-    "user/core/filter/rates.c: number % ABI_RATES | wanted->shared, __ATOMIC_RELEASE);",
-    "user/core/filter/rates.c: filter_wait_for_packets(sync->filter, &(struct reason){});",
+    "user/core/filter/rates.c: const int error = kernel->attachments_count ? grace_wait() : 0;",
+    "user/core/filter/rates.c: line[i] = plan->line[i];",
+    "user/core/filter/rates.c: __atomic_store_n(&table->first_rate_line, idle, __ATOMIC_RELEASE);",
 ])
 
 

@@ -18,8 +18,8 @@ test_no_packet_meets_a_mixture() {
 }
 
 test_planted_faults() {
-	for part in 'run, deadline after run' 'run, monitor-only begins, and a rule comes: grace 1' 'rates, number after hash' \
-		'rates, another key gets a place: number=2' 'tables, exchange: active=1' \
+	for part in 'run, deadline after run' 'run, monitor-only begins, and a rule comes: grace 1' 'rates, number after lines' \
+		'rates, a key gets a place: lines=1' 'rates, lines are filled again: grace 1' 'tables, exchange: active=1' \
 		'shapes and hints, hint after reads' 'ends of records, both end later: grace 1'; do
 		assert_status 1 check_tables "$part"
 		assert_output "^${part%%,*}, .*: (drop|pass), not "
@@ -31,11 +31,11 @@ test_planted_faults() {
 test_other_source() {
 	mkdir "$STATE/tree"
 	cp -r bpf include user tests/helpers "$STATE/tree"
-	sed -i '/number_at(sync, at)/s/__ATOMIC_RELEASE/__ATOMIC_RELAXED/' "$STATE/tree/user/core/filter/rates.c"
+	sed -i '/first_rate_line, idle/s/__ATOMIC_RELEASE/__ATOMIC_RELAXED/' "$STATE/tree/user/core/filter/rates.c"
 	TABLES=$PWD/tests/helpers
 	cd "$STATE/tree" || fail 'no copy'
 	assert_status 1 check_tables
-	assert_output '^rates: there is no such line now: user/core/filter/rates.c: .*number, __ATOMIC_RELEASE'
+	assert_output '^rates: there is no such line now: user/core/filter/rates.c: .*idle, __ATOMIC_RELEASE'
 }
 
 run_tests "$0" "$@"

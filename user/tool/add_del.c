@@ -241,7 +241,7 @@ static int make_change(const struct invocation *invocation, const struct rules *
 	/* Nothing has changed, so nothing waits for `confirm`. */
 	if (outcome->is_refused && session->confirm_ms)
 		change_abort(session);
-	else if (session->change)
+	else if (session->open_change)
 		error = change_end(session, error, reason);
 	outcome->is_refused &= !error;
 	if (outcome->is_refused && make == del && !list)

@@ -407,7 +407,7 @@ int command_begin(const struct invocation *invocation, struct session *session, 
 
 	if (!error && invocation->confirm_ms)
 		error = change_set_pending(session, invocation->confirm_ms, reason);
-	if (error && session->change)
+	if (error && session->open_change)
 		change_abort(session);
 	return error;
 }

@@ -5,9 +5,9 @@
  *
  * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one process that
  * has the store and all filters of one name open for writing. A key makes one entry in a table; most rules have
- * one. The guard lists the flows that must stay unblocked
- * (host/protected_flows.h). A change is pending if it will be undone unless `confirm` comes in time. A rule
- * has ended when its timeout is over. The other words, as shape and generation, are in include/abi.h.
+ * one. The guard lists the flows that must stay unblocked (host/protected_flows.h). A change is all from change_begin()
+ * to its end, and functions change_...() are its steps. It is pending if it will be undone unless `confirm` comes in time. A
+ * rule has ended when its timeout is over. The other words, as shape and generation, are in include/abi.h.
  *
  * The order of a change, for a table that is changed in place, as by `del 10.77.0.0/24`, `add 10.77.0.0/25`,
  * `add 10.77.0.128/25` in one batch (commit.c; entries.c has the steps of the keys):
@@ -56,7 +56,7 @@
 #define SESSION_NAME_DEFAULT "default"
 #define SESSION_STATE_DEFAULT HOST_STATE_DIR
 
-struct change; /* the keys of the current change */
+struct open_change; /* internal.h: the keys of the change that is made, and what the guard saw before it */
 
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {
@@ -81,7 +81,7 @@ struct session {
 	__u32 adder;               /* uid */
 	bool is_dry_run;           /* change_commit() asks the guard, and then aborts the change */
 	struct store_info planned; /* of a dry run: what the store would hold */
-	struct change *change;
+	struct open_change *open_change; /* between change_begin() and its end; else NULL */
 	struct change_undone undone;
 	struct reason limited;        /* the change has put a flow of the guard under a rate; or "" */
 	struct reason voided;         /* the change has a pass rule that voids lists; or "" */

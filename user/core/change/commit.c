@@ -15,12 +15,12 @@
 
 void change_forget(struct session *session)
 {
-	if (session->change) {
-		pending_keys_close(&session->change->keys);
-		free(session->change->was_blocked);
+	if (session->open_change) {
+		pending_keys_close(&session->open_change->keys);
+		free(session->open_change->was_blocked);
 	}
-	free(session->change);
-	session->change = NULL;
+	free(session->open_change);
+	session->open_change = NULL;
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_drop_successor(&session->filters[i]);
 }
@@ -76,8 +76,8 @@ int change_begin(struct session *session, struct reason *reason)
 	session->confirm_ms = 0;
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_change_begin(&session->filters[i]);
-	session->change = calloc(1, sizeof(*session->change));
-	error = session->change ? store_begin(session->store) : -ENOMEM;
+	session->open_change = calloc(1, sizeof(*session->open_change));
+	error = session->open_change ? store_begin(session->store) : -ENOMEM;
 	if (!error)
 		error = change_record_blocked(session);
 	if (!error)
@@ -104,7 +104,7 @@ static int prepare_filter(const struct session *session, struct filter *filter, 
 static int prepare(struct session *session, struct reason *reason)
 {
 	const struct shape_list *shapes = store_shape_list(session->store);
-	struct filter_parts keys;
+	struct filter_need need;
 	int error = 0;
 
 	if (!store_is_changed(session->store))
@@ -123,11 +123,11 @@ static int prepare(struct session *session, struct reason *reason)
 		error = entries_insert(session, reason);
 	if (error)
 		return error;
-	error = filter_count_keys(session->store, &keys);
+	error = filter_read_need(session->store, &need);
 	if (error)
 		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		error = prepare_filter(session, &session->filters[i], keys, reason);
+		error = prepare_filter(session, &session->filters[i], need.keys, reason);
 	return error;
 }
 
@@ -156,7 +156,7 @@ static int finish(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info), failed = 0;
 
 	if (!error)
-		error = store_shapes(session->store, &session->change->shapes);
+		error = store_shapes(session->store, &session->open_change->shapes);
 	if (error)
 		return store_unread_reason(error, reason);
 	for (size_t i = 0; i < session->filters_count; i++) {

@@ -30,7 +30,7 @@ bool any_table_takes_keys(const struct session *session)
  */
 static bool must_grow(const struct session *session, const struct filter *filter, struct filter_parts more)
 {
-	const struct pending_keys *keys = &session->change->keys;
+	const struct pending_keys *keys = &session->open_change->keys;
 
 	more.records += keys->added_count - keys->added_addresses;
 	more.addresses += keys->added_addresses;
@@ -56,21 +56,21 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
 		const struct filter_parts used = filter_keys_with(filter, one);
-		const __u64 keys = used.records + used.addresses + session->change->keys.added_count;
+		const __u64 keys = used.records + used.addresses + session->open_change->keys.added_count;
 
 		if (must_grow(session, filter, one))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
 		else if (filter->way == FILTER_KEY_BY_KEY && keys > filter_slots(&filter->kernel))
 			return filter_full_reason(filter, keys, reason);
 	}
-	return any_table_takes_keys(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
+	return any_table_takes_keys(session) && pending_keys_add(&session->open_change->keys, key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
 		       0;
 }
 
 int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason)
 {
-	int error = pending_keys_touch(&session->change->keys, key, is_added);
+	int error = pending_keys_touch(&session->open_change->keys, key, is_added);
 
 	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
@@ -80,7 +80,7 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
 /* Whether this change has added the key and then deleted all its rules: see entries_insert(). */
 static bool is_absent(const struct session *session, const struct rule_key *key)
 {
-	const struct touched_key *touched = pending_keys_touched(&session->change->keys, key);
+	const struct touched_key *touched = pending_keys_touched(&session->open_change->keys, key);
 
 	return touched && touched->is_absent;
 }
@@ -94,7 +94,7 @@ static int insert_action(struct session *session, struct filter *filter, enum ru
 	struct added_key added = {};
 	int error = 0;
 
-	while (filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->change->keys, action, &added)) {
+	while (filter->way == FILTER_KEY_BY_KEY && pending_keys_next(&session->open_change->keys, action, &added)) {
 		const struct filter_parts keys = filter_keys_with(filter, (struct filter_parts){ .records = 1 });
 		__u32 tick = 0;
 
@@ -148,8 +148,6 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 {
 	int error = filter_publish_shapes(filter, session->store, true, reason);
 
-	if (!error && session->change->keys.has_rates)
-		error = filter_sync_rates(filter, session->store, true, false, reason);
 	if ((error == -E2BIG || error == -ENOSPC) &&
 	    filter_can_build_successor(filter, filter_slots(&filter->kernel))) {
 		filter_change_replace(filter, FILTER_AT_ONCE);
@@ -162,7 +160,7 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 static int set_later_ends(struct session *session, struct filter *filter, enum rule_action action,
 			  struct reason *reason)
 {
-	struct pending_keys *keys = &session->change->keys;
+	struct pending_keys *keys = &session->open_change->keys;
 	struct key_rules state;
 
 	for (size_t i = 0; i < keys->touched_count && filter->way == FILTER_KEY_BY_KEY; i++) {
@@ -204,7 +202,7 @@ static bool any_comes(const struct pending_keys *keys, enum rule_action action)
 static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
 	static const enum rule_action order[] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
-	const struct pending_keys *keys = &session->change->keys;
+	const struct pending_keys *keys = &session->open_change->keys;
 	int error;
 
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
@@ -226,7 +224,7 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 
 int entries_insert(struct session *session, struct reason *reason)
 {
-	struct pending_keys *keys = &session->change->keys;
+	struct pending_keys *keys = &session->open_change->keys;
 	struct key_rules state;
 	int error = 0;
 
@@ -267,9 +265,9 @@ int entries_take_back(const struct session *session, struct filter *filter)
 		struct added_key added = {};
 
 		/* A packet may have read the shortcut of a drop rule. */
-		if (action == RULE_PASS && any_comes(&session->change->keys, RULE_PASS))
+		if (action == RULE_PASS && any_comes(&session->open_change->keys, RULE_PASS))
 			error = filter_wait_for_packets(filter, &(struct reason){});
-		while (!error && pending_keys_next(&session->change->keys, action, &added))
+		while (!error && pending_keys_next(&session->open_change->keys, action, &added))
 			if (!is_absent(session, &added.key))
 				error = filter_delete(filter, &added.key);
 	}
@@ -280,7 +278,7 @@ int entries_take_back(const struct session *session, struct filter *filter)
 
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
-	const struct pending_keys *keys = &session->change->keys;
+	const struct pending_keys *keys = &session->open_change->keys;
 	bool must_wait = keys->added_count || keys->has_new_ends, has_dropped = false;
 	struct key_rules state;
 	int error = filter_publish_shapes(filter, session->store, true, reason);
@@ -306,7 +304,7 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 			has_dropped = action == RULE_DROP;
 			if (error)
 				return error;
-			error = key_rules(session->store, &session->change->shapes, key, &state);
+			error = key_rules(session->store, &session->open_change->shapes, key, &state);
 			if (error)
 				return store_unread_reason(error, reason);
 			error = state.rules ? set_end(session, filter, key, state.timeout_ms, NULL, reason) :

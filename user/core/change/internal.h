@@ -35,7 +35,6 @@ struct pending_keys {
 	struct touched_key *touched; /* in the order of touching */
 	size_t touched_count, touched_room;
 	bool has_new_ends; /* of any touched key */
-	bool has_rates;    /* any key, of the added and the touched ones, is of a rule with a rate */
 	__u32 *place;      /* open addressing: an index into `touched` + 1, or 0 */
 	size_t places;     /* a power of two */
 };
@@ -72,7 +71,7 @@ struct flow_was_blocked {
 	__u64 rate;               /* that limited it; 0: none */
 };
 
-struct change {
+struct open_change {
 	struct pending_keys keys;             /* the added ones enter the tables when the change is allowed */
 	struct flow_was_blocked *was_blocked; /* for each flow of the guard */
 	bool was_void;                        /* change_find_void() */

@@ -131,7 +131,7 @@ static bool has_door(const struct doors *doors, const struct rule *flow, const s
 /* Without an earlier pending change, an undo brings back what was before this one: it blocks nothing anew. */
 static unsigned int views_of(const struct session *session)
 {
-	return session->change && !store_has_earlier_pending(session->store) ? GUARD_VIEWS / 2 : GUARD_VIEWS;
+	return session->open_change && !store_has_earlier_pending(session->store) ? GUARD_VIEWS / 2 : GUARD_VIEWS;
 }
 
 /* What blocks a flow of the guard in a view. 0; -errno. */
@@ -140,7 +140,7 @@ static int flow_blocks(struct session *session, struct doors doors[2], const str
 {
 	const struct query_block nothing = { .by = QUERY_NOTHING, .in_ms = QUERY_NEVER_MS };
 	/* At a load the doors of now count. */
-	const bool is_undone = view & VIEW_UNDONE && session->change;
+	const bool is_undone = view & VIEW_UNDONE && session->open_change;
 	bool counts = true;
 	int error;
 
@@ -177,10 +177,10 @@ int change_record_blocked(struct session *session)
 	if (!guard)
 		return 0;
 	was = calloc(guard->count + 1, sizeof(*was));
-	session->change->was_blocked = was;
+	session->open_change->was_blocked = was;
 	if (!was)
 		return -ENOMEM;
-	session->change->was_void = !change_find_void(session->store, guard, &rule);
+	session->open_change->was_void = !change_find_void(session->store, guard, &rule);
 	for (size_t i = 0; i < guard->count * views && !error; i++) {
 		error = flow_blocks(session, doors, &guard->flows[i / views].flow, i % views, &block);
 		was[i / views].in_ms[i % views] = block.in_ms;
@@ -274,7 +274,8 @@ static int newly_blocks(struct session *session, struct doors doors[2], size_t f
 {
 	/* At a load all counts that a door does not open, even if a list blocks it. */
 	static const struct flow_was_blocked was_open = { { QUERY_NEVER_MS, 0, QUERY_NEVER_MS, 0 }, 0 };
-	const struct flow_was_blocked *was = session->change ? &session->change->was_blocked[flow] : &was_open;
+	const struct open_change *change = session->open_change;
+	const struct flow_was_blocked *was = change ? &change->was_blocked[flow] : &was_open;
 	struct query_block *block = &refusal->block;
 	char text[RULE_RATE_BYTES];
 
@@ -296,6 +297,7 @@ static int newly_blocks(struct session *session, struct doors doors[2], size_t f
 /* The message names the first flow, and what keeps all. */
 int change_check_guard(struct session *session, struct reason *reason)
 {
+	const struct open_change *change = session->open_change;
 	const struct guard *guard = session->guard;
 	CLOSED_BY(doors_close) struct doors doors[2] = {};
 	struct refusal first = {}, next;
@@ -318,7 +320,7 @@ int change_check_guard(struct session *session, struct reason *reason)
 	}
 	if (first.flow)
 		return say_refused(session, &first, "nothing was changed", reason);
-	if (guard && session->change && !session->change->was_void && !change_find_void(session->store, guard, &rule))
+	if (guard && change && !change->was_void && !change_find_void(session->store, guard, &rule))
 		reason_set(&session->voided, 0, CHANGE_VOID, rule_format(&rule, text));
 	return 0;
 }

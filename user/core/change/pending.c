@@ -63,7 +63,7 @@ int change_extend_deadline(struct session *session, struct reason *reason)
 
 int change_extend_deadline_by_rule(struct session *session, struct reason *reason)
 {
-	return ++session->change->steps % STEP_RULES ? 0 : change_extend_deadline(session, reason);
+	return ++session->open_change->steps % STEP_RULES ? 0 : change_extend_deadline(session, reason);
 }
 
 void change_start_pending(struct session *session)

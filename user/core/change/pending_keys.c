@@ -34,7 +34,6 @@ int pending_keys_add(struct pending_keys *keys, const struct rule_key *key, __s6
 	words->used += count;
 	words->word[words->used - 2] = key->key.word[FLOW_KEY_DETAILS];
 	words->word[words->used - 1] = timeout_ms;
-	keys->has_rates |= (key->shape.fields & RULE_RATE) != 0;
 	keys->added_count++;
 	keys->added_addresses += filter_is_address(&key->shape) && !timeout_ms;
 	return 0;
@@ -121,7 +120,6 @@ int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bo
 	}
 	keys->touched[keys->place[at] - 1].has_new_end |= has_new_end;
 	keys->has_new_ends |= has_new_end;
-	keys->has_rates |= (key->shape.fields & RULE_RATE) != 0;
 	return 0;
 }
 

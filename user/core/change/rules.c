@@ -78,7 +78,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 	struct key_rules state;
 	int error;
 
-	if (pending_keys_touched(&session->change->keys, key))
+	if (pending_keys_touched(&session->open_change->keys, key))
 		return entries_touch(session, key, true, keying->reason);
 	if (!is_shared)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);

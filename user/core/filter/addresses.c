@@ -51,17 +51,16 @@ struct hash_value filter_hash(const struct abi_table *in_config, const struct ru
 	return (struct hash_value){ x, x << ABI_END_BITS };
 }
 
-int filter_count_keys(struct store *store, struct filter_parts *keys)
+int filter_read_need(struct store *store, struct filter_need *need)
 {
-	struct shape_list shapes;
-	struct store_info info;
-	double addresses = 0, factor, most = 1;
-	int error = store_info(store, &info);
+	struct filter_parts *keys = &need->keys;
+	double addresses = 0, factor, most = 1, timed;
+	int error = store_info(store, &need->info);
 
 	if (!error)
-		error = store_shapes(store, &shapes);
-	for (size_t i = 0; i < shapes.count && !error; i++) {
-		const struct shape_list_entry *entry = &shapes.entry[i];
+		error = store_shapes(store, &need->shapes);
+	for (size_t i = 0; !error && i < need->shapes.count; i++) {
+		const struct shape_list_entry *entry = &need->shapes.entry[i];
 
 		if (!filter_is_address(&entry->shape))
 			continue;
@@ -69,24 +68,28 @@ int filter_count_keys(struct store *store, struct filter_parts *keys)
 		addresses += entry->keys * factor;
 		most = factor > most ? factor : most;
 	}
+	if (error)
+		return error;
 	/* Nobody counts the timed ones of these rules alone. */
+	timed = need->info.timed * most;
 	keys->addresses = addresses;
-	keys->both = info.timed * most < addresses ? info.timed * most : addresses;
-	keys->records = info.keys - keys->addresses + keys->both;
-	return error;
+	keys->both = timed < addresses ? timed : addresses;
+	keys->records = need->info.keys - keys->addresses + keys->both;
+	return 0;
 }
 
 /*
  * With the part, the shapes of these rules count twice, and there must be room for that. A part that is there stays until there
  * are half as many, so that a list about the limit does not change the programs again and again.
  */
-static bool is_wanted(const struct shape_list *shapes, const struct filter_parts *keys, __u64 timed, bool has_now)
+static bool is_wanted(const struct filter_need *need, bool has_now)
 {
+	const __u64 least = has_now ? filter_addresses_least / 2 : filter_addresses_least;
+	const __u64 addresses = need->keys.addresses, timed = need->info.timed;
 	struct rule_shape probed[ABI_SHAPES_MAX];
 
-	return keys->addresses > timed &&
-	       keys->addresses - timed >= (has_now ? filter_addresses_least / 2 : filter_addresses_least) &&
-	       shape_list_probed(shapes, FLOW_IPV4, probed) <= ABI_SHAPES_MAX / 2;
+	return addresses > timed && addresses - timed >= least &&
+	       shape_list_probed(&need->shapes, FLOW_IPV4, probed) <= ABI_SHAPES_MAX / 2;
 }
 
 /*
@@ -116,34 +119,23 @@ static struct filter_parts share_slots(struct filter_parts keys, __u64 slots, co
 	return plan;
 }
 
-int filter_plan_parts(struct store *store, const struct filter *present, __u64 slots, struct abi_options *options,
-		      struct filter_parts *plan)
+struct filter_parts filter_plan_parts(const struct filter_need *need, const struct filter *present, __u64 slots,
+				      struct abi_options *options)
 {
 	const bool has_now = present && present->kernel.options.has_addresses;
+	const bool is_as_large = has_now && slots == filter_slots(&present->kernel);
 	const struct filter_parts none = {}, room = has_now ? filter_room_of_parts(&present->kernel) : none;
-	struct filter_parts keys = {};
-	struct shape_list shapes;
-	struct store_info info;
-	int error = filter_count_keys(store, &keys);
 
-	if (!error)
-		error = store_shapes(store, &shapes);
-	if (!error)
-		error = store_info(store, &info);
-	if (error)
-		return error;
-	options->has_addresses = options->is_exact && is_wanted(&shapes, &keys, info.timed, has_now);
+	options->has_addresses = options->is_exact && is_wanted(need, has_now);
 	if (present && kernel_held_attachment(&present->kernel))
 		options->has_addresses = has_now;
-	*plan = (struct filter_parts){ .records = slots };
-	if (options->has_addresses && has_now && slots == filter_slots(&present->kernel) &&
-	    filter_has_room(present, keys))
-		*plan = filter_slots_of_parts(&present->kernel);
-	else if (options->has_addresses)
-		*plan = share_slots(keys, slots, &room);
-	else if (has_now && slots == filter_slots(&present->kernel)) /* its slots were for addresses */
-		plan->records = table_slots_for(info.keys + info.keys / 2);
-	return 0;
+	if (options->has_addresses && is_as_large && filter_has_room(present, need->keys))
+		return filter_slots_of_parts(&present->kernel);
+	if (options->has_addresses)
+		return share_slots(need->keys, slots, &room);
+	if (is_as_large) /* its slots were for addresses */
+		slots = table_slots_for(need->info.keys + need->info.keys / 2);
+	return (struct filter_parts){ .records = slots };
 }
 
 /* ---- a key that changes its part ---- */

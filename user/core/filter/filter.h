@@ -178,13 +178,17 @@ __u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts k
 /* The keys that the table has, with `more`. */
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more);
 
-/*
- * ---- addresses.c ----
- *
- * The most keys that each part of a table gets for the rules of a store. filter_is_address(): whether keys of the shape
- * belong to the addresses, if they never end and the table has such a part.
- */
-int filter_count_keys(struct store *store, struct filter_parts *keys);
+/* ---- addresses.c ---- */
+
+/* What the rules of a store need of a table. */
+struct filter_need {
+	struct store_info info;
+	struct shape_list shapes;
+	struct filter_parts keys; /* at most so many in each part */
+};
+int filter_read_need(struct store *store, struct filter_need *need);
+
+/* Whether keys of the shape belong to the addresses, if they never end and the table has such a part. */
 bool filter_is_address(const struct rule_shape *shape);
 
 /* From so many keys of addresses on, a new table gets a part for them. Tests set it. */
@@ -270,20 +274,14 @@ int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_m
 void filter_confirm(struct filter *filter);
 
 /*
- * Tells the packet path which shapes the store's rules have, and whether to read hints. Then no packet uses the old lists.
- * With `keeps`, the published shapes stay beside them, for keys that are still in the table. -E2BIG: with these, there are
- * too many shapes; nothing has changed.
+ * Tells the packet path which shapes and rates the store's rules have, and whether to read hints. Then no packet uses the old
+ * lists. With `keeps`, the published shapes and rates stay beside them, for keys that are still in the table. -E2BIG,
+ * -ENOSPC: with these, there are too many shapes or rates; no shape has changed.
  */
 int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 
 /* Whether filter_publish_shapes() without `keeps` has room for them: 0, -E2BIG, or errors of the store. */
 int filter_check_shapes(struct filter *filter, struct store *store, struct reason *reason);
-
-/*
- * Gives the keys of all rules with a rate their meters, as the store has them. `has_rates`: whether there may be any.
- * `removes`: the keys that the store does not have lose theirs. 0; -ENOSPC; -ENOMEM; an error of the store.
- */
-int filter_sync_rates(struct filter *filter, struct store *store, bool has_rates, bool removes, struct reason *reason);
 
 /* Waits until the look-ups that have begun are over. They may have missed a key that came during them. 0 or -errno. */
 int filter_wait_for_packets(const struct filter *filter, struct reason *reason);
@@ -321,9 +319,6 @@ struct key_rules {
 	unsigned int rules; /* how many they are */
 	__s64 timeout_ms;   /* of the rule that ends last; 0: never */
 };
-
-/* Counts one more rule in *state, of a key that `rule` has. */
-void keys_state_add(struct key_rules *state, const struct rule *rule);
 
 /* 0, also if no rule has the key: then `rules` is 0. -errno. */
 int key_rules(struct store *store, const struct shape_list *list, const struct rule_key *key, struct key_rules *state);

@@ -20,14 +20,14 @@ int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tic
 void filter_join_counts(struct filter *filter, const struct rule_key *key, enum filter_part part);
 
 /*
- * Chooses for the rules of the store, and a table of at least `slots` slots, whether it gets a part for addresses
+ * Chooses for these rules, and a table of at least `slots` slots, whether it gets a part for addresses
  * (options->has_addresses), and how large its parts are. `present`: the filter that has another table now; NULL: none. If another
- * tool holds it, its programs stay. 0; an error of the store.
+ * tool holds it, its programs stay.
  */
-int filter_plan_parts(struct store *store, const struct filter *present, __u64 slots, struct abi_options *options,
-		      struct filter_parts *plan);
+struct filter_parts filter_plan_parts(const struct filter_need *need, const struct filter *present, __u64 slots,
+				      struct abi_options *options);
 
-/* ---- rule_entries.c, carry_counts.c ---- */
+/* ---- rule_entries.c ---- */
 
 /* Collected entries of one part that are not in the table yet. */
 struct filter_collected {
@@ -45,13 +45,7 @@ struct filter_entries {
 	bool is_building;                 /* an empty table is filled during collection, by table_build() */
 	struct hints hints;               /* set for the collected keys, with their shortcuts */
 	struct sharing *sharing;          /* see rule_entries.c; NULL: no key has several rules, or no memory */
-	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
-	bool is_replanned;                /* the old table was filled by another plan (rule/shapes.h) */
-	__u32 *heir;                 /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
-	struct abi_counter *carried; /* by old slot: what its heir already has of it */
-	bool has_heirs;              /* at least one key of the old table was counted */
-	__u32 searches;              /* how often heirs have been searched */
-	const struct rule *rule;     /* the one that is being collected */
+	const struct rule *rule;          /* the one that is being collected */
 	struct reason *reason;
 };
 
@@ -60,35 +54,54 @@ struct filter_entries {
  * accepts a zeroed struct.
  */
 #define FILTER_ENTRIES_AT_ONCE (1ULL << 16)
-int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store,
-			const struct filter *predecessor, bool is_building, struct reason *reason);
+int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store, bool is_building,
+			struct reason *reason);
 void filter_entries_close(struct filter_entries *entries);
 
 /* Collects all entries under the filter's present secret. -ENOSPC: they do not fit into the table. */
 int filter_entries_collect(struct filter_entries *entries, struct reason *reason);
 
+/* ---- carry_counts.c ---- */
+
+/* Where the counts of an old table go. */
+struct filter_heirs {
+	const struct filter *old; /* NULL: counts are not carried */
+	struct store *store;
+	__u32 *slot; /* by old slot: 1 + the new slot that gets its count; 0: none does. NULL: they were not found yet */
+	struct abi_counter *carried; /* by old slot: what its heir already has of it */
+};
+
 /*
- * Finds the heir of each counter of the old table: the slot of a rule that matches the same packets. A second
- * call adds heirs for keys that were first counted after the first call. Does nothing without an old table.
+ * Finds the heir of each slot of the old table: the slot of a rule that matches the same packets. Does nothing if they were
+ * found before, or if nothing was counted. 0; -ENOMEM; an error of the store.
  */
-int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason);
+int filter_heirs_find(struct filter_heirs *heirs, const struct filter *new, struct reason *reason);
 
 /* Adds each count of the old table to that of its heir in `to`; a later call adds what was counted since the call before. */
-void filter_entries_carry_counts(struct filter_entries *entries, const struct filter *to);
+void filter_heirs_carry(const struct filter_heirs *heirs, const struct filter *to);
+void filter_heirs_close(struct filter_heirs *heirs);
 
 /* ---- new_table.c ---- */
 
 /*
- * Fills a table that no packet uses, whatever is in its memory, under a new secret. -ENOSPC: the keys do not
- * fit, under any of several secrets.
+ * Fills a table that no packet uses, whatever is in its memory, under a new secret; finds the heirs of counters; publishes
+ * its shapes. -ENOSPC: the keys do not fit, under any of several secrets.
  */
-int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason);
+int filter_build(struct filter *filter, struct store *store, struct filter_heirs *heirs, struct reason *reason);
 
 /* What filter_build_successor() made. */
 struct filter_successor {
 	struct filter filter;
-	struct filter_entries entries; /* has the heirs of counters */
+	struct filter_heirs heirs;
 };
+
+/* ---- rates.c ---- */
+
+/*
+ * Gives the keys of the store's rules with a rate their meters. Others lose theirs, unless it `keeps` them. 0; -ENOSPC: all
+ * is as before; -ENOMEM; an error of the store or of the wait for packets.
+ */
+int filter_sync_rates(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 
 /* ---- run_state.c ---- */
 

@@ -31,16 +31,21 @@ static void clear(struct table *table)
 	table->used = 0;
 }
 
-int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason)
+int filter_build(struct filter *filter, struct store *store, struct filter_heirs *heirs, struct reason *reason)
 {
 	/* The kernel has cleared new maps. Clearing them again would take as long. */
 	bool is_clear = !filter->kernel.attachments_count && !filter->table.used;
+	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
 	struct abi_table *in_config = filter_abi_table(filter);
-	int error = -ENOSPC;
+	int error;
 
 	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
 		if (table_reach_all(&filter->tables.part[part]))
 			return filter_unmapped_reason(reason);
+	error = filter_entries_open(&entries, filter, store, true, reason);
+	if (error)
+		return error;
+	error = -ENOSPC;
 	for (int i = 0; i < BUILD_TRIES && error == -ENOSPC; i++) {
 		error = random_draw(&in_config->secret, sizeof(in_config->secret));
 		if (!error)
@@ -57,12 +62,14 @@ int filter_build(struct filter *filter, struct filter_entries *entries, struct r
 			memset(filter_hints(filter).byte, 0, ABI_HINTS(in_config->hint_shift));
 		}
 		is_clear = false;
-		error = filter_entries_collect(entries, reason);
+		error = filter_entries_collect(&entries, reason);
 	}
 	filter_save_counts(filter);
-	if (error)
-		return error == -ENOSPC ? filter_full_reason(filter, entries->expected, reason) : error;
-	return filter_entries_find_heirs(entries, reason);
+	if (error == -ENOSPC)
+		return filter_full_reason(filter, entries.expected, reason);
+	if (!error)
+		error = filter_heirs_find(heirs, filter, reason);
+	return error ? error : filter_publish_shapes(filter, store, false, reason);
 }
 
 /* ---- a new filter ---- */
@@ -141,16 +148,15 @@ int filter_create(struct filter *filter, const struct abi_options *options, __u6
 {
 	struct abi_options chosen = *options;
 	struct filter_parts of_parts;
-	struct shape_list shapes;
+	struct filter_need need;
 	struct kernel_sizes plan;
-	int error = store_shapes(store, &shapes);
+	int error = filter_read_need(store, &need);
 
-	if (!error)
-		error = filter_plan_parts(store, NULL, slots, &chosen, &of_parts);
 	if (error)
 		return store_unread_reason(error, reason);
-	plan = plan_room(&chosen, of_parts, hints_shift_for(&shapes));
-	return create(filter, &plan, of_parts, shape_list_keys(&shapes), reason);
+	of_parts = filter_plan_parts(&need, NULL, slots, &chosen);
+	plan = plan_room(&chosen, of_parts, hints_shift_for(&need.shapes));
+	return create(filter, &plan, of_parts, need.info.keys, reason);
 }
 
 int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason)
@@ -174,7 +180,7 @@ void filter_drop_successor(struct filter *filter)
 {
 	if (!filter->successor)
 		return;
-	filter_entries_close(&filter->successor->entries);
+	filter_heirs_close(&filter->successor->heirs);
 	filter_close(&filter->successor->filter);
 	free(filter->successor);
 	filter->successor = NULL;
@@ -223,7 +229,7 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, stru
 	*new = (struct filter){ .kernel = filter->kernel, .which = !filter->which, .shares_maps = true };
 	in_config = filter_abi_table(new);
 	set_geometry(in_config, slots);
-	in_config->addresses.used = 0;
+	in_config->addresses.used = in_config->rates = 0;
 	in_config->sequence = in_config->moves = in_config->used = in_config->longest_path = 0;
 	memset(in_config->shapes, 0, sizeof(in_config->shapes));
 	filter_read_published(new);
@@ -280,47 +286,40 @@ static int fill_successor(struct filter *filter, struct store *store, const stru
 			  struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
-	struct filter_entries *entries = &filter->successor->entries;
+	struct filter_heirs *heirs = &filter->successor->heirs;
 	struct filter *new = &filter->successor->filter;
 	struct abi_options chosen = options ? *options : filter->kernel.options;
 	struct filter_parts of_parts;
 	bool has_counts; /* of rules: the old table has them and the new table gets them */
-	struct shape_list shapes;
-	struct store_info info;
+	struct filter_need need;
 	__u32 hint_shift;
-	int error = store_info(store, &info);
+	int error = filter_read_need(store, &need);
 
-	if (!error)
-		error = store_shapes(store, &shapes);
-	if (!error)
-		error = filter_plan_parts(store, filter, slots, &chosen, &of_parts);
 	if (error)
 		return store_unread_reason(error, reason);
-	hint_shift = hints_shift_for(&shapes);
+	of_parts = filter_plan_parts(&need, filter, slots, &chosen);
+	hint_shift = hints_shift_for(&need.shapes);
 	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
 	if (!options && chosen.has_addresses == filter->kernel.options.has_addresses &&
 	    fits_into_maps(filter, of_parts) && (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
 		error = prepare_in_maps(filter, new, of_parts, reason);
-	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
-		error = filter_full_reason(filter, info.keys, reason);
+	else if (held && need.info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
+		error = filter_full_reason(filter, need.info.keys, reason);
 	else if (held)
 		error = refuse_new_maps(filter, held, slots, reason);
 	else
-		error = prepare_new_maps(filter, new, &chosen, of_parts, info.keys, hint_shift, reason);
+		error = prepare_new_maps(filter, new, &chosen, of_parts, need.info.keys, hint_shift, reason);
 	if (error)
 		return error;
 	/* The change has read much of the store. Its pages would take memory while there are two tables. */
 	store_forget_pages(store);
-	filter_abi_table(new)->plan = info.plan;
+	filter_abi_table(new)->plan = need.info.plan;
 	has_counts = filter->kernel.options.has_counts && new->kernel.options.has_counts &&
 		     filter->kernel.config->magic;
 	if (has_counts && filter_map_entries(filter))
 		return filter_unmapped_reason(reason);
-	error = filter_entries_open(entries, new, store, has_counts ? filter : NULL, true, reason);
-	if (!error)
-		error = filter_build(new, entries, reason);
-	if (!error)
-		error = filter_publish_shapes(new, store, false, reason);
+	*heirs = (struct filter_heirs){ .old = has_counts ? filter : NULL, .store = store };
+	error = filter_build(new, store, heirs, reason);
 	return error ? error : filter_set_policies(new, store, reason);
 }
 
@@ -353,12 +352,10 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 
 /*
  * The order matters in three places. The config repeats the active table's geometry and `used` for other tools. So they
- * are written before `active`, the one write that makes all interfaces use the other table. The new table has the old
- * counts before the switch, so that a reader does not see them go back. The old table's counts stand still only after
- * the wait, when no packet uses it. So the second search for heirs comes after the wait. It finds those of rules that
- * packets matched for the first time since filter_build().
+ * are written before `active`, the one write that makes all interfaces use the other table. Counts are carried before the
+ * switch, and again after the wait, when no packet uses the old table: carry_counts.c.
  *
- * From the switch on there is no way back: errors of the wait and of the search lose counts at most, and the wait is
+ * From the switch on there is no way back: errors of the wait and of the search for heirs lose counts at most, and the wait is
  * repeated before the old table is filled again.
  */
 int filter_switch(struct filter *filter, struct reason *reason)
@@ -369,7 +366,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	struct reason ignored;
 	int error;
 
-	filter_entries_carry_counts(&successor->entries, new);
+	filter_heirs_carry(&successor->heirs, new);
 	if (new->shares_maps) {
 		config->geometry = new->table.geometry;
 		config->used = filter_abi_table(new)->used + filter_abi_table(new)->addresses.used;
@@ -392,10 +389,9 @@ int filter_switch(struct filter *filter, struct reason *reason)
 			if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
 				__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
 	}
-	filter_entries_carry_counts(&successor->entries, new);
-	filter_entries_find_heirs(&successor->entries, &ignored);
-	filter_entries_carry_counts(&successor->entries, new);
-	filter_entries_close(&successor->entries);
+	filter_heirs_find(&successor->heirs, new, &ignored);
+	filter_heirs_carry(&successor->heirs, new);
+	filter_heirs_close(&successor->heirs);
 	filter->successor = NULL;
 	new->state = filter->state;
 	new->cause = filter->cause;

@@ -154,13 +154,10 @@ int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct shape_list shapes;
-	bool has_rates = false;
 	int error = store_unread_reason(store_shapes(store, &shapes), reason);
 
-	for (size_t i = 0; i < shapes.count && !error; i++)
-		has_rates |= (shapes.entry[i].shape.fields & RULE_RATE) != 0;
-	if (!error && !keeps)
-		error = filter_sync_rates(filter, store, has_rates, true, reason);
+	if (!error)
+		error = filter_sync_rates(filter, store, keeps, reason);
 	if (!error)
 		error = list_all(filter, store, &shapes, keeps, wanted, reason);
 	return error ? error : publish_all(filter, wanted, reason);

@@ -31,7 +31,8 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	return result;
 }
 
-void keys_state_add(struct key_rules *state, const struct rule *rule)
+/* Counts one more rule of a key. */
+static void add_rule(struct key_rules *state, const struct rule *rule)
 {
 	if (!state->rules)
 		state->owner = *rule;
@@ -40,30 +41,35 @@ void keys_state_add(struct key_rules *state, const struct rule *rule)
 	state->rules++;
 }
 
+/* Counts the rules of this shape that match the flows of the key. */
+static int add_stored(struct store *store, const struct rule *query, const struct rule_shape *shape,
+		      struct key_rules *state)
+{
+	struct rule rules[RULE_KEYS_MAX];
+	const size_t count = rule_under_shape(query, shape, rules);
+
+	for (struct rule *rule = rules; rule < rules + count; rule++) {
+		const int error = store_get(store, rule);
+
+		if (!error)
+			add_rule(state, rule);
+		else if (error != -ENOENT)
+			return error;
+	}
+	return 0;
+}
+
 int key_rules(struct store *store, const struct shape_list *list, const struct rule_key *key, struct key_rules *state)
 {
 	const struct rule query = rule_of_key(key);
-	struct rule rules[RULE_KEYS_MAX];
+	int error = 0;
 
 	state->rules = 0;
 	state->timeout_ms = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		size_t count;
-
-		if (memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
-			continue;
-		count = rule_under_shape(&query, &list->entry[i].shape, rules);
-		for (struct rule *rule = rules; rule < rules + count; rule++) {
-			int error = store_get(store, rule);
-
-			if (error == -ENOENT)
-				continue;
-			if (error)
-				return error;
-			keys_state_add(state, rule);
-		}
-	}
-	return 0;
+	for (size_t i = 0; i < list->count && !error; i++)
+		if (rule_shape_equal(&list->entry[i].probed_as, &key->shape))
+			error = add_stored(store, &query, &list->entry[i].shape, state);
+	return error;
 }
 
 bool keys_same_rule(const struct rule *a, const struct rule *b)
@@ -139,7 +145,7 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 {
 	const struct rule query = rule_of_key(key), *own = entries->rule;
 	struct sharing *sharing = entries->sharing;
-	struct rule rules[RULE_KEYS_MAX];
+	int error = 0;
 
 	if (!sharing)
 		return key_rules(entries->store, &entries->shapes, key, state);
@@ -156,42 +162,30 @@ static int shared_state(const struct filter_entries *entries, const struct rule_
 		}
 	}
 	state->rules = 0;
-	for (size_t i = 0; i < sharing->count; i++) {
+	for (size_t i = 0; i < sharing->count && !error; i++) {
 		const struct rule_shape *shape = &sharing->shape[i];
-		size_t count;
 
 		/* Only without prefixes there may be another rule of this shape: one for both families. */
 		if (shape->src_len == own->src_len && shape->dst_len == own->dst_len &&
-		    !memcmp(&shape->details, &own->details, sizeof(own->details)) && (own->src_len || own->dst_len)) {
-			keys_state_add(state, own);
-			continue;
-		}
-		count = may_have(sharing, &sharing->compiled[i], key) ? rule_under_shape(&query, shape, rules) : 0;
-		for (struct rule *rule = rules; rule < rules + count; rule++) {
-			const int error = store_get(entries->store, rule);
-
-			if (!error)
-				keys_state_add(state, rule);
-			else if (error != -ENOENT)
-				return error;
-		}
+		    !memcmp(&shape->details, &own->details, sizeof(own->details)) && (own->src_len || own->dst_len))
+			add_rule(state, own);
+		else if (may_have(sharing, &sharing->compiled[i], key))
+			error = add_stored(entries->store, &query, shape, state);
 	}
-	return 0;
+	return error;
 }
 
 /* ---- all entries ---- */
 
-int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store,
-			const struct filter *predecessor, bool is_building, struct reason *reason)
+int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store, bool is_building,
+			struct reason *reason)
 {
 	struct store_info info;
 	bool is_shared = false;
 	__u64 bits = 64;
 	int error = store_info(store, &info);
 
-	*entries = (struct filter_entries){
-		.filter = filter, .store = store, .hints = filter_hints(filter), .predecessor = predecessor
-	};
+	*entries = (struct filter_entries){ .filter = filter, .store = store, .hints = filter_hints(filter) };
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
 	for (size_t i = 0; i < entries->shapes.count && !error; i++)
@@ -206,7 +200,6 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	}
 	if (error)
 		return store_unread_reason(error, reason);
-	entries->is_replanned = predecessor && filter_abi_table(predecessor)->plan != info.plan;
 	entries->is_building = is_building;
 	entries->expected = info.keys;
 	entries->room = is_building && info.keys > FILTER_ENTRIES_AT_ONCE ? FILTER_ENTRIES_AT_ONCE : info.keys;
@@ -223,8 +216,6 @@ void filter_entries_close(struct filter_entries *entries)
 	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
 		free(entries->part[part].entry);
 	free(entries->sharing);
-	free(entries->heir);
-	free(entries->carried);
 	*entries = (struct filter_entries){};
 }
 

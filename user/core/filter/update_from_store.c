@@ -28,7 +28,7 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 
 	if (!wanted)
 		return reason_set(reason, -ENOMEM, "no memory for hints");
-	error = filter_entries_open(&entries, filter, store, NULL, false, reason);
+	error = filter_entries_open(&entries, filter, store, false, reason);
 	entries.hints.byte = wanted;
 	if (!error)
 		error = filter_entries_collect(&entries, reason);
@@ -89,8 +89,6 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 		error = filter_set_policies(filter, store, reason);
 	if (!error)
 		error = filter_publish_shapes(filter, store, info.rules, reason);
-	if (!error && info.rules)
-		error = filter_sync_rates(filter, store, true, false, reason);
 	if (!error || error == -E2BIG || error == -ENOSPC)
 		error = reconcile(filter, store, difference ? difference : &ignored, reason);
 	if (!error)
@@ -104,17 +102,14 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason)
 {
-	struct store_info info;
-	struct filter_parts keys;
-	int error = store_info(store, &info);
+	struct filter_need need;
+	int error = filter_read_need(store, &need);
 	__u64 slots;
 
-	if (!error)
-		error = filter_count_keys(store, &keys);
 	if (error)
 		return store_unread_reason(error, reason);
-	slots = filter_slots_to_grow_to(filter, keys);
-	error = info.rules && filter_can_build_successor(filter, slots) ?
+	slots = filter_slots_to_grow_to(filter, need.keys);
+	error = need.info.rules && filter_can_build_successor(filter, slots) ?
 			filter_rebuild(filter, store, NULL, slots, reason) :
 			-ENOMEM;
 	/* Without memory for a second table, or without the right to read the kernel's clock, this one is changed in place. */
@@ -123,7 +118,7 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
 	if (error == -ENOSPC)
 		error = filter_rebuild(filter, store, NULL, slots, reason);
 	if (!error)
-		filter->kernel.config->generation = info.generation;
+		filter->kernel.config->generation = need.info.generation;
 	return error;
 }
 
@@ -132,24 +127,24 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
  * no part for addresses: they get two tables. If the keys fit into the whole room but not into half of it, one table
  * gets all of it.
  */
-static int set_up(struct filter *filter, struct store *store, const char *name, const struct store_info *info,
-		  struct reason *reason)
+static int set_up(struct filter *filter, struct store *store, const char *name, struct reason *reason)
 {
 	const __u64 all = filter_all_slots(&filter->kernel);
 	const struct bucket_geometry whole = table_geometry(all);
-	const bool fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
 	struct abi_config *config = filter->kernel.config;
-	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
-	struct filter_parts keys;
-	int error = filter_count_keys(store, &keys);
+	struct filter_need need;
+	const struct store_info *info = &need.info;
+	int error = filter_read_need(store, &need);
+	bool fits_whole;
 
 	if (error)
 		return store_unread_reason(error, reason);
+	fits_whole = table_slots_of(whole) <= all && info->keys <= all * TABLE_LOAD_PERCENT / 100;
 	if (!filter_abi_table(filter)->hint_shift) /* no layout yet */
 		filter_lay_out(&filter->kernel, 1, (struct filter_parts){ .records = all });
 	if (!filter->kernel.options.has_addresses && filter_tables(&filter->kernel) == 1 &&
 	    2 * table_slots(&filter->table) <= all) {
-		if (!filter_has_room(filter, keys) && fits_whole) {
+		if (!filter_has_room(filter, need.keys) && fits_whole) {
 			filter_tables_close(&filter->tables);
 			error = filter_open_table_memory(filter, whole);
 		} else if (filter->kernel.map[KERNEL_HINTS].bytes >= ABI_TABLES * ABI_HINTS(ABI_HINT_SHIFT_MOST)) {
@@ -169,17 +164,13 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	error = filter_configure(filter, store, reason);
 	if (error)
 		return error;
-	if (!filter_has_room(filter, keys)) {
-		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, keys), reason);
+	if (!filter_has_room(filter, need.keys)) {
+		error = filter_rebuild(filter, store, NULL, filter_slots_to_grow_to(filter, need.keys), reason);
 		if (!error)
 			filter->kernel.config->generation = info->generation;
 		return error;
 	}
-	error = filter_entries_open(&entries, filter, store, NULL, true, reason);
-	if (!error)
-		error = filter_build(filter, &entries, reason);
-	if (!error)
-		error = filter_publish_shapes(filter, store, false, reason);
+	error = filter_build(filter, store, &(struct filter_heirs){}, reason);
 	if (!error)
 		config->generation = info->generation;
 	return error;
@@ -211,7 +202,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	/* A tool that died during set-up leaves the magic or the flag unset. Until filter_start() everything passes. */
 	if (!config->magic || !(config->run & ABI_RUN_SET_UP)) {
 		filter->state = FILTER_SET_UP;
-		return set_up(filter, store, name, &info, reason);
+		return set_up(filter, store, name, reason);
 	}
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return filter_other_store_reason(&filter->kernel, reason);
