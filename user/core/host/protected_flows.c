@@ -296,7 +296,8 @@ static void guard_peers(struct guard *guard, const struct host_addresses *peers,
  * packets are looked up as those of the peer, so these are packets of both ends. Rules may compare flags, fragments and
  * lengths; the lengths here are those of Linux.
  */
-static void guard_connection(struct guard *guard, const struct rule *whole, const char *what, const struct host_address *peer)
+static void guard_connection(struct guard *guard, const struct rule *whole, const char *what,
+			     const struct host_address *peer)
 {
 	static const struct {
 		__u8 flags;

@@ -124,8 +124,8 @@ void store_take_home(struct store *store, bool is_in_use)
 	if (!find_home(store, &here))
 		return;
 	if (!is_in_use && !store_late_get(store, "meta", &key, &there, sizeof(there)) &&
-	    (here.file.device != there.file.device || here.file.inode != there.file.inode) &&
-	    read_meta(store, &meta) && !random_draw(meta.id, sizeof(meta.id)))
+	    (here.file.device != there.file.device || here.file.inode != there.file.inode) && read_meta(store, &meta) &&
+	    !random_draw(meta.id, sizeof(meta.id)))
 		store_record(store, meta_name, &meta, sizeof(meta));
 	store_record(store, home_name, &here, sizeof(here));
 }

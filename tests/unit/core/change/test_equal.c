@@ -163,9 +163,7 @@ TIME_TEST(test_an_entry_without_room_keeps_what_the_undo_brings_back)
 		.name = SESSION_NAME_DEFAULT, .store = f->store, .filters = &filter, .filters_count = 1
 	};
 	struct rule_set wanted = {};
-	struct change_equal equal = {
-		.wanted = &wanted, .is_entries = true, .is_added = true, .leaves_roomless = true
-	};
+	struct change_equal equal = { .wanted = &wanted, .is_entries = true, .is_added = true, .leaves_roomless = true };
 	struct rule rule = rule_of(text);
 	struct store_info info;
 
