@@ -62,7 +62,7 @@ struct abi_rate_line {
 };
 
 struct abi_rates {
-	/* Those in use, at abi_table.first_rate_line, and idle ones: the tool writes these, and then all packets use them. */
+	/* Those in use, at abi_table.first_rate_line, and idle ones, which only the tool uses. */
 	struct abi_rate_line line[2 * ABI_RATE_LINES];
 	struct abi_rate rate[ABI_RATES];
 };

@@ -26,8 +26,8 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
 int array_grow(void *array, size_t count, size_t each);
 
 /*
- * A variable that a function closes, or free() frees, where its block ends. Set it where it is declared; it may be NULL, and a
- * descriptor negative.
+ * A variable that a function closes, or free() frees, where its block ends. Set it where it is
+ * declared; it may be NULL, and a descriptor negative.
  */
 #define CLOSED_BY(function) __attribute__((cleanup(function)))
 #define FREED CLOSED_BY(memory_free)

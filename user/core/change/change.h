@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Changes the rules: in the store, and in the tables of all running filters. Every change goes through here.
- * This folder knows no commands and prints nothing.
+ * Changes the rules: in the store, and in the tables of all running filters. Every change goes
+ * through here. This folder knows no commands and prints nothing.
  *
- * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one process that
- * has the store and all filters of one name open for writing. A key makes one entry in a table; most rules have
- * one. The guard lists the flows that must stay unblocked (host/protected_flows.h). A change is all from change_begin()
- * to its end, and functions change_...() are its steps. It is pending if it will be undone unless `confirm` comes in time. A
- * rule has ended when its timeout is over. The other words, as shape and generation, are in include/abi.h.
+ * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one
+ * process that has the store and all filters of one name open for writing. A key makes one entry in
+ * a table; most rules have one. The guard lists the flows that must stay unblocked
+ * (host/protected_flows.h). A change is all from change_begin() to its end, and functions
+ * change_...() are its steps. It is pending if it will be undone unless `confirm` comes in time. A
+ * rule has ended when its timeout is over. The other words, as shape and generation, are in
+ * include/abi.h.
  *
- * The order of a change, for a table that is changed in place, as by `del 10.77.0.0/24`, `add 10.77.0.0/25`,
- * `add 10.77.0.128/25` in one batch (commit.c; entries.c has the steps of the keys):
+ * The order of a change, for a table that is changed in place, as by `del 10.77.0.0/24`, `add
+ * 10.77.0.0/25`, `add 10.77.0.128/25` in one batch (commit.c; entries.c has the steps of the keys):
  *
  *    rules.c changes rules in the store's transaction; lockout.c asks the guard
  *    the table gets the generation ABI_GENERATION_DIRTY
@@ -24,19 +26,22 @@
  *    keys that no rule has any more leave: those of drop rules, then (after a wait) of pass rules, then of monitor rules
  *    the old shapes and meters leave; the table gets the store's generation
  *
- * So each verdict changes at most once. Signals that end the process wait for the end of the change. A writer that finds a
- * generation other than the store's makes the table equal to the store (filter_update()).
+ * So each verdict changes at most once. Signals that end the process wait for the end of the
+ * change. A writer that finds a generation other than the store's makes the table equal to the
+ * store (filter_update()).
  *
- * A table is not changed in place if the added keys do not fit, if the change must take effect at once, or if the
- * store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a new table is filled with the
- * future content of the store before the commit. It takes the old table's place after the commit, and its policies come
- * with it. A table that must be repaired is replaced too, if it can be: nothing tells which of its entries are of pass rules.
+ * A table is not changed in place if the added keys do not fit, if the change must take effect at
+ * once, or if the store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a
+ * new table is filled with the future content of the store before the commit. It takes the old
+ * table's place after the commit, and its policies come with it. A table that must be repaired is
+ * replaced too, if it can be: nothing tells which of its entries are of pass rules.
  *
- * Files, from the lowest to the highest; each calls only those before it: names.c; query.c (which rule decides about a flow);
- * pending_keys.c keeps the keys of a change; filter_change.c has the states of a table; entries.c moves the
- * keys; pending.c has the deadline of what waits for `confirm`; rules.c says what changes; lockout.c refuses what would cut
- * this host off; equal.c makes a list equal to a set; commit.c has the order, and the undo; whole_changes.c; series.c makes
- * many small changes; session.c opens and closes; confirm_watchdog.c.
+ * Files, from the lowest to the highest; each calls only those before it: names.c; query.c (which
+ * rule decides about a flow); pending_keys.c keeps the keys of a change; filter_change.c has the
+ * states of a table; entries.c moves the keys; pending.c has the deadline of what waits for
+ * `confirm`; rules.c says what changes; lockout.c refuses what would cut this host off; equal.c
+ * makes a list equal to a set; commit.c has the order, and the undo; whole_changes.c; series.c
+ * makes many small changes; session.c opens and closes; confirm_watchdog.c.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H
@@ -56,7 +61,7 @@
 #define SESSION_NAME_DEFAULT "default"
 #define SESSION_STATE_DEFAULT HOST_STATE_DIR
 
-struct open_change; /* internal.h: the keys of the change that is made, and what the guard saw before it */
+struct open_change; /* internal.h: its keys, and what the guard saw before it */
 
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {

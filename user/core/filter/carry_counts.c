@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Carries the counts of rules over from an old table to a new one. Each slot of the old table has a counter. Its heir is
- * the slot of the new table whose rule matches the same packets. The order, of which filter_switch() has the second part:
+ * Carries the counts of rules over from an old table to a new one. Each slot of the old table has a
+ * counter. Its heir is the slot of the new table whose rule matches the same packets. The order, of
+ * which filter_switch() has the second part:
  *
  *    the new table is filled
  *    heirs are found, if anything was counted      takes as long as to read the store
  *    the store commits
  *    counts are carried                            so nobody who reads counts sees them go back
- *    packets use the new table; wait               from here on the counts of the old table stand still
+ *    packets use the new table; wait               from here on the old counts stand still
  *    heirs are found, if nothing was counted before
  *    counts are carried                            only what has come since the first time
  */
@@ -19,8 +20,9 @@
 #include "filter/internal.h"
 
 /*
- * Visits the counters of a table until `visit` returns false. Slots have the numbers of filter_find(). Maps one part of them
- * after the other, because all of them are more than half of the table. 0 or -ENOMEM.
+ * Visits the counters of a table until `visit` returns false. Slots have the numbers of
+ * filter_find(). Maps one part of them after the other, because all of them are more than half of
+ * the table. 0 or -ENOMEM.
  */
 #define PART_SLOTS (1ULL << 12)
 

@@ -188,7 +188,7 @@ struct filter_need {
 };
 int filter_read_need(struct store *store, struct filter_need *need);
 
-/* Whether keys of the shape belong to the addresses, if they never end and the table has such a part. */
+/* Whether keys of the shape belong to a part for addresses, if they never end. */
 bool filter_is_address(const struct rule_shape *shape);
 
 /* From so many keys of addresses on, a new table gets a part for them. Tests set it. */
@@ -274,9 +274,10 @@ int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_m
 void filter_confirm(struct filter *filter);
 
 /*
- * Tells the packet path which shapes and rates the store's rules have, and whether to read hints. Then no packet uses the old
- * lists. With `keeps`, the published shapes and rates stay beside them, for keys that are still in the table. -E2BIG,
- * -ENOSPC: with these, there are too many shapes or rates; no shape has changed.
+ * Tells the packet path which shapes and rates the store's rules have, and whether to read hints.
+ * Then no packet uses the old lists. With `keeps`, the published shapes and rates stay beside them,
+ * for keys that are still in the table. -E2BIG, -ENOSPC: with these, there are too many shapes or
+ * rates; no shape has changed.
  */
 int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 

@@ -20,9 +20,9 @@ int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tic
 void filter_join_counts(struct filter *filter, const struct rule_key *key, enum filter_part part);
 
 /*
- * Chooses for these rules, and a table of at least `slots` slots, whether it gets a part for addresses
- * (options->has_addresses), and how large its parts are. `present`: the filter that has another table now; NULL: none. If another
- * tool holds it, its programs stay.
+ * Chooses for these rules, and a table of at least `slots` slots, whether it gets a part for
+ * addresses (options->has_addresses), and how large its parts are. `present`: the filter that has
+ * another table now; NULL: none. If another tool holds it, its programs stay.
  */
 struct filter_parts filter_plan_parts(const struct filter_need *need, const struct filter *present, __u64 slots,
 				      struct abi_options *options);
@@ -67,13 +67,14 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 struct filter_heirs {
 	const struct filter *old; /* NULL: counts are not carried */
 	struct store *store;
-	__u32 *slot; /* by old slot: 1 + the new slot that gets its count; 0: none does. NULL: they were not found yet */
+	__u32 *slot; /* by old slot: 1 + the new slot that gets its count; 0: none. NULL: not found yet */
 	struct abi_counter *carried; /* by old slot: what its heir already has of it */
 };
 
 /*
- * Finds the heir of each slot of the old table: the slot of a rule that matches the same packets. Does nothing if they were
- * found before, or if nothing was counted. 0; -ENOMEM; an error of the store.
+ * Finds the heir of each slot of the old table: the slot of a rule that matches the same packets.
+ * Does nothing if they were found before, or if nothing was counted. 0; -ENOMEM; an error of the
+ * store.
  */
 int filter_heirs_find(struct filter_heirs *heirs, const struct filter *new, struct reason *reason);
 
@@ -84,8 +85,8 @@ void filter_heirs_close(struct filter_heirs *heirs);
 /* ---- new_table.c ---- */
 
 /*
- * Fills a table that no packet uses, whatever is in its memory, under a new secret; finds the heirs of counters; publishes
- * its shapes. -ENOSPC: the keys do not fit, under any of several secrets.
+ * Fills a table that no packet uses, whatever is in its memory, under a new secret; finds the heirs
+ * of counters; publishes its shapes. -ENOSPC: the keys do not fit, under any of several secrets.
  */
 int filter_build(struct filter *filter, struct store *store, struct filter_heirs *heirs, struct reason *reason);
 
@@ -98,8 +99,9 @@ struct filter_successor {
 /* ---- rates.c ---- */
 
 /*
- * Gives the keys of the store's rules with a rate their meters. Others lose theirs, unless it `keeps` them. 0; -ENOSPC: all
- * is as before; -ENOMEM; an error of the store or of the wait for packets.
+ * Gives the keys of the store's rules with a rate their meters. Others lose theirs, unless it
+ * `keeps` them. 0; -ENOSPC: all is as before; -ENOMEM; an error of the store or of the wait for
+ * packets.
  */
 int filter_sync_rates(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 

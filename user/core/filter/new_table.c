@@ -351,12 +351,13 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 }
 
 /*
- * The order matters in three places. The config repeats the active table's geometry and `used` for other tools. So they
- * are written before `active`, the one write that makes all interfaces use the other table. Counts are carried before the
- * switch, and again after the wait, when no packet uses the old table: carry_counts.c.
+ * The order matters in three places. The config repeats the active table's geometry and `used` for
+ * other tools. So they are written before `active`, the one write that makes all interfaces use the
+ * other table. Counts are carried before the switch, and again after the wait, when no packet uses
+ * the old table: carry_counts.c.
  *
- * From the switch on there is no way back: errors of the wait and of the search for heirs lose counts at most, and the wait is
- * repeated before the old table is filled again.
+ * From the switch on there is no way back: errors of the wait and of the search for heirs lose
+ * counts at most, and the wait is repeated before the old table is filled again.
  */
 int filter_switch(struct filter *filter, struct reason *reason)
 {

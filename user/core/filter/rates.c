@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Gives each rule with a rate its meter, and each key of such a rule a place that leads to the meter: see include/rate.h.
- * Both tables of a filter share the meters, so a rule keeps its meter when its table is exchanged. A key without a place
- * matches nothing.
+ * Gives each rule with a rate its meter, and each key of such a rule a place that leads to the
+ * meter: see include/rate.h. Both tables of a filter share the meters, so a rule keeps its meter
+ * when its table is exchanged. A key without a place matches nothing.
  *
- * The places of a table are in lines, and the maps have twice as many lines as a table needs: those in use, and the idle
- * ones. Nobody changes what packets read. All places are planned in plain memory, and then:
+ * The places of a table are in lines, and the maps have twice as many lines as a table needs: those
+ * in use, and the idle ones. Nobody changes what packets read. All places are planned in plain
+ * memory, and then:
  *
  *    wait until no packet reads idle lines, which were in use before
  *    fill the new meters                         no line in use names them
  *    write the idle lines
- *    they are those of the table                 one store: each packet finds all places of before, or all new ones
+ *    they become those of the table              one store: a packet finds all old places, or all new
  *
- * A key's place comes before its entry, and goes after it. So while a change is made, `keeps` keeps the places of rules that
- * go. A rule whose rate changes gets another meter, and its place leads there from one packet to the next.
+ * A key's place comes before its entry, and goes after it. So while a change is made, `keeps` keeps
+ * the places of rules that go. A rule whose rate changes gets another meter, and its place leads
+ * there from one packet to the next.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,16 +35,16 @@ struct rate_key {
 	__u64 hash, id; /* of the key under the table's secret; of the meter: see struct abi_rate */
 	__u64 rate;
 	unsigned int number; /* of the meter */
-	bool has_place;      /* now, or another rule of the same key goes and leaves its place; later: in the plan */
+	bool has_place;      /* now, or that of a rule which goes; later: in the plan */
 };
 
 struct rate_plan {
 	const struct filter *filter;
 	struct abi_rates *rates;
 	const struct abi_rate_line *in_use; /* by packets; NULL: none are */
-	struct rate_key key[PLACES];        /* those of the store, sorted; then those that are kept */
+	struct rate_key key[PLACES];        /* those of the store, sorted; then kept ones */
 	size_t wanted, count;               /* of the store; all */
-	__u64 id[ABI_RATES];                /* of meters that lines in use or the plan name; 0: a free meter */
+	__u64 id[ABI_RATES];                /* of meters in use, or of the plan; 0: a free meter */
 	__u64 new_rate[ABI_RATES];          /* of meters that must be filled first; 0: of others */
 	struct abi_rate_line line[ABI_RATE_LINES];
 };
@@ -83,7 +85,7 @@ static int compare_keys(const void *left, const void *right)
 	return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a->id > b->id) - (a->id < b->id);
 }
 
-/* The wanted key with this hash and id, or with id 0 one that has no place yet; NULL. No key has the hash 0. */
+/* The wanted key with this hash, which is never 0, and id, or with id 0 one without a place. */
 static struct rate_key *find_wanted(struct rate_plan *plan, __u64 hash, __u64 id)
 {
 	size_t from = 0, to = plan->wanted;
@@ -102,7 +104,7 @@ static struct rate_key *find_wanted(struct rate_plan *plan, __u64 hash, __u64 id
 	return NULL;
 }
 
-/* Of place number `at`, of those in use: the number of the meter, and the hash of the key; 0: it is free. */
+/* Of place `at` of those in use: the number of the meter; returns the hash, 0 if it is free. */
 static __u64 place_in_use(const struct rate_plan *plan, unsigned int at, unsigned int *number)
 {
 	const struct abi_rate_line *line = &plan->in_use[at / ABI_RATE_PLACES];
@@ -129,7 +131,7 @@ static void look_at_places(struct rate_plan *plan)
 	}
 }
 
-/* Keeps the places of rules that go. Not if another rule of the key comes, as the one with another rate: it takes the place. */
+/* Keeps places of rules that go, unless another rule of the key, as with another rate, comes. */
 static int keep_places(struct rate_plan *plan)
 {
 	for (unsigned int at = 0, number; at < PLACES; at++) {
@@ -241,7 +243,7 @@ static bool place_key(struct rate_plan *plan, const struct rate_key *key)
 	return true;
 }
 
-/* The filter is slow to find any place but the first of a key's first line, so these are given away first. */
+/* The filter is quick to find the first place of a key's first line: these are given first. */
 static int place_keys(struct rate_plan *plan)
 {
 	struct rate_key *key = plan->key;

@@ -98,8 +98,8 @@ int filter_begin_monitor_only(struct filter *filter, struct store *store, struct
 }
 
 /*
- * The ports that Linux chooses for clients, in the network namespace of this process: see bpf/new_only.h. Without /proc, the
- * kernel's default.
+ * The ports that Linux chooses for clients, in the network namespace of this process: see
+ * bpf/new_only.h. Without /proc, the kernel's default.
  */
 static void set_client_ports(struct abi_config *config)
 {

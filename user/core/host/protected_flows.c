@@ -121,8 +121,8 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
 }
 
 /*
- * Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are whole. Without memory, sets
- * guard->error, and guard_open_for() reports it.
+ * Adds a flow; its text is `what` and the address. Rules may compare fragments; these packets are
+ * whole. Without memory, sets guard->error, and guard_open_for() reports it.
  */
 static void add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {

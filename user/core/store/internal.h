@@ -137,7 +137,7 @@ static inline MDB_val store_key(const char *text)
 /* Writes an entry of database "meta" in a transaction of its own. On a full disk the next process tries it again. */
 void store_record(struct store *store, const char *name, const void *entry, size_t bytes);
 
-/* What the open transaction sees, or else the last commit, until the end of the block. After an error `txn` is NULL. */
+/* What the open transaction, or else the last commit, has: until the block ends. */
 struct store_view {
 	struct store *store;
 	MDB_txn *txn;
