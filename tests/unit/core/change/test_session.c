@@ -222,7 +222,7 @@ TEST(test_what_a_table_grows_to)
 	session_close(&session);
 }
 
-/* No table has its secrets from another, or none. */
+/* No table has its secrets from another, or none; and its ends count from now. */
 TEST(test_secrets)
 {
 	static const struct abi_table none;
@@ -231,6 +231,7 @@ TEST(test_secrets)
 	load(true, true, 1, 1, 1);
 	plain_change(LINES("at-once", "add 10.99.0.4"));
 	memory_path(0);
+	assert_int_equal(abi_active(path.config)->epoch, (path_jiffies >> ABI_TICK_SHIFT) - 2); /* ticks_now() */
 	tables = path.config->table;
 	for (int i = 0; i < ABI_TABLES; i++) {
 		assert_memory_not_equal(&tables[i].secret, &none.secret, sizeof(none.secret));
