@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the kernel makes of the programs in an object: `verify OBJECT [PROGRAM [TABLE...]]` loads each of them, or that one,
- * on its own, for each kind of table, or those, and prints a line of words: table, program, instructions as compiled, instructions and
+ * What the kernel makes of the programs in an object: `verify OBJECT [PROGRAM]` loads each of them, or that one, on its own, for each
+ * kind of table, and prints a line of words: table, program, instructions as compiled, instructions and
  * bytes of machine code as they run, instructions that the verifier looked at, states it kept at most,
  * stack of the program and of each function it calls, microseconds, and `ok` or why it was refused.
  * 0: all were taken; 1: not all; 2: there is nothing to say.
@@ -144,14 +144,6 @@ static int verify(const char *path, size_t table, const char *name)
 	return result;
 }
 
-static bool is_among(const char *name, char **names, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return count <= 0;
-}
-
 int main(int argc, char **argv)
 {
 	bool is_refused = false;
@@ -159,8 +151,8 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct bpf_program *program;
 
-	if (argc < 2)
-		return fputs("usage: verify OBJECT [PROGRAM [TABLE...]]\n", stderr), 2;
+	if (argc != 2 && argc != 3)
+		return fputs("usage: verify OBJECT [PROGRAM]\n", stderr), 2;
 	libbpf_set_print(NULL);
 	object = bpf_object__open_file(argv[1], NULL);
 	for (size_t table = 0; object && table < TABLES; table++) {
@@ -169,8 +161,7 @@ int main(int argc, char **argv)
 			const char *name = bpf_program__name(program);
 			int result;
 
-			if (!is_among(name, argv + 2, argc > 2 && *argv[2]) ||
-			    !is_among(tables[table].name, argv + 3, argc - 3))
+			if (argc == 3 && strcmp(name, argv[2]))
 				continue;
 			result = verify(argv[1], table, name);
 			if (result < 0) {

@@ -169,7 +169,7 @@ run_on() {
 	on=$OUT/$1
 	linux=$(linux_of "$1")
 	shift
-	echo "TESTS='$*' LEAST=${LEAST-} LIMIT_S=$LIMIT_S $FEWER sh tests/run.sh" >"$on/job.sh"
+	echo "TESTS='$*' LIMIT_S=$LIMIT_S $FEWER sh tests/run.sh" >"$on/job.sh"
 	# shellcheck disable=SC2046 # one word a program
 	sh tests/kernels/initramfs.sh "$linux" "$on/job.sh" "$on/initramfs" $(programs "$@") || return
 	for try in 1 2 3; do
