@@ -40,6 +40,7 @@
 #define WORLD_HOOK 4  /* programs at a hook of tc */
 #define WORLD_FD 700  /* the test's own descriptors */
 #define WORLD_BOOT_S 1000
+#define WORLD_GUARD 4096 /* bytes behind each block of memory */
 #define WORLD_TICK 5000
 #define WORLD_FAMILY 17 /* of netdev, in generic netlink */
 
@@ -843,16 +844,10 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	type __real_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
-WRAPPED(void *, malloc, size_t bytes)
+/* Who reads behind the end of a block reads no zeroes. */
+static void *world_guard(void *block, size_t bytes)
 {
-	world.blocks++;
-	return world_fails() ? world.blocks--, NULL : __real_malloc(bytes);
-}
-
-WRAPPED(void *, calloc, size_t count, size_t bytes)
-{
-	world.blocks++;
-	return world_fails() ? world.blocks--, NULL : __real_calloc(count, bytes);
+	return block ? memset((char *)block + bytes, 0xa5, WORLD_GUARD), block : NULL;
 }
 
 WRAPPED(void *, realloc, void *old, size_t bytes)
@@ -860,15 +855,24 @@ WRAPPED(void *, realloc, void *old, size_t bytes)
 	if (world_fails())
 		return NULL;
 	world.blocks += !old;
-	return __real_realloc(old, bytes);
+	return world_guard(__real_realloc(old, bytes + WORLD_GUARD), bytes);
+}
+
+WRAPPED(void *, malloc, size_t bytes)
+{
+	return __wrap_realloc(NULL, bytes);
+}
+
+WRAPPED(void *, calloc, size_t count, size_t bytes)
+{
+	void *block = __wrap_realloc(NULL, count * bytes);
+
+	return block ? memset(block, 0, count * bytes) : NULL;
 }
 
 WRAPPED(void *, reallocarray, void *old, size_t count, size_t bytes)
 {
-	if (world_fails())
-		return NULL;
-	world.blocks += !old;
-	return __real_reallocarray(old, count, bytes);
+	return __wrap_realloc(old, count * bytes);
 }
 
 WRAPPED(void, free, void *block)
