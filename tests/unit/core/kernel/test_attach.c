@@ -110,6 +110,38 @@ WORLD_TEST(test_where_it_goes)
 	}
 }
 
+/* Where nf_conntrack runs, its functions are asked if the kernel describes them. */
+WORLD_TEST(test_conntrack)
+{
+	for (int runs = 0; runs < 2; runs++) {
+		world_reset();
+		make_filter(&filter, "a");
+		world.has_conntrack = runs;
+		filter.config->asks_conntrack = 2;
+		EXPECT(0, "", kernel_attach(&filter, "eth0", KERNEL_AUTO, &reason));
+		assert_in_range(filter.config->asks_conntrack, 0, runs);
+		filter.config->asks_conntrack = 2;
+		EXPECT(0, "", kernel_attach_outgoing(&filter, "eth0", &reason));
+		assert_int_equal(filter.config->asks_conntrack, 2);
+		close_filters();
+	}
+}
+
+/* What a driver said belongs to one refusal. */
+WORLD_TEST(test_old_words)
+{
+	make_filter(&filter, "a");
+	world.interface[ETH0].driver = -ENODEV;
+	world.interface[ETH0].why = "too hot";
+	EXPECT(-EIO, "too hot", kernel_attach(&filter, "eth0", KERNEL_NATIVE, &reason));
+	world.interface[ETH0].why = NULL;
+	EXPECT(-EIO, "no reason", kernel_attach(&filter, "eth0", KERNEL_NATIVE, &reason));
+	world.interface[ETH0].is_covered = true;
+	EXPECT(-EBUSY, "above", kernel_attach(&filter, "eth0", KERNEL_AUTO, &reason));
+	EXPECT(0, "", kernel_attach_outgoing(&filter, "eth0", &reason));
+	EXPECT(-EBUSY, "--name at tc", kernel_attach_outgoing(&filter, "eth0", &reason));
+}
+
 /* Where others run. */
 static const struct {
 	enum { FOREIGN, OURS, UNSEEN } who;
@@ -234,6 +266,14 @@ static void put_another_there(void)
 	world.interface[ETH0].xdp[INTERFACE_NATIVE] = foreign_program("foreign");
 }
 
+static void put_b_there(void)
+{
+	make_filter(&other, "b");
+	EXPECT(0, "", kernel_attach(&other, "eth1", KERNEL_AUTO, &reason));
+	world.interface[ETH0].xdp[INTERFACE_NATIVE] = other.attachments[0].prog_id;
+	world.interface[ETH1].xdp[INTERFACE_NATIVE] = 0;
+}
+
 static void remove_it(void)
 {
 	world.interface[ETH0].is_absent = true;
@@ -281,6 +321,7 @@ static const struct {
 	{ replace_it, 0, NULL, "" },
 	{ take_it_off, 0, NULL, "" },
 	{ put_another_there, 0, NULL, "eth0 native foreign(?)" },
+	{ put_b_there, 0, NULL, "eth0 native xdp_cuckoo(b)" },
 	{ remove_it, 0, NULL, BOTH },
 	{ hold_it, 0, NULL, "" },
 	{ hold_it_unseen, -EBUSY, "cannot detach from eth0: Device or resource busy", BOTH, true,

@@ -454,6 +454,15 @@ static void begin(void)
 	other.config->magic = 0;
 }
 
+static void begin_dispatched(void)
+{
+	__u32 *root = &world.interface[ETH0].xdp[INTERFACE_NATIVE];
+
+	stand();
+	*root = foreign_program("dispatcher");
+	link_to(BPF_LINK_TYPE_TRACING, filter.attachments[0].prog_id, *root);
+}
+
 static int find_all(void)
 {
 	return find((struct kernel_wish){});
@@ -468,11 +477,15 @@ static int find_known(void)
 
 WORLD_TEST(test_each_call_fails)
 {
+	static const char dispatched[] = "eth0 native dispatcher(?), eth0 out xdp_cuckoo_sent(a), "
+					 "eth1 skb xdp_cuckoo(b)";
 	static const char runs[] =
 		"eth0 native xdp_cuckoo(a), eth0 out xdp_cuckoo_sent(a), eth1 skb xdp_cuckoo(b)";
 
 	fail_each_call(&(struct steps){ begin, find_all, end, runs, runs, .begins_once = true });
 	fail_each_call(&(struct steps){ begin, find_known, end, runs, runs, .begins_once = true });
+	fail_each_call(&(struct steps){ begin_dispatched, find_all, end, dispatched, dispatched,
+					.begins_once = true });
 }
 
 WORLD_TEST(test_other_questions)

@@ -117,6 +117,9 @@ WORLD_TEST(test_no_pins)
 	       "'eth0' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at",
 	       kernel_attach(&other, "eth0", KERNEL_AUTO, &reason));
 	pinned(KERNEL_MAPS, 1, 1);
+	world.has = ~0ULL;
+	EXPECT(0, NULL, kernel_attach(&filter, "lo", KERNEL_AUTO, &reason));
+	pinned(KERNEL_MAPS, 1, 1);
 }
 
 /* What PINS is, so that it cannot be used. */

@@ -181,6 +181,8 @@ WORLD_TEST(test_listener_in_a_flood)
 /* Filters come, and go: their last counts stay. */
 WORLD_TEST(test_listener_follows)
 {
+	struct abi_sampling sum;
+
 	stand();
 	EXPECT(0, "", listen_to_a());
 	make_filter(&other, "");
@@ -206,6 +208,10 @@ WORLD_TEST(test_listener_follows)
 	assert_int_equal(listener.count, 1);
 	assert_int_equal(filter.config->listener, 0);
 	counted(9, 8, 7);
+	world.cpus = 0;
+	EXPECT(-ENOMEM, "cannot read what was seen", listener_count(&listener, &sum, &reason));
+	world.cpus = -ENOENT;
+	EXPECT(-ENOENT, "cannot read what was seen", listener_count(&listener, &sum, &reason));
 	listener_close(&listener);
 	assert_int_equal(other.config->listener, 7ULL << ABI_LISTENER_SHIFT | 0xffffffff);
 }
