@@ -104,8 +104,7 @@ WORLD_TEST(test_no_pins)
 	EXPECT(0, "", kernel_detach_direction(&filter, &filter.attachments[1], &reason));
 	assert_int_equal(access(pins, F_OK), -1);
 	world.has = ~(1ULL << CAP_SYS_ADMIN);
-	find(-EPERM,
-	     "cannot see what runs: 'eth0' runs a program, maybe this filter, that only",
+	find(-EPERM, "cannot see what runs: 'eth0' runs a program, maybe this filter, that only",
 	     "a");
 	/* What is pinned is seen beside it. */
 	make_filter(&other, "b");
