@@ -296,8 +296,6 @@ static int load(const struct invocation *invocation, struct watchdog *watchdog, 
 		   !run_is_confirm_late(&session.filters->kernel)) {
 		command_report_run(&session.filters->kernel);
 	}
-	if (is_first)
-		watchdog_take_pending(watchdog, session.store);
 	*answer = answer_of(&session, rows, waits ? invocation->confirm_ms : 0,
 			    is_first || watchdog->sets_monitor_only);
 	session_close(&session);
@@ -332,7 +330,7 @@ static enum command_status run_load(const struct invocation *words)
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	error = load(invocation, &watchdog, &answer, &reason);
-	if (!error && (watchdog.attachments || watchdog.pending_id))
+	if (!error && watchdog.attachments)
 		error = watchdog_start(&watchdog, &reason);
 	output_print(answer);
 	if (watchdog.attachments && !error)

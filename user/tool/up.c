@@ -28,7 +28,6 @@ struct up {
 	json_t *interfaces, *lists; /* the answer: what became of each */
 	size_t renewed, lists_before;
 	bool is_changed;
-	struct watchdog watchdog;   /* of a change from before a reboot */
 	enum command_status status; /* of the first failure */
 };
 
@@ -231,7 +230,6 @@ static int bring_all(struct up *up, struct reason *reason)
 	struct filter *ignored;
 	struct reason unseen;
 	size_t renewed = 0;
-	bool is_first;
 	int error =
 		session_open_to_load(&up->session, up->invocation->state, up->invocation->name, false, &unseen, reason);
 
@@ -240,25 +238,22 @@ static int bring_all(struct up *up, struct reason *reason)
 	if (*unseen.text)
 		output_note("%s", unseen.text);
 	json_array_clear(up->interfaces);
-	command_report_found(&up->session);
+	/* First: a filter that becomes late only now is told, too. */
 	for (size_t i = 0; i < up->session.filters_count; i++) {
 		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
 		if (run_is_confirm_late(&up->session.filters[i].kernel))
 			note_failure(up, STATUS_SYSTEM);
 	}
+	command_report_found(&up->session);
 	note_error(up, bring_settings(up, reason), reason);
 	session_start(&up->session);
 	/* Now, because the policies of the file may block something too. */
 	if (!up->is_again)
 		note_error(up, command_report_blocked(&up->session, up->invocation->state, reason), reason);
-	is_first = !up->session.filters_count;
 	if (up->session.filters_count)
 		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
 	else if (count_existing(config))
 		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
-	is_first &= !error && up->session.filters_count;
-	if (is_first)
-		watchdog_take_pending(&up->watchdog, up->session.store);
 	up->renewed += renewed;
 	note_error(up, error, reason);
 	bring_interfaces(up);
@@ -269,8 +264,6 @@ static int bring_all(struct up *up, struct reason *reason)
 		session_unlock(&up->session);
 	else
 		session_close(&up->session);
-	if (is_first && up->watchdog.pending_id)
-		note_error(up, watchdog_start(&up->watchdog, reason), reason);
 	return 0;
 }
 
@@ -444,8 +437,7 @@ static enum command_status check_config(const struct invocation *invocation)
 
 static enum command_status run_up(const struct invocation *invocation)
 {
-	struct up up = { .invocation = invocation,
-			 .watchdog = { .state = invocation->state, .name = invocation->name } };
+	struct up up = { .invocation = invocation };
 	struct config *config;
 	struct reason reason;
 	int error;

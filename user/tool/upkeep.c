@@ -11,7 +11,7 @@
 
 static enum command_status run_check(const struct invocation *invocation)
 {
-	bool differing = false, is_wrong;
+	bool differing = false, is_wrong = false;
 	struct session session;
 	struct reason reason;
 	json_t *rows;
@@ -25,7 +25,11 @@ static enum command_status run_check(const struct invocation *invocation)
 	}
 	if (!session.filters_count)
 		return command_close_not_running(&session);
+	/* First: a filter that becomes late only now is told, too. */
+	for (size_t i = 0; i < session.filters_count; i++)
+		is_wrong |= run_is_confirm_late(&session.filters[i].kernel);
 	command_report_session(&session);
+	is_wrong |= session.undone.is_done;
 	rows = json_array();
 	for (size_t i = 0; i < session.filters_count && !error; i++) {
 		struct filter *filter = &session.filters[i];
@@ -44,16 +48,13 @@ static enum command_status run_check(const struct invocation *invocation)
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
 						"other_end", (json_int_t)difference.retimed, "changed", differs));
 	}
-	is_wrong = differing || session.undone.is_done;
-	for (size_t i = 0; i < session.filters_count; i++)
-		is_wrong |= run_is_confirm_late(&session.filters[i].kernel);
+	session_close(&session); /* before the output, which may end this process */
 	output_print(rows);
-	session_close(&session);
 	if (error)
 		return command_fail_because(error, &reason);
 	if (differing)
 		output_note("the differing entries have been repaired");
-	return is_wrong ? STATUS_NO : STATUS_DONE;
+	return differing || is_wrong ? STATUS_NO : STATUS_DONE;
 }
 
 const struct command command_check = {

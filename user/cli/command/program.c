@@ -265,6 +265,23 @@ static void warn_waiting(const char *text)
 	output_warning("%s", text);
 }
 
+static bool is_unwatched;
+
+static void watch(const struct watchdog *watchdog)
+{
+	const struct invocation of = { .name = watchdog->name, .state = watchdog->state };
+	struct reason reason;
+	int error = watchdog_start(watchdog, &reason);
+
+	is_unwatched |= error;
+	if (error)
+		command_fail_because(error, &reason);
+	if (error || watchdog_left(watchdog->deadline_ms) <= 0)
+		return;
+	output_note("a change from before this filter was loaded still waits for confirm");
+	command_report_confirm(&of, watchdog->deadline_ms);
+}
+
 /* An undo after a failed change is a change within a change. */
 static void hold_signals(bool is_held)
 {
@@ -325,6 +342,7 @@ int program_run(int argc, char **argv, const struct program *running)
 
 	program = running;
 	change_hold_signals = hold_signals;
+	watchdog_wanted = watch;
 	status = fill_standard_files();
 	if (status == STATUS_DONE)
 		status = check_start(argc, argv);
@@ -345,6 +363,8 @@ int program_run(int argc, char **argv, const struct program *running)
 			waiting_be_called(name);
 		waiting_timer_tell(warn_waiting);
 		status = run(&arguments, argc - optind, argv + optind);
+		if (is_unwatched && status == STATUS_DONE)
+			status = STATUS_SYSTEM;
 	}
 	/* If the result cannot be written, the command has failed. */
 	error = output_end();

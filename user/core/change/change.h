@@ -93,6 +93,8 @@ struct session {
 	size_t rates_max;             /* a fleet's rules get no new rate if the store has so many; 0: ABI_RATES_MAX */
 	__u64 kept_rates;             /* rules with a rate that the owner gave up, and that others want */
 	struct reason not_reached;    /* a filter of this name that cannot be used: changes do not reach it; or "" */
+	const char *state;            /* of session_open(); must stay valid until session_close() */
+	bool is_unwatched;            /* a filter is new: see watchdog_wanted */
 	int adoption_lock;            /* held while filters of other loaders are set up; 0: it is not */
 	struct kernel_filter *paused; /* of a paused session: its filters, as somebody last saw them run */
 	size_t paused_count;
@@ -515,11 +517,15 @@ struct watchdog {
 __s64 watchdog_deadline(__s64 left_ms);
 __s64 watchdog_left(__s64 deadline_ms);
 
-/*
- * For a filter that is loaded anew: after a reboot no process waits for `confirm` any more. Fills in the pending change of
- * the store, if there is one.
- */
+/* Fills in the pending change of the store, if there is one. */
 void watchdog_take_pending(struct watchdog *watchdog, struct store *store);
+
+/*
+ * session_close() calls this last if a change from before may have no process that waits for
+ * `confirm`: after a reboot there is none, and one of an older version can undo nothing when this
+ * version has taken the filter over. A second process does no harm. NULL in the library.
+ */
+extern void (*watchdog_wanted)(const struct watchdog *watchdog);
 
 /* Makes this process survive a closed terminal or pipe. Call it before watchdog_start(). */
 void watchdog_ignore_hangup(void);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/privileges.h"
 #include "base/waiting.h"
 
 /*
@@ -35,6 +38,43 @@ static int open_store(const struct watchdog *watchdog, enum store_mode mode, str
 	return session_open_store(watchdog->state, watchdog->name, mode, store, &ignored);
 }
 
+/* Where this program was when the process began, if it is the tool; else a name for PATH. */
+static char tool[PATH_MAX];
+
+static void note_tool(void)
+{
+	const ssize_t length = readlink("/proc/self/exe", tool, sizeof(tool) - 1);
+	const char *slash = length > 0 ? strrchr(tool, '/') : NULL;
+
+	if (!slash || strcmp(slash, "/xdp-cuckoo"))
+		strcpy(tool, "xdp-cuckoo");
+}
+
+static bool is_upgraded(int error)
+{
+	return error == -EPROTO || error == -EPROTONOSUPPORT;
+}
+
+/*
+ * After an upgrade, only the tool that is installed now can change filter and store. 0; -EPROTO: it
+ * did not.
+ */
+static int run_installed(const struct watchdog *watchdog, const char *command, const char *operand)
+{
+	const char *state = watchdog->state ? watchdog->state : SESSION_STATE_DEFAULT;
+	const char *const words[] = { "xdp-cuckoo",   "--state", state,	  "--name",
+				      watchdog->name, command,	 operand, NULL };
+	int status = -1;
+	pid_t child;
+
+	privileges_pass_on();
+	if (posix_spawnp(&child, tool, NULL, NULL, (char *const *)words, environ))
+		return -EPROTO;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status ? -EPROTO : 0;
+}
+
 static int undo_change(const struct watchdog *watchdog)
 {
 	struct store_pending pending;
@@ -43,7 +83,7 @@ static int undo_change(const struct watchdog *watchdog)
 	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
 
 	if (error)
-		return error;
+		return is_upgraded(error) ? run_installed(watchdog, "expire", NULL) : error;
 	error = store_pending(session.store, &pending);
 	if (!error && pending.id == watchdog->pending_id)
 		error = change_undo(&session, &ignored);
@@ -62,6 +102,21 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
 
 	return kernel_is_named(config, watchdog->name) && config->run & ABI_RUN_UNCONFIRMED &&
 	       config->confirm_by == watchdog->confirm_by;
+}
+
+static bool is_load_waiting(const struct watchdog *watchdog)
+{
+	struct kernel_filter *filters = NULL;
+	struct reason ignored;
+	size_t count = 0;
+	bool waits =
+		kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
+				    &filters, &count, &ignored);
+
+	for (size_t i = 0; i < count; i++)
+		waits |= is_mine(watchdog, &filters[i]);
+	kernel_filters_free(filters, count);
+	return waits;
 }
 
 /*
@@ -99,14 +154,15 @@ static int undo_load(const struct watchdog *watchdog)
 	struct kernel_filter *filters = NULL;
 	struct session session;
 	struct reason ignored;
-	bool is_waiting, is_read_only;
+	bool is_waiting, is_kept;
 	struct store *store;
 	size_t count = 0;
 	int error = 0;
 
 	/*
 	 * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says
-	 * that nobody has confirmed. On a read-only file system it cannot end: a filter that continues passes everything till then.
+	 * that nobody has confirmed. On a read-only file system, or without the tool of the version that
+	 * took over, it cannot end: a filter that continues passes everything till then.
 	 */
 	if (watchdog->sets_monitor_only) {
 		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
@@ -116,20 +172,24 @@ static int undo_load(const struct watchdog *watchdog)
 		if (is_waiting)
 			error = change_set_monitor_only(&session, false, &ignored);
 		session_close(&session);
+		if (is_upgraded(error))
+			error = is_off || is_load_waiting(watchdog) ?
+					run_installed(watchdog, "monitor-only", "off") :
+					0;
 	}
-	is_read_only = error == -EROFS;
-	if (error && !is_read_only)
+	is_kept = error == -EROFS || is_upgraded(error);
+	if (error && !is_kept)
 		return error;
 	open_store(watchdog, STORE_WRITE, &store);
 	error = kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
 				    &filters, &count, &ignored);
 	for (size_t i = 0; i < count && !error; i++)
 		if (is_mine(watchdog, &filters[i]))
-			error = take_off(watchdog, &filters[i], !is_read_only);
+			error = take_off(watchdog, &filters[i], !is_kept);
 	kernel_filters_free(filters, count);
 	store_close(store);
-	is_off |= is_read_only && !error;
-	return error || !is_read_only ? error : -EROFS;
+	is_off |= is_kept && !error;
+	return error || !is_kept ? error : -EROFS;
 }
 
 /* ---- waiting ---- */
@@ -146,41 +206,6 @@ static bool is_change_waiting(const struct watchdog *watchdog)
 		error = store_pending(store, &pending);
 	store_close(store);
 	return error || pending.id == watchdog->pending_id;
-}
-
-static bool is_load_waiting(const struct watchdog *watchdog)
-{
-	struct kernel_filter *filters = NULL;
-	struct reason ignored;
-	size_t count = 0;
-	bool waits =
-		kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
-				    &filters, &count, &ignored);
-
-	for (size_t i = 0; i < count; i++)
-		waits |= is_mine(watchdog, &filters[i]);
-	kernel_filters_free(filters, count);
-	return waits;
-}
-
-__s64 watchdog_deadline(__s64 left_ms)
-{
-	return clock_ms(CLOCK_BOOTTIME) + left_ms;
-}
-
-__s64 watchdog_left(__s64 deadline_ms)
-{
-	return deadline_ms - clock_ms(CLOCK_BOOTTIME);
-}
-
-void watchdog_take_pending(struct watchdog *watchdog, struct store *store)
-{
-	struct store_pending pending;
-
-	if (store_pending(store, &pending) || !pending.id)
-		return;
-	watchdog->pending_id = pending.id;
-	watchdog->deadline_ms = watchdog_deadline(pending.left_ms);
 }
 
 static void sleep_until(__s64 ms)
@@ -210,6 +235,8 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &ignore, NULL);
+	note_tool();
+	watchdog_wanted = NULL;
 	if (null < 0 || setsid() < 0)
 		_exit(errno);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

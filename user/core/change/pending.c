@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A change that waits for `confirm`: its deadline, in the store and in the filters. */
 #include <errno.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "change/internal.h"
 
 #define STEP_RULES 4096    /* rules of a change between two moves of its deadline */
@@ -86,4 +88,28 @@ bool change_confirm_filters(struct session *session)
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_confirm(&session->filters[i]);
 	return was_waiting;
+}
+
+/* ---- for the process that waits for `confirm` ---- */
+
+void (*watchdog_wanted)(const struct watchdog *watchdog);
+
+__s64 watchdog_deadline(__s64 left_ms)
+{
+	return clock_ms(CLOCK_BOOTTIME) + left_ms;
+}
+
+__s64 watchdog_left(__s64 deadline_ms)
+{
+	return deadline_ms - clock_ms(CLOCK_BOOTTIME);
+}
+
+void watchdog_take_pending(struct watchdog *watchdog, struct store *store)
+{
+	struct store_pending pending;
+
+	if (store_pending(store, &pending) || !pending.id)
+		return;
+	watchdog->pending_id = pending.id;
+	watchdog->deadline_ms = watchdog_deadline(pending.left_ms);
 }

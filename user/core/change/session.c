@@ -141,12 +141,14 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 		error = kernels[i].is_other_version ? filter_take_over(filter, &kernels[i], session->store, reason) :
 						      filter_open(filter, &kernels[i], reason);
 		session->filters_count += !error;
+		session->is_unwatched |= !error && filter->state == FILTER_TAKEN_OVER;
 		if (error || filter->state == FILTER_TAKEN_OVER)
 			continue;
 		/* A load on trial may have died before it started the filter. */
 		if (!filter->kernel.config->magic)
 			filter_confirm(filter);
 		error = filter_update(filter, session->store, session->name, reason);
+		session->is_unwatched |= filter->state == FILTER_SET_UP;
 	}
 	if (!error && !to_load)
 		session_start(session);
@@ -168,6 +170,13 @@ void session_unlock(struct session *session)
 
 void session_close(struct session *session)
 {
+	char name[ABI_NAME_BYTES];
+	struct watchdog watchdog = { .state = session->state, .name = name };
+
+	memcpy(name, session->name, sizeof(name));
+	/* The caller starts a process for a change of its own. */
+	if (session->is_unwatched && session->store && !session->confirm_ms && watchdog_wanted)
+		watchdog_take_pending(&watchdog, session->store);
 	change_forget(session);
 	for (size_t i = 0; i < session->filters_count; i++)
 		filter_close(&session->filters[i]);
@@ -176,12 +185,18 @@ void session_close(struct session *session)
 	unlock_adoption(session);
 	store_close(session->store);
 	*session = (struct session){};
+	if (watchdog.pending_id)
+		watchdog_wanted(&watchdog);
 }
 
 void session_pause(struct session *session)
 {
 	struct session paused = {};
 
+	if (session->is_unwatched) {
+		session_close(session);
+		return;
+	}
 	change_forget(session);
 	paused.paused = calloc(session->filters_count, sizeof(*paused.paused));
 	for (size_t i = 0; paused.paused && i < session->filters_count; i++)
@@ -322,6 +337,7 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 
 	session->paused = NULL;
 	session->paused_count = 0;
+	session->state = state;
 	strncpy(session->name, name, sizeof(session->name) - 1);
 	error = session_open_store(state, name, mode, &session->store, reason);
 	if (!error) {
@@ -443,6 +459,7 @@ int session_load(struct session *session, const struct abi_options *options, __u
 	}
 	filter_start(new);
 	new->state = FILTER_UP_TO_DATE; /* nobody else has loaded it */
+	session->is_unwatched = true;
 	session->filters_count++;
 	*filter = new;
 	return 0;

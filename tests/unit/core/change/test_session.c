@@ -269,6 +269,107 @@ TEST(test_other_versions)
 	assert_true(drops(0, 0) && drops(0, 3));
 }
 
+static __u64 slots_now(void)
+{
+	__u64 slots;
+
+	open_session(&session);
+	slots = filter_slots(&session.filters[0].kernel);
+	assert_true(table_slots_of(config_of(0)->geometry) >= slots);
+	session_close(&session);
+	return slots;
+}
+
+static void add_timed(unsigned int count)
+{
+	enum store_added ignored;
+	struct rule rule;
+	char text[64];
+
+	open_session(&session);
+	told(change_begin(&session, &reason), 0, "");
+	for (unsigned int i = 0; i < count; i++) {
+		snprintf(text, sizeof(text), "10.98.%u.%u timeout 1h", i / 256, i % 256);
+		told(rule_parse(text, &rule, &reason), 0, "");
+		told(change_add(&session, &rule, &ignored, &reason), 0, "");
+	}
+	told(change_commit(&session, &reason), 0, "");
+	session_close(&session);
+}
+
+/* Only `resize` makes a table smaller: not one full part, not fewer addresses, not a newer version. */
+TEST(test_a_table_with_addresses_gets_no_smaller)
+{
+	__u64 slots;
+
+	load(true, true, 3, 1, 1);
+	plain_change(LINES("more 50000"));
+	open_session(&session);
+	told(session_resize(&session, 200000, &reason), 0, "");
+	session_close(&session);
+	slots = slots_now();
+	assert_true(slots * TABLE_LOAD_PERCENT / 100 >= 200000);
+	add_timed(16000);
+	assert_in_range(slots_now(), slots + 1, 2 * slots);
+	slots = slots_now();
+	plain_change(LINES("at-once", "fewer 50000"));
+	assert_true(slots_now() >= slots);
+	config_of(0)->version = ABI_VERSION - 1;
+	assert_true(slots_now() >= slots);
+	open_session(&session);
+	told(session_resize(&session, 20000, &reason), 0, "");
+	session_close(&session);
+	assert_true(slots_now() < slots);
+}
+
+static struct watchdog wanted;
+static unsigned int wanted_count;
+
+static void note_wanted(const struct watchdog *watchdog)
+{
+	assert_string_equal(watchdog->name, NAME);
+	wanted = *watchdog;
+	wanted_count++;
+}
+
+/* The process that waits for `confirm` is of the older version, or a reboot has ended it. */
+TEST(test_a_change_that_nobody_watches)
+{
+	struct filter *filter;
+
+	watchdog_wanted = note_wanted;
+	begin_one();
+	wanted_count = 0;
+	plain_change(LINES("pending", "add 10.77.0.2"));
+	assert_int_equal(wanted_count, 0);
+	config_of(0)->version = ABI_VERSION - 1;
+	open_session(&session);
+	session_pause(&session);
+	assert_int_equal(wanted_count, 1);
+	assert_int_equal(wanted.pending_id, config_of(0)->pending_id);
+	assert_in_range(watchdog_left(wanted.deadline_ms), CONFIRM_MS - 1000, CONFIRM_MS + 1000);
+	told(session_resume(&session, state_dir, NAME, &reason), 0, "");
+	session_close(&session);
+	assert_int_equal(wanted_count, 1);
+	config_of(0)->run &= ~ABI_RUN_SET_UP; /* as if another loader had loaded it anew */
+	config_of(0)->magic = 0;
+	open_session(&session);
+	session_close(&session);
+	assert_int_equal(wanted_count, 2);
+	memory.interface[0].program = 0;
+	told(session_open_to_load(&session, state_dir, NAME, false, &(struct reason){}, &reason), 0, "");
+	told(session_load(&session, &loaded.options, 0, &filter, &reason), 0, "");
+	memory_attach(&filter->kernel, 0, false);
+	session_start(&session);
+	session_close(&session);
+	assert_int_equal(wanted_count, 3);
+	config_of(0)->version = ABI_VERSION - 1;
+	plain_change(LINES("confirm"));
+	assert_int_equal(wanted_count, 3);
+	watchdog_wanted = NULL;
+	assert_true(drops(0, 3));
+}
+
 /* Another tool has loaded a filter. What has ended must not enter a table without ends. */
 TEST(test_a_filter_of_another_loader)
 {
