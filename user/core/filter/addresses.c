@@ -79,36 +79,47 @@ int filter_read_need(struct store *store, struct filter_need *need)
 }
 
 /*
- * With the part, the shapes of these rules count twice, and there must be room for that. A part that is there stays until there
- * are half as many, so that a list about the limit does not change the programs again and again.
+ * With the part, the shapes of these rules count twice, and there must be room for that. A part
+ * that is there stays: the table gets no smaller, and with records it would take much more memory.
  */
 static bool is_wanted(const struct filter_need *need, bool has_now)
 {
-	const __u64 least = has_now ? filter_addresses_least / 2 : filter_addresses_least;
 	const __u64 addresses = need->keys.addresses, timed = need->info.timed;
 	struct rule_shape probed[ABI_SHAPES_MAX];
 
-	return addresses > timed && addresses - timed >= least &&
+	return (has_now || (addresses > timed && addresses - timed >= filter_addresses_least)) &&
 	       shape_list_probed(&need->shapes, FLOW_IPV4, probed) <= ABI_SHAPES_MAX / 2;
 }
 
+/* A part that takes the keys stays as large as it is. */
+static __u64 grown(__u64 slots, __u64 keys)
+{
+	return keys <= slots * TABLE_LOAD_PERCENT / 100 ? slots : table_slots_for(keys + keys / 2);
+}
+
 /*
- * Gives both parts the same share of the free slots, as far as the room of the maps goes if that takes the keys. Beyond it,
+ * Makes the part larger that is full. If there is none, or that is not enough, both get the same
+ * share of the free slots, as far as the room of the maps goes if that takes the keys. Beyond it,
  * there are at least `slots`.
  */
-static struct filter_parts share_slots(struct filter_parts keys, __u64 slots, const struct filter_parts *room)
+static struct filter_parts share_slots(struct filter_parts keys, __u64 slots,
+				       const struct filter_parts *room,
+				       const struct filter_parts *present)
 {
 	const struct filter_parts least = { .records = table_slots_for(keys.records),
 					    .addresses = table_slots_for(keys.addresses) };
 	const bool fits = least.records <= room->records && least.addresses <= room->addresses;
 	double share = slots / (double)table_slots_for(keys.records + keys.addresses);
-	struct filter_parts plan;
+	struct filter_parts plan = { .records = grown(present->records, keys.records),
+				     .addresses = grown(present->addresses, keys.addresses) };
 
 	share = share > 1 ? share : 1;
-	plan.records = table_slots_of(table_geometry(share * least.records));
-	if (plan.records < SLOTS_LEAST)
-		plan.records = SLOTS_LEAST;
-	plan.addresses = table_address_slots(share * least.addresses);
+	if (!present->records || plan.records + plan.addresses < slots)
+		plan = (struct filter_parts){ .records = share * least.records,
+					      .addresses = share * least.addresses };
+	plan.records = plan.records > SLOTS_LEAST ? plan.records : SLOTS_LEAST;
+	plan.records = table_slots_of(table_geometry(plan.records));
+	plan.addresses = table_address_slots(plan.addresses);
 	if (fits && slots <= room->records + room->addresses) {
 		plan.records = plan.records < room->records ? plan.records : room->records;
 		plan.addresses = plan.addresses < room->addresses ? plan.addresses : room->addresses;
@@ -123,18 +134,16 @@ struct filter_parts filter_plan_parts(const struct filter_need *need, const stru
 				      struct abi_options *options)
 {
 	const bool has_now = present && present->kernel.options.has_addresses;
-	const bool is_as_large = has_now && slots == filter_slots(&present->kernel);
+	/* Else the operator makes it smaller. */
+	const bool stays = has_now && slots >= filter_slots(&present->kernel);
 	const struct filter_parts none = {}, room = has_now ? filter_room_of_parts(&present->kernel) : none;
+	const struct filter_parts now = stays ? filter_slots_of_parts(&present->kernel) : none;
 
-	options->has_addresses = options->is_exact && is_wanted(need, has_now);
+	options->has_addresses = options->is_exact && is_wanted(need, stays);
 	if (present && kernel_held_attachment(&present->kernel))
 		options->has_addresses = has_now;
-	if (options->has_addresses && is_as_large && filter_has_room(present, need->keys))
-		return filter_slots_of_parts(&present->kernel);
 	if (options->has_addresses)
-		return share_slots(need->keys, slots, &room);
-	if (is_as_large) /* its slots were for addresses */
-		slots = table_slots_for(need->info.keys + need->info.keys / 2);
+		return share_slots(need->keys, slots, &room, &now);
 	return (struct filter_parts){ .records = slots };
 }
 

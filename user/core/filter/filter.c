@@ -347,15 +347,20 @@ struct filter_parts filter_keys_with(const struct filter *filter, struct filter_
 
 __u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts of)
 {
+	const __u64 slots = filter_tables_slots(&filter->tables);
 	const __u64 room = filter_room(&filter->kernel);
 	const __u64 keys = of.records + of.addresses - (filter->kernel.options.has_addresses ? 0 : of.both);
 	__u64 wanted;
 
 	if (filter_has_room(filter, of))
-		return filter_tables_slots(&filter->tables);
+		return slots;
 	wanted = table_slots_for(keys + keys / 2);
+	/* One part is full, and the other has many free slots. */
+	if (wanted <= slots)
+		wanted = slots + 1;
 	/* If the room of the maps takes the keys and an eighth more, use all of it: new maps need a new program. */
-	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
+	if (wanted > room && room > slots && filter_tables(&filter->kernel) == ABI_TABLES &&
+	    table_slots_for(keys + keys / 8) <= room)
 		return room;
 	/* If another tool holds the filter, it cannot get other maps. */
 	if (wanted > room && kernel_held_attachment(&filter->kernel))

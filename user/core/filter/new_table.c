@@ -18,6 +18,9 @@
  */
 #define BUILD_TRIES 4
 
+/* Of each old slot: see struct filter_entries. */
+#define HEIR_BYTES (sizeof(__u32) + sizeof(struct abi_counter))
+
 /* ---- from the store to a table ---- */
 
 static void clear(struct table *table)
@@ -65,11 +68,18 @@ int filter_build(struct filter *filter, struct store *store, struct filter_heirs
 		error = filter_entries_collect(&entries, reason);
 	}
 	filter_save_counts(filter);
-	if (error == -ENOSPC)
-		return filter_full_reason(filter, entries.expected, reason);
+	if (error)
+		return error == -ENOSPC ? filter_full_reason(filter, entries.expected, reason) : error;
+	if (heirs->old)
+		error = memory_check(HEIR_BYTES * filter_tables_slots(&heirs->old->tables), "counts", "", reason);
 	if (!error)
 		error = filter_heirs_find(heirs, filter, reason);
-	return error ? error : filter_publish_shapes(filter, store, false, reason);
+	/* Without memory for counts they begin anew: that refuses no change, and stops no undo. */
+	if (error == -ENOMEM)
+		filter_heirs_close(heirs);
+	else if (error)
+		return error;
+	return filter_publish_shapes(filter, store, false, reason);
 }
 
 /* ---- a new filter ---- */
@@ -125,11 +135,9 @@ static void set_geometry(struct abi_table *in_config, struct filter_parts slots)
 static int create(struct filter *filter, const struct kernel_sizes *plan, struct filter_parts slots, __u64 keys,
 		  struct reason *reason)
 {
-	const __u64 old_slots = plan->predecessor ? filter_slots(plan->predecessor) : 0;
 	struct kernel_filter kernel;
 	const __u64 entries = keys < FILTER_ENTRIES_AT_ONCE ? keys : FILTER_ENTRIES_AT_ONCE;
-	int error = memory_check(kernel_sizes_bytes(plan) + entries * sizeof(struct table_entry) +
-					 old_slots * (sizeof(__u32) + sizeof(struct abi_counter)),
+	int error = memory_check(kernel_sizes_bytes(plan) + entries * sizeof(struct table_entry),
 				 "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
 
 	*filter = (struct filter){};
@@ -139,7 +147,7 @@ static int create(struct filter *filter, const struct kernel_sizes *plan, struct
 		return error;
 	filter_lay_out(&kernel, plan->tables, (struct filter_parts){ .records = plan->slots, .addresses = plan->addresses });
 	set_geometry(&kernel.config->table[0], slots);
-	kernel.config->geometry = kernel.config->table[0].geometry;
+	kernel.config->geometry = table_geometry(slots.records + slots.addresses);
 	return filter_open(filter, &kernel, reason);
 }
 
@@ -369,7 +377,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 
 	filter_heirs_carry(&successor->heirs, new);
 	if (new->shares_maps) {
-		config->geometry = new->table.geometry;
+		config->geometry = table_geometry(filter_tables_slots(&new->tables));
 		config->used = filter_abi_table(new)->used + filter_abi_table(new)->addresses.used;
 		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
 		wait_for_packets(config);

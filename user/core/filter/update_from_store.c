@@ -157,7 +157,8 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 				  strerror(-error));
 	config->version = ABI_VERSION;
 	config->options = filter->kernel.options;
-	config->geometry = filter_abi_table(filter)->geometry = filter->table.geometry;
+	config->geometry = table_geometry(filter_tables_slots(&filter->tables));
+	filter_abi_table(filter)->geometry = filter->table.geometry;
 	filter_abi_table(filter)->plan = info->plan;
 	memcpy(config->store_id, info->id, sizeof(config->store_id));
 	strncpy(config->name, name, sizeof(config->name) - 1);

@@ -29,8 +29,15 @@ void *__wrap_malloc(size_t bytes)
 	return memory_fails() ? NULL : __real_malloc(bytes);
 }
 
+static unsigned int refused_counts;
+static bool refuses_counts;
+
 void *__wrap_calloc(size_t count, size_t bytes)
 {
+	if (refuses_counts && bytes == sizeof(struct abi_counter)) {
+		refused_counts++;
+		return NULL;
+	}
 	return memory_fails() ? NULL : __real_calloc(count, bytes);
 }
 
@@ -239,6 +246,21 @@ TEST(test_failures)
 		for (int kind = 0; kind < 2; kind++)
 			try_failures(&trials[i], kind);
 	print_message("# %llu failures\n", (unsigned long long)failed);
+}
+
+/* They begin anew. */
+TEST(test_no_memory_to_carry_counts_over)
+{
+	load(true, true, 0, 1, 1);
+	plain_change(LINES("add 10.77.0.1"));
+	memory_path(0);
+	path.count[abi_active(path.config)->first_slot].packets = 1;
+	refuses_counts = true;
+	plain_change(LINES("at-once", "add 10.77.0.2"));
+	refuses_counts = false;
+	assert_int_not_equal(refused_counts, 0);
+	memory_path(0);
+	assert_true(judge_frame(&panel[0]) == 0 && judge_frame(&panel[3]) == 0);
 }
 
 TEST_MAIN(setup_all, teardown_all)
