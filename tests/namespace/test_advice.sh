@@ -53,10 +53,12 @@ test_a_list_of_half_of_ipv6() {
 	printf '8000::/1\n192.0.2.66\n' >"$STATE/list"
 	follow import --list wide "$STATE/list"
 	grep -q 'add src fe80::/10 action pass' "$STATE/advice" || fail "$(cat "$STATE/advice")"
+	grep -q 'add src fd99::2 dst ff00::/8 action pass' "$STATE/advice" || fail "$(cat "$STATE/advice")"
 	ip -n "$TX" -6 neigh flush dev vtx
 	ip -n "$RX" -6 neigh flush dev vrx
 	judge 'pass login proto tcp src fd99::1 dst fd99::2 sport 41234 dport 22' \
 		'drop listed proto tcp src fd01::1 dst fd99::2 sport 41234 dport 22' \
+		'drop forged proto udp src fd99::2 dst fd99::2 sport 9 dport 53' \
 		'pass dhcp proto udp src fe80::1 dst fe80::2 sport 547 dport 546'
 }
 

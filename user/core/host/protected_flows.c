@@ -35,12 +35,16 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 }
 
 static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
+static const struct host_address multicast = { FLOW_IPV6, .bytes.byte = { 0xff } };
+#define MULTICAST_LEN 8
 
 /*
  * All that messages advise to pass:
  * - packets to this host: nothing, since its lists must go on holding there;
  * - discovery, advertisements, DHCPv6 and gateways on the link: fe80::/10, which no router forwards;
  * - a connection that the peer begins: the peer and the service, from any port;
+ * - an IPv6 address of this host as source: only to multicast, since Linux takes in the rest of what is
+ *   sent with a forged one;
  * - the rest: the source, and its type of ICMPv6 or the port of its service.
  */
 static struct rule keeper_of(const struct rule *flow)
@@ -53,7 +57,7 @@ static struct rule keeper_of(const struct rule *flow)
 	if (host_is_link_local(&src) && keeper.proto != IPPROTO_TCP) {
 		keeper = flow_of(&link_local, NULL);
 		keeper.src_len = 10;
-	} else if (flow->fields & RULE_NEW) {
+	} else if (flow->fields & RULE_NEW || flow->dst_len == MULTICAST_LEN) {
 		keeper.fields &= ~RULE_SPORT;
 		keeper.sport = 0;
 	} else {
@@ -441,10 +445,11 @@ static void guard_own(struct guard *guard, const struct host_addresses *own)
 		guard_link(guard, &own->address[i]);
 	for (size_t i = 0; i < own->count; i++) {
 		const struct host_address *address = &own->address[i];
-		const struct rule from = flow_of(address, NULL);
+		struct rule from = flow_of(address, address->family == FLOW_IPV6 ? &multicast : NULL);
 		struct rule to = flow_of(NULL, address);
 
 		to.fields = RULE_NEW;
+		from.dst_len = address->family == FLOW_IPV6 ? MULTICAST_LEN : 0;
 		add_flow(guard, &to, "packets to this host's address", address);
 		add_flow(guard, &from, "packets from this host's address", address);
 	}

@@ -248,7 +248,7 @@ HOST_TEST(test_own_addresses)
 	for (size_t i = 0; i < COUNT(addresses); i++) {
 		char flow[64], what[96];
 
-		snprintf(flow, sizeof(flow), "src %s", addresses[i]);
+		snprintf(flow, sizeof(flow), "src %s%s", addresses[i], i < 2 ? "" : " dst ff00::/8");
 		snprintf(what, sizeof(what), "packets from this host's address %s", addresses[i]);
 		assert_guarded(&guard, flow, what);
 		snprintf(flow, sizeof(flow), "dst %s state new", addresses[i]);
