@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define LET_IN_BYTES 160        /* the longest command of ADVICE_LET_IN */
 #define ADDRESSES_PAIRED_MAX 64 /* each peer is paired with at most so many addresses of this host */
+#define FULL_BYTES 1500         /* the longest packet that the usual MTU allows */
 
 /* ---- flows ---- */
 
@@ -162,8 +164,22 @@ static void add_packet(struct guard *guard, const struct rule *flow, __u16 lengt
 	packet.details.fragment_mask = FLOW_FRAGMENT_MASK;
 	packet.fragment = FLOW_FRAGMENT_NO;
 	packet.details.length_bits = RULE_PORT_BITS;                   /* all: lengths are compared as ports are */
-	packet.length = length + (flow->family == FLOW_IPV6 ? 20 : 0); /* the header is 20 bytes longer */
+	/* The header is 20 bytes longer, but a full packet of Ethernet has this length in both families. */
+	packet.length = flow->family == FLOW_IPV6 ? MIN(length + 20, FULL_BYTES) : length;
 	add_flow(guard, &packet, what, address);
+}
+
+/* The usual lengths of messages, as add_packet() takes them. Discovery: without and with an address of the link. */
+static const __u16 discovery_bytes[] = { 44, 52, 0 }, advertisement_bytes[] = { 36, 44, 76, 84, 100, 108, 0 },
+		   lease_bytes[] = { 108, 116, 136, 180, 0 }, name_bytes[] = { 80, 120, 200, 0 };
+
+/* Messages of any length, and those of each usual one. `lengths` ends with 0. */
+static void add_messages(struct guard *guard, const struct rule *flow, const __u16 *lengths, const char *what,
+			 const struct host_address *address)
+{
+	add_flow(guard, flow, what, address);
+	for (; *lengths; lengths++)
+		add_packet(guard, flow, *lengths, what, address);
 }
 
 /* ---- neighbour discovery (RFC 4861); IPv4 uses ARP, which no rule can match ---- */
@@ -194,7 +210,7 @@ static void guard_solicitations(struct guard *guard, const struct host_address *
 		struct rule flow = discovery_flow(src, asked[i], ND_NEIGHBOR_SOLICIT);
 
 		flow.src_len = src_len;
-		add_flow(guard, &flow, what, neighbour);
+		add_messages(guard, &flow, discovery_bytes, what, neighbour);
 	}
 }
 
@@ -209,7 +225,7 @@ static void guard_discovery(struct guard *guard, const struct host_address *neig
 	char what[64];
 
 	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
-	add_flow(guard, &answer, what, neighbour);
+	add_messages(guard, &answer, discovery_bytes, what, neighbour);
 	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
 	guard_solicitations(guard, neighbour, what, neighbour, 128, own);
 	if (!host_is_link_local(neighbour))
@@ -233,19 +249,19 @@ static void guard_link(struct guard *guard, const struct host_address *own)
 	if (own->family != FLOW_IPV6 || own->length == 128)
 		return;
 	flow.src_len = own->length;
-	add_flow(guard, &flow, what, own);
+	add_messages(guard, &flow, discovery_bytes, what, own);
 	guard_solicitations(guard, own, what, &link, own->length, own);
 	if (!host_is_link_local(own))
 		return;
 	flow = discovery_flow(&link, &all_nodes, ND_ROUTER_ADVERT);
 	flow.src_len = own->length;
-	add_flow(guard, &flow, "router advertisements on the link of", own);
+	add_messages(guard, &flow, advertisement_bytes, "router advertisements on the link of", own);
 	flow.dst = own->bytes;
 	flow.proto = IPPROTO_UDP;
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = htons(547);
 	flow.dport = htons(546);
-	add_flow(guard, &flow, "DHCPv6 on the link of", own);
+	add_messages(guard, &flow, lease_bytes, "DHCPv6 on the link of", own);
 }
 
 static void guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
@@ -257,7 +273,8 @@ static void guard_gateway(struct guard *guard, const struct host_address *gatewa
 	/* Without these advertisements the route through the gateway ends. */
 	if (!own && gateway->is_advertised) {
 		flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
-		add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+		add_messages(guard, &flow, advertisement_bytes, "router advertisements of the default gateway",
+			     gateway);
 	}
 	if (own && gateway->family == FLOW_IPV6)
 		guard_discovery(guard, gateway, name, own);
@@ -266,7 +283,6 @@ static void guard_gateway(struct guard *guard, const struct host_address *gatewa
 static void guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
 {
 	static const char what[] = "answers of the name server";
-	static const __u8 lengths[] = { 80, 120, 200 }; /* of usual answers by UDP */
 	struct rule flow = flow_of(server, own);
 
 	flow.fields = RULE_PROTO | RULE_SPORT;
@@ -275,9 +291,7 @@ static void guard_name_server(struct guard *guard, const struct host_address *se
 	flow.sport = htons(53);
 	add_flow(guard, &flow, what, server);
 	flow.proto = IPPROTO_UDP;
-	add_flow(guard, &flow, what, server);
-	for (size_t i = 0; i < sizeof(lengths); i++)
-		add_packet(guard, &flow, lengths[i], what, server);
+	add_messages(guard, &flow, name_bytes, what, server);
 }
 
 /* For each peer, calls `add` without an own address, and with each own address of the same family. */
@@ -311,7 +325,9 @@ static void guard_connection(struct guard *guard, const struct rule *whole, cons
 			{ FLOW_TCP_ACK, 52 },
 			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 88 },
 			{ FLOW_TCP_PSH | FLOW_TCP_ACK, 120 },
-			{ FLOW_TCP_ACK, 1480 } };
+			{ FLOW_TCP_ACK, 1480 },
+			{ FLOW_TCP_ACK, FULL_BYTES },
+			{ FLOW_TCP_PSH | FLOW_TCP_ACK, FULL_BYTES } };
 	struct rule flow = *whole;
 
 	add_flow(guard, &flow, what, peer);

@@ -150,9 +150,11 @@ static int remove_interfaces(void **state)
 
 #define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, needs_root(); name##_body())
 
-#define SSH 26 /* flows: all packets of the session, its first two, those with data (12) and without, next logins (9) */
-#define LINK 3        /* flows: neighbour discovery on the link of an IPv6 address, */
-#define LINK_LOCAL 5  /* and router advertisements and DHCPv6 there */
+#define SSH 28 /* flows: all packets of the session, its first two, those with data (14) and without, next logins (9) */
+#define NEAR 15       /* flows: neighbour discovery of a link-local neighbour, with the usual lengths; */
+#define NEIGHBOUR 21  /* of another, which also asks from a link-local address */
+#define LINK 9        /* flows: neighbour discovery on the link of an IPv6 address, */
+#define LINK_LOCAL 21 /* and router advertisements and DHCPv6 there */
 #define NAME_SERVER 5 /* flows: all answers by UDP and TCP, and usual ones by UDP */
 
 /* The text of a flow, without "fragment no": all flows say so. */
@@ -224,6 +226,14 @@ static struct guard open_guard(void)
 	return guard;
 }
 
+static void assert_concerned(const struct guard *guard, const char *text, bool is_concerned)
+{
+	struct rule rule;
+
+	assert_int_equal(rule_parse(text, &rule, &(struct reason){}), 0);
+	assert_int_equal(guard_concerns(guard, &rule), is_concerned);
+}
+
 HOST_TEST(test_nothing_to_guard)
 {
 	struct guard guard;
@@ -262,6 +272,8 @@ HOST_TEST(test_own_addresses)
 		       "neighbour discovery on the link of 2001:db8::1");
 	assert_guarded(&guard, "proto ipv6-icmp src fe80::/64 type 134 dst ff02::1 code 0",
 		       "router advertisements on the link of fe80::99");
+	assert_concerned(&guard, "proto icmpv6 type 134 length 104", true);
+	assert_concerned(&guard, "proto udp dport 546 length 128/12", true);
 	assert_guarded(&guard, "proto udp src fe80::/64 sport 547 dst fe80::99 dport 546", "DHCPv6 on the link of fe80::99");
 	guard_close(&guard);
 }
@@ -303,7 +315,7 @@ HOST_TEST(test_gateways)
 			 "ff02::1:ff45:6789");
 	assert_null(what_of(&guard, "src 192.0.2.253"));
 	assert_null(what_of(&guard, "src 192.0.2.254 dst 2001:db8::1:2345:6789"));
-	assert_int_equal(guard.count, 4 + 9 + LINK);
+	assert_int_equal(guard.count, 4 + 2 + 2 + NEAR + LINK);
 	guard_close(&guard);
 }
 
@@ -321,7 +333,14 @@ HOST_TEST(test_gateway_of_a_global_address)
 		       "neighbour solicitations of the default gateway 2001:db8::ff");
 	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0",
 		       "neighbour solicitations of the default gateway 2001:db8::ff");
-	assert_int_equal(guard.count, 2 + 9 + LINK);
+	assert_int_equal(guard.count, 2 + 2 + NEIGHBOUR + LINK);
+	assert_concerned(&guard, "proto icmpv6 length 72", true);
+	assert_concerned(&guard, "proto icmpv6 length 64/12", true);
+	assert_concerned(&guard, "src 2001:db8::ff proto icmpv6 type 136 length 72", true);
+	assert_concerned(&guard, "proto icmpv6 type 135 length 64", true);
+	assert_concerned(&guard, "proto icmpv6 length 1500", false);
+	assert_concerned(&guard, "proto icmpv6 type 128 length 72", false);
+	assert_concerned(&guard, "src 2001:db8:7::/48 proto icmpv6 length 72", false);
 	guard_close(&guard);
 }
 
@@ -338,7 +357,7 @@ HOST_TEST(test_gateway_of_router_advertisements)
 	do_ip("-6 route add default via fe80::ffff dev g0 proto ra metric 3000");
 	guard = open_guard();
 	assert_guarded(&guard, flow, "router advertisements of the default gateway fe80::ffff");
-	assert_int_equal(guard.count, 2);
+	assert_int_equal(guard.count, 2 + 6);
 	guard_close(&guard);
 }
 
@@ -364,7 +383,7 @@ HOST_TEST(test_gateways_of_many_routes)
 			print_error("not guarded: %s\n", gateways[i]);
 		assert_non_null(what_of(&guard, gateways[i]));
 	}
-	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 7 + LINK_LOCAL);
+	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * (2 + NEAR) + LINK_LOCAL);
 	guard_close(&guard);
 }
 
@@ -405,14 +424,6 @@ HOST_TEST(test_gateways_of_nexthop_objects)
 		assert_int_equal(guard.count, 2 + 3 * 2 + 2);
 		guard_close(&guard);
 	}
-}
-
-static void assert_concerned(const struct guard *guard, const char *text, bool is_concerned)
-{
-	struct rule rule;
-
-	assert_int_equal(rule_parse(text, &rule, &(struct reason){}), 0);
-	assert_int_equal(guard_concerns(guard, &rule), is_concerned);
 }
 
 static void assert_name_server(const struct guard *guard, const char *server, const char *own)
@@ -548,6 +559,13 @@ HOST_TEST(test_ssh_session)
 			assert_concerned(&guard, "sport 50048/12", false);
 			assert_concerned(&guard, "dport 23 sport 57344/4", false);
 			assert_concerned(&guard, "flags rst", false);
+			assert_concerned(&guard, "length 1500", true);
+			assert_concerned(&guard, "proto tcp dport 22 flags psh,ack length 1500", true);
+			assert_concerned(&guard, "src 203.0.113.0/28 length 1488/12", true);
+			assert_concerned(&guard, "src 203.0.113.16/28 length 1500", false);
+			assert_concerned(&guard, "proto udp length 1500", false);
+			assert_concerned(&guard, "dport 80 length 1500", false);
+			assert_concerned(&guard, "length 1504/12", false);
 			assert_concerned(&guard, "length 4096/4", false);
 		}
 		guard_close(&guard);
@@ -566,12 +584,12 @@ HOST_TEST(test_ssh_peer_on_the_link)
 	guard = open_guard();
 	assert_discovery(&guard, "2001:db8:1::9", "the SSH peer 2001:db8:1::9", "2001:db8::1", "ff02::1:ff00:1");
 	assert_non_null(what_of(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0"));
-	assert_int_equal(guard.count, SSH + 5 + 4 + LINK);
+	assert_int_equal(guard.count, SSH + NEIGHBOUR + 2 + LINK);
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "fe80::9%g0 50000 2001:db8::1 22", 1);
 	guard = open_guard();
 	assert_discovery(&guard, "fe80::9", "the SSH peer fe80::9", "2001:db8::1", "ff02::1:ff00:1");
-	assert_int_equal(guard.count, SSH + 3 + 4 + LINK);
+	assert_int_equal(guard.count, SSH + NEAR + 2 + LINK);
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "2001:db8:2::9 50000 2001:db8::1 22", 1);
 	guard = open_guard();
@@ -622,7 +640,7 @@ HOST_TEST(test_many_addresses)
 
 /* ---- servers and peers ---- */
 
-#define SERVER 25 /* flows: of its next connection (8), and packets as SSH has them (17) */
+#define SERVER 27 /* flows: of its next connection (8), and packets as SSH has them (19) */
 
 static void name_servers(void)
 {
