@@ -28,6 +28,11 @@
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
 
+/* A program that replaces a function of another one. */
+struct extension {
+	__u32 root_id, prog_id;
+};
+
 struct filter_search {
 	const char *must_see;          /* see struct kernel_wish */
 	struct kernel_filter *filters; /* found so far */
@@ -38,6 +43,9 @@ struct filter_search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
+	struct extension *extensions; /* once a program was met that is not ours */
+	size_t extensions_count;
+	bool has_extensions;
 	__u64 missed;      /* sum of the ids of programs and links that could not be opened */
 	bool has_unusable; /* a filter is damaged or of an unknown version; `reason` says which */
 	/* Why a filter that has, or may have, the name must_see (NULL: any name) is unusable; "": there is none. */
@@ -143,11 +151,38 @@ static int inspect_program(struct filter_search *search, __u32 prog_id)
 	return is_filter && found != KERNEL_GONE;
 }
 
+/*
+ * Lists them once for all interfaces. Interfaces were listed before: libxdp puts a dispatcher on
+ * its interface after what it calls.
+ */
+static int list_extensions(struct filter_search *search)
+{
+	__u32 id = 0;
+
+	search->has_extensions = true;
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = {};
+		__u32 length = sizeof(info);
+		FD_CLOSED const int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0) {
+			search->missed += id; /* it has just ended */
+			continue;
+		}
+		if (bpf_obj_get_info_by_fd(fd, &info, &length) || info.type != BPF_LINK_TYPE_TRACING)
+			continue;
+		if (array_grow(&search->extensions, search->extensions_count, sizeof(*search->extensions)))
+			return -ENOMEM;
+		search->extensions[search->extensions_count++] =
+			(struct extension){ info.tracing.target_obj_id, info.prog_id };
+	}
+	return 0;
+}
+
 static int inspect_interface(struct filter_search *search, const struct interface *interface)
 {
 	search->interface = interface;
 	for (int mode = 0; mode < INTERFACE_MODES; mode++) {
-		__u32 id = 0;
 		int result;
 
 		search->mode = mode;
@@ -160,21 +195,15 @@ static int inspect_interface(struct filter_search *search, const struct interfac
 			memcpy(search->unseen, interface->name, sizeof(search->unseen));
 			search->missed += search->root_id;
 		}
+		if (!result && kernel_opens_ids() && !search->has_extensions)
+			result = list_extensions(search);
 		/* Looks at the programs that extend the program of the interface. */
-		while (!result && kernel_opens_ids() && !bpf_link_get_next_id(id, &id)) {
-			struct bpf_link_info info = {};
-			__u32 length = sizeof(info);
-			FD_CLOSED const int fd = bpf_link_get_fd_by_id(id);
-			int error;
+		for (size_t i = 0; i < search->extensions_count && !result; i++) {
+			const struct extension *extension = &search->extensions[i];
+			int error = 0;
 
-			if (fd < 0) {
-				search->missed += id; /* it has just ended */
-				continue;
-			}
-			if (bpf_obj_get_info_by_fd(fd, &info, &length) || info.type != BPF_LINK_TYPE_TRACING ||
-			    info.tracing.target_obj_id != search->root_id)
-				continue;
-			error = inspect_program(search, info.prog_id);
+			if (extension->root_id == search->root_id)
+				error = inspect_program(search, extension->prog_id);
 			if (error < 0)
 				return error;
 		}
@@ -201,6 +230,7 @@ static int search_interfaces(struct filter_search *search)
 	do {
 		missed_before = search->missed;
 		kernel_filters_free(search->filters, search->count);
+		free(search->extensions);
 		*search = (struct filter_search){ .must_see = search->must_see,
 						  .reason = search->reason,
 						  .known = search->known,
@@ -213,6 +243,7 @@ static int search_interfaces(struct filter_search *search)
 			error = inspect_interface(search, &interfaces[i]);
 		free(interfaces);
 	} while (!error && search->missed && search->missed != missed_before && ++searches < SEARCHES_MAX);
+	free(search->extensions);
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 

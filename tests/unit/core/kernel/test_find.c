@@ -362,6 +362,24 @@ WORLD_TEST(test_dispatcher)
 	let_go();
 }
 
+/* However many interfaces have programs of others. */
+WORLD_TEST(test_links_are_listed_once)
+{
+	unsigned long calls[2];
+
+	stand();
+	for (int i = 0; i < 40; i++)
+		link_to(BPF_LINK_TYPE_TRACING, 1, 1);
+	for (int i = 0; i < 2; i++) {
+		world.interface[i ? LO : WG].xdp[INTERFACE_SKB] = foreign_program("foreign");
+		calls[i] = world.calls;
+		EXPECT(0, "", find((struct kernel_wish){ .keeps_pins = true }));
+		calls[i] = world.calls - calls[i];
+	}
+	assert_true(calls[0] > 80 && calls[1] < calls[0] + 40);
+	let_go();
+}
+
 static void lose_a_link(void)
 {
 	static unsigned int dumps;
