@@ -111,6 +111,17 @@ def detach(name):
         os.system(f"tc filter del dev {name} egress")
 
 
+# Puts a program that passes all packets (TCX_PASS) before those that see sent packets.
+def before(name):
+    libc, flags_before = ctypes.CDLL(None), 8
+    code = ctypes.create_string_buffer(b"\xb7" + bytes(7) + b"\x95" + bytes(7))
+    licence = ctypes.create_string_buffer(b"GPL")
+    program = struct.pack("IIQQ", 3, 2, ctypes.addressof(code), ctypes.addressof(licence))
+    fd = libc.syscall(321, 5, ctypes.create_string_buffer(program, 128), 128)
+    place = struct.pack("IiIIIIQ", socket.if_nametoindex(name), fd, 47, flags_before, 0, 0, 0)
+    sys.exit(libc.syscall(321, 8, ctypes.create_string_buffer(place, 128), 128) != 0)
+
+
 def tun(name, *addresses):
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TUN | IFF_NO_PI | IFF_VNET_HDR))
@@ -136,6 +147,7 @@ def tun(name, *addresses):
 
 if __name__ == "__main__":
     kinds = {"udp": udp, "icmp": icmp, "raw": raw, "tcp": tcp, "serve": serve, "push": push, "receive": receive, "tun": tun, "detach": detach,
+             "before": before,
              "udp-errors": lambda destination, port: udp(destination, port, True)}
     result = kinds[sys.argv[1]](*sys.argv[2:])
     if result is not None:

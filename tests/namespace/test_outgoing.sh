@@ -282,6 +282,30 @@ test_errors_half_way() {
 	! has_tc vrx2 || fail "a program is at tc"
 }
 
+# Another tool puts a program before ours: whether it leaves us all packets, status cannot know.
+test_another_program_comes_first() {
+	effect() {
+		assert_shows "xdp_cuckoo_interface_behind_another\{.*interface=\"vrx\",direction=\"sent\",.*\} $1$" xc metrics
+		assert_status "$1" xc --json status
+		assert_output "\"behind_another_on\": \[${3-}$"
+		assert_status "$1" xc status
+		assert_output "^effect: +$2$"
+	}
+	is_behind() {
+		effect 1 "filters, but only what another tool's program at tc leaves to it"
+		assert_error "^note: at tc of 'vrx', a program of another tool comes before the filter for sent packets, which does not"
+	}
+	xc load vrx --outgoing >/dev/null 2>&1
+	effect 0 filters '\],'
+	outgoing before vrx || skip "no list of programs at tc before Linux 6.6"
+	is_behind
+	case_begin 'also of a larger table'
+	assert_status 0 xc resize 3000000
+	is_behind
+	outgoing detach vrx
+	effect 0 filters '\],'
+}
+
 # Another tool takes off one of the two programs: status says so until both are there again, or one is all that is wanted.
 test_a_direction_is_lost() {
 	lose_sent() {

@@ -27,6 +27,8 @@
 	    "1 for each interface and direction that the filter runs on.") \
 	ROW(LOST_DIRECTION, "xdp_cuckoo_interface_lost_direction", \
 	    "1: another tool has taken off the other direction (none: both).") \
+	ROW(BEHIND, "xdp_cuckoo_interface_behind_another", \
+	    "1: at tc, a program of another tool comes before the filter.") \
 	ROW(CONFIGURED, "xdp_cuckoo_interface_configured", \
 	    "1 for each interface and direction that a configuration names, there or not.") \
 	ROW(CONFIGURATION_WRONG, "xdp_cuckoo_configuration_wrong", \
@@ -266,6 +268,7 @@ static void add_attachment(const struct gathering *all, const struct kernel_filt
 
 	sample(all, INTERFACE_INFO, labels, 1);
 	sample(all, LOST_DIRECTION, labels, kernel_has_lost_direction(filter, attachment));
+	sample(all, BEHIND, labels, attachment->is_behind);
 	if (is_sent)
 		return;
 	sample(all, LOST, labels, attachment->lost);

@@ -102,7 +102,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			     const char *why)
 {
 	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array(), *held = json_array(),
-	       *half = json_array();
+	       *half = json_array(), *behind = json_array();
 	const struct abi_config *config = filter->config;
 	const char *state = condition(filter, invocation, info);
 	char text[COMMAND_EFFECT_BYTES];
@@ -134,14 +134,16 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 		json_array_append_new(rows, row);
 		if (attachment->is_bypassed)
 			json_array_append_new(bypassed, command_interface(attachment));
+		if (attachment->is_behind || (sent && sent->is_behind))
+			json_array_append_new(behind, command_interface(attachment));
 		if (kernel_is_mtu_too_large(attachment))
 			json_array_append_new(mtu_too_large, command_interface(attachment));
 		if (kernel_is_held(attachment))
 			json_array_append_new(held, command_interface(attachment));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on",
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "interfaces", rows, "bypassed_on",
 						 bypassed, "mtu_too_large_on", mtu_too_large, "behind_dispatcher_on",
-						 held, "one_direction_on", half));
+						 held, "one_direction_on", half, "behind_another_on", behind));
 	if (filter->is_other_version)
 		return status;
 	json_object_set_new(status, "policies_that_drop", dropping_policies(abi_active(config)->drops));

@@ -133,6 +133,9 @@ const char *status_ineffective(const struct kernel_filter *filters, size_t count
 		if (!why && run_is_filtering(filter))
 			why = "filters ONE DIRECTION only, though both were loaded";
 	}
+	for (size_t i = 0; i < filter->attachments_count && !why && run_is_filtering(filter); i++)
+		if (filter->attachments[i].is_behind)
+			why = "filters, but only what another tool's program at tc leaves to it";
 	if (lost_interfaces(filters, count, at) && !why && run_is_filtering(filter))
 		why = "filters, but NOT on all interfaces that it was loaded on";
 	if (lacks_interfaces(filters, count, at, &wants_monitor_only) && !why && run_is_filtering(filter))

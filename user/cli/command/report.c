@@ -219,6 +219,12 @@ bool command_report_bypass(const struct kernel_filter *kernel)
 			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
 				    "it there and load it again, and if that does not help, with --mode skb",
 				    attachment.interface);
+		if (attachment.is_behind)
+			output_note("at tc of '%s', a program of another tool comes before the filter for %s "
+				    "packets, which does not see what that one passes by itself; let that "
+				    "tool attach it behind the filter: bpftool net show dev %s",
+				    attachment.interface, kernel_is_outgoing(&attachment) ? "sent" : "received",
+				    attachment.interface);
 		if (attachment.is_below)
 			output_note("'%s' is below another interface with an XDP program (a bridge, bond, VLAN or macvlan): "
 				    "the kernel replaces no program below, so no larger table can come; "

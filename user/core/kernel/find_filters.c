@@ -65,6 +65,7 @@ static int add_filter(struct filter_search *search, struct kernel_filter *filter
 
 	attachment.mode = search->mode;
 	attachment.is_frags = !strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1);
+	attachment.is_behind = search->interface->is_behind[search->mode];
 	attachment.is_below = search->mode < INTERFACE_XDP_MODES && search->interface->is_below;
 	attachment.prog_id = program->id;
 	attachment.root_id = search->root_id;

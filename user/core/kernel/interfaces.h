@@ -30,6 +30,7 @@ struct interface {
 	bool has_ethernet; /* headers; the loopback interface has them; tunnels, PPP and some modems do not */
 	bool has_ip;       /* no other header: packets start with that of IP */
 	__u32 prog_id[INTERFACE_MODES]; /* 0: no program. At tc: no program that may be ours */
+	bool is_behind[INTERFACE_MODES]; /* at tc, another program is before that one */
 	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	int link;                       /* index of the interface that a VLAN, a macvlan, ... is on; 0: none here */
 	bool is_below;                  /* set by interfaces_keep_running(): one right above it runs a program, too */

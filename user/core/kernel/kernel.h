@@ -31,6 +31,7 @@ struct kernel_attachment {
 	__u32 mtu;                  /* of the interface, when it was last listed */
 	__u64 lost;                 /* see struct interface; when it was last listed */
 	bool is_tap, is_virtio_net; /* see struct interface */
+	bool is_behind;             /* at tc, another tool's program comes first, and may pass packets */
 	bool is_bypassed;           /* packets do not reach the filter: see kernel_watch() */
 	bool is_new;                /* kernel_attach() or kernel_attach_outgoing() has made it */
 	bool was_lost;              /* it replaces one that another tool had taken off: see kernel_detach_direction() */

@@ -32,6 +32,7 @@
 struct hook {
 	__u32 filters;    /* of clsact: also those of others */
 	__u32 id, handle; /* of our program; 0: none is there */
+	bool is_behind;   /* ours: see struct kernel_attachment */
 	bool has_tcx;
 };
 
@@ -70,6 +71,7 @@ static int read_filter(const struct nlmsghdr *message, void *context)
 	if (TC_H_MAJ(header->tcm_info) >> 16 != PRIORITY || TC_H_MAJ(header->tcm_handle) != HANDLE)
 		return MNL_CB_OK;
 	hook->handle = header->tcm_handle;
+	hook->is_behind = hook->filters > 1; /* they are told in the order in which they run */
 	mnl_attr_for_each(attribute, message, sizeof(*header))
 		if (mnl_attr_get_type(attribute) == TCA_OPTIONS)
 			mnl_attr_for_each_nested(option, attribute)
@@ -86,8 +88,10 @@ static int look_at_hook(int ifindex, enum interface_mode mode, struct hook *hook
 	const int error = bpf_prog_query(ifindex, tcx_type(mode), 0, NULL, ids, &count);
 
 	*hook = (struct hook){ .has_tcx = !error || error == -ENOENT };
-	for (__u32 i = 0; i < count && !error && !hook->id; i++)
+	for (__u32 i = 0; i < count && !error && !hook->id; i++) {
 		hook->id = may_be_ours(ids[i]) ? ids[i] : 0;
+		hook->is_behind = hook->id && i;
+	}
 	/* Before Linux 6.6 the kernel does not know the hook's number, and asks for CAP_NET_ADMIN first. */
 	if (error == -EINVAL || error == -EPERM)
 		return netlink_dump(NETLINK_ROUTE, RTM_GETTFILTER, &header, sizeof(header), read_filter, hook);
@@ -99,8 +103,10 @@ void tc_list(struct interface *interface)
 	for (enum interface_mode mode = INTERFACE_TC; mode <= INTERFACE_TC_SENT; mode++) {
 		struct hook hook;
 
-		if (!look_at_hook(interface->index, mode, &hook))
-			interface->prog_id[mode] = hook.id;
+		if (look_at_hook(interface->index, mode, &hook))
+			continue;
+		interface->prog_id[mode] = hook.id;
+		interface->is_behind[mode] = hook.is_behind;
 	}
 }
 

@@ -380,6 +380,27 @@ WORLD_TEST(test_links_are_listed_once)
 	let_go();
 }
 
+/* At tc, another program may decide before ours: with tcx, and as filters of a qdisc. */
+WORLD_TEST(test_behind_another)
+{
+	for (int has_tcx = 0; has_tcx < 2; has_tcx++) {
+		world_reset();
+		world.has_tcx = has_tcx;
+		stand();
+		world.interface[ETH0].hook[1][1].program = foreign_program("behind");
+		EXPECT(0, "", find((struct kernel_wish){ .must_see = "a" }));
+		assert_false(found[0].attachments[0].is_behind || found[0].attachments[1].is_behind);
+		world.interface[ETH0].hook[1][1] = world.interface[ETH0].hook[1][0];
+		world.interface[ETH0].hook[1][0].program = foreign_program("before");
+		EXPECT(0, "", find((struct kernel_wish){ .must_see = "a" }));
+		assert_int_equal(found[0].attachments_count, 2);
+		for (size_t i = 0; i < 2; i++)
+			assert_int_equal(found[0].attachments[i].is_behind,
+					 kernel_is_outgoing(&found[0].attachments[i]));
+		let_go();
+	}
+}
+
 static void lose_a_link(void)
 {
 	static unsigned int dumps;
