@@ -20,6 +20,7 @@ struct xdp_cuckoo_filter {
 	bool is_open, is_visiting;
 	__u64 rate; /* of rules with XDP_CUCKOO_RATE, whose struct has no room for it; 0: none */
 	struct reason reason;
+	struct reason warning; /* the reason after a call that succeeds; or "" */
 	/* The current change. Only the thread `changer` may use it. */
 	bool is_changing;
 	pthread_t changer;
@@ -33,8 +34,8 @@ struct xdp_cuckoo_filter {
 
 /*
  * Every public function that uses a filter calls public_enter() first and public_leave() last.
- * public_enter(): 0; -errno: the filter cannot be used now. public_leave() returns `error`, and clears the
- * reason if that is 0.
+ * public_enter(): 0; -errno: the filter cannot be used now. public_leave() returns `error`. If that
+ * is 0, the reason becomes the warning, if there is one.
  */
 int public_enter(struct xdp_cuckoo_filter *filter);
 int public_leave(struct xdp_cuckoo_filter *filter, int error);

@@ -23,6 +23,7 @@ const char *xdp_cuckoo_version(void)
 int public_enter(struct xdp_cuckoo_filter *filter)
 {
 	kernel_catch_messages();
+	filter->warning.text[0] = '\0';
 	if (!filter->is_open)
 		return reason_set(&filter->reason, -EBADF, "the filter was not opened");
 	if (filter->is_visiting)
@@ -49,7 +50,7 @@ int public_enter_alone(struct xdp_cuckoo_filter *filter)
 int public_leave(struct xdp_cuckoo_filter *filter, int error)
 {
 	if (!error)
-		filter->reason.text[0] = '\0';
+		filter->reason = filter->warning;
 	kernel_catch_no_messages();
 	return error;
 }
@@ -83,6 +84,16 @@ int public_open_session(struct xdp_cuckoo_filter *filter)
 
 void public_close_session(struct xdp_cuckoo_filter *filter)
 {
+	const struct session *session = &filter->session;
+
+	if (session->undone.error)
+		reason_set(&filter->warning, 0,
+			   "a change that was not confirmed in time cannot be undone yet, and "
+			   "everything passes: %.300s",
+			   session->undone.reason.text);
+	else if (*session->not_reached.text)
+		reason_set(&filter->warning, 0, "changes do not reach every filter '%s': %.300s",
+			   filter->name, session->not_reached.text);
 	session_close(&filter->session);
 	guard_close(&filter->guard);
 }

@@ -89,7 +89,11 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 /* Aborts a change that this thread has begun and not committed. Accepts NULL. */
 void xdp_cuckoo_close(struct xdp_cuckoo_filter *filter);
 
-/* Why the last call with this filter failed; "": it did not. The text is valid until the next call. */
+/*
+ * Why the last call with this filter failed; "": it did not. After a call that returned 0: why some
+ * filter does not follow changes, as one that has moved to another network namespace; or "". The
+ * text is valid until the next call.
+ */
 const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter);
 
 /* ---- rules ---- */

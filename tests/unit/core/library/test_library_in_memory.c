@@ -411,6 +411,23 @@ TEST(test_what_runs)
 	close(before);
 }
 
+/* A filter has moved to another network namespace: the rule is stored, and does not reach it. */
+TEST(test_a_change_that_reaches_not_all)
+{
+	struct xdp_cuckoo_filter *filter = start(1), *other;
+
+	xdp_cuckoo_close(filter);
+	memory.interface[0].program = 0;
+	memory.runs_elsewhere = true;
+	assert_int_equal(xdp_cuckoo_open(NAME, state_dir, XDP_CUCKOO_CHANGE, &other), 0);
+	assert_int_equal(add_text(other, "10.77.0.1"), 0);
+	assert_non_null(strstr(xdp_cuckoo_error(other), "changes do not reach every filter"));
+	assert_non_null(strstr(xdp_cuckoo_error(other), "another network namespace"));
+	memory.runs_elsewhere = false;
+	is_told(other, add_text(other, "10.77.0.2"), 0);
+	xdp_cuckoo_close(other);
+}
+
 /* ---- samples ---- */
 
 static struct xdp_cuckoo_sample seen;
